@@ -1,0 +1,156 @@
+"""Targets and predictions become columns of errors, the only thing a neuron ever sees of a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def absolute_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[Any]]:
+    """Sizes of the errors, one column per output.
+
+    One neuron on these learns the half width of the symmetric interval ``[f - r, f + r]``.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (m,) or (m, k)
+        Observed targets, of rows that the model was not trained on.
+    y_pred : array-like of the same shape
+        What the model predicts for these rows.
+
+    Returns
+    -------
+    ndarray of the same shape
+        ``|y_true - y_pred|``, in the float width of the two arrays; integers give float64.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, nothing is given, or a value is NaN, infinite or no real number.
+
+    See Also
+    --------
+    sided_errors : Errors below and above the prediction, apart.
+
+    Examples
+    --------
+    >>> from pimeter import absolute_errors
+    >>> absolute_errors([3.0, 5.0, 2.0], [2.5, 5.0, 4.0])
+    array([0.5, 0. , 2. ])
+
+    Several outputs stay columns, and each column has its own neuron:
+
+    >>> absolute_errors([[3, 10], [5, 30]], [[2, 14], [5, 27]])
+    array([[1., 4.],
+           [0., 3.]])
+    """
+    sizes: NDArray[np.floating[Any]] = np.abs(_signed_errors(y_true, y_pred))
+    return sizes
+
+
+def sided_errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
+    """Sizes of the errors below and above the prediction, as two samples.
+
+    One neuron on each, both at the same level, learns the two half widths of the paper's asymmetric interval
+    ``[f - r_L, f + r_U]``: of the targets under the prediction the share p lies within ``r_L`` of it, of those over it
+    the share p within ``r_U``.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (m,)
+        Observed targets, of rows that the model was not trained on.
+    y_pred : array-like of shape (m,)
+        What the model predicts for these rows.
+
+    Returns
+    -------
+    below : ndarray of shape (m_below,)
+        ``y_pred - y_true`` where the target is under the prediction, in the order of the rows.
+    above : ndarray of shape (m_above,)
+        ``y_true - y_pred`` where the target is over the prediction. Either side may be empty.
+
+    Raises
+    ------
+    ValueError
+        If there are several columns (their sides differ in length, so call this once per column), the shapes differ,
+        nothing is given, or a value is NaN, infinite or no real number.
+
+    See Also
+    --------
+    absolute_errors : Both sides as one sample.
+
+    Notes
+    -----
+    An error of exactly zero is on neither side. Every interval around its prediction covers it, so a share z of zeros
+    raises the coverage from p to ``p + z (1 - p)``; counted on both sides, the zeros would pull the two radii in and
+    the coverage down to ``p - z (1 - p)``.
+
+    Examples
+    --------
+    >>> from pimeter import sided_errors
+    >>> below, above = sided_errors([3.0, 5.0, 2.0, 9.0], [2.5, 5.0, 4.0, 6.0])
+    >>> below
+    array([2.])
+    >>> above
+    array([0.5, 3. ])
+    """
+    error = _signed_errors(y_true, y_pred)
+    if error.ndim == 2:
+        msg = (
+            f"sided_errors takes one column; got shape {error.shape}. The two sides of different columns differ in "
+            f"length: call it once per column, with y_true[:, j] and y_pred[:, j]."
+        )
+        raise ValueError(msg)
+    return -error[error < 0], error[error > 0]
+
+
+def _signed_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[Any]]:
+    """Validate both arrays and subtract them in their common float width."""
+    target, prediction = _finite_floats("y_true", y_true), _finite_floats("y_pred", y_pred)
+    if target.shape != prediction.shape:
+        msg = (
+            f"y_true and y_pred must have the same shape; got {target.shape} and {prediction.shape}. "
+            f"Give one prediction per target; ravel() turns a single column into shape (m,)."
+        )
+        raise ValueError(msg)
+    with np.errstate(over="ignore"):
+        error: NDArray[np.floating[Any]] = target - prediction
+    if not np.isfinite(error).all():
+        where = _first(~np.isfinite(error))
+        msg = f"y_true[{where}] - y_pred[{where}] is too large for {error.dtype}. Use a wider float or a larger unit."
+        raise ValueError(msg)
+    return error
+
+
+def _finite_floats(name: str, values: ArrayLike) -> NDArray[np.floating[Any]]:
+    """Finite numbers of shape (m,) or (m, k) as floats, or a ValueError that names the array."""
+    array = np.asarray(values)
+    if array.ndim not in {1, 2}:
+        msg = f"{name} must have shape (m,) or (m, k); got {array.shape}. Reshape it to one column per output."
+        raise ValueError(msg)
+    if array.size == 0:
+        msg = f"{name} must hold at least one value; got shape {array.shape}. Give the rows of a held-out set."
+        raise ValueError(msg)
+    if array.dtype.kind not in "fiub":
+        msg = f"{name} must hold real numbers; got dtype {array.dtype}. Convert it first, such as with astype(float)."
+        raise ValueError(msg)
+    if array.dtype.kind != "f":
+        return array.astype(np.float64)
+    if not np.isfinite(array).all():
+        bad = ~np.isfinite(array)
+        where = _first(bad)
+        msg = (
+            f"{name} must be finite; {name}[{where}] is {array[bad][0]} ({bad.sum()} such of {array.size} values). "
+            f"Leave these rows out of y_true and y_pred."
+        )
+        raise ValueError(msg)
+    return array
+
+
+def _first(mask: NDArray[np.bool_]) -> str:
+    """Index of the first True, as one writes it: 3, or 3, 1."""
+    return ", ".join(str(i) for i in np.argwhere(mask)[0])
