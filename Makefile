@@ -1,0 +1,75 @@
+# People, hooks and CI call the same targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
+	$(BIN)/python -m pip install -qq
+TYPED := src $(wildcard experiments)
+BENCHMARKS := $(sort $(wildcard benchmarks/*_*.py))
+EXPERIMENTS := fig1
+
+# Real data beside the checkout is used unless PIMETER_DATA says otherwise (PIMETER_DATA= for none).
+ifeq ($(origin PIMETER_DATA),undefined)
+ifneq ($(wildcard ../shared/data),)
+export PIMETER_DATA := $(abspath ../shared/data)
+endif
+endif
+
+# torch is large, so only CI and those who ask for it get it.
+ifneq ($(filter 1,$(PIMETER_TORCH) $(PIMETER_CI)),)
+TORCH := $(VENV)/.torch
+endif
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test check format bench paper clean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+
+demo: $(VENV)/.demo ## Compare the neuron with other quantile estimators, on a small scale (Figure 1)
+	@echo "Figure 1 on a small scale: how far is each estimator from the true quantile?"
+	@$(BIN)/python -m experiments run fig1 --quick
+
+test: $(VENV)/.dev $(TORCH) ## Run the whole test suite with all examples (ARGS="-k errors" for some; PIMETER_TORCH=1 with torch)
+	@$(if $(TORCH),,echo "torch is not asked for: what needs it is skipped. PIMETER_TORCH=1 make test runs it, too.")
+	@$(BIN)/python -m pytest -n 2 -rs $(ARGS)
+
+check: $(VENV)/.dev ## Check format, lint, types and the import contract; changes nothing
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(TYPED)
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## Format the code and mend what the linter can mend
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## Run the benchmarks (long)
+	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; PYTHONPATH=. $(BIN)/python "$$script"; done
+
+paper: $(VENV)/.demo ## Repeat the paper's experiments (long)
+	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run "$$name"; done
+
+clean: ## Remove the environment and all caches
+	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "pimeter needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing pimeter and matplotlib into $(VENV) (once, a minute or so) ..."
+	@$(PIP) -e '.[plot]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing pimeter and its test tools into $(VENV) (once, a minute or so) ..."
+	@$(PIP) -e '.[dev,plot]'
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.torch: $(VENV)/.dev
+	@echo "Installing torch into $(VENV) (once) ..."
+	@$(PIP) -e '.[torch]'
+	@touch $@
