@@ -34,7 +34,7 @@ test: $(VENV)/.dev $(TORCH) ## Run the whole test suite with all examples (ARGS=
 	@$(if $(TORCH),,echo "torch is not asked for: what needs it is skipped. PIMETER_TORCH=1 make test runs it, too.")
 	@$(BIN)/python -m pytest -n 2 -rs $(ARGS)
 
-check: $(VENV)/.dev ## Check format, lint, types and the import contract; changes nothing
+check: $(VENV)/.dev $(TORCH) ## Check format, lint, types and the import contract; changes nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(TYPED)
