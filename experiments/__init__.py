@@ -1,0 +1,1 @@
+"""The paper's experiments, repeated: `python -m experiments list | run NAME | report`."""

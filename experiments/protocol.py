@@ -1,0 +1,285 @@
+"""How an experiment runs: settings, seed, versions and rows are saved together, and a stopped run goes on.
+
+An experiment is a list of units of work and a function from one unit to its rows. The rows go to NAME.csv in the order
+of the units. NAME.json, replaced in one step after each unit, says which settings and versions made them and where in
+the CSV each finished unit ends. Whatever lies behind the last of these ends was cut short and is done again, so an
+interruption at any moment loses no finished unit and doubles none. Each unit draws from a stream of its own, keyed by
+the seed and the unit, so a run that was stopped, or spread over processes, ends with the same bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import hashlib
+import io
+import json
+import multiprocessing
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from itertools import takewhile
+from multiprocessing import connection
+from pathlib import Path
+from threading import Thread
+from typing import Any, BinaryIO, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+Value: TypeAlias = str | int | float
+Row: TypeAlias = Mapping[str, Value]
+Unit: TypeAlias = tuple[str | int, ...]
+
+
+class Settings(Protocol):
+    """A frozen dataclass of JSON values with a seed."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def seed(self) -> int: ...
+
+
+S = TypeVar("S", bound=Settings)
+
+
+@dataclass(frozen=True)
+class Experiment(Generic[S]):
+    """What there is to know about one figure or table of the paper.
+
+    `measure` gets the settings, a unit and the unit's own random stream; it must be a function of a module, so that
+    other processes find it. `tables`, `headline` (one sentence), `finding` (a paragraph) and `figure` see stored rows
+    only. `keys` are the columns by which rows meet those of `published/NAME.csv`; `unpublished` says why there is none.
+    """
+
+    name: str
+    title: str
+    settings: S
+    quick: S
+    units: Callable[[S], Sequence[Unit]]
+    measure: Callable[[S, Unit, np.random.Generator], Sequence[Row]]
+    tables: Callable[[Sequence[Row]], Mapping[str, Sequence[Row]]]
+    headline: Callable[[Sequence[Row]], str]
+    finding: Callable[[Sequence[Row]], str]
+    figure: Callable[[Sequence[Row], Path], None] | None = None
+    keys: tuple[str, ...] = ()
+    unpublished: str = ""
+    packages: tuple[str, ...] = ("pimeter", "numpy", "scipy", "scikit-learn", "numba")
+
+
+class RefusedError(ValueError):
+    """The run would mix rows that do not belong together."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """How rows were made, and the finished units with the byte of the CSV at which each ends."""
+
+    settings: Mapping[str, Any]
+    versions: Mapping[str, str]
+    done: tuple[tuple[Unit, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Store:
+    """The two files of a run: rows, and the record that vouches for them."""
+
+    folder: Path
+    name: str
+
+    @property
+    def csv(self) -> Path:
+        return self.folder / f"{self.name}.csv"
+
+    @property
+    def json(self) -> Path:
+        return self.folder / f"{self.name}.json"
+
+    def record(self) -> Record | None:
+        """The record, less the units that the CSV has lost; None where nothing was run."""
+        if not self.json.exists():
+            return None
+        held = json.loads(self.json.read_text())
+        size = self.csv.stat().st_size if self.csv.exists() else 0
+        done = takewhile(lambda item: item[1] <= size, held["done"].items())
+        return Record(held["settings"], held["versions"], tuple((tuple(json.loads(unit)), end) for unit, end in done))
+
+    def rows(self) -> list[Row]:
+        """All rows of finished units, numbers as numbers."""
+        record = self.record()
+        if record is None or not record.done:
+            return []
+        with self.csv.open("rb") as file:
+            return parsed(file.read(record.done[-1][1]).decode())
+
+    @contextmanager
+    def locked(self) -> Iterator[BinaryIO]:
+        """The CSV opened for appending by this process alone; the lock ends with the process."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self.csv.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                msg = f"Another run is writing {self.csv.name}; wait for it or stop it."
+                raise RefusedError(msg) from None
+            yield file
+
+    def vouch(self, record: Record) -> None:
+        """Replace the record in one step: a reader finds the old one or the new one, never half of one."""
+        fresh = self.json.with_suffix(".json.new")
+        with fresh.open("w") as file:
+            done = {json.dumps(unit): end for unit, end in record.done}
+            json.dump({"settings": record.settings, "versions": record.versions, "done": done}, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self.json)
+
+
+def run(experiment: Experiment[S], settings: S, store: Store, *, fresh: bool = False, n_jobs: int = 1) -> Sequence[Row]:
+    """Measure the units that are not stored yet and return all rows as stored."""
+    units = [tuple(unit) for unit in experiment.units(settings)]
+    with store.locked() as file:
+        record = _resumed(experiment, settings, units, store, fresh=fresh)
+        done = list(record.done)
+        file.seek(file.truncate(done[-1][1] if done else 0))
+        left = units[len(done) :]
+        with closing(_measured(experiment, settings, left, n_jobs)) as measured:
+            for unit, rows in _shown(measured, len(done), len(units)):
+                file.write(_csv_text(rows, header=not file.tell()).encode())
+                file.flush()
+                os.fsync(file.fileno())
+                done.append((unit, file.tell()))
+                store.vouch(Record(record.settings, record.versions, tuple(done)))
+    return store.rows()
+
+
+def stream(seed: int, unit: Unit) -> np.random.Generator:
+    """The unit's own random stream; it depends on no other unit and no order."""
+    key = hashlib.sha256(json.dumps(unit).encode()).digest()
+    return np.random.default_rng([seed, int.from_bytes(key[:16])])
+
+
+def parsed(text: str) -> list[Row]:
+    """The rows of a CSV, numbers as numbers."""
+    return [{key: _value(cell) for key, cell in row.items()} for row in csv.DictReader(io.StringIO(text))]
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Versions of Python and of the packages that make the numbers."""
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _resumed(experiment: Experiment[S], settings: S, units: list[Unit], store: Store, *, fresh: bool) -> Record:
+    """The stored record or a new one; refuses to mix rows made in different ways."""
+    wanted = json.loads(json.dumps(asdict(settings)))
+    current = versions(experiment.packages)
+    record = None if fresh else store.record()
+    if record is None:
+        if not fresh and store.csv.stat().st_size:
+            msg = f"{store.csv.name} has no {store.json.name} to say how it was made; --fresh starts anew."
+            raise RefusedError(msg)
+        record = Record(wanted, current)
+        store.vouch(record)
+        return record
+    if record.settings != wanted:
+        raise RefusedError(_differs(store.csv.name, "settings", record.settings, wanted))
+    if [unit for unit, _ in record.done] != units[: len(record.done)]:
+        msg = f"The units of work in {store.json.name} are not those of {experiment.name} now; --fresh starts anew."
+        raise RefusedError(msg)
+    if len(record.done) < len(units) and record.versions != current:
+        raise RefusedError(_differs(store.csv.name, "versions", record.versions, current))
+    return record
+
+
+def _differs(name: str, what: str, held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    names = [key for key in {**held, **wanted} if held.get(key) != wanted.get(key)]
+    changes = "; ".join(f"{key}: {held.get(key)} there, {wanted.get(key)} here" for key in names)
+    return f"{name} was made with other {what} ({changes}); --fresh starts anew and discards its rows."
+
+
+def _measured(
+    experiment: Experiment[S], settings: S, units: Sequence[Unit], n_jobs: int
+) -> Generator[tuple[Unit, Sequence[Row]]]:
+    """Units with their rows, in the order of the units."""
+    streams = [stream(settings.seed, unit) for unit in units]
+    if n_jobs == 1 or len(units) < 2:
+        for unit, rng in zip(units, streams, strict=True):
+            yield unit, experiment.measure(settings, unit, rng)
+        return
+    # Not forked: a forked child inherits locks that other threads hold.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(n_jobs, len(units)), mp_context=context, initializer=_end_with_parent)
+    try:
+        results = pool.map(experiment.measure, [settings] * len(units), units, streams)
+        yield from zip(units, results, strict=True)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Let a worker go quietly: at Ctrl-C, and when its parent was killed and will never ask for results."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
+
+
+def _shown(
+    items: Iterator[tuple[Unit, Sequence[Row]]], n_done: int, n_units: int
+) -> Iterator[tuple[Unit, Sequence[Row]]]:
+    """The same items, with a progress bar on a terminal."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    began = time.monotonic()
+
+    def show(n_new: int) -> None:
+        n, seconds = n_done + n_new, time.monotonic() - began
+        left = f", about {seconds / n_new * (n_units - n):.0f} s left" if n_new and n < n_units else ""
+        bar = "#" * (30 * n // n_units)
+        print(f"\r[{bar:.<30}] {n}/{n_units}, {seconds:.0f} s{left}\033[K", end="", file=sys.stderr, flush=True)
+
+    show(0)
+    for n_new, item in enumerate(items, start=1):
+        yield item
+        show(n_new)
+    print(file=sys.stderr)
+
+
+def _csv_text(rows: Sequence[Row], *, header: bool) -> str:
+    text = io.StringIO()
+    if any(list(row) != list(rows[0]) for row in rows):
+        msg = f"Rows of one experiment share their columns; got {sorted({tuple(row) for row in rows})}."
+        raise ValueError(msg)
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    if header:
+        writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _value(text: str) -> Value:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
