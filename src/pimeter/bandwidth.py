@@ -1,0 +1,154 @@
+"""beta="auto": how finely the neuron looks at its errors.
+
+The paper's neuron is a smoothed share, `F(w) = mean sigmoid(beta (w - e))`. With one `beta` for all errors the answer
+depends on their unit, and quantiles at different levels may cross once `beta` follows the level. Here the neuron looks
+through a *ruler* instead, a piecewise linear map T that is stretched where errors are dense:
+
+    F(w) = mean sigmoid((T(w) - T(e)) / h),    the quantile at level p is the root of F(w) = shrunk(p).
+
+1. **Units of the ruler.** With density f at level u, dT = f dx / sqrt(u (1 - u)): the standard error of a quantile is
+   1/sqrt(m) of the ruler at every level, and the principle "do not resolve finer than the standard error" is one
+   number h = c / sqrt(m + 1). If f were known, T would be the angle 2 arcsin sqrt(u), with density sin(T)/2 on (0, pi).
+2. **Level.** Smoothing that density by a logistic kernel gives exactly 1/2 + (p - 1/2) pi h / sinh(pi h): the root is
+   sought at that level, so smoothing adds no bias where f is right.
+3. **No crossing.** T and h do not depend on the level, shrunk(p) rises with it, and F rises with w: a higher level can
+   never give a lower quantile, in one call or in two.
+4. **Density.** Beside each cell of the ruler a window to the left and one to the right; each density is shrunk towards
+   a normal reference, worth the fewer observations the less normal the sample looks as a whole. Where the two sides
+   differ by more than noise, the denser one counts. A sample that is rough everywhere gets a smaller c.
+
+The rule is a handful of formulas in the widths of windows: in errors (in units of the sample's spread), in level and in
+normal quantiles. They use `+ - * /`, `abs` and powers alone, so that the same lines serve numbers under numba, NumPy
+arrays and tensors. Which windows there are is the ruler's matter, measuring them the kernels'.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Numbers = Any  # floats, NumPy arrays or tensors
+Sides = tuple[Numbers, Numbers]  # widths of the windows left and right of a cell
+
+MARKS = 3  # a window spans this many marks of the ruler beyond its own cell ...
+PACE = 1.0  # ... and PACE m^(-1/3) of the ruler (plus half a cell): balances noise and curvature in the density
+SHARP = 1.5  # c at m = 100: the bandwidth in standard errors of the quantile
+GROWTH = 0.14  # c grows like m^GROWTH: smoothing may exceed the standard error as the density gets better known
+SHARPEST = 0.7  # c of the roughest samples
+ROUGH = 0.08  # mean roughness that divides c by sqrt(2)
+SIGNIFICANT = 1.1  # roughness of a cell, in units of its noise, from which its denser side counts ...
+SIDE = 0.1  # ... and the excess at which it counts by half
+EDGE = 0.95  # the density sin(T)/2 ends at 0 and pi, so smoothing shifts levels a little less than inside
+BRACKET = 0.75  # the root is kept within this many standard errors (in level) of the plain quantile
+SATURATION = 12.0  # the sigmoid is 0 or 1 beyond this (6e-6): what is farther away is only counted
+TIED = 1e-9  # least width of a window, of both windows of a cell: tied errors have a finite density ...
+LEAST = 1e-100  # ... also where all are tied
+LARGE = 2000  # above this many errors windows hold so many that neither reference nor mean roughness are asked for
+
+
+class Ruler(NamedTuple):
+    """The marks of the ruler for m errors, before any error is seen."""
+
+    level: NDArray[np.float64]  # (J + 1 + 2 MARKS,) levels of the marks, the ends repeated
+    normal: NDArray[np.float64]  # their standard normal quantiles; the levels themselves above LARGE
+    unit: NDArray[np.float64]  # (J,) level per unit of the ruler in each cell, about sqrt(u (1 - u))
+
+
+@lru_cache(maxsize=256)
+def ruler(m: float) -> Ruler:
+    """Marks at equal angles, from the level of the smallest error to that of the largest."""
+    edge = math.acos(1.0 - 1.0 / m)
+    n_cells = max(2, math.ceil((math.pi - 2.0 * edge) * m ** (1 / 3) * (MARKS + 0.5) / PACE))
+    angle = np.linspace(edge, math.pi - edge, n_cells + 1)
+    level = (1.0 - np.cos(angle)) / 2.0
+    level = (level + (1.0 - level[::-1])) / 2.0  # symmetric to the last bit
+    unit = np.diff(level) / np.diff(angle)
+    marks = np.clip(np.arange(-MARKS, n_cells + 1 + MARKS), 0, n_cells)
+    if m > LARGE:
+        normal = level
+    else:
+        half = np.array([NormalDist().inv_cdf(u) for u in level[: n_cells // 2 + 1]])
+        normal = np.concatenate(
+            [half[: (n_cells + 1) // 2], [0.0] * (1 - n_cells % 2), -half[: (n_cells + 1) // 2][::-1]]
+        )
+    return Ruler(level[marks], normal[marks], unit)
+
+
+def safe_factor(largest: float) -> float:
+    """A power of 2 that brings errors of extreme size near 1, so that no square or quotient leaves the floats."""
+    if largest == 0.0 or 1e-100 < largest < 1e100:
+        return 1.0
+    return math.ldexp(1.0, -max(math.frexp(largest)[1], -1000))
+
+
+def standard_error(p: Numbers, m: float) -> Numbers:
+    """Standard error, in level, of the share of m errors below their quantile at level p."""
+    return (p * (1.0 - p) / (m + 1.0)) ** 0.5
+
+
+def shrunk(p: Numbers, h: Numbers) -> Numbers:
+    """Where smoothing with h leaves level p: 1/2 + (p - 1/2) pi h / sinh(pi h)."""
+    square = (EDGE * math.pi * h) ** 2
+    return 0.5 + (p - 0.5) / (1.0 + square / 6.0 * (1.0 + square / 20.0 * (1.0 + square / 42.0)))
+
+
+def _positive(a: Numbers) -> Numbers:
+    return (a + abs(a)) / 2.0
+
+
+def _contrast(a: Numbers, b: Numbers) -> Numbers:
+    return 2.0 * (a - b) / (a + b)
+
+
+def widths(left: Numbers, right: Numbers, both: Numbers) -> Sides:
+    """Widths in errors of the windows beside a cell, never quite 0."""
+    return left + TIED * both + LEAST, right + TIED * both + LEAST
+
+
+def noise(level: Numbers, m: float) -> Numbers:
+    """Relative variance of the density in a window that spans this much level."""
+    return 1.0 / (m * level)
+
+
+def strangeness(error: Numbers, normal: Numbers) -> Numbers:
+    """Squared relative distance of a window's density to the normal one."""
+    return _contrast(normal, error + LEAST) ** 2
+
+
+def roughness(error: Sides, level: Sides, normal: Sides, m: float, noises: float = 1.0) -> Numbers:
+    """Squared relative difference of the densities on both sides of a cell, beyond so many times its noise."""
+    difference = _contrast(normal[0] * error[1], normal[1] * error[0])
+    return difference**2 - noises * (noise(level[0], m) + noise(level[1], m))
+
+
+def resolution(strange: Numbers, rough: Numbers, m: float) -> tuple[Numbers, Numbers]:
+    """Bandwidth h on the ruler, and how many observations the normal reference is worth, from the sample's means.
+
+    The reference is worth what it would take for noise to explain how far the sample's densities are from it.
+    """
+    c = SHARP * (m / 100.0) ** GROWTH / (1.0 + _positive(rough) / ROUGH) ** 0.5
+    return (SHARPEST + _positive(c - SHARPEST)) / (m + 1.0) ** 0.5, 1.0 / (strange + TIED)
+
+
+def large_resolution(m: float) -> Numbers:
+    """Bandwidth h on the ruler for more than LARGE errors."""
+    return SHARP / (m + 1.0) ** 0.5
+
+
+def slope(error: Sides, level: Sides, normal: Sides, unit: Numbers, worth: Numbers, m: float) -> Numbers:
+    """Units of the ruler per unit of error in a cell, from the windows on both sides of it."""
+    left, right = level[0] / error[0], level[1] / error[1]
+    count_left, count_right = m * level[0], m * level[1]
+    shrunk_left = (count_left * left + worth * level[0] / normal[0]) / (count_left + worth)
+    shrunk_right = (count_right * right + worth * level[1] / normal[1]) / (count_right + worth)
+    excess = _positive(roughness(error, level, normal, m, SIGNIFICANT))
+    split = excess / (excess + SIDE)
+    denser = (left + right + abs(left - right)) / 2.0
+    return ((1.0 - split) * (shrunk_left + shrunk_right) / 2.0 + split * denser) / unit
