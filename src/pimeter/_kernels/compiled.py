@@ -1,0 +1,603 @@
+"""The formula of `reference.py`, compiled by numba: short samples are sorted, long ones read once.
+
+Never `parallel=True` (its OpenMP layer kills a forked child, its workqueue is not thread-safe): the functions release
+the GIL, and `quantiles.py` hands them to threads. The rule is compiled from its very own lines.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+import zlib
+from pathlib import Path
+from pickle import UnpicklingError
+from types import FunctionType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+MAX_STEPS = 200
+TOLERANCE = 1e-6  # of h, for the last step of Newton's method: what is left is its square
+CHUNK = 1024
+BUCKETS = 4096
+UNKNOWN = np.uint64(2**62)
+FINE, MISSING, INFINITE, NARROW = 0, 1, 2, 3  # what a kernel says of a sample
+
+# Names of the rule, which `Kernel` adds to those of this file.
+MARKS: int
+BRACKET: float
+SATURATION: float
+safe_factor: Any
+standard_error: Any
+shrunk: Any
+widths: Any
+strangeness: Any
+roughness: Any
+resolution: Any
+large_resolution: Any
+slope: Any
+
+_sources: list[FunctionType] = []
+
+
+def _compile(function: Function) -> Function:
+    """Leave for `Kernel` to compile."""
+    _sources.append(cast("FunctionType", function))
+    return function
+
+
+@_compile
+def _exp_minus(z: float) -> Any:
+    """exp(-z) for |z| <= 40: a series to the 128th power, because a loop without calls is vectorised."""
+    y = z * (-1.0 / 128.0)
+    e = 1 / 720 + y * (1 / 5040 + y * (1 / 40320 + y * (1 / 362880 + y * (1 / 3628800))))
+    e = 1.0 + y * (1.0 + y * (1 / 2 + y * (1 / 6 + y * (1 / 24 + y * (1 / 120 + y * e)))))
+    for _ in range(7):
+        e *= e
+    return e
+
+
+@_compile
+def _rise(t: float, positions: Any, counts: Any, h: float, end: float) -> Any:
+    """Sum of the sigmoid of (t - position)/h, cut off at +-end, and of its derivative."""
+    share = 0.0
+    slope = 0.0
+    for i in range(positions.size):
+        z = (t - positions[i]) / h
+        z = z if z < end else end
+        z = z if z > -end else -end
+        e = _exp_minus(z)
+        s = 1.0 / (1.0 + e)
+        w = counts[i] if counts.size else 1.0
+        share += w * s
+        slope += w * (e * s * s)
+    return share, slope
+
+
+@_compile
+def _share(t: float, positions: Any, counts: Any, total: float, h: float, end: float) -> Any:
+    """Sum of the activations at t, and its derivative; the sigmoid is stretched to be 0 and 1 at +-end."""
+    share, slope = _rise(t, positions, counts, h, end)
+    floor = 1.0 / (1.0 + math.exp(end))
+    return (share - total * floor) / (1.0 - 2.0 * floor), slope / (h * (1.0 - 2.0 * floor))
+
+
+@_compile
+def _root(
+    positions: Any,
+    counts: Any,
+    below: float,
+    m: float,
+    h: float,
+    end: float,
+    p: float,
+    start: float,
+    low: float,
+    high: float,
+) -> Any:
+    """Root of the smoothed share, kept in [low, high]: Newton's method on the logit scale, bisection where it fails."""
+    total = counts.sum() if counts.size else float(positions.size)
+    a, b, t = -math.inf, math.inf, start
+    target = math.log(p / (1.0 - p))
+    for _ in range(MAX_STEPS):
+        share, slope = _share(t, positions, counts, total, h, end)
+        share, slope = (below + share) / m, slope / m
+        step = -math.inf if share < p else math.inf
+        if 0.0 < share < 1.0 and slope > 0.0:
+            step = (math.log(share / (1.0 - share)) - target) * share * (1.0 - share) / slope
+        new = min(max(t - step, low), high)
+        if abs(step) <= TOLERANCE * h or (t == low and share >= p) or (t == high and share <= p):
+            return new
+        if share > p:
+            b = t
+        else:
+            a = t
+        if not a < new < b:
+            new = 0.5 * max(a, low) + 0.5 * min(b, high)
+        if new == t:
+            return new
+        t = new
+    return t
+
+
+@_compile
+def _sort_by_shells(x: Any) -> None:
+    gap = x.size
+    while gap > 1:
+        gap = max(int(gap / 2.25), 1)
+        for i in range(gap, x.size):
+            value = x[i]
+            j = i
+            while j >= gap and x[j - gap] > value:
+                x[j] = x[j - gap]
+                j -= gap
+            x[j] = value
+
+
+@_compile
+def _sort(x: Any, out: Any) -> None:
+    """Sort by buckets of equal width, then by insertion; far-off values, which fill one bucket, by comparison."""
+    n = x.size
+    low, high = x[0], x[0]
+    for i in range(n):
+        low = min(low, x[i])
+        high = max(high, x[i])
+    scale = (n - 1) / (float(high) - float(low)) if high > low else 0.0
+    ends = np.zeros(n + 1, np.int32)
+    if 0.0 < scale < math.inf:
+        for i in range(n):
+            ends[int((x[i] - low) * scale) + 1] += 1
+    fullest = 0
+    for i in range(n):
+        fullest = max(fullest, ends[i + 1])
+        ends[i + 1] += ends[i]
+    if fullest > 48 or ends[n] == 0:
+        for i in range(n):
+            out[i] = x[i]
+        _sort_by_shells(out)
+        return
+    for i in range(n):
+        bucket = int((x[i] - low) * scale)
+        out[ends[bucket]] = x[i]
+        ends[bucket] += 1
+    for i in range(1, n):
+        value = out[i]
+        j = i
+        while j > 0 and out[j - 1] > value:
+            out[j] = out[j - 1]
+            j -= 1
+        out[j] = value
+
+
+@_compile
+def _hazen(x: Any, ends: Any, position: float) -> Any:
+    """Hazen's quantile of sorted values: the i-th stands at i - 1/2, or, with counts, over the middle of its share."""
+    if ends.size:
+        i = min(np.searchsorted(ends, position), x.size - 1)  # ends: running sums of the counts
+        half = 0.5 * min(1.0, ends[i] - (ends[i - 1] if i else 0.0))
+        first, last = (ends[i - 1] if i else 0.0) + half, ends[i] - half
+        if position < first and i > 0:
+            before = ends[i - 1] - 0.5 * min(1.0, ends[i - 1] - (ends[i - 2] if i > 1 else 0.0))
+            return x[i - 1] + (position - before) / (first - before) * (x[i] - x[i - 1])
+        if position > last and i < x.size - 1:
+            after = ends[i] + 0.5 * min(1.0, ends[i + 1] - ends[i])
+            return x[i] + (position - last) / (after - last) * (x[i + 1] - x[i])
+        return x[i]
+    rank = min(max(position - 0.5, 0.0), x.size - 1.0)
+    i = min(int(rank), x.size - 2)
+    return x[i] + (rank - i) * (x[i + 1] - x[i])
+
+
+@_compile
+def _spread(x: Any, counts: Any, ends: Any, m: float) -> Any:
+    """The smaller of the standard deviation and the normal-consistent interquartile range; 0 for too few errors."""
+    if m < 3.0:
+        return 0.0
+    quartiles = (_hazen(x, ends, 0.75 * m) - _hazen(x, ends, 0.25 * m)) / 1.349
+    if quartiles == 0.0:
+        return 0.0
+    middle = x[x.size // 2]
+    mean = 0.0
+    square = 0.0
+    for i in range(x.size):
+        w = counts[i] if counts.size else 1.0
+        d = (x[i] - middle) / quartiles
+        mean += w * d
+        square += w * d * d
+    deviation = math.sqrt((square - mean * mean / m) / (m - 1.0))
+    return deviation * quartiles if deviation < 1.0 else quartiles
+
+
+@_compile
+def _cell(marks: Any, x: float) -> Any:
+    """Cell of the ruler in which x lies; what is outside belongs to the first or the last."""
+    return min(max(np.searchsorted(marks, x, side="right") - 1, 0), marks.size - 2)
+
+
+@_compile
+def _through_ruler(
+    x: Any, counts: Any, ends: Any, offset: float, m: float, marks: Any, slope: Any, h: float, levels: Any, out: Any
+) -> Any:
+    """Quantiles of sorted x, of which `offset` errors are known to lie below, by a ruler with these marks.
+
+    Returns False if the ruler is too short: an error outside x might still be felt.
+    """
+    at = np.empty(marks.size)
+    at[0] = 0.0
+    for j in range(marks.size - 1):
+        at[j + 1] = at[j] + (marks[j + 1] - marks[j]) * slope[j]
+    positions = np.empty(x.size)
+    j = 0
+    for i in range(x.size):
+        while j < marks.size - 2 and x[i] > marks[j + 1]:
+            j += 1
+        positions[i] = at[j] + (x[i] - marks[j]) * slope[j]
+    reach = SATURATION * h
+    is_last = offset + (ends[-1] if ends.size else x.size) >= m
+    for k in range(levels.size):
+        p = levels[k]
+        error = BRACKET * standard_error(p, m)
+        low = _hazen(x, ends, (p - error) * m - offset)
+        high = _hazen(x, ends, (p + error) * m - offset)
+        here = _hazen(x, ends, p * m - offset)
+        j = _cell(marks, low)
+        t_low = at[j] + (low - marks[j]) * slope[j]
+        j = _cell(marks, high)
+        t_high = at[j] + (high - marks[j]) * slope[j]
+        j = _cell(marks, here)
+        t_here = at[j] + (here - marks[j]) * slope[j]
+        if (offset > 0.0 and t_low - reach < at[0]) or (not is_last and t_high + reach > at[-1]):
+            return False
+        first = np.searchsorted(positions, t_low - reach)
+        last = np.searchsorted(positions, t_high + reach)
+        below = offset + (first if not ends.size else (ends[first - 1] if first else 0.0))
+        t = _root(
+            positions[first:last],
+            counts[first:last] if counts.size else counts,
+            below,
+            m,
+            h,
+            SATURATION,
+            shrunk(p, h),
+            t_here,
+            t_low,
+            t_high,
+        )
+        j = _cell(at, t)
+        out[k] = min(max(marks[j] + (t - at[j]) / slope[j], low), high)
+    return True
+
+
+@_compile
+def _sides(a: Any, j: int) -> Any:
+    """Widths of the windows left and right of cell j; `a` has MARKS more marks at both ends."""
+    return a[j + MARKS + 1] - a[j], a[j + 2 * MARKS + 1] - a[j + MARKS]
+
+
+@_compile
+def _measured(marks: Any, j: int, spread: float) -> Any:
+    """The same in errors."""
+    left, right = _sides(marks, j)
+    return widths(left / spread, right / spread, (marks[j + 2 * MARKS + 1] - marks[j]) / spread)
+
+
+@_compile
+def _slopes(marks: Any, spread: float, worth: float, level: Any, normal: Any, unit: Any, m: float) -> Any:
+    slopes = np.empty(unit.size)
+    for j in range(unit.size):
+        slopes[j] = slope(_measured(marks, j, spread), _sides(level, j), _sides(normal, j), unit[j], worth, m) / spread
+    return slopes
+
+
+@_compile
+def sorted_sample(
+    x: Any, counts: Any, level: Any, normal: Any, unit: Any, is_large: bool, levels: Any, out: Any
+) -> None:
+    """Quantiles of one sorted finite sample; `counts` may be empty; level, normal and unit are `bandwidth.ruler`'s."""
+    ends = np.cumsum(counts)
+    m = ends[-1] if counts.size else float(x.size)
+    if x.size == 1:
+        for k in range(levels.size):
+            out[k] = x[0]
+        return
+    marks = np.empty(level.size)
+    for j in range(level.size):
+        marks[j] = _hazen(x, ends, level[j] * m)
+    spread = marks[-1] - marks[0] if is_large else _spread(x, counts, ends, m)
+    if spread == 0.0:
+        for k in range(levels.size):
+            out[k] = _hazen(x, ends, levels[k] * m)
+        return
+    h, worth = large_resolution(m), 0.0
+    if not is_large:
+        strange, rough, total = 0.0, 0.0, 0.0
+        for j in range(unit.size):
+            k = j + 2 * MARKS + 1
+            strange += unit[j] * strangeness((marks[k] - marks[j]) / spread, normal[k] - normal[j])
+            rough += unit[j] * roughness(_measured(marks, j, spread), _sides(level, j), _sides(normal, j), m)
+            total += unit[j]
+        h, worth = resolution(strange / total, rough / total, m)
+    slopes = _slopes(marks, spread, worth, level, normal, unit, m)
+    _through_ruler(x, counts, ends, 0.0, m, marks[MARKS:-MARKS], slopes, h, levels, out)
+
+
+@_compile
+def rows(x: Any, level: Any, normal: Any, unit: Any, is_large: bool, levels: Any, out: Any, status: Any) -> None:
+    """Quantiles of each row, in any order; rows with NaN or infinity are only marked."""
+    ordered, row, no_counts = np.empty(x.shape[1]), np.empty(x.shape[1]), np.empty(0)
+    for i in range(x.shape[0]):
+        largest = 0.0
+        n_missing = 0
+        for j in range(row.size):
+            row[j] = x[i, j]
+            size = abs(row[j])
+            n_missing += size != size
+            largest = size if size > largest else largest
+        if n_missing or largest == np.inf:
+            status[i] = MISSING if n_missing else INFINITE
+            continue
+        factor = safe_factor(largest)
+        if factor != 1.0:
+            for j in range(row.size):
+                row[j] *= factor
+        _sort(row, ordered)
+        sorted_sample(ordered, no_counts, level, normal, unit, is_large, levels, out[i])
+        if factor != 1.0:
+            for k in range(levels.size):
+                out[i, k] /= factor
+
+
+@_compile
+def _code(bounds: Any, x: float) -> Any:
+    """How many bounds lie before x; the bounds themselves belong to their pair."""
+    c = np.searchsorted(bounds, x)
+    return c + 1 if c % 2 == 0 and c < bounds.size and bounds[c] == x else c
+
+
+@_compile
+def _between(x: Any, bounds: Any, starts: Any, kept: Any, counts: Any) -> Any:
+    """Keep what lies within pairs of bounds, in one read; count what lies before, in and after them.
+
+    Pair i is kept from `kept[starts[i]]` on. Returns FINE, MISSING at the first chunk with NaN, NARROW if a pair holds
+    more than there is room for.
+    """
+    n_pairs = bounds.size // 2
+    # Buckets of equal width know the one code (2 i + 1 in pair i, 2 i before it) of all their values, but for a few.
+    table = np.full(BUCKETS, UNKNOWN, np.uint64)  # unsigned: numba need not look for negative indices
+    base = bounds[0] if bounds[0] > -np.inf else bounds[1]
+    top = bounds[-1] if bounds[-1] < np.inf else bounds[-2]
+    scale = (BUCKETS - 1) / (top - base) if top > base else 0.0
+    scale = scale if scale < np.inf else 0.0
+    for i in range(BUCKETS if scale > 0.0 and n_pairs > 1 else 0):
+        start, end = base + (i - 0.01) / scale, base + (i + 1.01) / scale
+        if i == 0:
+            start = -np.inf
+        if i == BUCKETS - 1:
+            end = np.inf
+        c: Any = _code(bounds, start)
+        if c == _code(bounds, end):
+            table[i] = c
+    base_of = np.full(2 * n_pairs + 1, np.uint64(kept.size - 1), np.uint64)
+    mask_of = np.zeros(2 * n_pairs + 1, np.uint64)
+    for pair in range(n_pairs):
+        base_of[2 * pair + 1] = starts[pair]
+        mask_of[2 * pair + 1] = np.uint64(2**62 - 1)
+    bucket = np.empty(CHUNK, np.uint32)
+    for begin in range(0, x.size, CHUNK):
+        chunk = x[begin : begin + CHUNK]
+        n_missing = 0
+        for i in range(chunk.size):
+            n_missing += chunk[i] != chunk[i]
+        if n_missing:
+            return MISSING
+        for pair in range(n_pairs):
+            if starts[pair] + counts[2 * pair + 1] + chunk.size > starts[pair + 1]:
+                return NARROW
+        if n_pairs == 1:
+            low, high = bounds[0], bounds[1]
+            n_before = 0
+            for i in range(chunk.size):
+                n_before += chunk[i] < low
+            counts[0] += n_before
+            position = starts[0] + counts[1]
+            for i in range(chunk.size):
+                kept[position] = chunk[i]
+                position += (chunk[i] >= low) & (chunk[i] <= high)
+            counts[1] = position - starts[0]
+        else:
+            for i in range(chunk.size):
+                z = (chunk[i] - base) * scale
+                z = z if z > 0.0 else 0.0
+                z = z if z < BUCKETS - 1.0 else BUCKETS - 1.0
+                bucket[i] = np.uint32(np.int32(z))
+            for i in range(chunk.size):
+                c = table[bucket[i]]
+                if c == UNKNOWN:
+                    c = np.uint64(_code(bounds, chunk[i]))
+                kept[base_of[c] + (np.uint64(counts[c]) & mask_of[c])] = chunk[
+                    i
+                ]  # without a branch: what is in between is lost
+                counts[c] += 1
+    return FINE
+
+
+@_compile
+def long_sample(x: Any, level: Any, unit: Any, levels: Any, out: Any) -> Any:
+    """Quantiles of a long sample in any order at rising levels, from the errors near each level alone.
+
+    Pivots from a strided subsample bound what is kept. Returns NARROW where that would be about everything, or does not
+    reach far enough on the ruler: the sample is then to be sorted as a whole.
+    """
+    m = float(x.size)
+    h = large_resolution(m)
+    edge = math.acos(1.0 - 1.0 / m)
+    step = (math.pi - 2.0 * edge) / unit.size
+    reach = int(1.3 * (SATURATION * h + 2.0 * BRACKET / math.sqrt(m)) / step) + 1
+    n_sub = int(m**0.75)
+    strided = np.empty(n_sub)
+    for i in range(n_sub):
+        strided[i] = x[i * (x.size // n_sub)]
+        if strided[i] != strided[i]:
+            return MISSING
+    pivots = np.empty(n_sub)
+    _sort(strided, pivots)
+
+    # Ranges of cells, [first, last), and of the pivots that bound them; what overlaps becomes one range.
+    n_ranges = 0
+    first, last = np.empty(levels.size, np.int64), np.empty(levels.size, np.int64)
+    low, high = np.empty(levels.size, np.int64), np.empty(levels.size, np.int64)
+    range_of = np.empty(levels.size, np.int64)
+    for k in range(levels.size):
+        cell = int((math.acos(1.0 - 2.0 * levels[k]) - edge) / step)
+        a, b = max(cell - reach, 0), min(cell + 1 + reach, unit.size)
+        u, v = level[a], level[b + 2 * MARKS]
+        margin = 3.0 * math.sqrt(u * (1.0 - u) * n_sub) + 2.0
+        i = int(u * n_sub - margin) if a > 0 else -1
+        margin = 3.0 * math.sqrt(v * (1.0 - v) * n_sub) + 2.0
+        j = int(v * n_sub + margin) + 1 if b < unit.size else n_sub
+        if n_ranges and i <= high[n_ranges - 1]:
+            last[n_ranges - 1] = max(last[n_ranges - 1], b)
+            high[n_ranges - 1] = max(high[n_ranges - 1], j)
+        else:
+            first[n_ranges], last[n_ranges], low[n_ranges], high[n_ranges] = a, b, i, j
+            n_ranges += 1
+        range_of[k] = n_ranges - 1
+
+    bounds = np.empty(2 * n_ranges)
+    starts = np.zeros(n_ranges + 1, np.int64)
+    total = 0.0
+    for r in range(n_ranges):
+        bounds[2 * r] = pivots[low[r]] if low[r] >= 0 else -np.inf
+        bounds[2 * r + 1] = pivots[high[r]] if high[r] < n_sub else np.inf
+        share = (min(high[r], n_sub) - max(low[r], 0)) / n_sub
+        total += share
+        starts[r + 1] = starts[r] + int(1.1 * share * m + 4.0 * m / math.sqrt(n_sub) * math.sqrt(share)) + 2 * CHUNK
+    if total > 0.75:
+        return NARROW
+    kept = np.empty(starts[-1] + 1)
+    counts = np.zeros(2 * n_ranges + 1, np.int64)
+    status = _between(x, bounds, starts, kept, counts)
+    if status != FINE:
+        return status
+
+    no_counts = np.empty(0)
+    offset = 0
+    k = 0
+    for r in range(n_ranges):
+        offset += counts[2 * r]
+        near = np.empty(counts[2 * r + 1])
+        a, b = first[r], last[r]
+        marked = level[a : b + 2 * MARKS + 1]
+        if near.size < 2 or (offset and marked[0] * m < offset + 1.0):
+            return NARROW
+        if offset + near.size < m and marked[-1] * m > offset + near.size - 1.0:
+            return NARROW
+        _sort(kept[starts[r] : starts[r] + near.size], near)
+        if near[0] == -np.inf or near[-1] == np.inf:
+            return INFINITE
+        marks = np.empty(marked.size)
+        for j in range(marks.size):
+            marks[j] = _hazen(near, no_counts, marked[j] * m - offset)
+        end = k
+        while end < levels.size and range_of[end] == r:
+            end += 1
+        if safe_factor(max(abs(near[0]), abs(near[-1]))) != 1.0:
+            return NARROW
+        if marks[-1] == marks[0]:
+            for j in range(k, end):
+                out[j] = marks[0]
+        else:
+            slopes = _slopes(marks, marks[-1] - marks[0], 0.0, marked, marked, unit[a:b], m)
+            inner = marks[MARKS : marks.size - MARKS]
+            if not _through_ruler(
+                near, no_counts, no_counts, float(offset), m, inner, slopes, h, levels[k:end], out[k:end]
+            ):
+                return NARROW
+        offset += near.size
+        k = end
+    return FINE
+
+
+@_compile
+def fixed_sample(x: Any, counts: Any, levels: Any, h: float, out: Any) -> None:
+    """Roots of the paper's own share for one finite sample in any order, kept in its range."""
+    m = counts.sum() if counts.size else float(x.size)
+    low, high = x.min(), x.max()
+    for k in range(levels.size):
+        out[k] = _root(x, counts, 0.0, m, h, 40.0, levels[k], 0.5 * low + 0.5 * high, low, high)
+
+
+class Kernel:
+    """The compiled functions for one rule, a module like `pimeter.bandwidth`.
+
+    They are loaded from numba's cache on disk; without a place for it, or with a broken one, they are compiled in
+    memory, with one warning.
+    """
+
+    def __init__(self, rule: ModuleType) -> None:
+        self._rule: Any = rule
+        try:
+            self._load(cache=True)
+        # What numba raises without a directory to write in, on a full disk, and what broken pickles are known to raise.
+        except (RuntimeError, OSError, EOFError, UnpicklingError, AttributeError, ImportError, IndexError) as reason:
+            self._load(cache=False)
+            msg = f"no cache of compiled code ({reason}): pimeter compiles in memory, some seconds in each new process."
+            warnings.warn(msg, stacklevel=4)
+
+    def _load(self, *, cache: bool) -> None:
+        here = {name: value for name, value in globals().items() if not name.startswith("__")}
+        names = {**vars(self._rule), **here}
+        formulas = [f for f in vars(self._rule).values() if isinstance(f, FunctionType)]
+        # Numba looks for changes in a function's own file alone, so that the name on disk holds a hash of the rule.
+        stamp = zlib.crc32(Path(self._rule.__file__).read_bytes())
+        for source in (*formulas, *_sources):
+            function = FunctionType(source.__code__, names, source.__name__, source.__defaults__)
+            function.__qualname__ = f"{source.__name__}_{stamp:x}"
+            fast = source.__name__ in {"_rise", "_exp_minus"}  # sums may be reordered here and nowhere else
+            compiled = numba.njit(nogil=True, cache=cache, error_model="numpy", fastmath=fast)(function)
+            names[source.__name__] = compiled
+        self._compiled: Any = SimpleNamespace(**names)
+
+        sample, levels, out = np.linspace(0.0, 1.0, 8), np.array([0.5]), np.empty((1, 1))
+        self.automatic(sample, sample + 1.0, levels)
+        self.fixed(sample, np.empty(0), levels, 0.1)
+        self.automatic_rows(sample[None], levels, out)
+        for width in (np.float32, np.float64):
+            self.automatic_rows(np.linspace(0.0, 1.0, 4096, dtype=width)[None], levels, out)
+
+    def automatic_rows(self, x: Any, levels: Any, out: Any) -> Any:
+        """See `reference.Kernel`."""
+        ruler = self._rule.ruler(float(x.shape[1]))
+        is_large = x.shape[1] > self._rule.LARGE
+        status = np.zeros(len(x), np.int8)
+        if not is_large:
+            self._compiled.rows(x, *ruler, False, levels, out, status)
+            return status
+        for i in range(len(x)):
+            status[i] = self._compiled.long_sample(x[i], ruler.level, ruler.unit, levels, out[i])
+            if status[i] in {NARROW, INFINITE}:
+                status[i] = FINE
+                self._compiled.rows(
+                    x[i : i + 1].astype(np.float64), *ruler, True, levels, out[i : i + 1], status[i : i + 1]
+                )
+        return status
+
+    def automatic(self, x: Any, counts: Any, levels: Any) -> Any:
+        """See `reference.Kernel`."""
+        out = np.empty(levels.size)
+        m = float(counts.sum())
+        self._compiled.sorted_sample(x, counts, *self._rule.ruler(max(m, 3.0)), m > self._rule.LARGE, levels, out)
+        return out
+
+    def fixed(self, x: Any, counts: Any, levels: Any, h: float) -> Any:
+        """See `reference.Kernel`."""
+        out = np.empty(levels.size)
+        self._compiled.fixed_sample(x, counts, levels, h, out)
+        return out
