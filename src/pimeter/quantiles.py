@@ -1,0 +1,269 @@
+"""`quantile`: validate, choose the kernel by the array's type, run."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import pairwise
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pimeter import bandwidth
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+MISSING, INFINITE = 1, 2  # what a kernel says of a row
+MANY = 200_000  # values from which on rows are worth a second thread
+
+
+@lru_cache(maxsize=1)
+def _kernel() -> Any:
+    """The compiled kernel, or the plain one where numba is missing."""
+    try:
+        from pimeter._kernels import compiled
+    except ModuleNotFoundError as missing:
+        if missing.name != "numba":
+            raise
+        from pimeter._kernels import reference
+
+        return reference.Kernel(bandwidth)
+    return compiled.Kernel(bandwidth)
+
+
+def quantile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    beta: float | Literal["auto"] = "auto",
+    reflect: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """Quantiles by a single neuron: more accurate than ranking, in `numpy.quantile`'s calling convention.
+
+    Parameters
+    ----------
+    a : array
+        The sample, or samples along `axis`. float16, 32 and 64 give the same width back, integers float64.
+    q : float or array of float
+        Levels in [0, 1]; 0 and 1 are the minimum and the maximum. The result has the shape of `q` first.
+    axis : int, tuple of int or None
+        Where the sample lies; None takes all values as one sample.
+    weights : array, optional
+        **Counts**, as many as values along `axis` or of the shape of `a`: 2 equals the value twice, 0 removes it;
+        fractions are allowed.
+    beta : "auto" or float
+        How sharply the neuron distinguishes: "auto" follows the sample (`pimeter.bandwidth`), so that the quantile
+        scales and shifts with it and quantiles of different levels never cross. A number is the paper's beta in the
+        sample's own unit: the root of `mean sigmoid(beta (w - a)) = q`, whatever that means for the unit at hand.
+    reflect : bool
+        The values are absolute errors, whose density goes on below 0 as its mirror image.
+    keepdims : bool
+        Keep the reduced axes with length 1.
+
+    Returns
+    -------
+    float or array
+        NaN for a sample that holds NaN. Of a sample with infinities, which have no distance to others, a value is
+        taken: numpy's "inverted_cdf".
+
+    Notes
+    -----
+    A higher level never gives a lower quantile, whether asked for in one call or in two, and each level gives the same
+    bits however many others are asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> errors = np.random.default_rng(0).standard_normal(200)
+    >>> round(quantile(errors, 0.9), 2)
+    1.25
+    >>> quantile(errors.reshape(4, 50), [0.5, 0.9], axis=1).shape
+    (2, 4)
+    """
+    module = sys.modules.get(type(a).__module__.partition(".")[0])
+    if module is not None and module.__name__ in {"torch", "dask"}:
+        msg = f"a is a {type(a).__module__}.{type(a).__name__}; convert it to a NumPy array first."
+        raise TypeError(msg)
+    values, width = _floats(a)
+    levels = _levels(q)
+    h = _bandwidth(beta)
+    axes = _axes(axis, values.ndim)
+    samples, kept_shape = _rows(values, axes)
+    if samples.shape[1] == 0:
+        msg = f"a has shape {values.shape}: no values along axis {axis}; a quantile needs at least one."
+        raise ValueError(msg)
+    counts = None if weights is None else _counts(weights, values, axes)
+    if reflect and (samples < 0).any():
+        msg = "reflect=True takes absolute errors, but a holds negative values; pass np.abs(a) or reflect=False."
+        raise ValueError(msg)
+    if keepdims:
+        kept_shape = tuple(1 if i in axes else n for i, n in enumerate(values.shape))
+    flat = _quantiles(samples, counts, levels.reshape(-1), h, reflect).astype(width, copy=False)
+    return flat.T.reshape(levels.shape + kept_shape)[()]
+
+
+def _floats(a: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[np.floating]]:
+    """The values as floats, and the width of the result."""
+    values = np.asanyarray(a)
+    if isinstance(values, np.ma.MaskedArray):
+        msg = "a is a masked array; pass a.compressed(), or weights that are 0 where it is masked."
+        raise TypeError(msg)
+    values = np.asarray(values)
+    if values.dtype.kind not in "fiub":
+        msg = f"a has dtype {values.dtype}; quantiles are for real numbers: convert it with a.astype(float)."
+        raise TypeError(msg)
+    if values.dtype.kind != "f" or values.dtype.itemsize > 8:
+        values = values.astype(np.float64)
+    return values, values.dtype
+
+
+def _levels(q: ArrayLike) -> Array:
+    levels = np.asarray(q, dtype=np.float64)
+    if levels.size and not (levels.min() >= 0.0 and levels.max() <= 1.0):
+        msg = f"q must lie in [0, 1]; got {q!r}. For per cent divide by 100."
+        raise ValueError(msg)
+    return levels
+
+
+def _bandwidth(beta: float | str) -> float | None:
+    """The bandwidth 1/beta; None for the rule."""
+    if isinstance(beta, str):
+        if beta == "auto":
+            return None
+    elif isinstance(beta, Real) and 0.0 < beta < np.inf:
+        return 1.0 / float(beta)
+    msg = f'beta must be "auto" or a positive number in the unit of 1/a; got {beta!r}.'
+    raise ValueError(msg)
+
+
+def _axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(ndim))
+    from numpy.lib.array_utils import normalize_axis_tuple
+
+    return normalize_axis_tuple(axis, ndim)
+
+
+def _rows(values: NDArray[Any], axes: tuple[int, ...]) -> tuple[NDArray[Any], tuple[int, ...]]:
+    """One sample a row, contiguous, and the shape of the rest."""
+    if len(axes) == values.ndim:
+        return np.ascontiguousarray(values).reshape(1, -1), ()
+    others = tuple(i for i in range(values.ndim) if i not in axes)
+    shape = tuple(values.shape[i] for i in others)
+    length = math.prod(values.shape[i] for i in axes)
+    return np.ascontiguousarray(values.transpose(others + axes)).reshape(math.prod(shape), length), shape
+
+
+def _counts(weights: ArrayLike, values: NDArray[Any], axes: tuple[int, ...]) -> Array:
+    """Weights as rows beside the samples."""
+    counts = np.asarray(weights, dtype=np.float64)
+    if counts.shape != values.shape:
+        if counts.ndim != 1 or len(axes) != 1 or counts.size != values.shape[axes[0]]:
+            msg = (
+                f"weights have shape {counts.shape}; expected that of a, {values.shape}, or one weight for each value "
+                "along one axis."
+            )
+            raise ValueError(msg)
+        shape = [1] * values.ndim
+        shape[axes[0]] = counts.size
+        counts = np.broadcast_to(counts.reshape(shape), values.shape)
+    if not (np.isfinite(counts) & (counts >= 0.0)).all():
+        msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
+        raise ValueError(msg)
+    rows, _ = _rows(counts, axes)
+    if not (rows.sum(axis=1) > 0.0).all():
+        msg = "weights are 0 for a whole sample; a quantile needs at least one value that counts."
+        raise ValueError(msg)
+    return rows
+
+
+def _quantiles(samples: NDArray[Any], counts: Array | None, levels: Array, h: float | None, reflect: bool) -> Array:
+    """Quantiles of each row, (rows, levels)."""
+    if reflect:
+        mirrored = np.concatenate([-samples, samples], axis=1)
+        twice = None if counts is None else np.concatenate([counts, counts], axis=1)
+        inner = _quantiles(mirrored, twice, (1.0 + levels) / 2.0, h, False)
+        # The mirror image holds values below the smallest error, the sample does not.
+        ends = _quantiles(samples, counts, np.array([0.0, 1.0]), h, False)
+        return np.where(levels == 0.0, ends[:, :1], np.clip(inner, ends[:, :1], ends[:, 1:]))
+    if not (levels.size == 1 or (levels[1:] > levels[:-1]).all()):
+        rising, back = np.unique(levels, return_inverse=True)
+        return _quantiles(samples, counts, rising, h, reflect)[:, back]
+    first, last = (int(levels[0] == 0.0), levels.size - int(levels[-1] == 1.0)) if levels.size else (0, 0)
+    middle = levels[first:last]
+    if counts is None and h is None:
+        inner = _each_row(samples, middle)
+    else:
+        every = [None] * len(samples) if counts is None else counts
+        inner = np.array([_counted(x, w, middle, h) for x, w in zip(samples, every, strict=True)]).reshape(
+            -1, last - first
+        )
+    if middle.size == levels.size:
+        return inner
+    held = samples[None] if counts is None else np.where(counts > 0.0, samples, [[[np.inf]], [[-np.inf]]])
+    lowest, highest = held[0].min(axis=1, keepdims=True), held[-1].max(axis=1, keepdims=True)
+    return np.concatenate([*[lowest] * first, inner, *[highest] * (levels.size - last)], axis=1)
+
+
+def _each_row(samples: NDArray[Any], levels: Array) -> Array:
+    """The rule on each row as it is, blocks of rows in threads."""
+    kernel = _kernel()
+    out = np.empty((len(samples), levels.size))
+    if not levels.size:
+        return out
+    if samples.dtype == np.float16 or samples.shape[1] <= bandwidth.LARGE:  # no need to compile for each width
+        samples = samples.astype(np.float64, copy=False)
+    if samples.size < MANY or len(samples) == 1:
+        status = kernel.automatic_rows(samples, levels, out)
+    else:
+        edges = np.linspace(0, len(samples), 4 * _n_threads() + 1).astype(int)
+        blocks = [slice(a, b) for a, b in pairwise(edges) if a < b]
+        tasks = [_pool().submit(kernel.automatic_rows, samples[block], levels, out[block]) for block in blocks]
+        status = np.concatenate([task.result() for task in tasks])
+    if status.any():
+        out[status == MISSING] = np.nan
+        for i in np.flatnonzero(status == INFINITE):
+            out[i] = np.quantile(samples[i].astype(np.float64), levels, method="inverted_cdf")
+    return out
+
+
+def _counted(sample: NDArray[Any], counts: Array | None, levels: Array, h: float | None) -> Array:
+    """One sample with counts, or with a bandwidth of the caller's."""
+    x = sample.astype(np.float64)
+    if counts is None:
+        counts = np.empty(0)
+    else:
+        x, counts = x[counts > 0.0], counts[counts > 0.0]
+    if np.isnan(x).any():
+        return np.full(levels.size, np.nan)
+    if np.isinf(x).any():
+        return np.quantile(x, levels, weights=counts if counts.size else None, method="inverted_cdf")
+    if h is not None:
+        return np.asarray(_kernel().fixed(x, counts, levels, h))
+    order = np.argsort(x, kind="stable")
+    factor = bandwidth.safe_factor(np.abs(x).max())
+    return np.asarray(_kernel().automatic(x[order] * factor, counts[order], levels) / factor)
+
+
+def _n_threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_n_threads(), thread_name_prefix="pimeter")
+
+
+# A forked child has none of its parent's threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
