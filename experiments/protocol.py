@@ -147,12 +147,14 @@ def run(experiment: Experiment[S], settings: S, store: Store, *, fresh: bool = F
     units = [tuple(unit) for unit in experiment.units(settings)]
     with store.locked() as file:
         record = _resumed(experiment, settings, units, store, fresh=fresh)
+        store.vouch(record)
         done = list(record.done)
         file.seek(file.truncate(done[-1][1] if done else 0))
+        columns = [*next(iter(store.rows()), {})]
         left = units[len(done) :]
         with closing(_measured(experiment, settings, left, n_jobs)) as measured:
             for unit, rows in _shown(measured, len(done), len(units)):
-                file.write(_csv_text(rows, header=not file.tell()).encode())
+                file.write(_csv_text(rows, columns, header=not file.tell()).encode())
                 file.flush()
                 os.fsync(file.fileno())
                 done.append((unit, file.tell()))
@@ -191,9 +193,7 @@ def _resumed(experiment: Experiment[S], settings: S, units: list[Unit], store: S
         if not fresh and store.csv.stat().st_size:
             msg = f"{store.csv.name} has no {store.json.name} to say how it was made; --fresh starts anew."
             raise RefusedError(msg)
-        record = Record(wanted, current)
-        store.vouch(record)
-        return record
+        return Record(wanted, current)
     if record.settings != wanted:
         raise RefusedError(_differs(store.csv.name, "settings", record.settings, wanted))
     if [unit for unit, _ in record.done] != units[: len(record.done)]:
@@ -264,13 +264,16 @@ def _shown(
     print(file=sys.stderr)
 
 
-def _csv_text(rows: Sequence[Row], *, header: bool) -> str:
+def _csv_text(rows: Sequence[Row], columns: list[str], *, header: bool) -> str:
+    """Rows as text; the first row of all sets the columns."""
+    columns += [] if columns or not rows else rows[0]
+    for row in rows:
+        if list(row) != columns:
+            msg = f"All rows of an experiment have the same columns; got {list(row)} after {columns}."
+            raise ValueError(msg)
     text = io.StringIO()
-    if any(list(row) != list(rows[0]) for row in rows):
-        msg = f"Rows of one experiment share their columns; got {sorted({tuple(row) for row in rows})}."
-        raise ValueError(msg)
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    if header:
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    if header and rows:
         writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
