@@ -1,0 +1,432 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from experiments import __main__ as cli
+from experiments import fig1, protocol, report
+from experiments.protocol import Experiment, RefusedError, Store, run, stream
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class ToySettings:
+    seed: int = 3
+    n_units: int = 5
+
+
+def toy_measure(settings, unit, rng):
+    return [{"unit": unit[0], "draw": float(x), "name": f'a, "{i}"'} for i, x in enumerate(rng.standard_normal(3))]
+
+
+TOY = Experiment(
+    name="toy",
+    title="a toy",
+    settings=ToySettings(),
+    quick=ToySettings(n_units=2),
+    units=lambda settings: [(i,) for i in range(settings.n_units)],
+    measure=toy_measure,
+    tables=lambda rows: {"Draws": rows},
+    headline=lambda rows: f"{len(rows)} draws.",
+    finding=lambda rows: f"There are {len(rows)} draws.",
+    keys=("unit", "name"),
+)
+TINY = dataclasses.replace(
+    fig1.EXPERIMENT,
+    settings=fig1.Settings(sizes=(10, 30), n_samples=20, n_slow=3),
+    quick=dataclasses.replace(fig1.QUICK, sizes=(10, 20), n_samples=10),
+)
+
+
+@pytest.fixture
+def whole(tmp_path):
+    """A run without interruption."""
+    store = Store(tmp_path / "whole", "toy")
+    run(TOY, TOY.settings, store)
+    return store
+
+
+def contents(store):
+    return store.csv.read_bytes(), store.json.read_bytes()
+
+
+def stop_after(n_units):
+    """The toy experiment, interrupted in unit n_units."""
+
+    def measure(settings, unit, rng):
+        if unit[0] == n_units:
+            raise KeyboardInterrupt
+        return toy_measure(settings, unit, rng)
+
+    return dataclasses.replace(TOY, measure=measure)
+
+
+class TestProtocol:
+    def test_rows_come_back_as_they_were_measured(self, whole):
+        measured = [row for i in range(5) for row in toy_measure(TOY.settings, (i,), stream(3, (i,)))]
+        assert whole.rows() == measured
+
+    def test_settings_seed_and_versions_are_saved(self, whole):
+        record = json.loads(whole.json.read_text())
+        assert record["settings"] == {"seed": 3, "n_units": 5}
+        assert record["versions"]["numpy"] == np.__version__
+        assert set(record["versions"]) == {"python", *TOY.packages}
+
+    @pytest.mark.parametrize("n_units", range(5))
+    def test_resumed_run_ends_with_the_same_bytes(self, tmp_path, whole, n_units):
+        store = Store(tmp_path, "toy")
+        with pytest.raises(KeyboardInterrupt):
+            run(stop_after(n_units), TOY.settings, store)
+        assert len(store.rows()) == 3 * n_units
+        run(TOY, TOY.settings, store)
+        assert contents(store) == contents(whole)
+
+    def test_a_finished_run_is_not_repeated(self, whole):
+        before = contents(whole)
+        assert run(stop_after(0), TOY.settings, whole) == whole.rows()
+        assert contents(whole) == before
+
+    def test_every_length_to_which_the_csv_can_be_cut(self, tmp_path, whole):
+        rows, record = contents(whole)
+        store = Store(tmp_path, "toy")
+        for length in range(len(rows)):
+            store.csv.write_bytes(rows[:length])
+            store.json.write_bytes(record)
+            run(TOY, TOY.settings, store)
+            assert contents(store) == (rows, record)
+
+    def test_every_point_at_which_writing_a_unit_can_be_killed(self, tmp_path, whole):
+        rows, record = contents(whole)
+        held = json.loads(record)
+        ends = list(held["done"].values())
+        held["done"] = dict(list(held["done"].items())[:2])
+        store = Store(tmp_path, "toy")
+        for length in range(ends[1], ends[2] + 1):
+            store.csv.write_bytes(rows[:length])
+            store.json.write_text(json.dumps(held))
+            assert len(store.rows()) == 6
+            run(TOY, TOY.settings, store)
+            assert contents(store) == (rows, record)
+
+    def test_other_settings_are_refused_and_change_nothing(self, whole):
+        before = contents(whole)
+        with pytest.raises(RefusedError, match=r"other settings \(seed: 3 there, 4 here\); --fresh"):
+            run(TOY, ToySettings(seed=4), whole)
+        assert contents(whole) == before
+
+    def test_fresh_starts_anew(self, tmp_path, whole):
+        other = Store(tmp_path, "toy")
+        run(TOY, ToySettings(seed=4, n_units=2), other)
+        run(TOY, TOY.settings, other, fresh=True)
+        assert contents(other) == contents(whole)
+
+    def test_other_versions_are_refused_while_work_is_left(self, tmp_path, monkeypatch):
+        store = Store(tmp_path, "toy")
+        with pytest.raises(KeyboardInterrupt):
+            run(stop_after(2), TOY.settings, store)
+        monkeypatch.setattr(protocol.platform, "python_version", lambda: "4.0")
+        with pytest.raises(RefusedError, match=r"other versions \(python: .* there, 4\.0 here\)"):
+            run(TOY, TOY.settings, store)
+
+    def test_other_units_are_refused(self, whole):
+        renamed = dataclasses.replace(TOY, units=lambda settings: [("x", i) for i in range(settings.n_units)])
+        with pytest.raises(RefusedError, match="units of work"):
+            run(renamed, TOY.settings, whole)
+
+    def test_rows_without_a_record_are_refused(self, whole):
+        whole.json.unlink()
+        with pytest.raises(RefusedError, match=r"toy\.csv has no toy\.json"):
+            run(TOY, TOY.settings, whole)
+
+    def test_two_runs_at_once_are_refused(self, whole):
+        with whole.locked(), pytest.raises(RefusedError, match="Another run"):
+            run(TOY, TOY.settings, whole)
+
+    def test_rows_with_different_columns_are_refused(self, tmp_path):
+        uneven = dataclasses.replace(TOY, measure=lambda settings, unit, rng: [{f"column {unit[0]}": 1}])
+        with pytest.raises(ValueError, match=r"got \['column 1'\] after \['column 0'\]"):
+            run(uneven, TOY.settings, Store(tmp_path, "toy"))
+
+    def test_a_unit_may_have_no_rows(self, tmp_path):
+        def odd_units(settings, unit, rng):
+            return toy_measure(settings, unit, rng) if unit[0] % 2 else []
+
+        rows = run(dataclasses.replace(TOY, measure=odd_units), TOY.settings, Store(tmp_path, "toy"))
+        assert [row["unit"] for row in rows] == [1, 1, 1, 3, 3, 3]
+
+    def test_a_unit_draws_from_its_own_stream(self):
+        draws = {stream(seed, unit).random() for seed in (1, 2) for unit in [(1,), (2,), ("1",), (1, 2)]}
+        assert len(draws) == 8
+        assert stream(1, (2,)).random() == stream(1, (2,)).random()
+
+    def test_progress_bar_only_on_a_terminal(self, tmp_path, monkeypatch, capsys):
+        run(TOY, TOY.settings, Store(tmp_path / "a", "toy"))
+        assert capsys.readouterr().err == ""
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+        run(TOY, TOY.settings, Store(tmp_path / "b", "toy"))
+        shown = capsys.readouterr().err
+        assert "[..............................] 0/5" in shown
+        assert "[##############################] 5/5" in shown
+
+
+KILLED = """
+import sys, time
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from experiments.protocol import Store, run
+
+@dataclass(frozen=True)
+class Settings:
+    seed: int = 7
+
+def units(settings):
+    return [(i,) for i in range(8)]
+
+def measure(settings, unit, rng):
+    time.sleep(float(sys.argv[2]))
+    return [{"unit": unit[0], "draw": x} for x in rng.standard_normal(4).tolist()]
+
+if __name__ == "__main__":
+    experiment = SimpleNamespace(name="slow", units=units, measure=measure, packages=("numpy",))
+    run(experiment, Settings(), Store(Path(sys.argv[1]), "slow"), n_jobs=2)
+"""
+
+
+def test_kill_loses_and_doubles_nothing_and_leaves_no_process(tmp_path):
+    script = tmp_path / "slow.py"
+    script.write_text(KILLED)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+
+    def start(folder, seconds):
+        command = [sys.executable, str(script), str(folder), str(seconds)]
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    killed, whole = Store(tmp_path / "killed", "slow"), Store(tmp_path / "whole", "slow")
+    process = start(killed.folder, 0.3)
+    deadline = time.monotonic() + 60
+    while len(killed.rows()) < 8 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    # The workers hold the pipe as well: its end means that they are gone.
+    process.communicate(timeout=60)
+    assert 8 <= len(killed.rows()) < 32
+    for store in (killed, whole):
+        process = start(store.folder, 0)
+        assert (process.communicate(timeout=60)[0], process.returncode) == (b"", 0)
+    assert contents(killed) == contents(whole)
+
+
+class TestReport:
+    def test_table_aligns_words_left_and_numbers_right(self):
+        text = report.table_text([{"name": "a", "x": 1.23456, "n": 1}, {"name": "bbbbb", "x": 10.0, "n": ""}])
+        assert text.splitlines() == [
+            "| name  |      x | n |",
+            "|-------|-------:|--:|",
+            "| a     |  1.235 | 1 |",
+            "| bbbbb | 10.000 |   |",
+        ]
+
+    def test_published_values_stand_beside_ours_and_a_miss_is_shown(self, tmp_path):
+        ours = [{"unit": i, "name": "a", "draw": 0.5, "n": 3} for i in range(3)]
+        (tmp_path / "toy.csv").write_text("unit,name,draw,draw_tolerance\n0,a,0.52,0.05\n1,a,0.7,0.05\n")
+        (table,) = report.tables(dataclasses.replace(TOY, tables=lambda _: {"Draws": ours}), [], tmp_path).values()
+        assert [row["draw, paper"] for row in table] == [0.52, 0.7, ""]
+        assert [row["draw, verdict"] for row in table] == ["", "miss", ""]
+        assert list(table[0]) == ["unit", "name", "draw", "draw, paper", "draw, verdict", "n"]
+
+    def test_page_says_what_was_run_and_what_was_not(self, whole):
+        never = dataclasses.replace(TOY, name="never")
+        text = report.page([TOY, never], whole.folder)
+        assert "There are 15 draws." in text
+        assert "Not run yet: `python -m experiments run never`." in text
+        assert "Settings: seed 3, n_units 5." in text
+        assert f"numpy {np.__version__}" in text
+        assert "Unfinished" not in text
+
+    def test_page_shows_an_unfinished_run(self, tmp_path):
+        with pytest.raises(KeyboardInterrupt):
+            run(stop_after(2), TOY.settings, Store(tmp_path, "toy"))
+        assert "**Unfinished:** 2 of 5 units" in report.page([TOY], tmp_path)
+
+
+class TestFig1:
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def rows(tmp_path_factory):
+        return run(TINY, TINY.settings, Store(tmp_path_factory.mktemp("fig1"), "fig1"))
+
+    def test_exact_interval(self):
+        # The quartiles of a standard normal law are at -+0.67449, its 5 % points at -+1.64485.
+        assert_allclose(fig1.exact_interval(np.array([0.5, 0.9])), [2 * 0.6744897501960817, 2 * 1.6448536269514722])
+        assert_allclose(fig1.LEVELS, np.linspace(0.05, 0.9, 18))
+
+    @pytest.mark.parametrize("m", [10, 37])
+    def test_harrell_davis_is_scipys(self, m):
+        sample = np.sort(np.random.default_rng(5).standard_normal((4, m)), axis=1)
+        expected = stats.mstats.hdquantiles(sample, prob=list(fig1.LEVELS), axis=1)
+        # Both sum m products of order 1; only the order of summation differs.
+        assert_allclose(fig1._harrell_davis(sample, fig1.LEVELS, False).quantiles, np.asarray(expected).T, atol=1e-12)
+
+    def test_all_numpy_methods_are_there(self):
+        assert len(set(fig1.METHODS)) == 13
+        assert set(fig1.QUICK.estimators) < set(fig1.ESTIMATORS)
+
+    def test_a_row_by_hand(self, rows):
+        errors = stream(TINY.settings.seed, (30,)).standard_normal((20, 30))
+        exact = [2 * stats.norm.ppf((1 + p) / 2) for p in fig1.LEVELS]
+        for assumed in ("none", "symmetry"):
+            rmse = {"hazen": [], "linear": []}
+            for (method, found), sample in ((item, e) for e in errors for item in rmse.items()):
+                if assumed == "symmetry":
+                    interval = [2 * np.quantile(abs(sample), p, method=method) for p in fig1.LEVELS]
+                else:
+                    interval = [
+                        np.quantile(sample, (1 + p) / 2, method=method)
+                        - np.quantile(sample, (1 - p) / 2, method=method)
+                        for p in fig1.LEVELS
+                    ]
+                found.append(np.sqrt(np.mean(np.subtract(interval, exact) ** 2)))
+            (row,) = (r for r in rows if (r["m"], r["assumed"], r["estimator"]) == (30, assumed, "numpy hazen"))
+            assert_allclose(row["rmse"], np.mean(rmse["hazen"]))
+            assert_allclose(row["rmse_se"], stats.sem(rmse["hazen"]))
+            assert_allclose(row["ratio"], np.mean(rmse["hazen"]) / np.mean(rmse["linear"]))
+
+    def test_every_estimator_is_measured_both_ways_at_each_size(self, rows):
+        cells = [(row["m"], row["assumed"], row["estimator"]) for row in rows]
+        assert len(cells) == len(set(cells)) == 2 * 2 * len(fig1.ESTIMATORS)
+        assert all(np.isfinite(row["rmse"]) and row["rmse"] > 0 for row in rows)
+
+    def test_numpys_default_is_the_yardstick(self, rows):
+        for row in rows:
+            if row["estimator"] == fig1.DEFAULT:
+                assert (row["ratio"], row["ratio_se"]) == (1, 0)
+            if row["assumed"] == "none":
+                assert row["ratio"] == row["ratio_to_signed"]
+
+    def test_slow_estimators_say_how_few_samples_they_saw(self, rows):
+        assert {row["n_samples"] for row in rows if row["estimator"].startswith("descent")} == {3}
+        assert {row["n_samples"] for row in rows if not row["estimator"].startswith("descent")} == {20}
+
+    def test_ratio_error_is_that_of_repeated_draws(self):
+        rng = np.random.default_rng(11)
+        base = 1 + rng.random((2000, 100))
+        rmse = base * (0.8 + 0.1 * rng.random((2000, 100)))
+        ratios, spreads = np.array([fig1._ratio(*pair) for pair in zip(rmse, base, strict=True)]).T
+        # 2,000 repeats know a standard deviation to 1 / sqrt(4000) = 1.6 %; three of these.
+        assert_allclose(spreads.mean(), ratios.std(), rtol=0.05)
+
+    @pytest.mark.parametrize("name", [name for name, one in fig1.ESTIMATORS.items() if not one.slow])
+    @pytest.mark.parametrize("symmetric", [False, True])
+    def test_estimators_find_the_interval_of_a_large_sample(self, name, symmetric):
+        errors = np.random.default_rng(2).standard_normal((5, 4000))
+        found = fig1.estimated_interval(fig1.ESTIMATORS[name], errors, symmetric=symmetric).quantiles
+        # The least certain level, .9, has standard error sqrt(.09 / 4000) / .103 = .046; four of these. Beta 10
+        # stretches I(.9) by 1.6 % (.06); where |e| ends at 0 it may lose all of I(.05) = .125, which is known to .01.
+        assert_allclose(found, np.tile(fig1.exact_interval(fig1.LEVELS)[:, None], 5), atol=4 * 0.046 + 0.06)
+
+    def test_processes_do_not_change_the_rows(self, tmp_path):
+        settings = dataclasses.replace(TINY.quick, sizes=(10, 11, 12))
+        alone, shared = Store(tmp_path / "alone", "fig1"), Store(tmp_path / "shared", "fig1")
+        run(TINY, settings, alone)
+        run(TINY, settings, shared, n_jobs=2)
+        assert contents(alone) == contents(shared)
+
+    def test_words_follow_the_rows(self, rows):
+        def with_ratio(name, ratio):
+            return [{**row, "ratio": ratio if row["estimator"] == name else row["ratio"]} for row in rows]
+
+        assert "20 % less error than numpy's default when nothing" in fig1.headline(with_ratio("pimeter", 0.8))
+        assert "30 % more error when both" in fig1.headline(with_ratio("pimeter", 1.3))
+        assert "- beta 10: the claim does not hold" in fig1.finding(with_ratio("beta 10", 2.0))
+        assert "- beta 10: the claim holds (" in fig1.finding(with_ratio("beta 10", 0.01))
+        assert "every numpy method at 2 and Harrell-Davis at 2 of 2 sizes" in fig1.finding(with_ratio("pimeter", 0.01))
+
+    def test_figure_is_drawn(self, rows, tmp_path):
+        assert report.draw(TINY, rows, tmp_path / "fig1.png")
+        assert (tmp_path / "fig1.png").read_bytes().startswith(b"\x89PNG")
+
+
+class TestCommandLine:
+    @pytest.fixture(autouse=True)
+    def tiny(self, monkeypatch):
+        monkeypatch.setitem(cli.EXPERIMENTS, "fig1", TINY)
+
+    @pytest.fixture
+    def folders(self, tmp_path):
+        return {"results": tmp_path / "results", "quick": tmp_path / "quick"}
+
+    def test_quick_never_touches_the_results(self, folders, capsys):
+        folders["results"].mkdir()
+        kept = folders["results"] / "fig1.csv"
+        kept.write_text("precious")
+        assert cli.main(["run", "fig1", "--quick"], **folders) == 0
+        assert [path.name for path in folders["results"].iterdir()] == ["fig1.csv"]
+        assert kept.read_text() == "precious"
+        names = sorted(path.name for path in folders["quick"].iterdir())
+        assert names == ["fig1-quick.csv", "fig1-quick.json", "fig1-quick.png"]
+        said = capsys.readouterr().out
+        assert "| pimeter " in said
+        assert "than numpy's default when nothing is assumed" in said
+
+    def test_quick_results_are_ignored_by_git(self):
+        assert cli.QUICK.relative_to(ROOT).parts[0] == "build"
+        assert "build/" in (ROOT / ".gitignore").read_text().split()
+
+    def test_quick_works_without_matplotlib(self, folders, monkeypatch, capsys):
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+        assert cli.main(["run", "fig1", "--quick"], **folders) == 0
+        assert "matplotlib is not installed (pip install 'pimeter[plot]')" in capsys.readouterr().out
+
+    def test_run_list_report(self, folders, capsys):
+        cli.main(["list"], **folders)
+        assert "(not run yet)" in capsys.readouterr().out
+        assert cli.main(["run", "fig1", "--jobs", "1"], **folders) == 0
+        assert "The paper concludes" in capsys.readouterr().out
+        cli.main(["list"], **folders)
+        assert "(2 of 2 units done)" in capsys.readouterr().out
+        cli.main(["report"], **folders)
+        text = (folders["results"] / "README.md").read_text()
+        assert "](fig1.png)" in text
+        assert "The paper prints no numbers for this figure" in text
+        assert not folders["quick"].exists()
+
+    def test_refusal_is_a_message_and_not_a_traceback(self, folders, capsys):
+        folders["results"].mkdir()
+        (folders["results"] / "fig1.csv").write_text("precious")
+        assert cli.main(["run", "fig1"], **folders) == 2
+        assert "--fresh starts anew" in capsys.readouterr().err
+
+    def test_interruption_says_how_to_go_on(self, folders, monkeypatch, capsys):
+        def interrupted(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setitem(cli.EXPERIMENTS, "fig1", dataclasses.replace(TINY, measure=interrupted))
+        assert cli.main(["run", "fig1", "--jobs", "1"], **folders) == 130
+        assert "the same command goes on" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["run", "fig9"], "choose from '?fig1"),
+            (["run", "fig1", "--jobs", "0"], "number of processes from 1 up, got '0'"),
+            ([], "required"),
+        ],
+    )
+    def test_mistakes_are_explained(self, arguments, message, capsys):
+        with pytest.raises(SystemExit, match="2"):
+            cli.main(arguments)
+        assert re.search(message, capsys.readouterr().err)
