@@ -204,10 +204,9 @@ def _quantiles(samples: NDArray[Any], counts: Array | None, levels: Array, h: fl
     if counts is None and h is None:
         inner = _each_row(samples, middle)
     else:
-        every = [None] * len(samples) if counts is None else counts
-        inner = np.array([_counted(x, w, middle, h) for x, w in zip(samples, every, strict=True)]).reshape(
-            -1, last - first
-        )
+        inner = np.empty((len(samples), middle.size))
+        for i, sample in enumerate(samples):
+            inner[i] = _counted(sample, None if counts is None else counts[i], middle, h)
     if middle.size == levels.size:
         return inner
     held = samples[None] if counts is None else np.where(counts > 0.0, samples, [[[np.inf]], [[-np.inf]]])

@@ -1,0 +1,249 @@
+"""How accurate is the neuron? Mean-square errors against other quantile estimators, as ratios on the same samples.
+
+    python benchmarks/quantile_accuracy.py [--quick]
+
+Cells are law x sample size x level, for signed values and for absolute ones (`reflect=True`; the others get the absolute
+values as they are). Seeds are none that a rule was tuned on (those were below 1000). The summary goes to
+`results/quantile_accuracy.md`, every cell to `results/quantile_accuracy.csv`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy
+from laws import ABSOLUTE_LEVELS, HELD_OUT, SIGNED_LEVELS, SIZES, TUNING, Law
+from scipy.special import betainc, ndtr
+
+import pimeter as pm
+
+RESULTS = Path(__file__).parent / "results"
+SEED = 20261115
+BATCHES = 10
+NUMPY_METHODS = (
+    "inverted_cdf averaged_inverted_cdf closest_observation interpolated_inverted_cdf hazen weibull linear "
+    "median_unbiased normal_unbiased lower higher midpoint nearest"
+).split()
+
+Estimator = Callable[[np.ndarray, np.ndarray, bool], np.ndarray]  # (repeats, m), levels, absolute -> (repeats, levels)
+
+
+def neuron(x: np.ndarray, levels: np.ndarray, absolute: bool) -> np.ndarray:
+    return pm.quantile(x, levels, axis=1, reflect=absolute).T
+
+
+def numpy_quantile(method: str) -> Estimator:
+    return lambda x, levels, _: np.quantile(x, levels, axis=1, method=method).T
+
+
+def harrell_davis(x: np.ndarray, levels: np.ndarray, _absolute: bool) -> np.ndarray:
+    """The same as `scipy.stats.mstats.hdquantiles` (checked below), for many samples at once."""
+    m = x.shape[1]
+    weights = np.diff([betainc((m + 1) * p, (m + 1) * (1 - p), np.arange(m + 1) / m) for p in levels], axis=1)
+    return np.sort(x, axis=1) @ weights.T
+
+
+def inverse_kde(x: np.ndarray, levels: np.ndarray, _absolute: bool) -> np.ndarray:
+    """Inverse of the distribution function of a Gaussian kernel estimate with Silverman's bandwidth, by bisection."""
+    spread = np.minimum(x.std(axis=1, ddof=1), np.subtract(*np.quantile(x, [0.75, 0.25], axis=1)) / 1.349)
+    h = 0.9 * spread[:, None] * x.shape[1] ** -0.2
+    columns = []
+    for p in levels:
+        low, high = x.min(axis=1, keepdims=True) - 9 * h, x.max(axis=1, keepdims=True) + 9 * h
+        for _ in range(26):
+            middle = (low + high) / 2
+            below = ndtr((middle - x) / h).mean(axis=1, keepdims=True) < p
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        columns.append((low + high)[:, 0] / 2)
+    return np.stack(columns, axis=1)
+
+
+def fixed_beta(beta: float) -> Estimator:
+    return lambda x, levels, absolute: pm.quantile(x, levels, axis=1, beta=beta, reflect=absolute).T
+
+
+def papers_descent(x: np.ndarray, levels: np.ndarray, absolute: bool) -> np.ndarray:
+    """The paper's training with its own numbers: beta = 1000, learning rate .005, in the errors' unit."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    solver = pm.Descent(learning_rate=0.005, max_iter=1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # stalls are part of what is measured
+        fits = [pm.QuantileNeuron(p, beta=1000.0, reflect=absolute, solver=solver).fit(x.T) for p in levels]
+    return np.stack([fit.quantile_ for fit in fits], axis=1)
+
+
+@dataclass(frozen=True)
+class Cell:
+    law: str
+    held_out: bool
+    m: int
+    absolute: bool
+    level: float
+    estimator: str
+    repeats: int
+    squared: np.ndarray  # squared errors of the estimator and of numpy's default, (2, repeats)
+
+    @property
+    def ratio(self) -> float:
+        ours, numpys = self.squared.mean(axis=1)
+        return float(ours / numpys)
+
+    @property
+    def lower(self) -> float:
+        """Lower 99 % bound of the ratio, by the delta method on paired repeats."""
+        ours, numpys = self.squared
+        error = np.std(ours - self.ratio * numpys, ddof=1) / (numpys.mean() * math.sqrt(self.repeats))
+        return self.ratio - 2.326 * float(error)
+
+
+def measure(estimators: dict[str, tuple[Estimator, int]], sizes: tuple[int, ...], laws: list[tuple[Law, bool]]) -> list[Cell]:
+    """All cells; `estimators` come with how many repeats they get."""
+    cells = []
+    for number, (law, held_out) in enumerate(laws):
+        print(f"\r{number + 1} of {len(laws)} laws: {law.name:<20}", end="", flush=True)
+        for m in sizes:
+            rng = np.random.default_rng([SEED, number, m])
+            x = law.sample(rng, (max(repeats for _, repeats in estimators.values()), m))
+            for absolute, levels in ((False, SIGNED_LEVELS), (True, ABSOLUTE_LEVELS)):
+                sample, truth = np.abs(x) if absolute else x, law.quantiles(levels, absolute)
+                base = (np.quantile(sample, levels, axis=1).T - truth) ** 2
+                for name, (estimator, repeats) in estimators.items():
+                    error = (estimator(sample[:repeats], np.array(levels), absolute) - truth) ** 2
+                    for k, level in enumerate(levels):
+                        squared = np.stack([error[:, k], base[:repeats, k]])
+                        cells.append(Cell(law.name, held_out, m, absolute, level, name, repeats, squared))
+    print()
+    return cells
+
+
+def geometric_mean(cells: list[Cell], others: list[Cell] | None = None) -> tuple[float, float]:
+    """Geometric mean of the ratio to numpy's default (or to other cells'), and its Monte Carlo standard error."""
+
+    def logs(part: slice) -> float:
+        values = [math.log(c.squared[0, part].mean() / c.squared[1, part].mean()) for c in cells]
+        against = [math.log(c.squared[0, part].mean() / c.squared[1, part].mean()) for c in others or []]
+        return float(np.mean(values) - (np.mean(against) if against else 0.0))
+
+    size = cells[0].repeats // BATCHES
+    batches = [logs(slice(i * size, (i + 1) * size)) for i in range(BATCHES)]
+    value = math.exp(logs(slice(None)))
+    return value, value * float(np.std(batches, ddof=1)) / math.sqrt(BATCHES)
+
+
+def crossings(laws: list[tuple[Law, bool]], repeats: int) -> tuple[int, int]:
+    """Samples in which quantiles at 99 levels, asked for one by one, ever fall; and samples."""
+    levels = np.arange(1, 100) / 100
+    crossed = total = 0
+    for number, (law, _) in enumerate(laws):
+        for m in (3, 10, 50, 200, 3000):
+            x = law.sample(np.random.default_rng([SEED, 1, number, m]), (repeats, m))
+            separate = np.stack([pm.quantile(x, p, axis=1) for p in levels])
+            crossed += int((np.diff(separate, axis=0) < 0).any(axis=0).sum())
+            total += repeats
+    return crossed, total
+
+
+def summary(cells: list[Cell], large: list[Cell], crossed: tuple[int, int], repeats: int) -> str:
+    def of(name: str, **fixed: object) -> list[Cell]:
+        return [c for c in cells if c.estimator == name and all(getattr(c, key) == v for key, v in fixed.items())]
+
+    lines = [
+        "# Accuracy of the neuron",
+        "",
+        f"`python benchmarks/quantile_accuracy.py`, seed {SEED}; Python {platform.python_version()}, numpy {np.__version__}, "
+        f"scipy {scipy.__version__}, pimeter {pm.__version__}.",
+        "",
+        f"Mean-square error, geometric means over m in {SIZES}, signed levels {SIGNED_LEVELS}, absolute levels "
+        f"{ABSOLUTE_LEVELS}; {repeats} repeats a cell, +- Monte Carlo standard error. Laws as in `laws.py`.",
+        "",
+        "| the neuron against | laws used in tuning | laws never used | all |",
+        "|---|---|---|---|",
+    ]
+    groups: list[dict[str, object]] = [{"held_out": False}, {"held_out": True}, {}]
+    for label, other in (("numpy's default", None), ("Harrell-Davis", "Harrell-Davis")):
+        figures = [geometric_mean(of("pimeter", **g), of(other, **g) if other else None) for g in groups]
+        lines.append(f"| {label} | " + " | ".join(f"{v:.4f} +- {e:.4f}" for v, e in figures) + " |")
+    lines += ["", "| the neuron against numpy's default | " + " | ".join(f"m = {m}" for m in SIZES) + " |"]
+    lines += ["|---|" + "---|" * len(SIZES)]
+    for label, absolute in (("signed", False), ("absolute", True)):
+        row = [geometric_mean(of("pimeter", m=m, absolute=absolute))[0] for m in SIZES if of("pimeter", m=m)]
+        lines.append(f"| {label} | " + " | ".join(f"{v:.3f}" for v in row) + " |")
+
+    lines += ["", f"Worst cells against numpy's default, m >= 20, {repeats} paired repeats:", ""]
+    lines += ["| | ratio | lower 99 % bound | law | m | level | cells with bound above 1.05 / 1.10 |", "|---|---|---|---|---|---|---|"]
+    for label, absolute in (("signed", False), ("absolute", True)):
+        candidates = [c for c in of("pimeter", absolute=absolute) if c.m >= 20]
+        above = [sum(c.lower > limit for c in candidates) for limit in (1.05, 1.10)]
+        for worst in sorted(candidates, key=lambda c: -c.lower)[:3]:
+            lines.append(
+                f"| {label} | {worst.ratio:.3f} | {worst.lower:.3f} | {worst.law} | {worst.m} | {worst.level} | "
+                f"{above[0]} / {above[1]} of {len(candidates)} |"
+            )
+
+    lines += ["", "Every estimator against numpy's default (all laws; `repeats` says how many):", ""]
+    lines += ["| estimator | repeats | signed | absolute | worst cell, m >= 20 |", "|---|---|---|---|---|"]
+    names = list(dict.fromkeys(c.estimator for c in cells))
+    for name in sorted(names, key=lambda n: geometric_mean(of(n))[0]):
+        signed, absolute = (geometric_mean(of(name, absolute=a))[0] for a in (False, True))
+        worst_ratio = max(c.ratio for c in of(name) if c.m >= 20)
+        lines.append(f"| {name} | {of(name)[0].repeats} | {signed:.3f} | {absolute:.3f} | {worst_ratio:.2f} |")
+
+    lines += ["", "Samples above the size where the rule stops to look at the whole sample (signed and absolute):", ""]
+    lines += ["| m | geometric mean | worst cell | its lower 99 % bound |", "|---|---|---|---|"]
+    for m in sorted({c.m for c in large}):
+        part = [c for c in large if c.m == m]
+        worst = max(part, key=lambda c: c.ratio)
+        lines.append(f"| {m} | {geometric_mean(part)[0]:.3f} | {worst.ratio:.3f} ({worst.law}, {worst.level}) | {worst.lower:.3f} |")
+    lines += ["", f"Crossing quantiles at 99 levels asked for one by one: {crossed[0]} of {crossed[1]} samples.", ""]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few repeats, two laws, nothing saved")
+    quick = parser.parse_args().quick
+    check = np.random.default_rng(0).standard_normal((1, 30))
+    from scipy.stats.mstats import hdquantiles
+
+    np.testing.assert_allclose(harrell_davis(check, np.array([0.3, 0.9]), False)[0], hdquantiles(check[0], [0.3, 0.9]))
+
+    many, some, few, descents = (40, 20, 20, 10) if quick else (10_000, 1000, 200, 50)
+    laws = [(law, False) for law in TUNING] + [(law, True) for law in HELD_OUT]
+    laws = [laws[0], laws[-1]] if quick else laws
+    estimators: dict[str, tuple[Estimator, int]] = {
+        "pimeter": (neuron, many),
+        "Harrell-Davis": (harrell_davis, many),
+        **{f"numpy {method}": (numpy_quantile(method), some) for method in NUMPY_METHODS},
+        "beta = 10": (fixed_beta(10.0), some),
+        "beta = 1000": (fixed_beta(1000.0), some),
+        "inverse KDE": (inverse_kde, few),
+        "the paper's descent": (papers_descent, descents),
+    }
+    sizes = (10, 20) if quick else SIZES
+    cells = measure(estimators, sizes, laws)
+    large = measure({"pimeter": (neuron, some)}, (2500,) if quick else (2000, 2001, 5000, 20_000), laws)
+    text = summary(cells, large, crossings(laws, 5 if quick else 100), many)
+    print(text)
+    if quick:
+        return
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "quantile_accuracy.md").write_text(text)
+    with (RESULTS / "quantile_accuracy.csv").open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow("law held_out m absolute level estimator repeats ratio lower".split())
+        for c in cells + large:
+            writer.writerow([c.law, c.held_out, c.m, c.absolute, c.level, c.estimator, c.repeats, f"{c.ratio:.4f}", f"{c.lower:.4f}"])
+
+
+if __name__ == "__main__":
+    main()
