@@ -282,7 +282,9 @@ def _on_neuron(rows: Sequence[Row], name: str) -> str:
     held = [row for row in rows if row["estimator"] == name]
     small = [row for row in held if int(row["m"]) <= SMALL]
     better = sum(float(row["ratio"]) + 2 * float(row["ratio_se"]) < 1 for row in small)
-    verdict = "holds" if better == len(small) else "holds in part" if better else "does not hold"
+    worse = sum(float(row["ratio"]) - 2 * float(row["ratio_se"]) > 1 for row in small)
+    verdict = "holds in part" if better else "does not hold" if worse else "stays open"
+    verdict = "holds" if better == len(small) else verdict
     ratios = [
         f"{_mean(float(row['ratio']) for row in _where(small, assumed)):.2f} and "
         f"{float(_where(held, assumed)[-1]['ratio']):.2f} with {words.lower()}"
@@ -291,7 +293,7 @@ def _on_neuron(rows: Sequence[Row], name: str) -> str:
     stalled = max(float(row["stalled"]) for row in held)
     stalls = f" Up to {100 * stalled:.0f} % of the neurons stalled." if stalled else ""
     return (
-        f"the claim {verdict} (better by two standard errors in {better} of {len(small)} cells up to m = {SMALL}). Its "
+        f"the claim {verdict} (by two standard errors better in {better}, worse in {worse} of {len(small)} cells). Its "
         f"ratio up to m = {SMALL} and at m = {held[-1]['m']}: {', '.join(ratios)}.{stalls}"
     )
 

@@ -347,11 +347,12 @@ class TestFig1:
 
     def test_words_follow_the_rows(self, rows):
         def with_ratio(name, ratio):
-            return [{**row, "ratio": ratio if row["estimator"] == name else row["ratio"]} for row in rows]
+            return [{**row, "ratio": ratio, "ratio_se": 0.01} if row["estimator"] == name else row for row in rows]
 
         assert "20 % less error than numpy's default when nothing" in fig1.headline(with_ratio("pimeter", 0.8))
         assert "30 % more error when both" in fig1.headline(with_ratio("pimeter", 1.3))
         assert "- beta 10: the claim does not hold" in fig1.finding(with_ratio("beta 10", 2.0))
+        assert "- beta 10: the claim stays open" in fig1.finding(with_ratio("beta 10", 0.99))
         assert "- beta 10: the claim holds (" in fig1.finding(with_ratio("beta 10", 0.01))
         assert "every numpy method at 2 and Harrell-Davis at 2 of 2 sizes" in fig1.finding(with_ratio("pimeter", 0.01))
 
