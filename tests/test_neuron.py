@@ -1,0 +1,353 @@
+"""Root and descent on the same neuron, what it says about its own accuracy, and Theorem 1."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import expon, norm, uniform
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pimeter import Descent, QuantileNeuron, quantile
+from pimeter.promise import quantile_ranks
+
+SOLVERS = pytest.mark.parametrize("solver", ["root", "descent"])
+PAPER = Descent(learning_rate=0.005)  # with beta=1000
+
+
+@parametrize_with_checks(
+    [
+        QuantileNeuron(),
+        QuantileNeuron(0.5, beta=2.0),
+        QuantileNeuron(reflect=True),
+        QuantileNeuron(solver="descent"),
+        QuantileNeuron(0.5, beta=2.0, reflect=True, solver=Descent(learning_rate=0.1, patience=50)),
+    ]
+)
+def test_scikit_learn_is_content(estimator, check):
+    check(estimator)
+
+
+# --- one neuron, a column of neurons -------------------------------------------------------------------------------
+
+
+@SOLVERS
+@pytest.mark.parametrize("beta", ["auto", 3.0])
+@pytest.mark.parametrize("reflect", [False, True])
+def test_columns_do_not_influence_each_other(solver, beta, reflect):
+    errors = np.random.default_rng(1).exponential([1.0, 100.0, 0.01], size=(60, 3))
+    together = QuantileNeuron(0.9, beta=beta, reflect=reflect, solver=solver)
+    alone = clone(together)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # one beta for three units
+        together.fit(errors)
+        for j in range(3):
+            alone.fit(errors[:, j])
+            assert isinstance(alone.quantile_, float)
+            assert alone.quantile_ == together.quantile_[j]
+            assert alone.standard_error_ == together.standard_error_[j]
+            assert_array_equal(alone.quantile_range_, together.quantile_range_[j])
+            if solver == "descent":
+                assert alone.n_iter_ == together.n_iter_[j]
+                assert_array_equal(alone.loss_curve_, together.loss_curve_[: alone.n_iter_ + 1, j])
+                assert_array_equal(alone.weight_curve_, together.weight_curve_[: alone.n_iter_ + 1, j])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_float_width_is_kept(dtype):
+    errors = np.random.default_rng(2).normal(size=(50, 2)).astype(dtype)
+    neuron = QuantileNeuron().fit(errors)
+    assert {neuron.quantile_.dtype, neuron.standard_error_.dtype, neuron.quantile_range_.dtype} == {np.dtype(dtype)}
+
+
+def test_root_is_the_public_quantile():
+    errors = np.random.default_rng(3).exponential(size=(80, 4))
+    neuron = QuantileNeuron(0.8, reflect=True).fit(errors)
+    assert_array_equal(neuron.quantile_, quantile(errors, 0.8, axis=0, reflect=True))
+
+
+@SOLVERS
+@pytest.mark.parametrize("reflect", [False, True])
+@pytest.mark.parametrize("beta", ["auto", 3.0])
+def test_weights_are_copies(solver, beta, reflect):
+    rng = np.random.default_rng(4)
+    errors, counts = rng.exponential(size=(40, 2)), rng.integers(0, 4, size=40)
+    weighted = QuantileNeuron(0.8, beta=beta, reflect=reflect, solver=solver).fit(errors, sample_weight=counts)
+    copied = clone(weighted).fit(np.repeat(errors, counts, axis=0))
+    assert_allclose(weighted.quantile_, copied.quantile_, rtol=1e-7)
+    assert_allclose(weighted.standard_error_, copied.standard_error_, rtol=1e-6)
+    assert_array_equal(weighted.quantile_range_, copied.quantile_range_)
+    assert weighted.quantile_range_level_ == copied.quantile_range_level_
+
+
+def test_fractional_weights_have_no_ranks():
+    neuron = QuantileNeuron().fit([1.0, 2.0, 3.0, 5.0], sample_weight=[1.0, 2.5, 3.0, 1.5])
+    assert np.isfinite([neuron.quantile_, neuron.standard_error_]).all()
+    assert np.isnan([*neuron.quantile_range_, neuron.quantile_range_level_]).all()
+
+
+# --- what it says of itself ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("beta", ["auto", 5.0])
+@pytest.mark.parametrize("reflect", [False, True])
+def test_smoothed_coverage_of_its_own_errors_is_the_target(beta, reflect):
+    errors = np.abs(np.random.default_rng(5).normal(size=(2000, 3)))
+    neuron = QuantileNeuron(0.9, beta=beta, reflect=reflect).fit(errors)
+    # With beta="auto" the target is nearer to 1/2, by .4 * (pi h)^2 / 6 = .0008 at h = .034.
+    assert_allclose(neuron.smoothed_coverage(errors), 0.9, atol=2e-3 if beta == "auto" else 1e-9)
+    assert_allclose(neuron.smoothed_coverage(errors + 1000.0), 0.0, atol=1e-9)
+    assert_allclose(neuron.smoothed_coverage(errors / 1000.0), 1.0, atol=2e-3 if beta == "auto" else 1e-1)
+
+
+def test_smoothed_coverage_without_spread_is_the_plain_share():
+    assert QuantileNeuron(0.9).fit([2.0, 2.0]).smoothed_coverage([1.0, 2.0, 3.0, 4.0]) == 0.375
+
+
+@pytest.mark.parametrize("m", [200, 2000])
+@pytest.mark.parametrize("law", [norm(), expon(), uniform()], ids=["normal", "exponential", "uniform"])
+def test_standard_error_is_honest(law, m):
+    """400 repeats know a standard deviation to 3.5 %; the rest of the 15 % is bias (at most 10 % in long runs)."""
+    errors = law.rvs(size=(m, 400), random_state=np.random.default_rng(6))
+    for level in (0.5, 0.9, 0.95):
+        neuron = QuantileNeuron(level).fit(errors)
+        assert_allclose(neuron.standard_error_.mean() / neuron.quantile_.std(), 1.0, atol=0.15)
+
+
+@pytest.mark.parametrize(("beta", "reflect"), [(2.0, False), (1000.0, False), ("auto", True)])
+def test_standard_error_is_honest_for_other_sights(beta, reflect):
+    errors = np.abs(np.random.default_rng(7).normal(size=(500, 400)))
+    neuron = QuantileNeuron(0.9, beta=beta, reflect=reflect).fit(errors)
+    assert_allclose(neuron.standard_error_.mean() / neuron.quantile_.std(), 1.0, atol=0.15)
+
+
+@pytest.mark.parametrize("errors", [[3.0], [1.0, 4.0], [2.0] * 10])
+def test_standard_error_is_nan_without_spread(errors):
+    neuron = QuantileNeuron().fit(errors)
+    assert np.isnan(neuron.standard_error_)
+    assert neuron.quantile_ == pytest.approx(max(errors))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_quantile_range_holds_the_quantile_as_often_as_it_says(level):
+    errors = np.random.default_rng(8).exponential(size=(100, 4000))
+    neuron = QuantileNeuron(level, beta=1.0).fit(errors)
+    low, high = neuron.quantile_range_.T
+    true = expon.ppf(level)
+    exact = neuron.quantile_range_level_
+    assert exact == quantile_ranks(100, level)[2]
+    # Three standard errors of a share of 4,000.
+    assert_allclose(np.mean((low < true) & (true < high)), exact, atol=3 * np.sqrt(exact * (1 - exact) / 4000))
+
+
+def test_quantile_range_of_too_few_errors_says_its_level():
+    neuron = QuantileNeuron(0.95).fit(np.arange(20.0))
+    assert_array_equal(neuron.quantile_range_, [0, 19])
+    assert_allclose(neuron.quantile_range_level_, 0.6415, atol=1e-4)
+
+
+# --- the paper's training ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.95])
+@pytest.mark.parametrize("m", [2, 10, 100, 1000])
+@pytest.mark.parametrize("beta", ["auto", 4.0])
+@pytest.mark.parametrize("reflect", [False, True])
+def test_descent_finds_the_root(level, m, beta, reflect):
+    errors = np.abs(np.random.default_rng(9).normal(size=(m, 5)))
+    root = QuantileNeuron(level, beta=beta, reflect=reflect).fit(errors)
+    trained = QuantileNeuron(level, beta=beta, reflect=reflect, solver="descent").fit(errors)
+    assert trained.converged_.all()
+    assert_allclose(trained.quantile_, root.quantile_, rtol=1e-4)
+    assert (np.abs(trained.quantile_ - root.quantile_) <= 2.0 * trained.error_bound_ + 1e-7).all()
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-6, 1e6, 1e300])
+def test_descent_with_auto_follows_the_unit(unit):
+    errors = np.random.default_rng(10).standard_t(3, size=200)
+    here, there = (QuantileNeuron(solver="descent").fit(scale * errors) for scale in (1.0, unit))
+    assert_allclose(there.quantile_ / unit, here.quantile_, rtol=1e-6)
+
+
+def test_far_outliers_do_not_stall_descent():
+    errors = np.append(np.random.default_rng(11).normal(size=99), 1e9)
+    trained = QuantileNeuron(0.9, solver="descent").fit(errors)
+    assert_allclose(trained.quantile_, quantile(errors, 0.9), rtol=1e-6)
+
+
+def test_curves_start_at_the_start_and_pass_the_closest_approach():
+    errors = np.random.default_rng(12).exponential(size=(300, 2))
+    neuron = QuantileNeuron(0.9, beta=20.0, solver=Descent(start=0.5)).fit(errors)
+    assert neuron.loss_curve_.shape == neuron.weight_curve_.shape == (neuron.n_iter_.max() + 1, 2)
+    assert_array_equal(neuron.weight_curve_[0], 0.5)
+    closest = np.nanargmin(neuron.loss_curve_, axis=0)
+    assert_array_equal(neuron.weight_curve_[closest, [0, 1]], neuron.quantile_)
+    shares = 1 / (1 + np.exp(20.0 * (errors - 0.5)))
+    assert_allclose(neuron.loss_curve_[0], (shares.mean(axis=0) - 0.9) ** 2)
+    assert_array_equal(np.isnan(neuron.loss_curve_).sum(axis=0), neuron.n_iter_.max() - neuron.n_iter_)
+
+
+def test_first_step_is_the_learning_rate():
+    """Adam divides the gradient by its own size."""
+    neuron = QuantileNeuron(0.9, beta=2.0, solver=Descent(learning_rate=0.25, start=1.0)).fit(np.arange(9.0))
+    assert_allclose(neuron.weight_curve_[1], 1.25, rtol=1e-6)
+
+
+def test_the_papers_settings_stall_on_few_errors_and_say_so():
+    errors = np.abs(np.random.default_rng(13).normal(size=(20, 20)))
+    neuron = QuantileNeuron(0.95, beta=1000.0, solver=PAPER)
+    with pytest.warns(ConvergenceWarning, match=r"^20 of 20 neurons stalled; lower beta .* off by about"):
+        neuron.fit(errors)
+    assert not neuron.converged_.any()
+    off = np.abs((errors <= neuron.quantile_).mean(axis=0) - 0.95)
+    assert (off > 0.1).mean() > 0.8
+    # The bound is of first order, so right in size, not in digits.
+    distance = np.abs(neuron.quantile_ - QuantileNeuron(0.95, beta=1000.0).fit(errors).quantile_)
+    assert 0.3 < np.median(neuron.error_bound_ / distance) < 3.0
+
+
+def test_the_papers_settings_work_on_many_errors():
+    errors = np.abs(np.random.default_rng(14).normal(size=(10_000, 2)))
+    neuron = QuantileNeuron(0.95, beta=1000.0, solver=PAPER).fit(errors)
+    assert neuron.converged_.all()
+    root = QuantileNeuron(0.95, beta=1000.0).fit(errors)
+    assert_allclose(neuron.quantile_, root.quantile_, atol=0.1 * root.standard_error_.min())
+
+
+def test_a_descent_cut_short_is_reported():
+    neuron = QuantileNeuron(solver=Descent(max_iter=3))
+    with pytest.warns(ConvergenceWarning, match="1 of 1 neurons stalled; raise max_iter"):
+        neuron.fit(np.arange(50.0))
+    assert (neuron.n_iter_, neuron.converged_) == (3, False)
+    assert neuron.loss_curve_.shape == (4,)
+
+
+def test_root_forgets_an_earlier_descent():
+    neuron = QuantileNeuron(solver="descent").fit(np.arange(50.0))
+    assert neuron.converged_
+    neuron.set_params(solver="root").fit(np.arange(50.0))
+    assert not {"n_iter_", "converged_", "loss_curve_", "weight_curve_", "error_bound_"} & set(vars(neuron))
+
+
+# --- Theorem 1 -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("solver", "sizes"),
+    [
+        ("root", {100: 200, 1000: 100, 10_000: 40, 100_000: 10, 1_000_000: 4}),
+        ("descent", {100: 200, 1000: 100, 10_000: 20, 100_000: 6, 1_000_000: 1}),
+    ],
+)
+def test_error_falls_like_the_square_root_of_the_number_of_errors(solver, sizes):
+    """Each size is weighted by its samples: a root mean square of n of them is known to 1/sqrt(2 n).
+
+    With the samples at hand the exponent is then known to .019 and .024, and three times that is allowed.
+    """
+    rng = np.random.default_rng(15)
+    true = expon.ppf(0.9)
+    misses = [
+        QuantileNeuron(0.9, solver=solver).fit(rng.exponential(size=size)).quantile_ - true for size in sizes.items()
+    ]
+    sizes_log, misses_log = np.log(list(sizes)), [np.log(np.mean(miss**2)) / 2 for miss in misses]
+    exponent = np.polyfit(sizes_log, misses_log, 1, w=np.sqrt(list(sizes.values())))[0]
+    assert_allclose(exponent, -0.5, atol=0.07)
+    # One standard error of the plain quantile is sqrt(p (1 - p) / m) / density = 3 / sqrt(m); none is far beyond it.
+    assert all(np.abs(miss).max() < 4 * 3 / np.sqrt(m) for m, miss in zip(sizes, misses, strict=True))
+
+
+# --- bad input -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"confidence_level": 0.0},
+            "'confidence_level' parameter of QuantileNeuron must be a float in the range (0.0, 1.0)",
+        ),
+        (
+            {"confidence_level": 95},
+            "'confidence_level' parameter of QuantileNeuron must be a float in the range (0.0, 1.0)",
+        ),
+        (
+            {"beta": 0.0},
+            "'beta' parameter of QuantileNeuron must be a str among {'auto'} or a float in the range (0.0, inf)",
+        ),
+        ({"beta": np.inf}, "'beta' parameter of QuantileNeuron must be"),
+        ({"beta": "sharp"}, "'beta' parameter of QuantileNeuron must be a str among {'auto'}"),
+        ({"reflect": "yes"}, "'reflect' parameter of QuantileNeuron must be an instance of 'bool'"),
+        ({"solver": "adam"}, "'solver' parameter of QuantileNeuron must be a str among {'descent', 'root'}"),
+    ],
+)
+def test_bad_parameters_are_explained(parameters, message):
+    with pytest.raises(ValueError, match=re.escape(message).replace("'descent',\\ 'root'", ".*")):
+        QuantileNeuron(**parameters).fit([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"learning_rate": 0.0}, "learning_rate must be a positive number or None, which follows the data; got 0.0"),
+        ({"learning_rate": "fast"}, "learning_rate must be a positive number"),
+        ({"max_iter": 0}, "max_iter must be a whole number of steps, at least 1; got 0"),
+        ({"patience": 1.5}, "patience must be a whole number of steps, at least 1; got 1.5"),
+        ({"start": np.nan}, "start must be a finite number or None"),
+    ],
+)
+def test_bad_settings_of_descent_are_explained(parameters, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Descent(**parameters)
+
+
+@SOLVERS
+@pytest.mark.parametrize(
+    ("errors", "message"),
+    [
+        ([1.0, np.nan], "Input X contains NaN"),
+        ([1.0, np.inf], "Input X contains infinity"),
+        ([], "Found array with 0 sample(s)"),
+        (np.ones((2, 2, 2)), "Found array with dim 3"),
+        (1.0, "Expected 2D array, got scalar array instead"),
+    ],
+)
+def test_bad_errors_are_explained(solver, errors, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        QuantileNeuron(solver=solver).fit(errors)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0, -1.0, 1.0], "none negative and not all zero; got -1 to 1"),
+        ([0.0, 0.0, 0.0], "none negative and not all zero; got 0 to 0"),
+        ([1.0, np.nan, 1.0], "Input sample_weight contains NaN"),
+        ([1.0, 2.0], "inconsistent numbers of samples"),
+        (np.ones((3, 2)), "one count per row; got (3, 2)"),
+    ],
+)
+def test_bad_weights_are_explained(weights, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        QuantileNeuron().fit([1.0, 2.0, 3.0], sample_weight=weights)
+
+
+def test_negative_absolute_errors_are_refused():
+    with pytest.raises(ValueError, match=re.escape("the smallest given is -2.0. Use absolute_errors")):
+        QuantileNeuron(reflect=True).fit([1.0, -2.0])
+
+
+def test_targets_and_predictions_are_not_errors():
+    with pytest.raises(ValueError, match=re.escape("fit(absolute_errors(y_true, y_pred))")):
+        QuantileNeuron().fit([1.0, 2.0], [1.5, 1.5])
+
+
+def test_coverage_wants_a_fitted_neuron_and_as_many_columns():
+    with pytest.raises(NotFittedError):
+        QuantileNeuron().smoothed_coverage([1.0])
+    with pytest.raises(ValueError, match="1 features, but QuantileNeuron is expecting 2"):
+        QuantileNeuron().fit(np.ones((4, 2))).smoothed_coverage([1.0])
