@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pimeter import bandwidth
+from pimeter._kernels.reference import hazen
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -247,11 +248,12 @@ def _counted(sample: NDArray[Any], counts: Array | None, levels: Array, h: float
         return np.full(levels.size, np.nan)
     if np.isinf(x).any():
         return np.quantile(x, levels, weights=counts if counts.size else None, method="inverted_cdf")
-    if h is not None:
-        return np.asarray(_kernel().fixed(x, counts, levels, h))
     order = np.argsort(x, kind="stable")
-    factor = bandwidth.safe_factor(np.abs(x).max())
-    return np.asarray(_kernel().automatic(x[order] * factor, counts[order], levels) / factor)
+    x, counts = x[order], counts[order] if counts.size else counts
+    if h is not None:
+        return np.asarray(_kernel().fixed(x, counts, levels, h, hazen(x, counts, levels)))
+    factor = bandwidth.safe_factor(float(np.abs(x).max()))
+    return np.asarray(_kernel().automatic(x * factor, counts, levels) / factor)
 
 
 def _n_threads() -> int:

@@ -25,6 +25,7 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 
 MAX_STEPS = 200
 TOLERANCE = 1e-6  # of h, for the last step of Newton's method: what is left is its square
+PLATEAU = 1e-15  # a share this near to its level is at it: between distant errors all of a gap is
 CHUNK = 1024
 BUCKETS = 4096
 UNKNOWN = np.uint64(2**62)
@@ -113,6 +114,8 @@ def _root(
         if 0.0 < share < 1.0 and slope > 0.0:
             step = (math.log(share / (1.0 - share)) - target) * share * (1.0 - share) / slope
         new = min(max(t - step, low), high)
+        if abs(share - p) <= PLATEAU:
+            return t
         if abs(step) <= TOLERANCE * h or (t == low and share >= p) or (t == high and share <= p):
             return new
         if share > p:
@@ -526,12 +529,12 @@ def long_sample(x: Any, level: Any, unit: Any, levels: Any, out: Any) -> Any:
 
 
 @_compile
-def fixed_sample(x: Any, counts: Any, levels: Any, h: float, out: Any) -> None:
+def fixed_sample(x: Any, counts: Any, levels: Any, h: float, starts: Any, out: Any) -> None:
     """Roots of the paper's own share for one finite sample in any order, kept in its range."""
     m = counts.sum() if counts.size else float(x.size)
     low, high = x.min(), x.max()
     for k in range(levels.size):
-        out[k] = _root(x, counts, 0.0, m, h, 40.0, levels[k], 0.5 * low + 0.5 * high, low, high)
+        out[k] = _root(x, counts, 0.0, m, h, 40.0, levels[k], starts[k], low, high)
 
 
 class Kernel:
@@ -567,7 +570,7 @@ class Kernel:
 
         sample, levels, out = np.linspace(0.0, 1.0, 8), np.array([0.5]), np.empty((1, 1))
         self.automatic(sample, sample + 1.0, levels)
-        self.fixed(sample, np.empty(0), levels, 0.1)
+        self.fixed(sample, np.empty(0), levels, 0.1, levels)
         self.automatic_rows(sample[None], levels, out)
         for width in (np.float32, np.float64):
             self.automatic_rows(np.linspace(0.0, 1.0, 4096, dtype=width)[None], levels, out)
@@ -596,8 +599,8 @@ class Kernel:
         self._compiled.sorted_sample(x, counts, *self._rule.ruler(max(m, 3.0)), m > self._rule.LARGE, levels, out)
         return out
 
-    def fixed(self, x: Any, counts: Any, levels: Any, h: float) -> Any:
+    def fixed(self, x: Any, counts: Any, levels: Any, h: float, starts: Any) -> Any:
         """See `reference.Kernel`."""
         out = np.empty(levels.size)
-        self._compiled.fixed_sample(x, counts, levels, h, out)
+        self._compiled.fixed_sample(x, counts, levels, h, starts, out)
         return out

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+PLATEAU = 1e-15  # a share this near to its level is at it
+
+
 def activation(z: Array, end: float) -> Array:
     """The sigmoid, stretched a little so that it is exactly 0 or 1 from +-end on."""
     floor = 1.0 / (1.0 + math.exp(end))
@@ -99,18 +102,29 @@ def scale(x: Array, counts: Array, rule: Any) -> Scale | None:
     return Scale(marks, np.concatenate([[0.0], np.cumsum(np.diff(marks) * slopes)]), slopes, h, m)
 
 
-def _root(positions: Array, counts: Array, h: float, end: float, p: float, low: float, high: float) -> float:
-    """Root of the smoothed share in [low, high], or the end that is nearest to it, by bisection."""
+def _root(
+    positions: Array, counts: Array, h: float, end: float, p: float, start: float, low: float, high: float
+) -> float:
+    """Root of the smoothed share in [low, high], or the end that is nearest to it, by bisection.
+
+    Between distant errors the share may be flat, and at its level all along: then it is `start`.
+    """
     w = counts / counts.sum() if counts.size else np.full(positions.size, 1.0 / positions.size)
-    if w @ activation((low - positions) / h, end) >= p:
+
+    def excess(t: float) -> float:
+        return float(w @ activation((t - positions) / h, end)) - p
+
+    if abs(excess(start)) <= PLATEAU:
+        return start
+    if excess(low) >= 0.0:
         return low
-    if w @ activation((high - positions) / h, end) <= p:
+    if excess(high) <= 0.0:
         return high
     while True:
         middle = 0.5 * low + 0.5 * high
         if not low < middle < high:
             return middle
-        if w @ activation((middle - positions) / h, end) > p:
+        if excess(middle) > 0.0:
             high = middle
         else:
             low = middle
@@ -139,13 +153,15 @@ class Kernel:
         quantiles = np.empty(levels.size)
         for k, p in enumerate(levels):
             error = rule.BRACKET * rule.standard_error(p, ruler.m)
-            ends = hazen(x, counts, np.array([p - error, p + error]))
-            low, high = ruler.position(ends)
-            t = _root(positions, counts, ruler.h, rule.SATURATION, rule.shrunk(p, ruler.h), low, high)
-            quantiles[k] = np.clip(ruler.error(np.array(t)), *ends)
+            low, here, high = hazen(x, counts, np.array([p - error, p, p + error]))
+            bracket = ruler.position(np.array([here, low, high]))
+            t = _root(positions, counts, ruler.h, rule.SATURATION, rule.shrunk(p, ruler.h), *bracket)
+            quantiles[k] = np.clip(ruler.error(np.array(t)), low, high)
         return quantiles
 
-    def fixed(self, x: Array, counts: Array, levels: Array, h: float) -> Array:
+    def fixed(self, x: Array, counts: Array, levels: Array, h: float, starts: Array) -> Array:
         """Roots of the paper's own share, mean sigmoid((w - x)/h), kept in the sample's range."""
         low, high = float(x.min()), float(x.max())
-        return np.array([_root(x, counts, h, 40.0, p, low, high) for p in levels])
+        return np.array(
+            [_root(x, counts, h, 40.0, p, start, low, high) for p, start in zip(levels, starts, strict=True)]
+        )
