@@ -125,6 +125,8 @@ def _floats(a: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[np.floating]]:
         raise TypeError(msg)
     if values.dtype.kind != "f" or values.dtype.itemsize > 8:
         values = values.astype(np.float64)
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
     return values, values.dtype
 
 

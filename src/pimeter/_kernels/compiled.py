@@ -226,22 +226,26 @@ def _cell(marks: Any, x: float) -> Any:
 
 @_compile
 def _through_ruler(
-    x: Any, counts: Any, ends: Any, offset: float, m: float, marks: Any, slope: Any, h: float, levels: Any, out: Any
+    x: Any,
+    counts: Any,
+    ends: Any,
+    offset: float,
+    m: float,
+    marks: Any,
+    slopes: Any,
+    h: float,
+    is_large: bool,
+    levels: Any,
+    out: Any,
 ) -> Any:
     """Quantiles of sorted x, of which `offset` errors are known to lie below, by a ruler with these marks.
 
-    Returns False if the ruler is too short: an error outside x might still be felt.
+    For a large sample x may be the part near some levels: positions then count from the cell of each level's plain
+    quantile, so that a level gives the same bits whatever else is asked for. Returns False if the ruler is too short:
+    an error outside x might still be felt.
     """
     at = np.empty(marks.size)
-    at[0] = 0.0
-    for j in range(marks.size - 1):
-        at[j + 1] = at[j] + (marks[j + 1] - marks[j]) * slope[j]
     positions = np.empty(x.size)
-    j = 0
-    for i in range(x.size):
-        while j < marks.size - 2 and x[i] > marks[j + 1]:
-            j += 1
-        positions[i] = at[j] + (x[i] - marks[j]) * slope[j]
     reach = SATURATION * h
     is_last = offset + (ends[-1] if ends.size else x.size) >= m
     for k in range(levels.size):
@@ -250,32 +254,43 @@ def _through_ruler(
         low = _hazen(x, ends, (p - error) * m - offset)
         high = _hazen(x, ends, (p + error) * m - offset)
         here = _hazen(x, ends, p * m - offset)
-        j = _cell(marks, low)
-        t_low = at[j] + (low - marks[j]) * slope[j]
-        j = _cell(marks, high)
-        t_high = at[j] + (high - marks[j]) * slope[j]
+        if is_large or k == 0:
+            origin = _cell(marks, here) if is_large else 0
+            at[origin] = 0.0
+            for j in range(origin, slopes.size):
+                at[j + 1] = at[j] + (marks[j + 1] - marks[j]) * slopes[j]
+            for j in range(origin - 1, -1, -1):
+                at[j] = at[j + 1] - (marks[j + 1] - marks[j]) * slopes[j]
         j = _cell(marks, here)
-        t_here = at[j] + (here - marks[j]) * slope[j]
+        t_here = at[j] + (here - marks[j]) * slopes[j]
+        j = _cell(marks, low)
+        t_low = at[j] + (low - marks[j]) * slopes[j]
+        j = _cell(marks, high)
+        t_high = at[j] + (high - marks[j]) * slopes[j]
         if (offset > 0.0 and t_low - reach < at[0]) or (not is_last and t_high + reach > at[-1]):
             return False
-        first = np.searchsorted(positions, t_low - reach)
-        last = np.searchsorted(positions, t_high + reach)
+        j = _cell(at, t_high + reach)
+        last = np.searchsorted(x, marks[j] + (t_high + reach - at[j]) / slopes[j], side="right")
+        j = _cell(at, t_low - reach)
+        first = np.searchsorted(x, marks[j] + (t_low - reach - at[j]) / slopes[j])
+        if is_large or k == 0:
+            j = j if is_large else 0
+            for i in range(first if is_large else 0, last if is_large else x.size):
+                while j < slopes.size - 1 and x[i] > marks[j + 1]:
+                    j += 1
+                positions[i] = at[j] + (x[i] - marks[j]) * slopes[j]
         below = offset + (first if not ends.size else (ends[first - 1] if first else 0.0))
-        t = _root(
-            positions[first:last],
-            counts[first:last] if counts.size else counts,
-            below,
-            m,
-            h,
-            SATURATION,
-            shrunk(p, h),
-            t_here,
-            t_low,
-            t_high,
-        )
+        part = counts[first:last] if counts.size else counts
+        t = _root(positions[first:last], part, below, m, h, SATURATION, shrunk(p, h), t_here, t_low, t_high)
         j = _cell(at, t)
-        out[k] = min(max(marks[j] + (t - at[j]) / slope[j], low), high)
+        out[k] = min(max(marks[j] + (t - at[j]) / slopes[j], low), high)
     return True
+
+
+@_compile
+def _unit(width: float) -> Any:
+    """The power of 2 below a width: dividing by it changes no bits."""
+    return math.ldexp(0.5, math.frexp(width)[1])
 
 
 @_compile
@@ -313,7 +328,7 @@ def sorted_sample(
     marks = np.empty(level.size)
     for j in range(level.size):
         marks[j] = _hazen(x, ends, level[j] * m)
-    spread = marks[-1] - marks[0] if is_large else _spread(x, counts, ends, m)
+    spread = _unit(marks[-1] - marks[0]) if is_large else _spread(x, counts, ends, m)
     if spread == 0.0:
         for k in range(levels.size):
             out[k] = _hazen(x, ends, levels[k] * m)
@@ -328,7 +343,7 @@ def sorted_sample(
             total += unit[j]
         h, worth = resolution(strange / total, rough / total, m)
     slopes = _slopes(marks, spread, worth, level, normal, unit, m)
-    _through_ruler(x, counts, ends, 0.0, m, marks[MARKS:-MARKS], slopes, h, levels, out)
+    _through_ruler(x, counts, ends, 0.0, m, marks[MARKS:-MARKS], slopes, h, is_large, levels, out)
 
 
 @_compile
@@ -517,10 +532,10 @@ def long_sample(x: Any, level: Any, unit: Any, levels: Any, out: Any) -> Any:
             for j in range(k, end):
                 out[j] = marks[0]
         else:
-            slopes = _slopes(marks, marks[-1] - marks[0], 0.0, marked, marked, unit[a:b], m)
+            slopes = _slopes(marks, _unit(marks[-1] - marks[0]), 0.0, marked, marked, unit[a:b], m)
             inner = marks[MARKS : marks.size - MARKS]
             if not _through_ruler(
-                near, no_counts, no_counts, float(offset), m, inner, slopes, h, levels[k:end], out[k:end]
+                near, no_counts, no_counts, float(offset), m, inner, slopes, h, True, levels[k:end], out[k:end]
             ):
                 return NARROW
         offset += near.size
@@ -577,7 +592,7 @@ class Kernel:
 
     def automatic_rows(self, x: Any, levels: Any, out: Any) -> Any:
         """See `reference.Kernel`."""
-        ruler = self._rule.ruler(float(x.shape[1]))
+        ruler = self._rule.ruler(max(float(x.shape[1]), 3.0))
         is_large = x.shape[1] > self._rule.LARGE
         status = np.zeros(len(x), np.int8)
         if not is_large:
