@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
 from numbers import Real
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -26,7 +27,7 @@ MANY = 200_000  # values from which on rows are worth a second thread
 
 
 @lru_cache(maxsize=1)
-def _kernel() -> Any:
+def _load_kernel() -> Any:
     """The compiled kernel, or the plain one where numba is missing."""
     try:
         from pimeter._kernels import compiled
@@ -37,6 +38,14 @@ def _kernel() -> Any:
 
         return reference.Kernel(bandwidth)
     return compiled.Kernel(bandwidth)
+
+
+_loading = Lock()
+
+
+def _kernel() -> Any:
+    with _loading:  # many threads that come first compile once
+        return _load_kernel()
 
 
 def quantile(
@@ -267,6 +276,12 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_n_threads(), thread_name_prefix="pimeter")
 
 
-# A forked child has none of its parent's threads.
+def _forget_threads() -> None:
+    """A forked child has none of its parent's threads, which may hold a lock for ever."""
+    global _loading  # noqa: PLW0603
+    _pool.cache_clear()
+    _loading = Lock()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_forget_threads)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 MAX_STEPS = 200
-TOLERANCE = 1e-6  # of h, for the last step of Newton's method: what is left is its square
+TOLERANCE = 1e-5  # of h, for the last step of Newton's method: what is left is its square
 PLATEAU = 1e-15  # a share this near to its level is at it: between distant errors all of a gap is
 CHUNK = 1024
 BUCKETS = 4096
@@ -66,28 +66,48 @@ def _exp_minus(z: float) -> Any:
 
 
 @_compile
-def _rise(t: float, positions: Any, counts: Any, h: float, end: float) -> Any:
-    """Sum of the sigmoid of (t - position)/h, cut off at +-end, and of its derivative."""
-    share = 0.0
-    slope = 0.0
+def _sum(a: Any) -> Any:
+    """Sum in eight strands: as fast as one that the compiler reorders, and always in the same order."""
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    for i in range(a.size // 8):
+        j = np.uint64(8 * i)
+        s0 += a[j]
+        s1 += a[j + np.uint64(1)]
+        s2 += a[j + np.uint64(2)]
+        s3 += a[j + np.uint64(3)]
+        s4 += a[j + np.uint64(4)]
+        s5 += a[j + np.uint64(5)]
+        s6 += a[j + np.uint64(6)]
+        s7 += a[j + np.uint64(7)]
+    for i in range(a.size - a.size % 8, a.size):
+        s0 += a[i]
+    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+
+
+@_compile
+def _share(t: float, positions: Any, counts: Any, h: float, end: float, shares: Any, slopes: Any) -> Any:
+    """Sum of the activations at t, and its derivative; `shares` and `slopes` are room for the errors' own.
+
+    The activation is the sigmoid of (t - position)/h, stretched a little so that it is 0 and 1 from +-end on.
+    """
+    sharpness = 1.0 / h
     for i in range(positions.size):
-        z = (t - positions[i]) / h
+        z = (t - positions[i]) * sharpness
         z = z if z < end else end
         z = z if z > -end else -end
         e = _exp_minus(z)
         s = 1.0 / (1.0 + e)
-        w = counts[i] if counts.size else 1.0
-        share += w * s
-        slope += w * (e * s * s)
-    return share, slope
-
-
-@_compile
-def _share(t: float, positions: Any, counts: Any, total: float, h: float, end: float) -> Any:
-    """Sum of the activations at t, and its derivative; the sigmoid is stretched to be 0 and 1 at +-end."""
-    share, slope = _rise(t, positions, counts, h, end)
+        shares[i] = s
+        slopes[i] = e * s * s
     floor = 1.0 / (1.0 + math.exp(end))
-    return (share - total * floor) / (1.0 - 2.0 * floor), slope / (h * (1.0 - 2.0 * floor))
+    total = float(positions.size)
+    if counts.size:
+        total = 0.0
+        for i in range(positions.size):
+            shares[i] *= counts[i]
+            slopes[i] *= counts[i]
+            total += counts[i]
+    return (_sum(shares) - total * floor) / (1.0 - 2.0 * floor), _sum(slopes) / (h * (1.0 - 2.0 * floor))
 
 
 @_compile
@@ -104,11 +124,11 @@ def _root(
     high: float,
 ) -> Any:
     """Root of the smoothed share, kept in [low, high]: Newton's method on the logit scale, bisection where it fails."""
-    total = counts.sum() if counts.size else float(positions.size)
+    shares, slopes = np.empty(positions.size), np.empty(positions.size)
     a, b, t = -math.inf, math.inf, start
     target = math.log(p / (1.0 - p))
     for _ in range(MAX_STEPS):
-        share, slope = _share(t, positions, counts, total, h, end)
+        share, slope = _share(t, positions, counts, h, end, shares, slopes)
         share, slope = (below + share) / m, slope / m
         step = -math.inf if share < p else math.inf
         if 0.0 < share < 1.0 and slope > 0.0:
@@ -207,13 +227,16 @@ def _spread(x: Any, counts: Any, ends: Any, m: float) -> Any:
     if quartiles == 0.0:
         return 0.0
     middle = x[x.size // 2]
-    mean = 0.0
-    square = 0.0
+    first, second = np.empty(x.size), np.empty(x.size)
     for i in range(x.size):
-        w = counts[i] if counts.size else 1.0
         d = (x[i] - middle) / quartiles
-        mean += w * d
-        square += w * d * d
+        first[i] = d
+        second[i] = d * d
+    if counts.size:
+        for i in range(x.size):
+            first[i] *= counts[i]
+            second[i] *= counts[i]
+    mean, square = _sum(first), _sum(second)
     deviation = math.sqrt((square - mean * mean / m) / (m - 1.0))
     return deviation * quartiles if deviation < 1.0 else quartiles
 
@@ -578,9 +601,7 @@ class Kernel:
         for source in (*formulas, *_sources):
             function = FunctionType(source.__code__, names, source.__name__, source.__defaults__)
             function.__qualname__ = f"{source.__name__}_{stamp:x}"
-            fast = source.__name__ in {"_rise", "_exp_minus"}  # sums may be reordered here and nowhere else
-            compiled = numba.njit(nogil=True, cache=cache, error_model="numpy", fastmath=fast)(function)
-            names[source.__name__] = compiled
+            names[source.__name__] = numba.njit(nogil=True, cache=cache, error_model="numpy")(function)
         self._compiled: Any = SimpleNamespace(**names)
 
         sample, levels, out = np.linspace(0.0, 1.0, 8), np.array([0.5]), np.empty((1, 1))

@@ -1,0 +1,164 @@
+"""Two kernels, one formula; and the compiled one wherever people run it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import pimeter as pm
+from pimeter import bandwidth, quantiles
+from pimeter._kernels import compiled, reference
+
+SOURCE = Path(pm.__file__).parent
+PLAIN, COMPILED = reference.Kernel(bandwidth), compiled.Kernel(bandwidth)
+LEVELS = np.array([0.001, 0.05, 0.25, 0.5, 0.51, 0.9, 0.95, 0.999])
+ANSWER = "import numpy as np, pimeter as pm; print(repr(float(pm.quantile(np.arange(50.0) ** 2, 0.9))))"
+
+
+def draw(law: str, m: int) -> np.ndarray:
+    rng = np.random.default_rng(m)
+    return {
+        "normal": lambda: rng.standard_normal(m),
+        "cauchy": lambda: rng.standard_cauchy(m),
+        "tied": lambda: rng.integers(0, 6, m).astype(float),
+        "spiked": lambda: np.where(rng.random(m) < 0.6, 1.0 + 1e-7 * rng.standard_normal(m), rng.lognormal(3, 2, m)),
+        "two humps": lambda: rng.choice([-100.0, 100.0], m) + rng.standard_normal(m),
+    }[law]()
+
+
+class TestOneFormula:
+    @pytest.mark.parametrize("law", ["normal", "cauchy", "tied", "spiked", "two humps"])
+    @pytest.mark.parametrize("m", [1, 2, 3, 4, 10, 37, 500, 2000, 2001, 6000])
+    def test_rows(self, law, m):
+        x = np.stack([draw(law, m), draw(law, m)[::-1]])
+        ours, expected = np.empty((2, LEVELS.size)), np.empty((2, LEVELS.size))
+        assert not COMPILED.automatic_rows(x, LEVELS, ours).any()
+        assert not PLAIN.automatic_rows(x, LEVELS, expected).any()
+        assert_allclose(ours, expected, rtol=1e-9, atol=1e-9 * np.subtract(*np.quantile(x, [0.75, 0.25])))
+        assert_array_equal(ours[0], ours[1])
+
+    @pytest.mark.parametrize("law", ["normal", "cauchy", "tied", "two humps"])
+    @pytest.mark.parametrize("m", [1, 3, 40, 900])
+    def test_counts(self, law, m):
+        x = np.sort(draw(law, m))
+        counts = np.random.default_rng(1).choice([0.25, 1.0, 2.0, 3.5], m)
+        expected = PLAIN.automatic(x, counts, LEVELS)
+        assert_allclose(COMPILED.automatic(x, counts, LEVELS), expected, rtol=1e-9, atol=1e-9 * (np.ptp(x) / m))
+
+    @pytest.mark.parametrize("h", [1e-3, 0.1, 5.0])
+    @pytest.mark.parametrize("law", ["normal", "tied", "two humps"])
+    def test_fixed(self, law, h):
+        x = np.sort(draw(law, 60))
+        counts = np.ones(60)
+        starts = reference.hazen(x, counts, LEVELS)
+        expected = PLAIN.fixed(x, counts, LEVELS, h, starts)
+        assert_allclose(COMPILED.fixed(x, counts, LEVELS, h, starts), expected, rtol=1e-9, atol=1e-9)
+        assert_allclose(COMPILED.fixed(x, np.empty(0), LEVELS, h, starts), expected, rtol=1e-9, atol=1e-9)
+
+    def test_the_reference_solves_its_equation(self):
+        x = np.sort(draw("normal", 300))
+        scale = reference.scale(x, np.empty(0), bandwidth)
+        w = PLAIN.automatic(x, np.empty(0), np.array([0.8]))
+        share = reference.activation((scale.position(w) - scale.position(x)) / scale.h, bandwidth.SATURATION).mean()
+        assert abs(share - bandwidth.shrunk(0.8, scale.h)) < 1e-12
+
+    @pytest.mark.parametrize("m", [12, 800, 5000])
+    def test_rows_with_nan_and_infinities_are_marked(self, m):
+        x = np.random.default_rng(0).standard_normal((3, m))
+        x[0, 3], x[1, 5] = np.nan, np.inf
+        for kernel in (PLAIN, COMPILED):
+            # For long samples the compiled kernel need not see an infinity that is far from its level.
+            assert kernel.automatic_rows(x, np.array([0.5, 1 - 1e-9]), np.empty((3, 2))).tolist() == [1, 2, 0]
+
+    def test_sorting(self):
+        for law in ("normal", "cauchy", "tied", "spiked"):
+            x = draw(law, 3000)
+            out = np.empty(3000)
+            COMPILED._compiled._sort(x, out)
+            assert_array_equal(out, np.sort(x))
+
+
+class TestThreads:
+    @pytest.mark.parametrize("shape", [(400, 1000), (4, 100_000)])
+    def test_bits_do_not_depend_on_the_number(self, shape, monkeypatch):
+        x = np.random.default_rng(2).standard_normal(shape)
+        results = []
+        for n in (1, 2, 8):
+            monkeypatch.setattr(quantiles, "_n_threads", lambda n=n: n)
+            quantiles._pool.cache_clear()
+            results.append(pm.quantile(x, [0.1, 0.95], axis=1))
+        quantiles._pool.cache_clear()
+        assert_array_equal(results[0], results[1])
+        assert_array_equal(results[0], results[2])
+        assert_array_equal(results[0], np.stack([pm.quantile(row, [0.1, 0.95]) for row in x], axis=1))
+
+
+def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, **environment}
+    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300, check=True)
+
+
+@pytest.fixture(scope="module")
+def answer() -> str:
+    return run(ANSWER).stdout
+
+
+class TestElsewhere:
+    """In a process of its own, as it starts."""
+
+    @pytest.fixture
+    def copy(self, tmp_path: Path) -> Path:
+        """The library without any cache."""
+        shutil.copytree(SOURCE, tmp_path / "pimeter", ignore=shutil.ignore_patterns("__pycache__"))
+        return tmp_path
+
+    def test_no_place_for_a_cache(self, copy, answer):
+        for folder in [copy / "pimeter", *(p for p in (copy / "pimeter").rglob("*") if p.is_dir())]:
+            (folder / "__pycache__").write_text("a plain file, which stops root, too")
+        result = run(ANSWER, PYTHONPATH=str(copy), HOME="/dev/null", XDG_CACHE_HOME="/dev/null", NUMBA_CACHE_DIR="")
+        assert result.stdout == answer
+        assert result.stderr.count("UserWarning") == 1
+        assert "pimeter compiles in memory" in result.stderr
+
+    def test_truncated_cache(self, copy, answer):
+        environment = {"PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(copy / "cache")}
+        assert run(ANSWER, **environment).stderr == ""
+        files = list((copy / "cache").rglob("*.nb?"))
+        assert files
+        for file in files:
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+        result = run(ANSWER, **environment)
+        assert result.stdout == answer
+        assert result.stderr.count("UserWarning") == 1
+
+    def test_without_numba(self, answer):
+        result = run(f"import sys; sys.modules['numba'] = None; {ANSWER}")
+        assert_allclose(float(result.stdout), float(answer), rtol=1e-9)
+        assert result.stderr == ""
+
+    def test_eight_threads_at_once(self, answer):
+        code = (
+            "from concurrent.futures import ThreadPoolExecutor; import numpy as np, pimeter as pm\n"
+            "x = np.arange(50.0) ** 2\n"
+            "with ThreadPoolExecutor(8) as pool: results = list(pool.map(lambda _: pm.quantile(x, 0.9), range(64)))\n"
+            "assert len(set(results)) == 1; print(repr(float(results[0])))"
+        )
+        assert run(code).stdout == answer
+
+    def test_child_after_fork(self):
+        code = (
+            "import os, numpy as np, pimeter as pm\n"
+            "x = np.random.default_rng(0).standard_normal((400, 1000))\n"
+            "before = pm.quantile(x, 0.9, axis=1)\n"  # starts the threads
+            "child = os.fork()\n"
+            "if child == 0: os._exit(0 if (pm.quantile(x, 0.9, axis=1) == before).all() else 1)\n"
+            "assert os.waitpid(child, 0)[1] == 0; assert (pm.quantile(x, 0.9, axis=1) == before).all(); print('same')"
+        )
+        assert run(code).stdout == "same\n"
