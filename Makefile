@@ -15,6 +15,9 @@ export PIMETER_DATA := $(abspath ../shared/data)
 endif
 endif
 
+# scikit-learn tests estimators with other kinds of arrays only where SciPy is told to support them.
+export SCIPY_ARRAY_API := 1
+
 # torch is large, so only CI and those who ask for it get it.
 ifneq ($(filter 1,$(PIMETER_TORCH) $(PIMETER_CI)),)
 TORCH := $(VENV)/.torch
