@@ -8,6 +8,14 @@ __all__ = [
     "Descent",
     "QuantileNeuron",
     "absolute_errors",
+    "coverage_score",
+    "coverage_scorer",
+    "coverage_width_criterion",
+    "crps_score",
+    "crps_scorer",
+    "interval_score",
+    "interval_scorer",
+    "mean_width_score",
     "quantile",
     "sided_errors",
 ]
@@ -16,12 +24,30 @@ if TYPE_CHECKING:
     from pimeter.errors import absolute_errors, sided_errors
     from pimeter.neuron import Descent, QuantileNeuron
     from pimeter.quantiles import quantile
+    from pimeter.scores import (
+        coverage_score,
+        coverage_scorer,
+        coverage_width_criterion,
+        crps_score,
+        crps_scorer,
+        interval_score,
+        interval_scorer,
+        mean_width_score,
+    )
 else:
     # Hidden from type checkers: with a module-level __getattr__ in sight they would accept any misspelt name.
     _MODULE_OF = {
         "Descent": "neuron",
         "QuantileNeuron": "neuron",
         "absolute_errors": "errors",
+        "coverage_score": "scores",
+        "coverage_scorer": "scores",
+        "coverage_width_criterion": "scores",
+        "crps_score": "scores",
+        "crps_scorer": "scores",
+        "interval_score": "scores",
+        "interval_scorer": "scores",
+        "mean_width_score": "scores",
         "quantile": "quantiles",
         "sided_errors": "errors",
     }
