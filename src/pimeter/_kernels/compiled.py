@@ -406,8 +406,8 @@ def _code(bounds: Any, x: float) -> Any:
 def _between(x: Any, bounds: Any, starts: Any, kept: Any, counts: Any) -> Any:
     """Keep what lies within pairs of bounds, in one read; count what lies before, in and after them.
 
-    Pair i is kept from `kept[starts[i]]` on. Returns FINE, MISSING at the first chunk with NaN, NARROW if a pair holds
-    more than there is room for.
+    Pair i is kept from `kept[starts[i]]` on. Returns FINE, MISSING or INFINITE if x holds such values, NARROW if a pair
+    holds more than there is room for.
     """
     n_pairs = bounds.size // 2
     # Buckets of equal width know the one code (2 i + 1 in pair i, 2 i before it) of all their values, but for a few.
@@ -431,13 +431,17 @@ def _between(x: Any, bounds: Any, starts: Any, kept: Any, counts: Any) -> Any:
         base_of[2 * pair + 1] = starts[pair]
         mask_of[2 * pair + 1] = np.uint64(2**62 - 1)
     bucket = np.empty(CHUNK, np.uint32)
+    status = FINE
     for begin in range(0, x.size, CHUNK):
         chunk = x[begin : begin + CHUNK]
-        n_missing = 0
+        n_odd = 0
         for i in range(chunk.size):
-            n_missing += chunk[i] != chunk[i]
-        if n_missing:
-            return MISSING
+            n_odd += chunk[i] - chunk[i] != 0.0  # NaN and infinities
+        if n_odd:
+            status = INFINITE
+            for i in range(chunk.size):
+                if chunk[i] != chunk[i]:
+                    return MISSING
         for pair in range(n_pairs):
             if starts[pair] + counts[2 * pair + 1] + chunk.size > starts[pair + 1]:
                 return NARROW
@@ -466,7 +470,7 @@ def _between(x: Any, bounds: Any, starts: Any, kept: Any, counts: Any) -> Any:
                     i
                 ]  # without a branch: what is in between is lost
                 counts[c] += 1
-    return FINE
+    return status
 
 
 @_compile
@@ -541,8 +545,6 @@ def long_sample(x: Any, level: Any, unit: Any, levels: Any, out: Any) -> Any:
         if offset + near.size < m and marked[-1] * m > offset + near.size - 1.0:
             return NARROW
         _sort(kept[starts[r] : starts[r] + near.size], near)
-        if near[0] == -np.inf or near[-1] == np.inf:
-            return INFINITE
         marks = np.empty(marked.size)
         for j in range(marks.size):
             marks[j] = _hazen(near, no_counts, marked[j] * m - offset)
@@ -621,7 +623,7 @@ class Kernel:
             return status
         for i in range(len(x)):
             status[i] = self._compiled.long_sample(x[i], ruler.level, ruler.unit, levels, out[i])
-            if status[i] in {NARROW, INFINITE}:
+            if status[i] == NARROW:
                 status[i] = FINE
                 self._compiled.rows(
                     x[i : i + 1].astype(np.float64), *ruler, True, levels, out[i : i + 1], status[i : i + 1]
