@@ -2,8 +2,8 @@
 
     python benchmarks/quantile_accuracy.py [--quick]
 
-Cells are law x sample size x level, for signed values and for absolute ones (`reflect=True`; the others get the absolute
-values as they are). Seeds are none that a rule was tuned on (those were below 1000). The summary goes to
+Cells are law x sample size x level, for signed values and for absolute ones (`reflect=True`; the others get the
+absolute values as they are). Seeds are none that a rule was tuned on (those were below 1000). The summary goes to
 `results/quantile_accuracy.md`, every cell to `results/quantile_accuracy.csv`.
 """
 
@@ -28,9 +28,20 @@ RESULTS = Path(__file__).parent / "results"
 SEED = 20261115
 BATCHES = 10
 NUMPY_METHODS = (
-    "inverted_cdf averaged_inverted_cdf closest_observation interpolated_inverted_cdf hazen weibull linear "
-    "median_unbiased normal_unbiased lower higher midpoint nearest"
-).split()
+    "inverted_cdf",
+    "averaged_inverted_cdf",
+    "closest_observation",
+    "interpolated_inverted_cdf",
+    "hazen",
+    "weibull",
+    "linear",
+    "median_unbiased",
+    "normal_unbiased",
+    "lower",
+    "higher",
+    "midpoint",
+    "nearest",
+)
 
 Estimator = Callable[[np.ndarray, np.ndarray, bool], np.ndarray]  # (repeats, m), levels, absolute -> (repeats, levels)
 
@@ -106,7 +117,9 @@ class Cell:
         return self.ratio - 2.326 * float(error)
 
 
-def measure(estimators: dict[str, tuple[Estimator, int]], sizes: tuple[int, ...], laws: list[tuple[Law, bool]]) -> list[Cell]:
+def measure(
+    estimators: dict[str, tuple[Estimator, int]], sizes: tuple[int, ...], laws: list[tuple[Law, bool]]
+) -> list[Cell]:
     """All cells; `estimators` come with how many repeats they get."""
     cells = []
     for number, (law, held_out) in enumerate(laws):
@@ -157,18 +170,14 @@ def summary(cells: list[Cell], large: list[Cell], crossed: tuple[int, int], repe
     def of(name: str, **fixed: object) -> list[Cell]:
         return [c for c in cells if c.estimator == name and all(getattr(c, key) == v for key, v in fixed.items())]
 
-    lines = [
-        "# Accuracy of the neuron",
-        "",
-        f"`python benchmarks/quantile_accuracy.py`, seed {SEED}; Python {platform.python_version()}, numpy {np.__version__}, "
-        f"scipy {scipy.__version__}, pimeter {pm.__version__}.",
-        "",
+    versions = f"numpy {np.__version__}, scipy {scipy.__version__}, pimeter {pm.__version__}"
+    command = f"`python benchmarks/quantile_accuracy.py`, seed {SEED}; Python {platform.python_version()}, {versions}."
+    what = (
         f"Mean-square error, geometric means over m in {SIZES}, signed levels {SIGNED_LEVELS}, absolute levels "
-        f"{ABSOLUTE_LEVELS}; {repeats} repeats a cell, +- Monte Carlo standard error. Laws as in `laws.py`.",
-        "",
-        "| the neuron against | laws used in tuning | laws never used | all |",
-        "|---|---|---|---|",
-    ]
+        f"{ABSOLUTE_LEVELS}; {repeats} repeats a cell, +- Monte Carlo standard error. Laws as in `laws.py`."
+    )
+    lines = ["# Accuracy of the neuron", "", command, "", what, ""]
+    lines += ["| the neuron against | laws used in tuning | laws never used | all |", "|---|---|---|---|"]
     groups: list[dict[str, object]] = [{"held_out": False}, {"held_out": True}, {}]
     for label, other in (("numpy's default", None), ("Harrell-Davis", "Harrell-Davis")):
         figures = [geometric_mean(of("pimeter", **g), of(other, **g) if other else None) for g in groups]
@@ -180,7 +189,10 @@ def summary(cells: list[Cell], large: list[Cell], crossed: tuple[int, int], repe
         lines.append(f"| {label} | " + " | ".join(f"{v:.3f}" for v in row) + " |")
 
     lines += ["", f"Worst cells against numpy's default, m >= 20, {repeats} paired repeats:", ""]
-    lines += ["| | ratio | lower 99 % bound | law | m | level | cells with bound above 1.05 / 1.10 |", "|---|---|---|---|---|---|---|"]
+    lines += [
+        "| | ratio | lower 99 % bound | law | m | level | bounds above 1.05, 1.10 |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for label, absolute in (("signed", False), ("absolute", True)):
         candidates = [c for c in of("pimeter", absolute=absolute) if c.m >= 20]
         above = [sum(c.lower > limit for c in candidates) for limit in (1.05, 1.10)]
@@ -203,7 +215,9 @@ def summary(cells: list[Cell], large: list[Cell], crossed: tuple[int, int], repe
     for m in sorted({c.m for c in large}):
         part = [c for c in large if c.m == m]
         worst = max(part, key=lambda c: c.ratio)
-        lines.append(f"| {m} | {geometric_mean(part)[0]:.3f} | {worst.ratio:.3f} ({worst.law}, {worst.level}) | {worst.lower:.3f} |")
+        lines.append(
+            f"| {m} | {geometric_mean(part)[0]:.3f} | {worst.ratio:.3f} ({worst.law}, {worst.level}) | {worst.lower:.3f} |"
+        )
     lines += ["", f"Crossing quantiles at 99 levels asked for one by one: {crossed[0]} of {crossed[1]} samples.", ""]
     return "\n".join(lines)
 
@@ -240,9 +254,21 @@ def main() -> None:
     (RESULTS / "quantile_accuracy.md").write_text(text)
     with (RESULTS / "quantile_accuracy.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow("law held_out m absolute level estimator repeats ratio lower".split())
+        writer.writerow(["law", "held_out", "m", "absolute", "level", "estimator", "repeats", "ratio", "lower"])
         for c in cells + large:
-            writer.writerow([c.law, c.held_out, c.m, c.absolute, c.level, c.estimator, c.repeats, f"{c.ratio:.4f}", f"{c.lower:.4f}"])
+            writer.writerow(
+                [
+                    c.law,
+                    c.held_out,
+                    c.m,
+                    c.absolute,
+                    c.level,
+                    c.estimator,
+                    c.repeats,
+                    f"{c.ratio:.4f}",
+                    f"{c.lower:.4f}",
+                ]
+            )
 
 
 if __name__ == "__main__":

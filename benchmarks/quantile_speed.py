@@ -2,7 +2,7 @@
 
     python benchmarks/quantile_speed.py [--quick]
 
-A ratio is the median over repeats of (ours / peer's), each pair measured back to back, so that a busy machine slows both.
+A ratio is the median over repeats of ours / peer's, each pair measured back to back: a busy machine slows both.
 The table goes to `results/quantile_speed.md`.
 """
 
@@ -17,6 +17,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numba
@@ -43,6 +44,12 @@ def ratio(ours: Callable[[], object], peers: Callable[[], object], repeats: int)
     calls = max(1, int(0.002 / seconds(peers, 1)))
     pairs = np.array([(seconds(ours, calls), seconds(peers, calls)) for _ in range(repeats)])
     return float(np.median(pairs[:, 0] / pairs[:, 1])), *np.median(pairs, axis=0).tolist()
+
+
+def quiet_fit(neuron: pm.QuantileNeuron, errors: np.ndarray) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a stalled neuron costs as much as another
+        neuron.fit(errors)
 
 
 def peak_memory(function: Callable[[], object]) -> int:
@@ -98,33 +105,37 @@ def main() -> None:
     for m in (1000, 10_000) if quick else (1000, 10_000, 100_000, 1_000_000, 10_000_000):
         x = rng.standard_normal(m)
         for p in (0.5, 0.95):
-            figures = ratio(lambda: pm.quantile(x, p), lambda: np.quantile(x, p), repeats)
+            figures = ratio(partial(pm.quantile, x, p), partial(np.quantile, x, p), repeats)
             add(f"m = {m:,}, level {p}, against numpy.quantile", figures)
-    x32 = rng.standard_normal(1000 if quick else 1_000_000).astype(np.float32)
-    add(f"m = {x32.size:,}, float32, level .95", ratio(lambda: pm.quantile(x32, 0.95), lambda: np.quantile(x32, 0.95), repeats))
-    heavy = rng.standard_cauchy(1000)
-    add("m = 1,000, Cauchy, level .95", ratio(lambda: pm.quantile(heavy, 0.95), lambda: np.quantile(heavy, 0.95), repeats))
+    x = rng.standard_normal(1000 if quick else 1_000_000).astype(np.float32)
+    figures = ratio(partial(pm.quantile, x, 0.95), partial(np.quantile, x, 0.95), repeats)
+    add(f"m = {x.size:,}, float32, level .95", figures)
+    x = rng.standard_cauchy(1000)
+    add("m = 1,000, Cauchy, level .95", ratio(partial(pm.quantile, x, 0.95), partial(np.quantile, x, 0.95), repeats))
 
     for axis, shape in ((1, (500, 1000)), (0, (1000, 500))):
         x = rng.standard_normal(shape)
-        figures = ratio(lambda: pm.quantile(x, 0.95, axis=axis), lambda: np.quantile(x, 0.95, axis=axis), repeats)
+        figures = ratio(partial(pm.quantile, x, 0.95, axis), partial(np.quantile, x, 0.95, axis), repeats)
         add(f"500 neurons x 1,000 errors, axis {axis}, against numpy.quantile(axis)", figures)
 
     for m in (1000,) if quick else (1000, 10_000, 100_000, 1_000_000, 10_000_000):
         x = rng.standard_normal(m)
-        add(f"nine levels, m = {m:,}, against one level (.5)", ratio(lambda: pm.quantile(x, NINE), lambda: pm.quantile(x, 0.5), repeats))
-        add(f"nine levels, m = {m:,}, against numpy's nine", ratio(lambda: pm.quantile(x, NINE), lambda: np.quantile(x, NINE), repeats))
+        nine = partial(pm.quantile, x, NINE)
+        add(f"nine levels, m = {m:,}, against one level (.5)", ratio(nine, partial(pm.quantile, x, 0.5), repeats))
+        add(f"nine levels, m = {m:,}, against numpy's nine", ratio(nine, partial(np.quantile, x, NINE), repeats))
 
     errors = np.abs(rng.standard_normal(1000))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for label, beta, solver in (("auto", "auto", pm.Descent()), ("1000, the paper's", 1000.0, pm.Descent(learning_rate=0.005))):
-            root, descent = pm.QuantileNeuron(beta=beta), pm.QuantileNeuron(beta=beta, solver=solver)
-            # A neuron's solver, not scikit-learn's checks around it: the quantile against the descent's share of fit.
-            whole = ratio(lambda: descent.fit(errors), lambda: root.fit(errors), 3)
-            add(f"descent against root, m = 1,000, beta = {label}: fit", whole)
-            core = ratio(lambda: descent.fit(errors), lambda: pm.quantile(errors, 0.95, beta=beta), 3)
-            add(f"descent against root, m = 1,000, beta = {label}: fit against quantile", core)
+    patience = 20 if quick else 200
+    for label, beta, rate in (("auto", "auto", None), ("1000, the paper's", 1000.0, 0.005)):
+        solver = pm.Descent(learning_rate=rate, patience=patience)
+        descend = partial(quiet_fit, pm.QuantileNeuron(beta=beta, solver=solver), errors)
+        solve = partial(pm.quantile, errors, 0.95, beta=beta)
+        add(f"descent against root, m = 1,000, beta = {label}: the solvers", ratio(descend, solve, 3))
+        fit = partial(quiet_fit, pm.QuantileNeuron(beta=beta), errors)
+        add(
+            f"descent against root, m = 1,000, beta = {label}: whole fits, with what else they report",
+            ratio(descend, fit, 3),
+        )
 
     m = 100_000 if quick else 10_000_000
     x = rng.standard_normal(m)
@@ -135,19 +146,27 @@ def main() -> None:
         print(rows[-1])
 
     ours, numpys = import_seconds("pimeter", repeats), import_seconds("numpy", repeats)
-    rows.append(("import pimeter against import numpy, CPU seconds", f"{ours / numpys:.3f}", f"{ours:.4f} / {numpys:.4f} s"))
+    rows.append(
+        ("import pimeter against import numpy, CPU seconds", f"{ours / numpys:.3f}", f"{ours:.4f} / {numpys:.4f} s")
+    )
     heavier = heavier_modules()
     rows.append(("modules beyond numpy's that it loads", str(len(heavier)), ", ".join(heavier) or "none"))
     print(*rows[-2:], sep="\n")
-    if quick:
-        return
+    if not quick:
+        save(rows, repeats)
+
+
+def save(rows: list[tuple[str, str, str]], repeats: int) -> None:
     RESULTS.mkdir(exist_ok=True)
+    versions = f"numpy {np.__version__}, numba {numba.__version__}, pimeter {pm.__version__}"
+    machine = f"{platform.machine()}, {len(os.sched_getaffinity(0))} threads; Python {platform.python_version()}"
+    command = (
+        f"`python benchmarks/quantile_speed.py`, seed {SEED}, medians of {repeats} paired repeats, float64 unless said"
+    )
     head = [
         "# Speed of the neuron",
         "",
-        f"`python benchmarks/quantile_speed.py`, seed {SEED}, float64 and warm unless said; medians of {repeats} paired repeats. "
-        f"{platform.machine()}, {len(os.sched_getaffinity(0))} threads; Python {platform.python_version()}, "
-        f"numpy {np.__version__}, numba {numba.__version__}, pimeter {pm.__version__}.",
+        f"{command}. {machine}, {versions}.",
         "",
         "| what | ratio | ours / peer |",
         "|---|---|---|",

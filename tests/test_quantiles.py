@@ -16,10 +16,10 @@ LEVELS = st.floats(0.001, 0.999)
 TOLERANCE = 1e-9
 
 
-def samples(max_size: int = 60, min_size: int = 1, low: float = -1e6, high: float = 1e6) -> st.SearchStrategy[np.ndarray]:
+def samples(max_size: int = 60) -> st.SearchStrategy[np.ndarray]:
     """Samples with ties, clusters and far-off values; tiny ones are 0 so that squares stay above the subnormals."""
-    element = st.one_of(st.floats(low, high).map(lambda v: v if abs(v) > 1e-6 else 0.0), st.integers(-3, 3).map(float))
-    return st.lists(element.filter(lambda v: low <= v <= high), min_size=min_size, max_size=max_size).map(np.array)
+    element = st.one_of(st.floats(-1e6, 1e6).map(lambda v: v if abs(v) > 1e-6 else 0.0), st.integers(-3, 3).map(float))
+    return st.lists(element, min_size=1, max_size=max_size).map(np.array)
 
 
 def spread(x: np.ndarray) -> float:
@@ -115,8 +115,9 @@ class TestProperties:
         if counts.sum() == 0:
             counts[0] = 1
         copies = np.repeat(x, counts)
-        assert abs(pm.quantile(x, q, weights=counts) - pm.quantile(copies, q)) <= TOLERANCE * spread(x)
-        assert abs(pm.quantile(x, q, weights=counts, beta=2.0) - pm.quantile(copies, q, beta=2.0)) <= TOLERANCE * spread(x)
+        for beta in ("auto", 2.0):
+            counted, copied = pm.quantile(x, q, weights=counts, beta=beta), pm.quantile(copies, q, beta=beta)
+            assert abs(counted - copied) <= TOLERANCE * spread(x)
 
     @given(arrays(np.float64, (7, 4), elements=st.floats(-1e3, 1e3)), LEVELS)
     def test_columns_do_not_influence_each_other(self, a, q):
@@ -151,7 +152,8 @@ class TestProperties:
     @pytest.mark.parametrize("m", [2001, 3000, 50_000])
     def test_long_samples_have_the_same_properties(self, m):
         rng = np.random.default_rng(m)
-        for x in (rng.standard_normal(m), rng.standard_cauchy(m), rng.integers(0, 9, m), np.sort(rng.exponential(size=m))):
+        laws = rng.standard_normal(m), rng.standard_cauchy(m), rng.integers(0, 9, m), np.sort(rng.exponential(size=m))
+        for x in laws:
             levels = np.array([0.0, 0.001, 0.1, 0.11, 0.5, 0.95, 0.999, 1.0])
             result = pm.quantile(x, levels)
             assert_array_equal(result, [pm.quantile(x, q) for q in levels])
@@ -163,7 +165,8 @@ class TestProperties:
     def test_levels_never_cross_on_a_fine_grid(self, m):
         rng = np.random.default_rng(m)
         levels = np.arange(1, 1000) / 1000
-        for x in (rng.standard_normal((40, m)), rng.lognormal(size=(40, m)), rng.integers(0, 4, (40, m)) + rng.random((40, 1))):
+        tied = rng.integers(0, 4, (40, m)) + rng.random((40, 1))
+        for x in (rng.standard_normal((40, m)), rng.lognormal(size=(40, m)), tied):
             assert (np.diff(pm.quantile(x, levels, axis=1), axis=0) >= 0).all()
 
     def test_fractional_weights_lie_between_counts(self):

@@ -1,0 +1,313 @@
+"""How do pimeter's intervals compare with those of MAPIE and crepes (and puncc)? Width, coverage, time and memory.
+
+    python benchmarks/regression_peers.py [--quick] [--save NAME]
+
+All get the same rows in the same run. Ratios of times are medians over repeats of (ours / peer's), the pair measured back
+to back; memory is the growth of the resident peak in a fresh process, median of three. Peers that are not installed are
+left out; `make bench-peers` installs all of them. The table goes to `results/NAME.md` if MAPIE and crepes are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import platform
+import re
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from laws import TUNING, Law
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold
+
+import pimeter as pm
+
+RESULTS = Path(__file__).parent / "results"
+SEED = 20261116
+LEVEL = 0.95
+LAWS = ("normal", "laplace", "t3", "uniform", "exponential")
+SIZES = (30, 50, 100)
+FOLDS, FEATURES = 5, 8
+
+Predictor = Callable[[np.ndarray], np.ndarray]  # rows -> (n, 2)
+Method = Callable[[np.ndarray, np.ndarray], Predictor]  # calibration (or training) rows and targets
+
+
+def column(X: np.ndarray) -> np.ndarray:
+    return X[:, 0]
+
+
+class Column(RegressorMixin, BaseEstimator):
+    """The same model for those who want an object; `fitted_` is what MAPIE looks for."""
+
+    fitted_ = True
+
+    def fit(self, _X: np.ndarray, _y: np.ndarray) -> Column:
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return column(X)
+
+
+def pimeter_split(X: np.ndarray, y: np.ndarray, guarantee: bool = True) -> Predictor:
+    return pm.IntervalRegressor(column, confidence_level=LEVEL, guarantee=guarantee).calibrate(X, y).predict_interval
+
+
+def mapie_split(X: np.ndarray, y: np.ndarray) -> Predictor:
+    from mapie.regression import SplitConformalRegressor
+
+    model = SplitConformalRegressor(Column(), confidence_level=LEVEL, prefit=True).conformalize(X, y)
+    return lambda rows: model.predict_interval(rows)[1][:, :, 0]
+
+
+def crepes_split(X: np.ndarray, y: np.ndarray) -> Predictor:
+    from crepes import WrapRegressor
+
+    model = WrapRegressor(Column())
+    model.calibrate(X, y)
+    return lambda rows: model.predict_int(rows, confidence=LEVEL)
+
+
+def puncc_split(X: np.ndarray, y: np.ndarray) -> Predictor:
+    from deel.puncc.api.prediction import BasePredictor
+    from deel.puncc.regression import SplitCP
+
+    model = SplitCP(BasePredictor(Column(), is_trained=True), train=False)
+    model.fit(X_calib=X, y_calib=y)
+    return lambda rows: np.stack(model.predict(rows, alpha=1 - LEVEL)[1:], axis=1)
+
+
+def pimeter_cross(X: np.ndarray, y: np.ndarray) -> Predictor:
+    return pm.IntervalRegressor(LinearRegression(), confidence_level=LEVEL, cv=KFold(FOLDS)).fit(X, y).predict_interval
+
+
+def mapie_cross(X: np.ndarray, y: np.ndarray) -> Predictor:
+    from mapie.regression import CrossConformalRegressor
+
+    model = CrossConformalRegressor(LinearRegression(), confidence_level=LEVEL, method="plus", cv=KFold(FOLDS))
+    model.fit_conformalize(X, y)
+    return lambda rows: model.predict_interval(rows)[1][:, :, 0]
+
+
+SPLIT: dict[str, Method] = {"pimeter": pimeter_split, "MAPIE": mapie_split, "crepes": crepes_split, "puncc": puncc_split}
+CROSS: dict[str, Method] = {"pimeter": pimeter_cross, "MAPIE": mapie_cross}
+MODULES = {"MAPIE": "mapie", "crepes": "crepes", "puncc": "deel"}
+MISSING = [name for name, module in MODULES.items() if find_spec(module) is None]
+
+
+def installed(methods: dict[str, Method]) -> dict[str, Method]:
+    return {name: method for name, method in methods.items() if name not in MISSING}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is timed and weighed: by name, so that a fresh process can repeat it."""
+
+    kind: str  # "split": calibrate and predict; "cross": predict with models that are fitted already
+    n_fit: int
+    n_new: int
+    n_columns: int
+
+    def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        rng = np.random.default_rng([SEED, self.n_columns])
+        X, new = rng.standard_normal((self.n_fit, self.n_columns)), rng.standard_normal((self.n_new, self.n_columns))
+        return X, X[:, 0] + rng.standard_normal(self.n_fit), new, new[:, 0] + rng.standard_normal(self.n_new)
+
+    def runs(self) -> dict[str, Callable[[], np.ndarray]]:
+        """Each method's work, everything else done before."""
+        X, y, new, _ = self.rows()
+        if self.kind == "split":
+            return {name: lambda method=method: method(X, y)(new) for name, method in installed(SPLIT).items()}
+        fitted = {name: method(X, y) for name, method in installed(CROSS).items()}
+        return {name: lambda predict=predict: predict(new) for name, predict in fitted.items()}
+
+
+def seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def times(task: Task, repeats: int) -> dict[str, np.ndarray]:
+    runs = task.runs()
+    for run in runs.values():
+        run()  # warm
+    return {
+        name: np.array(column)
+        for name, column in zip(runs, zip(*([seconds(run) for run in runs.values()] for _ in range(repeats))), strict=True)
+    }
+
+
+def status(field: str) -> int:
+    """A size of this process, in bytes."""
+    found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return 1024 * int(found[1]) if found else 0
+
+
+def growth(task: Task, name: str) -> int:
+    """Growth of the resident peak in this process, which has done nothing else than a small task before."""
+    Task(task.kind, 500, 500, task.n_columns).runs()[name]()
+    run = task.runs()[name]
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+    before = status("VmRSS")
+    run()
+    return status("VmHWM") - before
+
+
+def memory(task: Task, repeats: int) -> dict[str, float]:
+    names = installed(SPLIT if task.kind == "split" else CROSS)
+    found = {}
+    for name in names:
+        fresh = (ProcessPoolExecutor(1, get_context("spawn")) for _ in range(repeats))
+        figures = []
+        for pool in fresh:
+            with pool:
+                figures.append(pool.submit(growth, task, name).result())
+        found[name] = float(np.median(figures))
+    return found
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Radii of many calibrations of one law and size, by method."""
+
+    law: Law
+    m: int
+    radii: dict[str, np.ndarray]
+
+    def coverage(self, name: str) -> tuple[float, float]:
+        """Mean over calibrations of the share that the law puts inside, and its standard error."""
+        inside = np.array([self.law.cdf(r) - self.law.cdf(-r) for r in self.radii[name]])
+        return float(inside.mean()), float(inside.std(ddof=1) / math.sqrt(inside.size))
+
+    def width(self, ours: str, peers: str) -> float:
+        return float(self.radii[ours].mean() / self.radii[peers].mean())
+
+    def enough(self, name: str) -> bool:
+        coverage, error = self.coverage(name)
+        return coverage >= LEVEL - 3 * error
+
+
+def cells(draws: int, laws: tuple[str, ...], sizes: tuple[int, ...]) -> list[Cell]:
+    """Every method on the same errors: the model predicts 0, the interval for one new row gives the radius."""
+    found = []
+    known = {law.name: law for law in TUNING}
+    for number, name in enumerate(laws):
+        for m in sizes:
+            print(f"\rwidths: {name:<12} m = {m:<4}", end="", flush=True)
+            errors = known[name].sample(np.random.default_rng([SEED, number, m]), (draws, m))
+            X, new = np.zeros((m, 1)), np.zeros((1, 1))
+            methods = {"True": pimeter_split, "False": lambda X, y: pimeter_split(X, y, guarantee=False)}
+            methods |= {other: method for other, method in installed(SPLIT).items() if other != "pimeter"}
+            radii = {
+                label: np.array([np.diff(method(X, y)(new)[0])[0] / 2 for y in errors]) for label, method in methods.items()
+            }
+            radii["weibull"] = np.quantile(np.abs(errors), LEVEL, axis=1, method="weibull")
+            found.append(Cell(known[name], m, radii))
+    print()
+    return found
+
+
+def geometric_mean(values: list[float]) -> float:
+    return math.exp(float(np.mean(np.log(values))))
+
+
+def width_tables(found: list[Cell], draws: int) -> list[str]:
+    peers = [name for name in ("MAPIE", "crepes", "puncc") if name not in MISSING]
+    lines = ["## Width and coverage on the same split", "", f"p = {LEVEL}, {draws} calibrations a cell, constant width.", ""]
+    lines += ["| what | measured | asked for |", "|---|---|---|"]
+    for peer in peers:
+        off = max(float(np.abs(c.radii["True"] / c.radii[peer] - 1).max()) for c in found)
+        asked = "<= 1e-9" if peer == "MAPIE" else ""
+        lines.append(f"| `guarantee=True` against {peer}: largest deviation of a width ratio from 1 | {off:.1e} | {asked} |")
+    ratio = geometric_mean([c.width("False", "weibull") for c in found])
+    lines.append(f"| `guarantee=False` against rank (m+1)p interpolated: ratio of mean widths, geometric mean | {ratio:.4f} | <= 1.00 |")
+    for label in ("True", "False"):
+        short = [f"{c.law.name} {c.m}" for c in found if not c.enough(label)]
+        lines.append(
+            f"| `guarantee={label}`: cells with coverage below p - 3 standard errors | {len(short)} of {len(found)}"
+            f"{': ' if short else ''}{', '.join(short)} | 0 |"
+        )
+    lines += ["", "| law | m | coverage, True | coverage, False | weibull | standard error | width, False / weibull | False / True |"]
+    lines += ["|---|---|---|---|---|---|---|---|"]
+    for c in found:
+        ours, plain, interpolated = (c.coverage(name)[0] for name in ("True", "False", "weibull"))
+        lines.append(
+            f"| {c.law.name} | {c.m} | {ours:.4f} | {plain:.4f} | {interpolated:.4f} | {c.coverage('False')[1]:.4f} | "
+            f"{c.width('False', 'weibull'):.4f} | {c.width('False', 'True'):.4f} |"
+        )
+    return [*lines, ""]
+
+
+def cost_table(title: str, task: Task, repeats: int, asked: str) -> list[str]:
+    """Time, memory, coverage and width of each method, and ours as a ratio to it."""
+    print(title, flush=True)
+    took, grown = times(task, repeats), memory(task, 1 if repeats < 5 else 3)
+    target = task.rows()[3]
+    intervals = {name: run() for name, run in task.runs().items()}
+    coverage = {name: pm.coverage_score(target, interval) for name, interval in intervals.items()}
+    width = {name: pm.mean_width_score(interval) for name, interval in intervals.items()}
+    lines = [f"## {title}", "", f"Asked for: {asked}. Times are medians of {repeats}.", ""]
+    lines += ["| | seconds | ours / it | peak growth, MB | ours / it | coverage | width, ours / it |", "|---|---|---|---|---|---|---|"]
+    for name in took:
+        lines.append(
+            f"| {name} | {np.median(took[name]):.4f} | {np.median(took['pimeter'] / took[name]):.3f} | {grown[name] / 1e6:.1f} | "
+            f"{grown['pimeter'] / max(grown[name], 1):.3f} | {coverage[name]:.4f} | {width['pimeter'] / width[name]:.9f} |"
+        )
+    if task.kind == "cross" and "MAPIE" in intervals:
+        off = np.abs(intervals["pimeter"] - intervals["MAPIE"])[:500].max()
+        lines += ["", f"Ends of the first {min(500, task.n_new)} rows differ from MAPIE's by at most {off:.1e} (asked for: 1e-9)."]
+    return [*lines, ""]
+
+
+def head(name: str) -> list[str]:
+    packages = ["numpy", "scipy", "scikit-learn", "numba", "pimeter", *(p.lower() for p in MODULES if p not in MISSING)]
+    return [
+        "# Intervals beside those of other libraries",
+        "",
+        f"`python benchmarks/regression_peers.py{'' if name == 'regression_peers' else f' --save {name}'}`, seed {SEED}. "
+        f"{platform.machine()}, {len(os.sched_getaffinity(0))} threads; Python {platform.python_version()}, "
+        + ", ".join(f"{package} {version(package)}" for package in packages)
+        + ".",
+        "",
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, nothing saved")
+    parser.add_argument("--save", default="regression_peers", help="name of the file in results/")
+    options = parser.parse_args()
+    for name in MISSING:
+        print(f"{name} is not installed and left out; make bench-peers has it.")
+    quick = options.quick
+    draws, repeats, n, n_cross = (20, 3, 20_000, 500) if quick else (1000, 11, 1_000_000, 8000)
+    lines = head(options.save)
+    lines += width_tables(cells(draws, LAWS[:2] if quick else LAWS, SIZES[:1] if quick else SIZES), draws)
+    for n_columns in (1, FEATURES):
+        title = f"A callable that returns column 0 of {n_columns}, {n:,} calibration and {n:,} test rows"
+        asked = "at most 0.8 times the time of the faster of MAPIE and crepes, no more memory"
+        lines += cost_table(title, Task("split", n, n, n_columns), repeats, asked)
+    title = f"CV+, {FOLDS} folds, LinearRegression, {FEATURES} features, {n_cross:,} x {n_cross:,} rows, fits excluded"
+    asked = "at least 10 times faster than MAPIE (ratio 0.1), less than 200 MB"
+    lines += cost_table(title, Task("cross", n_cross, n_cross, FEATURES), min(repeats, 5), asked)
+    text = "\n".join(lines)
+    print(text)
+    if quick or {"MAPIE", "crepes"} & set(MISSING):
+        print("Nothing saved.")
+        return
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{options.save}.md").write_text(text)
+
+
+if __name__ == "__main__":
+    main()
