@@ -2,9 +2,9 @@
 
     python benchmarks/regression_peers.py [--quick] [--save NAME]
 
-All get the same rows in the same run. Ratios of times are medians over repeats of (ours / peer's), the pair measured back
-to back; memory is the growth of the resident peak in a fresh process, median of three. Peers that are not installed are
-left out; `make bench-peers` installs all of them. The table goes to `results/NAME.md` if MAPIE and crepes are there.
+All get the same rows in the same run. Ratios of times are medians over repeats of (ours / peer's), the pair measured
+back to back; memory is the growth of the resident peak in a fresh process, median of three. Peers not installed
+are left out; `make bench-peers` has them all. The tables go to `results/NAME.md` if MAPIE and crepes are there.
 """
 
 from __future__ import annotations
@@ -98,7 +98,12 @@ def mapie_cross(X: np.ndarray, y: np.ndarray) -> Predictor:
     return lambda rows: model.predict_interval(rows)[1][:, :, 0]
 
 
-SPLIT: dict[str, Method] = {"pimeter": pimeter_split, "MAPIE": mapie_split, "crepes": crepes_split, "puncc": puncc_split}
+SPLIT: dict[str, Method] = {
+    "pimeter": pimeter_split,
+    "MAPIE": mapie_split,
+    "crepes": crepes_split,
+    "puncc": puncc_split,
+}
 CROSS: dict[str, Method] = {"pimeter": pimeter_cross, "MAPIE": mapie_cross}
 MODULES = {"MAPIE": "mapie", "crepes": "crepes", "puncc": "deel"}
 MISSING = [name for name, module in MODULES.items() if find_spec(module) is None]
@@ -141,10 +146,8 @@ def times(task: Task, repeats: int) -> dict[str, np.ndarray]:
     runs = task.runs()
     for run in runs.values():
         run()  # warm
-    return {
-        name: np.array(column)
-        for name, column in zip(runs, zip(*([seconds(run) for run in runs.values()] for _ in range(repeats))), strict=True)
-    }
+    rounds = np.array([[seconds(run) for run in runs.values()] for _ in range(repeats)])
+    return dict(zip(runs, rounds.T, strict=True))
 
 
 def status(field: str) -> int:
@@ -164,16 +167,12 @@ def growth(task: Task, name: str) -> int:
 
 
 def memory(task: Task, repeats: int) -> dict[str, float]:
+    def fresh(name: str) -> int:
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:
+            return process.submit(growth, task, name).result()
+
     names = installed(SPLIT if task.kind == "split" else CROSS)
-    found = {}
-    for name in names:
-        fresh = (ProcessPoolExecutor(1, get_context("spawn")) for _ in range(repeats))
-        figures = []
-        for pool in fresh:
-            with pool:
-                figures.append(pool.submit(growth, task, name).result())
-        found[name] = float(np.median(figures))
-    return found
+    return {name: float(np.median([fresh(name) for _ in range(repeats)])) for name in names}
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ def cells(draws: int, laws: tuple[str, ...], sizes: tuple[int, ...]) -> list[Cel
             methods = {"True": pimeter_split, "False": lambda X, y: pimeter_split(X, y, guarantee=False)}
             methods |= {other: method for other, method in installed(SPLIT).items() if other != "pimeter"}
             radii = {
-                label: np.array([np.diff(method(X, y)(new)[0])[0] / 2 for y in errors]) for label, method in methods.items()
+                label: np.array([np.ptp(method(X, y)(new)) / 2 for y in errors]) for label, method in methods.items()
             }
             radii["weibull"] = np.quantile(np.abs(errors), LEVEL, axis=1, method="weibull")
             found.append(Cell(known[name], m, radii))
@@ -221,31 +220,46 @@ def geometric_mean(values: list[float]) -> float:
     return math.exp(float(np.mean(np.log(values))))
 
 
+def table(header: str, rows: list[list[str]]) -> list[str]:
+    lines = [header.split(" | "), ["---"] * len(header.split(" | ")), *rows]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
 def width_tables(found: list[Cell], draws: int) -> list[str]:
-    peers = [name for name in ("MAPIE", "crepes", "puncc") if name not in MISSING]
-    lines = ["## Width and coverage on the same split", "", f"p = {LEVEL}, {draws} calibrations a cell, constant width.", ""]
-    lines += ["| what | measured | asked for |", "|---|---|---|"]
-    for peer in peers:
+    rows = []
+    for peer in (name for name in MODULES if name not in MISSING):
         off = max(float(np.abs(c.radii["True"] / c.radii[peer] - 1).max()) for c in found)
-        asked = "<= 1e-9" if peer == "MAPIE" else ""
-        lines.append(f"| `guarantee=True` against {peer}: largest deviation of a width ratio from 1 | {off:.1e} | {asked} |")
+        label = f"`guarantee=True` against {peer}: largest deviation of a ratio of widths from 1"
+        rows.append([label, f"{off:.1e}", "1e-9" if peer == "MAPIE" else ""])
     ratio = geometric_mean([c.width("False", "weibull") for c in found])
-    lines.append(f"| `guarantee=False` against rank (m+1)p interpolated: ratio of mean widths, geometric mean | {ratio:.4f} | <= 1.00 |")
-    for label in ("True", "False"):
-        short = [f"{c.law.name} {c.m}" for c in found if not c.enough(label)]
-        lines.append(
-            f"| `guarantee={label}`: cells with coverage below p - 3 standard errors | {len(short)} of {len(found)}"
-            f"{': ' if short else ''}{', '.join(short)} | 0 |"
-        )
-    lines += ["", "| law | m | coverage, True | coverage, False | weibull | standard error | width, False / weibull | False / True |"]
-    lines += ["|---|---|---|---|---|---|---|---|"]
-    for c in found:
-        ours, plain, interpolated = (c.coverage(name)[0] for name in ("True", "False", "weibull"))
-        lines.append(
-            f"| {c.law.name} | {c.m} | {ours:.4f} | {plain:.4f} | {interpolated:.4f} | {c.coverage('False')[1]:.4f} | "
-            f"{c.width('False', 'weibull'):.4f} | {c.width('False', 'True'):.4f} |"
-        )
-    return [*lines, ""]
+    label = "`guarantee=False` against interpolation at rank (m+1)p (weibull): ratio of mean widths, geometric mean"
+    rows.append([label, f"{ratio:.4f}", "1.00"])
+    for name in ("True", "False"):
+        short = [f"{c.law.name} {c.m}" for c in found if not c.enough(name)]
+        label = f"`guarantee={name}`: cells whose coverage is below p - 3 standard errors, of {len(found)}"
+        rows.append([label, f"{len(short)} {', '.join(short)}".strip(), "0"])
+    every = [
+        [
+            c.law.name,
+            str(c.m),
+            *(f"{c.coverage(name)[0]:.4f}" for name in ("True", "False", "weibull")),
+            f"{c.coverage('False')[1]:.4f}",
+            *(f"{c.width('False', name):.4f}" for name in ("weibull", "True")),
+        ]
+        for c in found
+    ]
+    return [
+        "## Width and coverage on the same split",
+        "",
+        f"p = {LEVEL}, {draws} calibrations a cell, constant width; coverage from the known law.",
+        "",
+        *table("what | measured | at most", rows),
+        "",
+        *table(
+            "law | m | coverage, True | False | weibull | standard error | width, False / weibull | False / True", every
+        ),
+        "",
+    ]
 
 
 def cost_table(title: str, task: Task, repeats: int, asked: str) -> list[str]:
@@ -254,19 +268,25 @@ def cost_table(title: str, task: Task, repeats: int, asked: str) -> list[str]:
     took, grown = times(task, repeats), memory(task, 1 if repeats < 5 else 3)
     target = task.rows()[3]
     intervals = {name: run() for name, run in task.runs().items()}
-    coverage = {name: pm.coverage_score(target, interval) for name, interval in intervals.items()}
     width = {name: pm.mean_width_score(interval) for name, interval in intervals.items()}
-    lines = [f"## {title}", "", f"Asked for: {asked}. Times are medians of {repeats}.", ""]
-    lines += ["| | seconds | ours / it | peak growth, MB | ours / it | coverage | width, ours / it |", "|---|---|---|---|---|---|---|"]
-    for name in took:
-        lines.append(
-            f"| {name} | {np.median(took[name]):.4f} | {np.median(took['pimeter'] / took[name]):.3f} | {grown[name] / 1e6:.1f} | "
-            f"{grown['pimeter'] / max(grown[name], 1):.3f} | {coverage[name]:.4f} | {width['pimeter'] / width[name]:.9f} |"
-        )
+    rows = [
+        [
+            name,
+            f"{np.median(took[name]):.4f}",
+            f"{np.median(took['pimeter'] / took[name]):.3f}",
+            f"{grown[name] / 1e6:.1f}",
+            f"{grown['pimeter'] / max(grown[name], 1):.3f}",
+            f"{pm.coverage_score(target, intervals[name]):.4f}",
+            f"{width['pimeter'] / width[name]:.9f}",
+        ]
+        for name in took
+    ]
+    header = "library | seconds | ours / it | peak growth, MB | ours / it | coverage | width, ours / it"
+    lines = [f"## {title}", "", f"Asked for: {asked}. Times are medians of {repeats}.", "", *table(header, rows), ""]
     if task.kind == "cross" and "MAPIE" in intervals:
         off = np.abs(intervals["pimeter"] - intervals["MAPIE"])[:500].max()
-        lines += ["", f"Ends of the first {min(500, task.n_new)} rows differ from MAPIE's by at most {off:.1e} (asked for: 1e-9)."]
-    return [*lines, ""]
+        lines += [f"The ends of the first 500 rows differ from MAPIE's by at most {off:.1e} (asked for: 1e-9).", ""]
+    return lines
 
 
 def head(name: str) -> list[str]:
@@ -274,7 +294,7 @@ def head(name: str) -> list[str]:
     return [
         "# Intervals beside those of other libraries",
         "",
-        f"`python benchmarks/regression_peers.py{'' if name == 'regression_peers' else f' --save {name}'}`, seed {SEED}. "
+        f"`python benchmarks/regression_peers.py --save {name}`, seed {SEED}. "
         f"{platform.machine()}, {len(os.sched_getaffinity(0))} threads; Python {platform.python_version()}, "
         + ", ".join(f"{package} {version(package)}" for package in packages)
         + ".",
