@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
 	$(BIN)/python -m pip install -qq
 TYPED := src $(wildcard experiments)
-BENCHMARKS := $(sort $(wildcard benchmarks/*_*.py))
+BENCHMARKS := $(filter-out %_peers.py,$(sort $(wildcard benchmarks/*_*.py)))
+PUNCC := puncc==0.9.3 numpy==1.26.4 pandas==3.0.6  # puncc wants an old numpy, so it is in no extra
 EXPERIMENTS := fig1
 
 # Real data beside the checkout is used unless PIMETER_DATA says otherwise (PIMETER_DATA= for none).
@@ -24,10 +25,10 @@ TORCH := $(VENV)/.torch
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format bench paper clean
+.PHONY: help demo test check format bench bench-peers paper clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
 
 demo: $(VENV)/.demo ## Compare the neuron with other quantile estimators, on a small scale (Figure 1)
 	@echo "Figure 1 on a small scale: how far is each estimator from the true quantile?"
@@ -50,11 +51,15 @@ format: $(VENV)/.dev ## Format the code and mend what the linter can mend
 bench: $(VENV)/.dev ## Run the benchmarks (long)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; PYTHONPATH=. $(BIN)/python "$$script"; done
 
+bench-peers: ## Compare intervals with those of MAPIE, crepes and puncc, in an environment of their own (ARGS=--quick)
+	@$(MAKE) --no-print-directory VENV=.venv-peers .venv-peers/.peers
+	@.venv-peers/bin/python benchmarks/regression_peers.py --save regression_peers_puncc $(ARGS)
+
 paper: $(VENV)/.demo ## Repeat the paper's experiments (long)
 	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run "$$name"; done
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-peers build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -71,6 +76,12 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing pimeter and its test tools into $(VENV) (once, a minute or so) ..."
 	@$(PIP) -e '.[dev,plot]'
 	@touch $@ $(VENV)/.demo
+
+$(VENV)/.peers: pyproject.toml constraints.txt Makefile | $(BIN)/python
+	@echo "Installing pimeter and other libraries into $(VENV) (once, a minute or so) ..."
+	@grep -v '^numpy==\|^pandas==' constraints.txt > $(VENV)/constraints.txt
+	@$(subst PIP_CONSTRAINT=c,PIP_CONSTRAINT=$(VENV)/c,$(PIP)) -e . mapie crepes $(PUNCC)
+	@touch $@
 
 $(VENV)/.torch: $(VENV)/.dev
 	@echo "Installing torch into $(VENV) (once) ..."

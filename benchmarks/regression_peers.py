@@ -83,7 +83,7 @@ def puncc_split(X: np.ndarray, y: np.ndarray) -> Predictor:
 
     model = SplitCP(BasePredictor(Column(), is_trained=True), train=False)
     model.fit(X_calib=X, y_calib=y)
-    return lambda rows: np.stack(model.predict(rows, alpha=1 - LEVEL)[1:], axis=1)
+    return lambda rows: np.stack(model.predict(rows, alpha=1 - LEVEL)[1:], axis=-1)  # one row comes without its axis
 
 
 def pimeter_cross(X: np.ndarray, y: np.ndarray) -> Predictor:
