@@ -5,8 +5,12 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 __all__ = [
+    "CoverageWarning",
     "Descent",
+    "GroupedWidth",
+    "IntervalRegressor",
     "QuantileNeuron",
+    "ScaledWidth",
     "absolute_errors",
     "coverage_score",
     "coverage_scorer",
@@ -17,13 +21,16 @@ __all__ = [
     "interval_scorer",
     "mean_width_score",
     "quantile",
+    "rows_needed",
     "sided_errors",
 ]
 
 if TYPE_CHECKING:
     from pimeter.errors import absolute_errors, sided_errors
     from pimeter.neuron import Descent, QuantileNeuron
+    from pimeter.promise import CoverageWarning, rows_needed
     from pimeter.quantiles import quantile
+    from pimeter.regression import GroupedWidth, IntervalRegressor, ScaledWidth
     from pimeter.scores import (
         coverage_score,
         coverage_scorer,
@@ -37,8 +44,12 @@ if TYPE_CHECKING:
 else:
     # Hidden from type checkers: with a module-level __getattr__ in sight they would accept any misspelt name.
     _MODULE_OF = {
+        "CoverageWarning": "promise",
         "Descent": "neuron",
+        "GroupedWidth": "regression",
+        "IntervalRegressor": "regression",
         "QuantileNeuron": "neuron",
+        "ScaledWidth": "regression",
         "absolute_errors": "errors",
         "coverage_score": "scores",
         "coverage_scorer": "scores",
@@ -49,6 +60,7 @@ else:
         "interval_scorer": "scores",
         "mean_width_score": "scores",
         "quantile": "quantiles",
+        "rows_needed": "promise",
         "sided_errors": "errors",
     }
 

@@ -3,9 +3,246 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+Guarantee = bool | Literal["set"]
+
+ROUNDING = 1e-9  # (m + 1) p is a whole number if it is this near to one: in floats 100 * .55 is a little more than 55
+CONFIDENCE = 0.95  # of guarantee="set"
+RANGE = (0.05, 0.95)  # the points of the Beta law that a coverage range spans
+UNDECIDED = 0.2  # standard errors that a neuron's answer strays from the plain quantile, see `neuron_level`
+
+
+class CoverageWarning(UserWarning):
+    """Intervals that cover less than was asked for, or of which less is known."""
+
+
+def rank(m: float, p: float) -> int:
+    """Rank of the error that covers a share p of new rows, ``ceil((m + 1) p)``; beyond m if m are too few.
+
+    Examples
+    --------
+    >>> from pimeter.promise import rank
+    >>> rank(99, 0.55), rank(19, 0.95), rank(12, 0.95)
+    (55, 19, 13)
+    """
+    return math.ceil((m + 1.0) * p - ROUNDING)
+
+
+def rank_below(m: float, p: float) -> int:
+    """Rank of the error just below the place ``(m + 1) p``, at least 1."""
+    return max(1, math.floor((m + 1.0) * p + ROUNDING))
+
+
+def neuron_level(m: float, p: float) -> float:
+    """Level at which a neuron, kept between the errors of ranks `rank_below` and `rank`, covers p on average.
+
+    The place ``(m + 1) p`` divides the way between the two errors in t and 1 - t. A neuron's answer strays from the
+    plain quantile by about a fifth of its standard error, which is more than that way, so that it ends at the upper
+    error or at the lower one like a thrown coin; for the share t of upper ones its place is moved by the normal
+    quantile of t.
+    """
+    place = (m + 1.0) * p
+    t = place - rank_below(m, p)
+    if not ROUNDING < t < 1.0 - ROUNDING:
+        return min(place / m, 1.0)
+    strays = UNDECIDED * math.sqrt((m + 1.0) * p * (1.0 - p))
+    return min(max(place + strays * NormalDist().inv_cdf(t), 0.0) / m, 1.0)
+
+
+def rescaled_weights(weights: Array) -> Array:
+    """Importance weights as counts: they carry ratios only, so they sum to the effective number of rows.
+
+    That number is ``(sum w)^2 / sum w^2``. In these units a typical new row weighs 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter.promise import rescaled_weights
+    >>> rescaled_weights(np.array([3.0, 3.0, 3.0])), rescaled_weights(np.array([2.0, 1.0, 1.0])).sum().round(2)
+    (array([1., 1., 1.]), np.float64(2.67))
+    """
+    scaled = weights / weights.max()
+    counts: Array = scaled * (scaled.sum() / (scaled @ scaled))
+    return counts
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the errors of one neuron can promise about new rows that are exchangeable with them.
+
+    Attributes
+    ----------
+    m : float
+        Number of errors; of weighted ones the effective number.
+    rank : int
+        Rank of the error that is the radius, at most m.
+    level : float
+        Coverage that is promised on average over calibration sets and new rows (with ``guarantee="set"`` for this set,
+        with 95 % confidence); NaN where nothing is.
+    needed : int
+        Number of errors from which on the confidence level itself can be promised.
+    coverage_range : tuple of float
+        5 % and 95 % points of the coverage of the set at hand; with ties they are lower bounds.
+    """
+
+    m: float
+    rank: int
+    level: float
+    needed: int
+    coverage_range: tuple[float, float]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there are enough errors for the level asked for."""
+        return self.m >= self.needed
+
+
+def promise(
+    m: float, p: float, *, guarantee: Guarantee = True, n_cuts: int = 1, confidence: float = CONFIDENCE
+) -> Promise:
+    """What m errors promise at confidence level p.
+
+    Parameters
+    ----------
+    m : float
+        Number of errors, of weighted ones the effective number; 0 promises nothing.
+    p : float
+        Confidence level, between 0 and 1.
+    guarantee : bool or "set", default=True
+        True: the least rank whose mean coverage is p. "set": the least rank that covers p with the given confidence
+        over calibration sets. False: a neuron between the ranks next to ``(m + 1) p``, of which the lower one's
+        coverage is promised.
+    n_cuts : {1, 2}, default=1
+        Whether the errors beyond the rank are cut off at one end of the sample or, with (1 - p)/2 each, at both.
+    confidence : float, default=0.95
+        Of ``guarantee="set"``.
+
+    Examples
+    --------
+    >>> from pimeter.promise import promise
+    >>> enough = promise(100, 0.95)
+    >>> enough.rank, enough.level, [round(end, 3) for end in enough.coverage_range]
+    (96, 0.95, [0.911, 0.98])
+    >>> few = promise(12, 0.95)
+    >>> few.rank, round(few.level, 3), few.needed
+    (12, 0.923, 19)
+    """
+    needed = _needed(p, guarantee == "set", n_cuts, confidence)
+    if m <= 0:
+        return Promise(0.0, 0, math.nan, needed, (math.nan, math.nan))
+
+    def coverage(place: float) -> float:
+        """Mean coverage within the error at this place, or within the two at this place from either end."""
+        return (n_cuts * place - (n_cuts - 1) * (m + 1.0)) / (m + 1.0)
+
+    level = (p + n_cuts - 1.0) / n_cuts
+    if guarantee == "set":
+        first, below = _shares(int(m), p)
+        inside = first + int(np.searchsorted(below, confidence))  # fewer than this many lie within, with confidence
+        place = float(inside if n_cuts == 1 else math.ceil((m + 1.0 + inside) / 2.0))
+        promised = p if m >= needed else math.nan
+    elif guarantee:
+        place = rank(m, level)
+        promised = p if m >= needed else min(p, coverage(m))
+    else:
+        place = (m + 1.0) * level
+        promised = coverage(min(rank_below(m, level), m))
+    return Promise(
+        m, min(math.ceil(place - ROUNDING), math.floor(m)), promised, needed, _range(coverage(min(place, m)), m)
+    )
+
+
+def _range(mean: float, m: float) -> tuple[float, float]:
+    """Points of the Beta law with this mean that m errors give the coverage."""
+    from scipy.special import betaincinv
+
+    if mean <= 0.0:
+        return 0.0, 0.0
+    inside = mean * (m + 1.0)
+    low, high = betaincinv(inside, m + 1.0 - inside, np.array(RANGE))
+    return float(low), float(high)
+
+
+@lru_cache(maxsize=256)
+def _needed(p: float, for_set: bool, n_cuts: int, confidence: float) -> int:
+    """Fewest errors that can promise p."""
+    if not for_set:
+        odds = (p + n_cuts - 1.0) / (1.0 - p)
+        return max(1, math.ceil(odds - ROUNDING))
+    # All m errors, or all but the two at the ends, have to exceed p with confidence: 1 - confidence >= the share of
+    # calibration sets where not even the outermost errors are beyond the quantile.
+    m = max(n_cuts, math.floor(math.log(1.0 - confidence) / math.log(p)))
+    while p**m + (n_cuts - 1) * m * p ** (m - 1) * (1.0 - p) > (1.0 - confidence) * (1.0 + ROUNDING):
+        m += 1
+    return m
+
+
+def rows_needed(confidence_level: float, within: float) -> int:
+    """Number of held-out rows until the coverage of the set at hand is near the confidence level.
+
+    A radius that is one of m errors covers p on average over calibration sets; of the set at hand the coverage follows
+    a Beta law. From the returned number of rows on, its 5 % and 95 % points are at most `within` away from p. The
+    errors are to be exchangeable with those of new rows and, for the upper point, without ties.
+
+    Parameters
+    ----------
+    confidence_level : float
+        Share of new rows that intervals shall cover, between 0 and 1.
+    within : float
+        Largest distance between coverage and confidence level, between 0 and 1.
+
+    Returns
+    -------
+    int
+        Number of calibration rows; ``guarantee=True``, symmetric tails.
+
+    Examples
+    --------
+    >>> from pimeter import rows_needed
+    >>> rows_needed(0.95, within=0.02), rows_needed(0.95, within=0.01)
+    (360, 1380)
+    """
+    from scipy.special import betaincinv
+
+    for name, value in (("confidence_level", confidence_level), ("within", within)):
+        if not 0.0 < value < 1.0:
+            msg = f"{name} must lie between 0 and 1; got {value!r}. For per cent divide by 100."
+            raise ValueError(msg)
+    p = confidence_level
+    about = p * (1.0 - p) * (NormalDist().inv_cdf(RANGE[1]) / within) ** 2
+    # Ranks are whole numbers, so enough and too few rows alternate for a while around that.
+    reach = 5.0 / within
+    m = np.arange(max(1, math.floor(about - reach)), math.ceil(about + reach) + _needed(p, False, 1, 0.0) + 1)
+    k = np.minimum(np.ceil((m + 1.0) * p - ROUNDING), m)
+    low, high = (betaincinv(k, m + 1.0 - k, point) for point in RANGE)
+    too_few = (p - low > within) | (high - p > within)
+    return int(m[0] + (np.flatnonzero(too_few)[-1] + 1 if too_few.any() else 0))
+
+
+def cross_validated_level(level: float, n: float, n_cuts: int = 1) -> float:
+    """What is proven of CV+ with ranks for a level, n rows in folds of equal size: ``2 level - 1 - sqrt(2/n)``.
+
+    Each end that is cut off has its own proof, so that two cuts subtract the root twice. For learners that hardly
+    change if a fold is left out, coverage is about the level itself.
+    """
+    return max(0.0, 2.0 * level - 1.0 - n_cuts * math.sqrt(2.0 / n))
+
+
+def shortage(promise: Promise, p: float, of: str = "") -> str:
+    """Sentence for a warning where there are too few errors: what they can promise, and how many are needed."""
+    can = "nothing" if math.isnan(promise.level) else f"{100.0 * promise.level:.1f} %"
+    return f"{promise.m:.6g} errors{of} can promise {can}, not {100.0 * p:.6g} %; {promise.needed} are needed"
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,114 @@
+"""CV+: ends of intervals as order statistics over the models of all folds.
+
+Each calibration row i was left out by some of the models; their mean is its own model f_i. The upper end for a new row
+x is the k-th smallest of ``f_i(x) + s_i(x) R_i`` over all i. Rows left out by the same models share f_i, so there are
+as many sorted lists of sizes R as there are folds, and the k-th smallest is found by bisection over them, in memory of
+the order of the lists and of one prediction per fold. With bootstrap resamples nearly every row has its own f_i
+(jackknife+-after-bootstrap), and the values are written out in blocks instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+BLOCK = 2_000_000  # values written out at a time
+WORTH = 40  # rows in a list from which on bisection is faster than writing values out
+
+
+class Folds(NamedTuple):
+    """Which rows were left out by which models."""
+
+    of_row: NDArray[np.intp]  # (n,) list of each row; rows of one list were left out by the same models
+    means: Array  # (n_lists, n_models) the mean over these models, as a matrix
+
+    @classmethod
+    def of(cls, left_out: NDArray[np.bool_]) -> Folds:
+        """From a table (n, n_models) of who left out whom, each row by at least one model."""
+        patterns, of_row = np.unique(left_out, axis=0, return_inverse=True)
+        return cls(of_row.reshape(-1), patterns / patterns.sum(axis=1, keepdims=True))
+
+    def centres(self, predictions: Array) -> Array:
+        """Predictions (n_models, ...) become those of each list's own model, (n_lists, ...)."""
+        return np.asarray(np.tensordot(self.means, predictions, axes=1))
+
+
+def ends(centres: Array, scales: Array | None, sizes: Array, lists: NDArray[np.intp], k: int) -> Array:
+    """The k-th smallest of ``centre + scale * size`` over all sizes.
+
+    Parameters
+    ----------
+    centres : ndarray of shape (n_lists, n)
+        What each list's own model predicts for each new row.
+    scales : ndarray of shape (n_lists, n) or None
+        Scale of each list's model for each new row; None: 1.
+    sizes : ndarray of shape (m,)
+        Errors of the calibration rows.
+    lists : ndarray of shape (m,)
+        List of each calibration row.
+    k : int
+        Rank, from 1 to m.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    order = np.lexsort([sizes, lists])
+    found, starts = np.unique(lists[order], return_index=True)
+    if len(sizes) < WORTH * len(found):
+        return _written_out(centres, scales, sizes, lists, k)
+    sorted_lists = np.split(sizes[order], starts[1:])
+    return _bisected(centres[found], None if scales is None else scales[found], sorted_lists, k)
+
+
+def _written_out(centres: Array, scales: Array | None, sizes: Array, lists: NDArray[np.intp], k: int) -> Array:
+    """All values of a block of new rows, partitioned."""
+    n = centres.shape[1]
+    found = np.empty(n)
+    step = max(1, BLOCK // len(sizes))
+    for start in range(0, n, step):
+        block = slice(start, start + step)
+        spread = sizes if scales is None else scales.T[block, lists] * sizes
+        values = centres.T[block, lists] + spread
+        values.partition(k - 1, axis=1)
+        found[block] = values[:, k - 1]
+    return found
+
+
+def _bisected(centres: Array, scales: Array | None, lists: list[Array], k: int) -> Array:
+    """Halve the distance between a value below and one above until both are the same member of a list."""
+    scale = np.ones((len(lists), 1)) if scales is None else scales
+    total = sum(map(len, lists))
+
+    def members(ranks: list[int]) -> Array:
+        sizes: Array = np.array([one[r - 1] for one, r in zip(lists, ranks, strict=True)])
+        return centres + scale * sizes[:, None]
+
+    # At proportional ranks in each list: the largest of these members has k below or at it, the smallest fewer.
+    low: Array = members([(k - 1) * len(one) // total + 1 for one in lists]).min(axis=0)
+    high: Array = members([-(-k * len(one) // total) for one in lists]).max(axis=0)
+    rows = np.flatnonzero(low < high)
+    while rows.size:
+        centre, spread = centres[:, rows], scale if scales is None else scale[:, rows]
+        middle = 0.5 * low[rows] + 0.5 * high[rows]
+        count, below, above = np.zeros(rows.size, np.intp), np.full(rows.size, -np.inf), np.full(rows.size, np.inf)
+        for one, c, s in zip(lists, centre, spread, strict=True):
+            within = np.searchsorted(one, (middle - c) / s, side="right")
+            count += within
+            np.maximum(below, np.where(within > 0, c + s * one[within - 1], -np.inf), out=below)
+            np.minimum(
+                above, np.where(within < len(one), c + s * one[np.minimum(within, len(one) - 1)], np.inf), out=above
+            )
+        enough = count >= k
+        # Rounding may place a member of another list one bit beyond the middle.
+        high[rows] = np.where(enough, np.minimum(below, high[rows]), high[rows])
+        low[rows] = np.where(enough, low[rows], np.minimum(np.maximum(above, low[rows]), high[rows]))
+        goes_on = (low[rows] < high[rows]) & (middle > low[rows]) | (middle < high[rows]) & (low[rows] < high[rows])
+        rows = rows[goes_on]
+    return np.asarray(high)

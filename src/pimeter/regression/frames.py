@@ -1,0 +1,48 @@
+"""Intervals as a data frame, in the library of the rows they belong to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+
+def interval_frame(X: Any, prediction: Array, intervals: Array, levels: Array | None, has_outputs: bool) -> Any:
+    """Columns prediction, lower and upper; in long form also row, output and level where there are several.
+
+    Parameters
+    ----------
+    X : frame or array
+        Its library is that of the result, its index that of a pandas one; pandas where X is no frame.
+    prediction : ndarray of shape (n, k)
+    intervals : ndarray of shape (n, k, 2, L)
+    levels : ndarray of shape (L,) or None
+        None: one level that needs no column.
+    has_outputs : bool
+        Whether outputs need a column.
+    """
+    n, k, _, n_levels = intervals.shape
+    columns: dict[str, Any] = {}
+    place = np.indices((n, k, n_levels)).reshape(3, -1)
+    is_long = has_outputs or levels is not None
+    if is_long:
+        columns["row"] = place[0]
+    if has_outputs:
+        columns["output"] = place[1]
+    if levels is not None:
+        columns["level"] = levels[place[2]]
+    columns["prediction"] = prediction[place[0], place[1]]
+    columns |= {name: intervals[:, :, i].ravel() for i, name in enumerate(("lower", "upper"))}
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    library: Any = frame.implementation if isinstance(frame, nw.DataFrame) else "pandas"
+    found = nw.from_dict(columns, backend=library).to_native()
+    index = getattr(X, "index", None)
+    if not is_long and isinstance(frame, nw.DataFrame) and index is not None:
+        found.index = index
+    return found

@@ -1,0 +1,569 @@
+"""`IntervalRegressor`: any model and rows it was not trained on become prediction intervals."""
+
+from __future__ import annotations
+
+from copy import copy
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, check_cv
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from sklearn.utils.validation import (
+    _num_samples,
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from pimeter.regression.calibration import TAILS, Neurons, Rows
+from pimeter.regression.frames import interval_frame
+from pimeter.regression.grouped import GroupedWidth
+from pimeter.regression.model import check_finite, is_plain, is_trainable, predictions, trained
+from pimeter.regression.scaled import ScaledWidth
+from pimeter.regression.training import Task, train
+from pimeter.regression.width import ConstantWidth, Width
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+WIDTHS: dict[str, type[Width]] = {"constant": ConstantWidth, "scaled": ScaledWidth, "grouped": GroupedWidth}
+HELD_OUT = 0.2  # share of rows that calibrate with cv=None, as in the paper
+
+
+class IntervalRegressor(RegressorMixin, BaseEstimator):
+    """Prediction intervals for any regressor, from its errors on rows that it was not trained on.
+
+    Nothing about the model is assumed. If the calibration rows and a new row are exchangeable (such as independent
+    draws from one source), the interval covers the new target with the confidence level or more, on average over
+    calibration sets and new rows.
+
+    Parameters
+    ----------
+    estimator : regressor, FrozenEstimator or callable
+        The model. `fit` trains a clone of a scikit-learn regressor; `calibrate` takes a fitted one as it is. A
+        ``FrozenEstimator``, an object that only predicts and a function ``f(X)`` are never trained, and the latter two
+        are kept by reference through ``clone``.
+    confidence_level : float, default=0.95
+        Share of new targets that intervals shall cover, between 0 and 1.
+    width : {"constant", "scaled", "grouped"} or width object, default="constant"
+        How widths follow the rows: one neuron in all; one on errors divided by a learned scale (`ScaledWidth`); one
+        per category (`GroupedWidth`).
+    tails : {"symmetric", "equal", "sided", "lower", "upper"}, default="symmetric"
+        ``[f - r, f + r]`` with one neuron on absolute errors; signed errors with half of the misses at either end; the
+        paper's two neurons, each sign separately at the confidence level; one bound, the other being `y_min` or
+        `y_max` or infinite.
+    cv : int, splitter, iterable or None, default=None
+        None: `fit` trains on 80 % of the rows and calibrates on the others. Otherwise CV+: all rows do both, in folds.
+        A splitter whose test parts overlap, such as bootstrap resamples with the rows they leave out, gives
+        jackknife+-after-bootstrap.
+    guarantee : bool or "set", default=True
+        True: the radius is one of the errors, that of rank ``ceil((m + 1) p)``, without smoothing. "set": the least
+        rank that covers p with 95 % confidence for the calibration set at hand. False: the neuron, smoothed, between
+        the two errors next to rank ``(m + 1) p``; never wider than with True, its mean coverage within 1/(m + 1) of p.
+    y_min, y_max : float or None, default=None
+        Least and largest possible target; intervals are cut there.
+    n_jobs : int or None, default=None
+        Folds that are trained at the same time.
+    random_state : int, RandomState or None, default=None
+        Chooses the split, the folds of an integer `cv`, and the half that a width learns on.
+
+    Attributes
+    ----------
+    estimator_ : object
+        The model that predicts; with `cv` a list, one for each fold.
+    width_ : object
+        The width with what it learned; with `cv` a list.
+    guaranteed_level_ : float
+        Coverage that is promised, the least over categories and outputs: the confidence level; with too few errors
+        what they can promise; with `cv` ``2 p - 1 - sqrt(2/n)`` (in practice about p, if the model hardly changes when
+        a fold is left out); with ``guarantee=False`` that of the error below; NaN where nothing is. With unequal
+        sample weights it holds if `predict_interval` is given the weights of the new rows.
+    guaranteed_ : bool
+        Whether that is the confidence level.
+    coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
+        5 % and 95 % points of the coverage of this calibration set, by the Beta law of ranks (errors without ties; with
+        ties coverage is higher). NaN with `cv` and for sided tails, where no such law is known.
+    radius_ : ndarray of shape ([n_categories,] [n_outputs,] 2)
+        How far intervals reach below and above the prediction, in units of the scale; with `cv` that of the
+        out-of-fold errors.
+    categories_ : list of Category
+        Category, rows, promised level and source ("own" or "shared") for ``width="grouped"``; else empty. A frame
+        library makes a table of it, such as ``pandas.DataFrame(model.categories_)``.
+    n_calibration_ : int
+        Number of calibration rows.
+    n_features_in_ : int
+        Number of columns of X, if it has columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X, if they have names.
+
+    See Also
+    --------
+    QuantileNeuron : The neuron itself, on errors.
+    rows_needed : How many rows to hold out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from pimeter import IntervalRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(1000, 3))
+    >>> y = X @ [1.0, 2.0, 3.0] + rng.normal(scale=0.1, size=1000)
+    >>> model = IntervalRegressor(LinearRegression(), confidence_level=0.9, random_state=0).fit(X, y)
+    >>> model.predict_interval(X[:2]).round(2)
+    array([[1.14, 1.47],
+           [4.22, 4.55]])
+    >>> model.guaranteed_level_, model.coverage_range_.round(3)
+    (0.9, array([0.864, 0.933]))
+
+    A model that is already trained, even a mere function, only needs rows that it has not seen:
+
+    >>> trained = IntervalRegressor(lambda X: X @ [1.0, 2.0, 3.0], tails="upper").calibrate(X, y)
+    >>> trained.predict_interval(X[:1]).round(2)
+    array([[-inf, 1.47]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["predict"]), callable],
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "width": [StrOptions(set(WIDTHS)), Width],
+        "tails": [StrOptions(set(TAILS))],
+        "cv": ["cv_object"],
+        "guarantee": [Options(bool, {True, False}), StrOptions({"set"})],
+        "y_min": [Interval(Real, None, None, closed="neither"), None],
+        "y_max": [Interval(Real, None, None, closed="neither"), None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        confidence_level: float = 0.95,
+        width: str | Width = "constant",
+        tails: Literal["symmetric", "equal", "sided", "lower", "upper"] = "symmetric",
+        cv: Any = None,
+        guarantee: bool | Literal["set"] = True,
+        y_min: float | None = None,
+        y_max: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.confidence_level = confidence_level
+        self.width = width
+        self.tails = tails
+        self.cv = cv
+        self.guarantee = guarantee
+        self.y_min = y_min
+        self.y_max = y_max
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None, groups: Any = None, **fit_params: Any) -> Self:
+        """Train the model and calibrate it on rows that it was not trained on.
+
+        Parameters
+        ----------
+        X : array, frame or whatever the estimator takes, of n rows
+            Features.
+        y : array-like of shape (n,) or (n, k)
+            Targets; each column has its own neuron, and its own promise.
+        by : array-like of shape (n,), optional
+            Categories of the rows, for ``width="grouped"``.
+        groups : array-like of shape (n,), optional
+            Rows of one group are never parted by a split, as in scikit-learn.
+        **fit_params
+            Passed to the estimator's `fit` alone; those with one value per row are split with the rows.
+
+        Returns
+        -------
+        IntervalRegressor
+            Itself.
+        """
+        draft = self._draft()
+        if not is_trainable(self.estimator):
+            if fit_params:
+                msg = f"fit_params {sorted(fit_params)} are given, but this estimator is not trained; leave them out."
+                raise ValueError(msg)
+            draft._calibrate(X, y, by, groups, None, reset=True)
+        else:
+            draft._fit(X, y, by, groups, fit_params)
+        return self._become(draft)
+
+    def calibrate(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        by: ArrayLike | None = None,
+        groups: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Calibrate a trained model on rows that it was not trained on; replaces an earlier calibration.
+
+        A width that learns takes a random half of the rows for itself, and the other half calibrates.
+
+        Parameters
+        ----------
+        X : array, frame or whatever the estimator takes, of m rows
+            Features.
+        y : array-like of shape (m,) or (m, k)
+            Targets.
+        by : array-like of shape (m,), optional
+            Categories of the rows, for ``width="grouped"``.
+        groups : array-like of shape (m,), optional
+            Rows of one group are not parted when a width takes its half.
+        sample_weight : array-like of shape (m,), optional
+            Importance of the rows: how much likelier each is where intervals are needed than here. Only their ratios
+            matter; m becomes ``(sum w)^2 / sum w^2``.
+
+        Returns
+        -------
+        IntervalRegressor
+            Itself; as it was before if anything is wrong with the input.
+        """
+        draft = self._draft()
+        draft._calibrate(X, y, by, groups, sample_weight, reset=not self._is_own_model())
+        return self._become(draft)
+
+    def update(
+        self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Add rows to the calibration set, without training anything.
+
+        Parameters
+        ----------
+        X, y, by, sample_weight
+            As in `calibrate`; rows without a weight weigh 1.
+
+        Returns
+        -------
+        IntervalRegressor
+            Itself; as it was before if anything is wrong with the input.
+        """
+        check_is_fitted(self)
+        if self._rows.folds is not None:
+            msg = "update cannot add rows to folds that are already trained (cv is set); call fit with all rows."
+            raise ValueError(msg)
+        draft = self._draft()
+        target = draft._targets(X, y)
+        X = draft._table(X, reset=False)
+        if (None if target.ndim == 1 else target.shape[1]) != self._n_outputs:
+            msg = f"y has shape {target.shape}; expected as many outputs as in calibration."
+            raise ValueError(msg)
+        labels = draft.width_.labels(X, by)
+        weights = _importance(sample_weight, X)
+        new = draft._measured(draft.estimator_, draft.width_, X, target, labels, weights)
+        draft._learn(self._rows.joined(new))
+        return self._become(draft)
+
+    def predict(self, X: Any) -> Array:
+        """What the model itself predicts; with `cv` the mean of the models of all folds.
+
+        Parameters
+        ----------
+        X : array, frame or whatever the estimator takes, of n rows
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, k)
+        """
+        check_is_fitted(self)
+        X = self._table(X, reset=False)
+        found: Array = self._predictions(X).mean(axis=0)
+        return found[:, 0] if self._n_outputs is None else found
+
+    def predict_interval(
+        self,
+        X: Any,
+        confidence_level: ArrayLike | None = None,
+        *,
+        by: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        as_frame: bool = False,
+    ) -> Any:
+        """Prediction intervals.
+
+        Parameters
+        ----------
+        X : array, frame or whatever the estimator takes, of n rows
+            Features.
+        confidence_level : float or array-like of shape (L,), optional
+            Other levels than that of the estimator.
+        by : array-like of shape (n,), optional
+            Categories of the rows, for ``width="grouped"``.
+        sample_weight : array-like of shape (n,), optional
+            Importance of the new rows, in the units of `calibrate`: a row that is rare in calibration gets a wider
+            interval. None: rows of average importance.
+        as_frame : bool, default=False
+            A frame of X's library (pandas for arrays) with columns prediction, lower and upper; for several outputs or
+            levels in long form, with columns row, output and level.
+
+        Returns
+        -------
+        ndarray of shape (n[, k], 2[, L]) or frame
+            Lower and upper ends.
+        """
+        check_is_fitted(self)
+        levels = self._levels(confidence_level)
+        given, X = X, self._table(X, reset=False)
+        widths = self.width_ if isinstance(self.width_, list) else [self.width_]
+        labels = widths[0].labels(X, by)
+        weights = _importance(sample_weight, X)
+        if weights is not None and self._rows.weights is None:
+            msg = "sample_weight is given for new rows, but calibration had none: pass it to calibrate, too."
+            raise ValueError(msg)
+        prediction = self._predictions(X)
+        scales = [width.scale(X, one) for width, one in zip(widths, prediction, strict=True)]
+        out = np.empty((prediction.shape[1], prediction.shape[2], 2, levels.size))
+        for i, level in enumerate(levels.ravel()):
+            neurons = self._neurons if level == self._neurons.level else self._learned(self._rows, float(level))
+            codes = neurons.codes(labels)
+            if neurons.folds is None:
+                neurons.intervals(prediction[0], scales[0], codes, weights, out[..., i])
+            else:
+                neurons.fold_intervals(prediction, _stacked(scales, prediction), codes, out[..., i])
+        if self.y_min is not None or self.y_max is not None:
+            np.clip(out, self.y_min, self.y_max, out=out)
+        if as_frame:
+            several = None if levels.ndim == 0 else levels
+            return interval_frame(given, prediction.mean(axis=0), out, several, self._n_outputs is not None)
+        found = out if levels.ndim else out[..., 0]
+        return found[:, 0] if self._n_outputs is None else found
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_rows")
+
+    def __sklearn_clone__(self) -> Self:
+        params = self.get_params(deep=False)
+        if is_plain(self.estimator):
+            params = {
+                name: value if name == "estimator" else clone(value, safe=False) for name, value in params.items()
+            }
+        else:
+            params = {name: clone(value, safe=False) for name, value in params.items()}
+        return type(self)(**params)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        width = self._width() if isinstance(self.width, Width) or self.width in WIDTHS else ConstantWidth()
+        if not is_plain(self.estimator):
+            inner = get_tags(self.estimator)
+            tags.input_tags = copy(inner.input_tags)
+            tags.target_tags.multi_output = inner.target_tags.multi_output
+            tags.target_tags.positive_only = inner.target_tags.positive_only
+        tags.input_tags.sparse = tags.input_tags.sparse and width.takes_sparse
+        return tags
+
+    def _draft(self) -> Self:
+        """A copy to work on, so that a failure leaves the estimator as it was."""
+        self._validate_params()
+        if self.guarantee == "set" and self.cv is not None and is_trainable(self.estimator):
+            msg = 'guarantee="set" promises something about one calibration set, which cv has not; set cv=None.'
+            raise ValueError(msg)
+        if self.y_min is not None and self.y_max is not None and self.y_min >= self.y_max:
+            msg = f"y_min={self.y_min} must be less than y_max={self.y_max}."
+            raise ValueError(msg)
+        return copy(self)
+
+    def _become(self, draft: Self) -> Self:
+        """Take over what the draft has learned."""
+        self.__dict__.update(draft.__dict__)
+        return self
+
+    def _width(self) -> Width:
+        """The width as an object of its own."""
+        if isinstance(self.width, str):
+            return WIDTHS[self.width]()
+        width: Width = clone(self.width)
+        width._validate_params()
+        return width
+
+    def _targets(self, X: Any, y: Any) -> Array:
+        """Finite targets of shape (n,) or (n, k)."""
+        if y is None:
+            msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one target per row."
+            raise ValueError(msg)
+        target: Array = check_array(
+            y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", ensure_min_samples=0
+        )
+        if target.ndim > 2:
+            msg = f"y must have shape (n,) or (n, k); got {target.shape}."
+            raise ValueError(msg)
+        check_consistent_length(X, target)
+        if not len(target):
+            msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
+            raise ValueError(msg)
+        check_finite("y", target, "Leave such rows out.")
+        return target
+
+    def _levels(self, confidence_level: ArrayLike | None) -> Array:
+        """Levels asked for."""
+        levels = np.asarray(self.confidence_level if confidence_level is None else confidence_level, dtype=np.float64)
+        if levels.ndim > 1 or not levels.size or not ((levels > 0.0) & (levels < 1.0)).all():
+            msg = f"confidence_level must be a level, or a list of levels, between 0 and 1; got {confidence_level!r}."
+            raise ValueError(msg)
+        return levels
+
+    def _is_own_model(self) -> bool:
+        """Whether `fit` has trained a model for this very estimator."""
+        return is_trainable(self.estimator) and getattr(self, "_trained_from", None) is self.estimator
+
+    def _table(self, X: Any, *, reset: bool) -> Any:
+        """X with rows to index, and with the columns that it had before."""
+        (table,) = indexable(X)
+        shape = getattr(table, "shape", (0, 1))
+        if len(shape) == 1 and not reset and hasattr(self, "n_features_in_"):
+            msg = f"X has shape {shape}. Reshape your data to (n, {self.n_features_in_}): X.reshape(1, -1) is one row."
+            raise ValueError(msg)
+        if len(shape) == 2 and shape[1] == 0:
+            msg = f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required."
+            raise ValueError(msg)
+        if issparse(table) and not get_tags(self).input_tags.sparse:
+            msg = "X is sparse, but sparse data is not supported by this estimator or width; use X.toarray()."
+            raise ValueError(msg)
+        validate_data(self, table, reset=reset, skip_check_array=True)
+        return table
+
+    def _fit(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, fit_params: dict[str, Any]) -> None:
+        """Train and calibrate on one split or in folds."""
+        target = self._targets(X, y)
+        X = self._table(X, reset=True)
+        if len(target) < 2:
+            msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
+            raise ValueError(msg)
+        width = self._width()
+        labels = width.labels(X, by)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        task = Task(self.estimator, width, X, target, groups, fit_params, seed)
+        splits = list(self._splitter(groups, seed).split(X, target, groups))
+        models, widths, errors, seen, folds = train(task, splits, self.n_jobs)
+        is_single = self.cv is None
+        self._n_outputs, self._trained_from = task.n_outputs, self.estimator
+        self.estimator_: Any = models[0] if is_single else models
+        self.width_: Any = widths[0] if is_single else widths
+        kept = None if labels is None else labels[seen]
+        self._learn(Rows(errors, kept, None, None if is_single else folds))
+
+    def _splitter(self, groups: Any, seed: int) -> Any:
+        """One split of 80 to 20, folds of an integer, or the splitter given."""
+        if self.cv is None:
+            splitter = ShuffleSplit if groups is None else GroupShuffleSplit
+            return splitter(1, test_size=HELD_OUT, random_state=seed)
+        if isinstance(self.cv, Integral):
+            if groups is not None:
+                return GroupKFold(int(self.cv))
+            return KFold(int(self.cv), shuffle=True, random_state=seed)
+        return check_cv(self.cv)
+
+    def _calibrate(
+        self, X: Any, y: Any, by: ArrayLike | None, groups: Any, sample_weight: ArrayLike | None, *, reset: bool
+    ) -> None:
+        """Calibrate the model at hand; a width that learns takes half of the rows."""
+        if self._is_own_model() and self._rows.folds is not None:
+            msg = "calibrate needs one model, but fit has trained one per fold (cv is set); call fit with all rows."
+            raise ValueError(msg)
+        model = self.estimator_ if self._is_own_model() else trained(self.estimator)
+        target = self._targets(X, y)
+        X = self._table(X, reset=reset)
+        width = self._width()
+        labels = width.labels(X, by)
+        weights = _importance(sample_weight, X)
+        self._n_outputs = None if target.ndim == 1 else target.shape[1]
+        n = len(target)
+        if width.learns and n > 1:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+            splitter = ShuffleSplit if groups is None else GroupShuffleSplit
+            rest, half = next(splitter(1, test_size=n // 2 / n, random_state=seed).split(X, target, groups))
+            task = Task(None, width, X, target, groups, {}, seed)
+            learning, _, errors = task.errors(model, half)
+            width.fit(learning, errors, seed)
+            X, target = _safe_indexing(X, rest), target[rest]
+            labels, weights = (None if a is None else a[rest] for a in (labels, weights))
+        elif width.learns:
+            width.fit(X, np.zeros((n, 1 if self._n_outputs is None else self._n_outputs)), 0)
+        rows = self._measured(model, width, X, target, labels, weights)
+        self.estimator_, self.width_ = model, width
+        self._learn(rows)
+
+    def _measured(
+        self, model: Any, width: Width, X: Any, target: Array, labels: NDArray[Any] | None, weights: Array | None
+    ) -> Rows:
+        """Errors of calibration rows, in units of their scale."""
+        prediction = predictions(model, X, self._n_outputs)
+        scale = width.scale(X, prediction)
+        errors = target.reshape(prediction.shape) - prediction
+        check_finite("predictions", errors, "The estimator predicts no finite value there; mend it or leave them out.")
+        if scale is not None:
+            errors /= scale
+        if weights is not None and not weights.all():
+            kept = weights > 0.0
+            errors, weights, labels = errors[kept], weights[kept], None if labels is None else labels[kept]
+        return Rows(errors, labels, weights)
+
+    def _learned(self, rows: Rows, level: float) -> Neurons:
+        """Neurons at a level; warns where errors are too few."""
+        min_rows = (self.width_[0] if isinstance(self.width_, list) else self.width_).min_rows
+        neurons = Neurons.of(rows, TAILS[self.tails], level, self.guarantee, min_rows)
+        neurons.warn()
+        return neurons
+
+    def _learn(self, rows: Rows) -> None:
+        """Set everything that calibration is known by."""
+        if self.guarantee == "set" and rows.weights is not None and np.ptp(rows.weights) > 0.0:
+            msg = 'guarantee="set" rests on a law of ranks that unequal sample_weight has not; set guarantee=True.'
+            raise ValueError(msg)
+        neurons = self._learned(rows, float(self.confidence_level))
+        self._rows, self._neurons = rows, neurons
+        categories = neurons.categories
+        used = [neurons.promised(0)] if not categories else [category.level for category in categories]
+        self.guaranteed_level_ = float(np.min(used))
+        self.guaranteed_ = bool(self.guaranteed_level_ >= self.confidence_level)
+        self.coverage_range_ = neurons.per_category([row[0].coverage_range for row in neurons.table])
+        radius = neurons.per_category(list(neurons.typical))
+        self.radius_ = radius[..., 0, :] if self._n_outputs is None else radius
+        self.categories_ = categories
+        self.n_calibration_ = len(rows.errors)
+
+    def _predictions(self, X: Any) -> Array:
+        """Predictions of all models, (models, n, k)."""
+        models = self.estimator_ if isinstance(self.estimator_, list) else [self.estimator_]
+        found = [predictions(model, X, self._n_outputs) for model in models]
+        table = found[0][None] if len(found) == 1 else np.stack(found)
+        check_finite(
+            "predictions",
+            table[0] if len(found) == 1 else table.mean(axis=0),
+            "The estimator predicts no finite value there.",
+        )
+        return table
+
+
+def _importance(sample_weight: ArrayLike | None, X: Any) -> Array | None:
+    """Importance weights, one per row."""
+    if sample_weight is None:
+        return None
+    weights: Array = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weights.shape != (_num_samples(X),):
+        msg = f"sample_weight must hold one weight for each of the {_num_samples(X)} rows of X; got {weights.shape}."
+        raise ValueError(msg)
+    if (weights < 0.0).any() or not weights.any():
+        msg = f"sample_weight must not be negative nor all 0; got {weights.min():g} to {weights.max():g}."
+        raise ValueError(msg)
+    return weights
+
+
+def _stacked(scales: list[Array | None], prediction: Array) -> Array | None:
+    """Scales of all models, (models, n, k)."""
+    if all(scale is None for scale in scales):
+        return None
+    return np.stack([np.ones(prediction.shape[1:]) if scale is None else scale for scale in scales])

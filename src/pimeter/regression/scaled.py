@@ -1,0 +1,135 @@
+"""`ScaledWidth`: one neuron on errors divided by the size that was to be expected of them."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.parallel import _get_threadpool_controller
+
+from pimeter.regression.width import Width, no_labels
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+LEAST = 0.05  # smallest scale, in mean absolute errors: a scale of 0 would promise a model without error
+NOTHING = np.finfo(np.float64).tiny ** 0.25  # stands for a prediction of 0, where relative errors have no meaning
+MANY = 50_000  # rows from which on trees grow faster in several threads
+FEW = 20  # rows that are too few to learn a scale from
+
+
+class ScaledWidth(Width):
+    """Errors divided by a learned scale to a power: wide where the model is weak, narrow where it is strong.
+
+    The scale is a second model of the sizes of the errors that the first one makes on rows that it has not seen. It
+    learns on rows that do not calibrate: in `IntervalRegressor.fit` on the training part, out of fold; in `calibrate`
+    on a random half of the rows, so that the other half remains for the neuron. The promise of coverage does not depend
+    on how good the scale is.
+
+    Parameters
+    ----------
+    estimator : regressor, "prediction" or None, default=None
+        Learns absolute errors from X. None: boosted trees with a logarithmic link, which take categories and missing
+        values as they are. "prediction": the absolute value of the prediction itself, for relative errors; nothing is
+        learned then, and with ``power=1`` intervals are of the form ``f (1 -+ r)``.
+    power : float, default=0.75
+        How far the width follows the scale: 0 not at all, 1 fully. A learned scale is noisy, hence less than 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import IntervalRegressor, ScaledWidth
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(2000, 1))
+    >>> y = 10 * X[:, 0] * np.exp(rng.normal(scale=0.1, size=2000))
+    >>> relative = ScaledWidth("prediction", power=1)
+    >>> model = IntervalRegressor(lambda X: 10 * X[:, 0], width=relative).calibrate(X, y)
+    >>> model.predict_interval(np.array([[0.1], [1.0]])).round(1)
+    array([[ 0.8,  1.2],
+           [ 8.1, 11.9]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"]), StrOptions({"prediction"}), None],
+        "power": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(self, estimator: Any = None, power: float = 0.75) -> None:
+        self.estimator = estimator
+        self.power = power
+
+    @property
+    def learns(self) -> bool:
+        """Whether there is a scale to learn."""
+        return not isinstance(self.estimator, str)
+
+    def fit(self, X: Any, errors: Array, random_state: int) -> Self:
+        """Learn the sizes of errors, one model per output."""
+        sizes = np.abs(errors)
+        self.mean_ = sizes.mean(axis=0)
+        learner = _trees(random_state) if self.estimator is None else self.estimator
+        self.models_ = []
+        for size, mean in zip(sizes.T, self.mean_, strict=True):
+            # In units of their mean: what trees learn does not depend on the unit of y.
+            enough = len(size) >= FEW and mean > 0.0
+            with _few_threads(len(size)):
+                self.models_.append(clone(learner).fit(X, size / mean) if enough else None)
+        return self
+
+    def scale(self, X: Any, prediction: Array) -> Array | None:
+        """Size of the errors to be expected of each row."""
+        if not self.learns:
+            return np.asarray(np.maximum(np.abs(prediction), NOTHING) ** self.power)
+        if all(model is None for model in self.models_):
+            return None
+        scales = np.ones(prediction.shape)
+        for model, column in zip(self.models_, scales.T, strict=True):
+            if model is not None:
+                with _few_threads(len(column)):
+                    column[:] = np.maximum(np.asarray(model.predict(X)), LEAST) ** self.power
+        return scales
+
+    def labels(self, X: Any, by: ArrayLike | None) -> None:  # noqa: ARG002
+        """All are of one."""
+        no_labels(by)
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether the scale's estimator takes sparse matrices."""
+        if self.estimator is None:
+            return False
+        return not self.learns or bool(get_tags(self.estimator).input_tags.sparse)
+
+
+def _trees(random_state: int) -> Any:
+    """Boosted trees on columns of any kind."""
+    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan, encoded_missing_value=np.nan)
+    columns = ColumnTransformer([("codes", codes, _not_numeric)], remainder="passthrough")
+    trees = HistGradientBoostingRegressor(
+        loss="poisson", learning_rate=0.05, max_leaf_nodes=8, min_samples_leaf=FEW, random_state=random_state
+    )
+    return make_pipeline(columns, trees)
+
+
+def _few_threads(n: int) -> Any:
+    """One thread for few rows: on a busy machine trees spend more time waiting for threads than growing."""
+    return _get_threadpool_controller().limit(limits=1 if n < MANY else None, user_api="openmp")
+
+
+def _not_numeric(X: Any) -> list[Any]:
+    """Columns of a frame that are neither numbers nor truth values."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return []
+    return [name for name, kind in frame.schema.items() if not (kind.is_numeric() or kind == nw.Boolean)]

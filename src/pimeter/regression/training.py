@@ -1,0 +1,106 @@
+"""Models trained on some rows, and their errors on the others: one split, or folds in which every row has its turn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params
+
+from pimeter.regression.folds import Folds
+from pimeter.regression.model import check_finite, predictions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pimeter.regression.width import Width
+
+    Array = NDArray[np.float64]
+    Index = NDArray[np.intp]
+
+INNER = 5  # folds in which a width gets to see errors on unseen rows
+
+
+class Task(NamedTuple):
+    """What there is to train, and on what."""
+
+    estimator: Any
+    width: Width
+    X: Any
+    y: Array  # (n,) or (n, k)
+    groups: Any
+    fit_params: dict[str, Any]
+    seed: int
+
+    @property
+    def n_outputs(self) -> int | None:
+        """Columns of y; None if it has one dimension."""
+        return None if self.y.ndim == 1 else self.y.shape[1]
+
+    def model(self, rows: Index) -> Any:
+        """A clone, trained on some of the rows."""
+        params = _check_method_params(self.X, self.fit_params, rows)
+        return clone(self.estimator).fit(_safe_indexing(self.X, rows), self.y[rows], **params)
+
+    def errors(self, model: Any, rows: Index) -> tuple[Any, Array, Array]:
+        """Some rows of X, what the model predicts for them and its errors, both (n, k)."""
+        part = _safe_indexing(self.X, rows)
+        found = predictions(model, part, self.n_outputs)
+        errors = self.y[rows].reshape(found.shape) - found
+        check_finite("predictions", errors, "The estimator predicts no finite value there.")
+        return part, found, errors
+
+    def learned_width(self, rows: Index) -> Width:
+        """A width that knows the training rows, by the errors of clones that have not seen them."""
+        width: Width = clone(self.width)
+        if not width.learns:
+            return width
+        errors = np.zeros((len(rows), self.n_outputs or 1))
+        own = None if self.groups is None else np.asarray(self.groups)[rows]
+        n_folds = min(INNER, len(rows) if own is None else len(np.unique(own)))
+        if n_folds > 1:
+            folds = KFold(n_folds, shuffle=True, random_state=self.seed) if own is None else GroupKFold(n_folds)
+            for inner, left in folds.split(rows, groups=own):
+                _, _, errors[left] = self.errors(self.model(rows[inner]), rows[left])
+        return width.fit(_safe_indexing(self.X, rows), errors, self.seed)
+
+    def fold(self, rows: Index, others: Index) -> tuple[Any, Width, Array, Array | None]:
+        """Train model and width on some rows; predictions and scales of the others."""
+        model, width = self.model(rows), self.learned_width(rows)
+        part, found, _ = self.errors(model, others)
+        return model, width, found, width.scale(part, found)
+
+
+class Trained(NamedTuple):
+    """Models with their widths, and the rows that at least one of them has not seen."""
+
+    models: list[Any]
+    widths: list[Width]
+    errors: Array  # (m, k) in units of their scale
+    seen: NDArray[np.bool_]  # (n,) the rows that the errors belong to
+    folds: Folds
+
+
+def train(task: Task, splits: list[tuple[Index, Index]], n_jobs: int | None) -> Trained:
+    """Train on each split; a row left out by several models gets the mean of their predictions and scales."""
+    done = Parallel(n_jobs=n_jobs)(delayed(task.fold)(rows, others) for rows, others in splits)
+    models, widths, found, scales = (list(part) for part in zip(*done, strict=True))
+    n = len(task.y)
+    left_out = np.zeros((n, len(splits)), bool)
+    prediction, scale = np.zeros((2, n, found[0].shape[1]))
+    for i, (_, others) in enumerate(splits):
+        left_out[others, i] = True
+        prediction[others] += found[i]
+        scale[others] += 1.0 if scales[i] is None else scales[i]
+    times = left_out.sum(axis=1)
+    seen = times > 0
+    if not seen.any():
+        msg = "cv leaves no row out of any training part, so there is nothing to calibrate with; use other splits."
+        raise ValueError(msg)
+    mean = prediction[seen] / times[seen, None]
+    errors = (task.y[seen].reshape(mean.shape) - mean) / (scale[seen] / times[seen, None])
+    return Trained(models, widths, errors, seen, Folds.of(left_out[seen]))
