@@ -231,7 +231,7 @@ def main() -> None:
 
     np.testing.assert_allclose(harrell_davis(check, np.array([0.3, 0.9]), False)[0], hdquantiles(check[0], [0.3, 0.9]))
 
-    many, some, few, descents = (40, 20, 20, 10) if quick else (10_000, 1000, 200, 50)
+    many, some, few, descents = (40, 20, 20, 10) if quick else (6000, 1000, 100, 30)
     laws = [(law, False) for law in TUNING] + [(law, True) for law in HELD_OUT]
     laws = [laws[0], laws[-1]] if quick else laws
     estimators: dict[str, tuple[Estimator, int]] = {

@@ -15,7 +15,8 @@ through a *ruler* instead, a piecewise linear map T that is stretched where erro
    never give a lower quantile, in one call or in two.
 4. **Density.** Beside each cell of the ruler a window to the left and one to the right; each density is shrunk towards
    a normal reference, worth the fewer observations the less normal the sample looks as a whole. Where the two sides
-   differ by more than noise, the denser one counts. A sample that is rough everywhere gets a smaller c.
+   differ by more than noise the denser one counts, and where a cell differs from both it counts for itself. A sample
+   that is rough everywhere gets a smaller c.
 
 The rule is a handful of formulas in the widths of windows: in errors (in units of the sample's spread), in level and in
 normal quantiles. They use `+ - * /`, `abs` and powers alone, so that the same lines serve numbers under numba, NumPy
@@ -35,16 +36,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Numbers = Any  # floats, NumPy arrays or tensors
-Sides = tuple[Numbers, Numbers]  # widths of the windows left and right of a cell
+Windows = tuple[Numbers, Numbers, Numbers]  # widths left and right of a cell, each with the cell, and of the cell alone
 
 MARKS = 3  # a window spans this many marks of the ruler beyond its own cell ...
 PACE = 1.0  # ... and PACE m^(-1/3) of the ruler (plus half a cell): balances noise and curvature in the density
-SHARP = 1.5  # c at m = 100: the bandwidth in standard errors of the quantile
+SHARP = 1.45  # c at m = 100: the bandwidth in standard errors of the quantile
 GROWTH = 0.14  # c grows like m^GROWTH: smoothing may exceed the standard error as the density gets better known
 SHARPEST = 0.7  # c of the roughest samples
-ROUGH = 0.08  # mean roughness that divides c by sqrt(2)
-SIGNIFICANT = 1.1  # roughness of a cell, in units of its noise, from which its denser side counts ...
-SIDE = 0.1  # ... and the excess at which it counts by half
+ROUGH = 0.04  # mean roughness that divides c by sqrt(2)
+SIGNIFICANT = 1.2  # roughness beside a cell, in units of its noise, from which the denser side counts
+PECULIAR = 4.0  # the same for a cell unlike its surroundings, from which it counts for itself
+HALF = 0.1  # excess of either at which this counts by half
 EDGE = 0.95  # the density sin(T)/2 ends at 0 and pi, so smoothing shifts levels a little less than inside
 BRACKET = 0.75  # the root is kept within this many standard errors (in level) of the plain quantile
 SATURATION = 10.0  # the sigmoid is 0 or 1 beyond this (5e-5): what is farther away is only counted
@@ -107,9 +109,15 @@ def _contrast(a: Numbers, b: Numbers) -> Numbers:
     return 2.0 * (a - b) / (a + b)
 
 
-def widths(left: Numbers, right: Numbers, both: Numbers) -> Sides:
-    """Widths in errors of the windows beside a cell, never quite 0."""
-    return left + TIED * both + LEAST, right + TIED * both + LEAST
+def widths(left: Numbers, right: Numbers, own: Numbers) -> Windows:
+    """Widths in errors of a cell's windows, never quite 0."""
+    least = TIED * both((left, right, own)) + LEAST
+    return left + least, right + least, own + least
+
+
+def both(windows: Windows) -> Numbers:
+    """Width from the left window's start to the right one's end."""
+    return windows[0] + windows[1] - windows[2]
 
 
 def noise(level: Numbers, m: float) -> Numbers:
@@ -122,7 +130,7 @@ def strangeness(error: Numbers, normal: Numbers) -> Numbers:
     return _contrast(normal, error + LEAST) ** 2
 
 
-def roughness(error: Sides, level: Sides, normal: Sides, m: float, noises: float = 1.0) -> Numbers:
+def roughness(error: Windows, level: Windows, normal: Windows, m: float, noises: float = 1.0) -> Numbers:
     """Squared relative difference of the densities on both sides of a cell, beyond so many times its noise."""
     difference = _contrast(normal[0] * error[1], normal[1] * error[0])
     return difference**2 - noises * (noise(level[0], m) + noise(level[1], m))
@@ -142,13 +150,25 @@ def large_resolution(m: float) -> Numbers:
     return SHARP / (m + 1.0) ** 0.5
 
 
-def slope(error: Sides, level: Sides, normal: Sides, unit: Numbers, worth: Numbers, m: float) -> Numbers:
-    """Units of the ruler per unit of error in a cell, from the windows on both sides of it."""
-    left, right = level[0] / error[0], level[1] / error[1]
+def _beyond(excess: Numbers) -> Numbers:
+    """How much an excess over noise counts, from 0 to 1."""
+    return _positive(excess) / (_positive(excess) + HALF)
+
+
+def peculiarity(error: Windows, level: Windows, normal: Windows, m: float) -> Numbers:
+    """Squared relative difference of a cell's own density to that of all its surroundings, beyond noise."""
+    difference = _contrast(normal[2] * both(error), both(normal) * error[2])
+    return difference**2 - PECULIAR * (noise(level[2], m) - noise(both(level), m))
+
+
+def slope(error: Windows, level: Windows, normal: Windows, unit: Numbers, worth: Numbers, m: float) -> Numbers:
+    """Units of the ruler per unit of error in a cell, from its windows."""
+    left, right, own = level[0] / error[0], level[1] / error[1], level[2] / error[2]
     count_left, count_right = m * level[0], m * level[1]
     shrunk_left = (count_left * left + worth * level[0] / normal[0]) / (count_left + worth)
     shrunk_right = (count_right * right + worth * level[1] / normal[1]) / (count_right + worth)
-    excess = _positive(roughness(error, level, normal, m, SIGNIFICANT))
-    split = excess / (excess + SIDE)
     denser = (left + right + abs(left - right)) / 2.0
-    return ((1.0 - split) * (shrunk_left + shrunk_right) / 2.0 + split * denser) / unit
+    split = _beyond(roughness(error, level, normal, m, SIGNIFICANT))
+    density = (1.0 - split) * (shrunk_left + shrunk_right) / 2.0 + split * denser
+    alone = _beyond(peculiarity(error, level, normal, m))
+    return ((1.0 - alone) * density + alone * own) / unit

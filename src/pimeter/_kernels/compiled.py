@@ -317,23 +317,26 @@ def _unit(width: float) -> Any:
 
 
 @_compile
-def _sides(a: Any, j: int) -> Any:
-    """Widths of the windows left and right of cell j; `a` has MARKS more marks at both ends."""
-    return a[j + MARKS + 1] - a[j], a[j + 2 * MARKS + 1] - a[j + MARKS]
+def _windows(a: Any, j: int) -> Any:
+    """Widths left and right of cell j, each with the cell, and of the cell alone; `a` has MARKS more at its ends."""
+    start, end = a[j + MARKS], a[j + MARKS + 1]
+    return end - a[j], a[j + 2 * MARKS + 1] - start, end - start
 
 
 @_compile
 def _measured(marks: Any, j: int, spread: float) -> Any:
     """The same in errors."""
-    left, right = _sides(marks, j)
-    return widths(left / spread, right / spread, (marks[j + 2 * MARKS + 1] - marks[j]) / spread)
+    left, right, own = _windows(marks, j)
+    return widths(left / spread, right / spread, own / spread)
 
 
 @_compile
 def _slopes(marks: Any, spread: float, worth: float, level: Any, normal: Any, unit: Any, m: float) -> Any:
     slopes = np.empty(unit.size)
     for j in range(unit.size):
-        slopes[j] = slope(_measured(marks, j, spread), _sides(level, j), _sides(normal, j), unit[j], worth, m) / spread
+        slopes[j] = (
+            slope(_measured(marks, j, spread), _windows(level, j), _windows(normal, j), unit[j], worth, m) / spread
+        )
     return slopes
 
 
@@ -362,7 +365,7 @@ def sorted_sample(
         for j in range(unit.size):
             k = j + 2 * MARKS + 1
             strange += unit[j] * strangeness((marks[k] - marks[j]) / spread, normal[k] - normal[j])
-            rough += unit[j] * roughness(_measured(marks, j, spread), _sides(level, j), _sides(normal, j), m)
+            rough += unit[j] * roughness(_measured(marks, j, spread), _windows(level, j), _windows(normal, j), m)
             total += unit[j]
         h, worth = resolution(strange / total, rough / total, m)
     slopes = _slopes(marks, spread, worth, level, normal, unit, m)

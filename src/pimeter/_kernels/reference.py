@@ -76,11 +76,11 @@ def spread(x: Array, counts: Array) -> float:
 def scale(x: Array, counts: Array, rule: Any) -> Scale | None:
     """The ruler of a sorted sample; None where there is no spread to measure."""
 
-    def windows(a: Array) -> tuple[tuple[Array, Array], Array]:
-        """Widths of the windows left and right of each cell, each with the cell itself, and of both."""
+    def windows(a: Array) -> tuple[Array, Array, Array]:
+        """Widths of the windows left and right of each cell, each with the cell itself, and of the cell alone."""
         k, n = rule.MARKS, a.size - 2 * rule.MARKS - 1
         before, start, end, after = a[:n], a[k : k + n], a[k + 1 : k + 1 + n], a[2 * k + 1 :]
-        return (end - before, after - start), after - before
+        return end - before, after - start, end - start
 
     m = float(counts.sum()) if counts.size else float(x.size)
     ruler = rule.ruler(max(m, 3.0))
@@ -88,13 +88,11 @@ def scale(x: Array, counts: Array, rule: Any) -> Scale | None:
     unit_of_errors = spread(x, counts) if m <= rule.LARGE else float(marks[-1] - marks[0])
     if unit_of_errors == 0.0:
         return None
-    sides, both = windows(marks / unit_of_errors)
-    level, _ = windows(ruler.level)
-    normal, normal_both = windows(ruler.normal)
-    error = rule.widths(*sides, both)
+    error, level, normal = (windows(a) for a in (marks / unit_of_errors, ruler.level, ruler.normal))
+    error, measured = rule.widths(*error), error
     h, worth = rule.large_resolution(m), 0.0
     if m <= rule.LARGE:
-        strange = np.average(rule.strangeness(both, normal_both), weights=ruler.unit)
+        strange = np.average(rule.strangeness(rule.both(measured), rule.both(normal)), weights=ruler.unit)
         rough = np.average(rule.roughness(error, level, normal, m), weights=ruler.unit)
         h, worth = rule.resolution(strange, rough, m)
     slopes = rule.slope(error, level, normal, ruler.unit, worth, m) / unit_of_errors
