@@ -106,7 +106,7 @@ def test_smoothed_coverage_of_its_own_errors_is_the_target(beta, reflect):
 
 
 def test_smoothed_coverage_without_spread_is_the_plain_share():
-    assert QuantileNeuron(0.9).fit([2.0, 2.0]).smoothed_coverage([1.0, 2.0, 3.0, 4.0]) == 0.375
+    assert_allclose(QuantileNeuron(0.9).fit([2.0, 2.0]).smoothed_coverage([1.0, 2.0, 3.0, 4.0]), 0.375, rtol=1e-12)
 
 
 @pytest.mark.parametrize("m", [200, 2000])
