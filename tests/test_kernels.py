@@ -99,6 +99,18 @@ class TestOneFormula:
             assert_array_equal(out, np.sort(x))
 
 
+@pytest.mark.parametrize("m", [40, 5000])
+def test_read_only_samples_need_no_compilation(m):
+    """Pandas hands out read-only arrays."""
+    x = np.random.default_rng(5).standard_normal(m)
+    expected = pm.quantile(x, 0.9)
+    kernel = quantiles._kernel()._compiled
+    before = len(kernel.rows.signatures), len(kernel.long_sample.signatures)
+    x.setflags(write=False)
+    assert pm.quantile(x, 0.9) == expected
+    assert (len(kernel.rows.signatures), len(kernel.long_sample.signatures)) == before
+
+
 class TestThreads:
     @pytest.mark.parametrize("shape", [(400, 1000), (4, 100_000)])
     def test_bits_do_not_depend_on_the_number(self, shape, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import sys
@@ -234,6 +235,8 @@ def _each_row(samples: NDArray[Any], levels: Array) -> Array:
         return out
     if samples.dtype == np.float16 or samples.shape[1] <= bandwidth.LARGE:  # no need to compile for each width
         samples = samples.astype(np.float64, copy=False)
+    if not samples.flags.writeable:
+        samples = _unlocked(samples)
     if samples.size < MANY or len(samples) == 1:
         status = kernel.automatic_rows(samples, levels, out)
     else:
@@ -246,6 +249,12 @@ def _each_row(samples: NDArray[Any], levels: Array) -> Array:
         for i in np.flatnonzero(status == INFINITE):
             out[i] = np.quantile(samples[i].astype(np.float64), levels, method="inverted_cdf")
     return out
+
+
+def _unlocked(x: NDArray[Any]) -> NDArray[Any]:
+    """The same memory, not marked read-only: kernels do not write in it, but numba would compile for it once more."""
+    memory = (ctypes.c_char * x.nbytes).from_address(x.ctypes.data)
+    return np.frombuffer(memory, x.dtype).reshape(x.shape)
 
 
 def _counted(sample: NDArray[Any], counts: Array | None, levels: Array, h: float | None) -> Array:
