@@ -395,3 +395,37 @@ def test_estimators_that_cannot_be_scored_are_told_what_to_do(noisy):
         pm.crps_scorer(Intervals(), X, y)
     with pytest.raises(TypeError, match="predict_quantile, which LinearRegression does not have"):
         pm.crps_scorer(make_pipeline(line), X, y)
+
+
+# The search that users make
+
+
+def spread_out(power):
+    """A line from 1 to 30 whose errors grow with its height to a power."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(1, 30, size=(2000, 1))
+    return X, X[:, 0] + 0.1 * X[:, 0] ** power * rng.normal(size=2000)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0])
+def test_a_search_over_widths_finds_how_errors_grow(power):
+    """Errors as large as the prediction to a power: that power is best (and found with 12 of 12 other seeds)."""
+    X, y = spread_out(power)
+    grid = [
+        {"width": ["constant"]},
+        {"width": [pm.ScaledWidth(estimator="prediction")], "width__power": [0.25, 0.5, 0.75, 1.0, 1.5]},
+    ]
+    model = pm.IntervalRegressor(LinearRegression(), random_state=0)
+    search = GridSearchCV(model, grid, scoring=pm.interval_scorer, cv=3).fit(X, y)
+    assert isinstance(search.best_params_["width"], pm.ScaledWidth)
+    assert search.best_params_["width__power"] == power
+    coverage = cross_validate(search.best_estimator_, X, y, scoring=pm.coverage_scorer, cv=3)["test_score"].mean()
+    assert coverage > 0.95 - 0.027  # 3 standard errors: 267 rows calibrate and 667 are covered, three times
+
+
+@pytest.mark.parametrize(("power", "best"), [(0.0, "constant"), (1.0, "scaled")])
+def test_a_search_over_words_takes_a_learned_scale_only_where_it_helps(power, best):
+    X, y = spread_out(power)
+    model = pm.IntervalRegressor(LinearRegression(), random_state=0)
+    search = GridSearchCV(model, {"width": ["constant", "scaled"]}, scoring=pm.interval_scorer, cv=3).fit(X, y)
+    assert search.best_params_ == {"width": best}

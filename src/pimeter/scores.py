@@ -355,24 +355,19 @@ def interval_scorer(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLi
 
     Examples
     --------
+    Errors that grow with the target want intervals that do, too:
+
     >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
     >>> from sklearn.model_selection import GridSearchCV
-    >>> from sklearn.base import BaseEstimator
-    >>> from pimeter import interval_scorer
-    >>> class Band(BaseEstimator):
-    ...     def __init__(self, radius=1.0, confidence_level=0.95):
-    ...         self.radius, self.confidence_level = radius, confidence_level
-    ...
-    ...     def fit(self, X, y):
-    ...         return self
-    ...
-    ...     def predict_interval(self, X):
-    ...         return X + self.radius * np.array([-1, 1])
+    >>> from pimeter import IntervalRegressor, interval_scorer
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(size=(500, 1))
-    >>> y = X[:, 0] + rng.normal(size=500)
-    >>> GridSearchCV(Band(), {"radius": [1, 2, 4]}, scoring=interval_scorer).fit(X, y).best_params_
-    {'radius': 2}
+    >>> X = rng.uniform(1, 9, size=(600, 1))
+    >>> y = X[:, 0] * rng.normal(1, 0.1, size=600)
+    >>> model = IntervalRegressor(LinearRegression(), random_state=0)
+    >>> search = GridSearchCV(model, {"width": ["constant", "scaled"]}, scoring=interval_scorer)
+    >>> search.fit(X, y).best_params_
+    {'width': 'scaled'}
     """
     model, features = _holder(estimator, X, "predict_interval")
     level = getattr(model, "confidence_level", None)
@@ -413,9 +408,16 @@ def coverage_scorer(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLi
 
     Examples
     --------
-    >>> from pimeter import coverage_scorer, interval_scorer
-    >>> metrics = {"interval": interval_scorer, "coverage": coverage_scorer}
-    >>> # GridSearchCV(model, grid, scoring=metrics, refit="interval")
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from pimeter import IntervalRegressor, coverage_scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(1, 9, size=(600, 1))
+    >>> y = X[:, 0] + rng.normal(size=600)
+    >>> model = IntervalRegressor(LinearRegression(), confidence_level=0.9, random_state=0)
+    >>> round(float(cross_val_score(model, X, y, scoring=coverage_scorer).mean()), 2)
+    0.91
     """
     model, features = _holder(estimator, X, "predict_interval")
     return float(coverage_score(y, model.predict_interval(features), sample_weight=sample_weight))
