@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import binom
+from scipy.stats import beta, binom
 
-from pimeter.promise import quantile_ranks
+from pimeter import rows_needed
+from pimeter.promise import cross_validated_level, neuron_level, promise, quantile_ranks, rank, rank_below
 
 LEVELS = pytest.mark.parametrize("p", [0.01, 0.05, 0.3, 0.5, 0.9, 0.95, 0.999])
 
@@ -42,3 +43,66 @@ def test_too_few_errors_get_the_widest_pair_and_its_own_level():
     low, high, exact_level = quantile_ranks(20, 0.95)
     assert (low, high) == (1, 20)
     assert_allclose(exact_level, 1 - 0.95**20 - 0.05**20)
+
+
+@LEVELS
+def test_rank_forgives_rounding(p):
+    for m in range(1, 500):
+        exact = -(-(m + 1) * round(p * 1000) // 1000)
+        assert rank(m, p) == exact
+        assert rank_below(m, p) == max(1, (m + 1) * round(p * 1000) // 1000)
+
+
+@pytest.mark.parametrize("n_cuts", [1, 2])
+@pytest.mark.parametrize("p", [0.5, 0.8, 0.9, 0.95, 0.99])
+def test_promise_is_that_of_the_beta_law(p, n_cuts):
+    for m in (1, 2, 5, 12, 18, 19, 38, 39, 58, 59, 92, 93, 200, 1000):
+        for guarantee in (True, "set"):
+            found = promise(m, p, guarantee=guarantee, n_cuts=n_cuts)
+            law = beta(found.rank - (n_cuts - 1) * (m + 1 - found.rank), n_cuts * (m + 1 - found.rank))
+            if n_cuts == 1 or m > 1:
+                assert_allclose(found.coverage_range, law.ppf([0.05, 0.95]), rtol=1e-9)
+            fewer = found.rank - 1
+            if guarantee == "set" and found.is_kept:
+                assert law.sf(p) >= 0.95 - 1e-12
+                if n_cuts * fewer > (n_cuts - 1) * (m + 1):
+                    assert beta(fewer - (n_cuts - 1) * (m + 1 - fewer), n_cuts * (m + 1 - fewer)).sf(p) < 0.95
+            elif guarantee == "set":
+                assert found.rank == m
+                assert np.isnan(found.level)
+            else:
+                assert_allclose(found.level, min(p, (m + 1 - n_cuts) / (m + 1)))
+                assert law.mean() >= found.level - 1e-12 if n_cuts == 1 or m > 1 else found.level == 0
+
+
+def test_numbers_needed():
+    assert [promise(1, p).needed for p in (0.5, 0.9, 0.95, 0.99)] == [1, 9, 19, 99]
+    assert [promise(1, p, n_cuts=2).needed for p in (0.9, 0.95)] == [19, 39]
+    assert [promise(1, p, guarantee="set").needed for p in (0.9, 0.95)] == [29, 59]
+    assert promise(1, 0.95, guarantee="set", n_cuts=2).needed == 93
+
+
+@pytest.mark.parametrize("p", [0.5, 0.9, 0.95, 0.99])
+@pytest.mark.parametrize("within", [0.005, 0.02, 0.1])
+def test_rows_needed(p, within):
+    def is_enough(m):
+        low, high = promise(m, p).coverage_range
+        return p - low <= within and high - p <= within
+
+    m = rows_needed(p, within)
+    assert all(is_enough(n) for n in range(m, m + 300))
+    assert m == 1 or not is_enough(m - 1)
+
+
+def test_rows_needed_refuses_per_cent():
+    with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1; got 95"):
+        rows_needed(95, 0.02)
+    with pytest.raises(ValueError, match="within must lie"):
+        rows_needed(0.95, 2)
+
+
+def test_levels_of_neurons_and_folds():
+    assert neuron_level(19, 0.95) == 1.0
+    assert 0.95 < neuron_level(1000, 0.95) < 0.96
+    assert cross_validated_level(0.9, 12) == pytest.approx(0.8 - (1 / 6) ** 0.5)
+    assert cross_validated_level(0.6, 12) == 0.0

@@ -20,7 +20,8 @@ Guarantee = bool | Literal["set"]
 ROUNDING = 1e-9  # (m + 1) p is a whole number if it is this near to one: in floats 100 * .55 is a little more than 55
 CONFIDENCE = 0.95  # of guarantee="set"
 RANGE = (0.05, 0.95)  # the points of the Beta law that a coverage range spans
-UNDECIDED = 0.2  # standard errors that a neuron's answer strays from the plain quantile, see `neuron_level`
+STRAYS = 0.2  # standard errors that a neuron's answer strays from the plain quantile, see `neuron_level` ...
+OFFSET = 0.1  # ... and ranks that it may stay behind
 
 
 class CoverageWarning(UserWarning):
@@ -50,14 +51,14 @@ def neuron_level(m: float, p: float) -> float:
     The place ``(m + 1) p`` divides the way between the two errors in t and 1 - t. A neuron's answer strays from the
     plain quantile by about a fifth of its standard error, which is more than that way, so that it ends at the upper
     error or at the lower one like a thrown coin; for the share t of upper ones its place is moved by the normal
-    quantile of t.
+    quantile of t. Both constants were chosen on six laws and pilot seeds, p from .8 to .99 and m from 20 to 217, as the
+    narrowest with coverage of at least p - .001 in every cell.
     """
     place = (m + 1.0) * p
     t = place - rank_below(m, p)
-    if not ROUNDING < t < 1.0 - ROUNDING:
-        return min(place / m, 1.0)
-    strays = UNDECIDED * math.sqrt((m + 1.0) * p * (1.0 - p))
-    return min(max(place + strays * NormalDist().inv_cdf(t), 0.0) / m, 1.0)
+    if ROUNDING < t < 1.0 - ROUNDING:
+        place += STRAYS * math.sqrt(place * (1.0 - p)) * NormalDist().inv_cdf(t) - OFFSET
+    return min(max(place, 0.0) / m, 1.0)
 
 
 def rescaled_weights(weights: Array) -> Array:
@@ -108,6 +109,7 @@ class Promise:
         return self.m >= self.needed
 
 
+@lru_cache(maxsize=4096)
 def promise(
     m: float, p: float, *, guarantee: Guarantee = True, n_cuts: int = 1, confidence: float = CONFIDENCE
 ) -> Promise:

@@ -221,6 +221,15 @@ class Neuron(NamedTuple):
         lower = radius(self.lower)
         return lower, lower if self.upper is self.lower else radius(self.upper)
 
+    def is_too_heavy(self, new_weights: Array) -> NDArray[np.bool_]:
+        """Of new rows: whether all errors together weigh too little beside them to reach the level."""
+        found = np.zeros(len(new_weights), bool)
+        for side in (self.lower, self.upper):
+            if side is not None:
+                m, unit = side.sample.m, side.sample.unit
+                found |= (m + new_weights * unit) * side.level > m + ROUNDING
+        return found
+
     def typical(self) -> list[float]:
         """Radii for a new row that counts as one."""
         sample = (self.lower or self.upper).sample  # type: ignore[union-attr]
@@ -343,7 +352,7 @@ class Neurons:
                     else " of a category"
                 )
                 of += " on one side of the prediction" if self.tails.is_parted else ""
-                warnings.warn(f"{shortage(weakest, self.level, of)}.", CoverageWarning, stacklevel=5)
+                warnings.warn(f"{shortage(weakest, self.level, of)}.", CoverageWarning, stacklevel=6)
 
     def intervals(
         self, prediction: Array, scale: Array | None, codes: NDArray[np.intp] | None, weights: Array | None, out: Array
@@ -362,9 +371,17 @@ class Neurons:
     def _weighted(self, output: int, codes: NDArray[np.intp], weights: Array) -> Array:
         """Radii down and up for new rows of their own weights, (2, n)."""
         radii = np.empty((2, len(codes)))
+        n_heavy = 0
         for row in np.unique(codes):
-            rows = codes == row
-            radii[:, rows] = self.table[row][output].radii(weights[rows])
+            rows, neuron = codes == row, self.table[row][output]
+            radii[:, rows] = neuron.radii(weights[rows])
+            n_heavy += int(np.count_nonzero(neuron.is_too_heavy(weights[rows])))
+        if n_heavy:
+            msg = (
+                f"sample_weight of {n_heavy} of {len(codes)} new rows is so large that the calibration rows cannot "
+                f"promise {100.0 * self.level:.6g} % for them; their intervals reach as far as the largest error."
+            )
+            warnings.warn(msg, CoverageWarning, stacklevel=5)
         return radii
 
     def fold_intervals(

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+REMEDY = "The estimator has no finite answer there: mend it, or leave such rows out."
+
+
 def is_plain(estimator: Any) -> bool:
     """Whether it is a function, or an object that only predicts: nothing to clone and nothing to train."""
     return not (hasattr(estimator, "fit") and hasattr(estimator, "get_params"))
@@ -63,5 +66,5 @@ def check_finite(name: str, values: Array, remedy: str) -> None:
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0, 0])
         kind = "NaN" if np.isnan(values).any() else "infinity"
-        msg = f"Input {name} contains {kind}, first in row {row}. {remedy}"
+        msg = f"{name} contains {kind}, first in row {row}. {remedy}"
         raise ValueError(msg)

@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 from pimeter.regression.calibration import TAILS, Neurons, Rows
 from pimeter.regression.frames import interval_frame
 from pimeter.regression.grouped import GroupedWidth
-from pimeter.regression.model import check_finite, is_plain, is_trainable, predictions, trained
+from pimeter.regression.model import REMEDY, check_finite, is_plain, is_trainable, predictions, trained
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.training import Task, train
 from pimeter.regression.width import ConstantWidth, Width
@@ -395,7 +395,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one target per row."
             raise ValueError(msg)
         target: Array = check_array(
-            y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="y", ensure_min_samples=0
+            y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, allow_nd=True, ensure_min_samples=0
         )
         if target.ndim > 2:
             msg = f"y must have shape (n,) or (n, k); got {target.shape}."
@@ -503,7 +503,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         prediction = predictions(model, X, self._n_outputs)
         scale = width.scale(X, prediction)
         errors = target.reshape(prediction.shape) - prediction
-        check_finite("predictions", errors, "The estimator predicts no finite value there; mend it or leave them out.")
+        check_finite("prediction", errors, REMEDY)
         if scale is not None:
             errors /= scale
         if weights is not None and not weights.all():
@@ -540,11 +540,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         models = self.estimator_ if isinstance(self.estimator_, list) else [self.estimator_]
         found = [predictions(model, X, self._n_outputs) for model in models]
         table = found[0][None] if len(found) == 1 else np.stack(found)
-        check_finite(
-            "predictions",
-            table[0] if len(found) == 1 else table.mean(axis=0),
-            "The estimator predicts no finite value there.",
-        )
+        check_finite("prediction", table[0] if len(found) == 1 else table.mean(axis=0), REMEDY)
         return table
 
 

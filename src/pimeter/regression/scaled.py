@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.parallel import _get_threadpool_controller
 
+from pimeter.regression.model import check_finite
 from pimeter.regression.width import Width, no_labels
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class ScaledWidth(Width):
             if model is not None:
                 with _few_threads(len(column)):
                     column[:] = np.maximum(np.asarray(model.predict(X)), LEAST) ** self.power
+        check_finite("scale", scales, "ScaledWidth's estimator has no finite answer there; choose another.")
         return scales
 
     def labels(self, X: Any, by: ArrayLike | None) -> None:  # noqa: ARG002

@@ -12,7 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from pimeter.regression.folds import Folds
-from pimeter.regression.model import check_finite, predictions
+from pimeter.regression.model import REMEDY, check_finite, predictions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class Task(NamedTuple):
         part = _safe_indexing(self.X, rows)
         found = predictions(model, part, self.n_outputs)
         errors = self.y[rows].reshape(found.shape) - found
-        check_finite("predictions", errors, "The estimator predicts no finite value there.")
+        check_finite("prediction", errors, REMEDY)
         return part, found, errors
 
     def learned_width(self, rows: Index) -> Width:
@@ -87,6 +87,9 @@ class Trained(NamedTuple):
 
 def train(task: Task, splits: list[tuple[Index, Index]], n_jobs: int | None) -> Trained:
     """Train on each split; a row left out by several models gets the mean of their predictions and scales."""
+    if not all(len(others) for _, others in splits):
+        msg = "cv has a split that leaves no row out of training: nothing to calibrate with. Use other splits."
+        raise ValueError(msg)
     done = Parallel(n_jobs=n_jobs)(delayed(task.fold)(rows, others) for rows, others in splits)
     models, widths, found, scales = (list(part) for part in zip(*done, strict=True))
     n = len(task.y)
@@ -98,9 +101,6 @@ def train(task: Task, splits: list[tuple[Index, Index]], n_jobs: int | None) -> 
         scale[others] += 1.0 if scales[i] is None else scales[i]
     times = left_out.sum(axis=1)
     seen = times > 0
-    if not seen.any():
-        msg = "cv leaves no row out of any training part, so there is nothing to calibrate with; use other splits."
-        raise ValueError(msg)
     mean = prediction[seen] / times[seen, None]
     errors = (task.y[seen].reshape(mean.shape) - mean) / (scale[seen] / times[seen, None])
     return Trained(models, widths, errors, seen, Folds.of(left_out[seen]))

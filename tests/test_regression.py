@@ -1,0 +1,646 @@
+"""IntervalRegressor: what it does with models, rows, levels, categories, weights and frames, and what it refuses."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from pimeter import CoverageWarning, GroupedWidth, IntervalRegressor, ScaledWidth, interval_scorer
+from pimeter.promise import promise, rescaled_weights
+
+TAILS = ("symmetric", "equal", "sided", "lower", "upper")
+
+
+def zero(X):
+    return np.zeros(len(X))
+
+
+def first(X):
+    return np.asarray(X)[:, 0].astype(float)
+
+
+def linear_data(n, seed=0, d=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, X @ np.arange(1.0, d + 1.0) + rng.normal(size=n)
+
+
+X, Y = linear_data(300)
+
+
+class TestRadius:
+    def test_is_the_error_of_rank_k(self):
+        sizes = np.sort(np.abs(Y - X[:, 0]))
+        model = IntervalRegressor(first, confidence_level=0.9).calibrate(X, Y)
+        assert model.radius_.tolist() == [sizes[270]] * 2  # ceil(301 * .9) = 271
+        assert_allclose(model.predict_interval(X), np.stack([X[:, 0] - sizes[270], X[:, 0] + sizes[270]], axis=1))
+        assert model.guaranteed_
+        assert model.guaranteed_level_ == 0.9
+
+    def test_rank_forgives_rounding(self):
+        # In floats 100 * .55 is a little more than 55.
+        y = np.arange(1.0, 100.0)
+        assert IntervalRegressor(zero, confidence_level=0.55).calibrate(y[:, None], y).radius_[0] == 55.0
+
+    def test_of_tails(self):
+        y = np.concatenate([-np.arange(1.0, 41.0), np.arange(1.0, 61.0) * 10, [0.0]])
+        signed = np.sort(y)
+        radius = {
+            tails: IntervalRegressor(zero, confidence_level=0.9, tails=tails).calibrate(y[:, None], y).radius_
+            for tails in TAILS
+        }
+        assert_array_equal(radius["symmetric"], np.sort(np.abs(y))[[91, 91]])  # ceil(102 * .9)
+        assert_array_equal(radius["equal"], [-signed[101 - 97], signed[96]])  # ceil(102 * .95)
+        assert_array_equal(radius["sided"], [37.0, 550.0])  # ceil(41 * .9) of those below, ceil(61 * .9) of those above
+        assert_array_equal(radius["lower"], [-signed[101 - 92], np.inf])
+        assert_array_equal(radius["upper"], [np.inf, signed[91]])
+
+    @pytest.mark.parametrize("tails", TAILS)
+    @pytest.mark.parametrize("cv", [None, 4])
+    def test_higher_level_is_never_narrower(self, tails, cv):
+        model = IntervalRegressor(Ridge(), tails=tails, cv=cv, random_state=0).fit(X, Y)
+        bounds = model.predict_interval(X[:20], [0.5, 0.8, 0.9, 0.95])
+        assert bounds.shape == (20, 2, 4)
+        assert (bounds[:, 0, 1:] <= bounds[:, 0, :-1]).all()
+        assert (bounds[:, 1, 1:] >= bounds[:, 1, :-1]).all()
+        assert_array_equal(bounds[..., 3], model.predict_interval(X[:20]))
+
+    @pytest.mark.parametrize("tails", TAILS)
+    @pytest.mark.parametrize("cv", [None, 4])
+    def test_neuron_lies_within_the_errors_beside_its_rank(self, tails, cv):
+        ranked, smooth = (
+            IntervalRegressor(Ridge(), tails=tails, cv=cv, guarantee=g, random_state=0).fit(X, Y) for g in (True, False)
+        )
+        outer, inner = ranked.predict_interval(X), smooth.predict_interval(X)
+        assert (outer[:, 0] <= inner[:, 0] + 1e-12).all()
+        assert (inner[:, 1] <= outer[:, 1] + 1e-12).all()
+        assert not smooth.guaranteed_
+
+    def test_of_few_errors_is_the_largest_and_says_what_it_can_promise(self):
+        errors = np.random.default_rng(0).normal(size=20)
+        for m in range(1, 21):
+            model = IntervalRegressor(zero)
+            rows = errors[:m]
+            if m < 19:
+                needs = rf"^{m} errors can promise {100 * m / (m + 1):.1f} %, not 95 %; 19 are needed\.$"
+                with pytest.warns(CoverageWarning, match=needs):
+                    model.calibrate(rows[:, None], rows)
+            else:
+                model.calibrate(rows[:, None], rows)
+            assert model.radius_[0] == np.abs(rows).max() if m < 20 else True
+            assert_allclose(model.guaranteed_level_, min(m / (m + 1), 0.95))
+            assert model.guaranteed_ == (m >= 19)
+
+    @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
+    @pytest.mark.parametrize("m", range(1, 21))
+    @pytest.mark.parametrize("tails", TAILS)
+    @pytest.mark.parametrize("guarantee", [True, False, "set"])
+    def test_of_few_errors_is_finite_for_all_tails(self, m, tails, guarantee):
+        errors = np.random.default_rng(m).normal(size=(m, 1))
+        model = IntervalRegressor(zero, tails=tails, guarantee=guarantee, y_min=-9, y_max=9)
+        assert np.isfinite(model.calibrate(errors, errors[:, 0]).predict_interval(errors)).all()
+        exact = {True: m / (m + 1), False: m / (m + 1), "set": np.nan}[guarantee]
+        if tails == "equal" and guarantee != "set":
+            exact = (m - 1) / (m + 1)
+        if guarantee is False and m == 20 and tails != "equal":
+            exact = 19 / 21  # the error below rank 19.95
+        if tails == "sided":
+            exact = np.nan
+        if tails not in {"equal", "sided"} and guarantee is True:
+            exact = min(exact, 0.95)
+        assert_allclose(model.guaranteed_level_, exact)
+
+    def test_for_the_set_needs_as_many_errors_as_wilks_says(self):
+        errors = np.random.default_rng(0).normal(size=(59, 1))
+        enough = IntervalRegressor(zero, guarantee="set").calibrate(errors, errors[:, 0])
+        assert enough.guaranteed_
+        with pytest.warns(CoverageWarning, match="58 errors can promise nothing, not 95 %; 59 are needed"):
+            few = IntervalRegressor(zero, guarantee="set").calibrate(errors[1:], errors[1:, 0])
+        assert np.isnan(few.guaranteed_level_)
+        assert not few.guaranteed_
+
+    def test_coverage_range_is_that_of_the_beta_law(self):
+        assert_allclose(IntervalRegressor(first).calibrate(X[:100], Y[:100]).coverage_range_, [0.911, 0.980], atol=5e-4)
+        assert np.isnan(IntervalRegressor(Ridge(), cv=5).fit(X, Y).coverage_range_).all()
+
+    def test_ends_are_cut(self):
+        bounds = IntervalRegressor(first, y_min=0, y_max=1).calibrate(X, Y).predict_interval(X)
+        assert bounds.min() == 0
+        assert bounds.max() == 1
+        one = IntervalRegressor(first, tails="lower", y_max=7).calibrate(X, Y).predict_interval(X)
+        assert (one[:, 1] == 7).all()
+
+    def test_many_errors_are_ranked_as_few(self):
+        y = np.random.default_rng(0).standard_cauchy(200_000)
+        model = IntervalRegressor(zero, confidence_level=0.99).calibrate(y[:, None], y)
+        assert model.radius_[0] == np.sort(np.abs(y))[198_000]
+        tied = np.repeat([1.0, 2.0], 100_000)
+        assert IntervalRegressor(zero, confidence_level=0.5).calibrate(tied[:, None], tied).radius_[0] == 2.0
+
+
+class TestModel:
+    def test_fit_trains_a_clone_on_one_split(self):
+        inner = Ridge()
+        model = IntervalRegressor(inner, random_state=0).fit(X, Y)
+        assert not hasattr(inner, "coef_")
+        assert model.n_calibration_ == 60
+        assert_array_equal(model.predict(X), model.estimator_.predict(X))
+
+    def test_calibrate_wants_a_fitted_one(self):
+        with pytest.raises(NotFittedError, match="call fit"):
+            IntervalRegressor(Ridge()).calibrate(X, Y)
+        fitted = Ridge().fit(X[:100], Y[:100])
+        assert IntervalRegressor(fitted).calibrate(X[100:], Y[100:]).estimator_ is fitted
+
+    def test_calibrate_after_fit_uses_the_trained_clone(self):
+        model = IntervalRegressor(Ridge(), random_state=0).fit(X, Y)
+        trained = model.estimator_
+        assert model.calibrate(X, Y).estimator_ is trained
+        assert model.n_calibration_ == 300
+        with pytest.raises(ValueError, match="one per fold"):
+            IntervalRegressor(Ridge(), cv=3).fit(X, Y).calibrate(X, Y)
+
+    @pytest.mark.parametrize("freeze", [FrozenEstimator, lambda fitted: fitted.predict])
+    def test_frozen_ones_and_functions_calibrate_on_all_rows(self, freeze):
+        fitted = Ridge().fit(X[:100], Y[:100])
+        direct = IntervalRegressor(fitted).calibrate(X[100:], Y[100:])
+        model = IntervalRegressor(freeze(fitted)).fit(X[100:], Y[100:])
+        assert_array_equal(model.radius_, direct.radius_)
+        assert model.n_calibration_ == 200
+
+    def test_objects_that_only_predict_and_callables_are_kept_by_reference(self):
+        class Model:
+            def predict(self, X):
+                return X[:, 0]
+
+        class Function:
+            def __call__(self, X):
+                return X[:, 0]
+
+        for model in (Model(), Function()):
+            copied = clone(IntervalRegressor(model))
+            assert copied.estimator is model
+            assert copied.calibrate(X, Y).radius_[0] > 0
+
+    def test_pipelines_inside_and_outside(self):
+        inside = IntervalRegressor(make_pipeline(StandardScaler(), Ridge()), random_state=0).fit(X, Y)
+        outside = make_pipeline(StandardScaler(), IntervalRegressor(Ridge(), random_state=0)).fit(X, Y)
+        assert_allclose(
+            inside.predict_interval(X).mean(), outside[-1].predict_interval(outside[0].transform(X)).mean(), rtol=0.1
+        )
+        assert outside.score(X, Y) > 0.8
+
+    def test_refit_forgets(self):
+        model = IntervalRegressor(Ridge(), random_state=0)
+        once = model.fit(X, Y).radius_
+        model.set_params(cv=3).fit(X[:, :2], Y)
+        assert_array_equal(model.set_params(cv=None).fit(X, Y).radius_, once)
+
+    def test_pickle(self):
+        model = IntervalRegressor(Ridge(), cv=3, width="scaled", random_state=0).fit(X, Y)
+        assert_array_equal(pickle.loads(pickle.dumps(model)).predict_interval(X), model.predict_interval(X))
+
+    def test_fit_params_are_split_with_the_rows(self):
+        weight = np.where(np.arange(300) < 150, 1.0, 1e-9)
+        y = np.where(np.arange(300) < 150, 0.0, 100.0)
+        model = IntervalRegressor(DummyRegressor(), cv=5, random_state=0).fit(X, y, sample_weight=weight)
+        assert np.abs(model.predict(X)).max() < 1e-3
+        with pytest.raises(ValueError, match="fit_params"):
+            IntervalRegressor(zero).fit(X, y, sample_weight=weight)
+
+    def test_jobs_do_not_change_numbers(self):
+        alone, both = (IntervalRegressor(Ridge(), cv=4, n_jobs=n, random_state=0).fit(X, Y) for n in (None, 2))
+        assert_array_equal(alone.predict_interval(X), both.predict_interval(X))
+
+    def test_groups_are_never_parted(self):
+        groups = np.repeat(np.arange(30), 10)
+
+        class Memory(DummyRegressor):
+            def fit(self, X, y, sample_weight=None):
+                self.seen_ = set(X[:, 0])
+                return super().fit(X, y)
+
+            def predict(self, X):
+                assert not self.seen_ & set(X[:, 0])
+                return super().predict(X)
+
+        table = np.column_stack([groups, groups])
+        for cv in (None, 3, GroupKFold(3)):
+            for width in ("constant", "scaled"):
+                IntervalRegressor(Memory(), cv=cv, width=width, random_state=0).fit(table, Y, groups=groups)
+
+    def test_several_outputs_have_a_neuron_each(self):
+        both = np.column_stack([Y, 5 * Y])
+        for cv in (None, 4):
+            for width in ("constant", "scaled"):
+                alone, model = (
+                    IntervalRegressor(Ridge(), cv=cv, width=width, random_state=0).fit(X, y) for y in (Y, both)
+                )
+                bounds = model.predict_interval(X[:7], [0.8, 0.9])
+                assert bounds.shape == (7, 2, 2, 2)
+                assert_allclose(bounds[:, 0], alone.predict_interval(X[:7], [0.8, 0.9]))
+                assert_allclose(bounds[:, 1], 5 * bounds[:, 0])
+                assert model.predict(X).shape == (300, 2)
+                assert model.radius_.shape == (2, 2)
+
+    def test_search_finds_the_width(self):
+        rng = np.random.default_rng(0)
+        table = rng.uniform(size=(800, 1))
+        y = rng.normal(size=800) * np.where(table[:, 0] > 0.5, 5.0, 0.2)
+        grid = {"width": [ScaledWidth()], "width__power": [0.0, 0.75]}
+        search = GridSearchCV(IntervalRegressor(DummyRegressor(), random_state=0), grid, scoring=interval_scorer, cv=3)
+        assert search.fit(table, y).best_params_["width__power"] == 0.75
+        assert search.best_estimator_.width_.power == 0.75
+
+
+class TestUpdate:
+    def test_is_calibration_with_all_rows(self):
+        at_once = IntervalRegressor(first, tails="equal").calibrate(X, Y)
+        in_steps = IntervalRegressor(first, tails="equal").calibrate(X[:100], Y[:100]).update(X[100:], Y[100:])
+        assert_array_equal(in_steps.radius_, at_once.radius_)
+        assert in_steps.n_calibration_ == 300
+
+    def test_keeps_categories_and_weights(self):
+        by, weight = np.arange(300) % 2, np.linspace(1, 2, 300)
+        at_once = IntervalRegressor(first, width="grouped").calibrate(X, Y, by=by, sample_weight=weight)
+        in_steps = IntervalRegressor(first, width="grouped")
+        in_steps.calibrate(X[:100], Y[:100], by=by[:100], sample_weight=weight[:100])
+        in_steps.update(X[100:], Y[100:], by=by[100:], sample_weight=weight[100:])
+        assert_array_equal(in_steps.radius_, at_once.radius_)
+        unweighted = (
+            IntervalRegressor(first).calibrate(X[:100], Y[:100]).update(X[100:], Y[100:], sample_weight=np.ones(200))
+        )
+        assert_array_equal(unweighted.radius_, IntervalRegressor(first).calibrate(X, Y).radius_)
+
+    def test_is_refused_with_folds(self):
+        with pytest.raises(ValueError, match="call fit with all rows"):
+            IntervalRegressor(Ridge(), cv=3).fit(X, Y).update(X, Y)
+
+
+class TestGrouped:
+    def test_each_category_has_its_own_neuron(self):
+        by = np.where(X[:, 0] > 0, "high", "low")
+        y = np.where(by == "high", 10.0, 1.0) * Y
+        model = IntervalRegressor(zero, width="grouped").calibrate(X, y, by=by)
+        for line, radius in zip(model.categories_, model.radius_, strict=True):
+            alone = IntervalRegressor(zero).calibrate(X[by == line.category], y[by == line.category])
+            assert_array_equal(radius, alone.radius_)
+            assert (line.rows, line.level, line.source) == ((by == line.category).sum(), 0.95, "own")
+        bounds = model.predict_interval(X[:2], by=["low", "high"])
+        assert_array_equal(bounds[:, 1], model.radius_[::-1, 1])
+        assert model.coverage_range_.shape == (2, 2)
+
+    def test_small_and_unseen_categories_share_one_neuron(self):
+        by = np.repeat(["big", "a", "b"], [250, 25, 25])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = IntervalRegressor(zero, width=GroupedWidth(min_size=30)).calibrate(X, Y, by=by)
+        shared = IntervalRegressor(zero).calibrate(X[250:], Y[250:]).radius_
+        bounds = model.predict_interval(X[:4], by=["a", "b", "never seen", "big"])
+        assert_array_equal(bounds[:3, 1], shared[[1, 1, 1]])
+        assert bounds[3, 1] == IntervalRegressor(zero).calibrate(X[:250], Y[:250]).radius_[1]
+        assert {line.category: line.source for line in model.categories_} == {
+            "a": "shared",
+            "b": "shared",
+            "big": "own",
+        }
+
+    def test_small_ones_depend_on_the_level(self):
+        by = np.repeat(["big", "small"], [250, 50])
+        model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
+        with pytest.warns(
+            CoverageWarning, match="50 errors of the smaller categories can promise 98.0 %, not 99 %; 99"
+        ):
+            model.predict_interval(X[:1], 0.99, by=["small"])
+
+    def test_nothing_is_known_of_unseen_ones_beside_large_ones(self):
+        by = np.repeat([1, 2], 150)
+        model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
+        with pytest.warns(CoverageWarning, match=r"1 categories never seen in calibration \(3\)"):
+            bounds = model.predict_interval(X[:2], by=[3, 1])
+        assert bounds[0, 1] == np.abs(Y).max()
+
+    def test_by_is_a_column_or_a_function(self):
+        table = np.column_stack([X[:, 0] > 0, X])
+        passed = IntervalRegressor(zero, width="grouped").calibrate(table, Y, by=table[:, 0])
+        for by in (0, lambda X: X[:, 0] > 0.5):
+            assert_array_equal(
+                IntervalRegressor(zero, width=GroupedWidth(by=by)).calibrate(table, Y).radius_, passed.radius_
+            )
+
+    def test_missing_labels_are_a_category(self):
+        by = np.where(X[:, 0] > 0, 1.0, np.nan)
+        model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
+        assert [line.category for line in model.categories_] == [1.0, None]
+        objects = np.where(X[:, 0] > 0, "a", None)
+        assert model.predict_interval(X[:1], by=[np.nan])[0, 1] == model.radius_[1, 1]
+        assert len(IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=objects).categories_) == 2
+
+    def test_folds_rank_each_category_alone(self):
+        by = X[:, 0] > 0
+        model = IntervalRegressor(Ridge(), width="grouped", cv=KFold(3)).fit(X, Y, by=by)
+        plain = IntervalRegressor(Ridge(), cv=KFold(3)).fit(X, Y)
+        folds = np.repeat([0, 1, 2], 100)
+        sizes = np.abs(
+            Y - [m.predict(X[[i]])[0] for m, i in zip(np.array(plain.estimator_)[folds], range(300), strict=True)]
+        )
+        centres = np.array([m.predict(X[:5]) for m in plain.estimator_])[folds]
+        for i in range(5):
+            mine = by == by[i]
+            k = int(np.ceil((mine.sum() + 1) * 0.95))
+            expected = np.sort(centres[mine, i] + sizes[mine])[k - 1]
+            assert_allclose(model.predict_interval(X[:5], by=by[:5])[i, 1], expected)
+
+
+class TestScaled:
+    def test_width_follows_the_errors(self):
+        rng = np.random.default_rng(0)
+        table = rng.uniform(size=(2000, 2))
+        y = rng.normal(size=2000) * np.where(table[:, 0] > 0.5, 5.0, 0.5)
+        low, high = np.array([[0.2, 0.5]]), np.array([[0.8, 0.5]])
+        for model in (
+            IntervalRegressor(zero, width="scaled", random_state=0).calibrate(table, y),
+            IntervalRegressor(DummyRegressor(), width="scaled", random_state=0).fit(table, y),
+            IntervalRegressor(DummyRegressor(), width=ScaledWidth(Ridge(), power=1), cv=3, random_state=0).fit(
+                table, y
+            ),
+        ):
+            width = [np.diff(model.predict_interval(row))[0, 0] for row in (low, high)]
+            assert width[1] > 3 * width[0]
+            # Targets in another unit give intervals in that unit.
+            again = clone(model)
+            again = again.calibrate(table, 1e-6 * y) if model.estimator is zero else again.fit(table, 1e-6 * y)
+            assert_allclose(again.predict_interval(table), 1e-6 * model.predict_interval(table), rtol=1e-6)
+
+    def test_calibrate_leaves_half_of_the_rows_to_the_neuron(self):
+        model = IntervalRegressor(zero, width="scaled", random_state=0).calibrate(X, Y)
+        assert model.n_calibration_ == 150
+        assert IntervalRegressor(zero, width=ScaledWidth("prediction")).calibrate(X, Y).n_calibration_ == 300
+
+    def test_relative_errors(self):
+        f = np.random.default_rng(0).uniform(1, 100, size=(99, 1))
+        y = f[:, 0] * np.random.default_rng(1).uniform(0.8, 1.2, size=99)
+        model = IntervalRegressor(first, confidence_level=0.9, width=ScaledWidth("prediction", power=1)).calibrate(f, y)
+        r = np.sort(np.abs(y / f[:, 0] - 1))[89]
+        assert_allclose(model.predict_interval(f), f * [1 - r, 1 + r])
+        assert np.isfinite(model.predict_interval([[0.0]])).all()
+
+    def test_a_perfect_model_has_no_width(self):
+        model = IntervalRegressor(first, width="scaled").calibrate(X, X[:, 0])
+        assert_array_equal(model.predict_interval(X)[:, 1], X[:, 0])
+
+    def test_scale_must_be_finite(self):
+        class Broken(DummyRegressor):
+            def predict(self, X):
+                return np.full(len(X), np.nan)
+
+        with pytest.raises(ValueError, match="scale contains NaN"):
+            IntervalRegressor(zero, width=ScaledWidth(Broken())).calibrate(X, Y)
+
+
+class TestWeights:
+    def test_only_ratios_matter(self):
+        weight = np.random.default_rng(0).uniform(0.1, 1, size=300)
+        radius = [IntervalRegressor(first).calibrate(X, Y, sample_weight=c * weight).radius_ for c in (1, 1000)]
+        assert_array_equal(*radius)
+        equal = IntervalRegressor(first).calibrate(X, Y, sample_weight=np.full(300, 0.3))
+        assert_array_equal(equal.radius_, IntervalRegressor(first).calibrate(X, Y).radius_)
+
+    def test_radius_is_that_of_weighted_conformal(self):
+        rng = np.random.default_rng(0)
+        weight, new = rng.uniform(0.1, 1, size=300), rng.uniform(0.1, 3, size=20)
+        model = IntervalRegressor(zero, confidence_level=0.9).calibrate(X, Y, sample_weight=weight)
+        sizes = np.abs(Y)
+        order = np.argsort(sizes)
+        for w, (_, upper) in zip(new, model.predict_interval(X[:20], sample_weight=new), strict=True):
+            share = np.cumsum(weight[order]) / (weight.sum() + w)
+            assert upper == sizes[order][np.argmax(share >= 0.9)]
+        assert_allclose(rescaled_weights(weight).sum(), weight.sum() ** 2 / (weight @ weight))
+
+    def test_zero_removes_a_row(self):
+        weight = np.arange(300) % 2
+        some = IntervalRegressor(first).calibrate(X, Y, sample_weight=weight)
+        assert_array_equal(some.radius_, IntervalRegressor(first).calibrate(X[1::2], Y[1::2]).radius_)
+
+    def test_new_rows_that_weigh_too_much_are_named(self):
+        model = IntervalRegressor(first).calibrate(X, Y, sample_weight=np.ones(300))
+        with pytest.warns(CoverageWarning, match="sample_weight of 1 of 2 new rows"):
+            bounds = model.predict_interval(X[:2], sample_weight=[1, 100])
+        assert_allclose(bounds[1, 1] - X[1, 0], np.abs(Y - X[:, 0]).max())
+
+    @pytest.mark.parametrize("tails", TAILS)
+    @pytest.mark.parametrize("guarantee", [True, False])
+    def test_all_tails_take_them(self, tails, guarantee):
+        weight = np.random.default_rng(0).uniform(0.5, 1, size=300)
+        model = IntervalRegressor(first, tails=tails, guarantee=guarantee, y_min=-99, y_max=99)
+        model.calibrate(X, Y, sample_weight=weight)
+        assert_allclose(
+            model.predict_interval(X),
+            model.predict_interval(X, sample_weight=np.full(300, (weight @ weight) / weight.sum())),
+            rtol=0.3,
+        )
+
+    def test_known_shift_is_covered(self):
+        # New rows have x near 1, where errors are large; weights are the ratio of densities 2x : 1.
+        rng = np.random.default_rng(0)
+        plain, weighted = [], []
+        for _ in range(200):
+            x = rng.uniform(size=200)
+            new = np.sqrt(rng.uniform(size=50))
+            y, y_new = x * rng.normal(size=200), new * rng.normal(size=50)
+            model = IntervalRegressor(zero, confidence_level=0.9)
+            bounds = model.calibrate(x[:, None], y).predict_interval(new[:, None])
+            plain.append(np.mean(np.abs(y_new) <= bounds[:, 1]))
+            bounds = model.calibrate(x[:, None], y, sample_weight=2 * x).predict_interval(
+                new[:, None], sample_weight=2 * new
+            )
+            weighted.append(np.mean(np.abs(y_new) <= bounds[:, 1]))
+        assert np.mean(weighted) >= 0.9 - 3 * np.std(weighted) / 200**0.5
+        assert np.mean(plain) < 0.88
+
+
+class TestFrames:
+    @pytest.fixture(params=["pandas", "polars"])
+    def library(self, request):
+        return pytest.importorskip(request.param)
+
+    def table(self, library, n=400):
+        rng = np.random.default_rng(0)
+        columns = {"a": rng.normal(size=n), "b": rng.normal(size=n), "kind": rng.choice(["x", "y"], n).tolist()}
+        columns["b"][:20] = np.nan
+        y = columns["a"] + rng.normal(size=n) * np.where(np.array(columns["kind"]) == "x", 5.0, 1.0)
+        return library.DataFrame(columns), library.Series(y)
+
+    def model(self, **params):
+        numeric = make_pipeline(SimpleImputer(), LinearRegression())
+
+        class Numeric(DummyRegressor):
+            def fit(self, X, y, sample_weight=None):
+                self.model_ = clone(numeric).fit(X[["a", "b"]], y)
+                return super().fit(X, y)
+
+            def predict(self, X):
+                return self.model_.predict(X[["a", "b"]])
+
+        return IntervalRegressor(Numeric(), random_state=0, **params)
+
+    @pytest.mark.parametrize("width", ["constant", "scaled", GroupedWidth(by="kind")])
+    @pytest.mark.parametrize("cv", [None, 3])
+    def test_in_and_out(self, library, width, cv):
+        X, y = self.table(library)
+        model = self.model(width=width, cv=cv).fit(X, y)
+        found = model.predict_interval(X, as_frame=True)
+        assert isinstance(found, library.DataFrame)
+        assert list(found.columns) == ["prediction", "lower", "upper"]
+        assert_array_equal(found[["lower", "upper"]].to_numpy(), model.predict_interval(X))
+        assert_array_equal(found["prediction"].to_numpy(), model.predict(X))
+        wide = np.diff(model.predict_interval(X))[:, 0]
+        x = X["kind"].to_numpy() == "x"
+        assert (wide[x].mean() > 1.5 * wide[~x].mean()) == (width != "constant")
+
+    def test_long_form(self, library):
+        X, y = self.table(library)
+        found = self.model().fit(X, y).predict_interval(X, [0.5, 0.9], as_frame=True)
+        assert list(found.columns) == ["row", "level", "prediction", "lower", "upper"]
+        assert len(found) == 800
+        both = IntervalRegressor(lambda X: np.zeros((len(X), 2))).calibrate(X, np.column_stack([y, y]))
+        assert list(both.predict_interval(X, as_frame=True).columns) == [
+            "row",
+            "output",
+            "prediction",
+            "lower",
+            "upper",
+        ]
+
+    def test_arrays_give_pandas_and_an_index_stays(self):
+        pandas = pytest.importorskip("pandas")
+        model = IntervalRegressor(first).calibrate(X, Y)
+        assert isinstance(model.predict_interval(X, as_frame=True), pandas.DataFrame)
+        named = pandas.DataFrame(X, index=np.arange(300) + 7, columns=list("abc"))
+        assert IntervalRegressor(first).calibrate(named, Y).predict_interval(named, as_frame=True).index[0] == 7
+
+    def test_other_columns_are_refused(self, library):
+        X, y = self.table(library)
+        model = self.model().fit(X, y)
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict_interval(
+                X.rename(columns={"a": "c"}) if library.__name__ == "pandas" else X.rename({"a": "c"})
+            )
+        with pytest.raises(ValueError, match="by='other' is not a column"):
+            self.model(width=GroupedWidth(by="other")).fit(X, y)
+
+
+def outside(X):
+    return np.zeros((len(X), 1))
+
+
+def holes(X):
+    return np.where(np.arange(len(X)) == 3, np.nan, 0.0)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("change", "says"),
+        [
+            ({"y": Y[:-1]}, "inconsistent numbers of samples"),
+            ({"y": np.where(np.arange(300) == 5, np.nan, Y)}, "y contains NaN, first in row 5. Leave such rows out"),
+            ({"y": np.where(np.arange(300) == 5, np.inf, Y)}, "y contains infinity, first in row 5"),
+            ({"y": None}, "y is None"),
+            ({"y": np.zeros((300, 2, 2))}, "y must have shape"),
+            ({"by": np.zeros(300)}, 'set width="grouped" or leave by out'),
+            ({"sample_weight": np.ones(3)}, "sample_weight must hold one weight for each of the 300 rows"),
+            ({"sample_weight": -np.ones(300)}, "sample_weight must not be negative"),
+            ({"sample_weight": np.zeros(300)}, "nor all 0"),
+            ({"estimator": outside}, r"expected \(300,\).*ravel"),
+            ({"estimator": lambda X: np.zeros(5)}, r"shape \(5,\) for 300 rows"),
+            ({"estimator": lambda X: np.full(len(X), "a")}, "need real numbers"),
+            ({"estimator": holes}, "prediction contains NaN, first in row 3"),
+            ({"estimator": 3}, "'estimator' parameter"),
+            ({"confidence_level": 1.0}, "'confidence_level' parameter"),
+            ({"confidence_level": 95}, "'confidence_level' parameter"),
+            ({"tails": "both"}, "'tails' parameter"),
+            ({"width": "wide"}, "'width' parameter"),
+            ({"width": "grouped"}, "by is missing"),
+            ({"width": ScaledWidth(power=-1)}, "'power' parameter"),
+            ({"width": GroupedWidth(by=9)}, "not the position of a column"),
+            ({"width": "grouped", "by": np.zeros(5)}, "by must give one category for each of the 300 rows"),
+            ({"width": GroupedWidth(by=0), "by": np.zeros(300)}, "by is given twice"),
+            ({"y_min": 3, "y_max": 2}, "y_min=3 must be less than y_max=2"),
+            ({"guarantee": "set", "sample_weight": np.linspace(1, 2, 300)}, "set guarantee=True"),
+        ],
+    )  # fmt: skip
+    def test_is_refused_and_changes_nothing(self, change, says):
+        rows = {
+            "X": X,
+            "y": Y,
+            **{name: value for name, value in change.items() if name in {"y", "by", "sample_weight"}},
+        }
+        params = {name: value for name, value in change.items() if name not in rows}
+        model = IntervalRegressor(first).calibrate(X[:100], Y[:100])
+        before = model.predict_interval(X)
+        state = {name: value for name, value in vars(model).items() if name.endswith("_") or name.startswith("_")}
+        model.set_params(**params)
+        with pytest.raises(ValueError, match=says):
+            model.calibrate(**rows)
+        assert all(vars(model)[name] is value for name, value in state.items())
+        model.set_params(**{name: IntervalRegressor(first).get_params()[name] for name in params})
+        if not params:
+            with pytest.raises(ValueError, match=says):
+                model.update(**rows)
+        assert_array_equal(model.predict_interval(X), before)
+
+    def test_at_prediction(self):
+        model = IntervalRegressor(first).calibrate(X, Y)
+        for level in (0.0, 1.0, 95, [], [[0.9]], [0.9, np.nan]):
+            with pytest.raises(ValueError, match="confidence_level must be"):
+                model.predict_interval(X, level)
+        with pytest.raises(ValueError, match="X has 2 features"):
+            model.predict_interval(X[:, :2])
+        with pytest.raises(ValueError, match="X has 2 features"):
+            model.update(X[:, :2], Y)
+        with pytest.raises(ValueError, match="Reshape your data"):
+            model.predict(X[0])
+        with pytest.raises(ValueError, match="pass it to calibrate, too"):
+            model.predict_interval(X, sample_weight=np.ones(300))
+        with pytest.raises(ValueError, match="as many outputs"):
+            model.update(X, np.column_stack([Y, Y]))
+
+    def test_unfitted(self):
+        for call in ("predict", "predict_interval"):
+            with pytest.raises(NotFittedError):
+                getattr(IntervalRegressor(Ridge()), call)(X)
+        with pytest.raises(NotFittedError):
+            IntervalRegressor(Ridge()).update(X, Y)
+
+    def test_set_with_folds(self):
+        with pytest.raises(ValueError, match="set cv=None"):
+            IntervalRegressor(Ridge(), cv=3, guarantee="set").fit(X, Y)
+
+    def test_folds_that_leave_nothing_out(self):
+        with pytest.raises(ValueError, match="leaves no row out of training"):
+            IntervalRegressor(Ridge(), cv=[(np.arange(300), np.arange(0))]).fit(X, Y)
+
+    def test_failed_fit_changes_nothing(self):
+        model = IntervalRegressor(Ridge(), random_state=0).fit(X, Y)
+        before = model.predict_interval(X)
+        with pytest.raises(ValueError, match="y contains NaN"):
+            model.fit(X[:, :2], np.full(300, np.nan))
+        assert_array_equal(model.predict_interval(X), before)
+
+
+def test_promises_of_ranks():
+    assert promise(0, 0.9).rank == 0
+    assert IntervalRegressor(Ridge(), cv=5, confidence_level=0.9).fit(X, Y).guaranteed_level_ == 0.8 - (2 / 300) ** 0.5

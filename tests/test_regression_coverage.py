@@ -1,0 +1,116 @@
+"""Coverage over many simulated calibrations, from the known law: what is promised is kept.
+
+The full table is `benchmarks/interval_coverage.py`. Here each output of y is one calibration, and seeds are fixed; a
+bound is three standard errors of the mean coverage away from what theory says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.linear_model import LinearRegression, Ridge
+
+from pimeter import IntervalRegressor, ScaledWidth, coverage_score
+
+DRAWS = 1000
+LAWS = {
+    "normal": stats.norm(),
+    "t2": stats.t(2),
+    "exponential": stats.expon(-np.log(2)),
+    "uniform": stats.uniform(-1, 2),
+    "laplace": stats.laplace(),
+}
+pytestmark = pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
+
+
+def calibrated(law, m, p, **params):
+    """Radii (DRAWS, 2) of as many calibrations on m errors around 0, and the coverage of each."""
+    y = law.rvs(size=(m, DRAWS), random_state=np.random.default_rng([m, round(1000 * p)]))
+    model = IntervalRegressor(lambda X: np.zeros((len(X), DRAWS)), confidence_level=p, **params).calibrate(y[:, :1], y)
+    return model, law.cdf(model.radius_[:, 1]) - law.cdf(-model.radius_[:, 0])
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("tails", ["symmetric", "equal", "sided", "lower", "upper"])
+@pytest.mark.parametrize("m", [12, 200])
+def test_promise_of_ranks(law, tails, m):
+    model, coverage = calibrated(LAWS[law], m, 0.9, tails=tails)
+    error = coverage.std() / DRAWS**0.5
+    if not np.isnan(model.guaranteed_level_):
+        assert coverage.mean() >= model.guaranteed_level_ - 3 * error
+    if model.guaranteed_:
+        assert coverage.mean() <= 0.9 + (2 if tails in {"equal", "sided"} else 1) / (m + 1) + 3 * error
+
+
+@pytest.mark.parametrize("tails", ["symmetric", "equal", "sided", "upper"])
+def test_promise_for_the_set(tails):
+    model, coverage = calibrated(LAWS["t2"], 200, 0.9, tails=tails, guarantee="set")
+    assert model.guaranteed_
+    assert (coverage >= 0.9).mean() >= 0.95 - 3 * (0.95 * 0.05 / DRAWS) ** 0.5
+
+
+def test_ties_are_covered():
+    y = np.random.default_rng(0).poisson(1.0, size=(40, DRAWS)).astype(float)
+    model = IntervalRegressor(lambda X: np.zeros((len(X), DRAWS)), confidence_level=0.9).calibrate(y[:, :1], y)
+    coverage = stats.poisson(1.0).cdf(model.radius_[:, 1])
+    assert coverage.mean() >= 0.9 - 3 * coverage.std() / DRAWS**0.5
+
+
+def test_neuron_is_narrower_than_interpolation_and_covers():
+    # The yardstick is plain interpolation at rank (m + 1) p, numpy's "weibull".
+    ratios = []
+    for law in (*(LAWS[name] for name in ("normal", "exponential", "uniform", "laplace")), stats.t(3)):
+        for m in (30, 50, 100):
+            y = law.rvs(size=(m, DRAWS), random_state=np.random.default_rng([2026, m]))  # not the seeds of tuning
+            zero = lambda X: np.zeros((len(X), DRAWS))  # noqa: E731
+            radius = IntervalRegressor(zero, guarantee=False).calibrate(y[:, :1], y).radius_[:, 1]
+            plain = np.quantile(np.abs(y), 0.95, axis=0, method="weibull")
+            coverage = law.cdf(radius) - law.cdf(-radius)
+            assert coverage.mean() >= 0.95 - 3 * coverage.std() / DRAWS**0.5
+            ratios.append(radius.mean() / plain.mean())
+    assert np.exp(np.mean(np.log(ratios))) <= 1.0
+
+
+@pytest.mark.parametrize("guarantee", [True, False])
+def test_categories_are_covered_each(guarantee):
+    rng = np.random.default_rng(0)
+    by = np.repeat([0, 1, 2, 3], [100, 60, 7, 5])  # the last two share a neuron
+    scale = np.array([1.0, 5.0, 20.0, 20.0])
+    y = rng.standard_t(2, size=(len(by), DRAWS)) * scale[by][:, None]
+    zero = lambda X: np.zeros((len(X), DRAWS))  # noqa: E731
+    model = IntervalRegressor(zero, confidence_level=0.9, width="grouped", guarantee=guarantee)
+    radius = model.calibrate(by[:, None], y, by=by).radius_[..., 1] / scale[:, None]
+    coverage = stats.t(2).cdf(radius) - stats.t(2).cdf(-radius)
+    error = coverage.std(axis=1) / DRAWS**0.5
+    levels = np.array([line.level for line in model.categories_])
+    assert (coverage.mean(axis=1) >= levels - 3 * error).all()
+    assert [line.source for line in model.categories_] == ["own", "own", "shared", "shared"]
+
+
+@pytest.mark.parametrize("tails", ["symmetric", "equal", "sided"])
+def test_learned_scale_keeps_the_promise(tails):
+    rng = np.random.default_rng(0)
+    n_draws, new = 300, np.linspace(0.05, 0.95, 10)[:, None]
+    coverage = []
+    for _ in range(10):
+        X = rng.uniform(size=(160, 1))
+        y = rng.standard_t(3, size=(160, n_draws // 10)) * (0.3 + X)
+        zero = lambda X: np.zeros((len(X), n_draws // 10))  # noqa: E731
+        model = IntervalRegressor(zero, confidence_level=0.9, width=ScaledWidth(Ridge()), tails=tails, random_state=0)
+        low, high = np.moveaxis(model.calibrate(X, y).predict_interval(new), 2, 0) / (0.3 + new)
+        coverage.append((stats.t(3).cdf(high) - stats.t(3).cdf(low)).mean())
+    assert model.n_calibration_ == 80
+    assert np.mean(coverage) >= 0.9 - 3 * np.std(coverage) / 10**0.5
+
+
+def test_least_squares_with_as_many_columns_as_rows():
+    # Pooled out-of-fold errors around one refitted model cover 23 % here.
+    rng = np.random.default_rng(0)
+    covered = []
+    for _ in range(20):
+        X, new = rng.standard_normal((2, 100, 100))
+        y, y_new = X.sum(axis=1) / 10 + rng.normal(size=100), new.sum(axis=1) / 10 + rng.normal(size=100)
+        model = IntervalRegressor(LinearRegression(), confidence_level=0.9, cv=5, random_state=0).fit(X, y)
+        covered.append(coverage_score(y_new, model.predict_interval(new)))
+    assert np.mean(covered) >= 0.9

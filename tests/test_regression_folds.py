@@ -1,0 +1,117 @@
+"""CV+: the ends are the order statistics that its definition names, by bisection and written out."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import KFold, ShuffleSplit
+
+from pimeter import IntervalRegressor
+from pimeter.regression.folds import Folds, _bisected, _written_out, ends
+
+RNG = np.random.default_rng(0)
+
+
+def written_down(centres, scales, sizes, lists, k):
+    """The definition."""
+    return np.sort(centres[lists] + scales[lists] * sizes[:, None], axis=0)[k - 1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 6),
+    st.integers(1, 60),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.0, 1e-9, 1.0, 1e6]),
+    st.booleans(),
+)
+def test_bisection_finds_the_order_statistic(n_lists, m, seed, apart, has_ties):
+    rng = np.random.default_rng(seed)
+    lists = np.concatenate([np.arange(n_lists), rng.integers(n_lists, size=m)])
+    sizes = rng.normal(size=len(lists))
+    sizes = np.round(sizes) if has_ties else sizes
+    centres, scales = apart * rng.normal(size=(n_lists, 7)), rng.uniform(0.1, 3, size=(n_lists, 7))
+    by_list = [np.sort(sizes[lists == i]) for i in range(n_lists)]
+    for k in {1, len(sizes), int(rng.integers(1, len(sizes) + 1))}:
+        expected = written_down(centres, scales, sizes, lists, k)
+        assert_allclose(_bisected(centres, scales, by_list, k), expected, rtol=1e-14, atol=1e-14 * (1 + apart))
+        assert_allclose(_written_out(centres, scales, sizes, lists, k), expected, rtol=1e-14)
+        plain = written_down(centres, np.ones_like(scales), sizes, lists, k)
+        assert_allclose(ends(centres, None, sizes, lists, k), plain, rtol=1e-14, atol=1e-14 * (1 + apart))
+
+
+def test_ends_of_cross_conformal_intervals():
+    X, new = RNG.normal(size=(200, 3)), RNG.normal(size=(50, 3))
+    y = X.sum(axis=1) + RNG.standard_t(3, size=200)
+    cv = KFold(5, shuffle=True, random_state=1)
+    model = IntervalRegressor(LinearRegression(), confidence_level=0.9, cv=cv).fit(X, y)
+    lower, upper = np.empty((2, 200, 50))
+    for train, test in cv.split(X):
+        fold = LinearRegression().fit(X[train], y[train])
+        size = np.abs(y[test] - fold.predict(X[test]))[:, None]
+        lower[test], upper[test] = fold.predict(new) - size, fold.predict(new) + size
+    expected = np.stack([np.sort(lower, axis=0)[200 - 181], np.sort(upper, axis=0)[180]], axis=1)  # ceil(201 * .9)
+    assert_allclose(model.predict_interval(new), expected, rtol=1e-12)
+    assert_allclose(model.predict(new), np.mean([fold.predict(new) for fold in model.estimator_], axis=0))
+
+
+def bootstrap(n, n_resamples):
+    rng = np.random.default_rng(1)
+    for _ in range(n_resamples):
+        rows = rng.integers(n, size=n)
+        yield rows, np.setdiff1d(np.arange(n), rows)
+
+
+def test_resamples_give_the_jackknife_after_bootstrap():
+    X, new = RNG.normal(size=(80, 3)), RNG.normal(size=(9, 3))
+    y = X.sum(axis=1) + RNG.normal(size=80)
+    splits = list(bootstrap(80, 15))
+    model = IntervalRegressor(Ridge(), confidence_level=0.9, cv=splits).fit(X, y)
+    upper = []
+    for i in range(80):
+        without = [Ridge().fit(X[rows], y[rows]) for rows, others in splits if i in others]
+        if without:
+            size = abs(y[i] - np.mean([one.predict(X[[i]]) for one in without]))
+            upper.append(np.mean([one.predict(new) for one in without], axis=0) + size)
+    k = int(np.ceil((len(upper) + 1) * 0.9))
+    assert model.n_calibration_ == len(upper)
+    assert_allclose(model.predict_interval(new)[:, 1], np.sort(upper, axis=0)[k - 1])
+
+
+def test_rows_that_no_split_leaves_out_do_not_calibrate():
+    X, y = RNG.normal(size=(100, 2)), RNG.normal(size=100)
+    model = IntervalRegressor(Ridge(), cv=ShuffleSplit(2, test_size=0.3, random_state=0)).fit(X, y)
+    assert 30 <= model.n_calibration_ <= 60
+
+
+def test_rows_left_out_together_share_a_list():
+    folds = Folds.of(np.array([[True, False], [False, True], [True, True], [True, False]]))
+    assert folds.of_row[0] == folds.of_row[3]
+    assert_array_equal(folds.centres(np.array([[1.0], [3.0]]))[folds.of_row].ravel(), [1, 3, 2, 1])
+
+
+@pytest.mark.parametrize("width", ["constant", "scaled"])
+def test_one_split_as_cv_is_the_split(width):
+    X, y = RNG.normal(size=(300, 2)), RNG.normal(size=300)
+    split = ShuffleSplit(1, test_size=0.2, random_state=0)
+    folds = IntervalRegressor(Ridge(), width=width, cv=split, random_state=0).fit(X, y)
+    assert_allclose(
+        folds.predict_interval(X), folds.predict(X)[:, None] + np.diff(folds.predict_interval(X)) * [-0.5, 0.5]
+    )
+
+
+def test_memory_is_bounded():
+    # 2,000 x 2,000 values would be 32 MB for each end.
+    X, new = RNG.normal(size=(2, 2000, 4))
+    model = IntervalRegressor(LinearRegression(), cv=5).fit(X, X.sum(axis=1) + RNG.normal(size=2000))
+    tracemalloc.start()
+    model.predict_interval(new)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4e6
