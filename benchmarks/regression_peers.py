@@ -127,12 +127,17 @@ class Task:
         X, new = rng.standard_normal((self.n_fit, self.n_columns)), rng.standard_normal((self.n_new, self.n_columns))
         return X, X[:, 0] + rng.standard_normal(self.n_fit), new, new[:, 0] + rng.standard_normal(self.n_new)
 
-    def runs(self) -> dict[str, Callable[[], np.ndarray]]:
-        """Each method's work, everything else done before."""
+    @property
+    def methods(self) -> dict[str, Method]:
+        return installed(SPLIT if self.kind == "split" else CROSS)
+
+    def runs(self, *names: str) -> dict[str, Callable[[], np.ndarray]]:
+        """The work of these methods, or of all; everything else is done before."""
         X, y, new, _ = self.rows()
+        methods = {name: self.methods[name] for name in names or self.methods}
         if self.kind == "split":
-            return {name: lambda method=method: method(X, y)(new) for name, method in installed(SPLIT).items()}
-        fitted = {name: method(X, y) for name, method in installed(CROSS).items()}
+            return {name: lambda method=method: method(X, y)(new) for name, method in methods.items()}
+        fitted = {name: method(X, y) for name, method in methods.items()}
         return {name: lambda predict=predict: predict(new) for name, predict in fitted.items()}
 
 
@@ -158,8 +163,8 @@ def status(field: str) -> int:
 
 def growth(task: Task, name: str) -> int:
     """Growth of the resident peak in this process, which has done nothing else than a small task before."""
-    Task(task.kind, 500, 500, task.n_columns).runs()[name]()
-    run = task.runs()[name]
+    Task(task.kind, 500, 500, task.n_columns).runs(name)[name]()
+    run = task.runs(name)[name]
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
     before = status("VmRSS")
     run()
@@ -171,8 +176,7 @@ def memory(task: Task, repeats: int) -> dict[str, float]:
         with ProcessPoolExecutor(1, get_context("spawn")) as process:
             return process.submit(growth, task, name).result()
 
-    names = installed(SPLIT if task.kind == "split" else CROSS)
-    return {name: float(np.median([fresh(name) for _ in range(repeats)])) for name in names}
+    return {name: float(np.median([fresh(name) for _ in range(repeats)])) for name in task.methods}
 
 
 @dataclass(frozen=True)
