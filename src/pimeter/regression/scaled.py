@@ -9,12 +9,11 @@ import narwhals as nw
 import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.parallel import _get_threadpool_controller
 
 from pimeter.regression.model import check_finite
 from pimeter.regression.width import Width, no_labels
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
 LEAST = 0.05  # smallest scale, in mean absolute errors: a scale of 0 would promise a model without error
 NOTHING = np.finfo(np.float64).tiny ** 0.25  # stands for a prediction of 0, where relative errors have no meaning
-MANY = 50_000  # rows from which on trees grow faster in several threads
-FEW = 20  # rows that are too few to learn a scale from
+FEW = 20  # rows in a leaf, and least number of rows to learn a scale from
+MANY = 10_000  # rows that are enough for each tree
 
 
 class ScaledWidth(Width):
@@ -41,8 +40,8 @@ class ScaledWidth(Width):
     Parameters
     ----------
     estimator : regressor, "prediction" or None, default=None
-        Learns absolute errors from X. None: boosted trees with a logarithmic link, which take categories and missing
-        values as they are. "prediction": the absolute value of the prediction itself, for relative errors; nothing is
+        Learns absolute errors from X. None: a forest with large leaves, which takes categories and missing values as
+        they are. "prediction": the absolute value of the prediction itself, for relative errors; nothing is
         learned then, and with ``power=1`` intervals are of the form ``f (1 -+ r)``.
     power : float, default=0.75
         How far the width follows the scale: 0 not at all, 1 fully. A learned scale is noisy, hence less than 1.
@@ -79,13 +78,12 @@ class ScaledWidth(Width):
         """Learn the sizes of errors, one model per output."""
         sizes = np.abs(errors)
         self.mean_ = sizes.mean(axis=0)
-        learner = _trees(random_state) if self.estimator is None else self.estimator
+        learner = _forest(len(sizes), random_state) if self.estimator is None else self.estimator
         self.models_ = []
         for size, mean in zip(sizes.T, self.mean_, strict=True):
-            # In units of their mean: what trees learn does not depend on the unit of y.
+            # In units of their mean: what is learned does not depend on the unit of y.
             enough = len(size) >= FEW and mean > 0.0
-            with _few_threads(len(size)):
-                self.models_.append(clone(learner).fit(X, size / mean) if enough else None)
+            self.models_.append(clone(learner).fit(X, size / mean) if enough else None)
         return self
 
     def scale(self, X: Any, prediction: Array) -> Array | None:
@@ -97,8 +95,7 @@ class ScaledWidth(Width):
         scales = np.ones(prediction.shape)
         for model, column in zip(self.models_, scales.T, strict=True):
             if model is not None:
-                with _few_threads(len(column)):
-                    column[:] = np.maximum(np.asarray(model.predict(X)), LEAST) ** self.power
+                column[:] = np.maximum(np.asarray(model.predict(X)), LEAST) ** self.power
         check_finite("scale", scales, "ScaledWidth's estimator has no finite answer there; choose another.")
         return scales
 
@@ -109,24 +106,23 @@ class ScaledWidth(Width):
     @property
     def takes_sparse(self) -> bool:
         """Whether the scale's estimator takes sparse matrices."""
-        if self.estimator is None:
-            return False
-        return not self.learns or bool(get_tags(self.estimator).input_tags.sparse)
+        if self.estimator is None or not self.learns:
+            return True
+        return bool(get_tags(self.estimator).input_tags.sparse)
 
 
-def _trees(random_state: int) -> Any:
-    """Boosted trees on columns of any kind."""
+def _forest(n: int, random_state: int) -> Any:
+    """A forest on columns of any kind.
+
+    On generated data with constant, sloping and jumping scales its interval score was better than that of boosted trees
+    in every case, most of all below 1,000 rows, where those follow the noise.
+    """
     codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan, encoded_missing_value=np.nan)
     columns = ColumnTransformer([("codes", codes, _not_numeric)], remainder="passthrough")
-    trees = HistGradientBoostingRegressor(
-        loss="poisson", learning_rate=0.05, max_leaf_nodes=8, min_samples_leaf=FEW, random_state=random_state
+    forest = RandomForestRegressor(
+        min_samples_leaf=FEW, max_samples=MANY if n > MANY else None, random_state=random_state
     )
-    return make_pipeline(columns, trees)
-
-
-def _few_threads(n: int) -> Any:
-    """One thread for few rows: on a busy machine trees spend more time waiting for threads than growing."""
-    return _get_threadpool_controller().limit(limits=1 if n < MANY else None, user_api="openmp")
+    return make_pipeline(columns, forest)
 
 
 def _not_numeric(X: Any) -> list[Any]:
