@@ -20,11 +20,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from pimeter.regression.calibration import TAILS, Neurons, Rows
+from pimeter.regression.calibration import Neurons, Rows
 from pimeter.regression.frames import interval_frame
 from pimeter.regression.grouped import GroupedWidth
 from pimeter.regression.model import REMEDY, check_finite, is_plain, is_trainable, predictions, trained
 from pimeter.regression.scaled import ScaledWidth
+from pimeter.regression.sides import TAILS
 from pimeter.regression.training import Task, train
 from pimeter.regression.width import ConstantWidth, Width
 

@@ -1,0 +1,214 @@
+"""The neurons at the two ends of an interval: what they learn from, what they promise, how far they reach."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pimeter.promise import (
+    CONFIDENCE,
+    ROUNDING,
+    Guarantee,
+    Promise,
+    cross_validated_level,
+    neuron_level,
+    promise,
+    rank_below,
+    rescaled_weights,
+)
+from pimeter.quantiles import quantile
+from pimeter.regression.folds import ends
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+
+class Tails(NamedTuple):
+    """What an interval leaves out at its two ends."""
+
+    has_lower: bool = True
+    has_upper: bool = True
+    n_cuts: int = 1  # 2: misses are shared out to both ends of one sample
+    is_signed: bool = True  # errors towards the other end count as negative
+    is_parted: bool = False  # the errors towards either end are a sample of their own
+
+
+MANY = 100_000  # errors from which on a subsample saves time
+
+TAILS = {
+    "symmetric": Tails(is_signed=False),
+    "equal": Tails(n_cuts=2),
+    "sided": Tails(is_parted=True),
+    "lower": Tails(has_upper=False),
+    "upper": Tails(has_lower=False),
+}
+
+
+class Sample(NamedTuple):
+    """Errors that one neuron learns from."""
+
+    errors: Array
+    weights: Array | None  # as counts
+    unit: float  # what a row with importance weight 1 counts
+    lists: NDArray[np.intp] | None
+    sign: float = 0.0  # -1 and 1: towards the lower or the upper end; 0: in any direction
+
+    @property
+    def m(self) -> float:
+        """Number of errors."""
+        return float(len(self.errors) if self.weights is None else self.weights.sum())
+
+    @property
+    def sizes(self) -> Array:
+        """How far the errors reach; not kept, so that a million errors are kept once."""
+        return self.errors * self.sign if self.sign else np.abs(self.errors)
+
+    def towards(self, sign: float) -> Sample:
+        """Only the rows whose error is on this side."""
+        rows = self.errors * sign > 0.0
+        weights, unit = None, self.unit
+        if self.weights is not None and rows.any():
+            weights = rescaled_weights(self.weights[rows])
+            unit *= float(weights.sum() / self.weights[rows].sum())
+        return Sample(self.errors[rows], weights, unit, None if self.lists is None else self.lists[rows], sign)
+
+    def ranked(self, places: Array) -> Array:
+        """Errors of these ranks, which are cumulative weights; the largest beyond them."""
+        if self.weights is None:
+            return _order_statistics(self.sizes, np.clip(np.ceil(places - ROUNDING).astype(int), 1, len(self.errors)))
+        sizes = self.sizes
+        order = np.argsort(sizes, kind="stable")
+        total = np.cumsum(self.weights[order])
+        return np.asarray(sizes[order][np.minimum(np.searchsorted(total, places - ROUNDING), len(total) - 1)])
+
+
+def _order_statistics(values: Array, ranks: NDArray[np.int64]) -> Array:
+    """Values of these ranks from 1 on; among many only those between two pivots of a subsample are put in order."""
+    first, last = ranks.min() - 1, ranks.max() - 1
+    m = len(values)
+    if m > MANY:
+        step = int(m ** (1 / 3))
+        some = np.sort(values[::step])
+        reach = 2.0 * math.sqrt(len(some))  # four standard errors of a rank in the middle
+        low = some[max(int(first / step - reach), 0)]
+        high = some[min(int(last / step + reach), len(some) - 1)]
+        n_below = int(np.count_nonzero(values < low))
+        between = values[(values >= low) & (values <= high)]
+        if n_below <= first and last < n_below + len(between):
+            values, ranks = between, ranks - n_below
+    return np.asarray(np.partition(values, np.unique(ranks - 1))[ranks - 1])
+
+
+class Side(NamedTuple):
+    """The neuron at one end of the interval: its errors, and the level that they are to reach there."""
+
+    sample: Sample
+    level: float
+    promise: Promise
+    guarantee: Guarantee
+
+    def radius(self, new_weights: Array) -> Array:
+        """How far the interval reaches for new rows of these weights, as counts."""
+        m = self.promise.m
+        if not m:
+            return np.full(new_weights.shape, self.sample.sizes.max())
+        if self.guarantee == "set":
+            return self.sample.ranked(np.full(new_weights.shape, float(self.promise.rank)))
+        places = (m + new_weights) * self.level
+        if self.guarantee:
+            return self.sample.ranked(places)
+        low, high = self.sample.ranked(np.stack([np.maximum(np.floor(places + ROUNDING), 1.0), places]))
+        levels = np.minimum(neuron_level(m, self.level) * (m + new_weights) / (m + 1.0), 1.0)
+        return np.asarray(np.clip(quantile(self.sample.sizes, levels, weights=self.sample.weights), low, high))
+
+    def end(self, centres: Array, scales: Array | None) -> Array:
+        """Upper end of the interval among the models of all folds."""
+        sizes, lists = self.sample.sizes, self.sample.lists
+        assert lists is not None
+        k = self.promise.rank or len(sizes)
+        outer = ends(centres, scales, sizes, lists, k)
+        below = rank_below(self.promise.m, self.level)
+        if self.guarantee or below >= k:
+            return outer
+        # The neuron says where between two errors it stands; the same part of the way is gone between the two ends.
+        low, high = self.sample.ranked(np.array([below, k], float))
+        t = (self.radius(np.ones(1))[0] - low) / (high - low) if low < high else 1.0
+        return np.asarray((1.0 - t) * ends(centres, scales, sizes, lists, below) + t * outer)
+
+
+class Neuron(NamedTuple):
+    """What is learned for one output and category."""
+
+    lower: Side | None
+    upper: Side | None
+    level: float  # coverage that is promised
+    coverage_range: tuple[float, float]
+
+    @property
+    def weakest(self) -> Promise:
+        """The promise of the side with fewer errors."""
+        sides = [side.promise for side in (self.lower, self.upper) if side is not None]
+        return min(sides, key=lambda promise: promise.m)
+
+    @classmethod
+    def of(cls, errors: Sample, tails: Tails, p: float, guarantee: Guarantee) -> Neuron:
+        """Part the errors by their side and find what they promise at level p."""
+        nothing = (math.nan, math.nan)
+        level = (p + tails.n_cuts - 1.0) / tails.n_cuts
+        if tails.is_parted:
+            # Each side keeps its promise with confidence sqrt(.95), so both do with .95.
+            parts = [errors.towards(sign) for sign in (-1.0, 1.0)]
+            kept = [promise(part.m, p, guarantee=guarantee, confidence=math.sqrt(CONFIDENCE)) for part in parts]
+            lower, upper = (
+                Side(part if part.m else errors, level, one, guarantee) for part, one in zip(parts, kept, strict=True)
+            )
+            proven = errors.lists is None and all(one.is_kept for one in kept)
+            return cls(lower, upper, min(one.level for one in kept) if proven else math.nan, nothing)
+        one = promise(errors.m, p, guarantee=guarantee, n_cuts=tails.n_cuts)
+        if tails.is_signed:
+            lower, upper = (Side(errors._replace(sign=sign), level, one, guarantee) for sign in (-1.0, 1.0))
+        else:
+            lower = upper = Side(errors, level, one, guarantee)
+        promised, spanned = one.level, one.coverage_range
+        if errors.lists is not None:
+            promised, spanned = cross_validated_level(promised, errors.m, tails.n_cuts), nothing
+        return cls(lower if tails.has_lower else None, upper if tails.has_upper else None, promised, spanned)
+
+    def radii(self, new_weights: Array) -> tuple[Array, Array]:
+        """How far the interval reaches down and up for new rows of these weights; infinitely far without an end."""
+
+        def radius(side: Side | None) -> Array:
+            if side is None:
+                return np.full(len(new_weights), np.inf)
+            return side.radius(new_weights * side.sample.unit)
+
+        lower = radius(self.lower)
+        return lower, lower if self.upper is self.lower else radius(self.upper)
+
+    def is_too_heavy(self, new_weights: Array) -> NDArray[np.bool_]:
+        """Of new rows: whether all errors together weigh too little beside them to reach the level."""
+        found = np.zeros(len(new_weights), bool)
+        for side in (self.lower, self.upper):
+            if side is not None:
+                m, unit = side.sample.m, side.sample.unit
+                found |= (m + new_weights * unit) * side.level > m + ROUNDING
+        return found
+
+    def typical(self) -> list[float]:
+        """Radii for a new row that counts as one."""
+        lower, upper = (self.lower, None if self.upper is self.lower else self.upper)
+        radii = [math.inf if side is None else float(side.radius(np.ones(1))[0]) for side in (lower, upper)]
+        return [radii[0]] * 2 if self.upper is self.lower else radii
+
+    def ends(self, centres: Array, scales: Array | None) -> tuple[Array, Array]:
+        """Lower and upper end of intervals among the models of all folds."""
+        infinite = np.full(centres.shape[1], np.inf)
+        lower = -infinite if self.lower is None else -self.lower.end(-centres, scales)
+        upper = infinite if self.upper is None else self.upper.end(centres, scales)
+        crossed = lower > upper  # possible below 50 %
+        middle = np.where(crossed, 0.5 * lower + 0.5 * upper, 0.0) if crossed.any() else 0.0
+        return np.where(crossed, middle, lower), np.where(crossed, middle, upper)
