@@ -25,6 +25,7 @@ from scipy.special import betainc, ndtr
 import pimeter as pm
 
 RESULTS = Path(__file__).parent / "results"
+CELLS = RESULTS / "quantile_accuracy.csv"
 SEED = 20261115
 BATCHES = 10
 NUMPY_METHODS = (
@@ -215,9 +216,8 @@ def summary(cells: list[Cell], large: list[Cell], crossed: tuple[int, int], repe
     for m in sorted({c.m for c in large}):
         part = [c for c in large if c.m == m]
         worst = max(part, key=lambda c: c.ratio)
-        lines.append(
-            f"| {m} | {geometric_mean(part)[0]:.3f} | {worst.ratio:.3f} ({worst.law}, {worst.level}) | {worst.lower:.3f} |"
-        )
+        cell = f"{worst.ratio:.3f} ({worst.law}, {worst.level})"
+        lines.append(f"| {m} | {geometric_mean(part)[0]:.3f} | {cell} | {worst.lower:.3f} |")
     lines += ["", f"Crossing quantiles at 99 levels asked for one by one: {crossed[0]} of {crossed[1]} samples.", ""]
     return "\n".join(lines)
 
@@ -225,7 +225,12 @@ def summary(cells: list[Cell], large: list[Cell], crossed: tuple[int, int], repe
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few repeats, two laws, nothing saved")
-    quick = parser.parse_args().quick
+    parser.add_argument("--sets", action="store_true", help="only sum up the saved cells by sets of laws")
+    arguments = parser.parse_args()
+    quick = arguments.quick
+    if arguments.sets:
+        by_sets()
+        return
     check = np.random.default_rng(0).standard_normal((1, 30))
     from scipy.stats.mstats import hdquantiles
 
@@ -252,23 +257,53 @@ def main() -> None:
         return
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "quantile_accuracy.md").write_text(text)
-    with (RESULTS / "quantile_accuracy.csv").open("w", newline="") as file:
+    with CELLS.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["law", "held_out", "m", "absolute", "level", "estimator", "repeats", "ratio", "lower"])
         for c in cells + large:
-            writer.writerow(
-                [
-                    c.law,
-                    c.held_out,
-                    c.m,
-                    c.absolute,
-                    c.level,
-                    c.estimator,
-                    c.repeats,
-                    f"{c.ratio:.4f}",
-                    f"{c.lower:.4f}",
-                ]
-            )
+            if c.estimator in {"pimeter", "Harrell-Davis"}:
+                start = [c.law, c.held_out, c.m, c.absolute, c.level, c.estimator, c.repeats]
+                writer.writerow([*start, f"{c.ratio:.4f}", f"{c.lower:.4f}"])
+    by_sets()
+
+
+def by_sets() -> None:
+    """From the saved cells: how the neuron does on the laws of each round of tuning."""
+    with CELLS.open() as file:
+        rows = [row for row in csv.DictReader(file) if int(row["m"]) <= max(SIZES)]
+    rivals = {
+        tuple(row[k] for k in ("law", "m", "absolute", "level")): float(row["ratio"])
+        for row in rows
+        if row["estimator"] != "pimeter"
+    }
+    lines = [
+        "# The same by sets of laws",
+        "",
+        "From `quantile_accuracy.csv`, by `python benchmarks/quantile_accuracy.py --sets`.",
+        "",
+    ]
+    lines += ["Worst cells: m >= 20, ratio to numpy's default and its lower 99 % bound.", ""]
+    lines += ["| laws | against numpy's default | against Harrell-Davis | worst cell, signed | worst cell, absolute |"]
+    lines += ["|---|---|---|---|---|"]
+    sets = {
+        "ten, fixed before any tuning": TUNING[:10],
+        "twelve, held out in the first round": TUNING[10:],
+        "twelve, held out": HELD_OUT,
+    }
+    for label, laws in sets.items():
+        ours = [row for row in rows if row["estimator"] == "pimeter" and row["law"] in {law.name for law in laws}]
+        ratios = np.array([float(row["ratio"]) for row in ours])
+        against = np.array([rivals[tuple(row[k] for k in ("law", "m", "absolute", "level"))] for row in ours])
+        means = [math.exp(np.log(values).mean()) for values in (ratios, ratios / against)]
+        worst = []
+        for absolute in ("False", "True"):
+            candidates = [row for row in ours if row["absolute"] == absolute and int(row["m"]) >= 20]
+            row = max(candidates, key=lambda row: float(row["lower"]))
+            worst.append(f"{row['ratio']}, {row['lower']} ({row['law']}, m = {row['m']}, {row['level']})")
+        lines.append(f"| {label} | {means[0]:.3f} | {means[1]:.3f} | {worst[0]} | {worst[1]} |")
+    text = "\n".join([*lines, ""])
+    print(text)
+    (RESULTS / "quantile_accuracy_sets.md").write_text(text)
 
 
 if __name__ == "__main__":
