@@ -254,7 +254,7 @@ def _each_row(samples: NDArray[Any], levels: Array) -> Array:
 def _unlocked(x: NDArray[Any]) -> NDArray[Any]:
     """The same memory, not marked read-only: kernels do not write in it, but numba would compile for it once more."""
     memory = (ctypes.c_char * x.nbytes).from_address(x.ctypes.data)
-    return np.frombuffer(memory, x.dtype).reshape(x.shape)
+    return np.frombuffer(memoryview(memory), x.dtype).reshape(x.shape)
 
 
 def _counted(sample: NDArray[Any], counts: Array | None, levels: Array, h: float | None) -> Array:
