@@ -51,9 +51,10 @@ def neuron_level(m: float, p: float) -> float:
     The place ``(m + 1) p`` divides the way between the two errors in t and 1 - t. A neuron's answer strays from the
     plain quantile by about a fifth of its standard error, which is more than that way, so that it ends at the upper
     error or at the lower one like a thrown coin; for the share t of upper ones its place is moved by the normal
-    quantile of t. Both constants were chosen on seven laws and pilot seeds, p from .8 to .99 and m from 20 to 217:
-    width about .99 of that of plain interpolation at the same place (p = .95, m = 30, 50, 100), mean coverage at
-    least p - .001 in every cell.
+    quantile of t. Both constants were chosen by trial on seven laws, p from .8 to .99 and m from 20 to 217. On ten
+    seeds not looked at before, p = .95 and m = 30, 50, 100, width was .994 of that of plain interpolation at the same
+    place over normal, Laplace, uniform, t3 and exponential errors (.998 with t2 in place of t3), and mean coverage
+    at least p - .0009 but for exponential errors around their median at m = 50 (p - .0019).
     """
     place = (m + 1.0) * p
     t = place - rank_below(m, p)

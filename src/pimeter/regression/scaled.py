@@ -114,8 +114,9 @@ class ScaledWidth(Width):
 def _forest(n: int, random_state: int) -> Any:
     """A forest on columns of any kind.
 
-    On generated data with constant, sloping and jumping scales its interval score was better than that of boosted trees
-    in every case, most of all below 1,000 rows, where those follow the noise.
+    On generated data with constant, sloping and jumping scales, 300 to 4,000 rows, its interval score was no worse than
+    that of five kinds of boosted trees in all twelve cases (two to four draws each), and clearly better below 1,000
+    rows, where those follow the noise.
     """
     codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan, encoded_missing_value=np.nan)
     columns = ColumnTransformer([("codes", codes, _not_numeric)], remainder="passthrough")
