@@ -11,6 +11,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no failure. CI draws the same examples each time, people draw new ones.
+settings.register_profile("pimeter", deadline=None, derandomize=os.environ.get("PIMETER_CI") == "1")
+settings.load_profile("pimeter")
 
 
 @pytest.fixture(scope="session")
