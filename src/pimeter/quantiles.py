@@ -276,6 +276,48 @@ def _counted(sample: NDArray[Any], counts: Array | None, levels: Array, h: float
     return np.asarray(_kernel().automatic(x * factor, counts, levels) / factor)
 
 
+def nearby_quantiles(x: Array, nearness: Array, levels: Array) -> Array:
+    """Quantiles of one sample for many places, each with a nearness to every value of its own.
+
+    Parameters
+    ----------
+    x : ndarray of shape (m,)
+        Finite values in rising order.
+    nearness : ndarray of shape (n, m)
+        Weights of the values at each place, at least one of them positive. They carry ratios only and are turned into
+        counts here, in place: their sum is the effective number of values, to two digits.
+    levels : ndarray of shape (L,)
+        Rising levels.
+
+    Returns
+    -------
+    ndarray of shape (n, L)
+    """
+    total = nearness.sum(axis=1)
+    effective = total * total / np.einsum("ij,ij->i", nearness, nearness)
+    unit = 10.0 ** np.maximum(np.floor(np.log10(effective)) - 1.0, 0.0)
+    m = np.maximum(np.round(effective / unit) * unit, 1.0)  # few distinct ones: each has its ruler
+    nearness *= (m / total)[:, None]
+    out = np.empty((len(m), levels.size))
+    factor = bandwidth.safe_factor(float(np.abs(x[[0, -1]]).max()))
+    sample = x * factor
+    tasks = [
+        _pool().submit(_nearby, sample, nearness, rows, float(size), levels, out)
+        for size in np.unique(m)
+        for rows in np.array_split(np.flatnonzero(m == size), _n_threads())
+    ]
+    for task in tasks:
+        task.result()
+    return out / factor
+
+
+def _nearby(x: Array, nearness: Array, rows: NDArray[np.intp], m: float, levels: Array, out: Array) -> None:
+    """Places of one effective number of values."""
+    found = np.empty((len(rows), levels.size))
+    _kernel().weighted_rows(x, nearness[rows], m, levels, found)
+    out[rows] = found
+
+
 def _n_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

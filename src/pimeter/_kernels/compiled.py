@@ -399,6 +399,21 @@ def rows(x: Any, level: Any, normal: Any, unit: Any, is_large: bool, levels: Any
 
 
 @_compile
+def weighted_rows(
+    x: Any, counts: Any, level: Any, normal: Any, unit: Any, is_large: bool, levels: Any, out: Any
+) -> None:
+    """Quantiles of one sorted sample for each row of counts; a value without a count is left out."""
+    held, own = np.empty(x.size), np.empty(x.size)
+    for i in range(counts.shape[0]):
+        n = 0
+        for j in range(x.size):
+            held[n] = x[j]
+            own[n] = counts[i, j]
+            n += counts[i, j] > 0.0
+        sorted_sample(held[:n], own[:n], level, normal, unit, is_large, levels, out[i])
+
+
+@_compile
 def _code(bounds: Any, x: float) -> Any:
     """How many bounds lie before x; the bounds themselves belong to their pair."""
     c = np.searchsorted(bounds, x)
@@ -612,6 +627,7 @@ class Kernel:
         sample, levels, out = np.linspace(0.0, 1.0, 8), np.array([0.5]), np.empty((1, 1))
         self.automatic(sample, sample + 1.0, levels)
         self.fixed(sample, np.empty(0), levels, 0.1, levels)
+        self.weighted_rows(sample, sample[None] + 1.0, 12.0, levels, out)
         self.automatic_rows(sample[None], levels, out)
         for width in (np.float32, np.float64):
             self.automatic_rows(np.linspace(0.0, 1.0, 4096, dtype=width)[None], levels, out)
@@ -639,6 +655,10 @@ class Kernel:
         m = float(counts.sum())
         self._compiled.sorted_sample(x, counts, *self._rule.ruler(max(m, 3.0)), m > self._rule.LARGE, levels, out)
         return out
+
+    def weighted_rows(self, x: Any, counts: Any, m: float, levels: Any, out: Any) -> None:
+        """See `reference.Kernel`."""
+        self._compiled.weighted_rows(x, counts, *self._rule.ruler(max(m, 3.0)), m > self._rule.LARGE, levels, out)
 
     def fixed(self, x: Any, counts: Any, levels: Any, h: float, starts: Any) -> Any:
         """See `reference.Kernel`."""

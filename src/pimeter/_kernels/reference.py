@@ -157,6 +157,12 @@ class Kernel:
             quantiles[k] = np.clip(ruler.error(np.array(t)), low, high)
         return quantiles
 
+    def weighted_rows(self, x: Array, counts: Array, m: float, levels: Array, out: Array) -> None:  # noqa: ARG002
+        """Quantiles of one sorted finite sample for each row of counts, which sum to m."""
+        for i, own in enumerate(counts):
+            held = own > 0.0
+            out[i] = self.automatic(x[held], own[held], levels)
+
     def fixed(self, x: Array, counts: Array, levels: Array, h: float, starts: Array) -> Array:
         """Roots of the paper's own share, mean sigmoid((w - x)/h), kept in the sample's range."""
         low, high = float(x.min()), float(x.max())
