@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 __all__ = [
+    "AutoWidth",
     "CoverageWarning",
     "Descent",
     "GroupedWidth",
     "IntervalRegressor",
+    "LocalWidth",
     "QuantileNeuron",
+    "QuantileWidth",
     "ScaledWidth",
     "absolute_errors",
     "coverage_score",
@@ -22,6 +25,7 @@ __all__ = [
     "mean_width_score",
     "quantile",
     "rows_needed",
+    "shift_weights",
     "sided_errors",
 ]
 
@@ -30,7 +34,15 @@ if TYPE_CHECKING:
     from pimeter.neuron import Descent, QuantileNeuron
     from pimeter.promise import CoverageWarning, rows_needed
     from pimeter.quantiles import quantile
-    from pimeter.regression import GroupedWidth, IntervalRegressor, ScaledWidth
+    from pimeter.regression import (
+        AutoWidth,
+        GroupedWidth,
+        IntervalRegressor,
+        LocalWidth,
+        QuantileWidth,
+        ScaledWidth,
+        shift_weights,
+    )
     from pimeter.scores import (
         coverage_score,
         coverage_scorer,
@@ -44,11 +56,14 @@ if TYPE_CHECKING:
 else:
     # Hidden from type checkers: with a module-level __getattr__ in sight they would accept any misspelt name.
     _MODULE_OF = {
+        "AutoWidth": "regression",
         "CoverageWarning": "promise",
         "Descent": "neuron",
         "GroupedWidth": "regression",
         "IntervalRegressor": "regression",
+        "LocalWidth": "regression",
         "QuantileNeuron": "neuron",
+        "QuantileWidth": "regression",
         "ScaledWidth": "regression",
         "absolute_errors": "errors",
         "coverage_score": "scores",
@@ -61,6 +76,7 @@ else:
         "mean_width_score": "scores",
         "quantile": "quantiles",
         "rows_needed": "promise",
+        "shift_weights": "regression",
         "sided_errors": "errors",
     }
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pimeter.promise import CoverageWarning, Guarantee, Promise, promise, rescaled_weights, shortage
-from pimeter.regression.sides import Neuron, Sample, Tails
+from pimeter.regression.sides import Neuron, Sample, Tails, uncrossed
+from pimeter.regression.width import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,27 +27,60 @@ if TYPE_CHECKING:
 class Rows:
     """Calibration rows: their errors in units of their scale, and what else is known of them."""
 
-    errors: Array  # (m, k), target minus prediction
+    above: Array  # (m, k) how far targets lie beyond the upper end of a band, which may be the prediction itself
+    below: Array | None = None  # (m, k) the same beyond the lower end; None: as far, with the other sign
     labels: NDArray[Any] | None = None  # (m,) categories
     weights: Array | None = None  # (m,) importance
     folds: Folds | None = None  # who left them out
 
     def joined(self, other: Rows) -> Rows:
         """These rows and others; rows without a weight weigh 1."""
-        weights = labels = None
+        below = weights = labels = None
         if self.weights is not None or other.weights is not None:
-            parts = [np.ones(len(rows.errors)) if rows.weights is None else rows.weights for rows in (self, other)]
+            parts = [np.ones(len(rows.above)) if rows.weights is None else rows.weights for rows in (self, other)]
             weights = np.concatenate(parts)
         if self.labels is not None and other.labels is not None:
             labels = np.concatenate([self.labels, other.labels])
-        return Rows(np.concatenate([self.errors, other.errors]), labels, weights)
+        if self.below is not None and other.below is not None:
+            below = np.concatenate([self.below, other.below])
+        return Rows(np.concatenate([self.above, other.above]), below, labels, weights)
+
+    def of(self, kept: NDArray[np.bool_]) -> Rows:
+        """Some of the rows, where no fold has left any out."""
+        below, labels, weights = (None if a is None else a[kept] for a in (self.below, self.labels, self.weights))
+        return Rows(self.above[kept], below, labels, weights)
+
+    def jointly(self) -> Rows:
+        """One error for all outputs: the one that reaches farthest."""
+        below = -self.above if self.below is None else self.below
+        return replace(self, above=self.above.max(axis=1, keepdims=True), below=below.max(axis=1, keepdims=True))
+
+    def signed(self) -> Rows:
+        """Signed errors around the middle of the band, in units of half its width."""
+        if self.below is None:
+            return self
+        middle, half = (self.above - self.below) / 2.0, -(self.above + self.below) / 2.0
+        return replace(self, above=middle / np.where(half > 0.0, half, 1.0), below=None)
 
     def sample(self, output: int, members: Any = slice(None)) -> Sample:
         """Errors of one output, of some of the rows."""
         weights = None if self.weights is None else rescaled_weights(self.weights[members])
         unit = 1.0 if weights is None or self.weights is None else float(weights.sum() / self.weights[members].sum())
         lists = None if self.folds is None else self.folds.of_row[members]
-        return Sample(self.errors[members, output], weights, unit, lists)
+        below = None if self.below is None else self.below[members, output]
+        return Sample(self.above[members, output], below, weights, unit, lists)
+
+
+class Shaped(NamedTuple):
+    """Predictions for new rows, and the shapes of intervals around them."""
+
+    prediction: Array  # (models, n, k)
+    shapes: Shape  # parts of the same shape
+
+    def around_the_middle(self) -> Shaped:
+        """With the middle of the band as the prediction, and half its width as the scale."""
+        centre, spread = self.shapes.spread(self.prediction)
+        return Shaped(centre, Shape(spread))
 
 
 class Category(NamedTuple):
@@ -76,7 +110,7 @@ class Neurons:
         """Learn from calibration rows: which categories have enough, and what they and all others promise."""
 
         def neurons(members: Any) -> list[Neuron]:
-            return [Neuron.of(rows.sample(j, members), tails, p, guarantee) for j in range(rows.errors.shape[1])]
+            return [Neuron.of(rows.sample(j, members), tails, p, guarantee) for j in range(rows.above.shape[1])]
 
         if rows.labels is None:
             one = [neurons(slice(None))]
@@ -158,48 +192,86 @@ class Neurons:
                 of += " on one side of the prediction" if self.tails.is_parted else ""
                 warnings.warn(f"{shortage(weakest, self.level, of)}.", CoverageWarning, stacklevel=6)
 
-    def intervals(
-        self, prediction: Array, scale: Array | None, codes: NDArray[np.intp] | None, weights: Array | None, out: Array
-    ) -> None:
-        """Ends of intervals around predictions (n, k), into `out` (n, k, 2)."""
-        for j in range(prediction.shape[1]):
+    def neuron(self, row: int, output: int) -> Neuron:
+        """The neuron of a category and an output; all outputs have the same if it is a joint one."""
+        return self.table[row][output if len(self.table[row]) > 1 else 0]
+
+    def intervals(self, found: Shaped, codes: NDArray[np.intp] | None, weights: Array | None, out: Array) -> None:
+        """Ends of intervals, into `out` (n, k, 2)."""
+        if self.folds is not None:
+            self._fold_intervals(found, codes, out)
+            return
+        typical = np.broadcast_to(self.typical, (len(self.table), *out.shape[1:]))
+        for j in range(out.shape[1]):
             if weights is not None:
                 lower, upper = self._weighted(j, np.zeros(len(weights), int) if codes is None else codes, weights)
             else:
-                lower, upper = self.typical[0 if codes is None else codes, j].T
+                lower, upper = typical[0 if codes is None else codes, j].T
+            prediction = found.prediction[0, :, j]
+            scale, start, end = (None if part is None else part[0, :, j] for part in found.shapes)
             if scale is not None:
-                lower, upper = lower * scale[:, j], upper * scale[:, j]
-            np.subtract(prediction[:, j], lower, out=out[:, j, 0])
-            np.add(prediction[:, j], upper, out=out[:, j, 1])
+                lower, upper = lower * scale, upper * scale
+            np.subtract(prediction, lower if start is None else lower + start, out=out[:, j, 0])
+            np.add(prediction, upper if end is None else upper + end, out=out[:, j, 1])
+            if start is not None:
+                out[:, j, 0], out[:, j, 1] = uncrossed(out[:, j, 0], out[:, j, 1])
 
     def _weighted(self, output: int, codes: NDArray[np.intp], weights: Array) -> Array:
         """Radii down and up for new rows of their own weights, (2, n)."""
         radii = np.empty((2, len(codes)))
-        n_heavy = 0
         for row in np.unique(codes):
-            rows, neuron = codes == row, self.table[row][output]
-            radii[:, rows] = neuron.radii(weights[rows])
-            n_heavy += int(np.count_nonzero(neuron.is_too_heavy(weights[rows])))
+            rows = codes == row
+            radii[:, rows] = self.neuron(row, output).radii(weights[rows])
+        return radii
+
+    def promised_rows(self, codes: NDArray[np.intp] | None, weights: Array) -> Array:
+        """Coverage that is promised to new rows of their own weights, the least over outputs; warns of heavy ones."""
+        codes = np.zeros(len(weights), np.intp) if codes is None else codes
+        found, usual = np.empty((2, len(weights)))
+        for row in np.unique(codes):
+            rows = codes == row
+            found[rows] = np.min(
+                [neuron.promised(weights[rows], self.tails.n_cuts) for neuron in self.table[row]], axis=0
+            )
+            usual[rows] = self.promised(row)
+        n_heavy = int(np.count_nonzero(found < usual))
         if n_heavy:
             msg = (
                 f"sample_weight of {n_heavy} of {len(codes)} new rows is so large that the calibration rows cannot "
                 f"promise {100.0 * self.level:.6g} % for them; their intervals reach as far as the largest error."
             )
-            warnings.warn(msg, CoverageWarning, stacklevel=5)
-        return radii
+            warnings.warn(msg, CoverageWarning, stacklevel=4)
+        return found
 
-    def fold_intervals(
-        self, predictions: Array, scales: Array | None, codes: NDArray[np.intp] | None, out: Array
-    ) -> None:
-        """Ends of intervals among the predictions (models, n, k) of all folds, into `out` (n, k, 2)."""
+    def _fold_intervals(self, found: Shaped, codes: NDArray[np.intp] | None, out: Array) -> None:
+        """The same among the predictions of all folds."""
         assert self.folds is not None
-        for j in range(predictions.shape[2]):
-            centres = self.folds.centres(predictions[:, :, j])
-            spread = None if scales is None else self.folds.centres(scales[:, :, j])
+        for j in range(out.shape[1]):
+            centres = self.folds.centres(found.prediction[:, :, j])
+            shape = self.folds.shape(found.shapes.output(j))
             for row in [0] if codes is None else np.unique(codes):
                 rows = slice(None) if codes is None else np.flatnonzero(codes == row)
-                own = None if spread is None else spread[:, rows]
-                out[rows, j, 0], out[rows, j, 1] = self.table[row][j].ends(centres[:, rows], own)
+                own = Shape(*(None if part is None else part[:, rows] for part in shape))
+                out[rows, j, 0], out[rows, j, 1] = self.neuron(row, j).ends(centres[:, rows], own)
+
+    def shares(self, found: Shaped, codes: NDArray[np.intp] | None, y: Array) -> Array:
+        """Share of signed errors below those that targets y (n, k, g) would have, the new row counting as half one."""
+        shares = np.empty(y.shape)
+        for j in range(y.shape[1]):
+            scale = found.shapes.output(j).scale
+            centres, spread = found.prediction[:, :, j], np.ones((1, 1)) if scale is None else scale
+            if self.folds is not None:
+                centres, spread = (
+                    self.folds.centres(centres),
+                    self.folds.centres(np.broadcast_to(spread, centres.shape)),
+                )
+            for row in [0] if codes is None else np.unique(codes):
+                rows = slice(None) if codes is None else np.flatnonzero(codes == row)
+                side = self.table[row][j].upper
+                assert side is not None
+                own = spread if spread.shape[1] == 1 else spread[:, rows]
+                shares[rows, j] = side.sample.shares(y[rows, j], centres[:, rows, None], own[..., None])
+        return shares
 
 
 def _typical(table: list[list[Neuron]]) -> Array:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pimeter.regression.width import Shape
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -37,6 +39,10 @@ class Folds(NamedTuple):
     def centres(self, predictions: Array) -> Array:
         """Predictions (n_models, ...) become those of each list's own model, (n_lists, ...)."""
         return np.asarray(np.tensordot(self.means, predictions, axes=1))
+
+    def shape(self, shapes: Shape) -> Shape:
+        """The same for shapes."""
+        return Shape(*(None if part is None else self.centres(part) for part in shapes))
 
 
 def ends(centres: Array, scales: Array | None, sizes: Array, lists: NDArray[np.intp], k: int) -> Array:

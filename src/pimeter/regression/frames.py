@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-def interval_frame(X: Any, prediction: Array, intervals: Array, levels: Array | None, has_outputs: bool) -> Any:
+def interval_frame(
+    X: Any, prediction: Array, intervals: Array, *, levels: Array | None, has_outputs: bool, promised: Array | None
+) -> Any:
     """Columns prediction, lower and upper; in long form also row, output and level where there are several.
 
     Parameters
@@ -26,6 +28,8 @@ def interval_frame(X: Any, prediction: Array, intervals: Array, levels: Array | 
         None: one level that needs no column.
     has_outputs : bool
         Whether outputs need a column.
+    promised : ndarray of shape (n, L) or None
+        Coverage promised to each row; None: the same to all, no column.
     """
     n, k, _, n_levels = intervals.shape
     columns: dict[str, Any] = {}
@@ -39,6 +43,8 @@ def interval_frame(X: Any, prediction: Array, intervals: Array, levels: Array | 
         columns["level"] = levels[place[2]]
     columns["prediction"] = prediction[place[0], place[1]]
     columns |= {name: intervals[:, :, i].ravel() for i, name in enumerate(("lower", "upper"))}
+    if promised is not None:
+        columns["guaranteed_level"] = promised[place[0], place[2]]
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     library: Any = frame.implementation if isinstance(frame, nw.DataFrame) else "pandas"
     found = nw.from_dict(columns, backend=library).to_native()

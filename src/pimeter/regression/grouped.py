@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
-from pimeter.regression.width import Width
+from pimeter.regression.width import Aim, Shape, Width
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -58,12 +58,13 @@ class GroupedWidth(Width):
         self.by = by
         self.min_size = min_size
 
-    def fit(self, X: Any, errors: Array, random_state: int) -> Self:  # noqa: ARG002
+    def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:  # noqa: ARG002
         """Nothing to learn."""
         return self
 
-    def scale(self, X: Any, prediction: Array) -> None:
+    def shape(self, X: Any, prediction: Array) -> Shape:  # noqa: ARG002
         """The same for all rows of a category."""
+        return Shape()
 
     def labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any]:
         """Category of each row."""

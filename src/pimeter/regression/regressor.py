@@ -20,21 +20,32 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from pimeter.regression.calibration import Neurons, Rows
+from pimeter.regression.auto import AutoWidth
+from pimeter.regression.calibration import Neurons, Rows, Shaped
+from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.frames import interval_frame
 from pimeter.regression.grouped import GroupedWidth
+from pimeter.regression.joint import JointWidth
+from pimeter.regression.local import LocalWidth
 from pimeter.regression.model import REMEDY, check_finite, is_plain, is_trainable, predictions, trained
 from pimeter.regression.scaled import ScaledWidth
-from pimeter.regression.sides import TAILS
+from pimeter.regression.sides import TAILS, Tails
 from pimeter.regression.training import Task, train
-from pimeter.regression.width import ConstantWidth, Width
+from pimeter.regression.width import Aim, ConstantWidth, Shape, Width
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
 
-WIDTHS: dict[str, type[Width]] = {"constant": ConstantWidth, "scaled": ScaledWidth, "grouped": GroupedWidth}
+WIDTHS: dict[str, type[Width]] = {
+    "constant": ConstantWidth,
+    "scaled": ScaledWidth,
+    "grouped": GroupedWidth,
+    "local": LocalWidth,
+    "quantile": QuantileWidth,
+    "auto": AutoWidth,
+}
 HELD_OUT = 0.2  # share of rows that calibrate with cv=None, as in the paper
 
 
@@ -53,9 +64,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         are kept by reference through ``clone``.
     confidence_level : float, default=0.95
         Share of new targets that intervals shall cover, between 0 and 1.
-    width : {"constant", "scaled", "grouped"} or width object, default="constant"
+    width : {"constant", "scaled", "grouped", "local", "quantile", "auto"} or width object, default="constant"
         How widths follow the rows: one neuron in all; one on errors divided by a learned scale (`ScaledWidth`); one
-        per category (`GroupedWidth`).
+        per category (`GroupedWidth`); one per prediction, on the errors of rows like it (`LocalWidth`); one that moves
+        a band between learned quantiles (`QuantileWidth`); whichever of these wins on rows that do not calibrate
+        (`AutoWidth`).
     tails : {"symmetric", "equal", "sided", "lower", "upper"}, default="symmetric"
         ``[f - r, f + r]`` with one neuron on absolute errors; signed errors with half of the misses at either end; the
         paper's two neurons, each sign separately at the confidence level; one bound, the other being `y_min` or
@@ -68,6 +81,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         True: the radius is one of the errors, that of rank ``ceil((m + 1) p)``, without smoothing. "set": the least
         rank that covers p with 95 % confidence for the calibration set at hand. False: the neuron, smoothed, between
         the two errors next to rank ``(m + 1) p``; never wider than with True, its mean coverage within 1/(m + 1) of p.
+    joint : bool, default=False
+        Whether intervals shall cover all outputs of a row at once, by one more neuron on the error that reaches
+        farthest; otherwise each output separately.
     y_min, y_max : float or None, default=None
         Least and largest possible target; intervals are cut there.
     n_jobs : int or None, default=None
@@ -138,6 +154,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         "tails": [StrOptions(set(TAILS))],
         "cv": ["cv_object"],
         "guarantee": [Options(bool, {True, False}), StrOptions({"set"})],
+        "joint": ["boolean"],
         "y_min": [Interval(Real, None, None, closed="neither"), None],
         "y_max": [Interval(Real, None, None, closed="neither"), None],
         "n_jobs": [Integral, None],
@@ -153,6 +170,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         tails: Literal["symmetric", "equal", "sided", "lower", "upper"] = "symmetric",
         cv: Any = None,
         guarantee: bool | Literal["set"] = True,
+        joint: bool = False,
         y_min: float | None = None,
         y_max: float | None = None,
         n_jobs: int | None = None,
@@ -164,6 +182,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         self.tails = tails
         self.cv = cv
         self.guarantee = guarantee
+        self.joint = joint
         self.y_min = y_min
         self.y_max = y_max
         self.n_jobs = n_jobs
@@ -316,31 +335,111 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             Lower and upper ends.
         """
         check_is_fitted(self)
-        levels = self._levels(confidence_level)
+        levels = self._levels(
+            "confidence_level", self.confidence_level if confidence_level is None else confidence_level
+        )
         given, X = X, self._table(X, reset=False)
-        widths = self.width_ if isinstance(self.width_, list) else [self.width_]
-        labels = widths[0].labels(X, by)
+        labels = self._widths()[0].labels(X, by)
         weights = _importance(sample_weight, X)
         if weights is not None and self._rows.weights is None:
             msg = "sample_weight is given for new rows, but calibration had none: pass it to calibrate, too."
             raise ValueError(msg)
-        prediction = self._predictions(X)
-        scales = [width.scale(X, one) for width, one in zip(widths, prediction, strict=True)]
-        out = np.empty((prediction.shape[1], prediction.shape[2], 2, levels.size))
+        found = self._shaped(X)
+        out = np.empty((*found.prediction.shape[1:], 2, levels.size))
+        promised = np.full((len(out), levels.size), np.nan)
         for i, level in enumerate(levels.ravel()):
             neurons = self._neurons if level == self._neurons.level else self._learned(self._rows, float(level))
             codes = neurons.codes(labels)
-            if neurons.folds is None:
-                neurons.intervals(prediction[0], scales[0], codes, weights, out[..., i])
-            else:
-                neurons.fold_intervals(prediction, _stacked(scales, prediction), codes, out[..., i])
-        if self.y_min is not None or self.y_max is not None:
-            np.clip(out, self.y_min, self.y_max, out=out)
+            self._ends(neurons, found, codes, weights, out[..., i])
+            if weights is not None:
+                promised[:, i] = neurons.promised_rows(codes, weights)
         if as_frame:
             several = None if levels.ndim == 0 else levels
-            return interval_frame(given, prediction.mean(axis=0), out, several, self._n_outputs is not None)
-        found = out if levels.ndim else out[..., 0]
-        return found[:, 0] if self._n_outputs is None else found
+            return interval_frame(
+                given,
+                found.prediction.mean(axis=0),
+                out,
+                levels=several,
+                has_outputs=self._n_outputs is not None,
+                promised=None if weights is None else promised,
+            )
+        ends = out if levels.ndim else out[..., 0]
+        return ends[:, 0] if self._n_outputs is None else ends
+
+    def predict_quantile(self, X: Any, q: ArrayLike, *, by: ArrayLike | None = None) -> Array:
+        """Quantiles of the target's distribution, from signed errors.
+
+        Each is the bound of a one-sided interval: a share q of targets or more lies below it for q of .5 and more, a
+        share 1 - q or more above it for a smaller one, as `guarantee` says. So it is the upper end of ``tails="upper"``
+        at level q, or the lower end of ``tails="lower"`` at level 1 - q, and the quantiles at (1 - p)/2 and (1 + p)/2
+        are the ends of ``tails="equal"`` at level p. (A band of quantiles is not moved here, as it is in
+        `predict_interval`, but stretched: widths "quantile" and, with signed tails, "local".)
+
+        Parameters
+        ----------
+        X : array, frame or whatever the estimator takes, of n rows
+            Features.
+        q : float or array-like of shape (L,)
+            Levels between 0 and 1. Quantiles of a higher level are never lower.
+        by : array-like of shape (n,), optional
+            Categories of the rows, for ``width="grouped"``.
+
+        Returns
+        -------
+        ndarray of shape (n[, k][, L])
+        """
+        check_is_fitted(self)
+        levels = self._levels("q", q)
+        X = self._table(X, reset=False)
+        labels = self._widths()[0].labels(X, by)
+        found, rows = self._shaped(X).around_the_middle(), self._rows.signed()
+        out = np.empty((*found.prediction.shape[1:], levels.size))
+        both = np.empty((*out.shape[:2], 2))
+        for i, level in enumerate(levels.ravel()):
+            side = int(level >= 0.5)
+            neurons = self._learned(rows, max(level, 1.0 - level), TAILS["upper" if side else "lower"])
+            self._ends(neurons, found, neurons.codes(labels), None, both)
+            out[..., i] = both[..., side]
+        quantiles = out if levels.ndim else out[..., 0]
+        return quantiles[:, 0] if self._n_outputs is None else quantiles
+
+    def predict_cdf(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None) -> Array:
+        """Probability that the target lies below y, from signed errors.
+
+        Of m calibration errors, those less than that of y count 1 and equal ones 1/2, as does the new row itself, out
+        of m + 1. Of observed targets these are p-values: for exchangeable rows without ties they are spread evenly
+        between 0 and 1, so that ``F + 1/(2m + 2) <= a`` has at most probability a.
+
+        Parameters
+        ----------
+        X : array, frame or whatever the estimator takes, of n rows
+            Features.
+        y : float or array-like of shape (n,) or (n, g)
+            Where to ask: at one value for all rows, at one for each row, or at g for each row. For k outputs of shape
+            (n, k) or (n, k, g).
+        by : array-like of shape (n,), optional
+            Categories of the rows, for ``width="grouped"``.
+
+        Returns
+        -------
+        ndarray of the shape of y; for a scalar (n,) or (n, k)
+        """
+        check_is_fitted(self)
+        X = self._table(X, reset=False)
+        labels = self._widths()[0].labels(X, by)
+        found = self._shaped(X).around_the_middle()
+        size = found.prediction.shape[1:]
+        asked = _places(y, size if self._n_outputs is not None else size[:1])
+        neurons = Neurons.of(
+            self._rows.signed(), TAILS["upper"], self.confidence_level, self.guarantee, self._widths()[0].min_rows
+        )
+        table = asked.reshape(*size, -1)
+        shares = neurons.shares(found, neurons.codes(labels), table)
+        if self.y_min is not None:
+            shares[table < self.y_min] = 0.0
+        if self.y_max is not None:
+            shares[table >= self.y_max] = 1.0
+        return shares.reshape(asked.shape)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_rows")
@@ -375,6 +474,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         if self.y_min is not None and self.y_max is not None and self.y_min >= self.y_max:
             msg = f"y_min={self.y_min} must be less than y_max={self.y_max}."
             raise ValueError(msg)
+        if self.joint and TAILS[self.tails].is_parted:
+            msg = 'joint=True looks at all outputs at once, whose errors have no common sign; tails="sided" needs one.'
+            raise ValueError(msg)
         return copy(self)
 
     def _become(self, draft: Self) -> Self:
@@ -389,6 +491,18 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         width: Width = clone(self.width)
         width._validate_params()
         return width
+
+    def _widths(self) -> list[Width]:
+        """The widths that have learned, one for each model."""
+        return self.width_ if isinstance(self.width_, list) else [self.width_]
+
+    def _is_joint(self) -> bool:
+        """Whether one neuron is for all outputs."""
+        return bool(self.joint and self._n_outputs is not None and self._n_outputs > 1)
+
+    def _aim(self) -> Aim:
+        """What widths are learned for."""
+        return Aim(float(self.confidence_level), TAILS[self.tails])
 
     def _targets(self, X: Any, y: Any) -> Array:
         """Finite targets of shape (n,) or (n, k)."""
@@ -408,11 +522,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         check_finite("y", target, "Leave such rows out.")
         return target
 
-    def _levels(self, confidence_level: ArrayLike | None) -> Array:
+    def _levels(self, name: str, given: ArrayLike) -> Array:
         """Levels asked for."""
-        levels = np.asarray(self.confidence_level if confidence_level is None else confidence_level, dtype=np.float64)
+        levels = np.asarray(given, dtype=np.float64)
         if levels.ndim > 1 or not levels.size or not ((levels > 0.0) & (levels < 1.0)).all():
-            msg = f"confidence_level must be a level, or a list of levels, between 0 and 1; got {confidence_level!r}."
+            msg = f"{name} must be a level, or a list of levels, between 0 and 1; got {given!r}."
             raise ValueError(msg)
         return levels
 
@@ -443,18 +557,19 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         if len(target) < 2:
             msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
             raise ValueError(msg)
-        width = self._width()
+        self._n_outputs = None if target.ndim == 1 else target.shape[1]
+        width = JointWidth(self._width()) if self._is_joint() else self._width()
         labels = width.labels(X, by)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        task = Task(self.estimator, width, X, target, groups, fit_params, seed)
+        task = Task(self.estimator, width, X, target, groups, fit_params, self._aim(), seed)
         splits = list(self._splitter(groups, seed).split(X, target, groups))
-        models, widths, errors, seen, folds = train(task, splits, self.n_jobs)
+        models, widths, (above, below), seen, folds = train(task, splits, self.n_jobs)
         is_single = self.cv is None
-        self._n_outputs, self._trained_from = task.n_outputs, self.estimator
+        self._trained_from = self.estimator
         self.estimator_: Any = models[0] if is_single else models
         self.width_: Any = widths[0] if is_single else widths
         kept = None if labels is None else labels[seen]
-        self._learn(Rows(errors, kept, None, None if is_single else folds))
+        self._learn(Rows(above, below, kept, None, None if is_single else folds))
 
     def _splitter(self, groups: Any, seed: int) -> Any:
         """One split of 80 to 20, folds of an integer, or the splitter given."""
@@ -477,22 +592,22 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         model = self.estimator_ if self._is_own_model() else trained(self.estimator)
         target = self._targets(X, y)
         X = self._table(X, reset=reset)
-        width = self._width()
+        self._n_outputs = None if target.ndim == 1 else target.shape[1]
+        width = JointWidth(self._width()) if self._is_joint() else self._width()
         labels = width.labels(X, by)
         weights = _importance(sample_weight, X)
-        self._n_outputs = None if target.ndim == 1 else target.shape[1]
         n = len(target)
         if width.learns and n > 1:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             splitter = ShuffleSplit if groups is None else GroupShuffleSplit
             rest, half = next(splitter(1, test_size=n // 2 / n, random_state=seed).split(X, target, groups))
-            task = Task(None, width, X, target, groups, {}, seed)
-            learning, _, errors = task.errors(model, half)
-            width.fit(learning, errors, seed)
+            task = Task(None, width, X, target, groups, {}, self._aim(), seed)
+            width.fit(*task.errors(model, half), self._aim(), seed)
             X, target = _safe_indexing(X, rest), target[rest]
             labels, weights = (None if a is None else a[rest] for a in (labels, weights))
         elif width.learns:
-            width.fit(X, np.zeros((n, 1 if self._n_outputs is None else self._n_outputs)), 0)
+            nothing = np.zeros((n, self._n_outputs or 1))
+            width.fit(X, nothing, nothing, self._aim(), 0)
         rows = self._measured(model, width, X, target, labels, weights)
         self.estimator_, self.width_ = model, width
         self._learn(rows)
@@ -500,22 +615,18 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     def _measured(
         self, model: Any, width: Width, X: Any, target: Array, labels: NDArray[Any] | None, weights: Array | None
     ) -> Rows:
-        """Errors of calibration rows, in units of their scale."""
+        """Errors of calibration rows, in units of their shape."""
         prediction = predictions(model, X, self._n_outputs)
-        scale = width.scale(X, prediction)
         errors = target.reshape(prediction.shape) - prediction
         check_finite("prediction", errors, REMEDY)
-        if scale is not None:
-            errors /= scale
-        if weights is not None and not weights.all():
-            kept = weights > 0.0
-            errors, weights, labels = errors[kept], weights[kept], None if labels is None else labels[kept]
-        return Rows(errors, labels, weights)
+        rows = Rows(*width.shape(X, prediction).scores(errors), labels, weights)
+        return rows if weights is None or weights.all() else rows.of(weights > 0.0)
 
-    def _learned(self, rows: Rows, level: float) -> Neurons:
+    def _learned(self, rows: Rows, level: float, tails: Tails | None = None) -> Neurons:
         """Neurons at a level; warns where errors are too few."""
-        min_rows = (self.width_[0] if isinstance(self.width_, list) else self.width_).min_rows
-        neurons = Neurons.of(rows, TAILS[self.tails], level, self.guarantee, min_rows)
+        if tails is None:
+            tails, rows = TAILS[self.tails], rows.jointly() if self._is_joint() else rows
+        neurons = Neurons.of(rows, tails, level, self.guarantee, self._widths()[0].min_rows)
         neurons.warn()
         return neurons
 
@@ -531,10 +642,20 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         self.guaranteed_level_ = float(np.min(used))
         self.guaranteed_ = bool(self.guaranteed_level_ >= self.confidence_level)
         self.coverage_range_ = neurons.per_category([row[0].coverage_range for row in neurons.table])
+        if self._is_joint() and neurons.tails.n_cuts > 1:
+            self.coverage_range_ = np.full_like(self.coverage_range_, np.nan)  # both ends may miss at once
         radius = neurons.per_category(list(neurons.typical))
+        if self._is_joint():
+            radius = radius * np.mean([width.radius_ for width in self._widths()], axis=0)[:, None]
         self.radius_ = radius[..., 0, :] if self._n_outputs is None else radius
         self.categories_ = categories
-        self.n_calibration_ = len(rows.errors)
+        self.n_calibration_ = len(rows.above)
+
+    def _shaped(self, X: Any) -> Shaped:
+        """Predictions of all models, and the shapes of intervals around them."""
+        table = self._predictions(X)
+        shapes = [width.shape(X, one) for width, one in zip(self._widths(), table, strict=True)]
+        return Shaped(table, Shape.merged(shapes, [one.shape for one in table], np.stack))
 
     def _predictions(self, X: Any) -> Array:
         """Predictions of all models, (models, n, k)."""
@@ -543,6 +664,28 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         table = found[0][None] if len(found) == 1 else np.stack(found)
         check_finite("prediction", table[0] if len(found) == 1 else table.mean(axis=0), REMEDY)
         return table
+
+    def _ends(
+        self, neurons: Neurons, found: Shaped, codes: NDArray[np.intp] | None, weights: Array | None, out: Array
+    ) -> None:
+        """Ends of intervals, into `out` (n, k, 2), cut at the least and the largest possible target."""
+        neurons.intervals(found, codes, weights, out)
+        if self.y_min is not None or self.y_max is not None:
+            np.clip(out, self.y_min, self.y_max, out=out)
+
+
+def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:
+    """Where a distribution is asked for: a value for all rows, one for each of `size`, or several for each."""
+    asked = np.asarray(y, dtype=np.float64)
+    if asked.ndim == 0:
+        asked = np.full(size, asked)
+    if asked.shape[: len(size)] != size or asked.ndim > len(size) + 1:
+        msg = f"y has shape {asked.shape}; expected a number, {size}, or {size} with one more axis for several values."
+        raise ValueError(msg)
+    if np.isnan(asked).any():
+        msg = "y contains NaN, where no share of targets can be told; leave such values out."
+        raise ValueError(msg)
+    return asked
 
 
 def _importance(sample_weight: ArrayLike | None, X: Any) -> Array | None:
@@ -557,10 +700,3 @@ def _importance(sample_weight: ArrayLike | None, X: Any) -> Array | None:
         msg = f"sample_weight must not be negative nor all 0; got {weights.min():g} to {weights.max():g}."
         raise ValueError(msg)
     return weights
-
-
-def _stacked(scales: list[Array | None], prediction: Array) -> Array | None:
-    """Scales of all models, (models, n, k)."""
-    if all(scale is None for scale in scales):
-        return None
-    return np.stack([np.ones(prediction.shape[1:]) if scale is None else scale for scale in scales])

@@ -24,6 +24,8 @@ from pimeter.regression.folds import ends
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pimeter.regression.width import Shape
+
     Array = NDArray[np.float64]
 
 
@@ -51,7 +53,8 @@ TAILS = {
 class Sample(NamedTuple):
     """Errors that one neuron learns from."""
 
-    errors: Array
+    above: Array  # how far they reach beyond the upper end of a band, which may be the prediction itself
+    below: Array | None  # the same beyond the lower end; None: as far, with the other sign
     weights: Array | None  # as counts
     unit: float  # what a row with importance weight 1 counts
     lists: NDArray[np.intp] | None
@@ -60,30 +63,56 @@ class Sample(NamedTuple):
     @property
     def m(self) -> float:
         """Number of errors."""
-        return float(len(self.errors) if self.weights is None else self.weights.sum())
+        return float(len(self.above) if self.weights is None else self.weights.sum())
 
     @property
     def sizes(self) -> Array:
         """How far the errors reach; not kept, so that a million errors are kept once."""
-        return self.errors * self.sign if self.sign else np.abs(self.errors)
+        if self.sign > 0.0:
+            return self.above
+        if self.below is None:
+            return -self.above if self.sign else np.abs(self.above)
+        return self.below if self.sign else np.maximum(self.above, self.below)
 
     def towards(self, sign: float) -> Sample:
-        """Only the rows whose error is on this side."""
-        rows = self.errors * sign > 0.0
+        """Only the rows whose error is on this side of the middle."""
+        rows = (self.above if self.below is None else self.above - self.below) * sign > 0.0
         weights, unit = None, self.unit
         if self.weights is not None and rows.any():
             weights = rescaled_weights(self.weights[rows])
             unit *= float(weights.sum() / self.weights[rows].sum())
-        return Sample(self.errors[rows], weights, unit, None if self.lists is None else self.lists[rows], sign)
+        below = None if self.below is None else self.below[rows]
+        lists = None if self.lists is None else self.lists[rows]
+        return Sample(self.above[rows], below, weights, unit, lists, sign)
 
     def ranked(self, places: Array) -> Array:
         """Errors of these ranks, which are cumulative weights; the largest beyond them."""
         if self.weights is None:
-            return _order_statistics(self.sizes, np.clip(np.ceil(places - ROUNDING).astype(int), 1, len(self.errors)))
+            return _order_statistics(self.sizes, np.clip(np.ceil(places - ROUNDING).astype(int), 1, len(self.above)))
         sizes = self.sizes
         order = np.argsort(sizes, kind="stable")
         total = np.cumsum(self.weights[order])
         return np.asarray(sizes[order][np.minimum(np.searchsorted(total, places - ROUNDING), len(total) - 1)])
+
+    def shares(self, y: Array, centres: Array, scales: Array) -> Array:
+        """Share of errors below that of y (n, g) around centres (n_lists, n, 1); ties and the new row count half."""
+        total = np.full(y.shape, 0.5)
+        for i in range(len(centres)):
+            rows = slice(None) if self.lists is None else self.lists == i
+            errors = self.above[rows]
+            order = np.argsort(errors)
+            errors = errors[order]
+            weights = np.ones(len(errors)) if self.weights is None else self.weights[rows][order]
+            below = np.concatenate([[0.0], np.cumsum(weights)])
+            asked = (y - centres[i]) / scales[i]
+            first = np.searchsorted(errors, asked)
+            total += below[first]
+            equal = np.flatnonzero(errors[np.minimum(first, len(errors) - 1)] == asked) if len(errors) else first[:0]
+            last = np.searchsorted(errors, asked.flat[equal], side="right")
+            total.flat[equal] += (below[last] - below[first.flat[equal]]) / 2.0
+        shares = total / (self.m + 1.0)
+        shares[np.isinf(y)] = y[np.isinf(y)] > 0.0
+        return shares
 
 
 def _order_statistics(values: Array, ranks: NDArray[np.int64]) -> Array:
@@ -189,13 +218,15 @@ class Neuron(NamedTuple):
         lower = radius(self.lower)
         return lower, lower if self.upper is self.lower else radius(self.upper)
 
-    def is_too_heavy(self, new_weights: Array) -> NDArray[np.bool_]:
-        """Of new rows: whether all errors together weigh too little beside them to reach the level."""
-        found = np.zeros(len(new_weights), bool)
+    def promised(self, new_weights: Array, n_cuts: int) -> Array:
+        """Coverage that is promised to new rows of their own weights: a heavy one may be beyond all errors."""
+        found = np.full(len(new_weights), self.level)
         for side in (self.lower, self.upper):
             if side is not None:
-                m, unit = side.sample.m, side.sample.unit
-                found |= (m + new_weights * unit) * side.level > m + ROUNDING
+                m, heavy = side.sample.m, side.sample.unit * new_weights
+                reach = n_cuts * m / (m + heavy) - (n_cuts - 1.0)
+                too_heavy = (m + heavy) * side.level > m + ROUNDING
+                found = np.where(too_heavy, np.minimum(np.maximum(reach, 0.0), found), found)
         return found
 
     def typical(self) -> list[float]:
@@ -204,11 +235,19 @@ class Neuron(NamedTuple):
         radii = [math.inf if side is None else float(side.radius(np.ones(1))[0]) for side in (lower, upper)]
         return [radii[0]] * 2 if self.upper is self.lower else radii
 
-    def ends(self, centres: Array, scales: Array | None) -> tuple[Array, Array]:
+    def ends(self, centres: Array, shape: Shape) -> tuple[Array, Array]:
         """Lower and upper end of intervals among the models of all folds."""
         infinite = np.full(centres.shape[1], np.inf)
-        lower = -infinite if self.lower is None else -self.lower.end(-centres, scales)
-        upper = infinite if self.upper is None else self.upper.end(centres, scales)
-        crossed = lower > upper  # possible below 50 %
-        middle = np.where(crossed, 0.5 * lower + 0.5 * upper, 0.0) if crossed.any() else 0.0
-        return np.where(crossed, middle, lower), np.where(crossed, middle, upper)
+        start, end = (0.0 if part is None else part for part in (shape.lower, shape.upper))
+        lower = -infinite if self.lower is None else -self.lower.end(start - centres, shape.scale)
+        upper = infinite if self.upper is None else self.upper.end(centres + end, shape.scale)
+        return uncrossed(lower, upper)
+
+
+def uncrossed(lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Ends that crossed meet in the middle."""
+    crossed = lower > upper
+    if not crossed.any():
+        return lower, upper
+    middle = np.where(crossed, 0.5 * lower + 0.5 * upper, 0.0)
+    return np.where(crossed, middle, lower), np.where(crossed, middle, upper)

@@ -13,8 +13,11 @@ from sklearn.utils.validation import _check_method_params
 
 from pimeter.regression.folds import Folds
 from pimeter.regression.model import REMEDY, check_finite, predictions
+from pimeter.regression.width import MISSING, Aim, Shape
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from pimeter.regression.width import Width
@@ -34,6 +37,7 @@ class Task(NamedTuple):
     y: Array  # (n,) or (n, k)
     groups: Any
     fit_params: dict[str, Any]
+    aim: Aim
     seed: int
 
     @property
@@ -59,20 +63,20 @@ class Task(NamedTuple):
         width: Width = clone(self.width)
         if not width.learns:
             return width
-        errors = np.zeros((len(rows), self.n_outputs or 1))
+        found, errors = np.zeros((2, len(rows), self.n_outputs or 1))
         own = None if self.groups is None else np.asarray(self.groups)[rows]
         n_folds = min(INNER, len(rows) if own is None else len(np.unique(own)))
         if n_folds > 1:
             folds = KFold(n_folds, shuffle=True, random_state=self.seed) if own is None else GroupKFold(n_folds)
             for inner, left in folds.split(rows, groups=own):
-                _, _, errors[left] = self.errors(self.model(rows[inner]), rows[left])
-        return width.fit(_safe_indexing(self.X, rows), errors, self.seed)
+                _, found[left], errors[left] = self.errors(self.model(rows[inner]), rows[left])
+        return width.fit(_safe_indexing(self.X, rows), found, errors, self.aim, self.seed)
 
-    def fold(self, rows: Index, others: Index) -> tuple[Any, Width, Array, Array | None]:
-        """Train model and width on some rows; predictions and scales of the others."""
+    def fold(self, rows: Index, others: Index) -> tuple[Any, Width, Array, Shape]:
+        """Train model and width on some rows; predictions and shapes of the others."""
         model, width = self.model(rows), self.learned_width(rows)
         part, found, _ = self.errors(model, others)
-        return model, width, found, width.scale(part, found)
+        return model, width, found, width.shape(part, found)
 
 
 class Trained(NamedTuple):
@@ -80,27 +84,36 @@ class Trained(NamedTuple):
 
     models: list[Any]
     widths: list[Width]
-    errors: Array  # (m, k) in units of their scale
+    scores: tuple[Array, Array | None]  # (m, k) how far errors reach up and down, in units of their shape
     seen: NDArray[np.bool_]  # (n,) the rows that the errors belong to
     folds: Folds
 
 
 def train(task: Task, splits: list[tuple[Index, Index]], n_jobs: int | None) -> Trained:
-    """Train on each split; a row left out by several models gets the mean of their predictions and scales."""
+    """Train on each split; a row left out by several models gets the mean of their predictions and shapes."""
     if not all(len(others) for _, others in splits):
         msg = "cv has a split that leaves no row out of training: nothing to calibrate with. Use other splits."
         raise ValueError(msg)
     done = Parallel(n_jobs=n_jobs)(delayed(task.fold)(rows, others) for rows, others in splits)
-    models, widths, found, scales = (list(part) for part in zip(*done, strict=True))
-    n = len(task.y)
+    models, widths, found, shapes = (list(part) for part in zip(*done, strict=True))
+    n, k = len(task.y), found[0].shape[1]
     left_out = np.zeros((n, len(splits)), bool)
-    prediction, scale = np.zeros((2, n, found[0].shape[1]))
     for i, (_, others) in enumerate(splits):
         left_out[others, i] = True
-        prediction[others] += found[i]
-        scale[others] += 1.0 if scales[i] is None else scales[i]
     times = left_out.sum(axis=1)
     seen = times > 0
-    mean = prediction[seen] / times[seen, None]
-    errors = (task.y[seen].reshape(mean.shape) - mean) / (scale[seen] / times[seen, None])
-    return Trained(models, widths, errors, seen, Folds.of(left_out[seen]))
+
+    def mean(parts: Sequence[Array | None], missing: float) -> Array | None:
+        """Of what the models say of the rows that they left out."""
+        if all(part is None for part in parts):
+            return None
+        total: Array = np.zeros((n, k))
+        for (_, others), part in zip(splits, parts, strict=True):
+            total[others] += missing if part is None else part
+        return np.asarray(total[seen] / times[seen, None])
+
+    prediction = mean(found, 0.0)
+    assert prediction is not None
+    shape = Shape(*(mean(parts, missing) for parts, missing in zip(zip(*shapes, strict=True), MISSING, strict=True)))
+    errors = task.y[seen].reshape(prediction.shape) - prediction
+    return Trained(models, widths, shape.scores(errors), seen, Folds.of(left_out[seen]))

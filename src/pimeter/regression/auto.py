@@ -1,0 +1,148 @@
+"""`AutoWidth`: the width that wins on rows that do not calibrate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+from sklearn.utils import _safe_indexing
+
+from pimeter.regression.calibration import Neurons, Rows
+from pimeter.regression.cqr import QuantileWidth
+from pimeter.regression.local import LocalWidth
+from pimeter.regression.scaled import ScaledWidth
+from pimeter.regression.width import Aim, ConstantWidth, Shape, Width
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+FOLDS = 5
+FEWEST = 60  # rows: with fewer, nothing but a constant width is learned
+MANY = 5000  # rows that are enough to decide
+CAUTION = 1.0  # standard errors that a width has to win by over a constant one
+
+
+class Candidate(NamedTuple):
+    """One line of the table of widths to choose from."""
+
+    width: Width
+    ratio: float  # mean interval score over that of a constant width, on rows that the width has not seen
+    error: float  # its standard error
+
+
+class AutoWidth(Width):
+    """Whichever width has the best interval score on rows that do not calibrate, with a handicap.
+
+    Each candidate learns on four fifths of the rows and is scored on the other one, in turn. Picking the best of many
+    by their scores picks the luckiest, too: hence a candidate's score counts with one standard error of its difference
+    to the constant width added to it, and the constant width remains if none is better by more than that. Calibration
+    sees none of these rows, so that the promise of coverage holds whatever is chosen.
+
+    Parameters
+    ----------
+    candidates : sequence of widths or None, default=None
+        What to choose from, beside a constant width. None: `ScaledWidth`, `LocalWidth` and `QuantileWidth` as they
+        come.
+
+    Attributes
+    ----------
+    chosen_ : Width
+        The winner, which has learned from all rows.
+    candidates_ : list of Candidate
+        Width, ratio of its interval score to that of a constant width, and the ratio's standard error. A frame library
+        makes a table of it, such as ``pandas.DataFrame(model.width_.candidates_)``.
+    reason_ : str
+        What was chosen, and by how much it won.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import IntervalRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(2000, 1))
+    >>> y = rng.normal(scale=0.1 + X[:, 0])
+    >>> model = IntervalRegressor(lambda X: np.zeros(len(X)), width="auto", random_state=0).calibrate(X, y)
+    >>> best = min(model.width_.candidates_, key=lambda candidate: candidate.ratio)
+    >>> best.width.learns, best.ratio < 0.85, model.width_.chosen_.learns
+    (True, True, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"candidates": ["array-like", None]}
+
+    learns = True
+
+    def __init__(self, candidates: Sequence[Width] | None = None) -> None:
+        self.candidates = candidates
+
+    def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
+        """Compare the candidates, and let the winner learn from all rows."""
+        given = (ScaledWidth(), LocalWidth(), QuantileWidth()) if self.candidates is None else self.candidates
+        widths = [ConstantWidth(), *(clone(width) for width in given)]
+        self.candidates_: list[Candidate] = []
+        self.chosen_: Width = widths[0]
+        self.reason_ = f"constant width: {len(errors)} rows are too few to compare others with ({FEWEST} are needed)"
+        if len(errors) >= FEWEST:
+            rows = np.random.default_rng(random_state).permutation(len(errors))[:MANY]
+            part = _safe_indexing(X, rows)
+            table = np.stack(
+                [_losses(width, part, prediction[rows], errors[rows], aim, random_state) for width in widths]
+            )
+            unit = np.maximum(table[0].mean(axis=0), np.finfo(np.float64).tiny)
+            losses = (table / unit).mean(axis=2)
+            ratios = losses.mean(axis=1)
+            gaps = (losses - losses[0]).std(axis=1, ddof=1) / len(rows) ** 0.5
+            self.candidates_ = [Candidate(*line) for line in zip(widths, ratios.tolist(), gaps.tolist(), strict=True)]
+            best = self.candidates_[int(np.argmin(ratios + CAUTION * gaps))]
+            self.chosen_ = clone(best.width)
+            self.reason_ = (
+                f"{_name(best.width)}: interval score {best.ratio:.3f} +- {best.error:.3f} of a constant width"
+            )
+            if best.width is widths[0]:
+                second = min(self.candidates_[1:], key=lambda line: line.ratio)
+                self.reason_ = (
+                    f"constant width: the next best, {_name(second.width)}, has {second.ratio:.3f} +- "
+                    f"{second.error:.3f} of its interval score"
+                )
+        if self.chosen_.learns:
+            self.chosen_.fit(X, prediction, errors, aim, random_state)
+        return self
+
+    def shape(self, X: Any, prediction: Array) -> Shape:
+        """That of the winner."""
+        return self.chosen_.shape(X, prediction)
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether all candidates do."""
+        return all(width.takes_sparse for width in self.candidates or ())
+
+
+def _name(width: Width) -> str:
+    return repr(width).replace("()", "")
+
+
+def _losses(width: Width, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Array:
+    """Interval score (n, k) of rows that the width has not seen."""
+    shapes, sizes = [Shape()], [errors.shape]
+    if width.learns:
+        shapes, sizes = [], []
+        for rows, others in KFold(FOLDS).split(errors):
+            one = clone(width).fit(_safe_indexing(X, rows), prediction[rows], errors[rows], aim, random_state)
+            shapes.append(one.shape(_safe_indexing(X, others), prediction[others]))
+            sizes.append(errors[others].shape)
+    shape = Shape.merged(shapes, sizes, np.concatenate)
+    radii = Neurons.of(Rows(*shape.scores(errors)), aim.tails, aim.level, True, None).typical[0]
+    present = [aim.tails.has_lower, aim.tails.has_upper]
+    fine = sum(present) / (1.0 - aim.level)
+    losses = np.zeros(errors.shape)
+    for sign, band, radius, is_there in zip((-1.0, 1.0), shape[1:], radii.T, present, strict=True):
+        if is_there:
+            end = (radius if shape.scale is None else radius * shape.scale) + (0.0 if band is None else band)
+            losses += end + fine * np.maximum(sign * errors - end, 0.0)
+    return losses

@@ -1,0 +1,112 @@
+"""`QuantileWidth`: a band between learned quantiles, moved by one neuron (conformalised quantile regression)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import HasMethods
+
+from pimeter.regression.features import Features
+from pimeter.regression.model import check_finite
+from pimeter.regression.nearness import LocalNeurons, local_ends
+from pimeter.regression.scaled import FEW, LEAST
+from pimeter.regression.width import Aim, Shape, Width
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+LEVEL_NAMES = ("quantile", "quantile_alpha", "alpha")  # what regressors call the level; the first one that they have
+
+
+class QuantileWidth(Width):
+    """A band between two quantiles of the errors given X, which one neuron then moves as far as the promise takes.
+
+    How far targets lie below and above the prediction is learned at the levels where a band of the confidence level
+    ends, on rows that do not calibrate. The neuron looks at how far calibration targets lie beyond
+    the band, and moves both of its ends (with signed tails each of them) out or in. At another confidence level it is
+    the same band, moved farther. Ends that would cross meet in the middle.
+
+    Parameters
+    ----------
+    estimator : regressor or None, default=None
+        Any regressor for quantiles whose level is a parameter called "quantile", "quantile_alpha" or "alpha", also
+        within a pipeline. None: local neurons, as in `LocalWidth`, on X and the prediction; they take categories and
+        missing values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import QuantileRegressor
+    >>> from pimeter import IntervalRegressor, QuantileWidth
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(2000, 1))
+    >>> y = rng.exponential(scale=0.1 + X[:, 0])
+    >>> width = QuantileWidth(QuantileRegressor(alpha=0))
+    >>> model = IntervalRegressor(lambda X: X[:, 0], width=width, tails="equal", random_state=0).calibrate(X, y)
+    >>> model.predict_interval(np.array([[0.0], [1.0]])).round(1)
+    array([[0. , 0.4],
+           [0. , 4.3]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"estimator": [HasMethods(["fit", "predict"]), None]}
+
+    learns = True
+
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
+        """Learn both quantiles of the errors of each output."""
+        self.levels_ = aim.end_levels
+        if self.estimator is None:
+            self.features_ = Features(for_distance=False).fit(X, prediction)
+            known = self.features_.transform(X, prediction)
+            self.neurons_ = [LocalNeurons.of(known, column, "forest", True, random_state) for column in errors.T]
+            return self
+        name = _level_name(self.estimator)
+        self.mean_ = np.abs(errors).mean(axis=0)
+        self.models_: list[list[Any]] = []
+        for column, mean in zip(errors.T, self.mean_, strict=True):
+            # In units of their mean: what is learned does not depend on the unit of y.
+            levels = self.levels_ if len(column) >= FEW and mean > 0.0 else ()
+            learners = [clone(self.estimator).set_params(**{name: level}) for level in levels]
+            self.models_.append([one.fit(X, column / mean) for one in learners])
+        return self
+
+    def shape(self, X: Any, prediction: Array) -> Shape:
+        """The band."""
+        if self.estimator is None:
+            found = local_ends(self.neurons_, self.features_, X, prediction, self.levels_)
+            return Shape() if found is None else Shape(None, *found)
+        ends = np.zeros((2, *prediction.shape))
+        for j, models in enumerate(self.models_):
+            if models:
+                low, high = (np.asarray(model.predict(X)).reshape(len(prediction)) for model in models)
+                middle, half = (low + high) / 2.0, np.maximum((high - low) / 2.0, LEAST)
+                ends[..., j] = np.stack([half - middle, half + middle]) * self.mean_[j]
+        check_finite("quantile", ends.sum(axis=0), "QuantileWidth's estimator has no finite answer; choose another.")
+        return Shape(None, *ends)
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether the estimator takes sparse matrices."""
+        return self.estimator is None or bool(get_tags(self.estimator).input_tags.sparse)
+
+
+def _level_name(learner: Any) -> str:
+    """The parameter that holds the level, within a pipeline with the step's name before it."""
+    names = sorted(learner.get_params(), key=len, reverse=True)  # the last step's, which are nested deepest, first
+    for wanted in LEVEL_NAMES:
+        for name in names:
+            if name == wanted or name.endswith(f"__{wanted}"):
+                return str(name)
+    msg = (
+        f"QuantileWidth's estimator is a {type(learner).__name__}, which has no parameter called "
+        f"{', '.join(LEVEL_NAMES[:-1])} or {LEVEL_NAMES[-1]} for its level; pass a regressor for quantiles."
+    )
+    raise ValueError(msg)

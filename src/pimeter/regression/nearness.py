@@ -1,0 +1,156 @@
+"""Local neurons: quantiles of the errors of rows that are near, for each new row its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from pimeter.quantiles import nearby_quantiles
+from pimeter.regression.scaled import FEW, LEAST, forest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pimeter.regression.features import Features
+
+    Array = NDArray[np.float64]
+
+BLOCK = 4_000_000  # weights that are held at a time
+PILOT = 1000  # rows that choose the number of neighbours
+FEWEST = 25  # neighbours to choose from: this many, twice, four times ... as many
+
+
+class Nearness(Protocol):
+    """Tells how near the rows are that errors are known of."""
+
+    def weights(self, known: Any) -> Array:
+        """For each new row and each row, (n, m)."""
+
+
+class LocalNeurons(NamedTuple):
+    """Errors of one output in order, and the nearness of their rows."""
+
+    near: Nearness
+    order: NDArray[np.intp]
+    values: Array
+    mean: float
+
+    @classmethod
+    def of(
+        cls, known: Any, errors: Array, kind: Literal["forest", "kernel"], is_signed: bool, random_state: int
+    ) -> LocalNeurons | None:
+        """Learn from the errors (m,) of rows that these tables tell of; None if they are too few, or all 0."""
+        sizes = np.abs(errors)
+        mean = float(sizes.mean())
+        if len(sizes) < FEW or mean == 0.0:
+            return None
+        # In units of their mean: what is learned does not depend on the unit of y.
+        learn = Leaves.grown if kind == "forest" else Neighbours.chosen
+        values = errors if is_signed else sizes
+        order = np.argsort(values, kind="stable")
+        return cls(learn(known, sizes / mean, random_state), order, values[order], mean)
+
+    def radii(self, known: Any, levels: Array) -> Array:
+        """How far the local quantiles of new rows reach down and up, (2, n); never quite nowhere.
+
+        Two levels are the lower and the upper end; one alone serves for both.
+        """
+        n, m = known.shape[0], len(self.values)
+        found = np.empty((n, levels.size))
+        step = max(1, BLOCK // m)
+        for start in range(0, n, step):
+            weights = self.near.weights(known[start : start + step])[:, self.order]
+            found[start : start + step] = nearby_quantiles(self.values, weights, levels)
+        lower, upper = -found[:, 0] if levels.size > 1 else found[:, 0], found[:, -1]
+        short = np.maximum(LEAST * self.mean - (lower + upper) / 2.0, 0.0)
+        return np.stack([lower + short, upper + short])
+
+
+def local_ends(
+    neurons: Sequence[LocalNeurons | None], features: Features, X: Any, prediction: Array, levels: Array
+) -> Array | None:
+    """How far the local quantiles of all outputs reach down and up, (2, n, k); None if nothing was learned."""
+    if all(one is None for one in neurons):
+        return None
+    known = features.transform(X, prediction)
+    ends = np.ones((2, *prediction.shape))
+    for j, one in enumerate(neurons):
+        if one is not None:
+            ends[..., j] = one.radii(known, levels)
+    return ends
+
+
+class Leaves(NamedTuple):
+    """Nearness as shared leaves of a forest, in which each leaf weighs the same."""
+
+    forest: Any
+    starts: NDArray[np.intp]  # of each tree's leaves among all
+    members: csr_array[Any, Any]  # (leaves, m)
+
+    @classmethod
+    def grown(cls, known: Any, sizes: Array, random_state: int) -> Leaves:
+        """A forest for sizes of errors, and the rows in its leaves."""
+        grown = forest(len(sizes), random_state).fit(known, sizes)
+        starts = np.cumsum([0, *(tree.tree_.node_count for tree in grown.estimators_)])
+        leaves = grown.apply(known) + starts[:-1]
+        m, n_trees = leaves.shape
+        counts = np.bincount(leaves.ravel(), minlength=starts[-1])
+        share = 1.0 / counts[leaves.ravel()]
+        rows = np.repeat(np.arange(m), n_trees)
+        return cls(grown, starts[:-1], csr_array((share, (leaves.ravel(), rows)), shape=(starts[-1], m)))
+
+    def weights(self, known: Any) -> Array:
+        """Mean over all trees of the share of the row in the new one's leaf."""
+        leaves = self.forest.apply(known) + self.starts
+        n, n_trees = leaves.shape
+        ones = np.full(leaves.size, 1.0 / n_trees)
+        chosen = csr_array((ones, leaves.ravel(), np.arange(0, leaves.size + 1, n_trees)), (n, self.members.shape[0]))
+        return np.asarray((chosen @ self.members).toarray())
+
+
+class Neighbours(NamedTuple):
+    """Nearness as 1 - (d/d_k)^2, with the distance d_k of the k-th neighbour: 0 from there on."""
+
+    rows: Array
+    k: int
+
+    @classmethod
+    def chosen(cls, known: Array, sizes: Array, random_state: int) -> Neighbours:
+        """With the number of neighbours that tells most of each other's errors, among some of the rows."""
+        m = len(sizes)
+        some = np.random.default_rng(random_state).permutation(m)[:PILOT]
+        distances = _distances(known[some], known)
+        distances[np.arange(len(some)), some] = np.inf  # left out
+        choices = [FEWEST * 2**i for i in range(20) if FEWEST * 2**i < m - 2] + [m - 2]
+        losses = []
+        for k in choices:
+            weights = _within(distances, k)
+            expected = np.maximum((weights @ sizes) / weights.sum(axis=1), LEAST)
+            losses.append(float(np.mean(np.log(expected) + sizes[some] / expected)))
+        return cls(known, choices[int(np.argmin(losses))])
+
+    def weights(self, known: Array) -> Array:
+        """By distance."""
+        return _within(_distances(known, self.rows), self.k)
+
+
+def _distances(a: Array, b: Array) -> Array:
+    """Squared distances between all rows of two tables."""
+    products = a @ b.T
+    products *= -2.0
+    products += np.einsum("ij,ij->i", a, a)[:, None]
+    products += np.einsum("ij,ij->i", b, b)
+    return np.maximum(products, 0.0, out=products)
+
+
+def _within(distances: Array, k: int) -> Array:
+    """Weights of rows up to the k-th neighbour; of as many as are just as near where that one is no distance away."""
+    farthest = np.partition(distances, k, axis=1)[:, k, None]
+    farthest = np.where(farthest > 0.0, farthest * (1.0 + 1e-9), 1.0)
+    weights = distances / farthest
+    np.subtract(1.0, weights, out=weights)
+    return np.maximum(weights, 0.0, out=weights)

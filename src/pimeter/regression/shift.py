@@ -1,0 +1,111 @@
+"""Covariate shift: how much likelier rows are where intervals are needed than where calibration rows come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import SplineTransformer
+from sklearn.utils.validation import _num_samples
+
+from pimeter.promise import rescaled_weights
+from pimeter.regression.features import Features
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+FOLDS = 5
+SURE = 0.999  # what a classifier may be sure of at most: no row weighs more than a thousand times what it would
+
+
+class ShiftWeights(NamedTuple):
+    """Weights of calibration rows and of new ones, in the same units.
+
+    Attributes
+    ----------
+    calibration : ndarray of shape (m,)
+        For `IntervalRegressor.calibrate`.
+    new : ndarray of shape (n,)
+        For `IntervalRegressor.predict_interval`.
+    effective_size : float
+        How many unweighted rows the calibration rows are worth, ``(sum w)^2 / sum w^2``.
+    """
+
+    calibration: Array
+    new: Array
+    effective_size: float
+
+
+def shift_weights(X: Any, X_new: Any, *, classifier: Any = None, random_state: int | None = None) -> ShiftWeights:
+    """How much likelier each row is among new rows than among calibration rows, learned by a classifier.
+
+    A classifier that tells new rows from calibration rows knows their ratio: p / (1 - p). Each row's p is from a
+    classifier that has not seen the row (five folds). Intervals with these weights keep their promise as far as the
+    ratio is right; for a ratio that is known, pass that one instead.
+
+    Parameters
+    ----------
+    X : array or frame of m rows
+        Calibration rows.
+    X_new : array or frame of n rows
+        Rows that intervals are needed for, of the same columns.
+    classifier : scikit-learn classifier or None, default=None
+        With `predict_proba`. None: logistic regression on smooth functions of each column, categories and missing
+        values included.
+    random_state : int or None, default=None
+        Chooses the folds.
+
+    Returns
+    -------
+    ShiftWeights
+        `calibration`, `new` and `effective_size`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import IntervalRegressor, shift_weights
+    >>> rng = np.random.default_rng(0)
+    >>> X, X_new = rng.normal(size=(1000, 1)), rng.normal(1.0, size=(1000, 1))
+    >>> y = rng.normal(scale=np.exp(X[:, 0]))
+    >>> weights = shift_weights(X, X_new, random_state=0)
+    >>> round(weights.effective_size, -2)
+    400.0
+    >>> model = IntervalRegressor(lambda X: np.zeros(len(X))).calibrate(X, y, sample_weight=weights.calibration)
+    >>> intervals = model.predict_interval(X_new, sample_weight=weights.new)
+    """
+    m, n = _num_samples(X), _num_samples(X_new)
+    if min(m, n) < FOLDS:
+        msg = f"X has {m} rows and X_new {n}; to tell them apart at least {FOLDS} of each are needed."
+        raise ValueError(msg)
+    rows = _together(X, X_new)
+    if classifier is None:
+        no_prediction = np.zeros((m + n, 1))
+        rows = Features(for_distance=True).fit(rows, no_prediction).transform(rows, no_prediction)
+        classifier = make_pipeline(SplineTransformer(), LogisticRegression(max_iter=1000))
+    is_new = np.repeat([0, 1], [m, n])
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state)
+    found = cross_val_predict(classifier, rows, is_new, cv=folds, method="predict_proba")[:, 1]
+    share = np.clip(found, 1.0 - SURE, SURE)
+    ratio = share / (1.0 - share) * (m / n)
+    return ShiftWeights(ratio[:m], ratio[m:], float(rescaled_weights(ratio[:m]).sum()))
+
+
+def _together(X: Any, X_new: Any) -> Any:
+    """Both tables as one."""
+    frames = [nw.from_native(table, eager_only=True, pass_through=True) for table in (X, X_new)]
+    if all(isinstance(frame, nw.DataFrame) for frame in frames):
+        return nw.concat(frames).to_native()
+    if sparse.issparse(X) or sparse.issparse(X_new):
+        return sparse.vstack([X, X_new]).tocsr()
+    tables = [np.asarray(table) for table in (X, X_new)]
+    if tables[0].shape[1:] != tables[1].shape[1:]:
+        msg = f"X has shape {tables[0].shape} and X_new {tables[1].shape}; both must have the same columns."
+        raise ValueError(msg)
+    return np.concatenate(tables)
