@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import QuantileRegressor, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pimeter import GroupedWidth, IntervalRegressor, ScaledWidth
+from pimeter import AutoWidth, GroupedWidth, IntervalRegressor, LocalWidth, QuantileWidth, ScaledWidth
 
 
 class Halves:
@@ -22,9 +22,15 @@ class Halves:
 
 
 def estimators():
-    for width in ("constant", "scaled", ScaledWidth(Ridge()), GroupedWidth(by=Halves())):
+    learned = [ScaledWidth(Ridge()), QuantileWidth(QuantileRegressor())]
+    grouped = GroupedWidth(by=Halves())
+    kernel = LocalWidth(nearness="kernel")
+    for width in ("constant", "scaled", grouped, "local", kernel, "quantile", *learned, AutoWidth(learned)):
         for cv in (None, 3):
             yield IntervalRegressor(Ridge(), width=width, cv=cv, random_state=0)
+    yield IntervalRegressor(Ridge(), width="auto", random_state=0)
+    for cv in (None, 3):
+        yield IntervalRegressor(Ridge(), joint=True, tails="equal", cv=cv, random_state=0)
     for width in (ScaledWidth("prediction", power=1),):
         yield IntervalRegressor(Ridge(), width=width, tails="equal", guarantee=False)
 

@@ -83,6 +83,9 @@ class AutoWidth(Width):
     def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
         """Compare the candidates, and let the winner learn from all rows."""
         given = (ScaledWidth(), LocalWidth(), QuantileWidth()) if self.candidates is None else self.candidates
+        if not all(isinstance(width, Width) for width in given):
+            msg = f"candidates must be widths, such as ScaledWidth(); got {list(given)!r}."
+            raise ValueError(msg)
         widths = [ConstantWidth(), *(clone(width) for width in given)]
         self.candidates_: list[Candidate] = []
         self.chosen_: Width = widths[0]
@@ -90,9 +93,7 @@ class AutoWidth(Width):
         if len(errors) >= FEWEST:
             rows = np.random.default_rng(random_state).permutation(len(errors))[:MANY]
             part = _safe_indexing(X, rows)
-            table = np.stack(
-                [_losses(width, part, prediction[rows], errors[rows], aim, random_state) for width in widths]
-            )
+            table = _losses(widths, part, prediction[rows], errors[rows], aim, random_state)
             unit = np.maximum(table[0].mean(axis=0), np.finfo(np.float64).tiny)
             losses = (table / unit).mean(axis=2)
             ratios = losses.mean(axis=1)
@@ -127,22 +128,28 @@ def _name(width: Width) -> str:
     return repr(width).replace("()", "")
 
 
-def _losses(width: Width, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Array:
-    """Interval score (n, k) of rows that the width has not seen."""
-    shapes, sizes = [Shape()], [errors.shape]
-    if width.learns:
-        shapes, sizes = [], []
-        for rows, others in KFold(FOLDS).split(errors):
-            one = clone(width).fit(_safe_indexing(X, rows), prediction[rows], errors[rows], aim, random_state)
-            shapes.append(one.shape(_safe_indexing(X, others), prediction[others]))
-            sizes.append(errors[others].shape)
-    shape = Shape.merged(shapes, sizes, np.concatenate)
+def _losses(widths: Sequence[Width], X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Array:
+    """Interval scores (widths, n, k) of rows that the widths have not seen."""
+    shapes: list[list[Shape]] = [[] for _ in widths]
+    sizes = []
+    for rows, others in KFold(FOLDS).split(errors):
+        known, new = _safe_indexing(X, rows), _safe_indexing(X, others)
+        shared = aim._replace(forests={})
+        for width, found in zip(widths, shapes, strict=True):
+            one = clone(width).fit(known, prediction[rows], errors[rows], shared, random_state)
+            found.append(one.shape(new, prediction[others]))
+        sizes.append(errors[others].shape)
+    return np.stack([_scores(Shape.merged(found, sizes, np.concatenate), errors, aim) for found in shapes])
+
+
+def _scores(shape: Shape, errors: Array, aim: Aim) -> Array:
+    """Interval score of each row and output, for the radius that these errors call for."""
     radii = Neurons.of(Rows(*shape.scores(errors)), aim.tails, aim.level, True, None).typical[0]
     present = [aim.tails.has_lower, aim.tails.has_upper]
     fine = sum(present) / (1.0 - aim.level)
-    losses = np.zeros(errors.shape)
+    scores = np.zeros(errors.shape)
     for sign, band, radius, is_there in zip((-1.0, 1.0), shape[1:], radii.T, present, strict=True):
         if is_there:
             end = (radius if shape.scale is None else radius * shape.scale) + (0.0 if band is None else band)
-            losses += end + fine * np.maximum(sign * errors - end, 0.0)
-    return losses
+            scores += end + fine * np.maximum(sign * errors - end, 0.0)
+    return scores

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import HasMethods
 
 from pimeter.regression.features import Features
 from pimeter.regression.model import check_finite
-from pimeter.regression.nearness import LocalNeurons, local_ends
+from pimeter.regression.nearness import local_ends, local_neurons
 from pimeter.regression.scaled import FEW, LEAST
 from pimeter.regression.width import Aim, Shape, Width
 
@@ -66,7 +66,7 @@ class QuantileWidth(Width):
         if self.estimator is None:
             self.features_ = Features(for_distance=False).fit(X, prediction)
             known = self.features_.transform(X, prediction)
-            self.neurons_ = [LocalNeurons.of(known, column, "forest", True, random_state) for column in errors.T]
+            self.neurons_ = local_neurons(known, errors, "forest", aim, True, random_state)
             return self
         name = _level_name(self.estimator)
         self.mean_ = np.abs(errors).mean(axis=0)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from pimeter.regression.features import Features
-from pimeter.regression.nearness import LocalNeurons, local_ends
+from pimeter.regression.nearness import local_ends, local_neurons
 from pimeter.regression.width import Aim, Shape, Width
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ class LocalWidth(Width):
         self.features_ = Features(for_distance=self.nearness == "kernel").fit(X, prediction)
         self.levels_ = aim.end_levels if aim.tails.is_signed else np.array([aim.level])
         known = self.features_.transform(X, prediction)
-        self.neurons_ = [
-            LocalNeurons.of(known, column, self.nearness, aim.tails.is_signed, random_state) for column in errors.T
-        ]
+        self.neurons_ = local_neurons(known, errors, self.nearness, aim, aim.tails.is_signed, random_state)
         return self
 
     def shape(self, X: Any, prediction: Array) -> Shape:

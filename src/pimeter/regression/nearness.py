@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pimeter.quantiles import nearby_quantiles
-from pimeter.regression.scaled import FEW, LEAST, forest
+from pimeter.regression.scaled import FEW, LEAST, grown_forest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.regression.features import Features
+    from pimeter.regression.width import Aim
 
     Array = NDArray[np.float64]
 
@@ -39,21 +40,6 @@ class LocalNeurons(NamedTuple):
     values: Array
     mean: float
 
-    @classmethod
-    def of(
-        cls, known: Any, errors: Array, kind: Literal["forest", "kernel"], is_signed: bool, random_state: int
-    ) -> LocalNeurons | None:
-        """Learn from the errors (m,) of rows that these tables tell of; None if they are too few, or all 0."""
-        sizes = np.abs(errors)
-        mean = float(sizes.mean())
-        if len(sizes) < FEW or mean == 0.0:
-            return None
-        # In units of their mean: what is learned does not depend on the unit of y.
-        learn = Leaves.grown if kind == "forest" else Neighbours.chosen
-        values = errors if is_signed else sizes
-        order = np.argsort(values, kind="stable")
-        return cls(learn(known, sizes / mean, random_state), order, values[order], mean)
-
     def radii(self, known: Any, levels: Array) -> Array:
         """How far the local quantiles of new rows reach down and up, (2, n); never quite nowhere.
 
@@ -68,6 +54,29 @@ class LocalNeurons(NamedTuple):
         lower, upper = -found[:, 0] if levels.size > 1 else found[:, 0], found[:, -1]
         short = np.maximum(LEAST * self.mean - (lower + upper) / 2.0, 0.0)
         return np.stack([lower + short, upper + short])
+
+
+def local_neurons(
+    known: Any, errors: Array, kind: Literal["forest", "kernel"], aim: Aim, is_signed: bool, random_state: int
+) -> list[LocalNeurons | None]:
+    """For each output of errors (m, k) of rows that this table tells of; None if they are too few, or all 0."""
+    found: list[LocalNeurons | None] = []
+    for j, column in enumerate(errors.T):
+        sizes = np.abs(column)
+        mean = float(sizes.mean())
+        if len(sizes) < FEW or mean == 0.0:
+            found.append(None)
+            continue
+        near: Nearness
+        # In units of their mean: what is learned does not depend on the unit of y.
+        if kind == "forest":
+            near = Leaves.of(grown_forest(known, sizes / mean, j, aim, random_state), known)
+        else:
+            near = Neighbours.chosen(known, sizes / mean, random_state)
+        values = column if is_signed else sizes
+        order = np.argsort(values, kind="stable")
+        found.append(LocalNeurons(near, order, values[order], mean))
+    return found
 
 
 def local_ends(
@@ -92,16 +101,15 @@ class Leaves(NamedTuple):
     members: csr_array[Any, Any]  # (leaves, m)
 
     @classmethod
-    def grown(cls, known: Any, sizes: Array, random_state: int) -> Leaves:
-        """A forest for sizes of errors, and the rows in its leaves."""
-        grown = forest(len(sizes), random_state).fit(known, sizes)
-        starts = np.cumsum([0, *(tree.tree_.node_count for tree in grown.estimators_)])
-        leaves = grown.apply(known) + starts[:-1]
+    def of(cls, forest: Any, known: Any) -> Leaves:
+        """A forest, and the rows in its leaves."""
+        starts = np.cumsum([0, *(tree.tree_.node_count for tree in forest.estimators_)])
+        leaves = forest.apply(known) + starts[:-1]
         m, n_trees = leaves.shape
         counts = np.bincount(leaves.ravel(), minlength=starts[-1])
         share = 1.0 / counts[leaves.ravel()]
         rows = np.repeat(np.arange(m), n_trees)
-        return cls(grown, starts[:-1], csr_array((share, (leaves.ravel(), rows)), shape=(starts[-1], m)))
+        return cls(forest, starts[:-1], csr_array((share, (leaves.ravel(), rows)), shape=(starts[-1], m)))
 
     def weights(self, known: Any) -> Array:
         """Mean over all trees of the share of the row in the new one's leaf."""

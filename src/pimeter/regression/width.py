@@ -23,6 +23,9 @@ class Aim(NamedTuple):
 
     level: float
     tails: Tails
+    forests: dict[int, Any] | None = (
+        None  # grown on the very same rows for each output, where several widths share them
+    )
 
     @property
     def end_levels(self) -> Array:

@@ -1,0 +1,367 @@
+"""Widths that know where the model is weak: local neurons, bands of quantiles, the choice among them; joint coverage."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.linear_model import LinearRegression, QuantileRegressor, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from pimeter import (
+    AutoWidth,
+    IntervalRegressor,
+    LocalWidth,
+    QuantileWidth,
+    ScaledWidth,
+    coverage_score,
+    interval_scorer,
+    quantile,
+)
+from pimeter.promise import rescaled_weights
+from pimeter.quantiles import nearby_quantiles
+from pimeter.regression import nearness
+from pimeter.regression.sides import TAILS
+from pimeter.regression.width import Aim
+
+WIDTHS = ["local", LocalWidth(nearness="kernel"), "quantile", QuantileWidth(QuantileRegressor(alpha=0)), "auto"]
+AIM = Aim(0.9, TAILS["symmetric"])
+
+
+def zero(X):
+    return np.zeros(len(X))
+
+
+def steep_data(n, seed=0, d=2):
+    """Errors whose standard deviation grows tenfold along the first column."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, d))
+    return X, rng.normal(scale=10 ** X[:, 0])
+
+
+class TestNearbyQuantiles:
+    def test_are_those_of_each_weighting(self):
+        rng = np.random.default_rng(0)
+        x = np.sort(rng.standard_t(3, size=150))
+        nearness = rng.uniform(size=(40, 150)) * (rng.uniform(size=(40, 150)) < rng.uniform(0.1, 1.0, size=(40, 1)))
+        levels = np.array([0.1, 0.5, 0.95])
+        expected = []
+        for weights in nearness:
+            counts = rescaled_weights(weights)
+            digits = 1 - int(np.floor(np.log10(counts.sum())))
+            expected.append(quantile(x, levels, weights=counts * (round(counts.sum(), digits) / counts.sum())))
+        assert_allclose(nearby_quantiles(x, nearness.copy(), levels), expected, rtol=1e-9)
+
+    def test_carry_ratios_only(self):
+        rng = np.random.default_rng(1)
+        x, weights, levels = np.sort(rng.normal(size=60)), rng.uniform(size=(3, 60)), np.array([0.8])
+        assert_allclose(nearby_quantiles(x, 1e6 * weights, levels), nearby_quantiles(x, weights, levels), rtol=1e-9)
+
+
+class TestLocal:
+    @pytest.mark.parametrize("kind", ["forest", "kernel"])
+    @pytest.mark.parametrize("tails", ["symmetric", "equal", "lower", "upper", "sided"])
+    def test_width_follows_the_errors(self, kind, tails):
+        X, y = steep_data(3000)
+        model = IntervalRegressor(zero, confidence_level=0.9, width=LocalWidth(nearness=kind), tails=tails)
+        model.set_params(random_state=0, y_min=-1e3, y_max=1e3).calibrate(X, y)
+        new = np.array([[0.05, 0.5], [0.95, 0.5]])
+        low, high = model.predict_interval(new).T
+        reach = high if tails == "upper" else -low
+        assert 4.0 < reach[1] / reach[0] < 14.0  # 10^.9 = 7.9
+        X, y = steep_data(4000, seed=1)
+        bounds = model.predict_interval(X)
+        hard = X[:, 0] > 0.9
+        assert coverage_score(y, bounds) == pytest.approx(0.9, abs=0.035)
+        assert coverage_score(y[hard], bounds[hard]) > 0.82
+
+    def test_blocks_do_not_change_numbers(self, monkeypatch):
+        X, y = steep_data(400)
+        model = IntervalRegressor(zero, width="local", random_state=0).calibrate(X, y)
+        whole = model.predict_interval(X)
+        monkeypatch.setattr(nearness, "BLOCK", 1000)
+        assert_array_equal(model.predict_interval(X), whole)
+
+    def test_neighbours_weigh_less_with_distance_and_nothing_beyond_the_last(self):
+        X = np.arange(10.0)[:, None]
+        weights = nearness.Neighbours(X, 4).weights(np.array([[0.0], [4.5]]))
+        assert_allclose(weights[0], np.maximum(1.0 - X[:, 0] ** 2 / 16.0, 0.0), atol=1e-6)
+        assert (weights[1] > 1e-6).sum() == 4
+
+    def test_copies_of_a_row_are_equally_near(self):
+        X = np.array([[0.0]] * 30 + [[1.0]])
+        weights = nearness.Neighbours(X, 25).weights(np.array([[0.0]]))
+        assert_array_equal(weights[0], [1.0] * 30 + [0.0])
+
+    def test_leaves_share_their_weight(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(200, 3))
+        width = LocalWidth().fit(X, np.zeros((200, 1)), rng.normal(size=(200, 1)), AIM, 0)
+        weights = width.neurons_[0].near.weights(np.column_stack([X[:7], np.zeros(7)]))
+        assert_allclose(weights.sum(axis=1), 1.0)
+        assert (weights[np.arange(7), np.arange(7)] > 1 / 200).all()
+
+    def test_far_off_rows_have_neighbours(self):
+        X, y = steep_data(500)
+        model = IntervalRegressor(zero, width=LocalWidth(nearness="kernel"), random_state=0).calibrate(X, y)
+        assert np.isfinite(model.predict_interval(np.array([[1e9, -1e9]]))).all()
+
+    def test_unit_of_y_does_not_matter(self):
+        X, y = steep_data(300)
+        for width in ("local", "quantile"):
+            model = IntervalRegressor(zero, width=width, random_state=0)
+            assert_allclose(
+                model.calibrate(X, 1e-6 * y).predict_interval(X), 1e-6 * model.calibrate(X, y).predict_interval(X)
+            )
+
+    @pytest.mark.parametrize("width", WIDTHS)
+    def test_a_perfect_model_has_no_width(self, width):
+        X, _ = steep_data(100)
+        model = IntervalRegressor(lambda X: X[:, 0], width=width, random_state=0).calibrate(X, X[:, 0])
+        assert_array_equal(model.predict_interval(X), np.column_stack([X[:, 0]] * 2))
+
+
+class TestQuantile:
+    def test_is_conformalised_quantile_regression(self):
+        X, y = steep_data(400)
+        model = IntervalRegressor(zero, confidence_level=0.8, width=QuantileWidth(QuantileRegressor(alpha=0)))
+        bounds = model.set_params(random_state=0).calibrate(X, y).predict_interval(X)
+        low, high = (one.predict(X) * model.width_.mean_[0] for one in model.width_.models_[0])
+        assert_allclose(bounds, np.column_stack([low - model.radius_[0], high + model.radius_[1]]))
+        inside = (bounds[:, 0] <= y) & (y <= bounds[:, 1])
+        assert inside.mean() == pytest.approx(0.8, abs=0.05)
+        assert model.n_calibration_ == 200
+
+    def test_radius_is_the_score_of_rank_k(self):
+        X, y = steep_data(99)
+        width = QuantileWidth(QuantileRegressor(alpha=0)).fit(X, zero(X)[:, None], y[:, None], AIM, 0)
+        shape = width.shape(X, zero(X)[:, None])
+        above, below = shape.scores(y[:, None])
+        assert_allclose(above, y[:, None] - shape.upper)
+        assert_allclose(below, -shape.lower - y[:, None])
+
+    def test_another_level_moves_the_band(self):
+        X, y = steep_data(600)
+        model = IntervalRegressor(zero, width="quantile", random_state=0).calibrate(X, y)
+        bounds = model.predict_interval(X, [0.5, 0.95])
+        moved = bounds[:, 1, 1] - bounds[:, 1, 0]
+        assert (moved > 0.0).all()
+        not_crossed = bounds[:, 0, 0] < bounds[:, 1, 0]
+        assert_allclose(moved[not_crossed], moved[not_crossed][0])
+
+    def test_ends_that_cross_meet_in_the_middle(self):
+        X, y = steep_data(600)
+        model = IntervalRegressor(zero, confidence_level=0.95, width="quantile", random_state=0).calibrate(X, y)
+        low, high = model.predict_interval(X, 0.02).T
+        assert (low <= high).all()
+        assert (low == high).any()
+
+    @pytest.mark.parametrize(
+        "learner",
+        [
+            GradientBoostingRegressor(loss="quantile", n_estimators=5),
+            make_pipeline(StandardScaler(), QuantileRegressor(alpha=0.0)),
+        ],
+    )
+    def test_finds_the_parameter_for_the_level(self, learner):
+        X, y = steep_data(400)
+        before = str(learner.get_params())
+        model = IntervalRegressor(zero, width=QuantileWidth(learner), confidence_level=0.9, random_state=0)
+        low, high = model.calibrate(X, y).width_.models_[0]
+        name = "alpha" if isinstance(learner, GradientBoostingRegressor) else "quantileregressor__quantile"
+        assert (low.get_params()[name], high.get_params()[name]) == pytest.approx((0.05, 0.95))
+        assert str(learner.get_params()) == before
+
+    def test_refuses_a_learner_without_a_level(self):
+        X, y = steep_data(50)
+        with pytest.raises(ValueError, match="LinearRegression, which has no parameter called quantile"):
+            IntervalRegressor(zero, width=QuantileWidth(LinearRegression())).calibrate(X, y)
+
+
+class TestAuto:
+    def test_finds_a_width_that_learns(self):
+        X, y = steep_data(1000)
+        width = IntervalRegressor(zero, width="auto", random_state=0).calibrate(X, y).width_
+        assert width.chosen_.learns
+        table = {type(line.width).__name__: line.ratio for line in width.candidates_}
+        assert table["ConstantWidth"] == pytest.approx(1.0)
+        assert min(table.values()) < 0.8
+        assert type(width.chosen_).__name__ in width.reason_
+
+    def test_prefers_a_constant_width_where_nothing_is_to_be_learned(self):
+        rng = np.random.default_rng(0)
+        chosen = []
+        for seed in range(20):
+            X, y = rng.uniform(size=(200, 2)), rng.normal(size=200)
+            candidates = [ScaledWidth(Ridge()), QuantileWidth(QuantileRegressor(alpha=0))]
+            width = AutoWidth(candidates).fit(X, np.zeros((200, 1)), y[:, None], AIM, seed)
+            chosen.append(type(width.chosen_).__name__)
+        assert chosen.count("ConstantWidth") >= 15
+
+    def test_few_rows_are_not_compared(self):
+        X, y = steep_data(80)
+        width = IntervalRegressor(zero, width="auto", random_state=0).calibrate(X, y).width_
+        assert "40 rows are too few" in width.reason_
+        assert width.candidates_ == []
+
+    def test_candidates_are_the_callers(self):
+        X, y = steep_data(400)
+        width = AutoWidth([ScaledWidth("prediction", power=1)])
+        model = IntervalRegressor(lambda X: 10 ** X[:, 0], width=width, random_state=0).calibrate(X, y)
+        assert isinstance(model.width_.chosen_, ScaledWidth)
+
+    def test_says_what_a_candidate_has_to_be(self):
+        X, y = steep_data(400)
+        with pytest.raises(ValueError, match="candidates must be widths"):
+            IntervalRegressor(zero, width=AutoWidth(["scaled"])).calibrate(X, y)
+
+
+class TestAll:
+    @pytest.mark.parametrize("cv", [None, 3])
+    @pytest.mark.parametrize("width", WIDTHS)
+    def test_fit_covers_and_repeats_itself(self, width, cv):
+        X, y = steep_data(400)
+        model = IntervalRegressor(LinearRegression(), confidence_level=0.9, width=width, cv=cv, random_state=0)
+        bounds = model.fit(X, y).predict_interval(X)
+        assert coverage_score(y, bounds) >= 0.85
+        assert_array_equal(clone(model).fit(X, y).predict_interval(X), bounds)
+        assert_array_equal(pickle.loads(pickle.dumps(model)).predict_interval(X), bounds)
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    @pytest.mark.parametrize("width", ["local", LocalWidth(nearness="kernel"), "quantile", "auto"])
+    def test_mixed_and_missing_columns(self, library, width):
+        frames = pytest.importorskip(library)
+        rng = np.random.default_rng(0)
+        kind = rng.choice(["easy", "hard"], 500)
+        columns = {"a": rng.normal(size=500), "kind": kind.tolist(), "flag": rng.random(500) < 0.5}
+        columns["a"][:50] = np.nan
+        y = rng.normal(scale=np.where(kind == "hard", 8.0, 1.0))
+        X = frames.DataFrame(columns)
+        model = IntervalRegressor(lambda X: np.zeros(len(X)), width=width, random_state=0).calibrate(X, y)
+        wide = np.diff(model.predict_interval(X))[:, 0]
+        assert wide[kind == "hard"].mean() > 2.0 * wide[kind == "easy"].mean()
+        unknown = frames.DataFrame({"a": [np.nan], "kind": ["never seen"], "flag": [True]})
+        assert np.isfinite(model.predict_interval(unknown)).all()
+
+    @pytest.mark.parametrize("width", ["scaled", "local", "quantile"])
+    def test_rows_that_are_no_table(self, width):
+        # Texts: what is known of them is the prediction alone.
+        rng = np.random.default_rng(0)
+        texts = ["x" * n for n in rng.integers(1, 50, 600)]
+        y = rng.normal(scale=[len(text) for text in texts])
+        model = IntervalRegressor(lambda X: np.array([len(text) for text in X]) / 10.0, width=width, random_state=0)
+        wide = np.diff(model.calibrate(texts, y).predict_interval(["x", "x" * 49]))[:, 0]
+        assert wide[1] > 3.0 * wide[0]
+
+    def test_search_over_widths(self):
+        X, y = steep_data(600)
+        search = GridSearchCV(
+            IntervalRegressor(LinearRegression(), random_state=0),
+            {"width": ["constant", QuantileWidth(QuantileRegressor(alpha=0))]},
+            scoring=interval_scorer,
+            cv=3,
+        ).fit(X, y)
+        assert isinstance(search.best_params_["width"], QuantileWidth)
+
+    def test_weakest_tenth_is_covered(self):
+        # A standard deviation from 1 to 10: a constant width covers about half of the hardest rows.
+        X, y = steep_data(4000)
+        new, y_new = steep_data(8000, seed=1)
+        hard = new[:, 0] > 0.9
+        found = {
+            width: coverage_score(
+                y_new[hard],
+                IntervalRegressor(zero, confidence_level=0.9, width=width, random_state=0)
+                .calibrate(X, y)
+                .predict_interval(new[hard]),
+            )
+            for width in ("constant", "local")
+        }
+        assert found["local"] > 0.85
+        assert found["constant"] < 0.75
+
+
+class TestJoint:
+    def data(self, n, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, 2))
+        noise = rng.normal(size=(n, 5)) + rng.normal(size=(n, 1))
+        return X, noise * [1.0, 10.0, 0.1, 3.0, 1.0]
+
+    @pytest.mark.parametrize("tails", ["symmetric", "equal", "lower", "upper"])
+    def test_covers_all_outputs_at_once(self, tails):
+        covered = []
+        new, y_new = self.data(500, 999)
+        for seed in range(60):
+            X, y = self.data(80, seed)
+            model = IntervalRegressor(lambda X: np.zeros((len(X), 5)), confidence_level=0.9, tails=tails, joint=True)
+            low, high = np.moveaxis(model.set_params(random_state=0).calibrate(X, y).predict_interval(new), 2, 0)
+            covered.append(((low <= y_new) & (y_new <= high)).all(axis=1).mean())
+        error = np.std(covered) / 60**0.5
+        assert np.mean(covered) >= 0.9 - 3 * error
+        assert np.mean(covered) <= 0.9 + (1 if tails != "equal" else 4) / 41 + 3 * error + 0.02
+        assert model.n_calibration_ == 40
+        assert model.radius_.shape == (5, 2)
+        assert np.isnan(model.coverage_range_).all() == (tails == "equal")
+
+    def test_each_output_has_its_unit(self):
+        X, y = self.data(400, 0)
+        model = IntervalRegressor(lambda X: np.zeros((len(X), 5)), joint=True, random_state=0).calibrate(X, y)
+        assert_allclose(model.radius_[:, 1] / model.radius_[0, 1], [1.0, 10.0, 0.1, 3.0, 1.0], rtol=0.4)
+        assert_allclose(model.predict_interval(X)[0, :, 1], model.radius_[:, 1])
+
+    @pytest.mark.parametrize("width", ["scaled", "quantile"])
+    @pytest.mark.parametrize("cv", [None, 3])
+    def test_with_other_widths_and_folds(self, width, cv):
+        X, y = self.data(300, 0)
+        model = IntervalRegressor(LinearRegression(), width=width, cv=cv, joint=True, random_state=0).fit(X, y)
+        new, y_new = self.data(500, 1)
+        low, high = np.moveaxis(model.predict_interval(new), 2, 0)
+        assert ((low <= y_new) & (y_new <= high)).all(axis=1).mean() > 0.88
+
+    def test_one_output_needs_no_other_neuron(self):
+        X, y = steep_data(50)
+        alone = IntervalRegressor(zero, joint=True).calibrate(X, y)
+        assert alone.n_calibration_ == 50
+        assert_array_equal(alone.radius_, IntervalRegressor(zero).calibrate(X, y).radius_)
+
+    def test_has_no_sides(self):
+        X, y = self.data(50, 0)
+        with pytest.raises(ValueError, match="joint=True looks at all outputs at once"):
+            IntervalRegressor(LinearRegression(), joint=True, tails="sided").fit(X, y)
+
+    def test_an_output_without_errors(self):
+        X, y = self.data(200, 0)
+        y[:, 2] = 0.0
+        model = IntervalRegressor(lambda X: np.zeros((len(X), 5)), joint=True, random_state=0).calibrate(X, y)
+        bounds = model.predict_interval(X)
+        assert np.isfinite(bounds).all()
+        assert np.abs(bounds[:, 2]).max() < 1e-6
+
+
+@pytest.mark.parametrize("width", [LocalWidth(nearness="kernel"), "quantile"])
+@pytest.mark.parametrize("tails", ["symmetric", "equal"])
+def test_promise_of_learned_widths(width, tails):
+    # Many calibrations with few rows: widths that saw their calibration rows would cover far less.
+    rng = np.random.default_rng(0)
+    new = np.linspace(0.05, 0.95, 7)[:, None]
+    n_draws, m, covered = 40, 40, []
+    for _ in range(8):
+        X = rng.uniform(size=(2 * m, 1))
+        y = rng.standard_t(3, size=(2 * m, n_draws // 8)) * 10 ** X
+        model = IntervalRegressor(lambda X: np.zeros((len(X), n_draws // 8)), confidence_level=0.9, width=width)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.set_params(tails=tails, random_state=0).calibrate(X, y)
+        y_new = rng.standard_t(3, size=(400, 7, n_draws // 8)) * 10**new
+        low, high = np.moveaxis(model.predict_interval(new), 2, 0)
+        covered.append(((low <= y_new) & (y_new <= high)).mean(axis=(0, 1)))
+    means = np.concatenate(covered)
+    assert means.mean() >= 0.9 - 3 * means.std() / len(means) ** 0.5
