@@ -20,8 +20,8 @@ Guarantee = bool | Literal["set"]
 ROUNDING = 1e-9  # (m + 1) p is a whole number if it is this near to one: in floats 100 * .55 is a little more than 55
 CONFIDENCE = 0.95  # of guarantee="set"
 RANGE = (0.05, 0.95)  # the points of the Beta law that a coverage range spans
-STRAYS = 0.15  # standard errors that a neuron's answer strays from the plain quantile, see `neuron_level` ...
-AHEAD, BEHIND = 0.2, 0.45  # ... and ranks that it is moved ahead, and behind where a single error is left beyond it
+STRAYS = 0.15  # standard errors by which a neuron's place follows t, see `neuron_level` ...
+AHEAD, BEHIND = 0.2, 0.45  # ... and ranks that it goes ahead, and stays behind for a single error beyond it
 
 
 class CoverageWarning(UserWarning):
@@ -48,11 +48,16 @@ def rank_below(m: float, p: float) -> int:
 def neuron_level(m: float, p: float) -> float:
     """Level at which a neuron, kept between the errors of ranks `rank_below` and `rank`, covers p on average.
 
-    The place ``(m + 1) p`` divides the way between the two errors in t and 1 - t. A neuron's answer strays from the
-    plain quantile by about a seventh of its standard error, which is more than that way, so that it ends at the upper
-    error or at the lower one like a thrown coin; for the share t of upper ones its place is moved by the normal
-    quantile of t. The fewer errors lie beyond the place, the longer is the way and the more is covered by a part of it:
-    hence a little less where hardly one does, a little more where many do.
+    The place ``(m + 1) p`` divides the way between the two errors in t and 1 - t. A neuron sees farther than that way,
+    so what it does with t is decided by where it is put: its place is moved by the normal quantile of t, in units of a
+    part of its standard error. A part of a long way covers more than the same part of short ones, and the way is longest
+    where hardly an error lies beyond: there it stays a little behind, elsewhere it goes a little ahead.
+
+    The three constants were chosen by trial on 13 laws, p from .8 to .99 and m from 20 to 217. On seeds not looked at
+    before, p = .95 and m = 30, 50, 100, the mean width is .991 of that of plain interpolation at the same place over
+    normal, Laplace, t3, uniform and exponential errors, and .997 over normal, t2, uniform and tied errors and exponential
+    ones around their median; none of the 30 cells covers less than p - 3 standard errors
+    (`benchmarks/regression_peers.py`).
     """
     place = (m + 1.0) * p
     t = place - rank_below(m, p)
