@@ -311,7 +311,8 @@ def head(name: str) -> list[str]:
         "# Intervals beside those of other libraries",
         "",
         f"`python benchmarks/regression_peers.py --save {name}`, seed {SEED}. "
-        f"{platform.machine()}, {len(os.sched_getaffinity(0))} threads, load {os.getloadavg()[1]:.1f} from other work at the start; Python {platform.python_version()}, "
+        f"{platform.machine()}, {len(os.sched_getaffinity(0))} threads, load {os.getloadavg()[1]:.1f}; "
+        f"Python {platform.python_version()}, "
         + ", ".join(f"{package} {version(package)}" for package in packages)
         + ".",
         "",
