@@ -13,18 +13,20 @@ rule:
 - cv=5: >= min(p, m/(m + 1)) - .02, m being all rows. The largest errors of m reach no farther than that on average;
   with two tails it is (m - 1)/(m + 1), with each sign by itself m/(m + 2);
 - guarantee="set" with enough errors: 95 % of calibration sets cover p, - 3 standard errors.
+
+Among thousands of cells some break a rule by chance, most of all the third, which leaves nothing to chance: 50
+calibrations have a standard error of about .01. A cell that breaks one is tried again, and both are shown.
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
-import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from itertools import product
@@ -44,6 +46,7 @@ TAILS = ("symmetric", "equal", "sided", "lower", "upper")
 SHARES, SCALES = np.array([0.6, 0.3, 0.1]), np.array([1.0, 3.0, 10.0])  # of categories
 STEP = 0.5  # of the law with ties
 BATCHES = 25
+AGAIN = 10  # times as many calibrations for cells that broke a rule
 
 
 @dataclass(frozen=True)
@@ -221,10 +224,10 @@ def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tu
     return coverage, model.guaranteed_level_, width, excess
 
 
-def lines(kind: Kind, noise: Noise, m: int, quick: bool) -> list[Line]:
+def lines(kind: Kind, noise: Noise, m: int, quick: bool, seed: int) -> list[Line]:
     """All tails, guarantees and levels of one width, law and size."""
     warnings.simplefilter("ignore", pm.CoverageWarning)
-    rng = np.random.default_rng([SEED, m, kind.cv or 0, *map(ord, kind.name + noise.name)])
+    rng = np.random.default_rng([seed, m, kind.cv or 0, *map(ord, kind.name + noise.name)])
     batches = [trained(kind, noise, m, rng) for _ in range(BATCHES)]
     tails, guarantees = (("symmetric", "sided"), (True,)) if quick else (TAILS, kind.guarantees())
     # From few batches: widened so that three of them are as rare by Student's law as three normal ones.
@@ -242,9 +245,14 @@ def lines(kind: Kind, noise: Noise, m: int, quick: bool) -> list[Line]:
     return table
 
 
-def task(quick: bool, kind: int, noise: int, m: int) -> list[Line]:
-    """By number, so that each process finds its own laws and what they remember."""
-    return lines(kinds(quick)[kind], NOISES[noise], m, quick)
+def task(quick: bool, kind: int, noise: int, m: int) -> tuple[list[Line], list[Line]]:
+    """By number, so that each process finds its own laws and what they remember; what is broken is tried again."""
+    once = lines(kinds(quick)[kind], NOISES[noise], m, quick, SEED)
+    if not any(line.broken() for line in once):
+        return once, []
+    more = replace(kinds(quick)[kind], calibrations=AGAIN * kinds(quick)[kind].calibrations)
+    again = lines(more, NOISES[noise], m, quick, SEED + 1)
+    return once, [line for line, before in zip(again, once, strict=True) if before.broken()]
 
 
 def least_squares(n_draws: int) -> float:
@@ -262,33 +270,40 @@ def least_squares(n_draws: int) -> float:
     return float(np.mean(covered))
 
 
-def report(table: list[Line], squares: float, seconds: float) -> str:
+def report(table: list[Line], again: list[Line], squares: float) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scikit-learn"))
     broken = [line for line in table if line.broken()]
     head = f"""# Do intervals keep their promise?
 
-`python benchmarks/interval_coverage.py`, {versions}, Python {platform.python_version()}, seed {SEED}, {seconds:.0f} s.
+`python benchmarks/interval_coverage.py`, {versions}, Python {platform.python_version()}, seed {SEED}.
 What breaks a line is said in `benchmarks/interval_coverage.py`.
 
-{len(broken)} of {len(table)} cells break a rule. Least squares with n = d = 100, p = .9, cv=5 cover {squares:.3f}.
+Least squares with n = d = 100, p = .9, cv=5 cover {squares:.3f}.
 
-| width | tails | guarantee | errors | m | p | promised | coverage | sets >= p | width/ideal | broken |
-|{"---|" * 11}"""
-    return "\n".join([head, *[line.text() for line in table], ""])
+{len(broken)} of {len(table)} cells break a rule. Of these, with another seed and {AGAIN} times as many calibrations,
+{sum(bool(line.broken()) for line in again)} do:
+"""
+    columns = [
+        "| width | tails | guarantee | errors | m | p | promised | coverage | sets >= p | width/ideal | broken |"
+    ]
+    columns += ["|" + "---|" * 11]
+    tables = [[*columns, *(line.text() for line in found)] for found in (again, table)]
+    return "\n".join([head, *tables[0], "", "All cells:", "", *tables[1], ""])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few calibrations and cells, nothing saved")
     quick = parser.parse_args().quick
-    start = time.perf_counter()
     cells = list(product(range(len(kinds(quick))), range(1 if quick else len(NOISES)), SIZES[:2] if quick else SIZES))
-    table = []
+    table, again = [], []
     with ProcessPoolExecutor(2, get_context("spawn")) as processes:
-        for number, found in enumerate(processes.map(task, *zip(*((quick, *cell) for cell in cells), strict=True))):
+        work = processes.map(task, *zip(*((quick, *cell) for cell in cells), strict=True))
+        for number, (found, repeated) in enumerate(work):
             table += found
+            again += repeated
             print(f"\r{number + 1} of {len(cells)}", end="", flush=True)
-    text = report(table, least_squares(5 if quick else 100), time.perf_counter() - start)
+    text = report(table, again, least_squares(5 if quick else 100))
     print(f"\n{text}")
     if quick:
         print("Nothing saved.")
