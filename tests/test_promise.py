@@ -106,3 +106,11 @@ def test_levels_of_neurons_and_folds():
     assert 0.95 < neuron_level(1000, 0.95) < 0.96
     assert cross_validated_level(0.9, 12) == pytest.approx(0.8 - (1 / 6) ** 0.5)
     assert cross_validated_level(0.6, 12) == 0.0
+
+
+@pytest.mark.parametrize("m", [5, 19, 30, 50, 217.5])
+def test_place_of_the_neuron_rises_with_the_level(m):
+    levels = np.linspace(0.01, m / (m + 1), 2000)
+    places = [np.clip(m * neuron_level(m, p), rank_below(m, p), rank(m, p)) for p in levels]
+    assert (np.diff(places) >= 0).all()
+    assert len(np.unique(places)) > 500  # it is not always at one of the two errors

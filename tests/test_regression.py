@@ -16,7 +16,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from pimeter import CoverageWarning, GroupedWidth, IntervalRegressor, ScaledWidth, interval_scorer
 from pimeter.promise import promise, rescaled_weights
@@ -264,6 +264,16 @@ class TestModel:
         search = GridSearchCV(IntervalRegressor(DummyRegressor(), random_state=0), grid, scoring=interval_scorer, cv=3)
         assert search.fit(table, y).best_params_["width__power"] == 0.75
         assert search.best_estimator_.width_.power == 0.75
+
+    def test_search_finds_the_power(self):
+        # Errors in proportion to a square, and a scale that can say so: a power of 1 is right.
+        rng = np.random.default_rng(0)
+        table = rng.uniform(0.1, 1, size=(2000, 1))
+        y = rng.normal(size=2000) * table[:, 0] ** 2
+        scale = ScaledWidth(make_pipeline(PolynomialFeatures(2), LinearRegression()))
+        grid = [{"width": ["constant"]}, {"width": [scale], "width__power": [0.0, 0.5, 1.0, 2.0]}]
+        search = GridSearchCV(IntervalRegressor(DummyRegressor(), random_state=0), grid, scoring=interval_scorer, cv=3)
+        assert search.fit(table, y).best_params_["width__power"] == 1.0
 
 
 class TestUpdate:
@@ -555,7 +565,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("change", "says"),
         [
-            ({"y": Y[:-1]}, "inconsistent numbers of samples"),
+            ({"y": Y[:-1]}, "y has 299 rows, but X has 300: give one target for each row of X"),
             ({"y": np.where(np.arange(300) == 5, np.nan, Y)}, "y contains NaN, first in row 5. Leave such rows out"),
             ({"y": np.where(np.arange(300) == 5, np.inf, Y)}, "y contains infinity, first in row 5"),
             ({"y": None}, "y is None"),
@@ -564,10 +574,12 @@ class TestBadInput:
             ({"sample_weight": np.ones(3)}, "sample_weight must hold one weight for each of the 300 rows"),
             ({"sample_weight": -np.ones(300)}, "sample_weight must not be negative"),
             ({"sample_weight": np.zeros(300)}, "nor all 0"),
+            ({"sample_weight": np.full(300, np.nan)}, "sample_weight contains NaN"),
             ({"estimator": outside}, r"expected \(300,\).*ravel"),
             ({"estimator": lambda X: np.zeros(5)}, r"shape \(5,\) for 300 rows"),
             ({"estimator": lambda X: np.full(len(X), "a")}, "need real numbers"),
             ({"estimator": holes}, "prediction contains NaN, first in row 3"),
+            ({"estimator": lambda X: np.full(len(X), np.inf)}, "prediction contains infinity, first in row 0"),
             ({"estimator": 3}, "'estimator' parameter"),
             ({"confidence_level": 1.0}, "'confidence_level' parameter"),
             ({"confidence_level": 95}, "'confidence_level' parameter"),
@@ -617,6 +629,32 @@ class TestBadInput:
             model.predict_interval(X, sample_weight=np.ones(300))
         with pytest.raises(ValueError, match="as many outputs"):
             model.update(X, np.column_stack([Y, Y]))
+
+    def test_categories_are_needed_each_time(self):
+        by = np.arange(300) % 2
+        model = IntervalRegressor(first, width="grouped").calibrate(X, Y, by=by)
+        before = model.predict_interval(X, by=by)
+        for call in (lambda by: model.predict_interval(X, by=by), lambda by: model.update(X, Y, by=by)):
+            with pytest.raises(ValueError, match=r"by is missing: .*Pass by="):
+                call(None)
+            with pytest.raises(ValueError, match="by must give one category for each of the 300 rows"):
+                call(by[:7])
+        with pytest.raises(ValueError, match="by is missing"):
+            IntervalRegressor(Ridge(), width="grouped").fit(X, Y)
+        assert_array_equal(model.predict_interval(X, by=by), before)
+        assert model.n_calibration_ == 300
+
+    def test_new_rows_without_an_answer(self):
+        model = IntervalRegressor(lambda X: np.log(X[:, 0])).calibrate(np.exp(X), Y)
+        before = model.radius_
+        beyond = np.vstack([np.exp(X[:1]), np.zeros((1, 3))])
+        with np.errstate(divide="ignore"):
+            for call in (model.predict, model.predict_interval, lambda rows: model.update(rows, Y[:2])):
+                with pytest.raises(
+                    ValueError, match=r"prediction contains infinity, first in row 1\..*leave such rows out"
+                ):
+                    call(beyond)
+        assert model.radius_ is before
 
     def test_unfitted(self):
         for call in ("predict", "predict_interval"):

@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOp
 from sklearn.utils.validation import (
     _num_samples,
     check_array,
-    check_consistent_length,
     check_is_fitted,
     validate_data,
 )
@@ -515,7 +514,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         if target.ndim > 2:
             msg = f"y must have shape (n,) or (n, k); got {target.shape}."
             raise ValueError(msg)
-        check_consistent_length(X, target)
+        if len(target) != _num_samples(X):
+            msg = f"y has {len(target)} rows, but X has {_num_samples(X)}: give one target for each row of X."
+            raise ValueError(msg)
         if not len(target):
             msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
             raise ValueError(msg)
