@@ -73,6 +73,8 @@ class ScaledWidth(Width):
 
     def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
         """Learn the sizes of errors, one model per output."""
+        if not self.learns:
+            return self
         sizes = np.abs(errors)
         self.mean_ = sizes.mean(axis=0)
         self.features_ = Features(for_distance=False).fit(X, prediction) if self.estimator is None else None

@@ -1,0 +1,241 @@
+"""The whole predictive distribution, and rows that are likelier where intervals are needed than where they are learned."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from pimeter import (
+    GroupedWidth,
+    IntervalRegressor,
+    LocalWidth,
+    ScaledWidth,
+    coverage_score,
+    crps_scorer,
+    shift_weights,
+)
+
+
+def zero(X):
+    return np.zeros(len(X))
+
+
+def data(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 2))
+    return X, X @ [1.0, 2.0] + rng.exponential(size=n) * (0.2 + X[:, 0])
+
+
+X, Y = data(400)
+LEVELS = [0.025, 0.1, 0.5, 0.9, 0.975]
+SETTINGS = [
+    {"width": "constant"},
+    {"width": "scaled"},
+    {"width": GroupedWidth(by=lambda X: X[:, 0] > 0.5)},
+    {"width": "local"},
+    {"width": "quantile"},
+    {"width": "constant", "cv": 4},
+    {"width": "scaled", "cv": 4},
+    {"width": LocalWidth(nearness="kernel"), "cv": 4, "tails": "equal"},
+    {"width": "constant", "guarantee": False},
+    {"width": "constant", "guarantee": False, "cv": 4},
+    {"width": "constant", "guarantee": "set"},
+]
+
+
+class TestQuantile:
+    @pytest.mark.parametrize("params", SETTINGS)
+    def test_never_crosses_and_covers_its_level(self, params):
+        model = IntervalRegressor(LinearRegression(), random_state=0, **params).fit(X, Y)
+        levels = np.linspace(0.05, 0.95, 37)
+        found = model.predict_quantile(X, levels)
+        assert found.shape == (400, 37)
+        assert (np.diff(found, axis=1) >= 0.0).all()
+        new, y = data(2000, seed=1)
+        below = (y[:, None] <= model.predict_quantile(new, levels)).mean(axis=0)
+        # How far shares of so many errors stray from their levels in 99 of 100 samples, or on purpose for the set.
+        reach = 1.63 / model.n_calibration_**0.5 * (2.0 if params.get("guarantee") == "set" else 1.0)
+        assert np.abs(below - levels).max() < reach
+
+    @pytest.mark.parametrize("cv", [None, 4])
+    @pytest.mark.parametrize("guarantee", [True, False])
+    @pytest.mark.parametrize("width", ["constant", "scaled", GroupedWidth(by=lambda X: X[:, 0] > 0.5)])
+    def test_is_the_end_of_an_interval(self, width, guarantee, cv):
+        params = {"width": width, "guarantee": guarantee, "cv": cv, "random_state": 0}
+        model = IntervalRegressor(LinearRegression(), **params).fit(X, Y)
+
+        def bound(tails, level):
+            other = IntervalRegressor(LinearRegression(), tails=tails, confidence_level=level, **params)
+            return other.fit(X, Y).predict_interval(X)
+
+        assert_array_equal(model.predict_quantile(X, 0.9), bound("upper", 0.9)[:, 1])
+        assert_allclose(model.predict_quantile(X, 0.1), bound("lower", 0.9)[:, 0])
+        assert_allclose(model.predict_quantile(X, [0.1, 0.9]), bound("equal", 0.8))
+
+    def test_level_alone_and_levels_give_the_same(self):
+        model = IntervalRegressor(zero).calibrate(X, Y)
+        assert_array_equal(model.predict_quantile(X, LEVELS)[:, 3], model.predict_quantile(X, 0.9))
+
+    def test_outputs_and_limits(self):
+        both = np.column_stack([Y, -Y])
+        model = IntervalRegressor(lambda X: np.zeros((len(X), 2)), y_min=-1.0, y_max=1.0).calibrate(X, both)
+        found = model.predict_quantile(X, LEVELS)
+        assert found.shape == (400, 2, 5)
+        assert found.min() == -1.0
+        assert found.max() == 1.0
+
+    def test_joint_coverage_does_not_change_the_outputs_own(self):
+        both = np.column_stack([Y, -Y])
+        two = lambda X: np.zeros((len(X), 2))  # noqa: E731
+        model = IntervalRegressor(two, joint=True, random_state=0).calibrate(X, both)
+        assert_allclose(model.predict_quantile(X, 0.9)[0, 0], np.quantile(Y, 0.9), rtol=0.15)
+
+    def test_feeds_the_scorer(self):
+        model = IntervalRegressor(LinearRegression(), random_state=0).fit(X, Y)
+        assert -0.6 < crps_scorer(model, *data(500, seed=2)) < 0.0
+
+    @pytest.mark.parametrize("q", [0.0, 1.0, -0.1, np.nan, [], [[0.5]], "half"])
+    def test_refuses_other_levels(self, q):
+        model = IntervalRegressor(zero).calibrate(X, Y)
+        with pytest.raises(ValueError, match="q must be a level|could not convert"):
+            model.predict_quantile(X, q)
+
+
+class TestCdf:
+    @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
+    @pytest.mark.parametrize("params", SETTINGS)
+    def test_is_near_the_inverse_of_quantiles(self, params):
+        model = IntervalRegressor(LinearRegression(), random_state=0, **params).fit(X, Y)
+        quantiles = model.predict_quantile(X, LEVELS)
+        found = model.predict_cdf(X, quantiles)
+        assert np.abs(found - LEVELS).max() < (0.12 if params.get("guarantee") == "set" else 0.06)
+        assert (np.diff(found, axis=1) >= 0.0).all()
+
+    def test_counts_errors(self):
+        y = np.array([1.0, 2.0, 2.0, 4.0])
+        model = IntervalRegressor(zero, confidence_level=0.5).calibrate(np.zeros((4, 1)), y)
+        new = np.zeros((6, 1))
+        expected = (np.array([0.0, 0.5, 1.0, 2.0, 3.5, 4.0]) + 0.5) / 5.0
+        assert_allclose(model.predict_cdf(new, [0.5, 1.0, 1.5, 2.0, 4.0, 9.0]), expected)
+        assert_allclose(model.predict_cdf(new, 2.0), np.full(6, 2.5 / 5.0))
+        assert_array_equal(model.predict_cdf(new, [-np.inf, np.inf] * 3), [0.0, 1.0] * 3)
+
+    def test_counts_weights(self):
+        y = np.array([1.0, 2.0, 3.0])
+        weights = np.array([1.0, 1.0, 2.0])
+        model = IntervalRegressor(zero, confidence_level=0.5).calibrate(np.zeros((3, 1)), y, sample_weight=weights)
+        total = 16.0 / 6.0  # effective number
+        expected = (total / 2.0 + 0.5) / (total + 1.0)
+        assert_allclose(model.predict_cdf(np.zeros((1, 1)), 2.5), expected)
+
+    @pytest.mark.parametrize("cv", [None, 5])
+    def test_of_observed_targets_is_spread_evenly(self, cv):
+        found = []
+        for seed in range(20):
+            model = IntervalRegressor(LinearRegression(), width=ScaledWidth("prediction"), cv=cv, random_state=seed)
+            new, y = data(50, seed=100 + seed)
+            found.append(model.fit(*data(200, seed=seed)).predict_cdf(new, y))
+        assert stats.kstest(np.concatenate(found), "uniform").statistic < 0.06
+
+    def test_shapes(self):
+        model = IntervalRegressor(zero).calibrate(X, Y)
+        assert model.predict_cdf(X, 1.0).shape == (400,)
+        assert model.predict_cdf(X, Y).shape == (400,)
+        grid = np.tile([0.5, 1.0, 2.0], (400, 1))
+        assert_array_equal(model.predict_cdf(X, grid)[:, 1], model.predict_cdf(X, 1.0))
+        both = IntervalRegressor(lambda X: np.zeros((len(X), 2))).calibrate(X, np.column_stack([Y, -Y]))
+        assert both.predict_cdf(X, 1.0).shape == (400, 2)
+        assert both.predict_cdf(X, np.ones((400, 2, 3))).shape == (400, 2, 3)
+        assert_array_equal(both.predict_cdf(X, 1.0)[:, 0], model.predict_cdf(X, 1.0))
+
+    def test_categories_have_their_own(self):
+        y = np.where(X[:, 0] > 0.5, 10.0, 1.0) * np.random.default_rng(0).normal(size=400)
+        model = IntervalRegressor(zero, width="grouped").calibrate(X, y, by=X[:, 0] > 0.5)
+        low, high = model.predict_cdf(X[:2], 3.0, by=[False, True])
+        assert low > 0.97
+        assert high < 0.75
+
+    def test_ends_at_the_limits(self):
+        model = IntervalRegressor(zero, y_min=0.0, y_max=2.0).calibrate(X, Y)
+        assert_array_equal(model.predict_cdf(X[:3], [-0.1, 2.0, 3.0]), [0.0, 1.0, 1.0])
+
+    def test_refuses(self):
+        model = IntervalRegressor(zero)
+        with pytest.raises(NotFittedError):
+            model.predict_cdf(X, Y)
+        model.calibrate(X, Y)
+        with pytest.raises(ValueError, match=r"y has shape \(3,\); expected a number, \(400,\)"):
+            model.predict_cdf(X, np.zeros(3))
+        with pytest.raises(ValueError, match="y contains NaN"):
+            model.predict_cdf(X, np.nan)
+
+
+class TestShift:
+    def rows(self, rng, m, n):
+        """Errors grow with x, and new rows have larger ones."""
+        X, new = rng.normal(size=(m, 2)), rng.normal(size=(n, 2)) + [1.0, 0.0]
+        return X, rng.normal(scale=np.exp(X[:, 0])), new, rng.normal(scale=np.exp(new[:, 0]))
+
+    @pytest.mark.parametrize("known", [True, False])
+    def test_weights_restore_coverage(self, known):
+        rng = np.random.default_rng(0)
+        with_weights, without = [], []
+        for seed in range(30):
+            X, y, new, y_new = self.rows(rng, 300, 300)
+            if known:
+                weights, new_weights = np.exp(X[:, 0] - 0.5), np.exp(new[:, 0] - 0.5)
+            else:
+                weights, new_weights, _ = shift_weights(X, new, random_state=seed)
+            model = IntervalRegressor(zero, confidence_level=0.9)
+            without.append(coverage_score(y_new, model.calibrate(X, y).predict_interval(new)))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                bounds = model.calibrate(X, y, sample_weight=weights).predict_interval(new, sample_weight=new_weights)
+            with_weights.append(coverage_score(y_new, bounds))
+        # A ratio that has to be learned from 300 rows is not quite right.
+        assert np.mean(with_weights) >= (0.9 if known else 0.87) - 3 * np.std(with_weights) / 30**0.5
+        assert np.mean(without) < 0.75
+
+    def test_learns_the_ratio(self):
+        rng = np.random.default_rng(0)
+        X, _, new, _ = self.rows(rng, 2000, 1000)
+        found = shift_weights(X, new, random_state=0)
+        assert np.corrcoef(np.log(found.calibration), X[:, 0])[0, 1] > 0.95
+        assert found.calibration.mean() == pytest.approx(1.0, abs=0.15)
+        assert found.effective_size == pytest.approx(2000 / np.e, rel=0.2)
+        linear = shift_weights(X, new, classifier=LogisticRegression(), random_state=0)
+        assert_allclose(np.log(linear.new), new[:, 0] - 0.5, atol=0.6)
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_frames_with_categories(self, library):
+        frames = pytest.importorskip(library)
+        rng = np.random.default_rng(0)
+        rare = frames.DataFrame({"kind": rng.choice(["a", "b"], 400, p=[0.9, 0.1]).tolist(), "x": rng.normal(size=400)})
+        often = frames.DataFrame({"kind": rng.choice(["a", "b"], 400).tolist(), "x": rng.normal(size=400)})
+        found = shift_weights(rare, often, random_state=0).calibration
+        b = rare["kind"].to_numpy() == "b"
+        assert found[b].mean() == pytest.approx(5.0, rel=0.4)
+        assert found[~b].mean() == pytest.approx(5 / 9, rel=0.3)
+
+    def test_each_row_has_its_promise(self):
+        rng = np.random.default_rng(0)
+        X, y, new, _ = self.rows(rng, 100, 4)
+        weights = np.exp(X[:, 0])
+        model = IntervalRegressor(zero, confidence_level=0.9).calibrate(X, y, sample_weight=weights)
+        heavy = weights.sum() * np.array([0.001, 0.05, 0.2, 1.0])
+        with pytest.warns(UserWarning, match="sample_weight of 2 of 4 new rows is so large"):
+            found = model.predict_interval(new, sample_weight=heavy, as_frame=True)
+        assert_allclose(found["guaranteed_level"], [0.9, 0.9, 1 / 1.2, 0.5])
+        assert list(found.columns) == ["prediction", "lower", "upper", "guaranteed_level"]
+
+    def test_refuses(self):
+        with pytest.raises(ValueError, match="X has 3 rows and X_new 100"):
+            shift_weights(np.zeros((3, 2)), np.zeros((100, 2)))
+        with pytest.raises(ValueError, match="both must have the same columns"):
+            shift_weights(np.zeros((30, 2)), np.zeros((30, 3)))
