@@ -261,7 +261,9 @@ def main() -> None:
         print("Nothing saved but the rows." if not arguments.quick else "Nothing saved.")
         return
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "mapie", "crepes", "scikit-learn"))
-    head = f"# Intervals that follow the rows, on real data\n\n{versions}, Python {platform.python_version()}, 95 %.\n\n"
+    head = (
+        f"# Intervals that follow the rows, on real data\n\n{versions}, Python {platform.python_version()}, 95 %.\n\n"
+    )
     (RESULTS / "adaptive_peers.md").write_text(head + text)
 
 
