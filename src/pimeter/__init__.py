@@ -9,6 +9,7 @@ __all__ = [
     "Descent",
     "GroupedWidth",
     "IntervalRegressor",
+    "Measurement",
     "QuantileNeuron",
     "ScaledWidth",
     "absolute_errors",
@@ -17,16 +18,22 @@ __all__ = [
     "coverage_width_criterion",
     "crps_score",
     "crps_scorer",
+    "diagnose",
     "interval_score",
     "interval_scorer",
     "mean_width_score",
+    "measure",
+    "power_spectral_entropy",
     "quantile",
     "rows_needed",
     "sided_errors",
+    "white_test",
 ]
 
 if TYPE_CHECKING:
+    from pimeter.diagnosis import diagnose, power_spectral_entropy, white_test
     from pimeter.errors import absolute_errors, sided_errors
+    from pimeter.measurement import Measurement, measure
     from pimeter.neuron import Descent, QuantileNeuron
     from pimeter.promise import CoverageWarning, rows_needed
     from pimeter.quantiles import quantile
@@ -48,6 +55,7 @@ else:
         "Descent": "neuron",
         "GroupedWidth": "regression",
         "IntervalRegressor": "regression",
+        "Measurement": "measurement",
         "QuantileNeuron": "neuron",
         "ScaledWidth": "regression",
         "absolute_errors": "errors",
@@ -56,12 +64,16 @@ else:
         "coverage_width_criterion": "scores",
         "crps_score": "scores",
         "crps_scorer": "scores",
+        "diagnose": "diagnosis",
         "interval_score": "scores",
         "interval_scorer": "scores",
         "mean_width_score": "scores",
+        "measure": "measurement",
+        "power_spectral_entropy": "diagnosis",
         "quantile": "quantiles",
         "rows_needed": "promise",
         "sided_errors": "errors",
+        "white_test": "diagnosis",
     }
 
     def __getattr__(name):
