@@ -7,21 +7,32 @@ import json
 import math
 import platform
 from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Self, get_args, get_origin, get_type_hints
 
 import narwhals as nw
 import numpy as np
 
-from pimeter.diagnosis.columns import Parts, categories, columns, fifths, labels_of
-from pimeter.diagnosis.crossfit import CrossFit
-from pimeter.diagnosis.findings import Diagnosis, checked_level, checked_rows, diagnosed, evenly
+from pimeter.diagnosis.columns import columns, labels_of
+from pimeter.diagnosis.findings import (
+    Diagnosis,
+    Finding,
+    Named,
+    checked_level,
+    checked_rows,
+    cross_fitted,
+    diagnosed,
+    evenly,
+)
 from pimeter.promise import promise, quantile_ranks
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
+
+    from pimeter.diagnosis.crossfit import CrossFit
 
     Array = NDArray[np.float64]
 
@@ -300,12 +311,11 @@ def measure(
     target, prediction = checked_rows(y_true, y_pred)
     m = len(target)
     table = [] if X is None else columns(X, m, evenly(m))
-    labels = labels_of(by, m)
     levels = np.array(sorted({*STOPS, level}))
     at = int(np.searchsorted(levels, level))
+    fit, named = cross_fitted(target, prediction, labels_of(by, m), levels)
+    diagnosis = diagnosed(target, prediction, fit, at, table, named)
     errors = target - prediction
-    fit = CrossFit.of(np.abs(errors), levels)
-    named = fifths(prediction), None if labels is None else categories(labels)
     curves = _curves(errors, fit, named)
     radius = curves.radius[at]
     return Measurement(
@@ -317,26 +327,27 @@ def measure(
         coverage_range=(curves.coverage_low[at], curves.coverage_high[at]),
         guaranteed_level=curves.guaranteed_level[at],
         mean_width=2.0 * radius,
-        scores=_scores(target, errors, fit, at, curves),
-        diagnosis=diagnosed(target, prediction, fit, at, table, labels, named),
+        scores=_scores(target, errors, fit, at, curves, diagnosis["bias"]),
+        diagnosis=diagnosis,
         curves=curves,
         sample=_sample(target, prediction, errors),
-        versions={
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("pimeter", "numpy", "scipy", "scikit-learn")},
-        },
+        versions=dict(_versions()),
     )
 
 
-def _curves(errors: Array, fit: CrossFit, named: tuple[Parts, Parts | None]) -> Curves:
+@cache
+def _versions() -> tuple[tuple[str, str], ...]:
+    """Of what makes the numbers."""
+    packages = ("pimeter", "numpy", "scipy", "scikit-learn")
+    return ("python", platform.python_version()), *((name, version(name)) for name in packages)
+
+
+def _curves(errors: Array, fit: CrossFit, named: list[Named]) -> Curves:
     """All that depends on the level, at each level."""
     m = len(errors)
-    predicted, own = named
-    parts = [("prediction", predicted), *([] if own is None else [("by", own)])]
-    covered = [fit.parts(codes, len(names)) for _, (codes, names) in parts]
     radius = fit.radius
     promises = [promise(m, float(p)) for p in fit.levels]
-    coverage = covered[0].inside.sum(axis=0) / m if m > 1 else np.full(len(radius), np.nan)
+    coverage = named[0].covered.inside.sum(axis=0) / m if m > 1 else np.full(len(radius), np.nan)
     tails = np.concatenate([(1.0 - fit.levels) / 2.0, (1.0 + fit.levels) / 2.0])
     lower, upper = np.split(np.asarray(quantile(errors, tails)), 2)
     return Curves(
@@ -353,19 +364,17 @@ def _curves(errors: Array, fit: CrossFit, named: tuple[Parts, Parts | None]) -> 
         interval_score=_floats(fit.mean_interval_scores()),
         lower_quantile=_floats(lower),
         upper_quantile=_floats(upper),
-        parts=tuple(
-            PartCurves(
-                of,
-                names,
-                tuple(found.rows.tolist()),
-                tuple(
-                    _floats(row / n if n and m > 1 else row * np.nan)
-                    for row, n in zip(found.inside, found.rows, strict=True)
-                ),
-                tuple(_floats(row) for row in found.radius),
-            )
-            for (of, (_, names)), found in zip(parts, covered, strict=True)
-        ),
+        parts=tuple(_part_curves(part, m) for part in named),
+    )
+
+
+def _part_curves(part: Named, m: int) -> PartCurves:
+    """Coverage of parts as shares; NaN without rows, or if there is one row in all."""
+    rows, inside, radius = part.covered
+    with np.errstate(invalid="ignore"):
+        coverage = inside / np.where(rows, rows, math.nan)[:, None] if m > 1 else np.full(inside.shape, np.nan)
+    return PartCurves(
+        part.of, part.labels, tuple(rows.tolist()), tuple(map(_floats, coverage)), tuple(map(_floats, radius))
     )
 
 
@@ -396,60 +405,38 @@ def _range_text(low: float, high: float) -> tuple[str, str]:
     return f"{100.0 * low:.{decimals}f}", f"{100.0 * high:.{decimals}f}"
 
 
-def _scores(target: Array, errors: Array, fit: CrossFit, at: int, curves: Curves) -> dict[str, Score]:
+def _scores(target: Array, errors: Array, fit: CrossFit, at: int, curves: Curves, bias: Finding) -> dict[str, Score]:
     """Scores at the level asked for, each with its range."""
     m = len(errors)
     level = float(fit.levels[at])
-    unit = float(fit.ordered[-1]) or 1.0  # no square can overflow
+    unit = fit.unit
     scaled = errors / unit
     squares = scaled**2
 
-    def mean(values: Array, meaning: str) -> Score:
-        value = float(values.mean())
-        reach = NORMAL * float(values.std(ddof=1)) / math.sqrt(m) if m > 1 else math.nan
-        return Score(value * unit, (value - reach) * unit, (value + reach) * unit, meaning)
+    def around(value: float, error: float, meaning: str) -> Score:
+        return Score(value, value - NORMAL * error, value + NORMAL * error, meaning)
 
-    def ranked(values: Array, ranks: tuple[int, int, float], value: float, factor: float, meaning: str) -> Score:
-        low, high, exact = ranks
-        ends = (
-            (math.nan, math.nan)
-            if exact < SURE
-            else (factor * float(values[low - 1]), factor * float(values[high - 1]))
-        )
-        return Score(value, *ends, meaning)
+    def mean(values: Array, unit: float, meaning: str) -> Score:
+        error = float(values.std(ddof=1)) / math.sqrt(m) if m > 1 else math.nan
+        return around(float(values.mean()) * unit, error * unit, meaning)
 
-    square = mean(squares, "")
-    low, high, exact = quantile_ranks(m, 0.5, SURE)
-    middle = sorted({low - 1, high - 1, (m - 1) // 2, m // 2})
-    signed = np.partition(errors, middle)
-    median = float(signed[(m - 1) // 2] / 2 + signed[m // 2] / 2)
-    coverage = curves.coverage[at]
+    low, high, exact = quantile_ranks(m, level, SURE)
+    narrow, wide = (2.0 * float(fit.ordered[rank - 1]) if exact >= SURE else math.nan for rank in (low, high))
+    square = mean(squares, 1.0, "")
+    root, least, most = (math.sqrt(max(x, 0.0)) * unit for x in (square.value, square.lower, square.upper))
+    within = f"cross-fitted share of rows within the radius for {_percent(level)}; range: Beta law of ranks"
     return {
-        "coverage": Score(
-            coverage, curves.coverage_low[at], curves.coverage_high[at],
-            f"cross-fitted share of rows within the radius for {_percent(level)}; range: Beta law of ranks",
+        "coverage": Score(curves.coverage[at], curves.coverage_low[at], curves.coverage_high[at], within),
+        "mean_width": Score(2.0 * curves.radius[at], narrow, wide, "width of the intervals; range: ranks, for any law"),
+        "interval_score": around(
+            curves.interval_score[at], fit.interval_score_error(at), "cross-fitted width plus fines for misses"
         ),
-        "mean_width": ranked(
-            fit.ordered, quantile_ranks(m, level, SURE), 2.0 * curves.radius[at], 2.0,
-            "width of the intervals; range: ranks, whatever the law of the errors",
-        ),
-        "interval_score": mean(fit.interval_scores(at) / unit, "cross-fitted width plus fines for misses"),
-        "mae": mean(fit.sizes / unit, "mean absolute error"),
-        "rmse": _root(square, unit),
-        "mean_error": mean(scaled, "mean of target minus prediction"),
-        "median_error": ranked(
-            signed, (low, high, exact), median, 1.0, "median of target minus prediction; range: ranks"
-        ),
+        "mae": mean(fit.sizes / unit, unit, "mean absolute error"),
+        "rmse": Score(root, least, most, "root of the mean squared error"),
+        "mean_error": mean(scaled, unit, "mean of target minus prediction"),
+        "median_error": Score(bias.value, bias.low, bias.high, "median of target minus prediction; range: ranks"),
         "r2": _explained(target, errors),
-    }  # fmt: skip
-
-
-def _root(square: Score, unit: float) -> Score:
-    """Root of a mean square in units."""
-    value, lower, upper = (
-        math.sqrt(max(part / unit, 0.0)) * unit for part in (square.value, square.lower, square.upper)
-    )
-    return Score(value, lower, upper, "root of the mean squared error")
+    }
 
 
 def _explained(target: Array, errors: Array) -> Score:

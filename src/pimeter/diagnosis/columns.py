@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,11 +37,12 @@ class Column(NamedTuple):
     place: Any  # how `GroupedWidth(by=...)` finds it: the name in a frame, the position in an array
     values: NDArray[Any]
     is_numeric: bool
+    text: Callable[[float], str] = "{:.3g}".format  # how to write a number
 
     @property
     def parts(self) -> Parts:
         """Fifths or categories."""
-        return fifths(self.values) if self.is_numeric else categories(self.values)
+        return fifths(self.values, self.text) if self.is_numeric else categories(self.values)
 
     @property
     def numbers(self) -> Array:
@@ -69,7 +71,7 @@ def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
     return [_values(f"column {i}", i, table[rows, i]) for i in range(table.shape[1])]
 
 
-def fifths(values: Array) -> Parts:
+def fifths(values: Array, text: Callable[[float], str] = "{:.3g}".format) -> Parts:
     """Five parts of about as many rows each, by size; fewer where values are tied. Missing values are a part."""
     missing = np.isnan(values)
     has_missing = bool(missing.any())
@@ -82,9 +84,9 @@ def fifths(values: Array) -> Parts:
     codes = np.zeros(len(values), np.uint8)
     for edge in edges:
         codes += values > edge
-    names = [f"{edge:.3g}" for edge in edges]
+    names = [text(float(edge)) for edge in edges]
     if not names:
-        labels = [f"{known[0]:.3g}"] if known.min() == known.max() else ["all"]
+        labels = [text(float(known[0]))]
     else:
         between = [f"{low} to {high}" for low, high in pairwise(names)]
         labels = [f"up to {names[0]}", *between, f"above {names[-1]}"]
@@ -123,11 +125,11 @@ def labels_of(by: ArrayLike | None, n: int) -> NDArray[Any] | None:
 
 def _series(series: nw.Series[Any], name: str) -> Column:
     kind = series.dtype
-    if kind.is_temporal():
-        series = series.cast(nw.Datetime("us")) if kind == nw.Date else series
-        values = series.to_numpy()
-        missing = np.isnat(values)
-        return Column(name, name, np.where(missing, np.nan, values.astype("int64")), True)
+    if isinstance(kind, nw.Date | nw.Datetime | nw.Duration):
+        moments = series.to_numpy()
+        numbers = np.where(np.isnat(moments), np.nan, moments.astype("int64"))
+        coarse = "datetime64[m]" if moments.dtype.kind == "M" else "timedelta64[s]"
+        return Column(name, name, numbers, True, lambda x: str(np.int64(x).astype(moments.dtype).astype(coarse)))
     if kind.is_numeric() or kind == nw.Boolean:
         return Column(name, name, series.cast(nw.Float64()).to_numpy().astype(np.float64), True)
     labels = np.array(series.to_list(), dtype=object)

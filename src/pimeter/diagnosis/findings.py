@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv
 from scipy.stats import binomtest, rankdata
 
 from pimeter.diagnosis import order
-from pimeter.diagnosis.columns import Column, Parts, categories, columns, fifths, labels_of
-from pimeter.diagnosis.crossfit import CrossFit, interval_scores
+from pimeter.diagnosis.columns import Column, categories, columns, fifths, labels_of
+from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
 from pimeter.diagnosis.spread import power_spectral_entropy, white_test
 from pimeter.errors import absolute_errors
 from pimeter.promise import promise, quantile_ranks, rows_needed
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-SOME = 5_000  # rows of the checks that would take long on all
+SOME = 5_000  # rows of the checks that would take long on all ...
+LEARNED = 2_000  # ... and of those, the ones that a scaled width is tried on
 # Each finding that rests on chance raises a false alarm this often at most; seven of them, so 2.1 % in all.
 CHANCE = 0.003
 SURE = 2.75  # standard errors of a normal law that chance exceeds that often, to one side
@@ -215,15 +217,14 @@ def diagnose(
     """
     level = checked_level(confidence_level)
     target, prediction = checked_rows(y_true, y_pred)
-    rows = evenly(len(target))
-    table = [] if X is None else columns(X, len(target), rows)
-    fit = CrossFit.of(np.abs(target - prediction), np.array([level]))
-    return diagnosed(target, prediction, fit, 0, table, labels_of(by, len(target)))
+    table = [] if X is None else columns(X, len(target), evenly(len(target)))
+    fit, named = cross_fitted(target, prediction, labels_of(by, len(target)), np.array([level]))
+    return diagnosed(target, prediction, fit, 0, table, named)
 
 
 def checked_level(confidence_level: float) -> float:
     """A level between 0 and 1."""
-    if isinstance(confidence_level, bool | str) or not 0.0 < confidence_level < 1.0:
+    if isinstance(confidence_level, bool) or not (isinstance(confidence_level, Real) and 0.0 < confidence_level < 1.0):
         msg = f"confidence_level must lie between 0 and 1; got {confidence_level!r}. 95 % is 0.95."
         raise ValueError(msg)
     return float(confidence_level)
@@ -241,19 +242,34 @@ def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array]:
     return target, prediction
 
 
-def evenly(m: int) -> NDArray[np.intp]:
+def evenly(m: int, most: int = SOME) -> NDArray[np.intp]:
     """Rows of the checks that would take long on all: all of them if they are few, else some, evenly spaced."""
-    return np.arange(m) if m <= SOME else np.arange(SOME) * m // SOME
+    return np.arange(m) if m <= most else np.arange(most) * m // most
+
+
+class Named(NamedTuple):
+    """Parts of all rows by one criterion, and how they are covered."""
+
+    of: str
+    labels: tuple[str, ...]
+    covered: Covered
+
+
+def cross_fitted(
+    target: Array, prediction: Array, labels: NDArray[Any] | None, levels: Array
+) -> tuple[CrossFit, list[Named]]:
+    """Radii at these levels, and coverage across fifths of the prediction and per category."""
+    codes, names = fifths(prediction)
+    fit = CrossFit.of(np.abs(target - prediction), levels, codes, len(names))
+    named = [Named("prediction", names, fit.parts())]
+    if labels is not None:
+        codes, names = categories(labels)
+        named.append(Named("by", names, fit.regrouped(codes, len(names)).parts()))
+    return fit, named
 
 
 def diagnosed(
-    target: Array,
-    prediction: Array,
-    fit: CrossFit,
-    at: int,
-    table: list[Column],
-    labels: NDArray[Any] | None,
-    named: tuple[Parts, Parts | None] | None = None,
+    target: Array, prediction: Array, fit: CrossFit, at: int, table: list[Column], named: list[Named]
 ) -> Diagnosis:
     """All findings, for checked rows; `table` has the rows of `evenly`, `at` is the place of the level asked about."""
     level = float(fit.levels[at])
@@ -261,13 +277,13 @@ def diagnosed(
     rows = evenly(len(errors))
     some = errors[rows]
     radius = float(fit.radius[at])
-    predicted, own = named or (fifths(prediction), None if labels is None else categories(labels))
-    covered = fit.covered(at)
-    parted = [("the prediction", predicted, covered)]
-    if own is not None:
-        parted.append(("by", own, covered))
-    parted += [(column.name, column.parts, covered[rows]) for column in table]
-    parts = _parts(parted) if len(errors) > 1 else ()
+    counted = [(of, labels, found.rows, found.inside[:, at]) for of, labels, found in named]
+    covered = fit.covered(rows, at)
+    for column in table:
+        codes, labels = column.parts
+        n, inside = (np.bincount(held, minlength=len(labels)) for held in (codes, codes[covered]))
+        counted.append((column.name, labels, n, inside))
+    parts = _parts(counted) if len(errors) > 1 else ()
     width, column = _width(parts, level, len(errors), table)
     gain = _gain(some, prediction[rows], table, level)
     if width.raised or gain.raised:
@@ -313,16 +329,17 @@ def _code(level: float, width: Widths, column: Any, tails: str, *, is_ordered: b
     return f'IntervalRegressor(model, {asked}width={kind}, tails="{tails}")'
 
 
-def _parts(parted: list[tuple[str, Parts, NDArray[np.bool_]]]) -> tuple[Part, ...]:
+def _parts(counted: list[tuple[str, tuple[str, ...], NDArray[np.intp], NDArray[np.intp]]]) -> tuple[Part, ...]:
     """Coverage of each part, with intervals that hold together (Clopper-Pearson, chance shared out equally)."""
-    counted = []
-    for of, (codes, labels), covered in parted:
-        n = np.bincount(codes, minlength=len(labels))
-        inside = np.bincount(codes[covered], minlength=len(labels))
-        counted += [(of, *part) for part in zip(labels, n.tolist(), inside.tolist(), strict=True) if part[1]]
-    tail = CHANCE / 2 / len(counted)
+    known = [
+        (of, label, int(n), int(inside))
+        for of, labels, rows, insides in counted
+        for label, n, inside in zip(labels, rows, insides, strict=True)
+        if n
+    ]
+    tail = CHANCE / 2 / len(known)
     found = []
-    for of, label, n, inside in counted:
+    for of, label, n, inside in known:
         low = float(betaincinv(inside, n - inside + 1, tail)) if inside else 0.0
         high = float(betaincinv(inside + 1, n - inside, 1.0 - tail)) if inside < n else 1.0
         found.append(Part(of, label, n, inside / n, low, high))
@@ -375,12 +392,13 @@ def _width(parts: tuple[Part, ...], level: float, m: int, table: list[Column]) -
     if len(parts) < 2 or m < FEWEST:
         why = f"{_count(m)} too few" if m < FEWEST else "There are no parts of the rows"
         return _finding("width", m, math.nan, 0.0, f"{why} to say anything about coverage in parts of them."), None
-    # In units of what chance explains: 1 is the border of the interval.
-    evidence = [abs(part.coverage - level) / max(_reach(part, level), 1e-12) for part in parts]
-    worst = parts[int(np.argmax(evidence))]
+    # The largest gap that chance does not explain; without one the gap that is largest beside its interval.
+    sure = [part for part in parts if not part.low <= level <= part.high]
+    worst = max(sure or parts, key=lambda part: abs(part.coverage - level) / (1.0 if sure else _reach(part, level)))
     gap = worst.coverage - level
     ends = (worst.low - level, worst.high - level)
-    place = f"where {worst.of} is {worst.label}" if worst.of != "by" else f"in category {worst.label}"
+    what = "the prediction" if worst.of == "prediction" else worst.of
+    place = f"where {what} is {worst.label}" if worst.of != "by" else f"in category {worst.label}"
     sentence = (
         f"Cross-fitted coverage differs most from {_percent(level)} {place}: {_percent(worst.coverage)} of "
         f"{worst.rows:,} rows (between {_percent(worst.low)} and {_percent(worst.high)}, with {_percent(1 - CHANCE)} "
@@ -403,18 +421,21 @@ def _width(parts: tuple[Part, ...], level: float, m: int, table: list[Column]) -
 
 def _reach(part: Part, level: float) -> float:
     """How far the interval of a part reaches from its coverage towards the level."""
-    return part.high - part.coverage if part.coverage < level else part.coverage - part.low
+    return max(part.high - part.coverage if part.coverage < level else part.coverage - part.low, 1e-12)
 
 
 def _gain(errors: Array, prediction: Array, table: list[Column], level: float) -> Finding:
     """Interval score of a scaled width against a constant one, on rows that neither of them has seen."""
-    m = len(errors)
+    rows = evenly(len(errors), LEARNED)
+    errors, prediction, m = errors[rows], prediction[rows], len(rows)
     if m < 2 * FEW or np.ptp(np.abs(errors)) == 0.0:
         why = f"{_count(m)} too few to learn one" if m < 2 * FEW else "all errors have the same size"
         return _finding("gain", m, math.nan, 0.0, f"What a scaled width would gain is not known: {why}.")
     unit = float(np.abs(errors).max())
     # A forest sees the order of values only; ranks have no unit that could overflow.
-    X = np.column_stack([rankdata(c, nan_policy="omit") for c in [column.numbers for column in table] or [prediction]])
+    X = np.column_stack(
+        [rankdata(c, nan_policy="omit") for c in [column.numbers[rows] for column in table] or [prediction]]
+    )
     halves = np.array_split(np.random.default_rng(m).permutation(m), 2)
     scaled, constant = np.empty((2, m))
     for learned, judged in (halves, halves[::-1]):
@@ -440,15 +461,13 @@ def _gain(errors: Array, prediction: Array, table: list[Column], level: float) -
 
 
 def _white(errors: Array, prediction: Array, table: list[Column]) -> Finding:
-    """White's test, for those who know it; nothing depends on it."""
-    X = np.column_stack([column.numbers for column in table if column.is_numeric] or [prediction])
-    known = np.isfinite(X).all(axis=1)
-    m = int(np.count_nonzero(known))
+    """White's test on the features that are numbers without gaps; nothing depends on it."""
+    whole = [column.values for column in table if column.is_numeric and np.isfinite(column.values).all()]
+    m = len(errors)
     try:
-        test = white_test(errors[known], X[known])
+        test = white_test(errors, np.column_stack(whole or [prediction]))
     except (ImportError, ValueError) as why:
-        sentence = str(why) if "White" in str(why) else f"White's test cannot be made: {why}"
-        return _finding("white", m, math.nan, 0.05, sentence)
+        return _finding("white", m, math.nan, 0.05, str(why))
     verdict = "rejects" if test.p_value < 0.05 else "does not reject"
     sentence = (
         f"White's test ({test.form} form, {m:,} rows) {verdict} a constant spread: p = {test.p_value:.2g}. With many "
@@ -482,7 +501,7 @@ def _entropy(errors: Array) -> list[Finding]:
 def _bias(errors: Array, radius: float) -> Finding:
     """Sign test on the median error."""
     m = len(errors)
-    low, high, exact = quantile_ranks(m, 0.5)
+    low, high, exact = quantile_ranks(m, 0.5, 0.9)
     middle = [(m - 1) // 2, m // 2]
     ordered = np.partition(errors, sorted({low - 1, high - 1, *middle}))
     median = float(ordered[middle[0]] / 2 + ordered[middle[1]] / 2)
@@ -490,7 +509,7 @@ def _bias(errors: Array, radius: float) -> Finding:
     n_above, n_below = int(np.count_nonzero(errors > 0.0)), int(np.count_nonzero(errors < 0.0))
     sentence = f"The median error is {median:.3g}"
     if m < FEWEST:
-        return _finding("bias", m, median, 0.0, f"{sentence}, but {_count(m)} too few to tell it from 0.")
+        return _finding("bias", m, median, 0.0, f"{sentence}, but {_count(m)} too few to tell it from 0.", ends=ends)
     sentence += f" (between {ends[0]:.3g} and {ends[1]:.3g} with {_percent(exact)} confidence)"
     if n_above + n_below == 0 or binomtest(n_above, n_above + n_below).pvalue > CHANCE:
         return _finding("bias", m, median, 0.0, f"{sentence}, which chance explains.", ends=ends)

@@ -82,7 +82,7 @@ def draw_coverage(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
 def draw_parts(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     """Cross-fitted coverage across fifths of the prediction and per category."""
     ax = _axes(ax)
-    parts = [part for part in data["diagnosis"]["parts"] if part["of"] in {"the prediction", "by"}]
+    parts = [part for part in data["diagnosis"]["parts"] if part["of"] in {"prediction", "by"}]
     level = 100 * data["confidence_level"]
     if not parts:
         ax.text(0.5, 0.5, "One row has no parts.", transform=ax.transAxes, ha="center", color=INK)
@@ -149,7 +149,7 @@ def _short(part: Mapping[str, Any]) -> str:
     """A label that fits; a dollar sign would begin a formula."""
     label = str(part["label"]).replace("\n", " ")
     label = label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
-    of = "prediction " if part["of"] == "the prediction" else ""
+    of = "prediction " if part["of"] == "prediction" else ""
     return f"{of}{label}".replace("$", r"\$")
 
 
