@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from pimeter import diagnose
 
@@ -104,7 +105,8 @@ def drawn(situation: Situation, rng: np.random.Generator) -> object:
 
 
 def line(situation: Situation, n_draws: int, seed: int) -> tuple[float, str]:
-    found = [drawn(situation, np.random.default_rng([seed, i, *map(ord, situation.name)])) for i in range(n_draws)]
+    streams = [np.random.default_rng([seed, i, *map(ord, situation.name)]) for i in range(n_draws)]
+    found = Parallel(n_jobs=2)(delayed(drawn)(situation, rng) for rng in streams)
     right = float(np.mean([is_right(situation, draw) for draw in found]))
     alarms = Counter(name for draw in found for name in draw.raised)
     often = ", ".join(f"{name} {count / n_draws:.1%}" for name, count in alarms.most_common())

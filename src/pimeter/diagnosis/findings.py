@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 from scipy.stats import binomtest, rankdata
+from sklearn.ensemble import RandomForestRegressor
 
 from pimeter.diagnosis import order
 from pimeter.diagnosis.columns import Column, categories, columns, fifths, labels_of
@@ -28,6 +29,7 @@ SOME = 5_000  # rows of the checks that would take long on all ...
 LEARNED = 2_000  # ... and of those, the ones that a scaled width is tried on
 # Each finding that rests on chance raises a false alarm this often at most; seven of them, so 2.1 % in all.
 CHANCE = 0.003
+N_TREES = 30  # of the forest that a scaled width is tried with: fewer than it has itself, enough to see a gain
 SURE = 2.75  # standard errors of a normal law that chance exceeds that often, to one side
 NORMAL_RATIO = 3.449  # of the 98 % point to the median of |error|, for normal errors ...
 LOG_RATIO_ERROR = 1.5  # ... and the standard error of its logarithm, times the root of the number of rows
@@ -436,10 +438,11 @@ def _gain(errors: Array, prediction: Array, table: list[Column], level: float) -
     X = np.column_stack(
         [rankdata(c, nan_policy="omit") for c in [column.numbers[rows] for column in table] or [prediction]]
     )
+    forest = RandomForestRegressor(N_TREES, min_samples_leaf=FEW, random_state=0)
     halves = np.array_split(np.random.default_rng(m).permutation(m), 2)
     scaled, constant = np.empty((2, m))
     for learned, judged in (halves, halves[::-1]):
-        width = ScaledWidth().fit(X[learned], errors[learned, None] / unit, 0)
+        width = ScaledWidth(forest).fit(X[learned], errors[learned, None] / unit, 0)
         found = width.scale(X[judged], prediction[judged, None])
         sizes = np.abs(errors[judged]) / unit
         for scores, scale in ((scaled, 1.0 if found is None else found[:, 0]), (constant, 1.0)):

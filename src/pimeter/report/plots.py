@@ -34,23 +34,28 @@ def draw_overview(data: Mapping[str, Any], axes: NDArray[Any] | None = None) -> 
 
 def draw_errors(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     """How errors are distributed, and the radius."""
+    from matplotlib import patches
+
     ax = _axes(ax)
     edges, counts = (np.array(data["sample"][key], float) for key in ("bin_edges", "bin_counts"))
-    radius = data["radius"][1]
-    middle = (edges[1:] + edges[:-1]) / 2
-    inside = np.abs(middle) <= radius
-    for held, colour, label in ((inside, BLUE, "within the interval"), (~inside, ORANGE, "outside")):
-        ax.bar(middle[held], counts[held], np.diff(edges)[held], color=colour, label=label)
-    for end in (-radius, radius):
+    lower, upper = data["radius"]
+    bars = (edges[:-1], counts, np.diff(edges))
+    ax.bar(*bars, align="edge", color=ORANGE, label="outside")
+    within = ax.bar(*bars, align="edge", color=BLUE, label="within the interval")
+    # The interval seldom ends where a bin does.
+    span = patches.Rectangle((-lower, 0), lower + upper, 1, transform=ax.get_xaxis_transform())
+    for bar in within:
+        bar.set_clip_path(span)
+    for end in (-lower, upper):
         ax.axvline(end, color=INK, linewidth=1, linestyle="--")
     beyond = data["sample"]["n_beyond"]
     ax.set(xlabel="error: target minus prediction" + (f" ({beyond:,} farther out)" if beyond else ""), ylabel="rows")
     level = f"{100 * data['confidence_level']:.4g} %"
     promised = f"{100 * data['guaranteed_level']:.3g} %"
-    ax.legend(frameon=False, loc="upper left", ncols=2)
-    ax.set_ylim(0, 1.15 * max(counts.max(), 1))
+    ax.legend(edgecolor="none", framealpha=1, loc="upper left", ncols=2)
+    ax.set_ylim(0, 1.18 * max(counts.max(), 1))
     return _finished(
-        ax, f"{min(level, promised, key=lambda text: float(text[:-2]))} of errors expected within ±{radius:.3g}"
+        ax, f"{min(level, promised, key=lambda text: float(text[:-2]))} of errors expected within ±{upper:.3g}"
     )
 
 
