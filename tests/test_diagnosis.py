@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import builtins
+import sys
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -190,14 +190,7 @@ class TestWhite:
 
     def test_without_statsmodels_the_extra_is_named(self, monkeypatch):
         X, _, y_pred, noise = rows(n=100)
-        imported = builtins.__import__
-
-        def missing(name, *args, **kwargs):
-            if name.startswith("statsmodels"):
-                raise ImportError(name)
-            return imported(name, *args, **kwargs)
-
-        monkeypatch.setattr(builtins, "__import__", missing)
+        monkeypatch.setitem(sys.modules, "statsmodels.regression.linear_model", None)
         with pytest.raises(ImportError, match=r"pip install 'pimeter\[diagnosis\]'"):
             white_test(noise, X)
         finding = diagnose(y_pred + noise, y_pred, X)["white"]

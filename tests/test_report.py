@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
+import sys
 
 import matplotlib as mpl
 import numpy as np
@@ -83,13 +83,6 @@ def test_constant_errors_are_drawn_too():
 
 
 def test_without_matplotlib_the_extra_is_named(result, monkeypatch):
-    imported = builtins.__import__
-
-    def missing(name, *args, **kwargs):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return imported(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'pimeter\[plot\]'"):
         result.plot()

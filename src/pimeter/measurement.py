@@ -107,7 +107,8 @@ class Measurement:
     radius : tuple of float
         How far intervals reach below and above the prediction, learned from all rows.
     coverage : float
-        Cross-fitted share of rows within the radius: each row is judged by a radius that has not seen it.
+        Cross-fitted share of rows within the radius: each row is judged by a radius that has not seen it. NaN if there
+        is one row alone.
     coverage_range : tuple of float
         5 % and 95 % points of the true coverage of `radius`, by the Beta law of ranks (with ties lower bounds).
     guaranteed_level : float
@@ -288,8 +289,8 @@ def measure(
     Notes
     -----
     Every coverage is cross-fitted in ``min(10, m)`` folds: on its own rows a radius covers exactly k of m, whatever the
-    data. With more than 5,000 rows the features, the scaled width, White's test, the spectral entropy and the
-    permutation tests look at 5,000 of them (`Finding.rows`); all else uses all rows.
+    data. With more than 5,000 rows the features, White's test, the spectral entropy, the shape of errors and the
+    permutation tests look at 5,000 of them, and the scaled width at 2,000 (`Finding.rows`); all else uses all rows.
 
     Examples
     --------
@@ -446,7 +447,7 @@ def _explained(target: Array, errors: Array) -> Score:
     squares = (errors / unit) ** 2
     deviations = (target / unit - (target / unit).mean()) ** 2
     base = float(deviations.mean())
-    if np.ptp(target) == 0.0 or base == 0.0:
+    if target.min() == target.max() or base == 0.0:
         return Score(math.nan, math.nan, math.nan, f"{meaning}; none, as all targets are alike")
     ratio = float(squares.mean()) / base
     reach = NORMAL * float(np.std(squares - ratio * deviations, ddof=1)) / base / math.sqrt(len(errors))

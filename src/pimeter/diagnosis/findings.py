@@ -356,6 +356,10 @@ def _count(m: int) -> str:
     return "1 row is" if m == 1 else f"{m:,} rows are"
 
 
+def _is_constant(values: Array) -> bool:
+    return bool(values.min() == values.max())
+
+
 def _rows(m: int, level: float) -> Finding:
     """Whether the rows can promise the level, and how many would say it precisely."""
     kept = promise(m, level)
@@ -380,7 +384,7 @@ def _rows(m: int, level: float) -> Finding:
 def _alike(target: Array, prediction: Array) -> Finding:
     """Whether there is anything to learn from targets and predictions."""
     m = len(target)
-    same = [name for name, values in (("targets", target), ("predictions", prediction)) if np.ptp(values) == 0.0]
+    same = [name for name, values in (("targets", target), ("predictions", prediction)) if _is_constant(values)]
     if not same or m == 1:
         sentence = "Targets and predictions vary." if m > 1 else "One row cannot vary."
         return _finding("alike", m, 0, 0, sentence)
@@ -430,7 +434,7 @@ def _gain(errors: Array, prediction: Array, table: list[Column], level: float) -
     """Interval score of a scaled width against a constant one, on rows that neither of them has seen."""
     rows = evenly(len(errors), LEARNED)
     errors, prediction, m = errors[rows], prediction[rows], len(rows)
-    if m < 2 * FEW or np.ptp(np.abs(errors)) == 0.0:
+    if m < 2 * FEW or _is_constant(np.abs(errors)):
         why = f"{_count(m)} too few to learn one" if m < 2 * FEW else "all errors have the same size"
         return _finding("gain", m, math.nan, 0.0, f"What a scaled width would gain is not known: {why}.")
     unit = float(np.abs(errors).max())
@@ -616,7 +620,7 @@ def _zeros(errors: Array, is_discrete: bool) -> Finding:
 def _drift(errors: Array, radius: float) -> Finding:
     """Permutation test for a level or a spread that changes in the course of the rows."""
     m = len(errors)
-    if m < FEWEST or np.ptp(errors) == 0.0:
+    if m < FEWEST or _is_constant(errors):
         why = f"{_count(m)} too few" if m < FEWEST else "Errors that are all alike are too little"
         return _finding("drift", m, math.nan, math.nan, f"{why} to see a drift.")
     test = order.drift(errors)
@@ -642,7 +646,7 @@ def _drift(errors: Array, radius: float) -> Finding:
 def _serial(errors: Array) -> Finding:
     """Permutation test for errors that resemble those shortly before."""
     m = len(errors)
-    if m < FEWEST or np.ptp(errors) == 0.0:
+    if m < FEWEST or _is_constant(errors):
         why = f"{_count(m)} too few" if m < FEWEST else "Errors that are all alike are too little"
         return _finding("serial", m, math.nan, math.nan, f"{why} to see serial dependence.")
     test = order.serial_dependence(errors)

@@ -34,9 +34,9 @@ def draw_overview(data: Mapping[str, Any], axes: NDArray[Any] | None = None) -> 
 
 def draw_errors(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     """How errors are distributed, and the radius."""
+    ax = _axes(ax)
     from matplotlib import patches
 
-    ax = _axes(ax)
     edges, counts = (np.array(data["sample"][key], float) for key in ("bin_edges", "bin_counts"))
     lower, upper = data["radius"]
     bars = (edges[:-1], counts, np.diff(edges))
