@@ -2,9 +2,10 @@
 
     python benchmarks/measure_speed.py [--quick]
 
-With more than 5,000 rows some checks look at 5,000 of them (the scaled width at 2,000): features, White's test, spectral
-entropy, the shape of errors and permutation tests. Their time hardly depends on the number of rows and is shown by itself: it is that of the functions
-that make these findings, called on such a subsample by `measure` itself. The rest is what has to stay below 6.
+With more than 5,000 rows some checks look at 5,000 of them (the scaled width at 2,000): features, White's test,
+spectral entropy, the shape of errors and permutation tests. Their time hardly depends on the number of rows and is
+shown by itself: it is that of the functions that make these findings, called on such a subsample by `measure` itself.
+The rest is what has to stay below 6.
 """
 
 from __future__ import annotations
