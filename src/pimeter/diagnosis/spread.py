@@ -72,10 +72,10 @@ def white_test(errors: ArrayLike, X: ArrayLike, *, residuals: Literal["errors", 
     --------
     >>> import numpy as np
     >>> from pimeter import white_test
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> X = rng.uniform(size=(500, 2))
     >>> round(white_test(rng.normal(size=500), X).p_value, 2)
-    0.86
+    0.79
     >>> growing = white_test(X[:, 0] * rng.normal(size=500), X)
     >>> growing.p_value < 1e-6, growing.form
     (True, 'full')
@@ -160,9 +160,9 @@ def power_spectral_entropy(errors: ArrayLike, *, squared: bool = False) -> float
     >>> from pimeter import power_spectral_entropy
     >>> noise = np.random.default_rng(0).normal(size=1000)
     >>> round(power_spectral_entropy(noise), 2), round(power_spectral_entropy(np.sin(np.arange(1000)) + noise / 9), 2)
-    (0.94, 0.29)
+    (0.94, 0.19)
     >>> round(power_spectral_entropy(noise, squared=True), 2)
-    0.72
+    0.74
     """
     error = _column("errors", errors)
     largest = float(np.abs(error).max())
