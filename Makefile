@@ -7,7 +7,7 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_D
 TYPED := src $(wildcard experiments)
 BENCHMARKS := $(filter-out %_peers.py,$(sort $(wildcard benchmarks/*_*.py)))
 PUNCC := puncc==0.9.3 numpy==1.26.4 pandas==3.0.6  # puncc wants an old numpy, so it is in no extra
-EXPERIMENTS := fig1
+EXPERIMENTS := 'fig1' 'table2 --columns psig'
 
 # Real data beside the checkout is used unless PIMETER_DATA says otherwise (PIMETER_DATA= for none).
 ifeq ($(origin PIMETER_DATA),undefined)
@@ -55,8 +55,8 @@ bench-peers: ## Compare intervals with those of MAPIE, crepes and puncc, in an e
 	@$(MAKE) --no-print-directory VENV=.venv-peers .venv-peers/.peers
 	@.venv-peers/bin/python benchmarks/regression_peers.py --save regression_peers_puncc $(ARGS)
 
-paper: $(VENV)/.demo ## Repeat the paper's experiments (long)
-	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run "$$name"; done
+paper: $(VENV)/.dev ## Repeat the paper's experiments (long)
+	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run $$name; done
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) .venv-peers build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

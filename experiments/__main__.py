@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import fig1
+from experiments import fig1, table2
+from experiments.data import folder
 from experiments.protocol import Experiment, RefusedError, Store, run
-from experiments.report import draw, page, table_text, tables
+from experiments.report import command, draw, page, table_text, tables
 
-EXPERIMENTS: dict[str, Experiment[Any]] = {experiment.name: experiment for experiment in (fig1.EXPERIMENT,)}
+EXPERIMENTS: dict[str, Experiment[Any]] = {
+    experiment.file_name: experiment for experiment in (fig1.EXPERIMENT, table2.PSIG)
+}
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 QUICK = ROOT / "build" / "quick"
@@ -30,7 +33,12 @@ def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, qui
         target.write_text(page(EXPERIMENTS.values(), results))
         print(f"Wrote {_short(target)}.")
     else:
-        return _run(EXPERIMENTS[asked.name], asked, results, quick)
+        name = f"{asked.name}-{asked.columns}" if asked.columns else asked.name
+        if name not in EXPERIMENTS:
+            known = "; ".join(f"run {command(experiment)}" for experiment in EXPERIMENTS.values())
+            print(f"There is no such experiment; there are: {known}.", file=sys.stderr)
+            return 2
+        return _run(EXPERIMENTS[name], asked, results, quick)
     return 0
 
 
@@ -39,7 +47,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="list | run NAME | report")
     commands.add_parser("list", help="name the experiments and say how far each has come")
     one = commands.add_parser("run", help="run one experiment, or go on with it where it stopped")
-    one.add_argument("name", choices=EXPERIMENTS, metavar="NAME", help=", ".join(EXPERIMENTS))
+    names = list(dict.fromkeys(experiment.name for experiment in EXPERIMENTS.values()))
+    one.add_argument("name", choices=names, metavar="NAME", help=", ".join(names))
+    one.add_argument("--columns", default="", metavar="WORD", help="only these columns of a table, such as psig")
     one.add_argument("--quick", action="store_true", help="a small version that takes seconds and is kept apart")
     one.add_argument("--fresh", action="store_true", help="discard the stored rows and start anew")
     one.add_argument("--jobs", type=_count, default=2, metavar="N", help="processes for a full run (2)")
@@ -56,17 +66,20 @@ def _count(text: str) -> int:
 
 def _list(results: Path) -> None:
     for experiment in EXPERIMENTS.values():
-        record = Store(results, experiment.name).record()
+        record = Store(results, experiment.file_name).record()
         n_units = len(experiment.units(experiment.settings))
         state = "not run yet" if record is None else f"{len(record.done)} of {n_units} units done"
-        print(f"{experiment.name:8} {experiment.title} ({state})")
+        print(f"{experiment.file_name:12} {experiment.title} ({state})")
 
 
 def _run(experiment: Experiment[Any], asked: argparse.Namespace, results: Path, quick: Path) -> int:
-    store = Store(quick, f"{experiment.name}-quick") if asked.quick else Store(results, experiment.name)
+    name = experiment.file_name
+    store = Store(quick, f"{name}-quick") if asked.quick else Store(results, name)
     settings = experiment.quick if asked.quick else experiment.settings
     n_jobs = 1 if asked.quick else asked.jobs
     try:
+        if experiment.needs_data:
+            folder()
         rows = run(experiment, settings, store, fresh=asked.fresh or asked.quick, n_jobs=n_jobs)
     except RefusedError as error:
         print(error, file=sys.stderr)

@@ -57,6 +57,7 @@ class Experiment(Generic[S]):
     `measure` gets the settings, a unit and the unit's own random stream; it must be a function of a module, so that
     other processes find it. `tables`, `headline` (one sentence), `finding` (a paragraph) and `figure` see stored rows
     only. `keys` are the columns by which rows meet those of `published/NAME.csv`; `unpublished` says why there is none.
+    An experiment that makes some columns of a table only has a word for them in `columns`, and files of its own.
     """
 
     name: str
@@ -71,7 +72,14 @@ class Experiment(Generic[S]):
     figure: Callable[[Sequence[Row], Path], None] | None = None
     keys: tuple[str, ...] = ()
     unpublished: str = ""
+    columns: str = ""
+    needs_data: bool = False
     packages: tuple[str, ...] = ("pimeter", "numpy", "scipy", "scikit-learn", "numba")
+
+    @property
+    def file_name(self) -> str:
+        """Name of its files, without the ending."""
+        return f"{self.name}-{self.columns}" if self.columns else self.name
 
 
 class RefusedError(ValueError):

@@ -45,7 +45,7 @@ def beside_published(rows: Sequence[Row], keys: Sequence[str], path: Path) -> li
 
 def tables(experiment: Experiment[Any], rows: Sequence[Row], published: Path = PUBLISHED) -> dict[str, Sequence[Row]]:
     """The experiment's tables, beside the published ones where there are any."""
-    paper = published / f"{experiment.name}.csv"
+    paper = published / f"{experiment.file_name}.csv"
     return {
         title: beside_published(table, experiment.keys, paper)
         if paper.exists() and set(experiment.keys) <= set(table[0])
@@ -68,13 +68,13 @@ def page(experiments: Iterable[Experiment[Any]], folder: Path) -> str:
 
 
 def _section(experiment: Experiment[Any], folder: Path) -> str:
-    store = Store(folder, experiment.name)
-    heading = f"## {experiment.name}: {experiment.title}\n"
+    store = Store(folder, experiment.file_name)
+    heading = f"## {experiment.file_name}: {experiment.title}\n"
     record, rows = store.record(), store.rows()
     if record is None or not rows:
-        return f"{heading}\nNot run yet: `python -m experiments run {experiment.name}`.\n"
+        return f"{heading}\nNot run yet: `python -m experiments run {command(experiment)}`.\n"
     parts = [heading, *_missing_units(experiment, record)]
-    image = folder / f"{experiment.name}.png"
+    image = folder / f"{experiment.file_name}.png"
     if draw(experiment, rows, image) or image.exists():
         parts.append(f"![{experiment.title}]({image.name})\n")
     parts.append(f"{experiment.finding(rows)}\n")
@@ -84,6 +84,11 @@ def _section(experiment: Experiment[Any], folder: Path) -> str:
     parts.append(f"Rows: [{store.csv.name}]({store.csv.name}). {_named('Settings', record.settings)}")
     parts.append(f"{_named('Versions', record.versions)}\n")
     return "\n".join(parts)
+
+
+def command(experiment: Experiment[Any]) -> str:
+    """What follows `run` on the command line."""
+    return f"{experiment.name} --columns {experiment.columns}" if experiment.columns else experiment.name
 
 
 def _missing_units(experiment: Experiment[Any], record: Record) -> list[str]:

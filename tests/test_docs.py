@@ -12,10 +12,15 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_runs(page):
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+def test_code_runs_and_prints_what_the_page_shows(page, capsys):
+    text = page.read_text()
+    blocks, shown = (
+        re.findall(rf"^```{kind}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE) for kind in ("python", "text")
+    )
     assert blocks
     exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": page.stem})
+    printed = capsys.readouterr().out
+    assert all(block in printed for block in shown)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from experiments import __main__ as cli
-from experiments import fig1, protocol, report
+from experiments import data, fig1, protocol, report, table2
 from experiments.protocol import Experiment, RefusedError, Store, run, stream
 
 ROOT = Path(__file__).parents[1]
@@ -359,6 +359,65 @@ class TestFig1:
     def test_figure_is_drawn(self, rows, tmp_path):
         assert report.draw(TINY, rows, tmp_path / "fig1.png")
         assert (tmp_path / "fig1.png").read_bytes().startswith(b"\x89PNG")
+
+
+class TestTable2:
+    SMALL = ("yacht", "boston", "energy", "concrete", "wine-red")
+
+    @staticmethod
+    def verdicts(rows):
+        (table,) = report.tables(table2.PSIG, rows).values()
+        assert all(line["psig, paper"] != "" for line in table)
+        return {line["dataset"]: [line[f"{key}, verdict"] for key in ("psig", "pse", "pse_sd")] for line in table}
+
+    def test_every_published_digit_of_the_stored_run(self):
+        rows = Store(cli.RESULTS, "table2-psig").rows()
+        assert self.verdicts(rows) == {dataset.name: ["", "", ""] for dataset in table2.DATASETS}
+        assert len(rows) == 8 * 20 + 5
+        assert {row["form"] for row in rows if row["dataset"] == "boston"} == {"reduced"}
+
+    def test_small_sets_are_found_again(self, data_dir, tmp_path):
+        settings = table2.Settings(datasets=self.SMALL)
+        rows = run(table2.PSIG, settings, Store(tmp_path, "table2-psig"))
+        assert self.verdicts(rows) == {name: ["", "", ""] for name in self.SMALL}
+
+    def test_splits_are_disjoint_and_whole(self):
+        split = data.paper_split(308, 0)
+        assert [len(part) for part in split] == [221, 56, 31]
+        assert sorted(np.concatenate(split).tolist()) == list(range(308))
+        assert data.paper_split(308, 1).test.tolist() != split.test.tolist()
+
+    def test_words_follow_the_rows(self):
+        rows = Store(cli.RESULTS, "table2-psig").rows()
+        assert "in 65 (yacht) to 100 % of the splits of 9 datasets" in table2.headline(rows)
+        assert table2.headline(rows) in table2.finding(rows)
+
+    def test_command_line(self, data_dir, tmp_path, monkeypatch, capsys):
+        folders = {"results": tmp_path / "results", "quick": tmp_path / "quick"}
+        quick = dataclasses.replace(table2.PSIG, quick=table2.Settings(datasets=("yacht",)))
+        monkeypatch.setitem(cli.EXPERIMENTS, "table2-psig", quick)
+        assert cli.main(["run", "table2", "--columns", "psig", "--quick"], **folders) == 0
+        said = capsys.readouterr().out
+        assert "| yacht " in said
+        assert "miss" not in said
+        assert cli.main(["run", "table2"], **folders) == 2
+        assert "run table2 --columns psig" in capsys.readouterr().err
+        assert "python -m experiments run table2 --columns psig" in report.page([quick], tmp_path)
+
+    @pytest.mark.parametrize("named", [None, "nowhere"])
+    def test_without_data_nothing_is_written(self, named, tmp_path, monkeypatch, capsys):
+        monkeypatch.delenv("PIMETER_DATA", raising=False)
+        if named:
+            monkeypatch.setenv("PIMETER_DATA", str(tmp_path / named))
+        folders = {"results": tmp_path / "results", "quick": tmp_path / "quick"}
+        assert cli.main(["run", "table2", "--columns", "psig"], **folders) == 2
+        assert "PIMETER_DATA must name its folder" in capsys.readouterr().err
+        assert not folders["results"].exists()
+
+    def test_an_unknown_dataset_is_refused(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("PIMETER_DATA", str(tmp_path))
+        with pytest.raises(RefusedError, match=r"song-year\.csv\.gz is not in the folder"):
+            data.regression("song-year")
 
 
 class TestCommandLine:

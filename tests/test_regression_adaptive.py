@@ -355,7 +355,7 @@ def test_promise_of_learned_widths(width, tails):
     n_draws, m, covered = 40, 40, []
     for _ in range(8):
         X = rng.uniform(size=(2 * m, 1))
-        y = rng.standard_t(3, size=(2 * m, n_draws // 8)) * 10 ** X
+        y = rng.standard_t(3, size=(2 * m, n_draws // 8)) * 10**X
         model = IntervalRegressor(lambda X: np.zeros((len(X), n_draws // 8)), confidence_level=0.9, width=width)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

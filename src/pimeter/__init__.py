@@ -11,6 +11,7 @@ __all__ = [
     "GroupedWidth",
     "IntervalRegressor",
     "LocalWidth",
+    "Measurement",
     "QuantileNeuron",
     "QuantileWidth",
     "ScaledWidth",
@@ -20,17 +21,23 @@ __all__ = [
     "coverage_width_criterion",
     "crps_score",
     "crps_scorer",
+    "diagnose",
     "interval_score",
     "interval_scorer",
     "mean_width_score",
+    "measure",
+    "power_spectral_entropy",
     "quantile",
     "rows_needed",
     "shift_weights",
     "sided_errors",
+    "white_test",
 ]
 
 if TYPE_CHECKING:
+    from pimeter.diagnosis import diagnose, power_spectral_entropy, white_test
     from pimeter.errors import absolute_errors, sided_errors
+    from pimeter.measurement import Measurement, measure
     from pimeter.neuron import Descent, QuantileNeuron
     from pimeter.promise import CoverageWarning, rows_needed
     from pimeter.quantiles import quantile
@@ -62,6 +69,7 @@ else:
         "GroupedWidth": "regression",
         "IntervalRegressor": "regression",
         "LocalWidth": "regression",
+        "Measurement": "measurement",
         "QuantileNeuron": "neuron",
         "QuantileWidth": "regression",
         "ScaledWidth": "regression",
@@ -71,13 +79,17 @@ else:
         "coverage_width_criterion": "scores",
         "crps_score": "scores",
         "crps_scorer": "scores",
+        "diagnose": "diagnosis",
         "interval_score": "scores",
         "interval_scorer": "scores",
         "mean_width_score": "scores",
+        "measure": "measurement",
+        "power_spectral_entropy": "diagnosis",
         "quantile": "quantiles",
         "rows_needed": "promise",
         "shift_weights": "regression",
         "sided_errors": "errors",
+        "white_test": "diagnosis",
     }
 
     def __getattr__(name):

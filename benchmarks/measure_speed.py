@@ -1,0 +1,105 @@
+"""How fast is `measure`? Time on many rows as a ratio to sorting the errors once with `np.sort`, in the same run.
+
+    python benchmarks/measure_speed.py [--quick]
+
+With more than 5,000 rows some checks look at 5,000 of them (the scaled width at 2,000): features, White's test,
+spectral entropy, the shape of errors and permutation tests. Their time hardly depends on the number of rows and is
+shown by itself: it is that of the functions that make these findings, called on such a subsample by `measure` itself.
+The rest is what has to stay below 6.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from pimeter import measure, measurement
+from pimeter.diagnosis import findings
+
+RESULTS = Path(__file__).parent / "results" / "measure_speed.md"
+SEED = 20261115
+ON_SUBSAMPLE = ("_gain", "_white", "_entropy", "_skew", "_heavy", "_discrete", "_outliers", "_drift", "_serial")
+
+
+@contextmanager
+def timed_checks(spent: list[float]) -> Iterator[None]:
+    """Add up the time of the checks that look at a subsample."""
+
+    def timed(check: Callable[..., object]) -> Callable[..., object]:
+        def run(*args: object, **kwargs: object) -> object:
+            start = time.perf_counter()
+            try:
+                return check(*args, **kwargs)
+            finally:
+                spent[0] += time.perf_counter() - start
+
+        return run
+
+    held = {name: getattr(findings, name) for name in ON_SUBSAMPLE}
+    columns = measurement.columns
+    try:
+        for name, check in held.items():
+            setattr(findings, name, timed(check))
+        measurement.columns = timed(columns)
+        yield
+    finally:
+        for name, check in held.items():
+            setattr(findings, name, check)
+        measurement.columns = columns
+
+
+def medians(n: int, n_features: int, repeats: int) -> tuple[float, float, float]:
+    """Seconds to sort the errors, of `measure`, and of its checks on a subsample."""
+    rng = np.random.default_rng([SEED, n])
+    X = rng.standard_normal((n, n_features))
+    y_pred = X @ rng.uniform(size=n_features)
+    y_true = y_pred + rng.standard_normal(n)
+    errors = y_true - y_pred
+    measure(y_true[:1000], y_pred[:1000], X=X[:1000])  # imports and compiled code
+    found = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        np.sort(errors)
+        sorting = time.perf_counter() - start
+        spent = [0.0]
+        with timed_checks(spent):
+            start = time.perf_counter()
+            measure(y_true, y_pred, X=X)
+            found.append((sorting, time.perf_counter() - start, spent[0]))
+    sorting, whole, checks = np.median(np.array(found), axis=0)
+    return float(sorting), float(whole), float(checks)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer rows, nothing saved")
+    quick = parser.parse_args().quick
+    lines = []
+    for n in (20_000,) if quick else (100_000, 1_000_000):
+        sorting, whole, checks = medians(n, n_features=10, repeats=1 if quick else 7)
+        ratio = (whole - checks) / sorting
+        lines.append(f"| {n:,} | {1e3 * sorting:.1f} ms | {ratio:.2f} | {checks:.2f} s |")
+        print(lines[-1], flush=True)
+    versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scikit-learn", "statsmodels"))
+    if quick:
+        print(f"{versions}. Nothing saved.")
+        return
+    head = f"""# How fast is `measure`?
+
+{versions}, Python {platform.python_version()}, seed {SEED}; medians of repeats. Ten features.
+
+| rows | np.sort of the errors | `measure` without the checks on 5,000 rows, ratio to it | these checks |
+|---|---|---|---|"""
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text("\n".join([head, *lines, ""]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Features of any kind as columns, and columns as parts of the rows: fifths of numbers, or categories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from scipy.sparse import issparse
+
+from pimeter.regression.calibration import coded
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+N_CATEGORIES = 20  # that are looked at one by one: the largest; the others together
+FIFTHS = (0.2, 0.4, 0.6, 0.8)
+MANY = 100_000  # rows from which on the borders of fifths come from some of them
+MISSING = "missing"
+
+
+class Parts(NamedTuple):
+    """Which part each row belongs to, and what the parts are called."""
+
+    codes: NDArray[np.intp]
+    labels: tuple[str, ...]
+
+
+class Column(NamedTuple):
+    """A feature: numbers with NaN for what is missing, or labels."""
+
+    name: str
+    place: Any  # how `GroupedWidth(by=...)` finds it: the name in a frame, the position in an array
+    values: NDArray[Any]
+    is_numeric: bool
+    text: Callable[[float], str] = "{:.3g}".format  # how to write a number
+
+    @property
+    def parts(self) -> Parts:
+        """Fifths or categories."""
+        return fifths(self.values, self.text) if self.is_numeric else categories(self.values)
+
+    @property
+    def numbers(self) -> Array:
+        """Finite numbers, or NaN; categories as their codes."""
+        if self.is_numeric:
+            return np.where(np.isfinite(self.values), self.values, np.nan)
+        labels, codes = coded(self.values)
+        return np.where(np.array([label is None for label in labels])[codes], np.nan, codes)
+
+
+def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
+    """Some rows of X, which has n, as columns."""
+    if issparse(X):
+        msg = "X is a sparse matrix; give X.toarray(), or only the columns that matter."
+        raise ValueError(msg)
+    frame = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(frame, nw.Series):
+        frame = frame.to_frame()
+    if isinstance(frame, nw.DataFrame):
+        _check_rows(frame.shape, n)
+        return [_series(frame[name][rows.tolist()], name) for name in frame.columns]
+    table = np.asarray(X)
+    if table.ndim == 1:
+        table = table[:, None]
+    _check_rows(table.shape, n)
+    return [_values(f"column {i}", i, table[rows, i]) for i in range(table.shape[1])]
+
+
+def fifths(values: Array, text: Callable[[float], str] = "{:.3g}".format) -> Parts:
+    """Five parts of about as many rows each, by size; fewer where values are tied. Missing values are a part."""
+    missing = np.isnan(values)
+    has_missing = bool(missing.any())
+    known = values[~missing] if has_missing else values
+    if not len(known):
+        return Parts(np.zeros(len(values), np.intp), (MISSING,))
+    some = known[:: max(1, len(known) // MANY)]
+    edges = np.unique(np.quantile(some, FIFTHS, method="inverted_cdf"))
+    edges = edges[edges < known.max()]
+    codes = np.zeros(len(values), np.uint8)
+    for edge in edges:
+        codes += values > edge
+    names = [text(float(edge)) for edge in edges]
+    if not names:
+        labels = [text(float(known[0]))]
+    else:
+        between = [f"{low} to {high}" for low, high in pairwise(names)]
+        labels = [f"up to {names[0]}", *between, f"above {names[-1]}"]
+    if has_missing:
+        codes[missing] = len(labels)
+        labels.append(MISSING)
+    return Parts(codes.astype(np.intp), tuple(labels))
+
+
+def categories(values: NDArray[Any]) -> Parts:
+    """The largest categories by themselves, all others as one."""
+    labels, codes = coded(values)
+    names = [MISSING if label is None else str(label) for label in labels]
+    if len(names) > N_CATEGORIES + 1:
+        counts = np.bincount(codes, minlength=len(names))
+        kept = np.sort(np.argsort(-counts, kind="stable")[:N_CATEGORIES])
+        place = np.full(len(names), N_CATEGORIES)
+        place[kept] = np.arange(N_CATEGORIES)
+        codes = place[codes]
+        names = [names[i] for i in kept] + [f"{len(names) - N_CATEGORIES} others"]
+    return Parts(codes, tuple(names))
+
+
+def labels_of(by: ArrayLike | None, n: int) -> NDArray[Any] | None:
+    """One category per row."""
+    if by is None:
+        return None
+    labels = np.asarray(by)
+    if labels.shape == (n, 1):
+        labels = labels[:, 0]
+    if labels.shape != (n,):
+        msg = f"by must give one category for each of the {n} rows; got shape {labels.shape}."
+        raise ValueError(msg)
+    return labels
+
+
+def _series(series: nw.Series[Any], name: str) -> Column:
+    kind = series.dtype
+    if isinstance(kind, nw.Date | nw.Datetime | nw.Duration):
+        moments = series.to_numpy()
+        numbers = np.where(np.isnat(moments), np.nan, moments.astype("int64"))
+        coarse = "datetime64[m]" if moments.dtype.kind == "M" else "timedelta64[s]"
+        return Column(name, name, numbers, True, lambda x: str(np.int64(x).astype(moments.dtype).astype(coarse)))
+    if kind.is_numeric() or kind == nw.Boolean:
+        return Column(name, name, series.cast(nw.Float64()).to_numpy().astype(np.float64), True)
+    labels = np.array(series.to_list(), dtype=object)
+    return _values(name, name, labels) if kind == nw.Object else Column(name, name, labels, False)
+
+
+def _values(name: str, place: Any, values: NDArray[Any]) -> Column:
+    if values.dtype.kind in "fiub":
+        return Column(name, place, values.astype(np.float64), True)
+    if values.dtype.kind == "O" and all(
+        value is None or (isinstance(value, int | float | np.number) and not isinstance(value, str)) for value in values
+    ):
+        return Column(name, place, np.array([np.nan if v is None else v for v in values], np.float64), True)
+    if values.dtype.kind in "OUS":
+        return Column(name, place, values, False)
+    msg = f"X[{name!r}] has dtype {values.dtype}; give numbers or categories."
+    raise ValueError(msg)
+
+
+def _check_rows(shape: tuple[int, ...], n: int) -> None:
+    if len(shape) != 2 or shape[0] != n or shape[1] == 0:
+        msg = f"X must have shape (n, d) with one row for each of the {n} targets; got {shape}."
+        raise ValueError(msg)

@@ -1,0 +1,167 @@
+"""Cross-fitting: radii from nine tenths of the rows, coverage on the tenth that they have not seen.
+
+On its own rows a radius covers exactly k/m, whatever the data. One sort of the errors of each fold serves all levels.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pimeter.promise import rank
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+N_FOLDS = 10
+
+
+class Covered(NamedTuple):
+    """What radii that have not seen them do for some of the rows, at each level."""
+
+    rows: NDArray[np.intp]  # (parts,)
+    inside: NDArray[np.intp]  # (parts, levels) rows within the radius
+    radius: Array  # (parts, levels), learned from these rows alone; NaN for parts without rows
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """Sizes of errors in parts and folds, and the radii that the other folds give at some levels."""
+
+    sizes: Array  # (m,)
+    fold: NDArray[np.uint8]  # (m,)
+    levels: Array  # (levels,)
+    groups: list[list[Array]]  # sizes in order, for each part and in it for each fold
+    wholes: list[Array]  # sizes of each part in order
+    ordered: Array  # (m,) all sizes in order
+    radii: Array  # (folds, levels), NaN where there is no other row
+
+    @classmethod
+    def of(cls, sizes: Array, levels: Array, parts: NDArray[np.intp] | None = None, n_parts: int = 1) -> CrossFit:
+        """Put rows into folds, those of each part by themselves, and learn the radii."""
+        m = len(sizes)
+        n_folds = min(N_FOLDS, m)
+        fold = folds(m, n_folds)
+        groups = _grouped(sizes, parts, n_parts, fold, n_folds)
+        wholes = [_merged(part) for part in groups]
+        ordered = _merged(wholes)
+        radii = np.full((n_folds, len(levels)), np.nan)
+        if m > 1:
+            for i, own in enumerate(zip(*groups, strict=True)):
+                radii[i] = _without(ordered, own, ranks(m - sum(map(len, own)), levels))
+        return cls(sizes, fold, levels, groups, wholes, ordered, radii)
+
+    def regrouped(self, parts: NDArray[np.intp], n_parts: int) -> CrossFit:
+        """The same folds and radii, with other parts."""
+        groups = _grouped(self.sizes, parts, n_parts, self.fold, len(self.radii))
+        return replace(self, groups=groups, wholes=[_merged(part) for part in groups])
+
+    @property
+    def radius(self) -> Array:
+        """Radius of all rows at each level."""
+        return np.asarray(self.ordered[ranks(len(self.ordered), self.levels) - 1])
+
+    @property
+    def unit(self) -> float:
+        """The largest error: in units of it no sum and no square can overflow."""
+        return float(self.ordered[-1]) or 1.0
+
+    def covered(self, rows: NDArray[np.intp], level: int) -> NDArray[np.bool_]:
+        """Which of these rows lie within the radius of the other folds."""
+        return np.asarray(self.sizes[rows] <= self.radii[self.fold[rows], level])
+
+    def parts(self) -> Covered:
+        """Coverage at all levels in each part."""
+        inside = np.zeros((len(self.groups), len(self.levels)), np.intp)
+        radius = np.full(inside.shape, np.nan)
+        for i, (part, whole) in enumerate(zip(self.groups, self.wholes, strict=True)):
+            for own, reach in zip(part, self.radii, strict=True):
+                inside[i] += np.searchsorted(own, reach, side="right")
+            if len(whole):
+                radius[i] = whole[ranks(len(whole), self.levels) - 1]
+        return Covered(np.array([len(whole) for whole in self.wholes]), inside, radius)
+
+    def mean_interval_scores(self) -> Array:
+        """Mean interval score of all rows at each level."""
+        total = np.zeros(len(self.levels))
+        for part in self.groups:
+            for own, reach in zip(part, self.radii, strict=True):
+                above = np.concatenate([np.cumsum(own[::-1] / self.unit)[::-1], [0.0]])
+                first = np.searchsorted(own, reach, side="right")
+                scaled = reach / self.unit
+                beyond = np.maximum(above[first] - scaled * (len(own) - first), 0.0)
+                total += 2.0 * len(own) * scaled + 2.0 / (1.0 - self.levels) * beyond
+        return total / len(self.sizes) * self.unit
+
+    def interval_score_error(self, level: int) -> float:
+        """Standard error of the mean interval score at one level; NaN for a single row."""
+        m = len(self.sizes)
+        if m < 2:
+            return math.nan
+        fine, middle = 2.0 / (1.0 - self.levels[level]) / self.unit, self.radius[level]
+        total = squares = 0.0
+        for part in self.groups:
+            for own, reach in zip(part, self.radii[:, level], strict=True):
+                fines = fine * (own[np.searchsorted(own, reach, side="right") :] - reach)
+                shift = 2.0 * (reach - middle) / self.unit  # around the radius of all rows, so that nothing cancels
+                total += len(own) * shift + fines.sum()
+                squares += len(own) * shift**2 + 2.0 * shift * fines.sum() + fines @ fines
+        return math.sqrt(max(squares - total**2 / m, 0.0) / (m - 1) / m) * self.unit
+
+
+def folds(m: int, n_folds: int) -> NDArray[np.uint8]:
+    """Fold of each row: as many consecutive rows as folds take one turn each, beginning with a random one.
+
+    The sizes of folds differ by one at most, and no rhythm of the rows can fall in with that of the folds.
+    """
+    n_turns = -(-m // n_folds)
+    first = np.random.default_rng(m).integers(n_folds, size=(n_turns, 1), dtype=np.uint8)
+    turns = np.mod(first + np.arange(n_folds, dtype=np.uint8), n_folds, dtype=np.uint8)
+    return turns.ravel()[:m]
+
+
+def ranks(m: int, levels: Array) -> NDArray[np.intp]:
+    """Rank of the radius among m errors at each level, at most m."""
+    return np.array([min(rank(m, float(p)), m) for p in levels], np.intp)
+
+
+def interval_scores(sizes: Array, reach: Array, level: float) -> Array:
+    """Interval score of rows with errors of these sizes and half widths."""
+    return np.asarray(2.0 * reach + 2.0 / (1.0 - level) * np.maximum(sizes - reach, 0.0))
+
+
+def _grouped(
+    sizes: Array, parts: NDArray[np.intp] | None, n_parts: int, fold: NDArray[np.uint8], n_folds: int
+) -> list[list[Array]]:
+    """Sizes in order, for each part and in it for each fold."""
+    code = fold if parts is None else parts.astype(np.uint16) * np.uint16(n_folds) + fold  # few bits sort fast
+    gathered = sizes[np.argsort(code, kind="stable")]
+    groups = np.split(gathered, np.cumsum(np.bincount(code, minlength=n_parts * n_folds))[:-1])
+    for group in groups:
+        group.sort()
+    return [groups[i * n_folds : (i + 1) * n_folds] for i in range(n_parts)]
+
+
+def _merged(runs: list[Array]) -> Array:
+    """Sorted lists as one; numpy's stable sort finds the runs and merges them."""
+    return np.sort(np.concatenate(runs), kind="stable")
+
+
+def _without(ordered: Array, own: tuple[Array, ...], ranks: NDArray[np.intp]) -> Array:
+    """Order statistics of these ranks among all values but some lists, by bisection over their places among all."""
+    low, high = np.zeros(len(ranks), np.intp), np.full(len(ranks), len(ordered) - 1)
+    for _ in range(math.ceil(math.log2(len(ordered))) + 1):
+        middle = (low + high) // 2
+        value = ordered[middle]
+        n_others = np.searchsorted(ordered, value, side="right")
+        for one in own:
+            n_others -= np.searchsorted(one, value, side="right")
+        enough = n_others >= ranks
+        high = np.where(enough, middle, high)
+        low = np.where(enough, low, np.minimum(middle + 1, high))
+    return np.asarray(ordered[high])

@@ -1,0 +1,666 @@
+"""`diagnose`: what the errors of a model say about it, one plain sentence each, and what to do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.special import betaincinv
+from scipy.stats import binomtest, rankdata
+from sklearn.ensemble import RandomForestRegressor
+
+from pimeter.diagnosis import order
+from pimeter.diagnosis.columns import Column, categories, columns, fifths, labels_of
+from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
+from pimeter.diagnosis.spread import power_spectral_entropy, white_test
+from pimeter.errors import absolute_errors
+from pimeter.promise import promise, quantile_ranks, rows_needed
+from pimeter.regression.scaled import FEW, ScaledWidth
+from pimeter.regression.sides import TAILS
+from pimeter.regression.width import Aim
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+SOME = 5_000  # rows of the checks that would take long on all ...
+LEARNED = 2_000  # ... and of those, the ones that a scaled width is tried on
+# Each finding that rests on chance raises a false alarm this often at most; seven of them, so 2.1 % in all.
+CHANCE = 0.003
+N_TREES = 30  # of the forest that a scaled width is tried with: fewer than it has itself, enough to see a gain
+SURE = 2.75  # standard errors of a normal law that chance exceeds that often, to one side
+NORMAL_RATIO = 3.449  # of the 98 % point to the median of |error|, for normal errors ...
+LOG_RATIO_ERROR = 1.5  # ... and the standard error of its logarithm, times the root of the number of rows
+WITHIN = 0.02
+GAP = 0.4  # least coverage gap worth a change of width, in units of 1 - p
+GAIN = 0.05  # least gain of a scaled width worth the rows that it takes
+BIAS = 0.05  # least median error worth a word, in radii
+LEANING = 0.65  # least share of the large errors on one side worth a change of tails
+HEAVY = 4.5  # least ratio of the 98 % point to the median
+AUTOCORRELATION = 0.1
+SHIFT, CHANGE = 0.1, 1.25  # least drift worth a word: of the median, in radii; of the spread, as a ratio
+STEP = 0.1  # least step between targets worth a word, in radii
+FAR = 10.0  # interquartile ranges from the median: no normal error is ever there
+ZEROS = 0.01  # share of errors that are exactly 0
+FEWEST = 20  # rows, below which chance explains everything
+NOWHERE = (math.nan, math.nan)
+
+QUESTIONS = {
+    "rows": "Are there enough rows for this level?",
+    "alike": "Do targets and predictions vary?",
+    "width": "Is a constant width enough?",
+    "gain": "How much better is a width that follows the features?",
+    "white": "What does White's test say about a constant spread?",
+    "entropy": "How even is the power spectrum of the errors?",
+    "entropy of squares": "How even is the power spectrum of the squared errors?",
+    "bias": "Is the model biased?",
+    "skew": "Are the errors skewed?",
+    "heavy": "Are the errors heavy-tailed?",
+    "discrete": "Is the target discrete?",
+    "outliers": "Are there outliers?",
+    "zeros": "Are there copies of training rows?",
+    "drift": "Do the errors change in the course of the rows?",
+    "serial": "Do errors depend on those shortly before?",
+}
+
+Widths = Literal["constant", "scaled", "grouped"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One question about the errors, with its answer.
+
+    Attributes
+    ----------
+    name : str
+        One word for it.
+    question : str
+        What is asked.
+    value, yardstick : float
+        What was found, and what it would be without the trouble; NaN where it cannot be said.
+    low, high : float
+        Where the true value lies, NaN where no range is known.
+    sentence : str
+        What it means.
+    advice : str
+        What to do; empty if nothing is to be done.
+    rows : int
+        How many rows were looked at.
+    """
+
+    name: str
+    question: str
+    value: float
+    yardstick: float
+    low: float
+    high: float
+    sentence: str
+    advice: str
+    rows: int
+
+    @property
+    def raised(self) -> bool:
+        """Whether something is to be done."""
+        return bool(self.advice)
+
+
+def _finding(
+    name: str,
+    m: int,
+    value: float,
+    yardstick: float,
+    sentence: str,
+    advice: str = "",
+    ends: tuple[float, float] = NOWHERE,
+) -> Finding:
+    return Finding(name, QUESTIONS[name], float(value), float(yardstick), *ends, sentence, advice, m)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Cross-fitted coverage in a part of the rows, with an interval that holds for all parts together."""
+
+    of: str
+    label: str
+    rows: int
+    coverage: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the errors of a model say about it.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        One for each question, those that raise an alarm and those that do not.
+    parts : tuple of Part
+        Cross-fitted coverage across fifths of the prediction and of each feature, and per category.
+    advice : tuple of str
+        What to do, the last line being code to paste.
+    width, tails : str
+        What `IntervalRegressor` should use.
+    confidence_level : float
+        The level that was asked about.
+    """
+
+    findings: tuple[Finding, ...]
+    parts: tuple[Part, ...]
+    advice: tuple[str, ...]
+    width: str
+    tails: str
+    confidence_level: float
+
+    def __getitem__(self, name: str) -> Finding:
+        """The finding of this name."""
+        for finding in self.findings:
+            if finding.name == name:
+                return finding
+        msg = f"{name!r} is not a finding; there are {', '.join(finding.name for finding in self.findings)}."
+        raise KeyError(msg)
+
+    @property
+    def raised(self) -> tuple[str, ...]:
+        """Names of the findings that ask for something to be done."""
+        return tuple(finding.name for finding in self.findings if finding.raised)
+
+    def __str__(self) -> str:
+        lines = [f"{'!' if finding.raised else ' '} {finding.sentence}" for finding in self.findings]
+        return "\n".join([*lines, "", *self.advice])
+
+
+def diagnose(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    X: Any = None,
+    by: ArrayLike | None = None,
+    *,
+    confidence_level: float = 0.95,
+) -> Diagnosis:
+    """What a model's errors say: whether a constant width is enough, what else is wrong, and what to do.
+
+    Every coverage is cross-fitted. A finding asks for something to be done only where chance is an unlikely
+    explanation (false alarms of all findings together on errors with constant, normal noise: less than 5 %) and the
+    trouble is large enough to matter. White's test and the spectral entropy are shown, but nothing depends on them.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (m,)
+        Observed targets, of rows that the model was not trained on, in their order in time if they have one.
+    y_pred : array-like of shape (m,)
+        What the model predicts for these rows.
+    X : frame or array-like of shape (m, d), optional
+        Features: numbers or categories, missing values allowed.
+    by : array-like of shape (m,), optional
+        A category of each row.
+    confidence_level : float, default=0.95
+        Share of new targets that intervals shall cover.
+
+    Returns
+    -------
+    Diagnosis
+        Findings, and advice that ends in a line of code.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import diagnose
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(1, 5, size=(1000, 1))
+    >>> y_pred = X[:, 0]
+    >>> print(diagnose(y_pred + rng.normal(size=1000), y_pred, X).advice[0])
+    Nothing to do: a constant width with symmetric tails is enough.
+    >>> print(diagnose(y_pred + X[:, 0] * rng.normal(size=1000), y_pred, X).advice[-1])
+    IntervalRegressor(model, width="scaled", tails="symmetric")
+    """
+    level = checked_level(confidence_level)
+    target, prediction = checked_rows(y_true, y_pred)
+    table = [] if X is None else columns(X, len(target), evenly(len(target)))
+    fit, named = cross_fitted(target, prediction, labels_of(by, len(target)), np.array([level]))
+    return diagnosed(target, prediction, fit, 0, table, named)
+
+
+def checked_level(confidence_level: float) -> float:
+    """A level between 0 and 1."""
+    if isinstance(confidence_level, bool) or not (isinstance(confidence_level, Real) and 0.0 < confidence_level < 1.0):
+        msg = f"confidence_level must lie between 0 and 1; got {confidence_level!r}. 95 % is 0.95."
+        raise ValueError(msg)
+    return float(confidence_level)
+
+
+def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array]:
+    """Targets and predictions as two columns of finite numbers whose difference is finite."""
+    target, prediction = np.asarray(y_true), np.asarray(y_pred)
+    target, prediction = (a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for a in (target, prediction))
+    absolute_errors(target, prediction)
+    if target.ndim != 1:
+        msg = f"y_true must have shape (m,); got {target.shape}. Measure each output by itself."
+        raise ValueError(msg)
+    target, prediction = (a.astype(np.float64, copy=False) for a in (target, prediction))
+    return target, prediction
+
+
+def evenly(m: int, most: int = SOME) -> NDArray[np.intp]:
+    """Rows of the checks that would take long on all: all of them if they are few, else some, evenly spaced."""
+    return np.arange(m) if m <= most else np.arange(most) * m // most
+
+
+class Named(NamedTuple):
+    """Parts of all rows by one criterion, and how they are covered."""
+
+    of: str
+    labels: tuple[str, ...]
+    covered: Covered
+
+
+def cross_fitted(
+    target: Array, prediction: Array, labels: NDArray[Any] | None, levels: Array
+) -> tuple[CrossFit, list[Named]]:
+    """Radii at these levels, and coverage across fifths of the prediction and per category."""
+    codes, names = fifths(prediction)
+    fit = CrossFit.of(np.abs(target - prediction), levels, codes, len(names))
+    named = [Named("prediction", names, fit.parts())]
+    if labels is not None:
+        codes, names = categories(labels)
+        named.append(Named("by", names, fit.regrouped(codes, len(names)).parts()))
+    return fit, named
+
+
+def diagnosed(
+    target: Array, prediction: Array, fit: CrossFit, at: int, table: list[Column], named: list[Named]
+) -> Diagnosis:
+    """All findings, for checked rows; `table` has the rows of `evenly`, `at` is the place of the level asked about."""
+    level = float(fit.levels[at])
+    errors = target - prediction
+    rows = evenly(len(errors))
+    some = errors[rows]
+    radius = float(fit.radius[at])
+    counted = [(of, labels, found.rows, found.inside[:, at]) for of, labels, found in named]
+    covered = fit.covered(rows, at)
+    for column in table:
+        codes, labels = column.parts
+        n, inside = (np.bincount(held, minlength=len(labels)) for held in (codes, codes[covered]))
+        counted.append((column.name, labels, n, inside))
+    parts = _parts(counted) if len(errors) > 1 else ()
+    width, column = _width(parts, level, len(errors), table)
+    gain = _gain(some, prediction[rows], table, level)
+    if width.raised or gain.raised:
+        kind: Widths = "grouped" if column is not None else "scaled"
+    else:
+        kind = "constant"
+    discrete = _discrete(target[rows], radius)
+    heavy = _heavy(some)
+    if kind != "constant":
+        heavy = replace(heavy, advice="")  # a spread that varies has heavy tails when all rows are taken together
+    findings = (
+        _rows(len(errors), level),
+        _alike(target, prediction),
+        width,
+        gain,
+        _white(some, prediction[rows], table),
+        *_entropy(errors[:SOME]),
+        _bias(errors, radius),
+        _skew(some, level),
+        heavy,
+        discrete,
+        _outliers(some),
+        _zeros(errors, discrete.raised),
+        _drift(some, radius),
+        _serial(errors[:SOME]),
+    )
+    raised = {finding.name for finding in findings if finding.raised}
+    enough = promise(len(errors), level, n_cuts=2).is_kept
+    tails = "equal" if raised & {"bias", "skew"} and enough else "symmetric"
+    advice = [finding.advice for finding in findings if finding.raised]
+    if not advice:
+        advice = ["Nothing to do: a constant width with symmetric tails is enough."]
+    advice.append(_code(level, kind, column, tails, is_ordered=bool(raised & {"drift", "serial"})))
+    return Diagnosis(findings, parts, tuple(advice), kind, tails, level)
+
+
+def _code(level: float, width: Widths, column: Any, tails: str, *, is_ordered: bool) -> str:
+    """A line to paste."""
+    if is_ordered:
+        return f"OnlineNeuron(confidence_level={level})"
+    asked = "" if level == 0.95 else f"confidence_level={level}, "
+    kind = f'"{width}"' if column is None or column == "by" else f"GroupedWidth(by={column!r})"
+    return f'IntervalRegressor(model, {asked}width={kind}, tails="{tails}")'
+
+
+def _parts(counted: list[tuple[str, tuple[str, ...], NDArray[np.intp], NDArray[np.intp]]]) -> tuple[Part, ...]:
+    """Coverage of each part, with intervals that hold together (Clopper-Pearson, chance shared out equally)."""
+    known = [
+        (of, label, int(n), int(inside))
+        for of, labels, rows, insides in counted
+        for label, n, inside in zip(labels, rows, insides, strict=True)
+        if n
+    ]
+    tail = CHANCE / 2 / len(known)
+    found = []
+    for of, label, n, inside in known:
+        low = float(betaincinv(inside, n - inside + 1, tail)) if inside else 0.0
+        high = float(betaincinv(inside + 1, n - inside, 1.0 - tail)) if inside < n else 1.0
+        found.append(Part(of, label, n, inside / n, low, high))
+    return tuple(found)
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.3g} %"
+
+
+def _count(m: int) -> str:
+    return "1 row is" if m == 1 else f"{m:,} rows are"
+
+
+def _is_constant(values: Array) -> bool:
+    return bool(values.min() == values.max())
+
+
+def _rows(m: int, level: float) -> Finding:
+    """Whether the rows can promise the level, and how many would say it precisely."""
+    kept = promise(m, level)
+    wanted = rows_needed(level, WITHIN)
+    low, high = kept.coverage_range
+    reach = max(level - low, high - level)
+    sentence = f"{_count(m)} enough to promise {_percent(level)} on average. "
+    advice = ""
+    if not kept.is_kept:
+        sentence = (
+            f"{_count(m)} too few to promise {_percent(level)}: they can promise {_percent(kept.level)}, and "
+            f"{kept.needed} are needed. "
+        )
+        advice = (
+            f"Hold out more rows: {kept.needed} to promise {_percent(level)}, {wanted} to come within 2 points of it."
+        )
+    sentence += f"The true share is within {100 * reach:.2g} points of it"
+    sentence += f"; with {wanted:,} rows it would be within 2." if reach > WITHIN else "."
+    return _finding("rows", m, m, kept.needed, sentence, advice, (low, high))
+
+
+def _alike(target: Array, prediction: Array) -> Finding:
+    """Whether there is anything to learn from targets and predictions."""
+    m = len(target)
+    same = [name for name, values in (("targets", target), ("predictions", prediction)) if _is_constant(values)]
+    if not same or m == 1:
+        sentence = "Targets and predictions vary." if m > 1 else "One row cannot vary."
+        return _finding("alike", m, 0, 0, sentence)
+    which = " and all ".join(same)
+    sentence = f"All {which} are alike, so this says next to nothing about a model."
+    return _finding("alike", m, len(same), 0, sentence, f"Measure rows whose {' and '.join(same)} differ.")
+
+
+def _width(parts: tuple[Part, ...], level: float, m: int, table: list[Column]) -> tuple[Finding, Any]:
+    """Coverage gap of the part with the strongest evidence, and the column whose categories explain it, if one does."""
+    if len(parts) < 2 or m < FEWEST:
+        why = f"{_count(m)} too few" if m < FEWEST else "There are no parts of the rows"
+        return _finding("width", m, math.nan, 0.0, f"{why} to say anything about coverage in parts of them."), None
+    # The largest gap that chance does not explain; without one the gap that is largest beside its interval.
+    sure = [part for part in parts if not part.low <= level <= part.high]
+    worst = max(sure or parts, key=lambda part: abs(part.coverage - level) / (1.0 if sure else _reach(part, level)))
+    gap = worst.coverage - level
+    ends = (worst.low - level, worst.high - level)
+    what = "the prediction" if worst.of == "prediction" else worst.of
+    place = f"where {what} is {worst.label}" if worst.of != "by" else f"in category {worst.label}"
+    sentence = (
+        f"Cross-fitted coverage differs most from {_percent(level)} {place}: {_percent(worst.coverage)} of "
+        f"{worst.rows:,} rows (between {_percent(worst.low)} and {_percent(worst.high)}, with {_percent(1 - CHANCE)} "
+        f"confidence for all {len(parts)} parts together)"
+    )
+    if worst.low <= level <= worst.high:
+        return _finding("width", m, gap, 0.0, f"{sentence}, which chance explains.", ends=ends), None
+    if abs(gap) < GAP * (1.0 - level):
+        return _finding("width", m, gap, 0.0, f"{sentence}, too little to matter.", ends=ends), None
+    grouped = next((c.place for c in table if c.name == worst.of and not c.is_numeric), None)
+    grouped = "by" if worst.of == "by" else grouped
+    advice = f"A constant width is not enough {place}: coverage is {_percent(worst.coverage)} there. "
+    if grouped is None:
+        advice += "Let the width follow the features."
+    else:
+        passed = ", and pass by= to calibrate and predict_interval" if grouped == "by" else ""
+        advice += f"Give each category a neuron of its own{passed}."
+    return _finding("width", m, gap, 0.0, f"{sentence}.", advice, ends), grouped
+
+
+def _reach(part: Part, level: float) -> float:
+    """How far the interval of a part reaches from its coverage towards the level."""
+    return max(part.high - part.coverage if part.coverage < level else part.coverage - part.low, 1e-12)
+
+
+def _gain(errors: Array, prediction: Array, table: list[Column], level: float) -> Finding:
+    """Interval score of a scaled width against a constant one, on rows that neither of them has seen."""
+    rows = evenly(len(errors), LEARNED)
+    errors, prediction, m = errors[rows], prediction[rows], len(rows)
+    if m < 2 * FEW or _is_constant(np.abs(errors)):
+        why = f"{_count(m)} too few to learn one" if m < 2 * FEW else "all errors have the same size"
+        return _finding("gain", m, math.nan, 0.0, f"What a scaled width would gain is not known: {why}.")
+    unit = float(np.abs(errors).max())
+    # A forest sees the order of values only; ranks have no unit that could overflow.
+    X = np.column_stack(
+        [rankdata(c, nan_policy="omit") for c in [column.numbers[rows] for column in table] or [prediction]]
+    )
+    forest = RandomForestRegressor(N_TREES, min_samples_leaf=FEW, random_state=0)
+    aim = Aim(level, TAILS["symmetric"])
+    halves = np.array_split(np.random.default_rng(m).permutation(m), 2)
+    scaled, constant = np.empty((2, m))
+    for learned, judged in (halves, halves[::-1]):
+        width = ScaledWidth(forest).fit(X[learned], prediction[learned, None], errors[learned, None] / unit, aim, 0)
+        found = width.shape(X[judged], prediction[judged, None]).scale
+        sizes = np.abs(errors[judged]) / unit
+        for scores, scale in ((scaled, 1.0 if found is None else found[:, 0]), (constant, 1.0)):
+            fit = CrossFit.of(sizes / scale, np.array([level]))
+            scores[judged] = interval_scores(sizes, fit.radii[fit.fold, 0] * scale, level)
+    less = constant - scaled
+    base = float(constant.mean())
+    gain = float(less.mean()) / base
+    reach = SURE * float(less.std(ddof=1)) / math.sqrt(m) / base
+    ends = (gain - reach, gain + reach)
+    sentence = (
+        f"A scaled width {'lowers' if gain > 0 else 'raises'} the interval score by {_percent(abs(gain))} (gain "
+        f"between {_percent(ends[0])} and {_percent(ends[1])})"
+    )
+    if ends[0] <= 0.0 or gain < GAIN:
+        return _finding("gain", m, gain, 0.0, f"{sentence}: not worth the rows that it takes to learn.", ends=ends)
+    advice = f"Let the width follow the features: that lowers the interval score by {_percent(gain)}."
+    return _finding("gain", m, gain, 0.0, f"{sentence}.", advice, ends)
+
+
+def _white(errors: Array, prediction: Array, table: list[Column]) -> Finding:
+    """White's test on the features that are numbers without gaps; nothing depends on it."""
+    whole = [column.values for column in table if column.is_numeric and np.isfinite(column.values).all()]
+    m = len(errors)
+    try:
+        test = white_test(errors, np.column_stack(whole or [prediction]))
+    except (ImportError, ValueError) as why:
+        return _finding("white", m, math.nan, 0.05, str(why))
+    verdict = "rejects" if test.p_value < 0.05 else "does not reject"
+    sentence = (
+        f"White's test ({test.form} form, {m:,} rows) {verdict} a constant spread: p = {test.p_value:.2g}. With many "
+        "rows it rejects differences that do not matter, so nothing depends on it."
+    )
+    return _finding("white", m, test.p_value, 0.05, sentence)
+
+
+def _entropy(errors: Array) -> list[Finding]:
+    """Both spectral entropies beside their values under shuffling; nothing depends on them."""
+    found = []
+    m = len(errors)
+    rng = np.random.default_rng(m)
+    shuffles = [rng.permutation(m) for _ in range(99)]
+    for name, what, squared in (("entropy", "errors", False), ("entropy of squares", "squared errors", True)):
+        if m < 2 or not errors.any():
+            sentence = f"The {what} have no spectrum: there is one row, or all errors are 0."
+            found.append(_finding(name, m, math.nan, math.nan, sentence))
+            continue
+        value = power_spectral_entropy(errors, squared=squared)
+        others = np.sort([power_spectral_entropy(errors[shuffle], squared=squared) for shuffle in shuffles])
+        low, middle, high = (float(others[i]) for i in (4, 49, 94))
+        sentence = (
+            f"Spectral entropy of the {what}: {value:.3f}; shuffled {middle:.3f} ({low:.3f} to {high:.3f} in 9 of 10 "
+            "shuffles). Nothing depends on it."
+        )
+        found.append(_finding(name, m, value, middle, sentence, ends=(low, high)))
+    return found
+
+
+def _bias(errors: Array, radius: float) -> Finding:
+    """Sign test on the median error."""
+    m = len(errors)
+    low, high, exact = quantile_ranks(m, 0.5, 0.9)
+    middle = [(m - 1) // 2, m // 2]
+    ordered = np.partition(errors, sorted({low - 1, high - 1, *middle}))
+    median = float(ordered[middle[0]] / 2 + ordered[middle[1]] / 2)
+    ends = (float(ordered[low - 1]), float(ordered[high - 1]))
+    n_above, n_below = int(np.count_nonzero(errors > 0.0)), int(np.count_nonzero(errors < 0.0))
+    sentence = f"The median error is {median:.3g}"
+    if m < FEWEST:
+        return _finding("bias", m, median, 0.0, f"{sentence}, but {_count(m)} too few to tell it from 0.", ends=ends)
+    sentence += f" (between {ends[0]:.3g} and {ends[1]:.3g} with {_percent(exact)} confidence)"
+    if n_above + n_below == 0 or binomtest(n_above, n_above + n_below).pvalue > CHANCE:
+        return _finding("bias", m, median, 0.0, f"{sentence}, which chance explains.", ends=ends)
+    if abs(median) < BIAS * radius:
+        return _finding("bias", m, median, 0.0, f"{sentence}, too little to matter.", ends=ends)
+    side, much = ("above", "little") if median > 0 else ("below", "much")
+    advice = (
+        f"Half of the targets are {abs(median):.3g} or more {side} their prediction: the model predicts too {much}. "
+        "Mend it, or let the two ends of the interval learn by themselves."
+    )
+    return _finding("bias", m, median, 0.0, f"{sentence}.", advice, ends)
+
+
+def _skew(errors: Array, level: float) -> Finding:
+    """Sign test on the errors farthest from the median."""
+    m = len(errors)
+    from_median = errors - np.median(errors)
+    n = max(1, round(max(1.0 - level, 0.1) * m))
+    far = from_median[np.argsort(np.abs(from_median), kind="stable")[m - n :]]
+    n_above, n_below = int(np.count_nonzero(far > 0.0)), int(np.count_nonzero(far < 0.0))
+    n_far = n_above + n_below
+    if m < FEWEST or n_far == 0:
+        why = f"{_count(m)} too few" if m < FEWEST else "Too many errors are alike"
+        return _finding("skew", m, math.nan, 0.5, f"{why} to tell whether errors are skewed.")
+    share = n_above / n_far
+    test = binomtest(n_above, n_far)
+    interval = test.proportion_ci()
+    ends = (float(interval.low), float(interval.high))
+    sentence = f"Of the {n_far:,} errors farthest from the median {_percent(share)} lie above it"
+    if test.pvalue > CHANCE:
+        return _finding("skew", m, share, 0.5, f"{sentence}, which chance explains.", ends=ends)
+    if max(share, 1.0 - share) < LEANING:
+        return _finding("skew", m, share, 0.5, f"{sentence}, too little to matter.", ends=ends)
+    side = "above" if share > 0.5 else "below"
+    advice = f"Large errors lie {side} the prediction: let the two ends of the interval learn by themselves."
+    return _finding("skew", m, share, 0.5, f"{sentence}: errors are skewed.", advice, ends)
+
+
+def _heavy(errors: Array) -> Finding:
+    """How far the 98 % point of the sizes is from their median, against normal errors."""
+    m = len(errors)
+    half, far = np.quantile(np.abs(errors - np.median(errors)), [0.5, 0.98], method="hazen")
+    if m < 2.5 * FEWEST or half == 0.0:
+        why = "Half of the errors or more are alike" if m >= 2.5 * FEWEST else f"{_count(m)} too few to know the tails"
+        return _finding("heavy", m, math.nan, NORMAL_RATIO, f"{why}.")
+    ratio = float(far / half)
+    chance = NORMAL_RATIO * math.exp(SURE * LOG_RATIO_ERROR / math.sqrt(m))
+    sentence = f"The 98 % point of the errors' sizes is {ratio:.3g} times their median; for normal errors it is 3.45."
+    advice = ""
+    if ratio > max(chance, HEAVY):
+        advice = (
+            "Errors are heavy-tailed: judge the model by its median error and its radius rather than by RMSE, and "
+            "expect rare errors far outside of the intervals. Coverage is not affected."
+        )
+    return _finding("heavy", m, ratio, NORMAL_RATIO, sentence, advice)
+
+
+def _discrete(target: Array, radius: float) -> Finding:
+    """Number of distinct targets, and how coarse they are beside the radius."""
+    m = len(target)
+    distinct = np.unique(target)
+    n = len(distinct)
+    step = float(np.median(np.diff(distinct))) if n > 1 else 0.0
+    sentence = f"{n:,} of {m:,} targets are distinct"
+    if m < FEWEST or n > m / 2 or n == 1 or step < STEP * radius:
+        return _finding("discrete", m, n, m, f"{sentence}.")
+    advice = (
+        f"The target comes in steps of {step:.3g}: move the ends of intervals inwards to the nearest possible value, "
+        "which loses no coverage. Where predictions are discrete, too, intervals cover more than the level."
+    )
+    return _finding("discrete", m, n, m, f"{sentence}, in steps of {step:.3g}: the target is discrete.", advice)
+
+
+def _outliers(errors: Array) -> Finding:
+    """Errors farther from the median than any usual noise explains."""
+    m = len(errors)
+    low, median, high = np.quantile(errors, [0.25, 0.5, 0.75])
+    far = np.abs(errors - median)
+    n = int(np.count_nonzero(far > FAR * (high - low))) if high > low and m >= FEWEST else 0
+    sentence = f"{n:,} of {m:,} errors are farther than {FAR:.0f} interquartile ranges from the median."
+    advice = ""
+    if n:
+        worst = errors[int(np.argmax(far))]
+        advice = (
+            f"Look at the {n:,} rows with extreme errors, such as {worst:.3g}: a slip in the data, or a rare event?"
+        )
+    return _finding("outliers", m, n, 0, sentence, advice)
+
+
+def _zeros(errors: Array, is_discrete: bool) -> Finding:
+    """Errors of exactly 0, as copies of training rows give them."""
+    m = len(errors)
+    n = int(np.count_nonzero(errors == 0.0))
+    sentence = f"{n:,} of {m:,} errors are exactly 0."
+    advice = ""
+    if n >= max(3, ZEROS * m) and not is_discrete:
+        advice = f"{n:,} errors are exactly 0: leave out rows that the model was trained on, and copies of them."
+    return _finding("zeros", m, n / m, 0.0, sentence, advice)
+
+
+def _drift(errors: Array, radius: float) -> Finding:
+    """Permutation test for a level or a spread that changes in the course of the rows."""
+    m = len(errors)
+    if m < FEWEST or _is_constant(errors):
+        why = f"{_count(m)} too few" if m < FEWEST else "Errors that are all alike are too little"
+        return _finding("drift", m, math.nan, math.nan, f"{why} to see a drift.")
+    test = order.drift(errors)
+    fifth = np.array_split(errors, 5)
+    shift = max(abs(float(np.median(part) - np.median(errors))) for part in fifth)
+    sizes = [float(np.median(np.abs(part - np.median(part)))) for part in fifth]
+    change = max(sizes) / min(sizes) if min(sizes) > 0.0 else math.inf
+    sentence = (
+        f"Departures of errors from their mean, summed up in the order given, reach {test.value:.2g} (shuffled "
+        f"{test.shuffled:.2g}, p = {test.p_value:.2g})"
+    )
+    if test.p_value > CHANCE:
+        return _finding("drift", m, test.value, test.shuffled, f"{sentence}: no drift.")
+    if shift < SHIFT * radius and change < CHANGE:
+        return _finding("drift", m, test.value, test.shuffled, f"{sentence}: a drift too small to matter.")
+    advice = (
+        "Errors drift in the order given, so the past does not promise the future: learn on with each new error (an "
+        "online neuron), and train the model anew. If the order has no meaning, find out what it stands for."
+    )
+    return _finding("drift", m, test.value, test.shuffled, f"{sentence}: errors drift.", advice)
+
+
+def _serial(errors: Array) -> Finding:
+    """Permutation test for errors that resemble those shortly before."""
+    m = len(errors)
+    if m < FEWEST or _is_constant(errors):
+        why = f"{_count(m)} too few" if m < FEWEST else "Errors that are all alike are too little"
+        return _finding("serial", m, math.nan, math.nan, f"{why} to see serial dependence.")
+    test = order.serial_dependence(errors)
+    shuffled = f"shuffled {test.shuffled:.2f}, p = {test.p_value:.2g}"
+    sentence = f"The largest autocorrelation of ranks is {test.value:.2f} ({shuffled})"
+    if test.p_value > CHANCE:
+        return _finding("serial", m, test.value, test.shuffled, f"{sentence}: no serial dependence.")
+    if test.value < AUTOCORRELATION:
+        return _finding("serial", m, test.value, test.shuffled, f"{sentence}: too little to matter.")
+    advice = (
+        "Errors depend on those before them, so these rows promise less than their number says: learn on with each new "
+        "error (an online neuron), and let the model know its last errors."
+    )
+    return _finding("serial", m, test.value, test.shuffled, f"{sentence}: errors depend on each other.", advice)

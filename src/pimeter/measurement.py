@@ -1,0 +1,527 @@
+"""`measure`: how good is a model? One call on targets and predictions, and a result that speaks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Self, get_args, get_origin, get_type_hints
+
+import narwhals as nw
+import numpy as np
+
+from pimeter.diagnosis.columns import columns, labels_of
+from pimeter.diagnosis.findings import (
+    Diagnosis,
+    Finding,
+    Named,
+    checked_level,
+    checked_rows,
+    cross_fitted,
+    diagnosed,
+    evenly,
+)
+from pimeter.promise import promise, quantile_ranks
+from pimeter.quantiles import quantile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike, NDArray
+
+    from pimeter.diagnosis.crossfit import CrossFit
+
+    Array = NDArray[np.float64]
+
+# Where a report's slider stops.
+STOPS = (*(i / 100 for i in range(50, 100)), 0.995, 0.999)
+FORMAT, VERSION = "pimeter.Measurement", 1
+N_BINS = 60  # of the picture of the errors, at most
+N_SHOWN = 400  # rows that pictures show
+SURE = 0.9  # confidence of the ranges of scores, that of the headline
+NORMAL = 1.6448536269514722  # standard errors to either side for that confidence
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score, and where it would lie for very many such rows, with 90 % confidence; NaN where that is not known."""
+
+    value: float
+    lower: float
+    upper: float
+    meaning: str
+
+
+@dataclass(frozen=True)
+class PartCurves:
+    """Parts of the rows by one criterion: at each level their cross-fitted coverage and the radius of their own."""
+
+    of: str
+    labels: tuple[str, ...]
+    rows: tuple[int, ...]
+    coverage: tuple[tuple[float, ...], ...]  # (part, level)
+    radius: tuple[tuple[float, ...], ...]  # (part, level), learned from the rows of the part alone
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What there is to say at each level: the stops of a report, and the level asked for."""
+
+    levels: tuple[float, ...]
+    headlines: tuple[str, ...]
+    radius: tuple[float, ...]
+    coverage: tuple[float, ...]  # cross-fitted
+    coverage_low: tuple[float, ...]
+    coverage_high: tuple[float, ...]
+    guaranteed_level: tuple[float, ...]
+    interval_score: tuple[float, ...]  # cross-fitted
+    lower_quantile: tuple[float, ...]  # of the signed errors, by the neuron, at (1 - level) / 2
+    upper_quantile: tuple[float, ...]  # ... and at (1 + level) / 2
+    parts: tuple[PartCurves, ...]  # fifths of the prediction, then categories
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What pictures show: some rows, evenly spaced, and how all errors are distributed."""
+
+    y_true: tuple[float, ...]
+    y_pred: tuple[float, ...]
+    bin_edges: tuple[float, ...]  # of the errors, target minus prediction
+    bin_counts: tuple[int, ...]
+    n_beyond: int  # errors outside of the bins
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Measurement:
+    """How good a model is: what `measure` found, as plain numbers and words.
+
+    Attributes
+    ----------
+    confidence_level : float
+        Share of new targets that intervals shall cover.
+    n_rows, n_folds : int
+        Number of rows, and of folds for cross-fitting.
+    radius : tuple of float
+        How far intervals reach below and above the prediction, learned from all rows.
+    coverage : float
+        Cross-fitted share of rows within the radius: each row is judged by a radius that has not seen it. NaN if there
+        is one row alone.
+    coverage_range : tuple of float
+        5 % and 95 % points of the true coverage of `radius`, by the Beta law of ranks (with ties lower bounds).
+    guaranteed_level : float
+        Coverage that is promised on average: the confidence level, or what so few rows can promise.
+    mean_width : float
+        Width of the intervals.
+    scores : dict of str to Score
+        Each with its range; `meaning` says what it is.
+    diagnosis : Diagnosis
+        Findings and advice.
+    curves : Curves
+        The same numbers at levels .50 to .99 by .01, .995 and .999, also for parts of the rows.
+    sample : Sample
+        What pictures show.
+    versions : dict of str to str
+        What made the numbers.
+    """
+
+    confidence_level: float
+    n_rows: int
+    n_folds: int
+    radius: tuple[float, float]
+    coverage: float
+    coverage_range: tuple[float, float]
+    guaranteed_level: float
+    mean_width: float
+    scores: dict[str, Score]
+    diagnosis: Diagnosis
+    curves: Curves
+    sample: Sample
+    versions: dict[str, str]
+
+    @property
+    def headline(self) -> str:
+        """The answer in words."""
+        return self.curves.headlines[self.curves.levels.index(self.confidence_level)]
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to do, the last line being code to paste."""
+        return self.diagnosis.advice
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain dicts, lists, numbers and words: what reports are made of."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+    def to_frame(self) -> Any:
+        """The scores as a pandas frame: one row each, with their ranges."""
+        rows = [asdict(score) for score in self.scores.values()]
+        table = {"score": [*self.scores], **{key: [row[key] for row in rows] for key in rows[0]}}
+        try:
+            return nw.from_dict(table, backend="pandas").to_native()
+        except ImportError as missing:
+            msg = "to_frame needs pandas: pip install pandas. `scores` holds the same numbers."
+            raise ImportError(msg) from missing
+
+    def to_json(self) -> str:
+        """Everything as JSON text, which `from_json` turns into the same bits again."""
+        plain = _encoded(self.to_dict())
+        return json.dumps(
+            {"format": FORMAT, "version": VERSION, "sha256": _digest(plain), "measurement": plain}, allow_nan=False
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote; nothing is executed.
+
+        Raises
+        ------
+        ValueError
+            If the text is not such JSON, of another version, or was changed.
+        """
+        try:
+            held = json.loads(text)
+        except (TypeError, ValueError, RecursionError) as why:
+            msg = f"text is not JSON: {why}. Give what to_json() returned."
+            raise ValueError(msg) from why
+        if not isinstance(held, dict) or held.get("format") != FORMAT:
+            msg = f"text is JSON, but no measurement: its format is not {FORMAT!r}. Give what to_json() returned."
+            raise ValueError(msg)
+        if held.get("version") != VERSION or isinstance(held["version"], bool):
+            msg = (
+                f"text is a measurement of version {held.get('version')!r}; this pimeter reads version {VERSION}. "
+                "Measure again, or use the pimeter that wrote it."
+            )
+            raise ValueError(msg)
+        plain = held.get("measurement")
+        if held.get("sha256") != _digest(plain):
+            msg = "text was changed after it was written: its check sum does not fit. Measure again."
+            raise ValueError(msg)
+        built: Self = _built(cls, plain, "measurement")
+        if built.confidence_level not in built.curves.levels:
+            msg = "text is no whole measurement: its curves leave out its own confidence level."
+            raise ValueError(msg)
+        return built
+
+    def plot(self, axes: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Four pictures: the errors, coverage against level, coverage in parts of the rows, errors by prediction.
+
+        Parameters
+        ----------
+        axes : array of four matplotlib axes, optional
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        ndarray of shape (2, 2)
+            The axes.
+        """
+        from pimeter.report.plots import draw_overview
+
+        return draw_overview(self.to_dict(), axes)
+
+    def plot_coverage(self, ax: Axes | None = None) -> Axes:
+        """Cross-fitted coverage against the level asked for, on new axes or those given."""
+        from pimeter.report.plots import draw_coverage
+
+        return draw_coverage(self.to_dict(), ax)
+
+    def plot_intervals(self, ax: Axes | None = None) -> Axes:
+        """Targets of some rows with their intervals, in the order of the prediction, on new axes or those given."""
+        from pimeter.report.plots import draw_intervals
+
+        return draw_intervals(self.to_dict(), ax)
+
+    def __repr__(self) -> str:
+        return f"<Measurement: {self.headline}>"
+
+    def __str__(self) -> str:
+        return "\n".join([self.headline, "", *self.advice])
+
+    def _repr_html_(self) -> str:
+        from pimeter.report.summary import summary_html
+
+        return summary_html(self.to_dict(), self.headline)
+
+    def __eq__(self, other: object) -> bool:
+        return self.to_json() == other.to_json() if isinstance(other, Measurement) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+
+def measure(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    X: Any = None,
+    by: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+) -> Measurement:
+    """How good is a model? From what happened and what it said, on rows that it was not trained on.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (m,)
+        Observed targets, of rows that the model was not trained on, in their order in time if they have one.
+    y_pred : array-like of shape (m,)
+        What the model predicts for these rows.
+    X : frame or array-like of shape (m, d), optional
+        Features, to find out where the model is weak: numbers or categories, missing values allowed.
+    by : array-like of shape (m,), optional
+        A category of each row, each of which shall be covered.
+    confidence_level : float, default=0.95
+        Share of new targets that intervals shall cover, between 0 and 1.
+
+    Returns
+    -------
+    Measurement
+        Radius, coverage, scores with their own uncertainty, diagnosis and advice; it prints as words and draws itself.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, nothing is given, or a target or prediction is NaN, infinite or no number.
+
+    Notes
+    -----
+    Every coverage is cross-fitted in ``min(10, m)`` folds: on its own rows a radius covers exactly k of m, whatever the
+    data. With more than 5,000 rows the features, White's test, the spectral entropy, the shape of errors and the
+    permutation tests look at 5,000 of them, and the scaled width at 2,000 (`Finding.rows`); all else uses all rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import measure
+    >>> rng = np.random.default_rng(0)
+    >>> y_pred = rng.uniform(10, 20, size=442)
+    >>> result = measure(y_pred + rng.normal(scale=1.6, size=442), y_pred)
+    >>> print(result)
+    95 % of future errors are expected within ±2.96. With 442 rows the true share lies between 93 and 97 % (90 %
+    confidence), if new rows resemble these.
+    <BLANKLINE>
+    Nothing to do: a constant width with symmetric tails is enough.
+    IntervalRegressor(model, width="constant", tails="symmetric")
+    >>> round(result.scores["mae"].value, 2), result.to_frame().shape
+    (1.21, (8, 5))
+    """
+    level = checked_level(confidence_level)
+    target, prediction = checked_rows(y_true, y_pred)
+    m = len(target)
+    table = [] if X is None else columns(X, m, evenly(m))
+    levels = np.array(sorted({*STOPS, level}))
+    at = int(np.searchsorted(levels, level))
+    fit, named = cross_fitted(target, prediction, labels_of(by, m), levels)
+    diagnosis = diagnosed(target, prediction, fit, at, table, named)
+    errors = target - prediction
+    curves = _curves(errors, fit, named)
+    radius = curves.radius[at]
+    return Measurement(
+        confidence_level=level,
+        n_rows=m,
+        n_folds=len(fit.radii),
+        radius=(radius, radius),
+        coverage=curves.coverage[at],
+        coverage_range=(curves.coverage_low[at], curves.coverage_high[at]),
+        guaranteed_level=curves.guaranteed_level[at],
+        mean_width=2.0 * radius,
+        scores=_scores(target, errors, fit, at, curves, diagnosis["bias"]),
+        diagnosis=diagnosis,
+        curves=curves,
+        sample=_sample(target, prediction, errors),
+        versions=dict(_versions()),
+    )
+
+
+@cache
+def _versions() -> tuple[tuple[str, str], ...]:
+    """Of what makes the numbers."""
+    packages = ("pimeter", "numpy", "scipy", "scikit-learn")
+    return ("python", platform.python_version()), *((name, version(name)) for name in packages)
+
+
+def _curves(errors: Array, fit: CrossFit, named: list[Named]) -> Curves:
+    """All that depends on the level, at each level."""
+    m = len(errors)
+    radius = fit.radius
+    promises = [promise(m, float(p)) for p in fit.levels]
+    coverage = named[0].covered.inside.sum(axis=0) / m if m > 1 else np.full(len(radius), np.nan)
+    tails = np.concatenate([(1.0 - fit.levels) / 2.0, (1.0 + fit.levels) / 2.0])
+    lower, upper = np.split(np.asarray(quantile(errors, tails)), 2)
+    return Curves(
+        levels=_floats(fit.levels),
+        headlines=tuple(
+            _headline(m, float(p), float(r), made.level, made.needed, made.coverage_range)
+            for p, r, made in zip(fit.levels, radius, promises, strict=True)
+        ),
+        radius=_floats(radius),
+        coverage=_floats(coverage),
+        coverage_low=tuple(made.coverage_range[0] for made in promises),
+        coverage_high=tuple(made.coverage_range[1] for made in promises),
+        guaranteed_level=tuple(made.level for made in promises),
+        interval_score=_floats(fit.mean_interval_scores()),
+        lower_quantile=_floats(lower),
+        upper_quantile=_floats(upper),
+        parts=tuple(_part_curves(part, m) for part in named),
+    )
+
+
+def _part_curves(part: Named, m: int) -> PartCurves:
+    """Coverage of parts as shares; NaN without rows, or if there is one row in all."""
+    rows, inside, radius = part.covered
+    with np.errstate(invalid="ignore"):
+        coverage = inside / np.where(rows, rows, math.nan)[:, None] if m > 1 else np.full(inside.shape, np.nan)
+    return PartCurves(
+        part.of, part.labels, tuple(rows.tolist()), tuple(map(_floats, coverage)), tuple(map(_floats, radius))
+    )
+
+
+def _headline(m: int, level: float, radius: float, promised: float, needed: int, ends: tuple[float, float]) -> str:
+    """The answer in words, also where rows are too few for the level."""
+    rows = "1 row" if m == 1 else f"{m:,} rows"
+    if m < needed:
+        first = (
+            f"{rows} {'is' if m == 1 else 'are'} too few to promise {_percent(level)}; {needed} are needed. "
+            f"{_percent(promised)} of future errors are expected within ±{radius:.3g}, the largest error seen."
+        )
+    else:
+        first = f"{_percent(level)} of future errors are expected within ±{radius:.3g}."
+    low, high = _range_text(*ends)
+    share = f"With {rows} the true share lies between {low} and {high} % (90 % confidence)"
+    return f"{first} {share}, if new rows resemble these."
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.4g} %"
+
+
+def _range_text(low: float, high: float) -> tuple[str, str]:
+    """Both ends in per cent, with as many decimals as it takes to tell them apart and the upper one from 100."""
+    decimals = max(0, math.ceil(-math.log10(max(100.0 * (high - low), 1e-6))))
+    while decimals < 6 and high < 1.0 and float(f"{100.0 * high:.{decimals}f}") >= 100.0:
+        decimals += 1
+    return f"{100.0 * low:.{decimals}f}", f"{100.0 * high:.{decimals}f}"
+
+
+def _scores(target: Array, errors: Array, fit: CrossFit, at: int, curves: Curves, bias: Finding) -> dict[str, Score]:
+    """Scores at the level asked for, each with its range."""
+    m = len(errors)
+    level = float(fit.levels[at])
+    unit = fit.unit
+    scaled = errors / unit
+    squares = scaled**2
+
+    def around(value: float, error: float, meaning: str) -> Score:
+        return Score(value, value - NORMAL * error, value + NORMAL * error, meaning)
+
+    def mean(values: Array, unit: float, meaning: str) -> Score:
+        error = float(values.std(ddof=1)) / math.sqrt(m) if m > 1 else math.nan
+        return around(float(values.mean()) * unit, error * unit, meaning)
+
+    low, high, exact = quantile_ranks(m, level, SURE)
+    narrow, wide = (2.0 * float(fit.ordered[rank - 1]) if exact >= SURE else math.nan for rank in (low, high))
+    square = mean(squares, 1.0, "")
+    root, least, most = (math.sqrt(max(x, 0.0)) * unit for x in (square.value, square.lower, square.upper))
+    within = f"cross-fitted share of rows within the radius for {_percent(level)}; range: Beta law of ranks"
+    return {
+        "coverage": Score(curves.coverage[at], curves.coverage_low[at], curves.coverage_high[at], within),
+        "mean_width": Score(2.0 * curves.radius[at], narrow, wide, "width of the intervals; range: ranks, for any law"),
+        "interval_score": around(
+            curves.interval_score[at], fit.interval_score_error(at), "cross-fitted width plus fines for misses"
+        ),
+        "mae": mean(fit.sizes / unit, unit, "mean absolute error"),
+        "rmse": Score(root, least, most, "root of the mean squared error"),
+        "mean_error": mean(scaled, unit, "mean of target minus prediction"),
+        "median_error": Score(bias.value, bias.low, bias.high, "median of target minus prediction; range: ranks"),
+        "r2": _explained(target, errors),
+    }
+
+
+def _explained(target: Array, errors: Array) -> Score:
+    """Share of the targets' variance that the model explains, with the range of a ratio of means."""
+    meaning = "share of the targets' variance that the model explains (R squared)"
+    unit = max(float(np.abs(target).max()), float(np.abs(errors).max())) or 1.0
+    squares = (errors / unit) ** 2
+    deviations = (target / unit - (target / unit).mean()) ** 2
+    base = float(deviations.mean())
+    if target.min() == target.max() or base == 0.0:
+        return Score(math.nan, math.nan, math.nan, f"{meaning}; none, as all targets are alike")
+    ratio = float(squares.mean()) / base
+    reach = NORMAL * float(np.std(squares - ratio * deviations, ddof=1)) / base / math.sqrt(len(errors))
+    return Score(1.0 - ratio, 1.0 - ratio - reach, 1.0 - ratio + reach, meaning)
+
+
+def _sample(target: Array, prediction: Array, errors: Array) -> Sample:
+    """Some rows, and the errors in bins that leave out the farthest of them."""
+    m = len(errors)
+    shown = np.arange(m) if m <= N_SHOWN else np.arange(N_SHOWN) * m // N_SHOWN
+    some = errors[evenly(m)]
+    low, high = np.quantile(some, [0.002, 0.998])
+    if not low < high:
+        low, high = float(some.min()), float(some.max())
+    if low == high:
+        low, high = low - max(abs(low), 1.0) / 2.0, high + max(abs(high), 1.0) / 2.0
+    n_bins = min(N_BINS, max(10, round(3.0 * m ** (1.0 / 3.0))))
+    counts, edges = np.histogram(errors, n_bins, range=(low, high))
+    return Sample(
+        _floats(target[shown]),
+        _floats(prediction[shown]),
+        _floats(edges),
+        tuple(counts.tolist()),
+        m - int(counts.sum()),
+    )
+
+
+def _floats(values: Array) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+# To JSON and back.
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists."""
+    if isinstance(value, dict):
+        return {key: _plain(held) for key, held in value.items()}
+    return [_plain(held) for held in value] if isinstance(value, list | tuple) else value
+
+
+def _encoded(value: Any) -> Any:
+    """The same with words for numbers that JSON has not."""
+    if isinstance(value, dict):
+        return {key: _encoded(held) for key, held in value.items()}
+    if isinstance(value, list):
+        return [_encoded(held) for held in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _digest(plain: Any) -> str:
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _built(kind: Any, value: Any, where: str) -> Any:
+    """A value of this type from JSON, or a ValueError that says where it does not fit."""
+    if is_dataclass(kind):
+        names = [field.name for field in fields(kind)]
+        if isinstance(value, dict) and sorted(value) == sorted(names):
+            kinds = get_type_hints(kind)
+            return kind(**{name: _built(kinds[name], value[name], f"{where}.{name}") for name in names})  # type: ignore[operator]
+    elif get_origin(kind) is tuple:
+        of = get_args(kind)
+        if isinstance(value, list) and (of[-1] is Ellipsis or len(of) == len(value)):
+            return tuple(_built(of[0], held, f"{where}[{i}]") for i, held in enumerate(value))
+    elif get_origin(kind) is dict:
+        if isinstance(value, dict):
+            return {key: _built(get_args(kind)[1], held, f"{where}[{key!r}]") for key, held in value.items()}
+    elif kind is float:
+        if isinstance(value, float) or (isinstance(value, str) and value in {"nan", "inf", "-inf"}):
+            return float(value)
+    elif type(value) is kind:
+        return value
+    msg = f"text is no measurement that to_json() wrote: {where} is {str(value)[:40]!r}, not of type {kind}."
+    raise ValueError(msg)

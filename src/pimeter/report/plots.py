@@ -1,0 +1,182 @@
+"""Pictures of a measurement with matplotlib, from its plain dicts; axes in and out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+# Told apart also by those who do not see red and green alike, and in print.
+BLUE, ORANGE, GREY, INK = "#0072b2", "#d55e00", "#bdbdbd", "#222222"
+N_INTERVALS = 60
+LONGEST = 24  # characters of a label
+
+
+def draw_overview(data: Mapping[str, Any], axes: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Errors, coverage against level, coverage in parts of the rows, and errors by prediction."""
+    if axes is None:
+        grid: NDArray[Any] = _pyplot().subplots(2, 2, figsize=(11.5, 8), layout="constrained")[1]
+    else:
+        grid = np.asarray(axes)
+        if grid.size != 4:
+            msg = f"axes must be four; got {grid.size}. Give those of plt.subplots(2, 2), or none."
+            raise ValueError(msg)
+    for draw, ax in zip((draw_errors, draw_coverage, draw_parts, draw_by_prediction), grid.ravel(), strict=True):
+        draw(data, ax)
+    return np.reshape(grid, (2, 2))
+
+
+def draw_errors(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
+    """How errors are distributed, and the radius."""
+    ax = _axes(ax)
+    from matplotlib import patches
+
+    edges, counts = (np.array(data["sample"][key], float) for key in ("bin_edges", "bin_counts"))
+    lower, upper = data["radius"]
+    bars = (edges[:-1], counts, np.diff(edges))
+    ax.bar(*bars, align="edge", color=ORANGE, label="outside")
+    within = ax.bar(*bars, align="edge", color=BLUE, label="within the interval")
+    # The interval seldom ends where a bin does.
+    span = patches.Rectangle((-lower, 0), lower + upper, 1, transform=ax.get_xaxis_transform())
+    for bar in within:
+        bar.set_clip_path(span)
+    for end in (-lower, upper):
+        ax.axvline(end, color=INK, linewidth=1, linestyle="--")
+    beyond = data["sample"]["n_beyond"]
+    ax.set(xlabel="error: target minus prediction" + (f" ({beyond:,} farther out)" if beyond else ""), ylabel="rows")
+    level = f"{100 * data['confidence_level']:.4g} %"
+    promised = f"{100 * data['guaranteed_level']:.3g} %"
+    ax.legend(edgecolor="none", framealpha=1, loc="upper left", ncols=2)
+    ax.set_ylim(0, 1.18 * max(counts.max(), 1))
+    return _finished(
+        ax, f"{min(level, promised, key=lambda text: float(text[:-2]))} of errors expected within ±{upper:.3g}"
+    )
+
+
+def draw_coverage(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
+    """Cross-fitted coverage against the level asked for."""
+    ax = _axes(ax)
+    curves = data["curves"]
+    levels = 100 * np.array(curves["levels"])
+    coverage, low, high = (100 * np.array(curves[key], float) for key in ("coverage", "coverage_low", "coverage_high"))
+    ax.fill_between(
+        levels, low, high, color=GREY, alpha=0.5, linewidth=0, label="where the true share lies (90 % confidence)"
+    )
+    ax.plot([levels[0], 100], [levels[0], 100], color=INK, linewidth=1, linestyle="--", label="as asked for")
+    ax.plot(levels, coverage, color=BLUE, linewidth=2, label="measured (cross-fitted)")
+    here = curves["levels"].index(data["confidence_level"])
+    if np.isfinite(coverage[here]):
+        ax.plot(levels[here], coverage[here], "o", color=BLUE, markersize=8)
+        text = f"{coverage[here]:.3g} % at {levels[here]:.4g} %"
+        ax.annotate(
+            text, (levels[here], coverage[here]), (-6, -52), textcoords="offset points", ha="center", color=BLUE
+        )
+    else:
+        ax.text(0.5, 0.5, "One row cannot be cross-fitted.", transform=ax.transAxes, ha="center", color=INK)
+    ax.set(xlabel="level asked for, %", ylabel="rows covered, %", xlim=(levels[0], 100))
+    ax.legend(frameon=False, loc="upper left")
+    return _finished(ax, "Coverage against the level asked for")
+
+
+def draw_parts(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
+    """Cross-fitted coverage across fifths of the prediction and per category."""
+    ax = _axes(ax)
+    parts = [part for part in data["diagnosis"]["parts"] if part["of"] in {"prediction", "by"}]
+    level = 100 * data["confidence_level"]
+    if not parts:
+        ax.text(0.5, 0.5, "One row has no parts.", transform=ax.transAxes, ha="center", color=INK)
+    place = np.arange(len(parts))[::-1]
+    for y, part in zip(place, parts, strict=True):
+        coverage, low, high = (100 * part[key] for key in ("coverage", "low", "high"))
+        colour = BLUE if low <= level <= high else ORANGE
+        ax.plot([low, high], [y, y], color=colour, linewidth=2.5, solid_capstyle="butt", alpha=0.55)
+        ax.plot(coverage, y, "o", color=colour, markersize=7)
+    ax.axvline(level, color=INK, linewidth=1, linestyle="--")
+    ax.set_yticks(place, [f"{_short(part)}\n({part['rows']:,} rows)" for part in parts])
+    ax.set(
+        xlabel=f"rows covered, %, with simultaneous intervals; dashed: {level:.4g} %",
+        ylim=(-0.6, max(len(parts), 1) - 0.4),
+    )
+    return _finished(ax, "Cross-fitted coverage in parts of the rows")
+
+
+def draw_by_prediction(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
+    """Errors against predictions, with the interval around them."""
+    ax = _axes(ax)
+    target, prediction = (np.array(data["sample"][key], float) for key in ("y_true", "y_pred"))
+    errors = target - prediction
+    lower, upper = data["radius"]
+    ax.axhspan(-lower, upper, color=BLUE, alpha=0.12, linewidth=0)
+    ax.axhline(0, color=INK, linewidth=1)
+    _points(ax, prediction, errors, (errors >= -lower) & (errors <= upper))
+    n = len(errors)
+    shown = "all rows" if n == data["n_rows"] else f"{n:,} of {data['n_rows']:,} rows"
+    ax.set(xlabel=f"prediction ({shown})", ylabel="error: target minus prediction")
+    return _finished(ax, "Errors by prediction")
+
+
+def draw_intervals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
+    """Targets of some rows with their intervals, in the order of the prediction."""
+    ax = _axes(ax)
+    target, prediction = (np.array(data["sample"][key], float) for key in ("y_true", "y_pred"))
+    step = max(1, -(-len(target) // N_INTERVALS))
+    target, prediction = target[::step], prediction[::step]
+    order = np.argsort(prediction, kind="stable")
+    target, prediction = target[order], prediction[order]
+    lower, upper = data["radius"]
+    place = np.arange(len(target))
+    ax.vlines(place, prediction - lower, prediction + upper, color=BLUE, alpha=0.35, linewidth=4, label="interval")
+    ax.plot(place, prediction, "_", color=INK, markersize=6, label="prediction")
+    _points(ax, place, target, (target >= prediction - lower) & (target <= prediction + upper))
+    ax.set(
+        xlabel=f"{len(target)} of {data['n_rows']:,} rows, from the lowest to the highest prediction", ylabel="target"
+    )
+    ax.set_xticks([])
+    ax.legend(frameon=False, loc="upper left", ncols=4)
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high + 0.12 * (high - low))
+    return _finished(ax, f"Intervals for {100 * data['confidence_level']:.4g} %")
+
+
+def _points(ax: Axes, x: NDArray[Any], y: NDArray[Any], inside: NDArray[np.bool_]) -> None:
+    """Targets inside and outside of their interval, told apart by shape and colour."""
+    ax.plot(x[inside], y[inside], ".", color=BLUE, alpha=0.75, markersize=6, label="inside")
+    ax.plot(x[~inside], y[~inside], "x", color=ORANGE, markersize=7, markeredgewidth=2, label="outside")
+
+
+def _short(part: Mapping[str, Any]) -> str:
+    """A label that fits; a dollar sign would begin a formula."""
+    label = str(part["label"]).replace("\n", " ")
+    label = label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
+    of = "prediction " if part["of"] == "prediction" else ""
+    return f"{of}{label}".replace("$", r"\$")
+
+
+def _finished(ax: Axes, title: str) -> Axes:
+    ax.set_title(title, loc="left", fontsize=12, color=INK)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(alpha=0.2)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    new: Axes = _pyplot().subplots(figsize=(7, 4.5), layout="constrained")[1]
+    return new
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as missing:
+        msg = "Pictures need matplotlib: pip install 'pimeter[plot]'."
+        raise ImportError(msg) from missing
+    return plt

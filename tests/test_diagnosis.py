@@ -1,0 +1,347 @@
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse, stats
+
+import pimeter as pm
+from pimeter import diagnose, power_spectral_entropy, white_test
+from pimeter.diagnosis import order, spread
+from pimeter.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, fifths
+from pimeter.diagnosis.crossfit import CrossFit, folds, ranks
+
+LEVELS = np.array([0.5, 0.8, 0.95, 0.999])
+
+
+def rows(seed=0, n=500):
+    """Features, a category, predictions and normal errors."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 3))
+    return X, rng.choice(["a", "b"], size=n, p=[0.9, 0.1]), 4 * X[:, 0] + 4 * X[:, 1], rng.standard_normal(n)
+
+
+class TestCrossFit:
+    @pytest.mark.parametrize("m", [2, 3, 9, 10, 11, 110, 997])
+    @pytest.mark.parametrize("ties", [False, True])
+    def test_radii_and_coverage_are_those_of_plain_sorting(self, m, ties):
+        rng = np.random.default_rng(m)
+        sizes = np.abs(rng.standard_normal(m))
+        sizes = np.round(sizes, 1) if ties else sizes
+        part = rng.integers(3, size=m)
+        fit = CrossFit.of(sizes, LEVELS, part, 3)
+        inside = np.zeros((m, len(LEVELS)), bool)
+        scores = np.zeros((m, len(LEVELS)))
+        for i in range(min(10, m)):
+            own = fit.fold == i
+            others = np.sort(sizes[~own])
+            k = np.minimum(np.ceil((len(others) + 1) * LEVELS - 1e-9).astype(int), len(others))
+            assert_allclose(fit.radii[i], others[k - 1], rtol=0)
+            inside[own] = sizes[own, None] <= others[k - 1]
+            scores[own] = 2 * others[k - 1] + 2 / (1 - LEVELS) * np.maximum(sizes[own, None] - others[k - 1], 0)
+        found = fit.parts()
+        assert found.inside.tolist() == [inside[part == i].sum(axis=0).tolist() for i in range(3)]
+        assert found.rows.tolist() == np.bincount(part, minlength=3).tolist()
+        assert_allclose(fit.mean_interval_scores(), scores.mean(axis=0), rtol=1e-12)
+        assert_allclose(fit.interval_score_error(1), scores[:, 1].std(ddof=1) / np.sqrt(m), rtol=1e-9)
+        assert fit.covered(np.arange(m), 2).tolist() == inside[:, 2].tolist()
+        for i in range(3):
+            own = np.sort(sizes[part == i])
+            if len(own):
+                assert_allclose(found.radius[i], own[ranks(len(own), LEVELS) - 1], rtol=0)
+        assert fit.regrouped(part, 3).parts().inside.tolist() == found.inside.tolist()
+
+    @pytest.mark.parametrize("m", [1, 2, 9, 10, 25, 1000])
+    def test_folds_are_even_and_follow_no_rhythm(self, m):
+        fold = folds(m, min(10, m))
+        counts = np.bincount(fold, minlength=min(10, m))
+        assert counts.max() - counts.min() <= 1
+        assert fold.tolist() == folds(m, min(10, m)).tolist()
+        if m == 1000:
+            assert len(set(fold[::10].tolist())) == 10
+
+    def test_one_row_has_no_cross_fitted_radius(self):
+        fit = CrossFit.of(np.array([2.0]), LEVELS)
+        assert np.isnan(fit.radii).all()
+        assert np.isnan(fit.interval_score_error(0))
+        assert fit.radius.tolist() == [2.0] * 4
+
+
+class TestColumns:
+    def test_fifths_of_numbers(self):
+        codes, labels = fifths(np.arange(1.0, 11.0))
+        assert codes.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+        assert labels == ("up to 2", "2 to 4", "4 to 6", "6 to 8", "above 8")
+
+    def test_ties_missing_values_and_constants(self):
+        assert fifths(np.array([0.0, 0, 0, 0, 1]))[1] == ("up to 0", "above 0")
+        codes, labels = fifths(np.array([3.0, np.nan, 3.0]))
+        assert (codes.tolist(), labels) == ([0, 1, 0], ("3", MISSING))
+        assert fifths(np.array([np.nan, np.nan])).labels == (MISSING,)
+
+    def test_rare_categories_are_taken_together(self):
+        labels = np.repeat([f"c{i}" for i in range(40)], np.arange(40, 0, -1))
+        codes, names = categories(labels)
+        assert len(names) == N_CATEGORIES + 1
+        assert names[-1] == "20 others"
+        assert np.bincount(codes)[-1] == sum(range(1, 21))
+
+    def test_frames_of_all_kinds(self):
+        n = 40
+        begin = datetime(2020, 1, 1, tzinfo=UTC)
+        held = {
+            "number": np.arange(n) / 2,
+            "gap": [None, 1.5] * 20,
+            "flag": [True, False] * 20,
+            "word": ["x", None] * 20,
+            "time": [begin + timedelta(days=i) for i in range(n)],
+        }
+        for frame in (pd.DataFrame(held), pl.DataFrame(held)):
+            found = {column.name: column for column in columns(frame, n, np.arange(n))}
+            assert [column.is_numeric for column in found.values()] == [True, True, True, False, True]
+            assert np.isnan(found["gap"].numbers).sum() == 20
+            assert found["word"].parts.labels == ("x", MISSING)
+            assert np.isnan(found["word"].numbers).sum() == 20
+            assert found["time"].parts.labels[0].startswith("up to 2020-01-08")
+        assert columns(frame["word"], n, np.arange(n))[0].name == "word"
+
+    def test_arrays_of_objects(self):
+        table = np.array([[1, "a"], [None, "b"], [2.5, 3]], dtype=object)
+        number, word = columns(table, 3, np.arange(3))
+        assert (number.is_numeric, word.is_numeric) == (True, False)
+        assert word.place == 1
+        assert_allclose(number.values, [1, np.nan, 2.5])
+
+    @pytest.mark.parametrize(
+        ("X", "message"),
+        [
+            (sparse.csr_array(np.ones((4, 1))), "X is a sparse matrix"),
+            (np.ones((3, 2)), r"for each of the 4 targets; got \(3, 2\)"),
+            (np.ones((4, 0)), r"got \(4, 0\)"),
+            (np.ones((4, 1), complex), "dtype complex128"),
+        ],
+    )
+    def test_bad_features(self, X, message):
+        with pytest.raises(ValueError, match=message):
+            diagnose(np.arange(4.0), np.zeros(4), X)
+
+
+class TestWhite:
+    def test_agrees_with_the_textbook(self):
+        X, _, _, noise = rows()
+        errors = noise * (0.5 + X[:, 0])
+        test = white_test(errors, X)
+        i, j = np.triu_indices(4)
+        full = np.column_stack([np.ones(500), X])
+        table = full[:, i] * full[:, j]
+        squares = errors**2
+        rest = squares - table @ np.linalg.lstsq(table, squares, rcond=None)[0]
+        r2 = 1 - rest @ rest / np.sum((squares - squares.mean()) ** 2)
+        statistic = r2 / 9 / ((1 - r2) / (500 - 10))
+        assert_allclose(test.statistic, statistic, rtol=1e-9)
+        assert_allclose(test.p_value, stats.f.sf(statistic, 9, 490), rtol=1e-9)
+        assert (test.form, test.n_rows, test.n_columns) == ("full", 500, 10)
+
+    def test_reduced_form_is_chosen_by_size(self, monkeypatch):
+        X, _, _, noise = rows()
+        monkeypatch.setattr(spread, "MOST_CELLS", 4999)
+        test = white_test(noise, X)
+        table = np.column_stack([np.ones(500), X, X**2])
+        rest = noise**2 - table @ np.linalg.lstsq(table, noise**2, rcond=None)[0]
+        r2 = 1 - rest @ rest / np.sum((noise**2 - np.mean(noise**2)) ** 2)
+        assert_allclose(test.statistic, r2 / 6 / ((1 - r2) / 493), rtol=1e-9)
+        assert (test.form, test.n_columns) == ("reduced", 7)
+        monkeypatch.undo()
+        assert white_test(noise[:10], X[:10]).form == "reduced"
+        assert white_test(noise[:11], X[:11]).form == "full"
+
+    def test_linear_residuals_ignore_a_linear_trend(self):
+        X, _, _, noise = rows()
+        bare, trended = (white_test(y, X, residuals="linear").p_value for y in (noise, noise + X @ [1, 2, 3]))
+        assert_allclose(bare, trended, rtol=1e-6)
+
+    @pytest.mark.parametrize("unit", [1e-200, 1e200])
+    def test_unit_and_redundant_columns_do_not_matter(self, unit):
+        X, _, _, noise = rows()
+        X = np.column_stack([X, X[:, 0] > 0.5, np.ones(500)])
+        assert_allclose(white_test(noise * unit, X * unit).p_value, white_test(noise, X).p_value, rtol=1e-6)
+
+    @pytest.mark.parametrize(
+        ("errors", "X", "options", "message"),
+        [
+            ([1.0, 2, 3], np.ones((2, 1)), {}, "one row for each of the 3 errors"),
+            ([1.0, 2, 3], np.ones((3, 1)), {}, "no feature varies"),
+            ([1.0, 2, 3], [[1.0], [2], [3]], {}, "4 are needed"),
+            ([1.0] * 9, np.arange(9.0)[:, None], {}, "same size"),
+            ([np.nan, 1.0], np.ones((2, 1)), {}, "errors must be finite"),
+            (["a"], np.ones((1, 1)), {}, "errors must hold real numbers"),
+            ([[1.0]], np.ones((1, 1)), {}, r"errors must have shape \(n,\)"),
+            ([1.0, 2], np.ones((2, 1)), {"residuals": "ols"}, "residuals must be"),
+        ],
+    )
+    def test_bad_input(self, errors, X, options, message):
+        with pytest.raises(ValueError, match=message):
+            white_test(errors, X, **options)
+
+    def test_without_statsmodels_the_extra_is_named(self, monkeypatch):
+        X, _, y_pred, noise = rows(n=100)
+        monkeypatch.setitem(sys.modules, "statsmodels.regression.linear_model", None)
+        with pytest.raises(ImportError, match=r"pip install 'pimeter\[diagnosis\]'"):
+            white_test(noise, X)
+        finding = diagnose(y_pred + noise, y_pred, X)["white"]
+        assert "pimeter[diagnosis]" in finding.sentence
+        assert np.isnan(finding.value)
+
+
+class TestEntropy:
+    def test_one_rhythm_has_little_and_an_impulse_all(self):
+        # A sine has two components of n, an impulse has all alike.
+        n = 64
+        assert_allclose(power_spectral_entropy(np.sin(2 * np.pi * np.arange(n) / 8)), np.log(2) / np.log(n))
+        assert_allclose(power_spectral_entropy(np.eye(n)[0]), 1.0)
+
+    def test_independent_errors(self):
+        n = 4000
+        found = [power_spectral_entropy(np.random.default_rng(i).standard_normal(n)) for i in range(20)]
+        assert_allclose(np.mean(found), 1 - 0.4228 / np.log(n), atol=0.002)
+
+    def test_squares_and_units(self):
+        noise = np.random.default_rng(0).standard_normal(300)
+        assert power_spectral_entropy(noise, squared=True) == pytest.approx(power_spectral_entropy(noise**2))
+        assert power_spectral_entropy(noise * 1e250, squared=True) == pytest.approx(
+            power_spectral_entropy(noise, squared=True)
+        )
+
+    @pytest.mark.parametrize("errors", [[1.0], [0.0, 0.0], [np.inf, 1.0], []])
+    def test_bad_input(self, errors):
+        with pytest.raises(ValueError, match="errors must"):
+            power_spectral_entropy(errors)
+
+
+class TestOrder:
+    # 300 draws: a share of .05 has a standard error of .013.
+    def test_false_alarms_are_as_frequent_as_promised(self):
+        noise = np.random.default_rng(1).standard_normal((300, 100))
+        for test in (order.drift, order.serial_dependence):
+            p_values = np.array([test(errors).p_value for errors in noise])
+            assert abs(np.mean(p_values <= 0.05) - 0.05) < 3 * 0.013
+            assert abs(np.mean(p_values <= 0.5) - 0.5) < 3 * 0.029
+
+    def test_drift_and_dependence_are_told_apart(self):
+        rng = np.random.default_rng(0)
+        noise = rng.standard_normal(500)
+        trend = noise + np.linspace(-1, 1, 500)
+        linked = np.convolve(rng.standard_normal(520), np.ones(4), "valid")[:500]
+        assert order.drift(trend).p_value < 0.01 < order.serial_dependence(trend).p_value
+        assert order.serial_dependence(linked).p_value < 0.01 < order.drift(linked).p_value
+        assert order.drift(noise * np.linspace(1, 3, 500)).p_value < 0.01
+
+
+class TestDiagnose:
+    def test_nothing_to_do(self):
+        X, by, y_pred, noise = rows()
+        found = diagnose(y_pred + noise, y_pred, X, by)
+        assert found.raised == ()
+        assert found.advice == (
+            "Nothing to do: a constant width with symmetric tails is enough.",
+            'IntervalRegressor(model, width="constant", tails="symmetric")',
+        )
+
+    def test_a_bad_group_given_as_by_or_as_a_column(self):
+        X, by, y_pred, noise = rows()
+        y_true = y_pred + noise * np.where(by == "b", 4, 1)
+        passed = diagnose(y_true, y_pred, by=by)
+        assert (passed.width, passed["width"].raised) == ("grouped", True)
+        assert "in category b" in passed["width"].sentence
+        frame = pd.DataFrame({"x": X[:, 0], "shop": by})
+        assert diagnose(y_true, y_pred, frame).advice[-1] == (
+            "IntervalRegressor(model, width=GroupedWidth(by='shop'), tails=\"symmetric\")"
+        )
+
+    def test_a_growing_spread(self):
+        X, _, y_pred, noise = rows()
+        found = diagnose(y_pred + (1 + 4 * X[:, 0]) * noise, y_pred, X, confidence_level=0.9)
+        assert found.advice[-1] == 'IntervalRegressor(model, confidence_level=0.9, width="scaled", tails="symmetric")'
+        assert found["gain"].low > 0
+        assert found["white"].value < 1e-6
+
+    @pytest.mark.parametrize(
+        ("plant", "name", "tails"),
+        [
+            (lambda noise: noise + 0.5, "bias", "equal"),
+            (lambda noise: np.exp(noise) - 1, "skew", "equal"),
+            (lambda noise: -np.exp(noise) + 1, "skew", "equal"),
+            (lambda noise: np.sign(noise) * np.abs(noise) ** 2.5, "heavy", "symmetric"),
+            (lambda noise: np.where(np.arange(500) == 7, 1e3, noise), "outliers", "symmetric"),
+            (lambda noise: np.where(np.arange(500) % 25 == 7, 0.0, noise), "zeros", "symmetric"),
+        ],
+    )
+    def test_shape_of_errors(self, plant, name, tails):
+        _, _, y_pred, noise = rows()
+        found = diagnose(y_pred + plant(noise), y_pred)
+        assert name in found.raised
+        assert found.tails == tails
+        assert found[name].sentence.endswith(".")
+
+    def test_discrete_targets(self):
+        _, _, y_pred, noise = rows()
+        found = diagnose(np.round(y_pred + noise), y_pred)
+        assert "discrete" in found.raised
+        assert "steps of 1" in found["discrete"].advice
+        # Zero errors of whole predictions are no copies of training rows.
+        assert "zeros" not in diagnose(np.round(y_pred + noise), np.round(y_pred)).raised
+
+    def test_order(self):
+        _, _, y_pred, noise = rows()
+        drifting = diagnose(y_pred + noise + np.linspace(-1, 1, 500), y_pred)
+        assert drifting.raised == ("drift",)
+        assert drifting.advice[-1] == "OnlineNeuron(confidence_level=0.95)"
+
+    def test_differences_that_do_not_matter_raise_no_alarm(self):
+        X, _, y_pred, noise = rows(n=100_000)
+        found = diagnose(y_pred + noise * (1 + 0.05 * (X[:, 0] - 0.5)) + 0.02, y_pred, X)
+        assert found.raised == ()
+        assert "too little to matter" in found["bias"].sentence
+        assert (found["bias"].rows, found["drift"].rows, found["gain"].rows) == (100_000, 5_000, 2_000)
+
+    def test_simultaneous_intervals_hold_the_coverage(self):
+        X, by, y_pred, noise = rows()
+        found = diagnose(y_pred + noise, y_pred, X, by)
+        assert [part.of for part in found.parts].count("prediction") == 5
+        assert len(found.parts) == 5 + 2 + 15
+        for part in found.parts:
+            assert part.low <= part.coverage <= part.high
+            tail = 0.003 / 2 / 22
+            inside = round(part.coverage * part.rows)
+            assert_allclose(stats.binom.sf(inside - 1, part.rows, part.low) if inside else tail, tail, rtol=1e-6)
+
+    def test_few_rows(self):
+        _, _, y_pred, noise = rows(n=15)
+        found = diagnose(y_pred + noise, y_pred)
+        assert found.raised == ("rows",)
+        assert "they can promise 93.8 %, and 19 are needed" in found["rows"].sentence
+        assert "360 rows" in found["rows"].sentence
+
+    def test_same_rows_same_answer_and_an_unknown_finding(self):
+        X, by, y_pred, noise = rows(n=60)
+        first, second = (diagnose(y_pred + noise, y_pred, X, by) for _ in range(2))
+        assert str(first) == str(second)
+        assert [finding.value for finding in first.findings] == pytest.approx(
+            [finding.value for finding in second.findings], rel=0, nan_ok=True
+        )
+        with pytest.raises(KeyError, match="'widht' is not a finding; there are rows, alike, width"):
+            first["widht"]
+
+    def test_advice_is_code_that_runs(self):
+        X, by, y_pred, noise = rows()
+        names = {"IntervalRegressor": pm.IntervalRegressor, "model": lambda X: 4 * X[:, 0] + 4 * X[:, 1]}
+        plain = eval(diagnose(y_pred + noise, y_pred).advice[-1], names)
+        assert plain.calibrate(X, y_pred + noise).predict_interval(X).shape == (500, 2)
+        uneven = y_pred + noise * np.where(by == "b", 4, 1)
+        grouped = eval(diagnose(uneven, y_pred, by=by).advice[-1], names)
+        assert grouped.calibrate(X, uneven, by=by).predict_interval(X, by=by).shape == (500, 2)

@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+
+import pimeter as pm
+from pimeter import Measurement, measure, measurement
+from pimeter.promise import promise
+
+
+def rows(n=442, seed=0):
+    rng = np.random.default_rng(seed)
+    y_pred = rng.uniform(10, 20, size=n)
+    return y_pred + rng.normal(scale=1.6, size=n), y_pred
+
+
+@pytest.fixture(scope="module")
+def result():
+    y_true, y_pred = rows()
+    by = np.where(np.arange(442) % 3, "often", "seldom")
+    return measure(y_true, y_pred, X=pd.DataFrame({"x": y_pred, "shop": by}), by=by)
+
+
+class TestNumbers:
+    def test_radius_and_range_are_those_of_the_promise(self, result):
+        y_true, y_pred = rows()
+        errors = np.sort(np.abs(y_true - y_pred))
+        kept = promise(442, 0.95)
+        assert result.radius == (errors[kept.rank - 1],) * 2
+        assert result.coverage_range == kept.coverage_range
+        assert result.mean_width == 2 * errors[kept.rank - 1]
+        model = pm.IntervalRegressor(lambda X: X[:, 0]).calibrate(y_pred[:, None], y_true)
+        assert_allclose(model.radius_, result.radius)
+
+    def test_curves_hold_the_stops_of_a_report(self, result):
+        stops = [*(i / 100 for i in range(50, 100)), 0.995, 0.999]
+        assert list(result.curves.levels) == stops
+        y_true, y_pred = rows()
+        for level in (0.5, 0.9, 0.999):
+            at = stops.index(level)
+            other = measure(y_true, y_pred, confidence_level=level)
+            assert other.headline == result.curves.headlines[at]
+            assert other.radius[0] == result.curves.radius[at]
+            assert other.coverage == result.curves.coverage[at]
+            assert other.coverage_range == (result.curves.coverage_low[at], result.curves.coverage_high[at])
+            assert other.scores["interval_score"].value == result.curves.interval_score[at]
+        assert [part.of for part in result.curves.parts] == ["prediction", "by"]
+        predicted, by = result.curves.parts
+        assert len(predicted.coverage) == 5
+        assert len(predicted.coverage[0]) == len(predicted.radius[0]) == 52
+        assert by.labels == ("often", "seldom")
+        assert sum(by.rows) == sum(predicted.rows) == 442
+        for curves in result.curves.parts:
+            total = np.array(curves.rows) @ np.array(curves.coverage)
+            assert_allclose(total / 442, result.curves.coverage, rtol=1e-12)
+
+    def test_a_level_between_the_stops_is_added(self):
+        found = measure(*rows(50), confidence_level=0.333)
+        assert found.curves.levels[0] == 0.333
+        assert len(found.curves.levels) == 53
+        assert found.headline.startswith("33.3 % of future errors")
+
+    def test_scores_against_their_definitions(self, result):
+        y_true, y_pred = rows()
+        errors = y_true - y_pred
+        value = {name: score.value for name, score in result.scores.items()}
+        assert_allclose(value["mae"], np.abs(errors).mean())
+        assert_allclose(value["rmse"], np.sqrt(np.mean(errors**2)))
+        assert_allclose(value["mean_error"], errors.mean(), atol=1e-12)
+        assert_allclose(value["median_error"], np.median(errors))
+        assert_allclose(value["r2"], 1 - np.mean(errors**2) / y_true.var())
+        for score in result.scores.values():
+            assert score.lower <= score.value <= score.upper
+
+    def test_ranges_of_scores_hold_the_truth_nine_times_in_ten(self, fast):
+        truth = {"mae": np.sqrt(2 / np.pi), "rmse": 1.0, "mean_error": 0.0, "median_error": 0.0, "mean_width": 2 * 1.96}
+        rng = np.random.default_rng(0)
+        held = dict.fromkeys(truth, 0)
+        for _ in range(300):
+            scores = measure(rng.standard_normal(300), rng.uniform(size=300) * 0.0).scores
+            for name, value in truth.items():
+                held[name] += scores[name].lower <= value <= scores[name].upper
+        # Standard error of a share of .9 in 300 draws: .017. Ranks reach .9 or a little more.
+        for name, count in held.items():
+            assert 0.9 - 3 * 0.017 < count / 300 < 0.97, name
+
+    @pytest.mark.parametrize("unit", [1e-300, 1e300])
+    def test_unit_does_not_matter(self, unit):
+        y_true, y_pred = rows(100)
+        plain, scaled = measure(y_true, y_pred), measure(y_true * unit, y_pred * unit)
+        assert scaled.advice == plain.advice
+        assert_allclose(scaled.coverage, plain.coverage)
+        for name in ("mae", "rmse", "interval_score", "mean_width"):
+            assert_allclose(scaled.scores[name].upper, plain.scores[name].upper * unit, rtol=1e-9)
+
+
+@pytest.fixture
+def fast(monkeypatch):
+    """Without the diagnosis, but for the median error."""
+    y_true, y_pred = rows(30)
+    held = pm.diagnose(y_true, y_pred)
+
+    def diagnosed(target, prediction, fit, at, table, named):
+        from pimeter.diagnosis import findings
+
+        bias = findings._bias(target - prediction, 1.0)
+        return dataclasses.replace(held, findings=(bias,))
+
+    monkeypatch.setattr(measurement, "diagnosed", diagnosed)
+
+
+def test_coverage_on_pure_noise_is_cross_fitted(fast):
+    """m = 110: 99 rows a fold, so that k / (m' + 1) is exactly .95; on its own rows a radius covers 106 of 110."""
+    rng = np.random.default_rng(2)
+    draws = rng.standard_normal((500, 110))
+    found = [measure(draw, np.zeros(110)) for draw in draws]
+    coverage = np.array([one.coverage for one in found])
+    error = coverage.std(ddof=1) / np.sqrt(500)
+    assert abs(coverage.mean() - 0.95) < 3 * error
+    in_sample = [np.mean(np.abs(draw) <= one.radius[0]) for draw, one in zip(draws, found, strict=True)]
+    assert in_sample == [106 / 110] * 500
+    assert abs(106 / 110 - 0.95) > 3 * error
+
+
+class TestWords:
+    def test_headline(self, result):
+        assert result.headline == (
+            f"95 % of future errors are expected within ±{result.radius[0]:.3g}. With 442 rows the true share lies "
+            "between 93 and 97 % (90 % confidence), if new rows resemble these."
+        )
+        assert str(result).splitlines()[0] == result.headline
+        assert result.headline in repr(result)
+        assert result.advice[-1].startswith("IntervalRegressor(model, ")
+
+    def test_many_rows_have_decimals(self, fast):
+        rng = np.random.default_rng(0)
+        found = measure(rng.standard_normal(200_000), np.zeros(200_000))
+        assert "With 200,000 rows the true share lies between 94.9 and 95.1 %" in found.headline
+
+    @pytest.mark.parametrize("m", [1, 2, 5, 18])
+    def test_few_rows_say_how_little_they_mean(self, m):
+        y_true, y_pred = rows(m)
+        found = measure(y_true, y_pred)
+        assert f"{'1 row is' if m == 1 else f'{m} rows are'} too few to promise 95 %; 19 are needed." in found.headline
+        assert found.radius[0] == np.abs(y_true - y_pred).max()
+        assert found.guaranteed_level == m / (m + 1)
+        assert np.isnan(found.coverage) == (m == 1)
+        assert found.advice[0].startswith("Hold out more rows: 19")
+        assert Measurement.from_json(found.to_json()) == found
+        assert "not known" in found._repr_html_()
+
+    @pytest.mark.parametrize(
+        ("same", "said"),
+        [("targets", "targets differ"), ("predictions", "predictions differ"), ("both", "and predictions")],
+    )
+    def test_constant_targets_and_predictions(self, same, said):
+        y_true, y_pred = rows(50)
+        y_true = y_true if same == "predictions" else np.ones(50)
+        y_pred = y_pred if same == "targets" else np.ones(50)
+        found = measure(y_true, y_pred, X=y_pred)
+        assert any(said in line for line in found.advice)
+        assert "next to nothing" in found.diagnosis["alike"].sentence
+        assert np.isnan(found.scores["r2"].value) == (same != "predictions")
+        assert Measurement.from_json(found.to_json()) == found
+
+    def test_frame(self, result):
+        table = result.to_frame()
+        assert list(table.columns) == ["score", "value", "lower", "upper", "meaning"]
+        assert table["value"].tolist() == [score.value for score in result.scores.values()]
+
+    def test_html_escapes_what_users_name(self):
+        y_true, y_pred = rows(60)
+        evil = "</script><script>alert(1)</script>"
+        found = measure(
+            y_true * np.where(np.arange(60) % 2, 1, 9), y_pred, X=pd.DataFrame({evil: y_pred}), by=[evil] * 60
+        )
+        page = found._repr_html_()
+        assert "<script" not in page
+        assert found.headline in page
+
+
+class TestInput:
+    def test_any_kind_of_column(self):
+        y_true, y_pred = rows(60)
+        plain = measure(y_true, y_pred)
+        for kind in (list, pd.Series, pl.Series, lambda v: pd.DataFrame({"y": v}), lambda v: pl.DataFrame({"y": v})):
+            assert measure(kind(y_true), kind(y_pred)) == plain
+        assert measure(y_true.astype(np.float32), y_pred).n_rows == 60
+        assert measure(np.arange(60), np.arange(60)[::-1]).n_rows == 60
+
+    def test_frames_with_categories_and_gaps(self):
+        y_true, y_pred = rows(80)
+        by = ["a", None] * 40
+        for frame in (pd.DataFrame, pl.DataFrame):
+            X = frame({"x": [None, 1.0, 2.0, 3.0] * 20, "c": ["u", "v"] * 40})
+            found = measure(y_true, y_pred, X=X, by=by)
+            assert found.curves.parts[1].labels == ("a", "missing")
+            assert {part.of for part in found.diagnosis.parts} == {"prediction", "by", "x", "c"}
+
+    @pytest.mark.parametrize(
+        ("y_true", "y_pred", "options", "message"),
+        [
+            ([1.0], [1.0, 2.0], {}, "same shape"),
+            ([], [], {}, "y_true must hold at least one value"),
+            ([np.nan], [1.0], {}, "y_true must be finite"),
+            ([1.0], [np.inf], {}, "y_pred must be finite"),
+            (["a"], ["b"], {}, "y_true must hold real numbers"),
+            ([[1.0, 2.0]], [[1.0, 2.0]], {}, "Measure each output by itself"),
+            ([1.0], [1.0], {"by": [1, 2]}, r"by must give one category for each of the 1 rows; got shape \(2,\)"),
+            ([1.0], [1.0], {"X": [[1.0], [2.0]]}, "for each of the 1 targets"),
+            *[
+                ([1.0], [1.0], {"confidence_level": p}, "confidence_level must lie between")
+                for p in (0, 1, 95, None, "a")
+            ],
+        ],
+    )
+    def test_bad_input(self, y_true, y_pred, options, message):
+        with pytest.raises(ValueError, match=message):
+            measure(y_true, y_pred, **options)
+
+
+class TestJson:
+    def test_round_trip_pickle_and_copies_have_the_same_bits(self, result):
+        text = result.to_json()
+        for other in (
+            Measurement.from_json(text),
+            pickle.loads(pickle.dumps(result)),
+            copy.deepcopy(result),
+            clone(result, safe=False),
+        ):
+            assert other == result
+            assert hash(other) == hash(result)
+            assert other.to_json() == text
+            assert other.radius == result.radius
+            assert type(other.diagnosis) is type(result.diagnosis)
+        assert measure(*rows()) != result
+        assert result != "a measurement"
+
+    def test_text_is_strict_json(self):
+        text = measure([1.0], [2.0]).to_json()
+
+        def refuse(constant):
+            raise AssertionError(constant)
+
+        held = json.loads(text, parse_constant=refuse)
+        assert held["measurement"]["coverage"] == "nan"
+        assert (held["format"], held["version"]) == ("pimeter.Measurement", 1)
+
+    def test_it_is_frozen(self, result):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            result.coverage = 1.0
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda held: held["measurement"].update(coverage=1.0), "was changed after it was written"),
+            (lambda held: held.update(version=2), "of version 2; this pimeter reads version 1"),
+            (lambda held: held.update(version=True), "of version True"),
+            (lambda held: held.pop("version"), "of version None"),
+            (lambda held: held.update(format="other"), "no measurement"),
+            (lambda held: held.pop("measurement"), "was changed"),
+            (lambda held: held.update(sha256="0"), "was changed"),
+        ],
+    )
+    def test_changed_text_is_refused(self, result, change, message):
+        held = json.loads(result.to_json())
+        change(held)
+        with pytest.raises(ValueError, match=message):
+            Measurement.from_json(json.dumps(held))
+
+    @pytest.mark.parametrize(
+        ("change", "where"),
+        [
+            (lambda data: data.update(coverage="__import__('os')"), "measurement.coverage"),
+            (lambda data: data.update(n_rows=1.5), "measurement.n_rows"),
+            (lambda data: data.update(radius=[1.0]), "measurement.radius"),
+            (lambda data: data.update(radius=[[], []]), r"measurement.radius\[0\]"),
+            (lambda data: data.pop("scores"), "measurement is"),
+            (lambda data: data.update(extra=1), "measurement is"),
+            (lambda data: data.update(scores=[]), "measurement.scores"),
+            (lambda data: data["scores"]["mae"].update(value=None), r"measurement.scores\['mae'\].value"),
+            (lambda data: data.update(confidence_level=0.123), "leave out its own confidence level"),
+        ],
+    )
+    def test_forged_text_of_another_shape_is_refused(self, result, change, where):
+        held = json.loads(result.to_json())
+        change(held["measurement"])
+        canonical = json.dumps(held["measurement"], sort_keys=True, separators=(",", ":"))
+        held["sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
+        with pytest.raises(ValueError, match=where):
+            Measurement.from_json(json.dumps(held))
+
+    @pytest.mark.parametrize("text", ["", "{", "[]", "null", b"\xff", "[" * 100_000])
+    def test_other_text_is_refused(self, text):
+        with pytest.raises(ValueError, match="text is"):
+            Measurement.from_json(text)
