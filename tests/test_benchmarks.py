@@ -12,6 +12,8 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
 SCRIPTS = [
+    "adaptive_peers",
+    "adaptive_widths",
     "diagnosis_advice",
     "interval_coverage",
     "measure_speed",
