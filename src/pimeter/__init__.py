@@ -7,8 +7,10 @@ __version__ = "0.1.0"
 __all__ = [
     "CoverageWarning",
     "Descent",
+    "ForecastIntervals",
     "GroupedWidth",
     "IntervalRegressor",
+    "OnlineNeuron",
     "QuantileNeuron",
     "ScaledWidth",
     "absolute_errors",
@@ -17,6 +19,7 @@ __all__ = [
     "coverage_width_criterion",
     "crps_score",
     "crps_scorer",
+    "horizon_errors",
     "interval_score",
     "interval_scorer",
     "mean_width_score",
@@ -26,8 +29,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from pimeter.errors import absolute_errors, sided_errors
+    from pimeter.errors import absolute_errors, horizon_errors, sided_errors
+    from pimeter.forecast import ForecastIntervals
     from pimeter.neuron import Descent, QuantileNeuron
+    from pimeter.online import OnlineNeuron
     from pimeter.promise import CoverageWarning, rows_needed
     from pimeter.quantiles import quantile
     from pimeter.regression import GroupedWidth, IntervalRegressor, ScaledWidth
@@ -46,8 +51,10 @@ else:
     _MODULE_OF = {
         "CoverageWarning": "promise",
         "Descent": "neuron",
+        "ForecastIntervals": "forecast",
         "GroupedWidth": "regression",
         "IntervalRegressor": "regression",
+        "OnlineNeuron": "online",
         "QuantileNeuron": "neuron",
         "ScaledWidth": "regression",
         "absolute_errors": "errors",
@@ -56,6 +63,7 @@ else:
         "coverage_width_criterion": "scores",
         "crps_score": "scores",
         "crps_scorer": "scores",
+        "horizon_errors": "errors",
         "interval_score": "scores",
         "interval_scorer": "scores",
         "mean_width_score": "scores",
