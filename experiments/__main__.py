@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import fig1
+from experiments import fig1, table1
 from experiments.protocol import Experiment, RefusedError, Store, run
 from experiments.report import draw, page, table_text, tables
 
-EXPERIMENTS: dict[str, Experiment[Any]] = {experiment.name: experiment for experiment in (fig1.EXPERIMENT,)}
+EXPERIMENTS: dict[str, Experiment[Any]] = {
+    experiment.name: experiment for experiment in (fig1.EXPERIMENT, table1.EXPERIMENT)
+}
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 QUICK = ROOT / "build" / "quick"
