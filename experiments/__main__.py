@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import fig1, table1
+from experiments import fig1, fig2, fig3, table1
 from experiments.protocol import Experiment, RefusedError, Store, run
 from experiments.report import draw, page, table_text, tables
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {
-    experiment.name: experiment for experiment in (fig1.EXPERIMENT, table1.EXPERIMENT)
+    module.EXPERIMENT.name: module.EXPERIMENT for module in (fig1, table1, fig2, fig3)
 }
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 QUICK = ROOT / "build" / "quick"

@@ -134,3 +134,65 @@ class Network(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Array) -> Array:
         return self.predict_(X[:, 0])[:, 0]
+
+
+@dataclass(frozen=True)
+class RecurrentTraining:
+    """How the LSTM is trained; the paper names its input and output lengths only.
+
+    Adam on the mean squared error, stopped when the windows of `held_out`, the latest ones, have not improved for
+    `patience` epochs; the weights of the best epoch are kept.
+    """
+
+    n_hidden: int = 32
+    learning_rate: float = 0.002
+    batch_size: int = 128
+    max_epochs: int = 30
+    patience: int = 5
+    held_out: float = 0.1
+
+
+def train_lstm(
+    x: Array, y: Array, how: RecurrentTraining, rng: np.random.Generator
+) -> tuple[Callable[[Array], Array], int]:
+    """Train an LSTM with a linear layer from windows x (n, T, features) to y (n, h), the oldest window first.
+
+    The layer says by how much targets differ from the last value of the last feature, which is the target's past.
+    Returns what it predicts, (n, h) for new x, and the number of epochs.
+    """
+    torch = load_torch()
+    h = y.shape[1]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2**31)))
+        recurrent = torch.nn.LSTM(x.shape[2], how.n_hidden, batch_first=True)
+        last = torch.nn.Linear(how.n_hidden, h)
+    model = torch.nn.ModuleList([recurrent, last])
+    inputs, targets = (torch.tensor(a, dtype=torch.float32) for a in (x, y))
+    # Windows overlap: those between the two parts share targets with both and belong to neither.
+    n_held_out = int(how.held_out * len(x))
+    n_train = len(x) - n_held_out - h + 1
+    optimizer = torch.optim.Adam(model.parameters(), lr=how.learning_rate, fused=True)
+
+    def output(rows: Any) -> Any:
+        return rows[:, -1, -1:] + last(recurrent(rows)[0][:, -1])
+
+    best, least, waited, n_epochs = deepcopy(model.state_dict()), np.inf, 0, 0
+    while n_epochs < how.max_epochs and waited < how.patience:
+        n_epochs += 1
+        for rows in np.array_split(rng.permutation(n_train), max(1, n_train // how.batch_size)):
+            optimizer.zero_grad()
+            squared_error(targets[rows], output(inputs[rows])).backward()
+            optimizer.step()
+        with torch.no_grad():
+            value = squared_error(targets[-n_held_out:], output(inputs[-n_held_out:])).item()
+        waited += 1
+        if value < least:
+            best, least, waited = deepcopy(model.state_dict()), value, 0
+    model.load_state_dict(best)
+
+    def predict(new: Array) -> Array:
+        with torch.no_grad():
+            found: Array = output(torch.tensor(new, dtype=torch.float32)).double().numpy()
+        return found
+
+    return predict, n_epochs
