@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+LARGEST = 1e300  # in size: distances and steps stay finite
 STEPS = {"constant": stream.ADAPT, "decaying": stream.SETTLE}
 
 
@@ -117,7 +118,7 @@ class OnlineNeuron(BaseEstimator):
         OnlineNeuron
             Itself; as it was before if the error is no finite number.
         """
-        if not (isinstance(error, Real) and math.isfinite(error)):
+        if not (isinstance(error, Real) and abs(error) <= LARGEST):
             msg = f"error must be a finite number; got {error!r}. Leave out errors that are not known."
             raise ValueError(msg)
         self._state = stream.learn((float(error),), *self._task(), self._state)
@@ -141,8 +142,9 @@ class OnlineNeuron(BaseEstimator):
             msg = f"errors must be numbers of shape (n,); got dtype {values.dtype} and shape {values.shape}."
             raise ValueError(msg)
         values = values.astype(np.float64, copy=False)
-        if not np.isfinite(values).all():
-            first = int(np.flatnonzero(~np.isfinite(values))[0])
+        fine = np.abs(values) <= LARGEST
+        if not fine.all():
+            first = int(np.flatnonzero(~fine)[0])
             msg = f"errors must be finite; errors[{first}] is {values[first]}. Leave out errors that are not known."
             raise ValueError(msg)
         self._state = _kernel().learn(values, *self._task(), self._state)
@@ -174,7 +176,6 @@ def started(errors: Array, weights: Array, step: str) -> Array:
     spread = np.nansum(distance, axis=0) / n
     memory = np.zeros(len(weights))
     if STEPS[step] == stream.SETTLE:
-        window = stream.WINDOW * spread * n**-stream.NARROWING
-        near = np.count_nonzero(distance < window, axis=0)
-        memory = np.divide(0.5 * near, n * window, out=memory, where=window > 0.0)
+        window = stream.WINDOW * n**-stream.NARROWING
+        memory = 0.5 * np.count_nonzero(distance < window * spread, axis=0) / (n * window)
     return np.stack([weights, spread, memory, n], axis=1)

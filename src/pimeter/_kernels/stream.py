@@ -27,7 +27,7 @@ CHANCE = 2.5  # standard deviations of the mean of moves, from which on the step
 WILD = 20.0  # mean distances that the newest one counts at most
 WINDOW = 1.0  # mean distances on either side of the weight in which the density is measured at first ...
 NARROWING = 0.2  # ... and the power of the number of errors with which that window shrinks
-SPARSE = 0.3  # least density, as a part of that of two exponential tails with this mean distance
+SPARSE = 0.3  # least density times mean distance, as a part of min(p, 1 - p)
 CAUTION = 20.0  # errors by which the first steps of `settle` are made smaller
 ADAPT, SETTLE, FIXED = 0, 1, 2
 
@@ -52,19 +52,19 @@ def adapt(error: float, p: float, w: float, spread: float, lean: float, n: float
 
 
 def settle(
-    error: float, p: float, w: float, spread: float, density: float, n: float
+    error: float, p: float, w: float, spread: float, share: float, n: float
 ) -> tuple[float, float, float, float]:
-    """Learn one error with a step that decays."""
+    """Learn one error with a step that decays; `share` is the density times the mean distance, which has no unit."""
     distance = abs(error - w)
     spread += (distance - spread) / n
     if spread == 0.0:  # all alike
-        return w, spread, density, n + 1.0
-    window = WINDOW * spread * n**-NARROWING
-    found = 0.5 / window if distance < window else 0.0
-    density += (found - density) * 2.0 / (n + 1.0)
+        return w, spread, share, n + 1.0
+    window = WINDOW * n**-NARROWING
+    found = 0.5 / window if distance < window * spread else 0.0
+    share += (found - share) * 2.0 / (n + 1.0)
     move = p if error > w else p - 1.0
-    steepness = max(density, SPARSE * min(p, 1.0 - p) / spread)
-    return w + move / (steepness * (n + CAUTION)), spread, density, n + 1.0
+    least = SPARSE * min(p, 1.0 - p)
+    return w + move * spread / (max(share, least) * (n + CAUTION)), spread, share, n + 1.0
 
 
 def learn(errors: Any, p: float, kind: int, rate: float, state: tuple[float, float, float, float]) -> Any:
