@@ -17,6 +17,7 @@ IDEAL = "ideal"
 MEDIAN = "median"
 # The paper draws two neurons for the skewed noise, one for the other.
 SHOWN = {"normal": ("SQR", "QD", "f + PIM"), "beta": ("SQR", "QD", "f + PIM, sided")}
+TITLES = {"normal": "Normal noise", "beta": "Beta(.2, .3) noise"}
 COLORS = {"SQR": "#e69f00", "QD": "#cc79a7", "f + PIM": "#0072b2", "f + PIM, sided": "#0072b2"}
 
 
@@ -32,13 +33,13 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
     found, x, y = trial(settings, noise, rng)
     curves = {IDEAL: asked.points(ENDS), MEDIAN: asked.points(np.array([0.5, 0.5]))}
     curves |= {name: found[name].bounds for name in SHOWN[noise]}
-    rows = [
-        {"noise": noise, "curve": name, "x": at, "lower": lower, "upper": upper}
-        for name, bounds in curves.items()
-        for at, (lower, upper) in zip(asked.positions.tolist(), bounds.tolist(), strict=True)
+    drawn = [(name, asked.positions, bounds) for name, bounds in curves.items()]
+    drawn.append((POINT, x, np.stack([y, y], axis=1)))
+    return [
+        {"noise": noise, "curve": name, "x": round(at, 6), "lower": round(lower, 6), "upper": round(upper, 6)}
+        for name, positions, bounds in drawn
+        for at, (lower, upper) in zip(positions.tolist(), bounds.tolist(), strict=True)
     ]
-    pairs = zip(x.tolist(), y.tolist(), strict=True)
-    return rows + [{"noise": noise, "curve": POINT, "x": at, "lower": value, "upper": value} for at, value in pairs]
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
@@ -64,13 +65,28 @@ def headline(rows: Sequence[Row]) -> str:
     """What the figure shows, in one sentence."""
     (table,) = tables(rows).values()
     said = [f"{row['method']} {float(row['RMSE']):.3f} ({row['noise']})" for row in table]
-    return f"Distance from the ideal bounds in this trial: {', '.join(said)}; Table 1 has all trials."
+    told = [
+        f" {TITLES[noise]}: {_collapse([name])}."
+        for noise in dict.fromkeys(str(row["noise"]) for row in table)
+        for name in SHOWN[noise]
+        if _is_crossed(_curve(rows, noise, name)[1])
+    ]
+    return f"Distance from the ideal bounds in this trial: {', '.join(said)}; Table 1 has all trials.{''.join(told)}"
 
 
 def _curve(rows: Sequence[Row], noise: str, name: str) -> tuple[Array, Array]:
     held = [row for row in rows if row["noise"] == noise and row["curve"] == name]
     bounds = np.array([[float(row["lower"]), float(row["upper"])] for row in held])
     return np.array([float(row["x"]) for row in held]), bounds
+
+
+def _is_crossed(bounds: Array) -> bool:
+    """Whether training collapsed: the lower bound lies over the upper one at most positions."""
+    return bool(np.median(bounds[:, 1] - bounds[:, 0]) < 0)
+
+
+def _collapse(names: Sequence[str]) -> str:
+    return f"{' and '.join(names)}: training collapsed, the bounds crossed"
 
 
 def _rms(gap: Array) -> float:
@@ -99,7 +115,12 @@ def figure(rows: Sequence[Row], path: Path) -> None:
             x, bounds = _curve(rows, noise, name)
             label = "f with a neuron per position (sided for Beta)" if name.startswith("f") else name
             shown[label] = panel.plot(x, bounds, color=COLORS[name], linewidth=1.3)[0]
-        panel.set(title={"normal": "Normal noise", "beta": "Beta(.2, .3) noise"}[noise], xlabel="x", xlim=(-2, 2))
+        low, high = _curve(rows, noise, IDEAL)[1].min(), _curve(rows, noise, IDEAL)[1].max()
+        edge = 0.15 * (high - low)
+        panel.set(title=TITLES[noise], xlabel="x", xlim=(-2, 2), ylim=(low - edge, high + edge))
+        crossed = [name for name in SHOWN[noise] if _is_crossed(_curve(rows, noise, name)[1])]
+        if crossed:
+            panel.text(0.02, 0.97, _collapse(crossed), transform=panel.transAxes, va="top", color=COLORS[crossed[0]])
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("y")
     canvas.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=6, frameon=False)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from experiments.data import general_electric
 from experiments.networks import RecurrentTraining, load_torch, train_lstm
 from experiments.protocol import Experiment, Row, Unit
-from pimeter import ForecastIntervals
+from pimeter import ForecastIntervals, quantile
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def units(settings: Settings) -> list[Unit]:
 
 def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Row]:
     """A row per step ahead: coverage and width over all test windows, and the last window."""
-    load_torch()
+    load_torch(), quantile(np.ones(3), LEVEL)  # what is loaded or compiled once is nobody's time
     prices, h, n_past = general_electric(), settings.horizon, settings.n_past
     low, high = prices[: settings.n_train].min(), prices[: settings.n_train].max()
     scaled = (prices - low) / (high - low)
@@ -69,17 +69,17 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
         origins = np.arange(first, end - h + 1)[:, None]
         return scaled[origins + np.arange(-n_past, 0)], close[origins + np.arange(h)]
 
-    began = time.perf_counter()
+    began = time.process_time()
     how = RecurrentTraining(max_epochs=settings.max_epochs)
     predict, n_epochs = train_lstm(*windows(n_past, settings.n_train), how, rng)
-    trained = time.perf_counter()
+    trained = time.process_time()
     inputs, y_true = windows(settings.n_train, len(close))
     y_pred = predict(inputs)
-    inferred = time.perf_counter()
+    inferred = time.process_time()
     middle = int(settings.share * (len(close) - settings.n_train))  # rows that calibrate
     n_fit = middle - h + 1
     cone = ForecastIntervals(LEVEL).fit(y_true[:n_fit], y_pred[:n_fit])
-    fitted = time.perf_counter()
+    fitted = time.process_time()
 
     test, forecast = y_true[middle:], y_pred[middle:]
     ends = {
@@ -156,15 +156,15 @@ def finding(rows: Sequence[Row]) -> str:
     widths = {name: _mean(rows, f"{name}_width", first) for name in NAMES}
     for name in ("static", "updated"):
         parts = [f"{widths[name] / widths[other]:.2f} of {words}" for other, words in _BASELINES.items()]
-        said.append(f"Over the first {FIRST} steps the {name} cone is as wide as {' and '.join(parts)}.")
-    held = all(widths[name] < widths[other] for name in ("static", "updated") for other in _BASELINES)
+        said.append(f"Over the first {FIRST} steps the {name} cone has {' and '.join(parts)}.")
+    narrower = [widths[name] < widths[other] for name in ("static", "updated") for other in _BASELINES]
+    verdict = "holds" if all(narrower) else "holds in part" if any(narrower) else "does not hold"
+    said.append(f"The paper's claim that the cone is narrower than the baseline there {verdict}.")
+    off = {name: abs(_mean(rows, f"{name}_coverage") - LEVEL) for name in ("static", "updated", "peeking")}
+    nearer = [f"the {name} cone" for name in ("static", "updated") if off[name] < off["peeking"]]
     said.append(
-        f"The paper's claim that the cone is narrower than the baseline there {'holds' if held else 'holds in part'}."
-    )
-    better = _mean(rows, "static_coverage") > _mean(rows, "peeking_coverage")
-    said.append(
-        f"Its claim of a better coverage than that of its baseline {'holds' if better else 'does not hold'} "
-        f"({_mean(rows, 'peeking_coverage'):.3f})."
+        f"Its baseline covers {_mean(rows, 'peeking_coverage'):.3f}; nearer to {LEVEL} than that: "
+        f"{' and '.join(nearer) or 'none of the cones'}."
     )
     last = [int(row["step"]) for row in rows]
     spread = [_mean(rows, "updated_coverage", [step]) for step in (1, max(last))]
@@ -173,13 +173,16 @@ def finding(rows: Sequence[Row]) -> str:
     )
     neurons, network = _mean(rows, "neuron_seconds"), _mean(rows, "inference_seconds")
     said.append(
-        f"The neurons take {1000 * neurons:.1f} ms to learn, the LSTM {1000 * network:.1f} ms to predict all "
-        f"validation windows (ratio {neurons / network:.2f}; the paper: 0.4 s and 3.9 s)."
+        f"The neurons take {1000 * neurons:.1f} ms of CPU time to learn, the LSTM {1000 * network:.1f} ms to "
+        f"predict all validation windows (ratio {neurons / network:.2f}; the paper: 0.4 s and 3.9 s)."
     )
     return " ".join(said)
 
 
-_BASELINES = {"baseline": "the baseline", "peeking": "the paper's, which knows the test window's errors"}
+_BASELINES = {
+    "baseline": "the width of the baseline",
+    "peeking": "that of the paper's, which knows the errors of the test window",
+}
 
 
 def _mean(rows: Sequence[Row], column: str, steps: Sequence[int] | None = None) -> float:

@@ -208,8 +208,8 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
 def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     """Medians over trials for each noise."""
     return {
-        f"{noise.capitalize()} noise: medians over trials, beside the RMSE its median absolute deviation. Time is the "
-        "share of a trial in the whole duration of SQR, QD and f + PIM; a published value is missed if ours is farther "
+        f"{noise.capitalize()} noise: medians over trials, beside the RMSE its median absolute deviation. Time is a "
+        "share of that of SQR, QD and f + PIM in all trials; a published value is missed if ours is farther "
         "away than three of its deviations.": _table(rows, noise)
         for noise in dict.fromkeys(str(row["noise"]) for row in rows)
     }
@@ -266,8 +266,18 @@ def finding(rows: Sequence[Row]) -> str:
         f"({plain:.3f} without it). The comparison is not an equal one: the neurons saw {drawn:,} targets, SQR and QD "
         f"{pairs:,}. From the same {pairs:,} pairs the best of our widths, {best}, comes to {ours:.3f}, which is "
         f"{'within' if ours <= sqr else 'beyond'} SQR's {sqr:.3f}. All neurons of a trial take "
-        f"{100 * share:.2f} % of the time that f takes to train (median of {len(own)} trials)."
+        f"{100 * share:.2f} % of the time that f takes to train (median of {len(own)} trials).{_collapses(rows)}"
     )
+
+
+def _collapses(rows: Sequence[Row]) -> str:
+    """In how many trials bounds crossed, so that they hold less than nothing."""
+    found = [f"{row['method']} with {row['noise']} noise" for row in rows if float(row["coverage"]) < 0]
+    if not found:
+        return ""
+    n = int(max(float(row["trial"]) for row in rows)) + 1
+    counts = [f"{name} in {found.count(name)} of {n} trials" for name in dict.fromkeys(found)]
+    return f" Bounds that crossed in training and stayed so: {', '.join(counts)}."
 
 
 def _median(rows: Sequence[Row], column: str) -> float:

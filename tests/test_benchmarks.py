@@ -11,7 +11,17 @@ import pytest
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
-@pytest.mark.parametrize("script", ["interval_coverage", "quantile_accuracy", "quantile_speed", "regression_peers"])
+SCRIPTS = (
+    "forecast_peers",
+    "interval_coverage",
+    "online_streams",
+    "quantile_accuracy",
+    "quantile_speed",
+    "regression_peers",
+)
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_quick_run(script):
     before = {path: path.stat().st_mtime_ns for path in (FOLDER / "results").glob("*")}
     done = subprocess.run(

@@ -555,5 +555,7 @@ class Box:
     def radii(self, size: float) -> Array:
         """How far the box of this size reaches below and above the prediction, (k, 2)."""
         sides = np.stack([self.below, self.above], axis=1)
-        scaled = np.where(np.isinf(sides), sides, sides * size if math.isfinite(size) else np.inf)
+        scaled = np.full(sides.shape, np.inf)
+        if math.isfinite(size):
+            np.multiply(sides, size, out=scaled, where=np.isfinite(sides))
         return np.asarray(scaled + self.centre[:, None] * [-1.0, 1.0])
