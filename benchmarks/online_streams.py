@@ -211,8 +211,8 @@ def main() -> None:
         "",
         (
             f"{n_repeats} streams of {length:,} sizes of errors: root mean square distance from the true quantile, as "
-            "a ratio to that of numpy.quantile of the whole stream. Asked for: at most 1.1 on five laws. The numbers of "
-            "the step were chosen on normal, t4, exponential, lognormal and uniform errors of other seeds; the last "
+            "a ratio to that of numpy.quantile of the whole stream. Asked for: at most 1.1 on five laws. The numbers "
+            "of the step were chosen on normal, t4, exponential, lognormal and uniform errors of other seeds; the last "
             "five laws had no part in that."
         ),
         "",
