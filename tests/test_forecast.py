@@ -100,6 +100,15 @@ class TestFit:
         radius = ForecastIntervals(0.5, tails="sided").fit(y_true, y_pred).radius_
         assert_array_equal(radius[:, 0], y_true.max(axis=0))
 
+    @pytest.mark.parametrize("step", ["constant", "decaying"])
+    def test_a_side_without_errors_learns_from_its_first(self, step):
+        cone = ForecastIntervals(0.5, tails="sided", step=step).fit(np.ones((30, 2)), np.zeros((30, 2)))
+        cone.update(np.full((1, 2), 2.0), np.zeros((1, 2)))
+        assert_array_equal(cone.radius_[:, 0], [1.0, 1.0])
+        cone.update(np.full((1, 2), -0.5), np.zeros((1, 2)))
+        assert (cone.radius_[:, 0] < 1.0).all()
+        assert np.isfinite(cone.radius_).all()
+
     def test_windows_overlap_so_they_are_worth_less(self):
         y_true, y_pred = windows(60)
         with pytest.warns(CoverageWarning, match=r"60 windows of 4 steps .* about 15 independent .*95 % takes 19"):

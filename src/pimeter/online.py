@@ -170,8 +170,8 @@ def learn_columns(errors: Array, level: float, step: str, states: Array) -> Arra
 
 
 def started(errors: Array, weights: Array, step: str) -> Array:
-    """States (k, 4) of neurons that go on from these quantiles of errors (n, k), of which NaN are not known."""
-    n = np.count_nonzero(~np.isnan(errors), axis=0)
+    """States (k, 4) of neurons that go on from these weights, quantiles of errors (n, k) of which NaN are not known."""
+    n = np.maximum(np.count_nonzero(~np.isnan(errors), axis=0), 1)  # a weight without errors is worth one
     distance = np.abs(errors - weights)
     spread = np.nansum(distance, axis=0) / n
     memory = np.zeros(len(weights))
