@@ -111,7 +111,9 @@ class TestFit:
 
     def test_windows_overlap_so_they_are_worth_less(self):
         y_true, y_pred = windows(60)
-        with pytest.warns(CoverageWarning, match=r"60 windows of 4 steps .* about 15 independent .*95 % takes 19"):
+        with pytest.warns(
+            CoverageWarning, match=r"60 windows of 4 steps, which overlap, are worth about 15 .*95 % takes 19"
+        ):
             cone = ForecastIntervals().fit(y_true, y_pred)
         assert cone.n_effective_ == 15
         low, high = cone.coverage_range_
@@ -308,8 +310,12 @@ class TestBaseline:
         cone = ForecastIntervals(0.9).fit(y_true, y_pred)
         with pytest.raises(ValueError, match=r"n_past must be .* at least 1; got 0"):
             cone.baseline_interval(y_pred, n_past=0)
-        with pytest.raises(ValueError, match="at least 2 steps"):
+        with pytest.raises(ValueError, match="at least 2 known errors of a series or window; got 1"):
             cone.baseline_interval(y_pred, n_past=1, y_true=y_true)
+        with pytest.warns(CoverageWarning, match="1 windows of 1 step are worth"):
+            one = ForecastIntervals(0.9).fit(y_true[:1], y_pred[:1])
+        with pytest.raises(ValueError, match="got 1"):
+            one.baseline_interval(y_pred, n_past=1)
 
 
 class TestMistakes:

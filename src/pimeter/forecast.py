@@ -200,9 +200,10 @@ class ForecastIntervals(BaseEstimator):
         worth = promise(self.n_effective_, p, n_cuts=1 if boxes else tails.n_cuts)
         self.coverage_range_ = np.array(worth.coverage_range)
         if not worth.is_kept:
+            steps = f"{h} steps, which overlap, are" if h > 1 else "1 step are"
             msg = (
-                f"{seen.shape[-1]} windows of {h} steps overlap, so that they are worth about {self.n_effective_:.3g} "
-                f"independent errors a step; {100.0 * p:.6g} % takes {worth.needed}."
+                f"{seen.shape[-1]} windows of {steps} worth about {self.n_effective_:.3g} independent errors a step; "
+                f"{100.0 * p:.6g} % takes {worth.needed}."
             )
             warnings.warn(msg, CoverageWarning, stacklevel=2)
         return self
@@ -297,14 +298,11 @@ class ForecastIntervals(BaseEstimator):
             msg = f"n_past must be the number of observations that a forecast looks back on, at least 1; got {n_past}."
             raise ValueError(msg)
         if y_true is None:
-            sigma = np.nanstd(self._errors, axis=(1, 2), ddof=1)
+            sigma = _deviation(self._errors, (1, 2))
             sigma = sigma[0] if self._shape[0] is None else sigma[:, None, None]
         else:
             errors, _ = _errors(y_true, y_pred)
-            if errors.shape[1] < 2:
-                msg = "The standard deviation within a window takes at least 2 steps; got 1. Leave y_true out."
-                raise ValueError(msg)
-            sigma = np.nanstd(errors, axis=1, ddof=1).reshape(*forecast.shape[:-1], 1)
+            sigma = _deviation(errors, (1,)).reshape(*forecast.shape[:-1], 1)
         p = self._fitted_with[0]
         radius = NormalDist().inv_cdf((1.0 + p) / 2.0) * sigma * np.sqrt(1.0 + 1.0 / n_past)
         return np.stack([forecast - radius, forecast + radius], axis=-1)
@@ -452,6 +450,15 @@ def _reach(errors: Array, tails: Tails, p: float) -> list[Array]:
 def _scores(boxes: list[Box], errors: Array) -> Array:
     """What the joint neurons see of errors (series, h, n): (series, 1, n)."""
     return np.stack([box.scores(own.T) for box, own in zip(boxes, errors, strict=True)])[:, None, :]
+
+
+def _deviation(errors: Array, axes: tuple[int, ...]) -> Array:
+    """Standard deviation of the errors that are known."""
+    known = np.count_nonzero(~np.isnan(errors), axis=axes)
+    if (known < 2).any():
+        msg = f"A standard deviation takes at least 2 known errors of a series or window; got {known.min()}."
+        raise ValueError(msg)
+    return np.asarray(np.nanstd(errors, axis=axes, ddof=1))
 
 
 def _known_quantile(sample: Array, level: float) -> Array:
