@@ -217,7 +217,7 @@ def _hazen(x: Any, ends: Any, position: float) -> Any:
         return x[i]
     rank = min(max(position - 0.5, 0.0), x.size - 1.0)
     i = min(int(rank), x.size - 2)
-    return x[i] + (rank - i) * (x[i + 1] - x[i])
+    return min(x[i] + (rank - i) * (x[i + 1] - x[i]), x[i + 1])  # the sum may round beyond the next value
 
 
 @_compile
