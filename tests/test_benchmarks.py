@@ -21,6 +21,14 @@ SCRIPTS = [
     "quantile_speed",
     "regression_peers",
 ]
+SCRIPTS = (
+    "forecast_peers",
+    "interval_coverage",
+    "online_streams",
+    "quantile_accuracy",
+    "quantile_speed",
+    "regression_peers",
+)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
