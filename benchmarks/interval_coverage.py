@@ -1,6 +1,6 @@
 """Do intervals keep their promise? Simulated calibrations, coverage from the known law of the errors.
 
-    python benchmarks/interval_coverage.py [--quick]
+    python benchmarks/interval_coverage.py [--adaptive] [--quick]
 
 Each output of y is one calibration: a batch of outputs shares its rows X, and standard errors are those of the batch
 means, widened by Student's law. Neither the model nor a learned scale depends on tails, guarantee and level, so these
@@ -115,7 +115,8 @@ class Kind:
     cv: int | None = None
     aims: bool = False  # what it learns depends on tails and level
     tails: tuple[str, ...] = TAILS
-    few_cells: bool = False  # two laws and two sizes alone
+    laws: int = 5  # that are tried, the first ones
+    sizes: tuple[int, ...] = SIZES
     has_shift: bool = False  # new rows are likelier the larger their scale is, and weighted so
     outputs: int = 1  # that are to be covered at once
 
@@ -128,26 +129,40 @@ class Kind:
 
 
 def kinds(quick: bool) -> tuple[Kind, ...]:
-    many, some, less, few = (200, 50, 25, 25) if quick else (2000, 300, 100, 50)
-    symmetric = TAILS[:1]
-    linear = pm.QuantileWidth(QuantileRegressor(alpha=0))
-    kernel = pm.LocalWidth(nearness="kernel")
-    found = []
-    for cv in (None, 5):
-        tails = TAILS if cv is None else symmetric
-        found += [
+    many, some, few = (200, 50, 25) if quick else (2000, 300, 50)
+    return tuple(
+        kind
+        for cv in (None, 5)
+        for kind in (
             Kind("constant", "constant", constant_scale, many, cv=cv),
             Kind("grouped", pm.GroupedWidth(by=1), category_scale, many, cv=cv),
             Kind("scaled, ridge", pm.ScaledWidth(Ridge()), slope_scale, some, learns=True, cv=cv),
             Kind("scaled", "scaled", slope_scale, few, learns=True, cv=cv),
-            Kind("joint, 3 outputs", "constant", constant_scale, some, learns=True, cv=cv, tails=JOINT, outputs=3),
-            Kind("local, kernel", kernel, slope_scale, less if cv else some, True, cv, True, tails),
-            Kind("quantile, linear", linear, slope_scale, less, True, cv, True, tails),
-            Kind("local", "local", slope_scale, few, True, cv, True, symmetric if cv else TAILS[:2], bool(cv)),
-            Kind("quantile", "quantile", slope_scale, few, True, cv, True, symmetric if cv else TAILS[:2], bool(cv)),
-            Kind("auto", "auto", slope_scale, few, True, cv, True, symmetric, bool(cv)),
-        ]
-    return (*found, Kind("weighted", "constant", slope_scale, many, has_shift=True))
+        )
+    )
+
+
+def adaptive_kinds(quick: bool) -> tuple[Kind, ...]:
+    """Widths that learn for one aim take long: fewer calibrations, tails and, with folds, laws and sizes."""
+    many, some, less, few = (200, 50, 25, 25) if quick else (2000, 300, 100, 50)
+    symmetric, equal = TAILS[:1], TAILS[1:2]
+    linear, kernel = pm.QuantileWidth(QuantileRegressor(alpha=0)), pm.LocalWidth(nearness="kernel")
+    two = {"laws": 2, "sizes": SIZES[1:2]}
+    return (
+        Kind("weighted", "constant", slope_scale, many, has_shift=True),
+        Kind("joint, 3 outputs", "constant", constant_scale, some, learns=True, tails=JOINT, outputs=3),
+        Kind("local, kernel", kernel, slope_scale, less, learns=True, aims=True),
+        Kind("quantile, linear", linear, slope_scale, few, learns=True, aims=True),
+        Kind("local", "local", slope_scale, few, learns=True, aims=True, tails=symmetric),
+        Kind("quantile", "quantile", slope_scale, few, learns=True, aims=True, tails=equal),
+        Kind("auto", "auto", slope_scale, few, learns=True, aims=True, tails=symmetric),
+        Kind("joint, 3 outputs", "constant", constant_scale, less, learns=True, cv=5, tails=JOINT, outputs=3),
+        Kind("local, kernel", kernel, slope_scale, few, learns=True, cv=5, aims=True, tails=symmetric),
+        Kind("quantile, linear", linear, slope_scale, few, learns=True, cv=5, aims=True, tails=symmetric, **two),
+        Kind("local", "local", slope_scale, few, learns=True, cv=5, aims=True, tails=symmetric, **two),
+        Kind("quantile", "quantile", slope_scale, few, learns=True, cv=5, aims=True, tails=equal, **two),
+        Kind("auto", "auto", slope_scale, few, True, 5, True, symmetric, laws=1, sizes=SIZES[2:]),
+    )
 
 
 def rows(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -291,12 +306,13 @@ def lines(kind: Kind, noise: Noise, m: int, quick: bool, seed: int) -> list[Line
     return table
 
 
-def task(quick: bool, kind: int, noise: int, m: int) -> tuple[list[Line], list[Line]]:
+def task(adaptive: bool, quick: bool, kind: int, noise: int, m: int) -> tuple[list[Line], list[Line]]:
     """By number, so that each process finds its own laws and what they remember; what is broken is tried again."""
-    once = lines(kinds(quick)[kind], NOISES[noise], m, quick, SEED)
+    one = (adaptive_kinds if adaptive else kinds)(quick)[kind]
+    once = lines(one, NOISES[noise], m, quick, SEED)
     if not any(line.broken() for line in once):
         return once, []
-    more = replace(kinds(quick)[kind], calibrations=AGAIN * kinds(quick)[kind].calibrations)
+    more = replace(one, calibrations=AGAIN * one.calibrations)
     again = lines(more, NOISES[noise], m, quick, SEED + 1)
     return once, [line for line, before in zip(again, once, strict=True) if before.broken()]
 
@@ -340,15 +356,18 @@ Least squares with n = d = 100, p = .9, cv=5 cover {squares:.3f}.
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few calibrations and cells, nothing saved")
-    quick = parser.parse_args().quick
+    parser.add_argument("--adaptive", action="store_true", help="widths that follow the rows, weights, joint outputs")
+    arguments = parser.parse_args()
+    quick, adaptive = arguments.quick, arguments.adaptive
     cells = [
-        (kind, noise, m)
-        for kind, noise, m in product(range(len(kinds(quick))), range(len(NOISES)), SIZES)
-        if (noise == 0 and m < SIZES[-1] if quick else not kinds(quick)[kind].few_cells or (noise < 2 and m > SIZES[0]))
+        (number, noise, m)
+        for number, kind in enumerate((adaptive_kinds if adaptive else kinds)(quick))
+        for noise, m in product(range(kind.laws), kind.sizes)
+        if not quick or (noise == 0 and m < SIZES[-1])
     ]
     table, again = [], []
     with ProcessPoolExecutor(2, get_context("spawn")) as processes:
-        work = processes.map(task, *zip(*((quick, *cell) for cell in cells), strict=True))
+        work = processes.map(task, *zip(*((adaptive, quick, *cell) for cell in cells), strict=True))
         for number, (found, repeated) in enumerate(work):
             table += found
             again += repeated
@@ -359,7 +378,7 @@ def main() -> None:
         print("Nothing saved.")
         return
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(text)
+    (RESULTS.with_stem(f"{RESULTS.stem}_adaptive") if adaptive else RESULTS).write_text(text)
 
 
 if __name__ == "__main__":
