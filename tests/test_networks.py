@@ -207,7 +207,7 @@ class TestFig3:
             monkeypatch.delenv("PIMETER_DATA", raising=False)
             if folder:
                 monkeypatch.setenv("PIMETER_DATA", folder)
-            with pytest.raises(RefusedError, match=r"set PIMETER_DATA to a folder with time_series/ge\.csv\.gz"):
+            with pytest.raises(RefusedError, match=r"PIMETER_DATA must name its folder"):
                 data.general_electric()
 
     def test_real_prices(self, data_dir):
