@@ -270,7 +270,8 @@ def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tu
         excess = np.inf  # ranks of weights, or two ends that may miss at once: no law says how much more is covered
     promised = model.guaranteed_level_
     if kind.has_shift:
-        promised = float(probability @ model._neurons.promised_rows(None, weights))
+        # Rows too heavy for the calibration rows would need an infinite interval: what is sure is p less their share.
+        promised -= float(probability @ np.isnan(model._neurons.promised_rows(None, weights)))
     return coverage, promised, width, excess
 
 
