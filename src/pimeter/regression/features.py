@@ -95,7 +95,7 @@ def _columns(X: Any) -> list[Column]:
     """Each column as numbers or as words."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return [_column(frame[name]) for name in frame.columns]
+        return [_column(series) for series in frame.iter_columns()]
     table = np.asarray(X)
     if table.dtype.kind in "fiub":
         return list(np.asarray(table, np.float64).T)
