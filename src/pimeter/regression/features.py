@@ -105,7 +105,7 @@ def _columns(X: Any) -> list[Column]:
 def _column(series: Any) -> Column:
     """A column of a frame."""
     kind = series.dtype
-    if kind in {nw.Date, nw.Datetime}:
+    if kind == nw.Date or kind == nw.Datetime:  # noqa: PLR1714 (a set does not know the units of a datetime)
         series = series.cast(nw.Datetime("us")) if kind == nw.Date else series
         return _floats(series.dt.timestamp("us"))
     if kind == nw.Duration:
