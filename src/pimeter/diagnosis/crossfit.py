@@ -86,32 +86,24 @@ class CrossFit:
                 radius[i] = whole[ranks(len(whole), self.levels) - 1]
         return Covered(np.array([len(whole) for whole in self.wholes]), inside, radius)
 
-    def mean_interval_scores(self) -> Array:
-        """Mean interval score of all rows at each level."""
-        total = np.zeros(len(self.levels))
+    def mean_interval_scores(self) -> tuple[Array, Array]:
+        """Mean interval score of all rows at each level, and its standard error, which is NaN for a single row."""
+        m, unit = len(self.sizes), self.unit
+        fine, middle = 2.0 / (1.0 - self.levels), self.radius / unit
+        total, squares = np.zeros(len(self.levels)), np.zeros(len(self.levels))
         for part in self.groups:
-            for own, reach in zip(part, self.radii, strict=True):
-                above = np.concatenate([np.cumsum(own[::-1] / self.unit)[::-1], [0.0]])
-                first = np.searchsorted(own, reach, side="right")
-                scaled = reach / self.unit
-                beyond = np.maximum(above[first] - scaled * (len(own) - first), 0.0)
-                total += 2.0 * len(own) * scaled + 2.0 / (1.0 - self.levels) * beyond
-        return total / len(self.sizes) * self.unit
-
-    def interval_score_error(self, level: int) -> float:
-        """Standard error of the mean interval score at one level; NaN for a single row."""
-        m = len(self.sizes)
+            for own, radius in zip(part, self.radii, strict=True):
+                reach = radius / unit
+                n, sums, sums_of_squares = _beyond(own, radius, unit)
+                fines = fine * np.maximum(sums - n * reach, 0.0)
+                fines_squared = fine**2 * np.maximum(sums_of_squares - 2.0 * reach * sums + n * reach**2, 0.0)
+                shift = 2.0 * (reach - middle)  # around the radius of all rows, so that nothing cancels
+                total += len(own) * shift + fines
+                squares += len(own) * shift**2 + 2.0 * shift * fines + fines_squared
+        mean = (2.0 * middle + total / m) * unit
         if m < 2:
-            return math.nan
-        fine, middle = 2.0 / (1.0 - self.levels[level]) / self.unit, self.radius[level]
-        total = squares = 0.0
-        for part in self.groups:
-            for own, reach in zip(part, self.radii[:, level], strict=True):
-                fines = fine * (own[np.searchsorted(own, reach, side="right") :] - reach)
-                shift = 2.0 * (reach - middle) / self.unit  # around the radius of all rows, so that nothing cancels
-                total += len(own) * shift + fines.sum()
-                squares += len(own) * shift**2 + 2.0 * shift * fines.sum() + fines @ fines
-        return math.sqrt(max(squares - total**2 / m, 0.0) / (m - 1) / m) * self.unit
+            return mean, np.full(len(mean), math.nan)
+        return mean, np.sqrt(np.maximum(squares - total**2 / m, 0.0) / (m - 1) / m) * unit
 
 
 def folds(m: int, n_folds: int) -> NDArray[np.uint8]:
@@ -150,6 +142,20 @@ def _grouped(
 def _merged(runs: list[Array]) -> Array:
     """Sorted lists as one; numpy's stable sort finds the runs and merges them."""
     return np.sort(np.concatenate(runs), kind="stable")
+
+
+def _beyond(own: Array, radius: Array, unit: float) -> tuple[NDArray[np.intp], Array, Array]:
+    """At each radius, in rising order: number of values beyond it, their sum and that of their squares, in a unit."""
+    first = np.searchsorted(own, radius, side="right")
+    tail = np.append(own[first[0] :] / unit, 0.0)  # a segment may begin where the values end
+    start = first - first[0]
+    is_empty = np.append(start[1:] == start[:-1], False)
+
+    def summed(values: Array) -> Array:
+        segments = np.where(is_empty, 0.0, np.add.reduceat(values, start))
+        return np.asarray(np.cumsum(segments[::-1])[::-1])
+
+    return len(own) - first, summed(tail), summed(tail**2)
 
 
 def _without(ordered: Array, own: tuple[Array, ...], ranks: NDArray[np.intp]) -> Array:

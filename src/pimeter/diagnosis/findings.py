@@ -341,13 +341,20 @@ def _parts(counted: list[tuple[str, tuple[str, ...], NDArray[np.intp], NDArray[n
         for label, n, inside in zip(labels, rows, insides, strict=True)
         if n
     ]
-    tail = CHANCE / 2 / len(known)
-    found = []
-    for of, label, n, inside in known:
-        low = float(betaincinv(inside, n - inside + 1, tail)) if inside else 0.0
-        high = float(betaincinv(inside + 1, n - inside, 1.0 - tail)) if inside < n else 1.0
-        found.append(Part(of, label, n, inside / n, low, high))
-    return tuple(found)
+    *_, rows, inside = (np.array(column) for column in zip(*known, strict=True))
+    low, high = together(inside, rows, len(known))
+    return tuple(
+        Part(of, label, n, within / n, float(least), float(most))
+        for (of, label, n, within), least, most in zip(known, low, high, strict=True)
+    )
+
+
+def together(inside: NDArray[np.intp], rows: NDArray[np.intp], n_parts: int) -> tuple[Array, Array]:
+    """Ends of intervals of shares that hold for so many parts together; (0, 1) for a part without rows."""
+    tail = CHANCE / 2 / n_parts
+    low = np.where(inside > 0, betaincinv(np.maximum(inside, 1), rows - inside + 1, tail), 0.0)
+    high = np.where(inside < rows, betaincinv(inside + 1, np.maximum(rows - inside, 1), 1.0 - tail), 1.0)
+    return low, high
 
 
 def _percent(share: float) -> str:
