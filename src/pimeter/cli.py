@@ -60,22 +60,14 @@ def run() -> None:
     sys.exit(2)
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"pimeter {pimeter.__version__}")
-        raise typer.Exit
-
-
 @app.callback(invoke_without_command=True)
 def _top(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
-    """Without a command there is help."""
+    """Without a command there is the version, or help."""
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        typer.echo(f"pimeter {pimeter.__version__}" if version else context.get_help())
 
 
 @app.command(

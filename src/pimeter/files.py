@@ -82,7 +82,7 @@ class Table:
                 # The slow way: numbers are words at first, so that a wrong one has a place.
                 words = self._scan(dict.fromkeys(numbers, pl.String()), n_inferred=None)
                 frame = words.select(wanted).collect(engine="streaming")
-        except pl.exceptions.PolarsError as why:
+        except (pl.exceptions.PolarsError, OSError) as why:
             raise ValueError(self._trouble(why)) from why
         if not frame.height:
             msg = f"{self.name} has no rows."
@@ -116,6 +116,7 @@ class Table:
             schema_overrides=kinds,
             infer_schema=kinds is not None,
             infer_schema_length=n_inferred,
+            with_column_names=_without_doubled_quotes,
             glob=False,
         )
 
@@ -181,6 +182,8 @@ class Table:
 
         if self.kind == PARQUET:
             return f"{self.name} is no whole Parquet file: {_first_line(why)}."
+        if isinstance(why, OSError):
+            return f"{self.name} cannot be read: {why}."
         broken = _lines(self.path).filter(pl.col("line").str.contains(BROKEN, literal=True)).head(1).collect()
         if broken.height:
             return f"{self.name}: line {broken['number'][0]:,} is not UTF-8 text. Save the file as UTF-8."
@@ -231,7 +234,7 @@ def _table(name: str, path: Path) -> Table:
     try:
         table = Table(name, path, _kind(path, start), ())
         names = tuple(table._scan({}).collect_schema().names())
-    except pl.exceptions.PolarsError as why:
+    except (pl.exceptions.PolarsError, OSError) as why:
         raise ValueError(table._trouble(why)) from why
     if any(BROKEN in column for column in names):
         raise ValueError(table._trouble(ValueError("its header is not UTF-8 text")))
@@ -265,6 +268,11 @@ def _lines(path: Path) -> pl.LazyFrame:
         truncate_ragged_lines=True,
         glob=False,
     )
+
+
+def _without_doubled_quotes(names: list[str]) -> list[str]:
+    """A quote within quotes is written twice; polars leaves it so in the header."""
+    return [name.replace('""', '"') for name in names]
 
 
 def _as_number(name: str) -> pl.Expr:
