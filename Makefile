@@ -30,9 +30,8 @@ endif
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
 
-demo: $(VENV)/.demo ## Compare the neuron with other quantile estimators, on a small scale (Figure 1)
-	@echo "Figure 1 on a small scale: how far is each estimator from the true quantile?"
-	@$(BIN)/python -m experiments run fig1 --quick
+demo: $(VENV)/.demo ## Train a model on real data, measure it and write a report: pimeter-demo.html
+	@$(BIN)/pimeter demo
 
 test: $(VENV)/.dev $(TORCH) ## Run the whole test suite with all examples (ARGS="-k errors" for some; PIMETER_TORCH=1 with torch)
 	@$(if $(TORCH),,echo "torch is not asked for: what needs it is skipped. PIMETER_TORCH=1 make test runs it, too.")
@@ -59,7 +58,7 @@ paper: $(VENV)/.dev ## Repeat the paper's experiments (long)
 	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run $$name; done
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .venv-peers build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-peers build dist pimeter-demo.html .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -68,8 +67,8 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing pimeter and matplotlib into $(VENV) (once, a minute or so) ..."
-	@$(PIP) -e '.[plot]'
+	@echo "Installing pimeter and its command line into $(VENV) (once, a minute or so) ..."
+	@$(PIP) -e '.[app]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
