@@ -18,6 +18,7 @@ SCRIPTS = [
     "quantile_accuracy",
     "quantile_speed",
     "regression_peers",
+    "report_speed",
 ]
 
 

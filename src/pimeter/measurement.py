@@ -32,7 +32,7 @@ from pimeter.promise import promise, quantile_ranks
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from os import PathLike
 
     from matplotlib.axes import Axes
@@ -48,6 +48,7 @@ FORMAT, VERSION = "pimeter.Measurement", 1
 N_BINS = 60  # of the picture of the errors, at most
 N_SHOWN = 400  # rows that pictures show
 SURE = 0.9  # confidence of the ranges of scores, that of the headline
+BLOCK = 1 << 15  # rows whose sums are taken at a time
 NORMAL = 1.6448536269514722  # standard errors to either side for that confidence
 
 
@@ -349,14 +350,13 @@ def measure(
     (1.21, (8, 5))
     """
     level = checked_level(confidence_level)
-    target, prediction = checked_rows(y_true, y_pred)
+    target, prediction, errors = checked_rows(y_true, y_pred)
     m = len(target)
     table = [] if X is None else columns(X, m, evenly(m))
     levels = np.array(sorted({*STOPS, level}))
     at = int(np.searchsorted(levels, level))
-    fit, named = cross_fitted(target, prediction, labels_of(by, m), levels)
-    diagnosis = diagnosed(target, prediction, fit, at, table, named)
-    errors = target - prediction
+    fit, named = cross_fitted(errors, prediction, labels_of(by, m), levels)
+    diagnosis = diagnosed(target, prediction, errors, fit, at, table, named)
     curves = _curves(errors, fit, named, len(diagnosis.parts))
     radius = curves.radius[at]
     return Measurement(
@@ -462,21 +462,21 @@ def _range_text(low: float, high: float) -> tuple[str, str]:
 
 def _scores(target: Array, errors: Array, fit: CrossFit, at: int, curves: Curves, bias: Finding) -> dict[str, Score]:
     """Scores at the level asked for, each with its range."""
-    m = len(errors)
     level = float(fit.levels[at])
     unit = fit.unit
-    scaled = errors / unit
-    squares = scaled**2
 
-    def around(value: float, error: float, meaning: str) -> Score:
-        return Score(value, value - NORMAL * error, value + NORMAL * error, meaning)
+    def powers(rows: slice) -> Array:
+        scaled = errors[rows] / unit
+        return np.array([np.abs(scaled), scaled**2, scaled])
 
-    def mean(values: Array, unit: float, meaning: str) -> Score:
-        error = float(values.std(ddof=1)) / math.sqrt(m) if m > 1 else math.nan
-        return around(float(values.mean()) * unit, error * unit, meaning)
+    def scored(ends: tuple[float, ...], meaning: str) -> Score:
+        value, lower, upper = ends
+        return Score(value * unit, lower * unit, upper * unit, meaning)
 
-    square = mean(squares, 1.0, "")
-    root, least, most = (math.sqrt(max(x, 0.0)) * unit for x in (square.value, square.lower, square.upper))
+    means, covariance = _moments(powers, len(errors))
+    reach = NORMAL * np.sqrt(np.diag(covariance) / len(errors))
+    sizes, squares, signed = (tuple(map(float, ends)) for ends in zip(means, means - reach, means + reach, strict=True))
+    root, least, most = (math.sqrt(max(x, 0.0)) * unit for x in squares)
     within = f"cross-fitted share of rows within the radius for {_percent(level)}; range: Beta law of ranks"
     return {
         "coverage": Score(curves.coverage[at], curves.coverage_low[at], curves.coverage_high[at], within),
@@ -492,26 +492,43 @@ def _scores(target: Array, errors: Array, fit: CrossFit, at: int, curves: Curves
             curves.interval_score_high[at],
             "cross-fitted width plus fines for misses",
         ),
-        "mae": mean(fit.sizes / unit, unit, "mean absolute error"),
+        "mae": scored(sizes, "mean absolute error"),
         "rmse": Score(root, least, most, "root of the mean squared error"),
-        "mean_error": mean(scaled, unit, "mean of target minus prediction"),
+        "mean_error": scored(signed, "mean of target minus prediction"),
         "median_error": Score(bias.value, bias.low, bias.high, "median of target minus prediction; range: ranks"),
-        "r2": _explained(target, errors),
+        "r2": _explained(target, errors, float(fit.ordered[-1])),
     }
 
 
-def _explained(target: Array, errors: Array) -> Score:
+def _explained(target: Array, errors: Array, largest: float) -> Score:
     """Share of the targets' variance that the model explains, with the range of a ratio of means."""
     meaning = "share of the targets' variance that the model explains (R squared)"
-    unit = max(float(np.abs(target).max()), float(np.abs(errors).max())) or 1.0
-    squares = (errors / unit) ** 2
-    deviations = (target / unit - (target / unit).mean()) ** 2
-    base = float(deviations.mean())
+    unit = max(float(target.max()), -float(target.min()), largest) or 1.0
+    middle = _moments(lambda rows: target[None, rows] / unit, len(target))[0]
+
+    def squares(rows: slice) -> Array:
+        return np.array([errors[rows] / unit, target[rows] / unit - middle]) ** 2
+
+    (error, base), covariance = _moments(squares, len(errors))
     if target.min() == target.max() or base == 0.0:
         return Score(math.nan, math.nan, math.nan, f"{meaning}; none, as all targets are alike")
-    ratio = float(squares.mean()) / base
-    reach = NORMAL * float(np.std(squares - ratio * deviations, ddof=1)) / base / math.sqrt(len(errors))
+    ratio = float(error / base)
+    weights = np.array([1.0, -ratio])
+    reach = NORMAL * math.sqrt(max(float(weights @ covariance @ weights), 0.0) / len(errors)) / float(base)
     return Score(1.0 - ratio, 1.0 - ratio - reach, 1.0 - ratio + reach, meaning)
+
+
+def _moments(made: Callable[[slice], Array], m: int) -> tuple[Array, Array]:
+    """Means and covariance of values that are made for some rows at a time, so that they stay in the cache."""
+    blocks = [slice(start, start + BLOCK) for start in range(0, m, BLOCK)]
+    near = made(blocks[0]).mean(axis=1)  # near the means, so that nothing cancels
+    total, products = np.zeros(len(near)), np.zeros((len(near), len(near)))
+    for rows in blocks:
+        centred = made(rows) - near[:, None]
+        total += centred.sum(axis=1)
+        products += np.einsum("ik,jk->ij", centred, centred)  # threads of a matrix product would cost more than it
+    covariance = (products - np.outer(total, total) / m) / (m - 1) if m > 1 else np.full(products.shape, math.nan)
+    return near + total / m, covariance
 
 
 def _sample(target: Array, prediction: Array, errors: Array) -> Sample:
