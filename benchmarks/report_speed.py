@@ -3,8 +3,8 @@
     python benchmarks/report_speed.py [--quick]
 
 The yardstick is polars reading the two columns and one `np.quantile` of the errors, in the same run. Every command runs
-in a process of its own; files are warm. Its time on 1,000 rows, most of which goes to imports, is taken off. The last line
-compares `pimeter --help` with `python -c "import numpy"`.
+in a process of its own; files are warm. Its time on 1,000 rows, most of which goes to imports, is taken off. The last
+line compares `pimeter --help` with `python -c "import numpy"`.
 """
 
 from __future__ import annotations
