@@ -7,7 +7,8 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_D
 TYPED := src $(wildcard experiments)
 BENCHMARKS := $(filter-out %_peers.py,$(sort $(wildcard benchmarks/*_*.py)))
 PUNCC := puncc==0.9.3 numpy==1.26.4 pandas==3.0.6  # puncc wants an old numpy, so it is in no extra
-EXPERIMENTS := 'fig1' 'table2 --columns psig'
+RIVER := river==0.26.1  # wants a newer numpy than puncc
+EXPERIMENTS := 'fig1' 'table1' 'fig2' 'fig3' 'table2 --columns psig'
 
 # Real data beside the checkout is used unless PIMETER_DATA says otherwise (PIMETER_DATA= for none).
 ifeq ($(origin PIMETER_DATA),undefined)
@@ -54,15 +55,17 @@ docs: $(VENV)/.docs ## Build the documentation into docs/_build; a warning is an
 bench: $(VENV)/.dev ## Run the benchmarks (long)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; PYTHONPATH=. $(BIN)/python "$$script"; done
 
-bench-peers: ## Compare intervals with those of MAPIE, crepes and puncc, in an environment of their own (ARGS=--quick)
+bench-peers: ## Compare with MAPIE, crepes, puncc and river, in environments of their own (ARGS=--quick)
 	@$(MAKE) --no-print-directory VENV=.venv-peers .venv-peers/.peers
 	@.venv-peers/bin/python benchmarks/regression_peers.py --save regression_peers_puncc $(ARGS)
+	@$(MAKE) --no-print-directory VENV=.venv-river .venv-river/.river
+	@.venv-river/bin/python benchmarks/forecast_peers.py --save $(ARGS)
 
-paper: $(VENV)/.dev ## Repeat the paper's experiments (long)
+paper: $(VENV)/.dev $(VENV)/.torch ## Repeat the paper's experiments (long)
 	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run $$name; done
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .venv-peers build dist pimeter-demo.html docs/_build .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-peers .venv-river build dist pimeter-demo.html docs/_build .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -89,6 +92,11 @@ $(VENV)/.peers: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	@echo "Installing pimeter and other libraries into $(VENV) (once, a minute or so) ..."
 	@grep -v '^numpy==\|^pandas==' constraints.txt > $(VENV)/constraints.txt
 	@$(subst PIP_CONSTRAINT=c,PIP_CONSTRAINT=$(VENV)/c,$(PIP)) -e . mapie crepes $(PUNCC)
+	@touch $@
+
+$(VENV)/.river: pyproject.toml constraints.txt Makefile | $(BIN)/python
+	@echo "Installing pimeter and other libraries into $(VENV) (once, a minute or so) ..."
+	@$(PIP) -e . mapie $(RIVER)
 	@touch $@
 
 $(VENV)/.torch: $(VENV)/.dev

@@ -1,11 +1,12 @@
 """Do intervals keep their promise? Simulated calibrations, coverage from the known law of the errors.
 
-    python benchmarks/interval_coverage.py [--quick]
+    python benchmarks/interval_coverage.py [--adaptive] [--quick]
 
 Each output of y is one calibration: a batch of outputs shares its rows X, and standard errors are those of the batch
 means, widened by Student's law. Neither the model nor a learned scale depends on tails, guarantee and level, so these
-are all tried on the same calibrations. Coverage is averaged over a grid of new rows. A line is marked where it breaks a
-rule:
+are all tried on the same calibrations; local neurons and bands of quantiles do, and learn anew for each. Coverage is
+averaged over a grid of new rows; of several outputs at once it is that of all, and weighted rows have a density that
+grows with their scale. A line is marked where it breaks a rule:
 
 - coverage >= the promised level - 3 standard errors;
 - guarantee=True on a split, without ties and with enough errors: also <= p + 1/(m + 1) (two tails 2/(m + 1), categories
@@ -35,7 +36,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy import stats
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression, QuantileRegressor, Ridge
 
 import pimeter as pm
 
@@ -43,6 +44,7 @@ RESULTS = Path(__file__).parent / "results" / "interval_coverage.md"
 SEED = 20261115
 SIZES, LEVELS = (12, 40, 200), (0.9, 0.95)
 TAILS = ("symmetric", "equal", "sided", "lower", "upper")
+JOINT = ("symmetric", "equal", "lower", "upper")
 SHARES, SCALES = np.array([0.6, 0.3, 0.1]), np.array([1.0, 3.0, 10.0])  # of categories
 STEP = 0.5  # of the law with ties
 BATCHES = 25
@@ -109,22 +111,58 @@ class Kind:
     width: object
     scale: Callable[[np.ndarray], np.ndarray]
     calibrations: int
-    learns: bool
-    cv: int | None
+    learns: bool = False
+    cv: int | None = None
+    aims: bool = False  # what it learns depends on tails and level
+    tails: tuple[str, ...] = TAILS
+    laws: int = 5  # that are tried, the first ones
+    sizes: tuple[int, ...] = SIZES
+    has_shift: bool = False  # new rows are likelier the larger their scale is, and weighted so
+    outputs: int = 1  # that are to be covered at once
 
     def guarantees(self) -> tuple[object, ...]:
-        return (True, False, "set") if self.cv is None else (True, False)
+        return (True, False) if self.cv or self.has_shift else (True, False, "set")
+
+    def weights(self, X: np.ndarray) -> np.ndarray:
+        """Density of new rows over that of calibration rows."""
+        return self.scale(X) if self.has_shift else np.ones(len(X))
 
 
 def kinds(quick: bool) -> tuple[Kind, ...]:
     many, some, few = (200, 50, 25) if quick else (2000, 300, 50)
-    widths = (
-        ("constant", "constant", constant_scale, many, False),
-        ("grouped", pm.GroupedWidth(by=1), category_scale, many, False),
-        ("scaled, ridge", pm.ScaledWidth(Ridge()), slope_scale, some, True),
-        ("scaled", "scaled", slope_scale, few, True),
+    return tuple(
+        kind
+        for cv in (None, 5)
+        for kind in (
+            Kind("constant", "constant", constant_scale, many, cv=cv),
+            Kind("grouped", pm.GroupedWidth(by=1), category_scale, many, cv=cv),
+            Kind("scaled, ridge", pm.ScaledWidth(Ridge()), slope_scale, some, learns=True, cv=cv),
+            Kind("scaled", "scaled", slope_scale, few, learns=True, cv=cv),
+        )
     )
-    return tuple(Kind(*width, cv) for cv in (None, 5) for width in widths)
+
+
+def adaptive_kinds(quick: bool) -> tuple[Kind, ...]:
+    """Widths that learn for one aim take long: fewer calibrations, tails and, with folds, laws and sizes."""
+    many, some, less, few = (200, 50, 25, 25) if quick else (2000, 300, 100, 50)
+    symmetric, equal = TAILS[:1], TAILS[1:2]
+    linear, kernel = pm.QuantileWidth(QuantileRegressor(alpha=0)), pm.LocalWidth(nearness="kernel")
+    two = {"laws": 2, "sizes": SIZES[1:2]}
+    return (
+        Kind("weighted", "constant", slope_scale, many, has_shift=True),
+        Kind("joint, 3 outputs", "constant", constant_scale, some, learns=True, tails=JOINT, outputs=3),
+        Kind("local, kernel", kernel, slope_scale, less, learns=True, aims=True),
+        Kind("quantile, linear", linear, slope_scale, few, learns=True, aims=True),
+        Kind("local", "local", slope_scale, few, learns=True, aims=True, tails=symmetric),
+        Kind("quantile", "quantile", slope_scale, few, learns=True, aims=True, tails=equal),
+        Kind("auto", "auto", slope_scale, few, learns=True, aims=True, tails=symmetric),
+        Kind("joint, 3 outputs", "constant", constant_scale, less, learns=True, cv=5, tails=JOINT, outputs=3),
+        Kind("local, kernel", kernel, slope_scale, few, learns=True, cv=5, aims=True, tails=symmetric),
+        Kind("quantile, linear", linear, slope_scale, few, learns=True, cv=5, aims=True, tails=symmetric, **two),
+        Kind("local", "local", slope_scale, few, learns=True, cv=5, aims=True, tails=symmetric, **two),
+        Kind("quantile", "quantile", slope_scale, few, learns=True, cv=5, aims=True, tails=equal, **two),
+        Kind("auto", "auto", slope_scale, few, True, 5, True, symmetric, laws=1, sizes=SIZES[2:]),
+    )
 
 
 def rows(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -188,16 +226,20 @@ class Remembered:
         return self.answer
 
 
-def trained(kind: Kind, noise: Noise, m: int, rng: np.random.Generator) -> pm.IntervalRegressor:
-    """A batch of calibrations, one for each output."""
-    n_each = kind.calibrations // BATCHES
+def trained(kind: Kind, noise: Noise, m: int, rng: np.random.Generator, **aim: object) -> pm.IntervalRegressor:
+    """A batch of calibrations, one for each output, or one of several outputs at once."""
+    n_each = kind.outputs if kind.outputs > 1 else kind.calibrations // BATCHES
     # A width that learns takes half of the rows, so that m are left.
     X = rows(rng, 2 * m if kind.learns and kind.cv is None else m)
     y = noise.sample(rng, (len(X), n_each)) * kind.scale(X)[:, None]
     model = LinearRegression() if kind.cv else lambda X: np.zeros((len(X), n_each))
-    found = pm.IntervalRegressor(model, width=kind.width, cv=kind.cv, random_state=0).fit(X, y)
-    for width in (found.width_ if kind.cv else [found.width_]) if kind.learns else []:
-        width.models_ = [scale and Remembered(scale) for scale in width.models_]
+    found = pm.IntervalRegressor(model, width=kind.width, cv=kind.cv, joint=kind.outputs > 1, random_state=0, **aim)
+    if kind.has_shift:
+        return found.calibrate(X, y, sample_weight=kind.weights(X))
+    found.fit(X, y)
+    for width in found.width_ if kind.cv else [found.width_]:
+        if kind.learns and isinstance(width, pm.ScaledWidth):
+            width.models_ = [scale and Remembered(scale) for scale in width.models_]
     return found
 
 
@@ -211,9 +253,12 @@ def relearned(model: pm.IntervalRegressor, tails: str, guarantee: object, p: flo
 def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tuple[np.ndarray, float, float, float]:
     """Coverage of each calibration, what was promised, mean width over the ideal one, the most beyond p."""
     new, probability = grid()
-    low, high = np.moveaxis(model.predict_interval(new), 2, 0)
+    weights = kind.weights(new)
+    probability = probability * weights / (probability @ weights)
+    low, high = np.moveaxis(model.predict_interval(new, sample_weight=weights if kind.has_shift else None), 2, 0)
     scale = kind.scale(new)[:, None]
-    coverage = probability @ noise.within(low / scale, high / scale)
+    inside = noise.within(low / scale, high / scale)
+    coverage = probability @ (inside.prod(axis=1, keepdims=True) if kind.outputs > 1 else inside)
     ends = {"lower": -low, "upper": high}.get(model.tails, high - low)
     ideal = noise.ideal(model.tails, model.confidence_level)
     width = float((probability @ ends).mean() / (probability @ scale[:, 0]) / ideal)
@@ -221,23 +266,39 @@ def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tu
     shares = [SHARES[int(c.category)] for c in model.categories_] or [1.0]
     n_cuts = 2 if model.tails in {"equal", "sided"} else 1
     excess = n_cuts * float(sum(share / (count + 1) for share, count in zip(shares, counts, strict=True)))
-    return coverage, model.guaranteed_level_, width, excess
+    if kind.has_shift or (kind.outputs > 1 and n_cuts > 1):
+        excess = np.inf  # ranks of weights, or two ends that may miss at once: no law says how much more is covered
+    promised = model.guaranteed_level_
+    if kind.has_shift:
+        promised = float(probability @ model._neurons.promised_rows(None, weights))
+    return coverage, promised, width, excess
 
 
 def lines(kind: Kind, noise: Noise, m: int, quick: bool, seed: int) -> list[Line]:
     """All tails, guarantees and levels of one width, law and size."""
     warnings.simplefilter("ignore", pm.CoverageWarning)
     rng = np.random.default_rng([seed, m, kind.cv or 0, *map(ord, kind.name + noise.name)])
-    batches = [trained(kind, noise, m, rng) for _ in range(BATCHES)]
-    tails, guarantees = (("symmetric", "sided"), (True,)) if quick else (TAILS, kind.guarantees())
+    tails, guarantees = (kind.tails[::2], (True,)) if quick else (kind.tails, kind.guarantees())
+    # Several outputs at once are one calibration each, so that a batch takes many; the radii of outputs know the level.
+    n_each = kind.calibrations // BATCHES if kind.outputs > 1 else 1
+    aims = [{}]
+    if kind.aims:
+        aims = [{"tails": t, "confidence_level": p} for t, p in product(tails, LEVELS)]
+    elif kind.outputs > 1:
+        aims = [{"confidence_level": p} for p in LEVELS]
+    models = {
+        tuple(aim.values()): [[trained(kind, noise, m, rng, **aim) for _ in range(n_each)] for _ in range(BATCHES)]
+        for aim in aims
+    }
     # From few batches: widened so that three of them are as rare by Student's law as three normal ones.
     student = stats.t(BATCHES - 1).ppf(stats.norm.cdf(3.0)) / 3.0
     table = []
     for cell in product(tails, guarantees, LEVELS):
-        found = [covered(kind, noise, m, relearned(model, *cell)) for model in batches]
-        coverages = np.array([batch[0] for batch in found])
+        own = (cell[0], cell[2]) if kind.aims else (cell[2],) if kind.outputs > 1 else ()
+        found = [[covered(kind, noise, m, relearned(one, *cell)) for one in batch] for batch in models[own]]
+        coverages = np.array([np.concatenate([one[0] for one in batch]) for batch in found])
         means = coverages.mean(axis=1)
-        promised, width, excess = (float(np.mean([batch[i] for batch in found])) for i in (1, 2, 3))
+        promised, width, excess = (float(np.mean([one[i] for batch in found for one in batch])) for i in (1, 2, 3))
         error = float(student * means.std(ddof=1) / BATCHES**0.5)
         share = float((coverages >= cell[-1] - 1e-12).mean())
         of = (kind, noise, *cell[:2], m, cell[-1])
@@ -245,12 +306,13 @@ def lines(kind: Kind, noise: Noise, m: int, quick: bool, seed: int) -> list[Line
     return table
 
 
-def task(quick: bool, kind: int, noise: int, m: int) -> tuple[list[Line], list[Line]]:
+def task(adaptive: bool, quick: bool, kind: int, noise: int, m: int) -> tuple[list[Line], list[Line]]:
     """By number, so that each process finds its own laws and what they remember; what is broken is tried again."""
-    once = lines(kinds(quick)[kind], NOISES[noise], m, quick, SEED)
+    one = (adaptive_kinds if adaptive else kinds)(quick)[kind]
+    once = lines(one, NOISES[noise], m, quick, SEED)
     if not any(line.broken() for line in once):
         return once, []
-    more = replace(kinds(quick)[kind], calibrations=AGAIN * kinds(quick)[kind].calibrations)
+    more = replace(one, calibrations=AGAIN * one.calibrations)
     again = lines(more, NOISES[noise], m, quick, SEED + 1)
     return once, [line for line, before in zip(again, once, strict=True) if before.broken()]
 
@@ -294,11 +356,18 @@ Least squares with n = d = 100, p = .9, cv=5 cover {squares:.3f}.
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few calibrations and cells, nothing saved")
-    quick = parser.parse_args().quick
-    cells = list(product(range(len(kinds(quick))), range(1 if quick else len(NOISES)), SIZES[:2] if quick else SIZES))
+    parser.add_argument("--adaptive", action="store_true", help="widths that follow the rows, weights, joint outputs")
+    arguments = parser.parse_args()
+    quick, adaptive = arguments.quick, arguments.adaptive
+    cells = [
+        (number, noise, m)
+        for number, kind in enumerate((adaptive_kinds if adaptive else kinds)(quick))
+        for noise, m in product(range(kind.laws), kind.sizes)
+        if not quick or (noise == 0 and m < SIZES[-1])
+    ]
     table, again = [], []
     with ProcessPoolExecutor(2, get_context("spawn")) as processes:
-        work = processes.map(task, *zip(*((quick, *cell) for cell in cells), strict=True))
+        work = processes.map(task, *zip(*((adaptive, quick, *cell) for cell in cells), strict=True))
         for number, (found, repeated) in enumerate(work):
             table += found
             again += repeated
@@ -309,7 +378,7 @@ def main() -> None:
         print("Nothing saved.")
         return
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(text)
+    (RESULTS.with_stem(f"{RESULTS.stem}_adaptive") if adaptive else RESULTS).write_text(text)
 
 
 if __name__ == "__main__":

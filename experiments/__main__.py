@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import fig1, table2
+from experiments import fig1, fig2, fig3, table1, table2
 from experiments.data import folder
 from experiments.protocol import Experiment, RefusedError, Store, run
 from experiments.report import command, draw, page, table_text, tables
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {
-    experiment.file_name: experiment for experiment in (fig1.EXPERIMENT, table2.PSIG)
+    experiment.file_name: experiment
+    for experiment in (fig1.EXPERIMENT, table1.EXPERIMENT, fig2.EXPERIMENT, fig3.EXPERIMENT, table2.PSIG)
 }
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"

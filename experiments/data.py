@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import os
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -47,3 +49,15 @@ def paper_split(n: int, k: int) -> Split:
     rest, test = train_test_split(np.arange(n), test_size=0.1, random_state=k + 1)
     train, validation = train_test_split(rest, test_size=0.2, random_state=k + 1)
     return Split(train, validation, test)
+
+
+def general_electric() -> Array:
+    """Daily open, high, low and close of General Electric, (days, 4), 1962 to 2017."""
+    path = folder() / "time_series" / "ge.csv.gz"
+    if not path.exists():
+        msg = f"{path.name} is not in the folder time_series of PIMETER_DATA."
+        raise RefusedError(msg)
+    with gzip.open(path, "rt", newline="") as file:
+        return np.array(
+            [[float(row[name]) for name in ("Open", "High", "Low", "Close")] for row in csv.DictReader(file)]
+        )

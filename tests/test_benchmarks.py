@@ -12,6 +12,8 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
 SCRIPTS = [
+    "adaptive_peers",
+    "adaptive_widths",
     "diagnosis_advice",
     "interval_coverage",
     "measure_speed",
@@ -20,6 +22,14 @@ SCRIPTS = [
     "regression_peers",
     "report_speed",
 ]
+SCRIPTS = (
+    "forecast_peers",
+    "interval_coverage",
+    "online_streams",
+    "quantile_accuracy",
+    "quantile_speed",
+    "regression_peers",
+)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
-from pimeter import absolute_errors, sided_errors
+from pimeter import absolute_errors, horizon_errors, sided_errors
 
 BOTH = pytest.mark.parametrize("errors_of", [absolute_errors, sided_errors])
 WIDTHS = pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -95,3 +95,30 @@ def test_sides_of_several_columns_are_refused_with_the_way_out():
 def test_bad_input_is_explained(errors_of, y_true, y_pred, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         errors_of(y_true, y_pred)
+
+
+class TestHorizonErrors:
+    def test_windows(self):
+        y_true, y_pred = np.arange(6.0).reshape(3, 2), np.full((3, 2), 2.0)
+        assert_array_equal(horizon_errors(y_true, y_pred), [[2, 1], [0, 1], [2, 3]])
+
+    def test_a_series_is_rolled_over(self):
+        rng = np.random.default_rng(0)
+        series, y_pred = rng.random(12), rng.random((9, 4))
+        expected = [[abs(series[i + j] - y_pred[i, j]) for j in range(4)] for i in range(9)]
+        assert_array_equal(horizon_errors(series, y_pred), expected)
+
+    @pytest.mark.parametrize(
+        ("y_true", "y_pred", "message"),
+        [
+            (np.ones(3), np.ones((1, 4)), r"horizon of 4 steps is longer than the data: y_true holds 3"),
+            (np.ones(5), np.ones((3, 4)), r"reach over 6 values; y_true holds 5"),
+            (np.ones((3, 2)), np.ones((3, 4)), r"same shape; got \(3, 2\) and \(3, 4\)"),
+            (np.ones(3), np.ones(3), r"y_pred must have shape \(n, h\)"),
+            (np.ones(3), np.ones((3, 0)), r"y_pred must have shape \(n, h\)"),
+            (np.full(6, np.nan), np.ones((3, 4)), r"y_true must be finite"),
+        ],
+    )
+    def test_mistakes(self, y_true, y_pred, message):
+        with pytest.raises(ValueError, match=message):
+            horizon_errors(y_true, y_pred)

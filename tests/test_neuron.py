@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pimeter import Descent, QuantileNeuron, quantile
+from pimeter.neuron import Box
 from pimeter.promise import quantile_ranks
 
 SOLVERS = pytest.mark.parametrize("solver", ["root", "descent"])
@@ -351,3 +352,45 @@ def test_coverage_wants_a_fitted_neuron_and_as_many_columns():
         QuantileNeuron().smoothed_coverage([1.0])
     with pytest.raises(ValueError, match="1 features, but QuantileNeuron is expecting 2"):
         QuantileNeuron().fit(np.ones((4, 2))).smoothed_coverage([1.0])
+
+
+class TestBox:
+    """The joint neuron's view of several outputs."""
+
+    def test_a_row_is_inside_if_and_only_if_its_score_is_at_most_the_size(self):
+        rng = np.random.default_rng(0)
+        errors = rng.standard_t(3, size=(2000, 4)) + 1.0
+        box = Box(below=rng.random(4) + 0.5, above=rng.random(4) + 0.5, centre=rng.normal(size=4))
+        scores = box.scores(errors)
+        for size in (0.0, 0.7, 2.5):
+            below, above = box.radii(size).T
+            inside = ((errors >= -below) & (errors <= above)).all(axis=1)
+            assert_array_equal(inside, scores <= size)
+
+    def test_no_end_and_no_width(self):
+        one_sided = Box(below=np.full(2, np.inf), above=np.ones(2), centre=np.zeros(2))
+        assert_array_equal(one_sided.scores(np.array([[-99.0, 0.5], [-1.0, -1.0]])), [0.5, 0.0])
+        assert_array_equal(one_sided.radii(0.0), [[np.inf, 0.0]] * 2)
+        flat = Box(below=np.zeros(1), above=np.zeros(1), centre=np.zeros(1))
+        assert_array_equal(flat.scores(np.array([[0.0], [1e-9]])), [0.0, np.inf])
+        assert_array_equal(flat.radii(np.inf), [[np.inf, np.inf]])
+        assert np.isnan(one_sided.scores(np.array([[0.5, np.nan]]))).all()
+
+    @pytest.mark.parametrize("own_rows", [False, True])
+    def test_rank_on_scores_covers_whole_rows_if_the_shape_saw_other_rows(self, own_rows):
+        # 5 outputs, 40 rows that calibrate, rank 39 of 40: 39/41 = .9512 on average if the shape is from other rows.
+        rng = np.random.default_rng(1)
+        hits = []
+        for _ in range(1500):
+            errors = rng.standard_normal((81, 5)) * [1, 2, 4, 8, 16]
+            shape, calibration, new = errors[:40], errors[40:80], errors[80:]
+            seen = np.abs(calibration if own_rows else shape)
+            radius = np.sort(seen, axis=0)[38]
+            box = Box(below=radius, above=radius, centre=np.zeros(5))
+            size = np.sort(box.scores(calibration))[38]
+            hits.append(box.scores(new)[0] <= size)
+        # The standard error is sqrt(.0464 / 1500) = .0056.
+        if own_rows:
+            assert np.mean(hits) < 0.9512 - 3 * 0.0056
+        else:
+            assert abs(np.mean(hits) - 0.9512) < 3 * 0.0056

@@ -1,4 +1,4 @@
-"""Widths that know where the model is weak: local neurons, bands of quantiles, the choice among them; joint coverage."""
+"""Widths that know where the model is weak: local neurons, bands of quantiles, the choice among them; joint ones."""
 
 from __future__ import annotations
 

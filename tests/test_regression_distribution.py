@@ -1,4 +1,4 @@
-"""The whole predictive distribution, and rows that are likelier where intervals are needed than where they are learned."""
+"""The whole predictive distribution, and rows that are likelier where intervals are needed than in calibration."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class TestQuantile:
     @pytest.mark.parametrize("q", [0.0, 1.0, -0.1, np.nan, [], [[0.5]], "half"])
     def test_refuses_other_levels(self, q):
         model = IntervalRegressor(zero).calibrate(X, Y)
-        with pytest.raises(ValueError, match="q must be a level|could not convert"):
+        with pytest.raises(ValueError, match=r"q must be a level|could not convert"):
             model.predict_quantile(X, q)
 
 
@@ -179,7 +179,7 @@ class TestCdf:
 class TestShift:
     def rows(self, rng, m, n):
         """Errors grow with x, and new rows have larger ones."""
-        X, new = rng.normal(size=(m, 2)), rng.normal(size=(n, 2)) + [1.0, 0.0]
+        X, new = rng.normal(size=(m, 2)), rng.normal([1.0, 0.0], size=(n, 2))
         return X, rng.normal(scale=np.exp(X[:, 0])), new, rng.normal(scale=np.exp(new[:, 0]))
 
     @pytest.mark.parametrize("known", [True, False])

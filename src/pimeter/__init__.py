@@ -8,10 +8,12 @@ __all__ = [
     "AutoWidth",
     "CoverageWarning",
     "Descent",
+    "ForecastIntervals",
     "GroupedWidth",
     "IntervalRegressor",
     "LocalWidth",
     "Measurement",
+    "OnlineNeuron",
     "QuantileNeuron",
     "QuantileWidth",
     "ScaledWidth",
@@ -22,6 +24,7 @@ __all__ = [
     "crps_score",
     "crps_scorer",
     "diagnose",
+    "horizon_errors",
     "interval_score",
     "interval_scorer",
     "mean_width_score",
@@ -36,9 +39,11 @@ __all__ = [
 
 if TYPE_CHECKING:
     from pimeter.diagnosis import diagnose, power_spectral_entropy, white_test
-    from pimeter.errors import absolute_errors, sided_errors
+    from pimeter.errors import absolute_errors, horizon_errors, sided_errors
+    from pimeter.forecast import ForecastIntervals
     from pimeter.measurement import Measurement, measure
     from pimeter.neuron import Descent, QuantileNeuron
+    from pimeter.online import OnlineNeuron
     from pimeter.promise import CoverageWarning, rows_needed
     from pimeter.quantiles import quantile
     from pimeter.regression import (
@@ -66,10 +71,12 @@ else:
         "AutoWidth": "regression",
         "CoverageWarning": "promise",
         "Descent": "neuron",
+        "ForecastIntervals": "forecast",
         "GroupedWidth": "regression",
         "IntervalRegressor": "regression",
         "LocalWidth": "regression",
         "Measurement": "measurement",
+        "OnlineNeuron": "online",
         "QuantileNeuron": "neuron",
         "QuantileWidth": "regression",
         "ScaledWidth": "regression",
@@ -80,6 +87,7 @@ else:
         "crps_score": "scores",
         "crps_scorer": "scores",
         "diagnose": "diagnosis",
+        "horizon_errors": "errors",
         "interval_score": "scores",
         "interval_scorer": "scores",
         "mean_width_score": "scores",

@@ -108,6 +108,67 @@ def sided_errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[NDArray[np.float
     return -error[error < 0], error[error > 0]
 
 
+def horizon_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[Any]]:
+    """Sizes of the errors of forecasts, one column per step ahead.
+
+    One neuron per column learns a cone: how far targets may be from the forecast one step ahead, two steps, and so on.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n, h) or (n + h - 1,)
+        What was observed: a window for each forecast, or one long series over which a forecaster was rolled, from the
+        first step of the first forecast to the last step of the last.
+    y_pred : array-like of shape (n, h)
+        Forecasts of h steps; for a series each made one step after the one before.
+
+    Returns
+    -------
+    ndarray of shape (n, h)
+        ``|y_true - y_pred|``, with ``y_true[i + j]`` for step j of forecast i where a series is given.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit each other, nothing is given, or a value is NaN, infinite or no real number.
+
+    See Also
+    --------
+    absolute_errors : The same for columns of any other meaning, such as positions.
+    ForecastIntervals : Cones from windows with steps that are not known yet.
+
+    Examples
+    --------
+    A forecaster that expects the last value to stay, rolled over a series:
+
+    >>> import numpy as np
+    >>> from pimeter import horizon_errors
+    >>> series = np.array([3.0, 4.0, 6.0, 5.0, 9.0])
+    >>> y_pred = np.stack([np.full(2, last) for last in series[:-2]])  # made after the 1st, 2nd and 3rd value
+    >>> horizon_errors(series[1:], y_pred)
+    array([[1., 3.],
+           [2., 1.],
+           [1., 3.]])
+    """
+    forecast = np.asarray(y_pred)
+    if forecast.ndim != 2 or 0 in forecast.shape:
+        msg = f"y_pred must have shape (n, h), a row of h steps for each forecast; got {forecast.shape}."
+        raise ValueError(msg)
+    observed = np.asarray(y_true)
+    if observed.ndim != 1:
+        return absolute_errors(observed, forecast)
+    n, h = forecast.shape
+    if len(observed) < h:
+        msg = f"A horizon of {h} steps is longer than the data: y_true holds {len(observed)} values."
+        raise ValueError(msg)
+    if len(observed) != n + h - 1:
+        msg = (
+            f"{n} forecasts of {h} steps, each made one step after the one before, reach over {n + h - 1} values; "
+            f"y_true holds {len(observed)}. Start it at the first step of the first forecast and end it at the last."
+        )
+        raise ValueError(msg)
+    return absolute_errors(np.lib.stride_tricks.sliding_window_view(observed, h), forecast)
+
+
 def signed_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[Any]]:
     """Validate both arrays and subtract them in their common float width."""
     target, prediction = _finite_floats("y_true", y_true), _finite_floats("y_pred", y_pred)

@@ -1,4 +1,4 @@
-"""`QuantileNeuron`: a single neuron whose weight is a quantile of errors, and the paper's way to train it."""
+"""`QuantileNeuron`: a single neuron whose weight is a quantile of errors, the paper's way to train it, joint boxes."""
 
 from __future__ import annotations
 
@@ -510,3 +510,52 @@ def _checked_counts(sample_weight: ArrayLike, samples: NDArray[Any]) -> Array:
         msg = f"sample_weight must hold counts, none negative and not all zero; got {found}."
         raise ValueError(msg)
     return counts
+
+
+@dataclass(frozen=True)
+class Box:
+    """The shape of a joint interval over k outputs or steps: one more neuron learns how large the box has to be.
+
+    That neuron sees the `scores` of rows from which the shape was not learned: on its own rows the shape fits too well
+    (5 outputs, 40 rows, 95 %: 91 % covered). A new row is inside the box of size r in all outputs at once if and only
+    if its score is at most r, so that what holds for one neuron on scores holds for the whole row.
+
+    Attributes
+    ----------
+    below, above : ndarray of shape (k,)
+        How far the box of size 1 reaches down and up from its centre, not negative; infinite for no end there.
+    centre : ndarray of shape (k,)
+        Error in the middle, such as the median; 0 for an interval around the prediction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter.neuron import Box
+    >>> box = Box(below=np.array([1.0, 2.0]), above=np.array([1.0, 4.0]), centre=np.zeros(2))
+    >>> box.scores(np.array([[0.5, 3.0], [-0.5, -3.0]]))
+    array([0.75, 1.5 ])
+    >>> box.radii(1.5)
+    array([[1.5, 1.5],
+           [3. , 6. ]])
+    """
+
+    below: Array
+    above: Array
+    centre: Array
+
+    def scores(self, errors: Array) -> Array:
+        """Least size of the box that holds all k errors of a row, (m,) for signed errors (m, k); NaN if one is NaN."""
+        distance = errors - self.centre
+        reach = np.where(distance < 0.0, self.below, self.above)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = np.where(distance == 0.0, 0.0, np.abs(distance) / reach)
+        largest: Array = shares.max(axis=1)
+        return largest
+
+    def radii(self, size: float) -> Array:
+        """How far the box of this size reaches below and above the prediction, (k, 2)."""
+        sides = np.stack([self.below, self.above], axis=1)
+        scaled = np.full(sides.shape, np.inf)
+        if math.isfinite(size):
+            np.multiply(sides, size, out=scaled, where=np.isfinite(sides))
+        return np.asarray(scaled + self.centre[:, None] * [-1.0, 1.0])

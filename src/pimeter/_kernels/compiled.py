@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numba
 import numpy as np
 
+from pimeter._kernels import stream
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
@@ -215,7 +217,7 @@ def _hazen(x: Any, ends: Any, position: float) -> Any:
         return x[i]
     rank = min(max(position - 0.5, 0.0), x.size - 1.0)
     i = min(int(rank), x.size - 2)
-    return x[i] + (rank - i) * (x[i + 1] - x[i])
+    return min(x[i] + (rank - i) * (x[i + 1] - x[i]), x[i + 1])  # the sum may round beyond the next value
 
 
 @_compile
@@ -614,8 +616,8 @@ class Kernel:
 
     def _load(self, *, cache: bool) -> None:
         here = {name: value for name, value in globals().items() if not name.startswith("__")}
-        names = {**vars(self._rule), **here}
-        formulas = [f for f in vars(self._rule).values() if isinstance(f, FunctionType)]
+        names = {**vars(self._rule), **vars(stream), **here}
+        formulas = [f for f in (*vars(self._rule).values(), *vars(stream).values()) if isinstance(f, FunctionType)]
         # Numba looks for changes in a function's own file alone, so that the name on disk holds a hash of the rule.
         stamp = zlib.crc32(Path(self._rule.__file__).read_bytes())
         for source in (*formulas, *_sources):
@@ -631,6 +633,8 @@ class Kernel:
         self.automatic_rows(sample[None], levels, out)
         for width in (np.float32, np.float64):
             self.automatic_rows(np.linspace(0.0, 1.0, 4096, dtype=width)[None], levels, out)
+        self.learn(sample, 0.5, stream.ADAPT, 0.0, (0.0, 0.0, 0.0, 0.0))
+        self.learn_columns(sample[None], 0.5, stream.ADAPT, np.zeros((8, 4)))
 
     def automatic_rows(self, x: Any, levels: Any, out: Any) -> Any:
         """See `reference.Kernel`."""
@@ -665,3 +669,11 @@ class Kernel:
         out = np.empty(levels.size)
         self._compiled.fixed_sample(x, counts, levels, h, starts, out)
         return out
+
+    def learn(self, errors: Any, p: float, kind: int, rate: float, state: tuple[float, float, float, float]) -> Any:
+        """See `stream`."""
+        return self._compiled.learn(errors, p, kind, rate, state)
+
+    def learn_columns(self, errors: Any, p: float, kind: int, states: Any) -> None:
+        """See `stream`."""
+        self._compiled.learn_columns(errors, p, kind, states)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pimeter._kernels import stream
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -129,7 +131,10 @@ def _root(
 
 
 class Kernel:
-    """The formula for one rule, a module like `pimeter.bandwidth`."""
+    """The formula for one rule, a module like `pimeter.bandwidth`, and that of streams, which is plain already."""
+
+    learn = staticmethod(stream.learn)
+    learn_columns = staticmethod(stream.learn_columns)
 
     def __init__(self, rule: ModuleType) -> None:
         self._rule: Any = rule

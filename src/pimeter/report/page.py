@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from jinja2 import Environment
+    from markupsafe import Markup
+
 FOLDER = Path(__file__).parent
 # JSON within a page: these would end its element, or begin another one.
 ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
@@ -21,24 +24,15 @@ LEVEL_SCORES = ("coverage", "mean_width", "interval_score")  # scores that follo
 
 def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     """The report. Words pass jinja2's escaping, numbers and names for the script pass `escaped_json`."""
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ImportError as missing:
-        msg = "The report needs jinja2: pip install 'pimeter[app]'."
-        raise ImportError(msg, name=missing.name) from missing
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["number"] = _number
-    style, script = ((FOLDER / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    template = environment().get_template("page.html")
+    style, style_hash = style_of(FOLDER / "page.css")
+    script, script_hash = style_of(FOLDER / "page.js")
     curves = data["curves"]
     at = curves["levels"].index(data["confidence_level"])
     first, then, last = curves["headlines"][at].rpartition(NEXT)
     *advice, code = data["diagnosis"]["advice"]
     findings = data["diagnosis"]["findings"]
-    return environment.get_template("page.html").render(
+    return template.render(
         title=about.get("file") or about.get("data") or "How good is this model?",
         about=about,
         data=data,
@@ -50,12 +44,43 @@ def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
         raised=[finding for finding in findings if finding["advice"]],
         others=[finding for finding in findings if not finding["advice"]],
         moving=LEVEL_SCORES,
-        style=Markup(style),
-        script=Markup(script),
-        style_hash=_hash(style),
-        script_hash=_hash(script),
-        numbers=Markup(escaped_json({key: data[key] for key in ("confidence_level", "n_rows", "curves", "sample")})),
+        style=style,
+        style_hash=style_hash,
+        script=script,
+        script_hash=script_hash,
+        numbers=_marked(escaped_json({key: data[key] for key in ("confidence_level", "n_rows", "curves", "sample")})),
     )
+
+
+def environment() -> Environment:
+    """Templates of this folder, in which every word is escaped.
+
+    Raises
+    ------
+    ImportError
+        Without jinja2.
+    """
+    try:
+        from jinja2 import Environment, FileSystemLoader
+    except ImportError as missing:
+        msg = "The report needs jinja2: pip install 'pimeter[app]'."
+        raise ImportError(msg, name=missing.name) from missing
+    made = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    made.filters["number"] = _number
+    return made
+
+
+def style_of(path: Path) -> tuple[Markup, str]:
+    """Our own style or script as it is, and the hash that a browser compares it with before it uses it."""
+    text = path.read_text(encoding="utf-8")
+    return _marked(text), base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _marked(text: str) -> Markup:
+    """Text that needs no escaping any more."""
+    from markupsafe import Markup
+
+    return Markup(text)
 
 
 def escaped_json(value: Any) -> str:
@@ -69,11 +94,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list):
         return [_finite(held) for held in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _hash(text: str) -> str:
-    """What a browser compares a script or a style with before it uses it."""
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _number(value: float) -> str:

@@ -1,0 +1,198 @@
+"""The paper's networks in PyTorch: one hidden layer with three losses, and an LSTM for windows of a series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+
+Array: TypeAlias = NDArray[np.float64]
+Loss: TypeAlias = Callable[[Any, Any], Any]  # targets (n, 1), outputs (n, k) -> a scalar tensor
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a network of one hidden layer is trained; the numbers are those of the paper's Table 1.
+
+    The learning rate of step t is ``learning_rate / (1 + decay t)``. Training stops when the loss of an epoch has not
+    been the least for `patience` epochs, and the weights of the least one are kept.
+    """
+
+    n_hidden: int = 100
+    learning_rate: float = 0.02
+    decay: float = 0.01
+    batch_size: int = 100
+    max_epochs: int = 2000
+    patience: int = 100
+
+
+def load_torch() -> Any:
+    """PyTorch on one thread: such small layers gain nothing from more, and their sums keep their order."""
+    try:
+        import torch
+    except ModuleNotFoundError as missing:
+        msg = "This experiment trains networks with PyTorch: pip install 'pimeter[experiments]'."
+        raise ImportError(msg) from missing
+    torch.set_num_threads(1)
+    return torch
+
+
+def squared_error(target: Any, output: Any) -> Any:
+    """Mean squared error."""
+    return ((target - output) ** 2).mean()
+
+
+def pinball(levels: Sequence[float]) -> Loss:
+    """Sum over outputs of the mean pinball loss, each at its own level (SQR)."""
+
+    def loss(target: Any, output: Any) -> Any:
+        torch = load_torch()
+        at = torch.tensor(levels, dtype=output.dtype)
+        error = target - output
+        return torch.maximum(at * error, (at - 1.0) * error).mean(dim=0).sum()
+
+    return loss
+
+
+def quality_driven(level: float, *, penalty: float = 0.01, softening: float = 160.0) -> Loss:
+    """Mean width of the intervals that hold their target, and a penalty for a smoothed coverage below the level (QD).
+
+    ``MPIW_captured + penalty n / ((1 - p) p) max(0, p - PICP)^2``, n being the size of the batch.
+    """
+
+    def loss(target: Any, output: Any) -> Any:
+        torch = load_torch()
+        lower, upper = output[:, :1], output[:, 1:]
+        inside = ((target >= lower) & (target <= upper)).to(output.dtype)
+        width = ((upper - lower) * inside).sum() / inside.sum().clamp(min=1.0)
+        soft = torch.sigmoid(softening * (upper - target)) * torch.sigmoid(softening * (target - lower))
+        short = torch.clamp(level - soft.mean(), min=0.0)
+        return width + penalty * len(target) / (level * (1.0 - level)) * short**2
+
+    return loss
+
+
+def train(
+    x: Array, y: Array, loss: Loss, how: Training, rng: np.random.Generator, *, start: Sequence[float] = (0.0,)
+) -> tuple[Callable[[Array], Array], int]:
+    """Train one hidden layer of rectified units on x (n,) and y (n,), one output for each of the biases in `start`.
+
+    Returns what it predicts, (n, outputs) for new x, and the number of its parameters.
+    """
+    torch = load_torch()
+    with torch.random.fork_rng(devices=[]):  # the layers' own initial values come from torch's global stream
+        torch.manual_seed(int(rng.integers(2**31)))
+        layers = [torch.nn.Linear(1, how.n_hidden), torch.nn.ReLU(), torch.nn.Linear(how.n_hidden, len(start))]
+    with torch.no_grad():
+        layers[2].bias += torch.tensor(start)
+    network = torch.nn.Sequential(*layers)
+    inputs, targets = (torch.tensor(a, dtype=torch.float32)[:, None] for a in (x, y))
+    optimizer = torch.optim.Adam(network.parameters(), lr=how.learning_rate, fused=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0 / (1.0 + how.decay * step))
+    best, least, waited = network.state_dict(), np.inf, 0
+    for _ in range(how.max_epochs):
+        total = 0.0
+        for rows in np.array_split(rng.permutation(len(x)), max(1, len(x) // how.batch_size)):
+            optimizer.zero_grad()
+            value = loss(targets[rows], network(inputs[rows]))
+            value.backward()
+            optimizer.step()
+            schedule.step()
+            total += value.item() * len(rows)
+        if total < least:
+            best, least, waited = deepcopy(network.state_dict()), total, 0
+        else:
+            waited += 1
+        if waited == how.patience:
+            break
+    network.load_state_dict(best)
+
+    def predict(new: Array) -> Array:
+        with torch.no_grad():
+            found: Array = network(torch.tensor(new, dtype=torch.float32)[:, None]).double().numpy()
+        return found
+
+    return predict, sum(weights.numel() for weights in network.parameters())
+
+
+class Network(RegressorMixin, BaseEstimator):
+    """The hidden layer as a scikit-learn regressor of one feature, for `IntervalRegressor`."""
+
+    def __init__(self, training: Training = Training(), random_state: int = 0) -> None:  # noqa: B008
+        self.training = training
+        self.random_state = random_state
+
+    def fit(self, X: Array, y: Array) -> Self:
+        rng = np.random.default_rng(self.random_state)
+        self.predict_, _ = train(X[:, 0], y, squared_error, self.training, rng)
+        return self
+
+    def predict(self, X: Array) -> Array:
+        return self.predict_(X[:, 0])[:, 0]
+
+
+@dataclass(frozen=True)
+class RecurrentTraining:
+    """How the LSTM is trained; the paper names its input and output lengths only.
+
+    Adam on the mean squared error, stopped when the windows of `held_out`, the latest ones, have not improved for
+    `patience` epochs; the weights of the best epoch are kept.
+    """
+
+    n_hidden: int = 32
+    learning_rate: float = 0.002
+    batch_size: int = 128
+    max_epochs: int = 30
+    patience: int = 5
+    held_out: float = 0.1
+
+
+def train_lstm(
+    x: Array, y: Array, how: RecurrentTraining, rng: np.random.Generator
+) -> tuple[Callable[[Array], Array], int]:
+    """Train an LSTM with a linear layer from windows x (n, T, features) to y (n, h), the oldest window first.
+
+    The layer says by how much targets differ from the last value of the last feature, which is the target's past.
+    Returns what it predicts, (n, h) for new x, and the number of epochs.
+    """
+    torch = load_torch()
+    h = y.shape[1]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2**31)))
+        recurrent = torch.nn.LSTM(x.shape[2], how.n_hidden, batch_first=True)
+        last = torch.nn.Linear(how.n_hidden, h)
+    model = torch.nn.ModuleList([recurrent, last])
+    inputs, targets = (torch.tensor(a, dtype=torch.float32) for a in (x, y))
+    # Windows overlap: those between the two parts share targets with both and belong to neither.
+    n_held_out = int(how.held_out * len(x))
+    n_train = len(x) - n_held_out - h + 1
+    optimizer = torch.optim.Adam(model.parameters(), lr=how.learning_rate, fused=True)
+
+    def output(rows: Any) -> Any:
+        return rows[:, -1, -1:] + last(recurrent(rows)[0][:, -1])
+
+    best, least, waited, n_epochs = deepcopy(model.state_dict()), np.inf, 0, 0
+    while n_epochs < how.max_epochs and waited < how.patience:
+        n_epochs += 1
+        for rows in np.array_split(rng.permutation(n_train), max(1, n_train // how.batch_size)):
+            optimizer.zero_grad()
+            squared_error(targets[rows], output(inputs[rows])).backward()
+            optimizer.step()
+        with torch.no_grad():
+            value = squared_error(targets[-n_held_out:], output(inputs[-n_held_out:])).item()
+        waited += 1
+        if value < least:
+            best, least, waited = deepcopy(model.state_dict()), value, 0
+    model.load_state_dict(best)
+
+    def predict(new: Array) -> Array:
+        with torch.no_grad():
+            found: Array = output(torch.tensor(new, dtype=torch.float32)).double().numpy()
+        return found
+
+    return predict, n_epochs

@@ -1,0 +1,163 @@
+"""How a cone would have done: fitted to the older windows of forecasts, tried on the newer ones as time went by."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pimeter.forecast import ForecastIntervals
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+FITTED = 0.5  # share of the windows, the oldest, that the cone is fitted to
+BLOCKS = 12  # of the newer windows, over which coverage is shown as time goes by
+
+
+@dataclass(frozen=True)
+class Cone:
+    """What one kind of cone covered, and how wide it was; None where nothing is known."""
+
+    coverage: float | None
+    by_step: list[float | None]
+    width: list[float]
+    over_time: list[float | None]
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """What the windows that the cone was not fitted to say about it.
+
+    Attributes
+    ----------
+    confidence_level : float
+        Share of targets that were to be covered.
+    n_fitted, n_tested : int
+        Windows that the cone was fitted to, and windows that it was tried on.
+    static, updated : Cone
+        Left as it was fitted, or updated with each target as it became known.
+    radius : list of float
+        How far intervals reach now, at each step ahead, with all that is known.
+    last : dict
+        Prediction, lower and upper end of the newest window, and its targets as far as they are known.
+    blocks : list of int
+        First window of each block of `over_time`.
+    """
+
+    confidence_level: float
+    n_fitted: int
+    n_tested: int
+    static: Cone
+    updated: Cone
+    radius: list[float]
+    last: dict[str, list[float | None]]
+    blocks: list[int]
+
+    @property
+    def headline(self) -> str:
+        """The answer in words."""
+        first, end, h = self.radius[0], self.radius[-1], len(self.radius)
+        reach = f"±{first:.3g} one step ahead" + (f" and ±{end:.3g} at step {h}" if h > 1 else "")
+        shares = [f"{100 * share:.3g} %" if share is not None else "an unknown share" for share in self._shares]
+        return (
+            f"{100 * self.confidence_level:.4g} % of targets are expected within {reach}. Over {self.n_tested:,} "
+            f"windows that it had not seen, the cone covered {shares[0]}; updated as targets became known, {shares[1]}."
+        )
+
+    @property
+    def _shares(self) -> tuple[float | None, float | None]:
+        return self.static.coverage, self.updated.coverage
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {**asdict(self), "headline": self.headline}
+
+
+def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 0.95) -> Backtest:
+    """Fit a cone to the older half of the windows, and try it on the others, with and without updates.
+
+    A target counts as known only when its time has come: step s of window i (both from 0) when window i + s + 1 is
+    made. So the cone is fitted without the targets that the newest of its windows still waited for.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n, h)
+        Targets of windows made one after the other, the oldest first; NaN for what is not known.
+    y_pred : array-like of shape (n, h)
+        Their forecasts.
+    confidence_level : float, default=0.95
+        Share of targets that intervals shall cover.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter.backtest import backtest
+    >>> rng = np.random.default_rng(0)
+    >>> series = np.cumsum(rng.standard_normal(2000))
+    >>> windows = np.lib.stride_tricks.sliding_window_view(series, 4)
+    >>> found = backtest(windows[:, 1:], np.repeat(windows[:, :1], 3, axis=1), confidence_level=0.9)
+    >>> len(found.radius), abs(found.updated.coverage - 0.9) < 0.02
+    (3, True)
+    """
+    true, predicted = (np.asarray(values, dtype=np.float64) for values in (y_true, y_pred))
+    n, h = true.shape
+    n_fitted = int(n * FITTED)
+    if n_fitted < h + 1 or n - n_fitted < 1:
+        msg = f"{n} windows of {h} steps are too few to fit a cone to half of them: at least {2 * (h + 1)} are needed."
+        raise ValueError(msg)
+    when = np.arange(n)[:, None] + np.arange(h)  # window after which a target is known
+    cone = ForecastIntervals(confidence_level).fit(
+        np.where(when[:n_fitted] < n_fitted, true[:n_fitted], np.nan), predicted[:n_fitted]
+    )
+    tested = slice(n_fitted, n)
+    static = cone.predict_interval(predicted[tested])
+    updated = np.empty_like(static)
+    steps = np.arange(h)
+    for i in range(n_fitted, n):
+        updated[i - n_fitted] = cone.predict_interval(predicted[i : i + 1])[0]
+        known = i - steps  # step s of window i - s has just become known
+        there = np.where(known >= 0, known, 0)
+        now = np.where(known >= 0, true[there, steps], np.nan)
+        cone.update(now[None], predicted[there, steps][None])
+    radius = cone.radius_[:, 1].tolist()
+    edges = np.linspace(0, n - n_fitted, min(BLOCKS, n - n_fitted) + 1).astype(int)
+    ends = updated[-1].T
+    return Backtest(
+        float(confidence_level),
+        n_fitted,
+        n - n_fitted,
+        _cone(static, true[tested], edges),
+        _cone(updated, true[tested], edges),
+        radius,
+        {
+            "prediction": predicted[-1].tolist(),
+            "lower": ends[0].tolist(),
+            "upper": ends[1].tolist(),
+            "target": [_known(value) for value in true[-1].tolist()],
+        },
+        (edges[:-1] + n_fitted).tolist(),
+    )
+
+
+def _cone(intervals: Array, true: Array, edges: NDArray[np.int_]) -> Cone:
+    lower, upper = np.moveaxis(intervals, -1, 0)
+    inside = np.where(np.isnan(true), np.nan, (lower <= true) & (true <= upper))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)  # nothing known of a step or block
+        by_step = np.nanmean(inside, axis=0).tolist()
+        over_time = [float(np.nanmean(inside[a:b])) for a, b in pairwise(edges)]
+        total = float(np.nanmean(inside))
+    return Cone(
+        _known(total), list(map(_known, by_step)), (upper - lower).mean(axis=0).tolist(), list(map(_known, over_time))
+    )
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

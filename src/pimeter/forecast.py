@@ -1,0 +1,477 @@
+"""`ForecastIntervals`: cones around forecasts, one neuron for each step ahead, that follow a series which drifts."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from pimeter.neuron import Box
+from pimeter.online import STEPS, learn_columns, started
+from pimeter.promise import CoverageWarning, promise
+from pimeter.quantiles import quantile
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+BLOCK = 250_000  # errors that are turned into sizes at a time: what fits into a cache is not read twice
+WINDOW, DEGREE = 7, 2  # steps and degree of the polynomial through which radii are smoothed
+
+
+class Tails(NamedTuple):
+    """Which errors the neurons of a step see: sizes (0), errors towards the lower (-1) or the upper end (1)."""
+
+    directions: tuple[int, ...]
+    n_cuts: int = 1  # 2: misses are shared out to both ends
+    is_parted: bool = False  # only the errors towards an end count there
+
+    def level(self, p: float) -> float:
+        """Level that each neuron is to reach."""
+        return (p + self.n_cuts - 1.0) / self.n_cuts
+
+    def sample(self, errors: Array, direction: int) -> Array:
+        """What the neuron of one direction sees of errors; NaN for what it does not see."""
+        if direction == 0:
+            return np.abs(errors)
+        towards = errors * direction
+        return np.where(towards > 0.0, towards, np.nan) if self.is_parted else towards
+
+    @property
+    def has_centre(self) -> bool:
+        """Whether intervals may lie beside the prediction, so that their middle is not 0."""
+        return 0 not in self.directions and not self.is_parted
+
+    def radii(self, reach: list[Array]) -> Array:
+        """Reaches (..., h) of the neurons as how far intervals reach down and up, (..., h, 2)."""
+        sides = np.full((*reach[0].shape, 2), np.inf)
+        for direction, one in zip(self.directions, reach, strict=True):
+            if direction <= 0:
+                sides[..., 0] = one
+            if direction >= 0:
+                sides[..., 1] = one
+        return sides
+
+
+TAILS = {
+    "symmetric": Tails((0,)),
+    "equal": Tails((-1, 1), n_cuts=2),
+    "sided": Tails((-1, 1), is_parted=True),
+    "lower": Tails((-1,)),
+    "upper": Tails((1,)),
+}
+
+
+class ForecastIntervals(BaseEstimator):
+    """Intervals around forecasts of h steps, from the errors of earlier forecasts by whatever forecaster.
+
+    One neuron per step ahead learns how far targets are from the forecast (the paper's cone). `update` lets each of
+    them follow the series. Windows overlap and series drift, so ranks promise nothing here; what the cone has covered
+    is for the user to look at.
+
+    Parameters
+    ----------
+    confidence_level : float, default=0.95
+        Share of targets that intervals shall cover, at each step by itself, or with `joint` of whole paths.
+    tails : {"symmetric", "equal", "sided", "lower", "upper"}, default="symmetric"
+        ``[f - r, f + r]`` with one neuron on sizes of errors; signed errors with half of the misses at either end; the
+        paper's two neurons, each sign separately at the confidence level; one bound, the other being infinite.
+    joint : bool, default=False
+        Whole paths: the first half of the windows learns the shape of the cone, and one more neuron learns from the
+        others how large it has to be to hold all steps of a window at once.
+    smooth : bool, default=False
+        Smooth radii along the horizon, by a parabola through seven steps (Savitzky-Golay): neighbouring steps are much
+        alike, and few windows make radii jump.
+    step : {"constant", "decaying"}, default="constant"
+        How neurons learn in `update`, see `OnlineNeuron`.
+
+    Attributes
+    ----------
+    radius_ : ndarray of shape ([n_series,] h, 2)
+        How far intervals reach below and above the forecast now.
+    n_windows_ : int
+        Windows of `fit`.
+    n_missing_ : int
+        Errors of `fit` that were not known (NaN) and skipped.
+    n_effective_ : float
+        About how many independent errors a step has: ``n_windows_ / h``, as windows that are made at each step share
+        all but one of their targets.
+    coverage_range_ : ndarray of shape (2,)
+        5 % and 95 % points of the coverage that so many independent errors would give; a rough guide, not a promise.
+
+    See Also
+    --------
+    horizon_errors : The errors alone.
+    OnlineNeuron : What follows a step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import ForecastIntervals
+    >>> rng = np.random.default_rng(0)
+    >>> series = np.cumsum(rng.standard_normal(2000))
+    >>> windows = np.lib.stride_tricks.sliding_window_view(series, 6)
+    >>> y_pred = np.repeat(windows[:, :1], 5, axis=1)  # the last value stays
+    >>> y_true = windows[:, 1:]
+    >>> cone = ForecastIntervals(0.9).fit(y_true[:1000], y_pred[:1000])
+    >>> cone.radius_[:, 1].round(1)  # a random walk: 1.64 times the root of the step
+    array([1.5, 2.3, 2.8, 3.3, 3.7])
+    >>> cone.predict_interval(y_pred[1000:]).shape
+    (995, 5, 2)
+
+    As time goes by: one step of the newest window is known, two of the one before, and so on.
+
+    >>> newest = np.where(np.arange(5) == 0, y_true[1000:1001], np.nan)
+    >>> cone.update(newest, y_pred[1000:1001]).radius_[:, 1].round(1)
+    array([1.5, 2.3, 2.8, 3.3, 3.7])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "tails": [StrOptions(set(TAILS))],
+        "joint": ["boolean"],
+        "smooth": ["boolean"],
+        "step": [StrOptions(set(STEPS))],
+    }
+
+    def __init__(
+        self,
+        confidence_level: float = 0.95,
+        *,
+        tails: Literal["symmetric", "equal", "sided", "lower", "upper"] = "symmetric",
+        joint: bool = False,
+        smooth: bool = False,
+        step: Literal["constant", "decaying"] = "constant",
+    ) -> None:
+        self.confidence_level = confidence_level
+        self.tails = tails
+        self.joint = joint
+        self.smooth = smooth
+        self.step = step
+
+    def fit(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
+        """Learn from windows of forecasts and what then happened; forgets all updates.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n, h) or (n_series, n, h)
+            Targets of each window, the oldest window first. NaN where a step is not known: it is skipped and counted.
+        y_pred : array-like of the same shape
+            Their forecasts, by a model that was not trained on these targets.
+
+        Returns
+        -------
+        ForecastIntervals
+            Itself; as it was before if anything is wrong with the input.
+
+        Warns
+        -----
+        CoverageWarning
+            If windows overlap so much that they are worth fewer errors than the level takes.
+        """
+        self._validate_params()
+        tails, p = TAILS[self.tails], float(self.confidence_level)
+        errors, has_series = _errors(y_true, y_pred)
+        n_series, h, n = errors.shape
+        missing = _missing(errors)
+        boxes: list[Box] = []
+        if self.joint:
+            boxes = self._boxes(errors[..., : n // 2], tails, p)
+            seen = _scores(boxes, errors[..., n // 2 :])
+            if np.isnan(seen).all(axis=-1).any():
+                msg = "joint=True needs windows of which all steps are known; the later half of the windows has none."
+                raise ValueError(msg)
+            reach = [_known_quantile(seen, p)]
+        else:
+            seen, reach = errors, _reach(errors, tails, p)
+        self._errors, self._seen, self._reach = errors, seen, reach
+        self._cone, self._tails, self._fitted_with = boxes, tails, (p, self.step)
+        self._states: list[Array] = []
+        self._shape = (n_series if has_series else None, h)
+        self.n_windows_, self.n_missing_ = n, missing
+        self.n_effective_ = seen.shape[-1] / h
+        worth = promise(self.n_effective_, p, n_cuts=1 if boxes else tails.n_cuts)
+        self.coverage_range_ = np.array(worth.coverage_range)
+        if not worth.is_kept:
+            steps = f"{h} steps, which overlap, are" if h > 1 else "1 step are"
+            msg = (
+                f"{seen.shape[-1]} windows of {steps} worth about {self.n_effective_:.3g} independent errors a step; "
+                f"{100.0 * p:.6g} % takes {worth.needed}."
+            )
+            warnings.warn(msg, CoverageWarning, stacklevel=2)
+        return self
+
+    def update(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
+        """Learn from what has happened since; each step ahead follows its own errors.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n, h) or (n_series, n, h)
+            Targets in the order in which they became known. NaN for what is not known yet or was given before: each
+            error is to be given once. With `joint` only windows of which all steps are known count.
+        y_pred : array-like of the same shape
+            Their forecasts.
+
+        Returns
+        -------
+        ForecastIntervals
+            Itself; as it was before if anything is wrong with the input.
+        """
+        check_is_fitted(self)
+        errors, has_series = _errors(y_true, y_pred)
+        n_series, h = self._shape
+        if has_series != (n_series is not None) or errors.shape[:2] != (n_series or 1, h):
+            expected = f"(n, {h})" if n_series is None else f"({n_series}, n, {h})"
+            msg = f"update takes windows of the horizon and series of fit, {expected}; got {np.shape(y_true)}."
+            raise ValueError(msg)
+        p, step = self._fitted_with
+        tails = TAILS["symmetric"] if self._cone else self._tails  # the joint neuron sees sizes
+        seen = _scores(self._cone, errors) if self._cone else errors
+        states = self._states or [
+            started(_columns(tails.sample(self._seen, direction)), weights.ravel(), step)
+            for direction, weights in zip(tails.directions, self._reach, strict=True)
+        ]
+        self._states = [
+            learn_columns(_columns(tails.sample(seen, direction)), tails.level(p), step, state)
+            for direction, state in zip(tails.directions, states, strict=True)
+        ]
+        return self
+
+    def predict_interval(self, y_pred: ArrayLike, confidence_level: ArrayLike | None = None) -> Array:
+        """Intervals around new forecasts.
+
+        Parameters
+        ----------
+        y_pred : array-like of shape (n, h) or (n_series, n, h)
+            Forecasts.
+        confidence_level : float or array-like of shape (L,), optional
+            Other levels than that of the estimator. Updated neurons know their own level only.
+
+        Returns
+        -------
+        ndarray of shape ([n_series,] n, h, 2[, L])
+            Lower and upper ends.
+        """
+        check_is_fitted(self)
+        forecast = self._forecast(y_pred)
+        levels = np.asarray(self._fitted_with[0] if confidence_level is None else confidence_level, dtype=np.float64)
+        if levels.ndim > 1 or not ((levels > 0.0) & (levels < 1.0)).all():
+            msg = f"confidence_level must lie between 0 and 1; got {confidence_level!r}. For per cent divide by 100."
+            raise ValueError(msg)
+        radii = np.stack([self._radii(p) for p in levels.ravel().tolist()], axis=-1)  # ([series,] h, 2, levels)
+        lower, upper = (forecast[..., None] + sign * radii[..., None, :, i, :] for i, sign in enumerate((-1.0, 1.0)))
+        crossed = lower > upper  # possible below 50 %, and while signed neurons learn
+        middle = np.where(crossed, 0.5 * lower + 0.5 * upper, 0.0)
+        ends = np.stack([np.where(crossed, middle, lower), np.where(crossed, middle, upper)], axis=-2)
+        return np.asarray(ends[..., 0] if levels.ndim == 0 else ends)
+
+    def baseline_interval(self, y_pred: ArrayLike, *, n_past: int, y_true: ArrayLike | None = None) -> Array:
+        """The paper's baseline: normal errors of one size at all steps, ``f -+ z_p sigma sqrt(1 + 1/T)``.
+
+        It would be right if forecasts were the mean of the last T observations and these were independent.
+
+        Parameters
+        ----------
+        y_pred : array-like of shape (n, h) or (n_series, n, h)
+            Forecasts.
+        n_past : int
+            T, the number of observations that a forecast looks back on.
+        y_true : array-like of the same shape, optional
+            None: sigma is the standard deviation of the errors of `fit`. Given: of each window's own errors, as in the
+            paper, which looks at the targets that it is to predict.
+
+        Returns
+        -------
+        ndarray of shape ([n_series,] n, h, 2)
+            Lower and upper ends, with both tails whatever `tails` is.
+        """
+        check_is_fitted(self)
+        forecast = self._forecast(y_pred)
+        if not n_past >= 1:
+            msg = f"n_past must be the number of observations that a forecast looks back on, at least 1; got {n_past}."
+            raise ValueError(msg)
+        if y_true is None:
+            sigma = _deviation(self._errors, (1, 2))
+            sigma = sigma[0] if self._shape[0] is None else sigma[:, None, None]
+        else:
+            errors, _ = _errors(y_true, y_pred)
+            sigma = _deviation(errors, (1,)).reshape(*forecast.shape[:-1], 1)
+        p = self._fitted_with[0]
+        radius = NormalDist().inv_cdf((1.0 + p) / 2.0) * sigma * np.sqrt(1.0 + 1.0 / n_past)
+        return np.stack([forecast - radius, forecast + radius], axis=-1)
+
+    @property
+    def radius_(self) -> Array:
+        """How far intervals reach below and above the forecast now."""
+        check_is_fitted(self)
+        return self._radii(self._fitted_with[0])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_reach")
+
+    def _radii(self, p: float) -> Array:
+        """Radii at this level, ([series,] h, 2)."""
+        tails = self._tails
+        if self._states:
+            if p != self._fitted_with[0]:
+                msg = (
+                    f"confidence_level={p:.6g} is not the level {self._fitted_with[0]:.6g} that the updated neurons "
+                    f"follow. Fit a second ForecastIntervals at that level."
+                )
+                raise ValueError(msg)
+            reach = [state[:, 0].reshape(self._reach[0].shape) for state in self._states]
+        elif p == self._fitted_with[0]:
+            reach = self._reach
+        else:
+            reach = [_known_quantile(self._seen, p)] if self._cone else _reach(self._errors, tails, p)
+        if self._cone:
+            sizes = reach[0][:, 0].tolist()
+            radii = np.stack([box.radii(size) for box, size in zip(self._cone, sizes, strict=True)])
+        else:
+            radii = self._smoothed(tails.radii(reach), tails)
+        return radii[0] if self._shape[0] is None else radii
+
+    def _boxes(self, errors: Array, tails: Tails, p: float) -> list[Box]:
+        """The shape of the cone for each series, learned from errors (series, h, n)."""
+        if not errors.size or np.isnan(errors).all(axis=-1).any():
+            msg = (
+                f"joint=True learns the shape of the cone from the first half of the windows, {errors.shape[-1]} here; "
+                f"each step has to be known in at least one of them."
+            )
+            raise ValueError(msg)
+        sides = self._smoothed(tails.radii(_reach(errors, tails, p)), tails)
+        centre = _known_quantile(errors, 0.5) if tails.has_centre else np.zeros(errors.shape[:2])
+        below, above = (np.maximum(sides[..., i] + sign * centre, 0.0) for i, sign in enumerate((1.0, -1.0)))
+        return [Box(*own) for own in zip(below, above, centre, strict=True)]
+
+    def _smoothed(self, radii: Array, tails: Tails) -> Array:
+        """The same radii (series, h, 2), smoothed along the horizon if asked for; sizes stay sizes."""
+        h = radii.shape[1]
+        window = min(WINDOW, h - 1 + h % 2)
+        if not self.smooth or window <= DEGREE:
+            return radii
+        from scipy.signal import savgol_filter
+
+        smooth = radii.copy()
+        for side in (0, 1):
+            if np.isfinite(radii[..., side]).all():
+                smooth[..., side] = savgol_filter(radii[..., side], window, DEGREE, axis=1)
+        return smooth if tails.has_centre else np.maximum(smooth, 0.0)
+
+    def _forecast(self, y_pred: ArrayLike) -> Array:
+        """Finite forecasts of the horizon and series of `fit`."""
+        n_series, h = self._shape
+        forecast = _numbers("y_pred", y_pred)
+        fits = forecast.ndim == (2 if n_series is None else 3) and forecast.shape[-1] == h
+        if not fits or (n_series is not None and len(forecast) != n_series):
+            expected = f"(n, {h})" if n_series is None else f"({n_series}, n, {h})"
+            msg = f"y_pred must have shape {expected}, as in fit; got {forecast.shape}. One path is y_pred[None]."
+            raise ValueError(msg)
+        if np.isnan(forecast).any():
+            msg = f"y_pred must be finite; {np.isnan(forecast).sum()} of {forecast.size} values are NaN."
+            raise ValueError(msg)
+        return forecast
+
+
+def _numbers(name: str, values: ArrayLike) -> Array:
+    """Real numbers as float64, NaN among them; or a ValueError that names the array."""
+    try:
+        array = np.asarray(values)
+    except ValueError as uneven:
+        msg = f"{name} holds windows of unequal length; give each window all its steps, NaN where one is not known."
+        raise ValueError(msg) from uneven
+    if array.dtype.kind not in "fiub":
+        msg = f"{name} must hold real numbers; got dtype {array.dtype}. Convert it first, such as with astype(float)."
+        raise ValueError(msg)
+    return array.astype(np.float64, copy=False)
+
+
+def _errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, bool]:
+    """Signed errors (series, h, n), NaN where not known, and whether there was an axis of series."""
+    target, forecast = _numbers("y_true", y_true), _numbers("y_pred", y_pred)
+    if target.ndim not in {2, 3} or target.shape != forecast.shape or target.size == 0:
+        msg = (
+            "y_true and y_pred must have the same shape (n, h) or (n_series, n, h), windows of h steps; got "
+            f"{target.shape} and {forecast.shape}. One window is y[None]."
+        )
+        raise ValueError(msg)
+    has_series = target.ndim == 3
+    if not has_series:
+        target, forecast = target[None], forecast[None]
+    n_series, n, h = target.shape
+    errors = np.empty((n_series, h, n))
+    for part in _parts(errors):
+        block = errors[part]
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.subtract(target[part].transpose(0, 2, 1), forecast[part].transpose(0, 2, 1), out=block)
+        if np.isinf(target[part]).any() or np.isinf(block).any():
+            msg = "y_true and y_pred must be finite, or NaN where a step is not known; got infinite values or errors."
+            raise ValueError(msg)
+    return errors, has_series
+
+
+def _missing(errors: Array) -> int:
+    """Number of errors not known; a ValueError where a step has none at all."""
+    known = np.concatenate([np.count_nonzero(~np.isnan(errors[part]), axis=-1) for part in _parts(errors)])
+    if not known.all():
+        series, step = np.argwhere(known == 0)[0]
+        of = "" if len(errors) == 1 else f" of series {series}"
+        msg = f"Step {step + 1}{of} is NaN in all windows; each step needs at least one known error."
+        raise ValueError(msg)
+    return int(errors.size - known.sum())
+
+
+def _parts(errors: Array) -> list[slice]:
+    """Blocks of series."""
+    size = max(1, BLOCK // (errors.shape[1] * errors.shape[2]))
+    return [slice(i, i + size) for i in range(0, len(errors), size)]
+
+
+def _reach(errors: Array, tails: Tails, p: float) -> list[Array]:
+    """What the neurons of each direction learn from errors (series, h, n): (series, h)."""
+    level = tails.level(p)
+    found = []
+    for direction in tails.directions:
+        blocks = [_known_quantile(tails.sample(errors[part], direction), level) for part in _parts(errors)]
+        reach = np.concatenate(blocks)
+        if np.isnan(reach).any():  # a side without errors: as far as any error reached
+            reach = np.where(np.isnan(reach), np.nanmax(np.abs(errors), axis=-1), reach)
+        found.append(reach)
+    return found
+
+
+def _scores(boxes: list[Box], errors: Array) -> Array:
+    """What the joint neurons see of errors (series, h, n): (series, 1, n)."""
+    return np.stack([box.scores(own.T) for box, own in zip(boxes, errors, strict=True)])[:, None, :]
+
+
+def _deviation(errors: Array, axes: tuple[int, ...]) -> Array:
+    """Standard deviation of the errors that are known."""
+    known = np.count_nonzero(~np.isnan(errors), axis=axes)
+    if (known < 2).any():
+        msg = f"A standard deviation takes at least 2 known errors of a series or window; got {known.min()}."
+        raise ValueError(msg)
+    return np.asarray(np.nanstd(errors, axis=axes, ddof=1))
+
+
+def _known_quantile(sample: Array, level: float) -> Array:
+    """Quantile along the last axis of what is known; NaN where nothing is."""
+    found = np.asarray(quantile(sample, level, axis=-1))
+    for where in np.argwhere(np.isnan(found)):
+        row = sample[tuple(where)]
+        row = row[~np.isnan(row)]
+        if row.size:
+            found[tuple(where)] = quantile(row, level)
+    return found
+
+
+def _columns(sample: Array) -> Array:
+    """(series, h, n) as (n, series * h), a column per neuron."""
+    return sample.reshape(-1, sample.shape[-1]).T

@@ -1,0 +1,181 @@
+"""`OnlineNeuron`: a neuron that follows a stream of errors with a few floats of memory."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from pimeter._kernels import stream
+from pimeter.quantiles import _kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+LARGEST = 1e300  # in size: distances and steps stay finite
+STEPS = {"constant": stream.ADAPT, "decaying": stream.SETTLE}
+
+
+class OnlineNeuron(BaseEstimator):
+    """A neuron that learns the quantile of errors from a stream, one error at a time.
+
+    An error over the weight moves it up by p steps, any other down by 1 - p steps: the weight rests where the share p
+    of errors lies below. The neuron keeps four floats and no error.
+
+    Parameters
+    ----------
+    confidence_level : float, default=0.95
+        Share of errors that shall lie below the quantile, between 0 and 1.
+    step : {"constant", "decaying"}, default="constant"
+        A constant step follows errors that drift; it is a share of their recent distance from the weight, so it has no
+        unit, and it grows while misses are too many or too few for chance. A decaying step converges to the quantile of
+        errors that do not drift, and ends as near to it as the quantile of all errors at once.
+    rate : float or None, default=None
+        A fixed step in the errors' own unit instead, for the bound in the Notes. Only with ``step="constant"``.
+
+    Attributes
+    ----------
+    quantile_ : float
+        The weight now; NaN before the first error.
+    n_seen_ : int
+        Number of errors learned.
+
+    See Also
+    --------
+    QuantileNeuron : The quantile of errors that are all there.
+    ForecastIntervals : One such neuron for each step ahead.
+
+    Notes
+    -----
+    With ``rate=eta`` and errors between 0 and B the share of T errors that were below the weight of their time (the
+    first error, which only sets it, not counted) is within ``(B + eta) / (eta T)`` of the confidence level, whatever
+    the errors are: each of them moves the weight by ``eta (miss - (1 - p))``, and the weight cannot leave
+    ``[-eta, B + eta]``. The scale-free step has no such bound when scales grow without limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import OnlineNeuron
+    >>> errors = np.abs(np.random.default_rng(0).standard_normal(5000))
+    >>> neuron = OnlineNeuron(0.9).learn_many(errors)
+    >>> steady = OnlineNeuron(0.9, step="decaying").learn_many(errors)
+    >>> round(neuron.quantile_, 1), round(steady.quantile_, 2)  # the true one is 1.645
+    (1.7, 1.62)
+
+    Errors four times as large are followed within some hundred steps:
+
+    >>> for error in 4 * errors[:400]:
+    ...     neuron = neuron.learn_one(error)
+    >>> round(neuron.quantile_)  # now 6.6
+    6
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "step": [StrOptions(set(STEPS))],
+        "rate": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    _state: tuple[float, float, float, float] = (math.nan, 0.0, 0.0, 0.0)
+
+    def __init__(
+        self,
+        confidence_level: float = 0.95,
+        *,
+        step: Literal["constant", "decaying"] = "constant",
+        rate: float | None = None,
+    ) -> None:
+        self.confidence_level = confidence_level
+        self.step = step
+        self.rate = rate
+
+    @property
+    def quantile_(self) -> float:
+        """The weight now; NaN before the first error."""
+        return float(self._state[0])
+
+    @property
+    def n_seen_(self) -> int:
+        """Number of errors learned."""
+        return int(self._state[3])
+
+    def learn_one(self, error: float) -> Self:
+        """Learn one error.
+
+        Parameters
+        ----------
+        error : float
+            The newest error; for the half width of an interval its size.
+
+        Returns
+        -------
+        OnlineNeuron
+            Itself; as it was before if the error is no finite number.
+        """
+        if not (isinstance(error, Real) and abs(error) <= LARGEST):
+            msg = f"error must be a finite number; got {error!r}. Leave out errors that are not known."
+            raise ValueError(msg)
+        self._state = stream.learn((float(error),), *self._task(), self._state)
+        return self
+
+    def learn_many(self, errors: ArrayLike) -> Self:
+        """Learn errors in their order: as `learn_one` for each of them, but compiled.
+
+        Parameters
+        ----------
+        errors : array-like of shape (n,)
+            Errors, the oldest first.
+
+        Returns
+        -------
+        OnlineNeuron
+            Itself; as it was before if any error is no finite number.
+        """
+        values = np.ascontiguousarray(errors)
+        if values.ndim != 1 or values.dtype.kind not in "fiub":
+            msg = f"errors must be numbers of shape (n,); got dtype {values.dtype} and shape {values.shape}."
+            raise ValueError(msg)
+        values = values.astype(np.float64, copy=False)
+        fine = np.abs(values) <= LARGEST
+        if not fine.all():
+            first = int(np.flatnonzero(~fine)[0])
+            msg = f"errors must be finite; errors[{first}] is {values[first]}. Leave out errors that are not known."
+            raise ValueError(msg)
+        self._state = _kernel().learn(values, *self._task(), self._state)
+        return self
+
+    def _task(self) -> tuple[float, int, float]:
+        """Level, kind of step and rate, as the kernels want them."""
+        if not self._state[3]:
+            self._validate_params()
+            if self.rate is not None and self.step != "constant":
+                msg = f'rate={self.rate} is a fixed step; it needs step="constant", got step={self.step!r}.'
+                raise ValueError(msg)
+        if self.rate is not None:
+            return float(self.confidence_level), stream.FIXED, float(self.rate)
+        return float(self.confidence_level), STEPS[self.step], 0.0
+
+
+def learn_columns(errors: Array, level: float, step: str, states: Array) -> Array:
+    """States (k, 4) of k neurons after errors (n, k) of which NaN are not known yet."""
+    after = states.copy()
+    _kernel().learn_columns(np.ascontiguousarray(errors), level, STEPS[step], after)
+    return after
+
+
+def started(errors: Array, weights: Array, step: str) -> Array:
+    """States (k, 4) of neurons that go on from these weights, quantiles of errors (n, k) of which NaN are not known."""
+    n = np.maximum(np.count_nonzero(~np.isnan(errors), axis=0), 1)  # a weight without errors is worth one
+    distance = np.abs(errors - weights)
+    spread = np.nansum(distance, axis=0) / n
+    memory = np.zeros(len(weights))
+    if STEPS[step] == stream.SETTLE:
+        window = stream.WINDOW * n**-stream.NARROWING
+        memory = 0.5 * np.count_nonzero(distance < window * spread, axis=0) / (n * window)
+    return np.stack([weights, spread, memory, n], axis=1)

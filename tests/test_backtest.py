@@ -1,0 +1,68 @@
+"""Cones tried on windows that they were not fitted to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from pimeter import ForecastIntervals
+from pimeter.backtest import backtest
+
+pytestmark = pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
+
+
+def walk(n, h, seed=0, scale=None):
+    """Windows over a random walk, of which the forecast is its last value."""
+    rng = np.random.default_rng(seed)
+    series = np.cumsum(rng.standard_normal(n) * (1.0 if scale is None else scale))
+    windows = np.lib.stride_tricks.sliding_window_view(series, h + 1)
+    return windows[:, 1:], np.repeat(windows[:, :1], h, axis=1)
+
+
+def test_static_cone_knows_the_older_half_alone():
+    y_true, y_pred = walk(803, 3)
+    found = backtest(y_true, y_pred, confidence_level=0.9)
+    assert (found.n_fitted, found.n_tested) == (400, 400)
+    known = y_true[:400].copy()
+    known[-1, 1:], known[-2, 2] = np.nan, np.nan  # their time had not come
+    cone = ForecastIntervals(0.9).fit(known, y_pred[:400])
+    low, high = np.moveaxis(cone.predict_interval(y_pred[400:]), 2, 0)
+    inside = (low <= y_true[400:]) & (y_true[400:] <= high)
+    assert_allclose(found.static.by_step, inside.mean(axis=0))
+    assert_allclose(found.static.width, (high - low).mean(axis=0))
+    assert_allclose(found.static.coverage, inside.mean())
+
+
+def test_nothing_of_the_future_is_known():
+    # Targets far from everything, at the end: intervals made before them are the same without them.
+    y_true, y_pred = walk(203, 3)
+    other = y_true.copy()
+    other[-1] += 1e6
+    found, changed = backtest(y_true, y_pred), backtest(other, y_pred)
+    assert found.last["upper"] == changed.last["upper"]
+    assert found.static.width == changed.static.width
+
+
+def test_updates_follow_a_change():
+    y_true, y_pred = walk(3000, 2, scale=np.repeat([1.0, 4.0], 1500))
+    found = backtest(y_true, y_pred, confidence_level=0.9)
+    assert found.static.coverage < 0.6
+    assert abs(found.updated.coverage - 0.9) < 0.03
+    assert found.radius[0] == pytest.approx(1.645 * 4.0, rel=0.25)
+    assert "90 % of targets" in found.headline
+
+
+def test_unknown_targets_and_steps():
+    y_true, y_pred = walk(203, 3)
+    y_true = y_true.copy()
+    y_true[-1, 1:] = np.nan
+    y_true[150] = np.nan
+    found = backtest(y_true, y_pred).to_dict()
+    assert found["last"]["target"][1:] == [None, None]
+    assert 0.5 < found["updated"]["coverage"] <= 1.0
+
+
+def test_too_few_windows():
+    with pytest.raises(ValueError, match="7 windows of 3 steps are too few .* at least 8 are needed"):
+        backtest(*walk(10, 3))

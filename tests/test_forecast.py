@@ -1,0 +1,383 @@
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+
+from pimeter import CoverageWarning, ForecastIntervals, OnlineNeuron, coverage_score, quantile
+
+TAILS = ("symmetric", "equal", "sided", "lower", "upper")
+EACH_TAIL = pytest.mark.parametrize("tails", TAILS)
+H = 4
+
+
+def windows(n, seed=0, h=H, bias=0.0, series=None):
+    """Independent windows whose errors are normal, twice as large at each further step, off by `bias`."""
+    rng = np.random.default_rng(seed)
+    shape = (n, h) if series is None else (series, n, h)
+    y_pred = rng.normal(size=shape)
+    return y_pred + bias + 2.0 ** np.arange(h) * rng.standard_normal(shape), y_pred
+
+
+class TestFit:
+    def test_symmetric_cone_is_a_neuron_per_step(self):
+        y_true, y_pred = windows(200)
+        cone = ForecastIntervals(0.9).fit(y_true, y_pred)
+        radius = quantile(np.abs(y_true - y_pred), 0.9, axis=0)
+        assert_allclose(cone.radius_, np.stack([radius, radius], axis=1))
+        assert_allclose(cone.predict_interval(y_pred), np.stack([y_pred - radius, y_pred + radius], axis=-1))
+
+    def test_other_tails(self):
+        y_true, y_pred = windows(200, bias=1.5)
+        error = y_true - y_pred
+        low, high = quantile(error, [0.05, 0.95], axis=0)
+        equal = ForecastIntervals(0.9, tails="equal").fit(y_true, y_pred).radius_
+        assert_allclose(equal, np.stack([-low, high], axis=1), rtol=1e-9)
+        lower = ForecastIntervals(0.9, tails="lower").fit(y_true, y_pred).radius_
+        assert_allclose(lower, np.stack([-quantile(error, 0.1, axis=0), np.full(H, np.inf)], axis=1), rtol=1e-9)
+        upper = ForecastIntervals(0.9, tails="upper").fit(y_true, y_pred).radius_
+        assert_allclose(upper, np.stack([np.full(H, np.inf), quantile(error, 0.9, axis=0)], axis=1))
+        sided = ForecastIntervals(0.9, tails="sided").fit(y_true, y_pred).radius_
+        expected = [[quantile(-e[e < 0], 0.9), quantile(e[e > 0], 0.9)] for e in error.T]
+        assert_allclose(sided, expected)
+
+    @EACH_TAIL
+    def test_many_series_are_each_as_if_alone(self, tails):
+        y_true, y_pred = windows(100, series=3)
+        together = ForecastIntervals(0.8, tails=tails).fit(y_true, y_pred)
+        assert together.predict_interval(y_pred[:, :5]).shape == (3, 5, H, 2)
+        together.update(y_true[:, :7], y_pred[:, :7])
+        for i in range(3):
+            alone = ForecastIntervals(0.8, tails=tails).fit(y_true[i], y_pred[i]).update(y_true[i, :7], y_pred[i, :7])
+            assert_array_equal(together.radius_[i], alone.radius_)
+
+    def test_more_values_than_one_block(self):
+        y_true, y_pred = windows(500, series=300)
+        cone = ForecastIntervals(0.9).fit(y_true, y_pred)
+        assert_allclose(cone.radius_[..., 0], quantile(np.abs(y_true - y_pred), 0.9, axis=1))
+
+    @EACH_TAIL
+    def test_coverage_of_independent_windows(self, tails):
+        fit, new = windows(4000, seed=1), windows(4000, seed=2)
+        inside = coverage_score(new[0], ForecastIntervals(0.9, tails=tails).fit(*fit).predict_interval(new[1]))
+        # Mean over 4 steps of binomial shares: radius and test add up to sqrt(2 * .09 / 16000) = .0034; four of these.
+        assert abs(inside - 0.9) < 0.0135
+
+    def test_levels(self):
+        y_true, y_pred = windows(300)
+        cone = ForecastIntervals(0.9).fit(y_true, y_pred)
+        several = cone.predict_interval(y_pred, [0.5, 0.8, 0.9])
+        assert several.shape == (300, H, 2, 3)
+        assert_array_equal(several[..., 2], cone.predict_interval(y_pred))
+        assert_array_equal(several[..., 0], ForecastIntervals(0.5).fit(y_true, y_pred).predict_interval(y_pred))
+        assert (np.diff(np.ptp(several, axis=2), axis=-1) >= 0).all()
+
+    @pytest.mark.parametrize("tails", ["symmetric", "equal", "sided"])
+    def test_ends_never_cross(self, tails):
+        y_true, y_pred = windows(50, bias=30.0)
+        cone = ForecastIntervals(0.01, tails=tails).fit(y_true, y_pred)
+        ends = cone.predict_interval(y_pred)
+        assert (ends[..., 0] <= ends[..., 1]).all()
+
+    def test_a_missing_step_is_skipped_and_counted(self):
+        y_true, y_pred = windows(100)
+        y_true[3, 1] = y_pred[7, 2] = np.nan
+        y_true[90:, 3] = np.nan
+        cone = ForecastIntervals(0.8).fit(y_true, y_pred)
+        assert cone.n_missing_ == 12
+        error = np.abs(y_true - y_pred)
+        expected = [quantile(column[~np.isnan(column)], 0.8) for column in error.T]
+        assert_allclose(cone.radius_[:, 0], expected)
+
+    def test_a_side_without_errors_reaches_as_far_as_any(self):
+        y_pred = np.zeros((30, 2))
+        y_true = np.random.default_rng(0).random((30, 2)) + 1
+        radius = ForecastIntervals(0.5, tails="sided").fit(y_true, y_pred).radius_
+        assert_array_equal(radius[:, 0], y_true.max(axis=0))
+
+    @pytest.mark.parametrize("step", ["constant", "decaying"])
+    def test_a_side_without_errors_learns_from_its_first(self, step):
+        cone = ForecastIntervals(0.5, tails="sided", step=step).fit(np.ones((30, 2)), np.zeros((30, 2)))
+        cone.update(np.full((1, 2), 2.0), np.zeros((1, 2)))
+        assert_array_equal(cone.radius_[:, 0], [1.0, 1.0])
+        cone.update(np.full((1, 2), -0.5), np.zeros((1, 2)))
+        assert (cone.radius_[:, 0] < 1.0).all()
+        assert np.isfinite(cone.radius_).all()
+
+    def test_windows_overlap_so_they_are_worth_less(self):
+        y_true, y_pred = windows(60)
+        with pytest.warns(
+            CoverageWarning, match=r"60 windows of 4 steps, which overlap, are worth about 15 .*95 % takes 19"
+        ):
+            cone = ForecastIntervals().fit(y_true, y_pred)
+        assert cone.n_effective_ == 15
+        low, high = cone.coverage_range_
+        assert low < 15 / 16 < high
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ForecastIntervals().fit(*windows(76))
+
+    def test_random_walk_needs_a_cone(self):
+        series = np.cumsum(np.random.default_rng(0).standard_normal(4000))
+        held = np.lib.stride_tricks.sliding_window_view(series, 11)
+        y_true, y_pred = held[:, 1:], np.repeat(held[:, :1], 10, axis=1)
+        radius = ForecastIntervals(0.9).fit(y_true[:3000], y_pred[:3000]).radius_[:, 1]
+        # 300 effective errors at step 10: a standard error of 8 % of the radius; three of these.
+        assert_allclose(radius, 1.645 * np.sqrt(np.arange(1, 11)), rtol=0.25)
+
+    def test_scikit_learn_regressor_with_many_outputs(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(600, 3))
+        Y = X @ rng.normal(size=(3, H)) + rng.normal(size=(600, H))
+        model = LinearRegression().fit(X[:200], Y[:200])
+        cone = ForecastIntervals(0.9).fit(Y[200:400], model.predict(X[200:400]))
+        inside = coverage_score(Y[400:], cone.predict_interval(model.predict(X[400:])))
+        assert abs(inside - 0.9) < 0.045  # four times sqrt(2 * .09 / 800)
+
+
+class TestSmooth:
+    def test_smoothed_radii_are_nearer_to_the_truth(self):
+        h, exact = 20, 1.645 * np.sqrt(np.arange(1, 21))
+        off = {True: [], False: []}
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            errors = np.sqrt(np.arange(1, h + 1)) * rng.standard_normal((100, h))
+            for smooth, found in off.items():
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", CoverageWarning)
+                    cone = ForecastIntervals(0.9, smooth=smooth).fit(errors, np.zeros_like(errors))
+                found.append(np.mean((cone.radius_[:, 0] - exact) ** 2))
+        # A parabola through 7 points leaves a third of the variance.
+        assert np.mean(off[True]) < 0.6 * np.mean(off[False])
+
+    @pytest.mark.parametrize("h", [1, 2, 3, 4, 8])
+    @EACH_TAIL
+    def test_every_horizon_and_tail(self, h, tails):
+        y_true, y_pred = windows(200, h=h)
+        plain = ForecastIntervals(0.5, tails=tails).fit(y_true, y_pred).radius_
+        smooth = ForecastIntervals(0.5, tails=tails, smooth=True).fit(y_true, y_pred).radius_
+        assert_array_equal(np.isinf(plain), np.isinf(smooth))
+        if h <= 3:  # a parabola goes through three points
+            assert_allclose(smooth, plain)
+
+    def test_sizes_stay_sizes(self):
+        y_pred = np.zeros((100, 9))
+        y_true = np.where(np.arange(9) == 4, np.random.default_rng(0).normal(size=(100, 9)), 0.0)
+        assert (ForecastIntervals(0.5, smooth=True).fit(y_true, y_pred).radius_ >= 0).all()
+
+
+class TestJoint:
+    @EACH_TAIL
+    def test_whole_paths_are_covered(self, tails):
+        hits = {True: [], False: []}
+        for seed in range(60):
+            fit, new = windows(400, seed=[1, seed], bias=2.0), windows(400, seed=[2, seed], bias=2.0)
+            for joint, found in hits.items():
+                cone = ForecastIntervals(0.9, tails=tails, joint=joint).fit(*fit)
+                ends = cone.predict_interval(new[1])
+                found.append(((new[0] >= ends[..., 0]) & (new[0] <= ends[..., 1])).all(axis=1).mean())
+        # 60 neurons on 200 scores each: a standard error of sqrt(.09 / 200 / 60) = .003; four of these.
+        assert abs(np.mean(hits[True]) - 0.9) < 0.012
+        assert np.mean(hits[False]) < 0.8
+
+    def test_other_levels_keep_the_shape(self):
+        cone = ForecastIntervals(0.9, joint=True).fit(*windows(400))
+        small, large = np.moveaxis(cone.predict_interval(np.zeros((1, H)), [0.5, 0.99])[0, :, 1], -1, 0)
+        assert_allclose(large / small, (large / small)[0])
+        assert (large > small).all()
+
+    def test_update_learns_from_whole_windows_only(self):
+        y_true, y_pred = windows(400)
+        cone = ForecastIntervals(0.9, joint=True).fit(y_true, y_pred)
+        before = cone.radius_
+        partly = y_true[:50].copy()
+        partly[:, -1] = np.nan
+        assert_array_equal(cone.update(partly, y_pred[:50]).radius_, before)
+        cone.update(np.full((5, H), 100.0), np.zeros((5, H)))
+        assert (cone.radius_ > before).all()
+        shape = cone.radius_[:, 0] / before[:, 0]
+        assert_allclose(shape, shape[0])
+
+    def test_too_few_windows(self):
+        with pytest.raises(ValueError, match="first half of the windows, 0 here"):
+            ForecastIntervals(0.5, joint=True).fit(*windows(1))
+        y_true, y_pred = windows(40)
+        y_true[20:, 0] = np.nan
+        with pytest.raises(ValueError, match="the later half of the windows has none"):
+            ForecastIntervals(0.5, joint=True).fit(y_true, y_pred)
+
+
+class TestUpdate:
+    def test_one_neuron_per_step_goes_on_from_the_fitted_radius(self):
+        y_true, y_pred = windows(200)
+        cone = ForecastIntervals(0.9).fit(y_true, y_pred)
+        before = cone.radius_[:, 0]
+        newest = np.full((1, H), np.nan)
+        newest[0, 0] = 100.0
+        cone.update(newest, np.zeros((1, H)))
+        assert cone.radius_[0, 0] > before[0]
+        assert_array_equal(cone.radius_[1:, 0], before[1:])
+        cone.update(np.zeros((3, H)), np.zeros((3, H)))
+        assert (cone.radius_[1:, 0] < before[1:]).all()
+
+    @EACH_TAIL
+    @pytest.mark.parametrize("step", ["constant", "decaying"])
+    def test_rows_at_once_are_rows_one_by_one(self, tails, step):
+        y_true, y_pred = windows(200)
+        new = windows(30, seed=9)
+        at_once, singly = (ForecastIntervals(0.9, tails=tails, step=step).fit(y_true, y_pred) for _ in range(2))
+        at_once.update(*new)
+        for i in range(30):
+            singly.update(new[0][i : i + 1], new[1][i : i + 1])
+        assert_array_equal(at_once.radius_, singly.radius_)
+
+    @EACH_TAIL
+    def test_it_follows_errors_that_grow(self, tails):
+        cone = ForecastIntervals(0.9, tails=tails).fit(*windows(400))
+        y_true, y_pred = windows(3000, seed=3)
+        y_true = y_pred + 5 * (y_true - y_pred)
+        assert coverage_score(y_true[2000:], cone.predict_interval(y_pred[2000:])) < 0.7
+        cone.update(y_true[:2000], y_pred[:2000])
+        # 4,000 errors around a weight that strays: the block of a thousand is held within .03 elsewhere.
+        assert abs(coverage_score(y_true[2000:], cone.predict_interval(y_pred[2000:])) - 0.9) < 0.05
+
+    def test_a_step_is_an_online_neuron(self):
+        y_true, y_pred = windows(300, h=1)
+        cone = ForecastIntervals(0.9).fit(y_true, y_pred)
+        neuron = OnlineNeuron(0.9)
+        sizes = np.abs(y_true - y_pred)[:, 0]
+        radius = cone.radius_[0, 0]
+        neuron._state = (radius, float(np.abs(sizes - radius).mean()), 0.0, 300.0)
+        new = windows(500, seed=4, h=1)
+        neuron.learn_many(np.abs(new[0] - new[1])[:, 0])
+        assert_allclose(cone.update(*new).radius_[0, 0], neuron.quantile_)
+
+    def test_fit_forgets_updates(self):
+        y_true, y_pred = windows(200)
+        cone = ForecastIntervals(0.9).fit(y_true, y_pred)
+        before = cone.radius_
+        assert_array_equal(cone.update(y_true, y_pred).fit(y_true, y_pred).radius_, before)
+
+    def test_updated_neurons_know_their_own_level(self):
+        y_true, y_pred = windows(200)
+        cone = ForecastIntervals(0.9).fit(y_true, y_pred).update(y_true, y_pred)
+        with pytest.raises(ValueError, match=r"0\.5 is not the level 0\.9 that the updated neurons follow"):
+            cone.predict_interval(y_pred, 0.5)
+
+    @pytest.mark.parametrize(
+        ("shape", "message"),
+        [((2, H + 1), r"\(n, 4\); got \(2, 5\)"), ((3, 2, H), r"\(n, 4\)"), ((H,), r"\(n, h\)"), ((0, H), r"\(n, h\)")],
+    )
+    def test_another_horizon_changes_nothing(self, shape, message):
+        cone = ForecastIntervals(0.9).fit(*windows(200)).update(*windows(5))
+        before = cone.radius_
+        with pytest.raises(ValueError, match=message):
+            cone.update(np.ones(shape), np.ones(shape))
+        with pytest.raises(ValueError, match="finite"):
+            cone.update(np.full((1, H), np.inf), np.ones((1, H)))
+        assert_array_equal(cone.radius_, before)
+
+
+class TestBaseline:
+    def test_formula(self):
+        y_true, y_pred = windows(200)
+        cone = ForecastIntervals(0.95).fit(y_true, y_pred)
+        ends = cone.baseline_interval(y_pred, n_past=10)
+        sigma = np.std(y_true - y_pred, ddof=1)
+        assert_allclose(ends[..., 1] - y_pred, 1.959964 * sigma * np.sqrt(1.1), rtol=1e-6)
+        assert_allclose(y_pred - ends[..., 0], ends[..., 1] - y_pred)
+
+    def test_the_papers_own_looks_at_the_window(self):
+        y_true, y_pred = windows(200)
+        ends = ForecastIntervals(0.95).fit(y_true, y_pred).baseline_interval(y_pred[:3], n_past=5, y_true=y_true[:3])
+        sigma = np.std((y_true - y_pred)[:3], axis=1, ddof=1)
+        assert_allclose(np.ptp(ends, axis=-1), np.repeat(2 * 1.959964 * sigma[:, None] * np.sqrt(1.2), H, 1), rtol=1e-6)
+
+    def test_each_series_has_its_own_sigma(self):
+        y_true, y_pred = windows(100, series=2)
+        cone = ForecastIntervals(0.9).fit(y_true, y_pred)
+        alone = ForecastIntervals(0.9).fit(y_true[1], y_pred[1]).baseline_interval(y_pred[1], n_past=3)
+        assert_allclose(cone.baseline_interval(y_pred, n_past=3)[1], alone)
+        assert cone.baseline_interval(y_pred, n_past=3, y_true=y_true).shape == (2, 100, H, 2)
+
+    def test_mistakes(self):
+        y_true, y_pred = windows(100, h=1)
+        cone = ForecastIntervals(0.9).fit(y_true, y_pred)
+        with pytest.raises(ValueError, match=r"n_past must be .* at least 1; got 0"):
+            cone.baseline_interval(y_pred, n_past=0)
+        with pytest.raises(ValueError, match="at least 2 known errors of a series or window; got 1"):
+            cone.baseline_interval(y_pred, n_past=1, y_true=y_true)
+        with pytest.warns(CoverageWarning, match="1 windows of 1 step are worth"):
+            one = ForecastIntervals(0.9).fit(y_true[:1], y_pred[:1])
+        with pytest.raises(ValueError, match="got 1"):
+            one.baseline_interval(y_pred, n_past=1)
+
+
+class TestMistakes:
+    def test_not_fitted(self):
+        cone = ForecastIntervals()
+        for call in (cone.predict_interval, lambda y: cone.update(y, y), lambda y: cone.baseline_interval(y, n_past=1)):
+            with pytest.raises(NotFittedError):
+                call(np.ones((2, 2)))
+        with pytest.raises(NotFittedError):
+            _ = cone.radius_
+
+    def test_windows_of_unequal_length(self):
+        with pytest.raises(ValueError, match="y_true holds windows of unequal length"):
+            ForecastIntervals().fit([[1.0, 2.0], [3.0]], [[1.0, 2.0], [3.0]])
+
+    @pytest.mark.parametrize(
+        ("y_true", "y_pred", "message"),
+        [
+            (np.ones((5, 2)), np.ones((5, 3)), r"got \(5, 2\) and \(5, 3\)"),
+            (np.ones(5), np.ones(5), r"One window is y\[None\]"),
+            (np.ones((0, 3)), np.ones((0, 3)), r"got \(0, 3\)"),
+            (np.full((5, 2), np.inf), np.full((5, 2), np.inf), "finite"),
+            (np.ones((5, 2)), np.full((5, 2), -np.inf), "finite"),
+            (np.array([["a"]]), np.ones((1, 1)), "y_true must hold real numbers"),
+            (np.full((5, 2), [1.0, np.nan]), np.ones((5, 2)), "Step 2 is NaN in all windows"),
+        ],
+    )
+    def test_bad_windows_leave_a_fitted_cone_as_it_was(self, y_true, y_pred, message):
+        cone = ForecastIntervals(0.9).fit(*windows(200))
+        before = cone.radius_
+        with pytest.raises(ValueError, match=message):
+            cone.fit(y_true, y_pred)
+        assert_array_equal(cone.radius_, before)
+        assert cone.n_windows_ == 200
+
+    @pytest.mark.parametrize(
+        ("y_pred", "message"),
+        [
+            (np.ones((2, H + 1)), r"\(n, 4\), as in fit; got \(2, 5\)"),
+            (np.ones(H), r"One path is y_pred\[None\]"),
+            (np.full((1, H), np.nan), "4 of 4 values are NaN"),
+        ],
+    )
+    def test_bad_forecasts(self, y_pred, message):
+        with pytest.raises(ValueError, match=message):
+            ForecastIntervals(0.9).fit(*windows(200)).predict_interval(y_pred)
+
+    def test_another_number_of_series(self):
+        cone = ForecastIntervals(0.9).fit(*windows(100, series=3))
+        with pytest.raises(ValueError, match=r"\(3, n, 4\)"):
+            cone.predict_interval(np.ones((2, 5, H)))
+
+    @pytest.mark.parametrize("level", [0.0, 1.0, 95, [0.5, 1.5]])
+    def test_bad_level(self, level):
+        with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1"):
+            ForecastIntervals(0.9).fit(*windows(200)).predict_interval(np.ones((1, H)), level)
+
+    @pytest.mark.parametrize("setting", [{"tails": "both"}, {"joint": "yes"}, {"step": "steady"}, {"smooth": 3}])
+    def test_bad_settings(self, setting):
+        with pytest.raises(ValueError, match=next(iter(setting))):
+            ForecastIntervals(**setting).fit(*windows(200))
+
+    def test_it_can_be_cloned(self):
+        cone = ForecastIntervals(0.8, tails="equal", joint=True)
+        assert clone(cone).get_params() == cone.get_params()

@@ -1,0 +1,217 @@
+"""The networks of the experiments, and the experiments that train them, on a tiny scale."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from sklearn.metrics import mean_pinball_loss
+
+from experiments import data, fig2, fig3, networks, report, table1
+from experiments.protocol import RefusedError, Store, run
+from pimeter import ForecastIntervals
+
+torch = pytest.importorskip("torch")
+
+SMALL = networks.Training(n_hidden=20, max_epochs=60)
+TINY = dataclasses.replace(table1.QUICK, n_pairs=60, n_positions=21, n_draws=50, max_epochs=2)
+PACKAGES = {"pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"}
+
+
+class TestLosses:
+    target = torch.tensor([[0.0], [1.0], [2.0], [5.0]])
+    output = torch.tensor([[-1.0, 1.0], [0.0, 3.0], [2.5, 4.0], [1.0, 4.5]])
+
+    def test_squared_error(self):
+        assert networks.squared_error(self.target, self.output[:, :1]).item() == pytest.approx((1 + 1 + 0.25 + 16) / 4)
+
+    def test_pinball(self):
+        expected = sum(
+            mean_pinball_loss(self.target[:, 0], self.output[:, i], alpha=p) for i, p in enumerate((0.1, 0.9))
+        )
+        assert networks.pinball((0.1, 0.9))(self.target, self.output).item() == pytest.approx(expected)
+
+    def test_quality_driven(self):
+        # The first two are inside, at least .5 from an end, where a softening of 160 is a step.
+        value = networks.quality_driven(0.9, penalty=0.01)(self.target, self.output).item()
+        assert value == pytest.approx((2 + 3) / 2 + 0.01 * 4 / (0.9 * 0.1) * (0.9 - 0.5) ** 2, rel=1e-6)
+
+
+class TestTraining:
+    x = np.linspace(-2, 2, 200)
+
+    def test_it_learns_a_curve(self):
+        predict, n_parameters = networks.train(
+            self.x, np.abs(self.x), networks.squared_error, SMALL, np.random.default_rng(0)
+        )
+        assert n_parameters == 3 * 20 + 1
+        assert predict(self.x).shape == (200, 1)
+        assert np.sqrt(np.mean((predict(self.x)[:, 0] - np.abs(self.x)) ** 2)) < 0.1
+
+    def test_it_depends_on_its_stream_alone(self):
+        def trained(seed):
+            how = dataclasses.replace(SMALL, max_epochs=2)
+            return networks.train(self.x, self.x, networks.squared_error, how, np.random.default_rng(seed))[0](self.x)
+
+        before = torch.random.get_rng_state()
+        first = trained(1)
+        assert torch.equal(torch.random.get_rng_state(), before)
+        torch.rand(3)
+        assert_array_equal(trained(1), first)
+        assert (trained(2) != first).any()
+
+    def test_patience(self):
+        how = dataclasses.replace(SMALL, max_epochs=1000, patience=1, learning_rate=1.0, decay=0.0)
+        counted = []
+
+        def loss(target, output):
+            counted.append(1)
+            return networks.squared_error(target, output)
+
+        networks.train(self.x, self.x, loss, how, np.random.default_rng(0))
+        assert len(counted) < 2 * 1000
+
+    def test_bounds_start_where_they_are_told(self):
+        how = dataclasses.replace(SMALL, max_epochs=0)
+        start = networks.train(self.x, self.x, networks.squared_error, how, np.random.default_rng(0), start=(-9.0, 9.0))
+        assert_allclose(start[0](self.x).mean(axis=0), [-9, 9], atol=2)
+
+    def test_lstm_learns_what_follows(self):
+        series = np.sin(np.arange(600) / 5)[:, None]
+        origins = np.arange(8, 590)[:, None]
+        x, y = series[origins + np.arange(-8, 0)], series[origins + np.arange(3), 0]
+        how = networks.RecurrentTraining(n_hidden=8, max_epochs=12, learning_rate=0.01, batch_size=32)
+        predict, n_epochs = networks.train_lstm(x, y, how, np.random.default_rng(0))
+        assert 1 <= n_epochs <= 12
+        stays = np.repeat(x[:, -1], 3, axis=1)
+        assert np.mean((predict(x) - y) ** 2) < 0.2 * np.mean((stays - y) ** 2)
+
+    def test_missing_torch_names_the_extra(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "torch", None)
+        with pytest.raises(ImportError, match=r"pimeter\[experiments\]"):
+            networks.load_torch()
+
+
+class TestTable1:
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def rows(tmp_path_factory):
+        experiment = dataclasses.replace(table1.EXPERIMENT, settings=TINY)
+        return run(experiment, TINY, Store(tmp_path_factory.mktemp("table1"), "table1"))
+
+    def test_ideal_bounds(self):
+        asked = table1.Problem("normal", "sin(x)", np.array([1.0, 2.0]))
+        expected = 0.3 * np.sin([[1.0], [2.0]]) + 0.2 * np.array([[1.0], [4.0]]) * stats.norm.ppf([0.025, 0.975])
+        assert_allclose(asked.points(table1.ENDS), expected)
+        assert asked.rmse(expected + np.array([0.1, -0.1])) == pytest.approx(0.1)
+        assert asked.coverage(expected) == pytest.approx(0.95)
+        draws = asked.draw(np.full(200_000, 2.0), np.random.default_rng(0))
+        # The .975 point has density .058 / .8: a standard error of .005; four of these.
+        assert_allclose(np.quantile(draws, [0.025, 0.975]), expected[1], atol=0.02)
+
+    def test_every_method_says_what_it_saw(self, rows):
+        seen = {row["method"]: row["targets"] for row in rows}
+        assert seen["SQR"] == seen["QD"] == seen["scaled, equal"] == 60 + 50
+        assert seen["f + PIM"] == seen["f + PIM, signed"] == seen["f + PIM, sided"] == 60 + 21 * 50
+        assert seen["numpy.quantile"] == 21 * 50
+        assert {row["parameters"] for row in rows if row["method"] in {"SQR", "QD"}} == {402}
+        assert {row["parameters"] for row in rows if row["method"] == "f + PIM"} == {301}
+        assert len(rows) == 2 * 8
+
+    def test_signed_neurons_undo_the_bias_of_f(self, rows):
+        # After two epochs f is far off, which the symmetric interval suffers from and the signed one does not.
+        rmse = {row["method"]: row["rmse"] for row in rows if row["noise"] == "normal"}
+        assert rmse["f + PIM, signed"] < rmse["f + PIM"]
+
+    def test_published_values_stand_beside_ours(self, rows):
+        shown = report.tables(table1.EXPERIMENT, rows)
+        normal = {row["method"]: row for row in next(iter(shown.values()))}
+        assert normal["f + PIM"]["RMSE, paper"] == 0.218
+        assert normal["SQR"]["parameters, verdict"] == ""
+        assert normal["numpy.quantile"]["RMSE, paper"] == ""
+
+    def test_words_follow_the_rows(self, rows):
+        text = table1.finding(rows)
+        assert "the neurons saw 1,110 targets, SQR and QD 110" in text
+        better = [{**row, "rmse": 0.0001} if row["method"] == "scaled, equal" else row for row in rows]
+        assert "the best of our widths, scaled, equal, comes to 0.000, which is within SQR's" in table1.finding(better)
+        crossed = [{**row, "coverage": -0.5 if row["method"] == "QD" else 0.9} for row in rows]
+        assert "Bounds that crossed in training and stayed so: QD with normal noise in 1 of 1" in table1.finding(
+            crossed
+        )
+
+    def test_versions_name_torch(self):
+        for experiment in (table1.EXPERIMENT, fig2.EXPERIMENT, fig3.EXPERIMENT):
+            assert set(experiment.packages) == PACKAGES
+
+
+def test_fig2_draws_the_first_trial_of_table1(tmp_path):
+    settings = dataclasses.replace(TINY, widths=())
+    rows = run(fig2.EXPERIMENT, settings, Store(tmp_path, "fig2"))
+    trial = run(table1.EXPERIMENT, settings, Store(tmp_path, "table1"))
+    (table,) = fig2.tables(rows).values()
+    measured = {(row["noise"], row["method"]): row["rmse"] for row in trial}
+    for row in table:
+        assert row["RMSE"] == pytest.approx(measured[row["noise"], row["method"]])
+    crossed = [{**row, "lower": row["upper"] + 1} if row["curve"] == "SQR" else row for row in rows]
+    assert "Normal noise: SQR: training collapsed, the bounds crossed." in fig2.headline(crossed)
+    assert report.draw(fig2.EXPERIMENT, crossed, tmp_path / "fig2.png")
+
+
+class TestFig3:
+    settings = fig3.Settings(n_trials=1, n_past=4, horizon=5, n_train=200, max_epochs=1)
+
+    @pytest.fixture
+    def prices(self, monkeypatch):
+        walk = 50 + np.cumsum(np.random.default_rng(0).standard_normal((800, 1)), axis=0)
+        prices = walk + np.array([0.0, 0.5, -0.5, 0.1])
+        monkeypatch.setattr(fig3, "general_electric", lambda: prices)
+        return prices
+
+    def test_rows_tables_words_and_figure(self, prices, tmp_path):
+        rows = run(fig3.EXPERIMENT, self.settings, Store(tmp_path, "fig3"))
+        assert [row["step"] for row in rows] == [1, 2, 3, 4, 5]
+        assert {row["n_windows"] for row in rows} == {600 - 300 - 5 + 1}
+        for name in fig3.NAMES:
+            assert all(0 <= row[f"{name}_coverage"] <= 1 and row[f"{name}_width"] > 0 for row in rows)
+        scale = prices[:200].max() - prices[:200].min()
+        assert_allclose([row["last_close"] * scale + prices[:200].min() for row in rows], prices[-5:, 3])
+        coverage = next(iter(fig3.tables(rows).values()))
+        assert coverage[0]["all steps"] == pytest.approx(np.mean([row["static_coverage"] for row in rows]))
+        widths = {f"{name}_width": 1.0 for name in ("baseline", "peeking")}
+        for static, updated, verdict in ((0.5, 0.5, "holds."), (2, 0.5, "holds in part."), (2, 2, "does not hold.")):
+            changed = [{**row, **widths, "static_width": static, "updated_width": updated} for row in rows]
+            assert f"narrower than the baseline there {verdict}" in fig3.finding(changed)
+        assert report.draw(fig3.EXPERIMENT, rows, tmp_path / "fig3.png")
+
+    def test_the_updated_cone_knows_only_the_past(self):
+        rng = np.random.default_rng(1)
+        series, h = np.cumsum(rng.standard_normal(300)), 5
+
+        def ends(series):
+            held = np.lib.stride_tricks.sliding_window_view(series, h + 1)
+            y_true, y_pred = held[:, 1:], np.repeat(held[:, :1], h, axis=1)
+            return fig3.updated(ForecastIntervals(0.8).fit(y_true[:150], y_pred[:150]), y_true, y_pred, 160)
+
+        changed = series.copy()
+        changed[221:] += 1000.0  # what window 220 forecasts; the windows overlap, so later ones start from it
+        assert_array_equal(ends(series)[: 221 - 160], ends(changed)[: 221 - 160])
+        assert (ends(series)[221 - 160 :] != ends(changed)[221 - 160 :]).any()
+
+    def test_no_data_is_refused_with_a_message(self, monkeypatch, tmp_path):
+        for folder in (None, str(tmp_path)):
+            monkeypatch.delenv("PIMETER_DATA", raising=False)
+            if folder:
+                monkeypatch.setenv("PIMETER_DATA", folder)
+            with pytest.raises(RefusedError, match=r"PIMETER_DATA must name its folder"):
+                data.general_electric()
+
+    def test_real_prices(self, data_dir):
+        prices = data.general_electric()
+        assert prices.shape == (14_058, 4)
+        assert_array_equal(prices[0], [0.6277, 0.6362, 0.6201, 0.6201])
+        assert np.isfinite(prices).all()

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from sklearn.base import clone
+
+from pimeter import OnlineNeuron, bandwidth
+from pimeter._kernels import compiled, reference, stream
+from pimeter.online import learn_columns, started
+
+STEPS = pytest.mark.parametrize("settings", [{}, {"step": "decaying"}, {"rate": 0.1}], ids=str)
+
+
+def met(neuron, errors):
+    """The weight that each error met, from the second on."""
+    weights = []
+    for error in errors:
+        weights.append(neuron.quantile_)
+        neuron.learn_one(error)
+    return np.array(weights)
+
+
+def test_nothing_is_known_before_the_first_error_which_is_the_first_weight():
+    neuron = OnlineNeuron()
+    assert np.isnan(neuron.quantile_)
+    assert neuron.n_seen_ == 0
+    assert neuron.learn_many([]).n_seen_ == 0
+    assert np.isnan(neuron.quantile_)
+    assert neuron.learn_one(3).quantile_ == 3.0
+    assert neuron.n_seen_ == 1
+
+
+@STEPS
+def test_many_at_once_are_many_one_by_one(settings):
+    errors = np.abs(np.random.default_rng(1).standard_t(4, 500))
+    one, many = OnlineNeuron(0.9, **settings), OnlineNeuron(0.9, **settings)
+    for error in errors:
+        one.learn_one(error)
+    many.learn_many(errors[:1]).learn_many(errors[1:200]).learn_many(errors[200:])
+    # The compiled loop may join a product and a sum into one rounding.
+    assert_allclose(many.quantile_, one.quantile_, rtol=1e-9)
+    assert many.n_seen_ == one.n_seen_ == 500
+
+
+@pytest.mark.parametrize("kind", [stream.ADAPT, stream.SETTLE])
+def test_columns_are_neurons_and_missing_errors_are_skipped(kind):
+    rng = np.random.default_rng(2)
+    errors = rng.exponential(size=(300, 3))
+    errors[rng.random(errors.shape) < 0.3] = np.nan
+    for kernel in (reference.Kernel(bandwidth), compiled.Kernel(bandwidth)):
+        states = np.zeros((3, 4))
+        kernel.learn_columns(errors, 0.8, kind, states)
+        for column, state in zip(errors.T, states, strict=True):
+            known = column[~np.isnan(column)]
+            assert_allclose(state, stream.learn(known, 0.8, kind, 0.0, (0.0, 0.0, 0.0, 0.0)), rtol=1e-9)
+
+
+@given(
+    st.lists(st.integers(-(10**6), 10**6).map(lambda k: k / 1024), min_size=2, max_size=60),
+    st.sampled_from(["constant", "decaying"]),
+    st.floats(0.05, 0.99),
+    st.sampled_from([2.0**-40, 2.0**30]),
+)
+def test_the_step_has_no_unit(errors, step, level, unit):
+    plain = OnlineNeuron(level, step=step).learn_many(errors).quantile_
+    assert np.isfinite(plain)
+    # A power of two is an exact factor, so nothing may differ.
+    assert OnlineNeuron(level, step=step).learn_many(unit * np.array(errors)).quantile_ == unit * plain
+
+
+@pytest.mark.parametrize("step", ["constant", "decaying"])
+@pytest.mark.parametrize("size", [5e-324, 2e-308, 1e300])
+def test_sizes_at_the_ends_of_floats(size, step):
+    neuron = OnlineNeuron(0.9, step=step).learn_many(np.tile([0.0, size, -size, size], 50))
+    assert np.isfinite(neuron.quantile_)
+
+
+def test_equal_errors_and_zeros_stay():
+    for step in ("constant", "decaying"):
+        assert OnlineNeuron(step=step).learn_many(np.full(1000, 2.5)).quantile_ == 2.5
+        neuron = OnlineNeuron(0.9, step=step).learn_many(np.zeros(50))
+        assert neuron.quantile_ == 0.0
+        # After errors that were all alike it still learns from others. The constant step strays with a standard
+        # deviation of sqrt(.06 * .41 * .09 / 2) = .033, .41 being the mean distance; four of these.
+        weight = neuron.learn_many(np.random.default_rng(0).random(20_000)).quantile_
+        assert abs(weight - 0.9) < 0.133
+
+
+def test_one_wild_error_does_not_throw_the_weight():
+    errors = np.abs(np.random.default_rng(3).standard_normal(3000))
+    neuron = OnlineNeuron(0.9).learn_many(errors)
+    before = neuron.quantile_
+    neuron.learn_one(1e9)
+    # 20 mean distances, of which the newest counts a hundredth, and 6 % of the result.
+    assert 0 < neuron.quantile_ - before < 0.2
+
+
+class TestBound:
+    """|mean coverage - p| <= (B + eta) / (eta T), whatever the series."""
+
+    @staticmethod
+    def series(name, t, rng):
+        return {
+            "constant": np.ones(t),
+            "all or nothing": np.tile([0.0, 1.0], t // 2),
+            "rising": np.linspace(0, 1, t),
+            "falling": np.linspace(1, 0, t),
+            "blocks": np.repeat(rng.random(t // 50), 50),
+            "random": rng.random(t),
+        }[name]
+
+    @pytest.mark.parametrize("eta", [0.001, 0.05, 2.0])
+    @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+    @pytest.mark.parametrize("name", ["constant", "all or nothing", "rising", "falling", "blocks", "random"])
+    def test_series(self, name, level, eta):
+        errors = self.series(name, 1000, np.random.default_rng(4))
+        weights = met(OnlineNeuron(level, rate=eta), errors)[1:]
+        coverage = np.mean(errors[1:] <= weights)
+        # Where T eta is small the bound is above 1 and says nothing; eta = .05 and 2 give .02 and .0015.
+        assert abs(coverage - level) <= (1 + eta) / (eta * 999) + 1e-12
+
+    def test_an_opponent_who_knows_the_weight(self):
+        neuron, level, eta, t = OnlineNeuron(0.9, rate=0.05), 0.9, 0.05, 5000
+        neuron.learn_one(0.5)
+        hits = 0
+        for _ in range(t):
+            # Always just out of reach, until it cannot be.
+            error = min(max(neuron.quantile_ + 1e-6, 0.0), 1.0)
+            hits += error <= neuron.quantile_
+            neuron.learn_one(error)
+        assert abs(hits / t - level) <= (1 + eta) / (eta * t)
+        assert hits > 0
+
+    @given(
+        hnp.arrays(float, st.integers(2, 200), elements=st.floats(0, 1)), st.floats(0.01, 3.0), st.floats(0.01, 0.99)
+    )
+    def test_any_series(self, errors, eta, level):
+        weights = met(OnlineNeuron(level, rate=eta), errors)[1:]
+        t = len(weights)
+        assert abs(np.mean(errors[1:] <= weights) - level) <= (1 + eta) / (eta * t) + 1e-9
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+@pytest.mark.parametrize("scale", ["stationary", "drift", "jump", "shrink"])
+def test_coverage_while_errors_drift(scale, level):
+    # The same streams as in benchmarks/online_streams.py, one seed: blocks of 1,000 within .03, and within .06 after a
+    # jump; a binomial share of 1,000 has a standard deviation of .01 and .007.
+    t = np.arange(20_000)
+    late = t >= 10_000
+    scales = {"drift": 4 ** (t / 20_000), "jump": np.where(late, 4, 1), "shrink": np.where(late, 1 / 16, 1)}
+    errors = scales.get(scale, 1.0) * np.abs(np.random.default_rng(77).standard_t(4, 20_000))
+    weights = met(OnlineNeuron(level), errors)
+    inside = np.concatenate([[1.0], errors[1:] <= weights[1:]])
+    off = np.abs(inside.reshape(20, 1000).mean(axis=1) - level)
+    assert (np.delete(off, 10) <= 0.03).all()
+    assert off[10] <= 0.06
+    assert abs(inside.mean() - level) <= 0.01
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.95])
+def test_a_decaying_step_finds_the_quantile_of_signed_errors(level):
+    errors = np.random.default_rng(5).normal(3.0, 2.0, 100_000)
+    law = stats.norm(3, 2)
+    spread = np.sqrt(level * (1 - level) / 100_000) / law.pdf(law.ppf(level))
+    # Four standard errors of the sample quantile.
+    assert abs(OnlineNeuron(level, step="decaying").learn_many(errors).quantile_ - law.ppf(level)) < 4 * spread
+
+
+@pytest.mark.parametrize("step", ["constant", "decaying"])
+def test_a_start_from_a_fitted_quantile_goes_on_from_there(step):
+    rng = np.random.default_rng(6)
+    errors, new = rng.exponential(size=(400, 2)), rng.exponential(size=(2000, 2))
+    errors[::7, 1] = np.nan
+    weights = np.nanquantile(errors, 0.9, axis=0)
+    states = started(errors, weights, step)
+    assert_array_equal(states[:, 0], weights)
+    assert_array_equal(states[:, 3], [400, np.count_nonzero(~np.isnan(errors[:, 1]))])
+    after = learn_columns(new, 0.9, step, states)
+    assert_array_equal(states[:, 0], weights)
+    # The quantile is 2.3; that of 400 errors has a standard error of .15, the constant step strays by about as much.
+    assert (np.abs(after[:, 0] - 2.303) < 0.6).all()
+
+
+def test_it_can_be_cloned_and_pickled():
+    neuron = OnlineNeuron(0.8, step="decaying").learn_many([1.0, 2.0, 5.0])
+    assert np.isnan(clone(neuron).quantile_)
+    assert clone(neuron).get_params() == {"confidence_level": 0.8, "step": "decaying", "rate": None}
+    copy = pickle.loads(pickle.dumps(neuron))
+    assert copy.quantile_ == neuron.quantile_
+    assert copy.learn_one(4.0).quantile_ == neuron.learn_one(4.0).quantile_
+
+
+@pytest.mark.parametrize("error", [np.nan, np.inf, -1e301, None, "3", 1j])
+def test_a_bad_error_changes_nothing(error):
+    neuron = OnlineNeuron().learn_many([1.0, 2.0])
+    before = neuron.quantile_
+    with pytest.raises(ValueError, match="error must be a finite number; got"):
+        neuron.learn_one(error)
+    with pytest.raises(ValueError, match="errors must be"):
+        neuron.learn_many([1.0, error])
+    assert (neuron.quantile_, neuron.n_seen_) == (before, 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"confidence_level": 95}, "confidence_level"),
+        ({"step": "steady"}, "step"),
+        ({"rate": 0.0}, "rate"),
+        ({"rate": 0.1, "step": "decaying"}, 'needs step="constant"'),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        OnlineNeuron(**settings).learn_one(1.0)
+
+
+def test_errors_of_another_shape():
+    with pytest.raises(ValueError, match=r"shape \(n,\); got dtype float64 and shape \(2, 2\)"):
+        OnlineNeuron().learn_many(np.ones((2, 2)))
