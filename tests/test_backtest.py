@@ -64,5 +64,5 @@ def test_unknown_targets_and_steps():
 
 
 def test_too_few_windows():
-    with pytest.raises(ValueError, match="7 windows of 3 steps are too few .* at least 8 are needed"):
+    with pytest.raises(ValueError, match=r"7 windows of 3 steps are too few .* at least 8 are needed"):
         backtest(*walk(10, 3))
