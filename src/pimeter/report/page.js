@@ -167,7 +167,7 @@
         element(made.svg, "text", { class: "head", x: left - 10, y: y + 5, "text-anchor": "end" }, part.of === "prediction" ? "by prediction" : "by category");
       }
       y += row;
-      const name = element(made.svg, "text", { x: left - 10, y: y + 4, "text-anchor": "end" }, shorten(part.label, Math.floor(left / 6.6)));
+      const name = element(made.svg, "text", { x: left - 10, y: y + 4, "text-anchor": "end" }, shorten(part.label, Math.floor(left / 7.4)));
       element(name, "title", {}, `${shorten(part.label, 200)}: ${part.rows[part.own].toLocaleString("en")} rows`);
       const held = value(part);
       if (held === null) return;
