@@ -26,14 +26,13 @@ TORCH := $(VENV)/.torch
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format bench bench-peers paper clean
+.PHONY: help demo test check format docs bench bench-peers paper clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
 
-demo: $(VENV)/.demo ## Compare the neuron with other quantile estimators, on a small scale (Figure 1)
-	@echo "Figure 1 on a small scale: how far is each estimator from the true quantile?"
-	@$(BIN)/python -m experiments run fig1 --quick
+demo: $(VENV)/.demo ## Train a model on real data, measure it and write a report: pimeter-demo.html
+	@$(BIN)/pimeter demo
 
 test: $(VENV)/.dev $(TORCH) ## Run the whole test suite with all examples (ARGS="-k errors" for some; PIMETER_TORCH=1 with torch)
 	@$(if $(TORCH),,echo "torch is not asked for: what needs it is skipped. PIMETER_TORCH=1 make test runs it, too.")
@@ -49,6 +48,10 @@ format: $(VENV)/.dev ## Format the code and mend what the linter can mend
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/.docs ## Build the documentation into docs/_build; a warning is an error
+	@$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs . docs/_build
+	@echo "Open docs/_build/docs/index.html"
+
 bench: $(VENV)/.dev ## Run the benchmarks (long)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; PYTHONPATH=. $(BIN)/python "$$script"; done
 
@@ -62,7 +65,7 @@ paper: $(VENV)/.dev $(VENV)/.torch ## Repeat the paper's experiments (long)
 	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run $$name; done
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .venv-peers .venv-river build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-peers .venv-river build dist pimeter-demo.html docs/_build .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -71,14 +74,19 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing pimeter and matplotlib into $(VENV) (once, a minute or so) ..."
-	@$(PIP) -e '.[plot]'
+	@echo "Installing pimeter and its command line into $(VENV) (once, a minute or so) ..."
+	@$(PIP) -e '.[app]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing pimeter and its test tools into $(VENV) (once, a minute or so) ..."
 	@$(PIP) -e '.[dev,plot]'
 	@touch $@ $(VENV)/.demo
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing what builds the documentation into $(VENV) (once) ..."
+	@$(PIP) -e '.[docs]'
+	@touch $@
 
 $(VENV)/.peers: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	@echo "Installing pimeter and other libraries into $(VENV) (once, a minute or so) ..."

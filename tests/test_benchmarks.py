@@ -20,6 +20,7 @@ SCRIPTS = [
     "quantile_accuracy",
     "quantile_speed",
     "regression_peers",
+    "report_speed",
 ]
 SCRIPTS = (
     "forecast_peers",

@@ -110,10 +110,10 @@ def fast(monkeypatch):
     y_true, y_pred = rows(30)
     held = pm.diagnose(y_true, y_pred)
 
-    def diagnosed(target, prediction, fit, at, table, named):
+    def diagnosed(target, prediction, errors, fit, at, table, named):
         from pimeter.diagnosis import findings
 
-        bias = findings._bias(target - prediction, 1.0)
+        bias = findings._bias(errors, 1.0)
         return dataclasses.replace(held, findings=(bias,))
 
     monkeypatch.setattr(measurement, "diagnosed", diagnosed)

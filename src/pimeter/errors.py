@@ -48,7 +48,7 @@ def absolute_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating
     array([[1., 4.],
            [0., 3.]])
     """
-    sizes: NDArray[np.floating[Any]] = np.abs(_signed_errors(y_true, y_pred))
+    sizes: NDArray[np.floating[Any]] = np.abs(signed_errors(y_true, y_pred))
     return sizes
 
 
@@ -98,7 +98,7 @@ def sided_errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[NDArray[np.float
     >>> above
     array([0.5, 3. ])
     """
-    error = _signed_errors(y_true, y_pred)
+    error = signed_errors(y_true, y_pred)
     if error.ndim == 2:
         msg = (
             f"sided_errors takes one column; got shape {error.shape}. The two sides of different columns differ in "
@@ -169,7 +169,7 @@ def horizon_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[
     return absolute_errors(np.lib.stride_tricks.sliding_window_view(observed, h), forecast)
 
 
-def _signed_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[Any]]:
+def signed_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[Any]]:
     """Validate both arrays and subtract them in their common float width."""
     target, prediction = _finite_floats("y_true", y_true), _finite_floats("y_pred", y_pred)
     if target.shape != prediction.shape:

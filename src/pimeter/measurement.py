@@ -9,6 +9,7 @@ import platform
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args, get_origin, get_type_hints
 
 import narwhals as nw
@@ -24,11 +25,16 @@ from pimeter.diagnosis.findings import (
     cross_fitted,
     diagnosed,
     evenly,
+    together,
 )
+from pimeter.files import replaced
 from pimeter.promise import promise, quantile_ranks
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from os import PathLike
+
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
 
@@ -42,6 +48,7 @@ FORMAT, VERSION = "pimeter.Measurement", 1
 N_BINS = 60  # of the picture of the errors, at most
 N_SHOWN = 400  # rows that pictures show
 SURE = 0.9  # confidence of the ranges of scores, that of the headline
+BLOCK = 1 << 15  # rows whose sums are taken at a time
 NORMAL = 1.6448536269514722  # standard errors to either side for that confidence
 
 
@@ -63,6 +70,8 @@ class PartCurves:
     labels: tuple[str, ...]
     rows: tuple[int, ...]
     coverage: tuple[tuple[float, ...], ...]  # (part, level)
+    low: tuple[tuple[float, ...], ...]  # (part, level), where the true share lies, for all parts together ...
+    high: tuple[tuple[float, ...], ...]
     radius: tuple[tuple[float, ...], ...]  # (part, level), learned from the rows of the part alone
 
 
@@ -77,7 +86,11 @@ class Curves:
     coverage_low: tuple[float, ...]
     coverage_high: tuple[float, ...]
     guaranteed_level: tuple[float, ...]
+    width_low: tuple[float, ...]  # ends of the scores' ranges
+    width_high: tuple[float, ...]
     interval_score: tuple[float, ...]  # cross-fitted
+    interval_score_low: tuple[float, ...]
+    interval_score_high: tuple[float, ...]
     lower_quantile: tuple[float, ...]  # of the signed errors, by the neuron, at (1 - level) / 2
     upper_quantile: tuple[float, ...]  # ... and at (1 + level) / 2
     parts: tuple[PartCurves, ...]  # fifths of the prediction, then categories
@@ -206,6 +219,34 @@ class Measurement:
             raise ValueError(msg)
         return built
 
+    def to_html(self, path: str | PathLike[str] | None = None, *, about: Mapping[str, str] | None = None) -> str:
+        """The report: one page with pictures and a slider for the level, which needs no network.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            Where to write it; the file appears whole or not at all.
+        about : mapping of str to str, optional
+            What was measured and how, shown at the end of the page; "file" or "data" is its title, too.
+
+        Returns
+        -------
+        str
+            The page.
+
+        Raises
+        ------
+        ValueError
+            If nothing can be written there.
+        """
+        from pimeter.report.page import page_html
+
+        page = page_html(self.to_dict(), about or {})
+        if path is not None:
+            with replaced(Path(path)) as draft:
+                draft.write_text(page, encoding="utf-8")
+        return page
+
     def plot(self, axes: NDArray[Any] | None = None) -> NDArray[Any]:
         """Four pictures: the errors, coverage against level, coverage in parts of the rows, errors by prediction.
 
@@ -309,15 +350,14 @@ def measure(
     (1.21, (8, 5))
     """
     level = checked_level(confidence_level)
-    target, prediction = checked_rows(y_true, y_pred)
+    target, prediction, errors = checked_rows(y_true, y_pred)
     m = len(target)
     table = [] if X is None else columns(X, m, evenly(m))
     levels = np.array(sorted({*STOPS, level}))
     at = int(np.searchsorted(levels, level))
-    fit, named = cross_fitted(target, prediction, labels_of(by, m), levels)
-    diagnosis = diagnosed(target, prediction, fit, at, table, named)
-    errors = target - prediction
-    curves = _curves(errors, fit, named)
+    fit, named = cross_fitted(errors, prediction, labels_of(by, m), levels)
+    diagnosis = diagnosed(target, prediction, errors, fit, at, table, named)
+    curves = _curves(errors, fit, named, len(diagnosis.parts))
     radius = curves.radius[at]
     return Measurement(
         confidence_level=level,
@@ -343,7 +383,7 @@ def _versions() -> tuple[tuple[str, str], ...]:
     return ("python", platform.python_version()), *((name, version(name)) for name in packages)
 
 
-def _curves(errors: Array, fit: CrossFit, named: list[Named]) -> Curves:
+def _curves(errors: Array, fit: CrossFit, named: list[Named], n_parts: int) -> Curves:
     """All that depends on the level, at each level."""
     m = len(errors)
     radius = fit.radius
@@ -351,6 +391,8 @@ def _curves(errors: Array, fit: CrossFit, named: list[Named]) -> Curves:
     coverage = named[0].covered.inside.sum(axis=0) / m if m > 1 else np.full(len(radius), np.nan)
     tails = np.concatenate([(1.0 - fit.levels) / 2.0, (1.0 + fit.levels) / 2.0])
     lower, upper = np.split(np.asarray(quantile(errors, tails)), 2)
+    widths = np.array([_width_range(fit.ordered, float(p)) for p in fit.levels])
+    score, error = fit.mean_interval_scores()
     return Curves(
         levels=_floats(fit.levels),
         headlines=tuple(
@@ -362,21 +404,33 @@ def _curves(errors: Array, fit: CrossFit, named: list[Named]) -> Curves:
         coverage_low=tuple(made.coverage_range[0] for made in promises),
         coverage_high=tuple(made.coverage_range[1] for made in promises),
         guaranteed_level=tuple(made.level for made in promises),
-        interval_score=_floats(fit.mean_interval_scores()),
+        width_low=_floats(widths[:, 0]),
+        width_high=_floats(widths[:, 1]),
+        interval_score=_floats(score),
+        interval_score_low=_floats(score - NORMAL * error),
+        interval_score_high=_floats(score + NORMAL * error),
         lower_quantile=_floats(lower),
         upper_quantile=_floats(upper),
-        parts=tuple(_part_curves(part, m) for part in named),
+        parts=tuple(_part_curves(part, m, n_parts) for part in named),
     )
 
 
-def _part_curves(part: Named, m: int) -> PartCurves:
+def _part_curves(part: Named, m: int, n_parts: int) -> PartCurves:
     """Coverage of parts as shares; NaN without rows, or if there is one row in all."""
     rows, inside, radius = part.covered
     with np.errstate(invalid="ignore"):
         coverage = inside / np.where(rows, rows, math.nan)[:, None] if m > 1 else np.full(inside.shape, np.nan)
-    return PartCurves(
-        part.of, part.labels, tuple(rows.tolist()), tuple(map(_floats, coverage)), tuple(map(_floats, radius))
-    )
+    low, high = together(inside, rows[:, None], n_parts) if m > 1 else (coverage, coverage)
+    shares = (tuple(map(_floats, values)) for values in (coverage, low, high, radius))
+    return PartCurves(part.of, part.labels, tuple(rows.tolist()), *shares)
+
+
+def _width_range(ordered: Array, level: float) -> tuple[float, float]:
+    """Where the width would lie for very many rows, from ranks; NaN if these rows cannot tell."""
+    low, high, exact = quantile_ranks(len(ordered), level, SURE)
+    if exact < SURE:
+        return math.nan, math.nan
+    return 2.0 * float(ordered[low - 1]), 2.0 * float(ordered[high - 1])
 
 
 def _headline(m: int, level: float, radius: float, promised: float, needed: int, ends: tuple[float, float]) -> str:
@@ -408,50 +462,73 @@ def _range_text(low: float, high: float) -> tuple[str, str]:
 
 def _scores(target: Array, errors: Array, fit: CrossFit, at: int, curves: Curves, bias: Finding) -> dict[str, Score]:
     """Scores at the level asked for, each with its range."""
-    m = len(errors)
     level = float(fit.levels[at])
     unit = fit.unit
-    scaled = errors / unit
-    squares = scaled**2
 
-    def around(value: float, error: float, meaning: str) -> Score:
-        return Score(value, value - NORMAL * error, value + NORMAL * error, meaning)
+    def powers(rows: slice) -> Array:
+        scaled = errors[rows] / unit
+        return np.array([np.abs(scaled), scaled**2, scaled])
 
-    def mean(values: Array, unit: float, meaning: str) -> Score:
-        error = float(values.std(ddof=1)) / math.sqrt(m) if m > 1 else math.nan
-        return around(float(values.mean()) * unit, error * unit, meaning)
+    def scored(ends: tuple[float, ...], meaning: str) -> Score:
+        value, lower, upper = ends
+        return Score(value * unit, lower * unit, upper * unit, meaning)
 
-    low, high, exact = quantile_ranks(m, level, SURE)
-    narrow, wide = (2.0 * float(fit.ordered[rank - 1]) if exact >= SURE else math.nan for rank in (low, high))
-    square = mean(squares, 1.0, "")
-    root, least, most = (math.sqrt(max(x, 0.0)) * unit for x in (square.value, square.lower, square.upper))
+    means, covariance = _moments(powers, len(errors))
+    reach = NORMAL * np.sqrt(np.diag(covariance) / len(errors))
+    sizes, squares, signed = (tuple(map(float, ends)) for ends in zip(means, means - reach, means + reach, strict=True))
+    root, least, most = (math.sqrt(max(x, 0.0)) * unit for x in squares)
     within = f"cross-fitted share of rows within the radius for {_percent(level)}; range: Beta law of ranks"
     return {
         "coverage": Score(curves.coverage[at], curves.coverage_low[at], curves.coverage_high[at], within),
-        "mean_width": Score(2.0 * curves.radius[at], narrow, wide, "width of the intervals; range: ranks, for any law"),
-        "interval_score": around(
-            curves.interval_score[at], fit.interval_score_error(at), "cross-fitted width plus fines for misses"
+        "mean_width": Score(
+            2.0 * curves.radius[at],
+            curves.width_low[at],
+            curves.width_high[at],
+            "width of the intervals; range: ranks, for any law",
         ),
-        "mae": mean(fit.sizes / unit, unit, "mean absolute error"),
+        "interval_score": Score(
+            curves.interval_score[at],
+            curves.interval_score_low[at],
+            curves.interval_score_high[at],
+            "cross-fitted width plus fines for misses",
+        ),
+        "mae": scored(sizes, "mean absolute error"),
         "rmse": Score(root, least, most, "root of the mean squared error"),
-        "mean_error": mean(scaled, unit, "mean of target minus prediction"),
+        "mean_error": scored(signed, "mean of target minus prediction"),
         "median_error": Score(bias.value, bias.low, bias.high, "median of target minus prediction; range: ranks"),
-        "r2": _explained(target, errors),
+        "r2": _explained(target, errors, float(fit.ordered[-1])),
     }
 
 
-def _explained(target: Array, errors: Array) -> Score:
+def _explained(target: Array, errors: Array, largest: float) -> Score:
     """Share of the targets' variance that the model explains, with the range of a ratio of means."""
     meaning = "share of the targets' variance that the model explains (R squared)"
-    unit = max(float(np.abs(target).max()), float(np.abs(errors).max())) or 1.0
-    squares = (errors / unit) ** 2
-    deviations = (target / unit - (target / unit).mean()) ** 2
-    base = float(deviations.mean())
+    unit = max(float(target.max()), -float(target.min()), largest) or 1.0
+    middle = _moments(lambda rows: target[None, rows] / unit, len(target))[0]
+
+    def squares(rows: slice) -> Array:
+        return np.array([errors[rows] / unit, target[rows] / unit - middle]) ** 2
+
+    (error, base), covariance = _moments(squares, len(errors))
     if target.min() == target.max() or base == 0.0:
         return Score(math.nan, math.nan, math.nan, f"{meaning}; none, as all targets are alike")
-    ratio = float(squares.mean()) / base
-    reach = NORMAL * float(np.std(squares - ratio * deviations, ddof=1)) / base / math.sqrt(len(errors))
+    ratio = float(error / base)
+    weights = np.array([1.0, -ratio])
+    reach = NORMAL * math.sqrt(max(float(weights @ covariance @ weights), 0.0) / len(errors)) / float(base)
     return Score(1.0 - ratio, 1.0 - ratio - reach, 1.0 - ratio + reach, meaning)
+
+
+def _moments(made: Callable[[slice], Array], m: int) -> tuple[Array, Array]:
+    """Means and covariance of values that are made for some rows at a time, so that they stay in the cache."""
+    blocks = [slice(start, start + BLOCK) for start in range(0, m, BLOCK)]
+    near = made(blocks[0]).mean(axis=1)  # near the means, so that nothing cancels
+    total, products = np.zeros(len(near)), np.zeros((len(near), len(near)))
+    for rows in blocks:
+        centred = made(rows) - near[:, None]
+        total += centred.sum(axis=1)
+        products += np.einsum("ik,jk->ij", centred, centred)  # threads of a matrix product would cost more than it
+    covariance = (products - np.outer(total, total) / m) / (m - 1) if m > 1 else np.full(products.shape, math.nan)
+    return near + total / m, covariance
 
 
 def _sample(target: Array, prediction: Array, errors: Array) -> Sample:

@@ -26,7 +26,7 @@ MISSING = "missing"
 class Parts(NamedTuple):
     """Which part each row belongs to, and what the parts are called."""
 
-    codes: NDArray[np.intp]
+    codes: NDArray[np.integer[Any]]
     labels: tuple[str, ...]
 
 
@@ -93,7 +93,7 @@ def fifths(values: Array, text: Callable[[float], str] = "{:.3g}".format) -> Par
     if has_missing:
         codes[missing] = len(labels)
         labels.append(MISSING)
-    return Parts(codes.astype(np.intp), tuple(labels))
+    return Parts(codes, tuple(labels))
 
 
 def categories(values: NDArray[Any]) -> Parts:

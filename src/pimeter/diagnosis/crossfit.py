@@ -6,10 +6,13 @@ On its own rows a radius covers exactly k/m, whatever the data. One sort of the 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.sparse import csc_array
 
 from pimeter.promise import rank
 
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 N_FOLDS = 10
+MANY = 200_000  # values from which on threads are worth their start
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Covered(NamedTuple):
@@ -42,13 +49,15 @@ class CrossFit:
     radii: Array  # (folds, levels), NaN where there is no other row
 
     @classmethod
-    def of(cls, sizes: Array, levels: Array, parts: NDArray[np.intp] | None = None, n_parts: int = 1) -> CrossFit:
+    def of(
+        cls, sizes: Array, levels: Array, parts: NDArray[np.integer[Any]] | None = None, n_parts: int = 1
+    ) -> CrossFit:
         """Put rows into folds, those of each part by themselves, and learn the radii."""
         m = len(sizes)
         n_folds = min(N_FOLDS, m)
         fold = folds(m, n_folds)
         groups = _grouped(sizes, parts, n_parts, fold, n_folds)
-        wholes = [_merged(part) for part in groups]
+        wholes = _each(_merged, groups, m)
         ordered = _merged(wholes)
         radii = np.full((n_folds, len(levels)), np.nan)
         if m > 1:
@@ -56,10 +65,10 @@ class CrossFit:
                 radii[i] = _without(ordered, own, ranks(m - sum(map(len, own)), levels))
         return cls(sizes, fold, levels, groups, wholes, ordered, radii)
 
-    def regrouped(self, parts: NDArray[np.intp], n_parts: int) -> CrossFit:
+    def regrouped(self, parts: NDArray[np.integer[Any]], n_parts: int) -> CrossFit:
         """The same folds and radii, with other parts."""
         groups = _grouped(self.sizes, parts, n_parts, self.fold, len(self.radii))
-        return replace(self, groups=groups, wholes=[_merged(part) for part in groups])
+        return replace(self, groups=groups, wholes=_each(_merged, groups, len(self.sizes)))
 
     @property
     def radius(self) -> Array:
@@ -86,32 +95,24 @@ class CrossFit:
                 radius[i] = whole[ranks(len(whole), self.levels) - 1]
         return Covered(np.array([len(whole) for whole in self.wholes]), inside, radius)
 
-    def mean_interval_scores(self) -> Array:
-        """Mean interval score of all rows at each level."""
-        total = np.zeros(len(self.levels))
+    def mean_interval_scores(self) -> tuple[Array, Array]:
+        """Mean interval score of all rows at each level, and its standard error, which is NaN for a single row."""
+        m, unit = len(self.sizes), self.unit
+        fine, middle = 2.0 / (1.0 - self.levels), self.radius / unit
+        total, squares = np.zeros(len(self.levels)), np.zeros(len(self.levels))
         for part in self.groups:
-            for own, reach in zip(part, self.radii, strict=True):
-                above = np.concatenate([np.cumsum(own[::-1] / self.unit)[::-1], [0.0]])
-                first = np.searchsorted(own, reach, side="right")
-                scaled = reach / self.unit
-                beyond = np.maximum(above[first] - scaled * (len(own) - first), 0.0)
-                total += 2.0 * len(own) * scaled + 2.0 / (1.0 - self.levels) * beyond
-        return total / len(self.sizes) * self.unit
-
-    def interval_score_error(self, level: int) -> float:
-        """Standard error of the mean interval score at one level; NaN for a single row."""
-        m = len(self.sizes)
+            for own, radius in zip(part, self.radii, strict=True):
+                reach = radius / unit
+                n, sums, sums_of_squares = _beyond(own, radius, unit)
+                fines = fine * np.maximum(sums - n * reach, 0.0)
+                fines_squared = fine**2 * np.maximum(sums_of_squares - 2.0 * reach * sums + n * reach**2, 0.0)
+                shift = 2.0 * (reach - middle)  # around the radius of all rows, so that nothing cancels
+                total += len(own) * shift + fines
+                squares += len(own) * shift**2 + 2.0 * shift * fines + fines_squared
+        mean = (2.0 * middle + total / m) * unit
         if m < 2:
-            return math.nan
-        fine, middle = 2.0 / (1.0 - self.levels[level]) / self.unit, self.radius[level]
-        total = squares = 0.0
-        for part in self.groups:
-            for own, reach in zip(part, self.radii[:, level], strict=True):
-                fines = fine * (own[np.searchsorted(own, reach, side="right") :] - reach)
-                shift = 2.0 * (reach - middle) / self.unit  # around the radius of all rows, so that nothing cancels
-                total += len(own) * shift + fines.sum()
-                squares += len(own) * shift**2 + 2.0 * shift * fines.sum() + fines @ fines
-        return math.sqrt(max(squares - total**2 / m, 0.0) / (m - 1) / m) * self.unit
+            return mean, np.full(len(mean), math.nan)
+        return mean, np.sqrt(np.maximum(squares - total**2 / m, 0.0) / (m - 1) / m) * unit
 
 
 def folds(m: int, n_folds: int) -> NDArray[np.uint8]:
@@ -136,20 +137,43 @@ def interval_scores(sizes: Array, reach: Array, level: float) -> Array:
 
 
 def _grouped(
-    sizes: Array, parts: NDArray[np.intp] | None, n_parts: int, fold: NDArray[np.uint8], n_folds: int
+    sizes: Array, parts: NDArray[np.integer[Any]] | None, n_parts: int, fold: NDArray[np.uint8], n_folds: int
 ) -> list[list[Array]]:
     """Sizes in order, for each part and in it for each fold."""
-    code = fold if parts is None else parts.astype(np.uint16) * np.uint16(n_folds) + fold  # few bits sort fast
-    gathered = sizes[np.argsort(code, kind="stable")]
-    groups = np.split(gathered, np.cumsum(np.bincount(code, minlength=n_parts * n_folds))[:-1])
-    for group in groups:
-        group.sort()
+    code = fold.astype(np.int32) if parts is None else parts.astype(np.int32) * np.int32(n_folds) + fold
+    # One value in each column: the same matrix by rows has them in groups, which is faster than to sort the codes.
+    places = np.arange(len(sizes) + 1, dtype=np.int32)
+    table = csc_array((sizes, code, places), shape=(n_parts * n_folds, len(sizes))).tocsr()
+    groups = np.split(table.data, table.indptr[1:-1])
+    _each(np.ndarray.sort, groups, len(sizes))
     return [groups[i * n_folds : (i + 1) * n_folds] for i in range(n_parts)]
+
+
+def _each(work: Callable[[T], R], lists: list[T], m: int) -> list[R]:
+    """The work on each list, at the same time if there are many values; the answer is the same."""
+    if m < MANY:
+        return [work(one) for one in lists]
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(work, lists))
 
 
 def _merged(runs: list[Array]) -> Array:
     """Sorted lists as one; numpy's stable sort finds the runs and merges them."""
     return np.sort(np.concatenate(runs), kind="stable")
+
+
+def _beyond(own: Array, radius: Array, unit: float) -> tuple[NDArray[np.intp], Array, Array]:
+    """At each radius, in rising order: number of values beyond it, their sum and that of their squares, in a unit."""
+    first = np.searchsorted(own, radius, side="right")
+    tail = np.append(own[first[0] :] / unit, 0.0)  # a segment may begin where the values end
+    start = first - first[0]
+    is_empty = np.append(start[1:] == start[:-1], False)
+
+    def summed(values: Array) -> Array:
+        segments = np.where(is_empty, 0.0, np.add.reduceat(values, start))
+        return np.asarray(np.cumsum(segments[::-1])[::-1])
+
+    return len(own) - first, summed(tail), summed(tail**2)
 
 
 def _without(ordered: Array, own: tuple[Array, ...], ranks: NDArray[np.intp]) -> Array:

@@ -16,7 +16,7 @@ from pimeter.diagnosis import order
 from pimeter.diagnosis.columns import Column, categories, columns, fifths, labels_of
 from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
 from pimeter.diagnosis.spread import power_spectral_entropy, white_test
-from pimeter.errors import absolute_errors
+from pimeter.errors import signed_errors
 from pimeter.promise import promise, quantile_ranks, rows_needed
 from pimeter.regression.scaled import FEW, ScaledWidth
 from pimeter.regression.sides import TAILS
@@ -220,10 +220,10 @@ def diagnose(
     IntervalRegressor(model, width="scaled", tails="symmetric")
     """
     level = checked_level(confidence_level)
-    target, prediction = checked_rows(y_true, y_pred)
+    target, prediction, errors = checked_rows(y_true, y_pred)
     table = [] if X is None else columns(X, len(target), evenly(len(target)))
-    fit, named = cross_fitted(target, prediction, labels_of(by, len(target)), np.array([level]))
-    return diagnosed(target, prediction, fit, 0, table, named)
+    fit, named = cross_fitted(errors, prediction, labels_of(by, len(target)), np.array([level]))
+    return diagnosed(target, prediction, errors, fit, 0, table, named)
 
 
 def checked_level(confidence_level: float) -> float:
@@ -234,16 +234,17 @@ def checked_level(confidence_level: float) -> float:
     return float(confidence_level)
 
 
-def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array]:
-    """Targets and predictions as two columns of finite numbers whose difference is finite."""
+def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Array]:
+    """Targets, predictions and errors as columns of finite numbers."""
     target, prediction = np.asarray(y_true), np.asarray(y_pred)
     target, prediction = (a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for a in (target, prediction))
-    absolute_errors(target, prediction)
+    errors: Array = signed_errors(target, prediction).astype(np.float64, copy=False)
     if target.ndim != 1:
         msg = f"y_true must have shape (m,); got {target.shape}. Measure each output by itself."
         raise ValueError(msg)
+    exact = {target.dtype, prediction.dtype} <= {np.dtype(np.float64)}
     target, prediction = (a.astype(np.float64, copy=False) for a in (target, prediction))
-    return target, prediction
+    return target, prediction, errors if exact else target - prediction
 
 
 def evenly(m: int, most: int = SOME) -> NDArray[np.intp]:
@@ -260,11 +261,11 @@ class Named(NamedTuple):
 
 
 def cross_fitted(
-    target: Array, prediction: Array, labels: NDArray[Any] | None, levels: Array
+    errors: Array, prediction: Array, labels: NDArray[Any] | None, levels: Array
 ) -> tuple[CrossFit, list[Named]]:
     """Radii at these levels, and coverage across fifths of the prediction and per category."""
     codes, names = fifths(prediction)
-    fit = CrossFit.of(np.abs(target - prediction), levels, codes, len(names))
+    fit = CrossFit.of(np.abs(errors), levels, codes, len(names))
     named = [Named("prediction", names, fit.parts())]
     if labels is not None:
         codes, names = categories(labels)
@@ -273,11 +274,16 @@ def cross_fitted(
 
 
 def diagnosed(
-    target: Array, prediction: Array, fit: CrossFit, at: int, table: list[Column], named: list[Named]
+    target: Array,
+    prediction: Array,
+    errors: Array,
+    fit: CrossFit,
+    at: int,
+    table: list[Column],
+    named: list[Named],
 ) -> Diagnosis:
     """All findings, for checked rows; `table` has the rows of `evenly`, `at` is the place of the level asked about."""
     level = float(fit.levels[at])
-    errors = target - prediction
     rows = evenly(len(errors))
     some = errors[rows]
     radius = float(fit.radius[at])
@@ -341,13 +347,20 @@ def _parts(counted: list[tuple[str, tuple[str, ...], NDArray[np.intp], NDArray[n
         for label, n, inside in zip(labels, rows, insides, strict=True)
         if n
     ]
-    tail = CHANCE / 2 / len(known)
-    found = []
-    for of, label, n, inside in known:
-        low = float(betaincinv(inside, n - inside + 1, tail)) if inside else 0.0
-        high = float(betaincinv(inside + 1, n - inside, 1.0 - tail)) if inside < n else 1.0
-        found.append(Part(of, label, n, inside / n, low, high))
-    return tuple(found)
+    *_, rows, inside = (np.array(column) for column in zip(*known, strict=True))
+    low, high = together(inside, rows, len(known))
+    return tuple(
+        Part(of, label, n, within / n, float(least), float(most))
+        for (of, label, n, within), least, most in zip(known, low, high, strict=True)
+    )
+
+
+def together(inside: NDArray[np.intp], rows: NDArray[np.intp], n_parts: int) -> tuple[Array, Array]:
+    """Ends of intervals of shares that hold for so many parts together; (0, 1) for a part without rows."""
+    tail = CHANCE / 2 / n_parts
+    low = np.where(inside > 0, betaincinv(np.maximum(inside, 1), rows - inside + 1, tail), 0.0)
+    high = np.where(inside < rows, betaincinv(inside + 1, np.maximum(rows - inside, 1), 1.0 - tail), 1.0)
+    return low, high
 
 
 def _percent(share: float) -> str:

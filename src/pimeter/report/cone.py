@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pimeter.report.page import FOLDER, environment, style_of
@@ -90,8 +91,8 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     table = zip(
         range(1, len(steps) + 1),
         data["radius"],
-        static["by_step"],
-        updated["by_step"],
+        map(_share, static["by_step"]),
+        map(_share, updated["by_step"]),
         static["width"],
         updated["width"],
         strict=True,
@@ -139,7 +140,7 @@ def _picture(
         return round(HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - BOTTOM - TOP), 1)
 
     paths, marks, names = [], [], []
-    place = float(WIDTH - RIGHT)
+    place: float = WIDTH - RIGHT
     for line in lines:
         points = [(x(at), y(value)) for at, value in zip(places, line.values, strict=True) if value is not None]
         if line.style != "dots" and points:
@@ -155,5 +156,17 @@ def _picture(
         band = f"{upper}L{'L'.join(reversed(lower[1:].split('L')))}Z"
     step = max(1, len(places) // 6)
     ticks = [(x(at), f"{at:g}") for at in places[::step]]
-    rungs = [(y(value), f"{value:.3g}") for value in (low + (high - low) * i / 4 for i in range(5))]
+    rungs = [(y(value), f"{value:g}") for value in _round_values(low, high)]
     return Picture(title, f"{caption} Horizontal: {what}.", ticks, rungs, paths, marks, names, band)
+
+
+def _round_values(low: float, high: float) -> list[float]:
+    """Four to ten values between two others, in steps of 1, 2 or 5 times a power of ten."""
+    raw = (high - low) / 4.0
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = max(factor * power for factor in (1.0, 2.0, 5.0) if factor * power <= raw)
+    return [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def _share(value: float | None) -> str:
+    return "not known" if value is None else f"{100 * value:.1f} %"

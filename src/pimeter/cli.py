@@ -1,0 +1,447 @@
+"""The command line: from a file of predictions to an answer in words and a page to send to a colleague.
+
+Only typer is imported at the top, so that help comes at once; each command brings what it needs.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import pimeter
+from pimeter.files import Table, listed, opened, replaced, shown
+
+if TYPE_CHECKING:
+    from pimeter.measurement import Measurement
+
+TARGETS = ("y", "y_true", "target", "actual", "observed", "truth")
+PREDICTIONS = ("y_hat", "yhat", "y_pred", "pred", "prediction", "predicted", "forecast")
+WINDOWS = ("window", "origin", "cutoff", "issued", "made_on", "forecast_date")
+STEPS = ("step", "steps", "h", "horizon", "lead", "steps_ahead")
+ALL = "all"
+DEMO = "pimeter-demo.html"
+
+app = typer.Typer(
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="How far can predictions be trusted? Give a file with two columns: what happened, and what the model said.",
+    epilog="""Examples:
+
+pimeter demo
+
+pimeter measure predictions.csv --out report.html
+
+pimeter interval predictions.csv --apply new.csv --out with-intervals.csv
+
+pimeter plan --level 0.95 --within 0.02
+
+pimeter forecast forecasts.csv --out cone.html""",
+)
+
+Level = Annotated[float, typer.Option(help="Share of new targets that intervals shall cover, between 0 and 1.")]
+Target = Annotated[str | None, typer.Option(help="Column of what happened. Guessed when its name is obvious.")]
+Prediction = Annotated[str | None, typer.Option(help="Column of what the model said. Guessed when obvious.")]
+
+
+def run() -> None:
+    """Run a command; a user's mistake is one line and exit code 2."""
+    mistyped: Any = typer.BadParameter.__base__  # commands and options that are wrong: the class has no public name
+    try:
+        sys.exit(app(prog_name="pimeter", standalone_mode=False) or 0)
+    except mistyped as why:
+        text = f"{why.format_message()} Try: pimeter --help"
+    except (ValueError, OSError) as why:
+        text = str(why)
+    typer.echo(f"pimeter: {' '.join(text.split())}", err=True)
+    sys.exit(2)
+
+
+@app.callback(invoke_without_command=True)
+def _top(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    """Without a command there is the version, or help."""
+    if context.invoked_subcommand is None:
+        typer.echo(f"pimeter {pimeter.__version__}" if version else context.get_help())
+
+
+@app.command(
+    epilog="""Examples:
+
+pimeter measure predictions.csv
+
+pimeter measure results.parquet --target sales --prediction model_2 --by store --features all --out report.html
+
+zcat predictions.csv.gz | pimeter measure - --level 0.9 --json"""
+)
+def measure(
+    file: Annotated[
+        str, typer.Argument(help="CSV, TSV, Parquet or JSON lines, also .gz or .zst; - reads standard input.")
+    ],
+    target: Target = None,
+    prediction: Prediction = None,
+    features: Annotated[
+        str | None, typer.Option(help="Columns that may tell where the model is weak: a,b or all.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="Column with a category, each of which shall be covered.")] = None,
+    level: Level = 0.95,
+    out: Annotated[Path | None, typer.Option(help="Write the report, one HTML page, here.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Say how good a model is, from what happened and what it said."""
+    notes: list[str] = []
+    with opened(file) as table, _draft(out) as draft, _progress() as step:
+        columns = _columns(table, target, prediction, notes)
+        chosen = _features(table, features, {*columns, by})
+        step(f"Reading {table.name}")
+        frame = _known(table, table.read(columns, [*chosen, *([by] if by else [])]), columns, notes)
+        step(f"Measuring {frame.height:,} rows")
+        with _warnings(notes):
+            result = pimeter.measure(
+                *(frame[name].to_numpy() for name in columns),
+                X=frame.select(chosen) if chosen else None,
+                by=frame[by].to_numpy() if by else None,
+                confidence_level=level,
+            )
+        if draft:
+            step("Writing the report")
+            about = {"file": "standard input" if file == "-" else file, "target": columns[0], "prediction": columns[1]}
+            more = {"features": ", ".join(chosen), "categories": by or "", "command": _command()}
+            result.to_html(draft, about={key: text for key, text in {**about, **more}.items() if text})
+    _say(notes)
+    if json:
+        typer.echo(result.to_json())
+    else:
+        _show(result)
+    if out:
+        typer.echo(f"Report: {out}", err=json)
+
+
+@app.command(
+    epilog="""Example:
+
+pimeter interval held-out.csv --apply new.csv --out new-with-intervals.csv"""
+)
+def interval(
+    calibration: Annotated[str, typer.Argument(help="Rows that the model was not trained on, with their targets.")],
+    apply: Annotated[str, typer.Option(help="New rows with predictions of the same model.")],
+    out: Annotated[Path, typer.Option(help="Where to write them: .csv, .tsv, .parquet or .jsonl, also .gz or .zst.")],
+    target: Target = None,
+    prediction: Prediction = None,
+    level: Level = 0.95,
+) -> None:
+    """Write `lower` and `upper` beside new predictions."""
+    if calibration == apply == "-":
+        msg = "calibration rows and new rows cannot both come from standard input."
+        raise ValueError(msg)
+    notes: list[str] = []
+    with opened(calibration) as past, opened(apply) as new, replaced(out) as draft, _progress() as step:
+        columns = _columns(past, target, prediction, notes)
+        step(f"Reading {past.name}")
+        frame = _known(past, past.read(columns), columns, notes)
+        y, y_pred = (frame[name].to_numpy() for name in columns)
+        with _warnings(notes):
+            model = pimeter.IntervalRegressor(_itself, confidence_level=level).calibrate(y_pred[:, None], y)
+            below, above = (abs(float(end)) for end in model.predict_interval(0.0 * y_pred[:1, None])[0])
+        given = columns[1] if columns[1] in new.columns else _guess(new, PREDICTIONS, "prediction", prediction, notes)
+        step(f"Reading {new.name}")
+        predicted = new.read([given])[given]
+        step(f"Writing {shown(out)}")
+        _sink(new.with_interval(given, below, above), draft, out)
+    if predicted.null_count():
+        notes.append(f"{predicted.null_count():,} rows without a prediction have no interval")
+    _say(notes)
+    low, high = (100 * end for end in model.coverage_range_)
+    typer.echo(
+        f"{100 * model.guaranteed_level_:.4g} % of new targets are expected within ±{above:.3g} of the prediction. "
+        f"With {len(y):,} rows the true share lies between {low:.3g} and {high:.3g} % (90 % confidence), if new rows "
+        f"resemble these.\nWrote {len(predicted):,} rows: {out}"
+    )
+
+
+@app.command(
+    epilog="""Example:
+
+pimeter plan --level 0.95 --within 0.02"""
+)
+def plan(
+    level: Level = 0.95,
+    within: Annotated[float, typer.Option(help="How near the true share shall be to the level.")] = 0.02,
+) -> None:
+    """Say how many rows to hold out."""
+    rows = pimeter.rows_needed(level, within)
+    least, most = 100 * (level - within), 100 * min(level + within, 1.0)
+    typer.echo(
+        f"Hold out {rows:,} rows: intervals for {100 * level:.4g} % then cover between {least:.4g} and {most:.4g} % of "
+        "new rows that resemble them (90 % confidence)."
+    )
+
+
+@app.command(
+    epilog="""Examples:
+
+pimeter forecast one-step.csv --target sales --prediction model
+
+pimeter forecast paths.parquet --window made_on --step days_ahead --out report.html"""
+)
+def forecast(
+    file: Annotated[str, typer.Argument(help="Forecasts and what then happened, one row for each window and step.")],
+    target: Target = None,
+    prediction: Prediction = None,
+    window: Annotated[
+        str | None, typer.Option(help="Column that says when a forecast was made; rows are put in its order.")
+    ] = None,
+    step: Annotated[
+        str | None, typer.Option(help="Column with the steps ahead, 1 and more. Without it each row is one step ahead.")
+    ] = None,
+    level: Level = 0.95,
+    out: Annotated[Path | None, typer.Option(help="Write the report, one HTML page, here.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Put a cone around forecasts, and say what it would have covered."""
+    notes: list[str] = []
+    with opened(file) as table, _draft(out) as draft, _progress() as tell:
+        columns = _columns(table, target, prediction, notes)
+        if step is None and window is None:
+            step = _guessed(table, STEPS, "step", notes)
+        if step is not None and window is None:
+            window = _guess(table, WINDOWS, "window", None, notes)
+        tell(f"Reading {table.name}")
+        frame = table.read([*columns, *([step] if step else [])], [window] if window else [])
+        y_true, y_pred = _windows(table, frame, columns, window, step, notes)
+        tell(f"Trying the cone on {len(y_true) // 2:,} windows")
+        from pimeter.backtest import backtest
+
+        with _warnings(notes):
+            found = backtest(y_true, y_pred, confidence_level=level)
+        if draft:
+            from pimeter.report.cone import cone_html
+
+            about = {"file": "standard input" if file == "-" else file, "target": columns[0], "prediction": columns[1]}
+            more = {"window": window or "", "step": step or "", "command": _command()}
+            page = cone_html(found.to_dict(), {key: text for key, text in {**about, **more}.items() if text})
+            draft.write_text(page, encoding="utf-8")
+    _say(notes)
+    if json:
+        import json as encoder
+
+        typer.echo(encoder.dumps(found.to_dict(), allow_nan=False))
+    else:
+        typer.echo(found.headline)
+    if out:
+        typer.echo(f"Report: {out}", err=json)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to write the report.")] = Path(DEMO),
+) -> None:
+    """Train a model on real data, measure it, and write a report."""
+    notes: list[str] = []
+    with replaced(out) as draft, _progress() as step:
+        step("Training a random forest on half of 442 patients")
+        from sklearn.datasets import load_diabetes
+        from sklearn.ensemble import RandomForestRegressor
+
+        X, y = load_diabetes(return_X_y=True)
+        names = load_diabetes().feature_names
+        trained, held_out = slice(0, None, 2), slice(1, None, 2)
+        model = RandomForestRegressor(min_samples_leaf=5, random_state=0).fit(X[trained], y[trained])
+        step("Measuring it on the other half")
+        import polars as pl
+
+        features = pl.DataFrame(X[held_out], schema=names)
+        group = ["group 1" if value > 0 else "group 2" for value in features["sex"]]
+        with _warnings(notes):
+            result = pimeter.measure(y[held_out], model.predict(X[held_out]), X=features, by=group)
+        step("Writing the report")
+        about = {
+            "data": "diabetes data that ship with scikit-learn: 442 patients, progression after a year",
+            "model": "random forest, trained on every other patient, measured on the others",
+            "features": ", ".join(names),
+            "categories": "sex, which the data give as two numbers",
+            "command": _command(),
+        }
+        result.to_html(draft, about=about)
+    _say(notes)
+    _show(result)
+    typer.echo(f"Report: {out}")
+
+
+def _itself(X: Any) -> Any:
+    """The prediction is the only feature."""
+    return X[:, 0]
+
+
+def _columns(table: Table, target: str | None, prediction: str | None, notes: list[str]) -> tuple[str, str]:
+    return (
+        _guess(table, TARGETS, "target", target, notes),
+        _guess(table, PREDICTIONS, "prediction", prediction, notes),
+    )
+
+
+def _guess(table: Table, usual: Sequence[str], what: str, given: str | None, notes: list[str]) -> str:
+    """The column that was named, or the only one with a usual name."""
+    if given is not None:
+        return given
+    found = [name for name in table.columns if name.strip().lower() in usual]
+    if len(found) != 1:
+        why = "several columns have" if found else "no column has"
+        columns = listed(found or table.columns)
+        msg = f"{table.name}: {why} a usual name for the {what}; give --{what} NAME. Columns: {columns}."
+        raise ValueError(msg)
+    notes.append(f"guessed that the {what} in {table.name} is column {shown(found[0])}")
+    return found[0]
+
+
+def _features(table: Table, asked: str | None, taken: set[str | None]) -> list[str]:
+    """Names of feature columns; one whose name has a comma is found by its whole name."""
+    if asked is None or asked in table.columns:
+        return [asked] if asked else []
+    if asked == ALL:
+        return [name for name in table.columns if name not in taken]
+    return [name.strip() for name in asked.split(",")]
+
+
+def _guessed(table: Table, usual: Sequence[str], what: str, notes: list[str]) -> str | None:
+    """The only column with a usual name, if there is one."""
+    found = [name for name in table.columns if name.strip().lower() in usual]
+    return _guess(table, usual, what, None, notes) if len(found) == 1 else None
+
+
+def _windows(
+    table: Table, frame: Any, columns: Sequence[str], window: str | None, step: str | None, notes: list[str]
+) -> tuple[Any, Any]:
+    """Targets and predictions of shape (windows, steps), NaN for targets that are not known."""
+    import numpy as np
+
+    for name in (window, step):
+        if name is not None and frame[name].null_count():
+            row = int(frame[name].is_null().arg_true()[0]) + 1
+            msg = f"{table.name}: column {shown(name)} is missing in row {row:,}."
+            raise ValueError(msg)
+    rows = np.arange(frame.height) if window is None else frame[window].rank("dense").to_numpy().astype(int) - 1
+    steps = np.zeros(frame.height, int)
+    if step is not None:
+        given = frame[step].to_numpy()
+        steps = given.astype(int) - 1
+        wrong = np.flatnonzero((given != steps + 1) | (steps < 0))
+        if wrong.size:
+            row = int(wrong[0])
+            msg = f"{table.name}: row {row + 1:,} of column {shown(step)} holds {given[row]:g}; steps are 1, 2, ..."
+            raise ValueError(msg)
+    n, h = int(rows.max()) + 1, int(steps.max()) + 1
+    places = rows * h + steps
+    if n * h > 20 * frame.height + 1000:
+        msg = f"{table.name}: {n:,} windows of {h:,} steps have only {frame.height:,} rows; is {shown(step)} the step?"
+        raise ValueError(msg)
+    first, counts = np.unique(places, return_counts=True)
+    if (counts > 1).any():
+        twice = int(np.flatnonzero(places == first[counts > 1][0])[1]) + 1
+        msg = f"{table.name}: row {twice:,} repeats window and step of an earlier row."
+        raise ValueError(msg)
+    y_true, y_pred = np.full((2, n, h), np.nan)
+    for values, name in zip((y_true, y_pred), columns, strict=True):
+        values.ravel()[places] = frame[name].cast(float).to_numpy()
+    whole = np.isfinite(y_pred).all(axis=1)
+    if not whole.all():
+        notes.append(f"left out {int((~whole).sum()):,} of {n:,} windows without a prediction for each step")
+    return y_true[whole], y_pred[whole]
+
+
+def _known(table: Table, frame: Any, columns: Sequence[str], notes: list[str]) -> Any:
+    """The rows that have target and prediction."""
+    kept = frame.drop_nulls(list(columns))
+    if not kept.height:
+        empty = next((name for name in columns if frame[name].null_count() == frame.height), None)
+        what = f"column {shown(empty)} has no number" if empty else "no row has both target and prediction"
+        msg = f"{table.name}: {what}; all {frame.height:,} rows are missing."
+        raise ValueError(msg)
+    if kept.height < frame.height:
+        n = frame.height - kept.height
+        notes.append(f"left out {n:,} of {frame.height:,} rows that have no target or no prediction")
+    return kept
+
+
+@contextmanager
+def _draft(out: Path | None) -> Iterator[Path | None]:
+    with replaced(out) if out else nullcontext() as draft:
+        yield draft
+
+
+def _sink(frame: Any, draft: Path, out: Path) -> None:
+    """Write a lazy table in the form that the name of the file says."""
+    *_, ending = "".join(out.suffixes[-2:]).removesuffix(".gz").removesuffix(".zst").rpartition(".")
+    compression = {".gz": "gzip", ".zst": "zstd"}.get(out.suffix, "uncompressed")
+    if ending == "csv":
+        frame.sink_csv(draft, compression=compression, check_extension=False)
+    elif ending == "tsv":
+        frame.sink_csv(draft, separator="\t", compression=compression, check_extension=False)
+    elif ending in {"jsonl", "ndjson"}:
+        frame.sink_ndjson(draft, compression=compression, check_extension=False)
+    elif ending in {"parquet", "pq"} and compression == "uncompressed":
+        frame.sink_parquet(draft)
+    else:
+        msg = f"--out {shown(out)}: its name must end in .csv, .tsv, .jsonl (these also with .gz or .zst) or .parquet."
+        raise ValueError(msg)
+
+
+@contextmanager
+def _progress() -> Iterator[Any]:
+    """What is going on, on a terminal; nothing elsewhere, and nothing stays."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda text: progress.update(task, description=text)
+
+
+@contextmanager
+def _warnings(notes: list[str]) -> Iterator[None]:
+    """Warnings become notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    notes += [str(warning.message) for warning in caught]
+
+
+def _say(notes: list[str]) -> None:
+    """Notes go to standard error, when all went well: a mistake is one line."""
+    for note in notes:
+        typer.echo(f"note: {' '.join(note.split())}", err=True)
+
+
+def _show(result: Measurement) -> None:
+    """Headline, scores and advice on the terminal."""
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(Text(result.headline, style="bold"), soft_wrap=not console.is_terminal)
+    grid = Grid(box=None, pad_edge=False, header_style="dim")
+    for name, justify in (("score", "left"), ("value", "right"), ("90 % range", "left")):
+        grid.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for name, score in result.scores.items():
+        grid.add_row(name.replace("_", " "), f"{score.value:.4g}", f"{score.lower:.4g} to {score.upper:.4g}")
+    console.print()
+    console.print(grid)
+    console.print()
+    for line in result.advice:
+        console.print(Text(line), soft_wrap=not console.is_terminal)
+
+
+def _command() -> str:
+    return shlex.join(["pimeter", *sys.argv[1:]])

@@ -1,0 +1,325 @@
+"""Tables in files: columns of numbers come in, whole files go out, and what is wrong is said with its place."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+STDIN = "-"
+SEPARATORS = ",\t;|"
+PARQUET, JSON_LINES = "parquet", "jsonl"
+KINDS = {".parquet": PARQUET, ".pq": PARQUET, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES}
+MISSING = ["", "na", "n/a", "nan", "null", "none"]  # words that say that a number is not known
+LONGEST = 60  # characters of a name in a message
+N_LISTED = 8  # names in a message
+N_INFERRED = 10_000  # rows that tell what a column holds
+BROKEN = "\ufffd"  # what stands for bytes that are no UTF-8
+
+
+def shown(name: object) -> str:
+    """A name in quotes, short and on one line; it cannot reach the terminal's controls."""
+    text = str(name)
+    return repr(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few names."""
+    some = ", ".join(map(shown, names[:N_LISTED]))
+    return some if len(names) <= N_LISTED else f"{some} and {len(names) - N_LISTED} more"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in a file, of which only the names of the columns were read.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    path : Path
+        Where it is.
+    kind : str
+        "parquet", "jsonl", or the character between the fields of a text file.
+    columns : tuple of str
+        Names of its columns.
+    """
+
+    name: str
+    path: Path
+    kind: str
+    columns: tuple[str, ...]
+
+    def read(self, numbers: Sequence[str], others: Sequence[str] = ()) -> pl.DataFrame:
+        """These columns alone: numbers as floats, null for what is missing; others as they are.
+
+        Raises
+        ------
+        ValueError
+            If there are no rows, a column is missing, a number is none, or the file is broken.
+        """
+        import polars as pl
+
+        wanted = list(dict.fromkeys([*numbers, *others]))
+        for name in wanted:
+            self._check_column(name)
+        try:
+            self._check_fields()
+            try:
+                frame = self._scan(dict.fromkeys(numbers, pl.Float64())).select(wanted).collect(engine="streaming")
+            except pl.exceptions.PolarsError:
+                # The slow way: numbers are words at first, so that a wrong one has a place.
+                words = self._scan(dict.fromkeys(numbers, pl.String()), n_inferred=None)
+                frame = words.select(wanted).collect(engine="streaming")
+        except (pl.exceptions.PolarsError, OSError) as why:
+            raise ValueError(self._trouble(why)) from why
+        if not frame.height:
+            msg = f"{self.name} has no rows."
+            raise ValueError(msg)
+        return frame.with_columns(self._numbers(frame[name]) for name in numbers)
+
+    def with_interval(self, prediction: str, below: float, above: float) -> pl.LazyFrame:
+        """The table as it is, with `lower` and `upper` around the prediction; it is read when it is written."""
+        taken = {"lower", "upper"} & set(self.columns)
+        if taken:
+            msg = f"{self.name} has a column {min(taken)!r} already. Rename it first."
+            raise ValueError(msg)
+        import polars as pl
+
+        table = self._scan(None)
+        has_words = table.collect_schema()[prediction] == pl.String
+        number = _as_number(prediction) if has_words else pl.col(prediction).cast(pl.Float64)
+        return table.with_columns(lower=number - below, upper=number + above)
+
+    def _scan(self, kinds: dict[str, pl.DataType] | None, n_inferred: int | None = N_INFERRED) -> pl.LazyFrame:
+        """All columns, read when asked for; text files without kinds stay words."""
+        import polars as pl
+
+        if self.kind == PARQUET:
+            return pl.scan_parquet(self.path, glob=False)
+        if self.kind == JSON_LINES:
+            return pl.scan_ndjson(self.path, schema_overrides=kinds, infer_schema_length=n_inferred)
+        return pl.scan_csv(
+            self.path,
+            separator=self.kind,
+            schema_overrides=kinds,
+            infer_schema=kinds is not None,
+            infer_schema_length=n_inferred,
+            with_column_names=_without_doubled_quotes,
+            glob=False,
+        )
+
+    def _numbers(self, column: pl.Series) -> pl.Series:
+        """Floats, or a complaint about the first cell that is none."""
+        import polars as pl
+
+        held = column.dtype
+        if not (held.is_numeric() or held in {pl.Boolean, pl.String, pl.Null}):
+            msg = f"{self.name}: column {shown(column.name)} holds {held}, not numbers."
+            raise ValueError(msg)
+        if held != pl.String:
+            return column.cast(pl.Float64).fill_nan(None)
+        found = column.to_frame().select(_as_number(column.name)).to_series()
+        unknown = column.str.strip_chars().str.to_lowercase().is_in(MISSING)
+        wrong = (found.is_null() & column.is_not_null() & ~unknown).arg_true()
+        if len(wrong):
+            row = wrong[0]
+            what = f"row {row + 1:,} of column {shown(column.name)} holds {shown(column[row])}"
+            msg = f"{self.name}: {what}, which is no number."
+            raise ValueError(msg)
+        return found
+
+    def _check_column(self, name: str) -> None:
+        if name not in self.columns:
+            msg = f"{self.name} has no column {shown(name)}, only {listed(self.columns)}."
+            raise ValueError(msg)
+        if self._is_text and f"{name}_duplicated_0" in self.columns:
+            msg = f"{self.name} has several columns {shown(name)}. Rename all but one."
+            raise ValueError(msg)
+
+    @property
+    def _is_text(self) -> bool:
+        return self.kind not in {PARQUET, JSON_LINES}
+
+    def _check_fields(self) -> None:
+        """Refuse rows of another length than the header's, which would be cut or filled up without a word."""
+        import polars as pl
+
+        if not self._is_text:
+            return
+        n = len(self.columns)
+        line = pl.col("line")
+        other = line.str.count_matches(self.kind, literal=True) != n - 1
+        has_quotes, number = (
+            _lines(self.path)
+            .select(line.str.contains('"', literal=True).any(), pl.col("number").filter(other).min())
+            .collect(engine="streaming")
+            .row(0)
+        )
+        if has_quotes:  # a separator within quotes is none
+            lines = _lines(self.path).collect(engine="streaming")["line"].fill_null("")
+            reader = csv.reader((f"{text}\n" for text in lines), delimiter=self.kind)
+            number = next((reader.line_num for row in reader if row and len(row) != n), None)
+        if number is not None:
+            fields = "1 field" if n == 1 else f"{n} fields"
+            msg = f"{self.name}: line {number:,} has not {fields} like the header."
+            raise ValueError(msg)
+
+    def _trouble(self, why: Exception) -> str:
+        """What is wrong with a file that polars cannot read, with the line where it is known."""
+        import polars as pl
+
+        if self.kind == PARQUET:
+            return f"{self.name} is no whole Parquet file: {_first_line(why)}."
+        if isinstance(why, OSError):
+            return f"{self.name} cannot be read: {why}."
+        broken = _lines(self.path).filter(pl.col("line").str.contains(BROKEN, literal=True)).head(1).collect()
+        if broken.height:
+            return f"{self.name}: line {broken['number'][0]:,} is not UTF-8 text. Save the file as UTF-8."
+        if self.kind == JSON_LINES:
+            for number, line in _lines(self.path).drop_nulls().collect().iter_rows():
+                try:
+                    json.loads(line)
+                except ValueError as wrong:
+                    return f"{self.name}: line {number:,} is not JSON: {wrong}."
+        return f"{self.name} cannot be read: {_first_line(why)}."
+
+
+@contextmanager
+def opened(source: str) -> Iterator[Table]:
+    """The table in a file, or in what comes from standard input, which is kept in a file meanwhile.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or no table in it.
+    """
+    if source != STDIN:
+        yield _table(shown(source), Path(source))
+        return
+    with tempfile.TemporaryDirectory(prefix="pimeter-") as folder:
+        path = Path(folder) / "input"
+        with path.open("wb") as kept:
+            shutil.copyfileobj(sys.stdin.buffer, kept)
+        yield _table("standard input", path)
+
+
+def _table(name: str, path: Path) -> Table:
+    import polars as pl
+
+    if path.is_dir():
+        msg = f"{name} is a folder; give a file."
+        raise ValueError(msg)
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+    except OSError as why:
+        msg = f"{name} cannot be read: {why.strerror}."
+        raise ValueError(msg) from why
+    if not start:
+        msg = f"{name} is empty."
+        raise ValueError(msg)
+    table = Table(name, path, "", ())
+    try:
+        table = Table(name, path, _kind(path, start), ())
+        names = tuple(table._scan({}).collect_schema().names())
+    except (pl.exceptions.PolarsError, OSError) as why:
+        raise ValueError(table._trouble(why)) from why
+    if any(BROKEN in column for column in names):
+        raise ValueError(table._trouble(ValueError("its header is not UTF-8 text")))
+    return Table(name, path, table.kind, names)
+
+
+def _kind(path: Path, start: bytes) -> str:
+    """By the name of the file, or by how it begins."""
+    endings = [KINDS[ending] for ending in path.suffixes[-2:] if ending in KINDS]
+    if endings or start == b"PAR1":
+        return endings[-1] if endings else PARQUET
+    first = _lines(path).head(1).collect()["line"].fill_null("").item()
+    if first.lstrip().startswith("{"):
+        return JSON_LINES
+    return max(SEPARATORS, key=first.count)
+
+
+def _lines(path: Path) -> pl.LazyFrame:
+    """Lines of a text file, decompressed, with their numbers; null for empty ones."""
+    import polars as pl
+
+    return pl.scan_csv(
+        path,
+        has_header=False,
+        separator="\x01",
+        quote_char=None,
+        schema={"line": pl.String},
+        encoding="utf8-lossy",
+        row_index_name="number",
+        row_index_offset=1,
+        truncate_ragged_lines=True,
+        glob=False,
+    )
+
+
+def _without_doubled_quotes(names: list[str]) -> list[str]:
+    """A quote within quotes is written twice; polars leaves it so in the header."""
+    return [name.replace('""', '"') for name in names]
+
+
+def _as_number(name: str) -> pl.Expr:
+    """A column as floats; null for what is no number."""
+    import polars as pl
+
+    return pl.col(name).cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False).fill_nan(None)
+
+
+def _first_line(why: Exception) -> str:
+    return str(why).partition("\n")[0].rstrip(".")
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """A file to write to, which takes the place of another when all went well and leaves nothing behind otherwise.
+
+    Raises
+    ------
+    ValueError
+        If nothing can be written there; said before anything else is done.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from pimeter.files import replaced
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replaced(Path(folder) / "page.html") as draft:
+    ...         _ = draft.write_text("whole or not at all")
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['page.html']
+    """
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(0, "it is a folder")
+        handle, name = tempfile.mkstemp(prefix=".pimeter-", dir=path.parent)
+    except OSError as why:
+        msg = f"{shown(path)} cannot be written: {why.strerror}."
+        raise ValueError(msg) from why
+    draft = Path(name)
+    try:
+        os.close(handle)
+        yield draft
+        mask = os.umask(0)
+        os.umask(mask)
+        draft.chmod(0o666 & ~mask)  # as any new file, not as a temporary one
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,100 @@
+"""A measurement as one HTML page that needs no network: its script only looks numbers up and draws them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+FOLDER = Path(__file__).parent
+# JSON within a page: these would end its element, or begin another one.
+ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
+NEXT = " With "  # where a headline goes on to say how sure it is
+LEVEL_SCORES = ("coverage", "mean_width", "interval_score")  # scores that follow the slider
+
+
+def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
+    """The report. Words pass jinja2's escaping, numbers and names for the script pass `escaped_json`."""
+    template = environment().get_template("page.html")
+    style, style_hash = style_of(FOLDER / "page.css")
+    script, script_hash = style_of(FOLDER / "page.js")
+    curves = data["curves"]
+    at = curves["levels"].index(data["confidence_level"])
+    first, then, last = curves["headlines"][at].rpartition(NEXT)
+    *advice, code = data["diagnosis"]["advice"]
+    findings = data["diagnosis"]["findings"]
+    return template.render(
+        title=about.get("file") or about.get("data") or "How good is this model?",
+        about=about,
+        data=data,
+        at=at,
+        headline=(first, f"{then.strip()} {last}"),
+        level=f"{100 * data['confidence_level']:.4g}",
+        advice=advice,
+        code=code,
+        raised=[finding for finding in findings if finding["advice"]],
+        others=[finding for finding in findings if not finding["advice"]],
+        moving=LEVEL_SCORES,
+        style=style,
+        style_hash=style_hash,
+        script=script,
+        script_hash=script_hash,
+        numbers=_marked(escaped_json({key: data[key] for key in ("confidence_level", "n_rows", "curves", "sample")})),
+    )
+
+
+def environment() -> Environment:
+    """Templates of this folder, in which every word is escaped.
+
+    Raises
+    ------
+    ImportError
+        Without jinja2.
+    """
+    try:
+        from jinja2 import Environment, FileSystemLoader
+    except ImportError as missing:
+        msg = "The report needs jinja2: pip install 'pimeter[app]'."
+        raise ImportError(msg, name=missing.name) from missing
+    made = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    made.filters["number"] = _number
+    return made
+
+
+def style_of(path: Path) -> tuple[Markup, str]:
+    """Our own style or script as it is, and the hash that a browser compares it with before it uses it."""
+    text = path.read_text(encoding="utf-8")
+    return _marked(text), base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _marked(text: str) -> Markup:
+    """Text that needs no escaping any more."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+def escaped_json(value: Any) -> str:
+    """JSON that may stand within a page, whatever the names in it; null for numbers that JSON has not."""
+    return json.dumps(_finite(value), allow_nan=False, separators=(",", ":")).translate(ESCAPES)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(held) for key, held in value.items()}
+    if isinstance(value, list):
+        return [_finite(held) for held in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else "not known"

@@ -1,0 +1,315 @@
+"""The command line: answers, files that appear whole or not at all, and one clear line for each mistake."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+
+import pimeter
+from pimeter import cli
+
+GOOD = "y,y_hat,g\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(60))
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def frame(tmp_path):
+    rng = np.random.default_rng(0)
+    y_hat = rng.uniform(10, 20, size=300)
+    made = pl.DataFrame({"y": y_hat + rng.normal(size=300), "y_hat": y_hat, "size": rng.normal(size=300)})
+    made = made.with_columns(shop=pl.Series(["north", "south", "a, b"] * 100))
+    made.write_csv("good.csv")
+    return made
+
+
+@pytest.fixture
+def pimeter_command(monkeypatch, capfd):
+    """Runs a command line; gives its exit code, standard output and standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["pimeter", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.run()
+        return left.value.code, *capfd.readouterr()
+
+    return run
+
+
+class TestMeasure:
+    def test_every_kind_of_file_gives_the_same_answer(self, frame, pimeter_command, tmp_path):
+        frame.write_csv("a.tsv", separator="\t")
+        frame.write_csv("semicolons.txt", separator=";")
+        frame.write_parquet("a.parquet")
+        frame.write_ndjson("a.jsonl")
+        frame.lazy().sink_csv("a.csv.zst", compression="zstd")
+        for name in ("good.csv", "a.jsonl"):
+            (tmp_path / f"{name}.gz").write_bytes(gzip.compress((tmp_path / name).read_bytes()))
+        expected = pimeter.measure(frame["y"], frame["y_hat"], confidence_level=0.9)
+        for name in (
+            "good.csv",
+            "a.tsv",
+            "semicolons.txt",
+            "a.parquet",
+            "a.jsonl",
+            "good.csv.gz",
+            "a.jsonl.gz",
+            "a.csv.zst",
+        ):
+            code, out, err = pimeter_command("measure", name, "--level", 0.9, "--json")
+            assert code == 0, err
+            assert pimeter.Measurement.from_json(out) == expected
+            assert err == (
+                f"note: guessed that the target in '{name}' is column 'y'\n"
+                f"note: guessed that the prediction in '{name}' is column 'y_hat'\n"
+            )
+
+    @pytest.mark.parametrize("kind", ["csv", "csv.gz", "jsonl", "parquet"])
+    def test_standard_input(self, frame, kind, pimeter_command, monkeypatch):
+        sent = io.BytesIO()
+        {
+            "csv": frame.write_csv,
+            "csv.gz": frame.write_csv,
+            "jsonl": frame.write_ndjson,
+            "parquet": frame.write_parquet,
+        }[kind](sent)
+        text = gzip.compress(sent.getvalue()) if kind == "csv.gz" else sent.getvalue()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        code, out, err = pimeter_command("measure", "-", "--json")
+        assert code == 0, err
+        assert pimeter.Measurement.from_json(out) == pimeter.measure(frame["y"], frame["y_hat"])
+
+    def test_words_features_and_categories(self, frame, pimeter_command, tmp_path):
+        columns = ("--target", "y", "--prediction", "y_hat")
+        code, out, err = pimeter_command(
+            "measure", "good.csv", *columns, "--by", "shop", "--features", "all", "--out", "report.html"
+        )
+        expected = pimeter.measure(frame["y"], frame["y_hat"], X=frame.select("size"), by=frame["shop"].to_numpy())
+        assert (code, err) == (0, "")
+        assert out.startswith(expected.headline)
+        assert expected.advice[-1] in out
+        assert out.endswith("Report: report.html\n")
+        page = (tmp_path / "report.html").read_text()
+        assert expected.headline.split(" With ")[0] in page
+        assert "pimeter measure good.csv --target y" in page
+        assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+        code, out, err = pimeter_command("measure", "good.csv", *columns, "--features", "size,shop", "--json")
+        assert "where shop is" in out or '"of": "shop"' in out
+
+    def test_rows_without_a_number_are_left_out_and_counted(self, pimeter_command, tmp_path):
+        (tmp_path / "gaps.csv").write_text(GOOD + "NA,3,a\n,2,b\n1,nan,a\n 4 , 3,b\n")
+        code, out, err = pimeter_command("measure", "gaps.csv", "--json")
+        assert code == 0
+        assert "left out 3 of 64 rows that have no target or no prediction" in err
+        assert json.loads(out)["measurement"]["n_rows"] == 61
+
+    def test_other_columns_may_hold_what_they_like(self, pimeter_command, tmp_path):
+        mixed = "y,y_hat,x\n" + "".join(f"{i % 7},{i % 5},{i if i < 11_000 else 'word'}\n" for i in range(11_050))
+        (tmp_path / "mixed.csv").write_text(mixed)
+        assert pimeter_command("measure", "mixed.csv", "--json")[0] == 0
+        assert pimeter_command("measure", "mixed.csv", "--features", "x", "--json")[0] == 0
+        quoted = 'y,y_hat,note\n1,2,"a, b"\n2,2,"two\nlines"\n3,2.5,\n'
+        (tmp_path / "quoted.csv").write_text(quoted)
+        assert pimeter_command("measure", "quoted.csv", "--json")[0] == 0
+
+
+BAD = {
+    "missing column": (GOOD, ["--target", "nope"], "has no column 'nope', only 'y', 'y_hat', 'g'"),
+    "no usual name": (
+        "a,b\n1,2\n",
+        [],
+        "no column has a usual name for the target; give --target NAME. Columns: 'a', 'b'",
+    ),
+    "two usual names": ("y,target,y_hat\n1,2,3\n", [], "several columns have a usual name for the target"),
+    "two of a name": ("y,y,y_hat\n1,2,3\n", [], "has several columns 'y'"),
+    "empty": ("", [], "is empty"),
+    "header only": ("y,y_hat\n", [], "has no rows"),
+    "text": (GOOD + "3,two,a\n", [], "row 61 of column 'y_hat' holds 'two', which is no number"),
+    "all missing": ("y,y_hat\nnan,1\n,2\n", [], "column 'y' has no number; all 2 rows are missing"),
+    "infinite": (GOOD + "inf,1,a\n", [], "inf"),
+    "short row": (GOOD + "1\n", [], "line 62 has not 3 fields like the header"),
+    "long row": (GOOD + "1,2,a,4\n", [], "line 62 has not 3 fields like the header"),
+    "short row with quotes": ('y,y_hat,g\n1,2,"a,b"\n1,2\n', [], "line 3 has not 3 fields like the header"),
+    "encoding": ("y,y_hat,g\n1,2,a\n3,4,é\n".encode("latin-1"), [], "line 3 is not UTF-8 text"),
+    "encoding of the header": ("y,y_hat,é\n1,2,a\n".encode("latin-1"), [], "line 1 is not UTF-8 text"),
+    "utf-16": (GOOD.encode("utf-16"), [], "line 1 is not UTF-8 text"),
+    "level": (GOOD, ["--level", "95"], "confidence_level must lie between 0 and 1; got 95"),
+    "option": (GOOD, ["--levle", "0.9"], "No such option: --levle"),
+    "level in words": (GOOD, ["--level", "high"], "Invalid value for '--level'"),
+    "broken gzip": (gzip.compress(GOOD.encode() * 99)[:-40], [], "'bad.csv' cannot be read: unexpected end of file"),
+}
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(("content", "options", "said"), BAD.values(), ids=BAD)
+    def test_one_line_and_nothing_left_behind(self, content, options, said, pimeter_command, tmp_path):
+        (tmp_path / "bad.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+        self.check(pimeter_command("measure", "bad.csv", *options, "--out", "report.html"), said)
+        assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
+
+    def check(self, answer, said):
+        code, out, err = answer
+        assert (code, out) == (2, "")
+        assert err.startswith("pimeter: ")
+        assert err.count("\n") == 1
+        assert said in err
+
+    def test_files_that_are_none(self, pimeter_command, tmp_path):
+        (tmp_path / "folder").mkdir()
+        self.check(pimeter_command("measure", "folder"), "'folder' is a folder")
+        self.check(pimeter_command("measure", "nowhere.csv"), "'nowhere.csv' cannot be read: No such file")
+
+    def test_broken_parquet(self, frame, pimeter_command, tmp_path):
+        frame.write_parquet("whole.parquet")
+        whole = (tmp_path / "whole.parquet").read_bytes()
+        for name, content in {"cut.parquet": whole[:-300], "cut": whole[:-9], "no.parquet": b"y,y_hat\n1,2\n"}.items():
+            (tmp_path / name).write_bytes(content)
+            self.check(pimeter_command("measure", name), f"'{name}' is no whole Parquet file")
+        frame.with_columns(y=pl.col("shop")).write_parquet("words.parquet")
+        self.check(pimeter_command("measure", "words.parquet"), "row 1 of column 'y' holds 'north'")
+        frame.with_columns(y=pl.date(2026, 1, 1)).write_parquet("dates.parquet")
+        self.check(pimeter_command("measure", "dates.parquet"), "column 'y' holds Date, not numbers")
+
+    def test_broken_json_lines(self, pimeter_command, tmp_path):
+        (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n{"y":1.5,"y_hat":"two"}\n')
+        self.check(pimeter_command("measure", "a.jsonl"), "row 2 of column 'y_hat' holds 'two'")
+        (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n{"y":1.5,\n')
+        self.check(pimeter_command("measure", "a.jsonl"), "line 2 is not JSON")
+
+    @pytest.mark.parametrize("out", ["no/such/folder/report.html", "folder", "/proc/report.html"])
+    def test_output_that_cannot_be_written(self, frame, out, pimeter_command, tmp_path):
+        (tmp_path / "folder").mkdir()
+        self.check(pimeter_command("measure", "good.csv", "--out", out), f"'{out}' cannot be written")
+        assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "good.csv"]
+
+    def test_a_report_that_fails_leaves_the_old_one(self, frame, pimeter_command, tmp_path):
+        (tmp_path / "report.html").write_text("old")
+        self.check(pimeter_command("measure", "good.csv", "--level", 2, "--out", "report.html"), "confidence_level")
+        assert (tmp_path / "report.html").read_text() == "old"
+        assert len(list(tmp_path.iterdir())) == 2
+
+    def test_long_and_hostile_names_stay_on_a_short_line(self, pimeter_command, tmp_path):
+        (tmp_path / "bad.csv").write_text(f"y,{'long' * 2500},\x1b[31mred\n1,2,3\n")
+        answer = pimeter_command("measure", "bad.csv")
+        self.check(answer, r"'\x1b[31mred'")
+        assert len(answer[2]) < 400
+
+    def test_commands_and_arguments(self, pimeter_command):
+        self.check(pimeter_command("mesure"), "No such command 'mesure'")
+        self.check(pimeter_command("measure"), "Missing argument")
+        self.check(pimeter_command("plan", "--within", 0), "within must lie between 0 and 1")
+
+
+class TestInterval:
+    @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "jsonl", "csv.gz"])
+    def test_lower_and_upper_stand_beside_what_was_there(self, frame, ending, pimeter_command):
+        new = frame.select(id=pl.Series([f"00{i}" for i in range(300)]), y_hat="y_hat", note="shop")
+        new.write_csv("new.csv")
+        code, out, err = pimeter_command("interval", "good.csv", "--apply", "new.csv", "--out", f"out.{ending}")
+        assert code == 0, err
+        assert "95 % of new targets are expected within" in out
+        read = {"parquet": pl.read_parquet, "jsonl": pl.read_ndjson}.get(ending.removesuffix(".gz"), pl.read_csv)
+        found = read(f"out.{ending}", **({"separator": "\t"} if ending == "tsv" else {}))
+        assert found.columns == ["id", "y_hat", "note", "lower", "upper"]
+        assert found["note"].to_list() == new["note"].to_list()
+        radius = pimeter.measure(frame["y"], frame["y_hat"]).radius[0]
+        assert_allclose(found["lower"], new["y_hat"] - radius, rtol=1e-12)
+        assert_allclose(found["upper"], new["y_hat"] + radius, rtol=1e-12)
+        if ending == "jsonl":
+            assert found["id"].to_list() == new["id"].to_list()  # not made a number
+
+    def test_too_few_rows_are_said(self, frame, pimeter_command):
+        frame.head(12).write_csv("few.csv")
+        code, out, err = pimeter_command("interval", "few.csv", "--apply", "good.csv", "--out", "out.csv")
+        assert code == 0
+        assert "12 errors can promise 92.3 %, not 95 %; 19 are needed" in err
+        assert out.startswith("92.31 % of new targets")
+
+    def test_gaps_have_no_interval(self, frame, pimeter_command, tmp_path):
+        (tmp_path / "new.csv").write_text("y_hat\n1\nNA\n3\n")
+        code, _, err = pimeter_command("interval", "good.csv", "--apply", "new.csv", "--out", "out.csv")
+        assert code == 0
+        assert "1 rows without a prediction have no interval" in err
+        assert pl.read_csv("out.csv")["lower"].is_null().to_list() == [False, True, False]
+
+    def test_mistakes_leave_nothing_behind(self, frame, pimeter_command, tmp_path):
+        (tmp_path / "text.csv").write_text("y_hat\n1\ntwo\n")
+        check = TestMistakes().check
+        run = ("interval", "good.csv", "--apply")
+        check(pimeter_command(*run, "text.csv", "--out", "out.csv"), "row 2 of column 'y_hat' holds 'two'")
+        check(pimeter_command(*run, "good.csv", "--out", "out.xls"), "must end in .csv")
+        frame.with_columns(lower=1).write_csv("taken.csv")
+        check(pimeter_command(*run, "taken.csv", "--out", "out.csv"), "has a column 'lower' already")
+        check(
+            pimeter_command("interval", "-", "--apply", "-", "--out", "out.csv"), "cannot both come from standard input"
+        )
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["good.csv", "taken.csv", "text.csv"]
+
+
+def test_plan_says_how_many_rows(pimeter_command):
+    code, out, _ = pimeter_command("plan", "--level", 0.95, "--within", 0.02)
+    assert code == 0
+    assert out.startswith(f"Hold out {pimeter.rows_needed(0.95, 0.02)} rows: ")
+    assert "between 93 and 97 %" in out
+
+
+def test_demo_writes_a_report_and_says_where(pimeter_command, tmp_path):
+    code, out, err = pimeter_command("demo")
+    assert (code, err) == (0, "")
+    assert out.endswith("Report: pimeter-demo.html\n")
+    headline = out.partition("\n")[0]
+    assert headline.startswith("95 % of future errors are expected within ±")
+    assert headline.partition(" With ")[0] in (tmp_path / "pimeter-demo.html").read_text()
+
+
+def test_version_and_help(pimeter_command):
+    assert pimeter_command("--version") == (0, f"pimeter {pimeter.__version__}\n", "")
+    assert pimeter_command()[1] == pimeter_command("--help")[1]
+    for command in ("measure", "interval", "plan"):
+        assert f"pimeter {command} " in pimeter_command(command, "--help")[1].partition("Example")[2]
+
+
+def test_help_loads_nothing_heavy():
+    source = """
+import sys
+sys.argv = ["pimeter", "--help"]
+from pimeter.__main__ import main
+try:
+    main()
+except SystemExit as left:
+    assert left.code == 0
+print(*{name.partition(".")[0] for name in sys.modules} & {"numpy", "polars", "sklearn", "scipy", "numba", "jinja2"})
+"""
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Usage: pimeter" in done.stdout
+    assert done.stdout.splitlines()[-1] == ""
+
+
+def test_a_mistake_in_a_process_of_its_own_shows_no_traceback(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "pimeter", "measure", "nowhere.csv"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "pimeter: 'nowhere.csv' cannot be read: No such file or directory.\n"
+
+
+def test_without_the_extra_it_is_named(monkeypatch):
+    from pimeter.__main__ import main
+
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.delitem(sys.modules, "pimeter.cli")
+    monkeypatch.delattr(pimeter, "cli")
+    with pytest.raises(SystemExit, match=r"pip install 'pimeter\[app\]'"):
+        main()

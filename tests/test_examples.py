@@ -1,0 +1,21 @@
+"""The examples run as they stand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_runs(example, tmp_path):
+    if example.stem == "with_pytorch":
+        pytest.importorskip("torch")
+    done = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "covered" in done.stdout or "expected within" in done.stdout
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,203 @@
+"""The report in a browser, from disk: it shows what `measure` says at every level, and names in it are only text."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+
+from pimeter import cli, measure
+from pimeter.report import page as report
+
+SCRIPT = "</script><script>alert(1)</script>"
+IMAGE = '"><img src=x onerror=alert(1)>'
+LONG = "long name " * 1000
+EMOJI = "🦊🌋👩‍🔬"
+HOSTILE = [SCRIPT, IMAGE, LONG, EMOJI, "{{ 7 * 7 }}", "a\u2028b&amp;<!--"]
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("no Chromium: `apt-get install chromium`, or any that is found under this name")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium):
+    """Opens a page from disk and notes whatever it does beside showing itself."""
+    contexts = []
+
+    def visit(path, width=1280, **options):
+        context = chromium.new_context(viewport={"width": width, "height": 900}, offline=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.events = []
+        page.on("console", lambda message: page.events.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: page.events.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (page.events.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: page.events.append(f"request: {request.url}"))
+        page.goto(path.as_uri())
+        assert page.events.pop(0) == f"request: {path.as_uri()}"
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+
+
+def rows(m=442, seed=0):
+    rng = np.random.default_rng(seed)
+    y_pred = rng.uniform(10, 20, size=m)
+    return y_pred + rng.normal(size=m) * (y_pred - 9), y_pred
+
+
+def test_every_stop_shows_what_measure_says(opened, tmp_path):
+    y_true, y_pred = rows()
+    by = np.where(np.arange(442) % 3, "often", "seldom")
+    path = tmp_path / "report.html"
+    measure(y_true, y_pred, by=by, confidence_level=0.975).to_html(path)
+    page = opened(path)
+    pictures = ""
+    for level in (0.5, 0.8, 0.95, 0.975, 0.995, 0.999):
+        expected = measure(y_true, y_pred, by=by, confidence_level=level)
+        levels = measure(y_true, y_pred, confidence_level=0.975).curves.levels
+        page.locator("#level").fill(str(levels.index(level)))
+        assert " ".join(page.locator("#headline").inner_text().split()) == expected.headline
+        assert page.locator("#shown").inner_text() == f"{100 * level:.4g} %"
+        held = {
+            name: page.locator(f"#{name}").evaluate("one => ({...one.dataset})")
+            for name in ("radius", "coverage", "range", "promised")
+        }
+        assert_allclose(float(held["radius"]["value"]), expected.radius[1], rtol=1e-6)
+        assert_allclose(float(held["coverage"]["value"]), expected.coverage, rtol=1e-6)
+        assert_allclose([float(held["range"][end]) for end in ("low", "high")], expected.coverage_range, rtol=1e-6)
+        assert_allclose(float(held["promised"]["value"]), expected.guaranteed_level, rtol=1e-6)
+        for name in report.LEVEL_SCORES:
+            cells = page.locator(f"[data-score={name}] td").all_inner_texts()
+            score = expected.scores[name]
+            assert_allclose(float(cells[0]), score.value, rtol=1e-3)
+            ends = [float(end) if end != "not known" else np.nan for end in cells[1].split(" to ")]
+            assert_allclose(ends, [score.lower, score.upper], rtol=1e-3)
+            assert name != "coverage" or f"for {100 * level:.4g} %" in cells[2]
+        parts = page.locator("#parts tbody tr").evaluate_all("all => all.map(row => row.cells[2].textContent)")
+        assert_allclose(
+            [float(text.removesuffix(" %")) / 100 for text in parts],
+            [part.coverage for part in expected.diagnosis.parts if part.of in {"prediction", "by"}],
+            rtol=1e-3,
+        )
+        drawn = page.locator("#pictures").inner_html()
+        assert drawn != pictures
+        pictures = drawn
+    for figure in page.locator("figure").all():
+        assert figure.locator("svg").get_attribute("aria-label") == figure.locator("figcaption").inner_text()
+    assert page.events == []
+
+
+@pytest.mark.parametrize("m", [1, 2, 12])
+def test_few_rows_and_constant_ones(opened, tmp_path, m):
+    path = tmp_path / "few.html"
+    measure(np.arange(m) * 1.5, np.arange(m)[::-1]).to_html(path)
+    page = opened(path)
+    page.locator("#level").fill("3")
+    assert "too few" in measure(np.arange(m) * 1.5, np.arange(m)[::-1]).headline
+    assert "NaN" not in page.content()
+    measure(np.ones(30), np.ones(30)).to_html(path)
+    page.reload()
+    page.events.remove(f"request: {path.as_uri()}")
+    assert "NaN" not in page.content()
+    assert page.events == []
+
+
+@pytest.mark.parametrize("name", [f"{SCRIPT}.csv", f"{IMAGE}.csv"])
+def test_hostile_names_are_text(opened, tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    y_true, y_pred = rows(600)
+    frame = pl.DataFrame({SCRIPT: y_true, IMAGE: y_pred, LONG: y_pred, "kind": [HOSTILE[i % 6] for i in range(600)]})
+    frame.write_csv(name)
+    arguments = ["--target", SCRIPT, "--prediction", IMAGE, "--features", LONG, "--by", "kind", "--out", "report.html"]
+    monkeypatch.setattr(sys, "argv", ["pimeter", "measure", name, *arguments])
+    with pytest.raises(SystemExit) as left:
+        cli.run()
+    assert left.value.code == 0, capsys.readouterr().err
+    for width in (1280, 390):
+        page = opened(tmp_path / "report.html", width)
+        page.locator("#level").fill("10")
+        page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+        text = page.locator("body").inner_text()
+        assert all(part in text for part in (SCRIPT, IMAGE, LONG.strip(), EMOJI, name, HOSTILE[4], HOSTILE[5]))
+        assert page.locator("script").count() == 2
+        assert page.locator("img").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.wait_for_timeout(100)
+        assert page.events == []
+
+
+def test_dark_light_and_print_differ_and_fit(opened, tmp_path):
+    path = tmp_path / "report.html"
+    measure(*rows()).to_html(path, about={"data": "dark"})
+    colours = []
+    for scheme in ("light", "dark"):
+        page = opened(path, 390, color_scheme=scheme)
+        colours.append(page.locator("body").evaluate("one => getComputedStyle(one).backgroundColor"))
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert colours[0] != colours[1]
+    page.emulate_media(media="print")
+    assert not page.locator("#level").is_visible()
+    assert page.locator("body").evaluate("one => getComputedStyle(one).backgroundColor") == "rgb(255, 255, 255)"
+    page.pdf()
+    assert page.locator("details").evaluate_all("all => all.every(one => one.open)")
+    assert page.events == []
+
+
+def test_the_slider_listens_to_keys_and_buttons(opened, tmp_path):
+    path = tmp_path / "report.html"
+    measure(*rows()).to_html(path)
+    page = opened(path)
+    page.locator("#level").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#shown").inner_text() == "96 %"
+    assert page.locator("#level").get_attribute("aria-valuetext") == "96 %"
+    page.get_by_role("button", name="80 %").click()
+    assert page.locator("#shown").inner_text() == "80 %"
+    assert page.locator("#headline").inner_text().startswith("80 % of future errors")
+
+
+class TestWithoutABrowser:
+    def test_a_million_rows_give_a_small_page(self):
+        y_true, y_pred = rows(1_000_000)
+        by = np.arange(1_000_000) % 40
+        assert len(measure(y_true, y_pred, by=by).to_html().encode()) < 2_000_000
+
+    def test_json_for_a_page_holds_no_sign_of_markup_and_reads_back(self):
+        value = {name: [name, 1.5, None, True] for name in HOSTILE}
+        text = report.escaped_json(value)
+        assert not set(text) & set("<>&\u2028")
+        assert json.loads(text) == value
+        assert report.escaped_json([float("nan"), float("inf")]) == "[null,null]"
+
+    def test_the_page_names_no_other_place(self):
+        page = measure(*rows()).to_html()
+        assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
+        assert "default-src 'none'" in page
+
+    def test_a_page_that_cannot_be_written_is_said(self, tmp_path):
+        with pytest.raises(ValueError, match="cannot be written"):
+            measure(*rows()).to_html(tmp_path / "no" / "report.html")
+
+    def test_without_jinja_the_extra_is_named(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "jinja2", None)
+        with pytest.raises(ImportError, match=r"pip install 'pimeter\[app\]'"):
+            measure(*rows()).to_html()
