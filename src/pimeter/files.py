@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import glob
 import json
 import os
 import shutil
@@ -109,7 +110,7 @@ class Table:
         if self.kind == PARQUET:
             return pl.scan_parquet(self.path, glob=False)
         if self.kind == JSON_LINES:
-            return pl.scan_ndjson(self.path, schema_overrides=kinds, infer_schema_length=n_inferred)
+            return pl.scan_ndjson(glob.escape(str(self.path)), schema_overrides=kinds, infer_schema_length=n_inferred)
         return pl.scan_csv(
             self.path,
             separator=self.kind,
