@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, QuantileRegressor, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from pimeter import (
     AutoWidth,
+    GroupedWidth,
     IntervalRegressor,
     LocalWidth,
     QuantileWidth,
@@ -99,6 +100,8 @@ class TestLocal:
         X = np.array([[0.0]] * 30 + [[1.0]])
         weights = nearness.Neighbours(X, 25).weights(np.array([[0.0]]))
         assert_array_equal(weights[0], [1.0] * 30 + [0.0])
+        near = nearness._within(np.array([[0.0, 0.0, 0.0, 0.5, 0.9]]), 2)
+        assert_array_equal(near[0], [1.0, 1.0, 1.0, 0.0, 0.0])
 
     def test_leaves_share_their_weight(self):
         rng = np.random.default_rng(0)
@@ -179,10 +182,14 @@ class TestQuantile:
         assert (low.get_params()[name], high.get_params()[name]) == pytest.approx((0.05, 0.95))
         assert str(learner.get_params()) == before
 
-    def test_refuses_a_learner_without_a_level(self):
+    @pytest.mark.parametrize(
+        "learner", [LinearRegression(), Ridge(), GradientBoostingRegressor(), HistGradientBoostingRegressor()]
+    )
+    def test_refuses_a_learner_that_predicts_no_quantiles(self, learner):
+        # The penalty of ridge regression is called alpha, too.
         X, y = steep_data(50)
-        with pytest.raises(ValueError, match="LinearRegression, which has no parameter called quantile"):
-            IntervalRegressor(zero, width=QuantileWidth(LinearRegression())).calibrate(X, y)
+        with pytest.raises(ValueError, match=f"{type(learner).__name__} that does not predict quantiles"):
+            IntervalRegressor(zero, width=QuantileWidth(learner)).calibrate(X, y)
 
 
 class TestAuto:
@@ -217,10 +224,30 @@ class TestAuto:
         model = IntervalRegressor(lambda X: 10 ** X[:, 0], width=width, random_state=0).calibrate(X, y)
         assert isinstance(model.width_.chosen_, ScaledWidth)
 
-    def test_says_what_a_candidate_has_to_be(self):
+    @pytest.mark.parametrize(
+        ("candidates", "says"),
+        [
+            (["scaled"], "candidates must be a list of widths"),
+            ([], "candidates must be a list of widths"),
+            (ScaledWidth(), "candidates must be a list of widths"),
+            ([ScaledWidth(power=-1)], "'power' parameter of ScaledWidth"),
+            ([GroupedWidth(by=0)], "candidates must learn or scale"),
+        ],
+    )
+    def test_says_what_a_candidate_has_to_be(self, candidates, says):
         X, y = steep_data(400)
-        with pytest.raises(ValueError, match="candidates must be widths"):
-            IntervalRegressor(zero, width=AutoWidth(["scaled"])).calibrate(X, y)
+        with pytest.raises(ValueError, match=says):
+            IntervalRegressor(zero, width=AutoWidth(candidates)).calibrate(X, y)
+
+    def test_one_sided_scores_do_not_depend_on_where_y_is(self):
+        X, y = steep_data(600)
+        width = AutoWidth([ScaledWidth("prediction", power=0.5)])
+        here, there = (
+            width.fit(X, 10 ** X[:, :1], (y + shift)[:, None], Aim(0.9, TAILS["upper"]), 0).candidates_[1].error
+            for shift in (0.0, -50.0)
+        )
+        assert 0.0 < here < 1.0
+        assert 0.0 < there < 1.0
 
 
 class TestAll:
@@ -249,6 +276,70 @@ class TestAll:
         assert wide[kind == "hard"].mean() > 2.0 * wide[kind == "easy"].mean()
         unknown = frames.DataFrame({"a": [np.nan], "kind": ["never seen"], "flag": [True]})
         assert np.isfinite(model.predict_interval(unknown)).all()
+
+    @pytest.mark.parametrize("width", ["scaled", LocalWidth(nearness="kernel"), "quantile"])
+    def test_columns_of_every_kind(self, width):
+        pandas = pytest.importorskip("pandas")
+        rng = np.random.default_rng(0)
+        hard = rng.random(600) < 0.5
+        y = rng.normal(scale=np.where(hard, 8.0, 1.0))
+        times = np.datetime64("2026-01-01") + np.where(hard, 400, 0).astype("m8[D]") + np.arange(600).astype("m8[s]")
+        some = np.where(rng.random(600) < 0.1, None, np.where(hard, 1, 0))
+        columns = {
+            "nullable": pandas.array(some, dtype="Int64"),
+            "words": pandas.array(np.where(hard, "b", "a"), dtype="string"),
+            "times": times,
+            "mixed": [1 if h else "a" for h in hard],
+            "noise": rng.normal(size=600),
+        }
+        for names in (["nullable"], ["words", "noise"], ["times"], ["mixed", "noise"]):
+            X = pandas.DataFrame({10 * i: columns[name] for i, name in enumerate(names)})  # numbers, but no places
+            model = IntervalRegressor(lambda X: np.zeros(len(X)), width=width, random_state=0).calibrate(X, y)
+            wide = np.diff(model.predict_interval(X))[:, 0]
+            assert wide[hard].mean() > 2.0 * wide[~hard].mean(), names
+        objects = np.array([[1.5, "b" if h else "a"] for h in hard], dtype=object)
+        model = IntervalRegressor(lambda X: np.zeros(len(X)), width=width, random_state=0).calibrate(objects, y)
+        wide = np.diff(model.predict_interval(objects))[:, 0]
+        assert wide[hard].mean() > 2.0 * wide[~hard].mean()
+
+    @pytest.mark.parametrize("width", WIDTHS)
+    def test_each_side_of_the_prediction_is_covered(self, width):
+        # Skewed errors: the middle of a band is far from the prediction.
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(8000, 1))
+        y = rng.exponential(size=8000) * (0.1 + X[:, 0])
+        model = IntervalRegressor(lambda X: 0.05 + 0 * X[:, 0], width=width, tails="sided", confidence_level=0.9)
+        low, high = model.set_params(random_state=0).calibrate(X[:2000], y[:2000]).predict_interval(X[2000:]).T
+        inside = (low <= y[2000:]) & (y[2000:] <= high)
+        below = y[2000:] < 0.05
+        assert model.guaranteed_level_ == 0.9
+        assert inside[below].mean() > 0.8
+        assert inside[~below].mean() > 0.87
+
+    def test_low_levels_follow_the_errors(self):
+        X, y = steep_data(4000)
+        model = IntervalRegressor(zero, width="local", tails="upper", confidence_level=0.2, random_state=0)
+        _, high = model.calibrate(X, y).predict_interval(np.array([[0.05, 0.5], [0.95, 0.5]])).T
+        assert high[1] < high[0] < 0.0
+
+    def test_a_scale_may_be_a_column(self):
+        class Flat(Ridge):
+            def predict(self, X):
+                return super().predict(X)[:, None]
+
+        X, y = steep_data(100)
+        model = IntervalRegressor(zero, width=ScaledWidth(Flat()), random_state=0).calibrate(X, y)
+        assert model.predict_interval(X).shape == (100, 2)
+
+    def test_no_rows_have_no_intervals(self):
+        X, y = steep_data(100)
+        assert IntervalRegressor(zero).calibrate(X, y).predict_interval(X[:0]).shape == (0, 2)
+
+    def test_names_of_columns_are_forgotten(self):
+        pandas = pytest.importorskip("pandas")
+        X, y = steep_data(100)
+        model = IntervalRegressor(LinearRegression(), random_state=0).fit(pandas.DataFrame(X, columns=["a", "b"]), y)
+        assert not hasattr(model.fit(X, y), "feature_names_in_")
 
     @pytest.mark.parametrize("width", ["scaled", "local", "quantile"])
     def test_rows_that_are_no_table(self, width):
@@ -337,10 +428,18 @@ class TestJoint:
         with pytest.raises(ValueError, match="joint=True looks at all outputs at once"):
             IntervalRegressor(LinearRegression(), joint=True, tails="sided").fit(X, y)
 
-    def test_an_output_without_errors(self):
+    def test_a_parameter_that_is_set_later_counts_from_the_next_calibration(self):
+        X, y = self.data(100, 0)
+        model = IntervalRegressor(lambda X: np.zeros((len(X), 5))).calibrate(X[:50], y[:50])
+        model.set_params(joint=True).update(X[50:], y[50:])
+        assert model.n_calibration_ == 100
+
+    @pytest.mark.parametrize("width", ["constant", "local", "quantile"])
+    def test_an_output_without_errors(self, width):
         X, y = self.data(200, 0)
         y[:, 2] = 0.0
-        model = IntervalRegressor(lambda X: np.zeros((len(X), 5)), joint=True, random_state=0).calibrate(X, y)
+        five = lambda X: np.zeros((len(X), 5))  # noqa: E731
+        model = IntervalRegressor(five, joint=True, width=width, random_state=0).calibrate(X, y)
         bounds = model.predict_interval(X)
         assert np.isfinite(bounds).all()
         assert np.abs(bounds[:, 2]).max() < 1e-6

@@ -90,6 +90,17 @@ class TestQuantile:
         assert found.min() == -1.0
         assert found.max() == 1.0
 
+    def test_categories_keep_their_neuron_at_all_levels(self):
+        rng = np.random.default_rng(0)
+        labels = np.repeat(["a", *(f"s{i}" for i in range(60)), "c"], [12, *[5] * 60, 100])
+        sizes = np.where(labels == "a", 10.0, np.where(labels == "c", 1.0, 0.1))
+        model = IntervalRegressor(zero, width="grouped", confidence_level=0.9)
+        model.calibrate(np.zeros((len(labels), 1)), sizes * rng.normal(size=len(labels)), by=labels)
+        with pytest.warns(UserWarning, match="errors of a category can promise"):
+            found = model.predict_quantile(np.zeros((3, 1)), [0.5, 0.8, 0.9, 0.95, 0.99], by=["a", "c", "s1"])
+        assert (np.diff(found, axis=1) >= 0.0).all()
+        assert model.predict_cdf(np.zeros((1, 1)), found[:1, 2], by=["a"])[0] == pytest.approx(0.9, abs=0.06)
+
     def test_joint_coverage_does_not_change_the_outputs_own(self):
         both = np.column_stack([Y, -Y])
         two = lambda X: np.zeros((len(X), 2))  # noqa: E731
@@ -231,10 +242,22 @@ class TestShift:
         heavy = weights.sum() * np.array([0.001, 0.05, 0.2, 1.0])
         with pytest.warns(UserWarning, match="sample_weight of 2 of 4 new rows is so large"):
             found = model.predict_interval(new, sample_weight=heavy, as_frame=True)
-        assert_allclose(found["guaranteed_level"], [0.9, 0.9, 1 / 1.2, 0.5])
+        assert_allclose(found["guaranteed_level"], [0.9, 0.9, np.nan, np.nan])
         assert list(found.columns) == ["prediction", "lower", "upper", "guaranteed_level"]
 
+    def test_rows_without_weight_are_left_out_before_the_split(self):
+        rng = np.random.default_rng(0)
+        X, y, new, _ = self.rows(rng, 200, 4)
+        weights = np.r_[1.0, 1.0, np.zeros(198)]
+        model = IntervalRegressor(zero, width="scaled", random_state=0)
+        with pytest.warns(UserWarning, match="errors can promise"):
+            model.calibrate(X, y, sample_weight=weights)
+        assert model.n_calibration_ == 1
+        assert np.isfinite(model.predict_interval(new)).all()
+
     def test_refuses(self):
+        with pytest.raises(ValueError, match="X has no columns"):
+            shift_weights(np.zeros(30), np.zeros(30))
         with pytest.raises(ValueError, match="X has 3 rows and X_new 100"):
             shift_weights(np.zeros((3, 2)), np.zeros((100, 2)))
         with pytest.raises(ValueError, match="both must have the same columns"):

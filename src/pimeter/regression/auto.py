@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -16,8 +17,6 @@ from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.width import Aim, ConstantWidth, Shape, Width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -58,7 +57,7 @@ class AutoWidth(Width):
         Width, ratio of its interval score to that of a constant width, and the ratio's standard error. A frame library
         makes a table of it, such as ``pandas.DataFrame(model.width_.candidates_)``.
     reason_ : str
-        What was chosen, and by how much it won.
+        What was chosen, and by how much it won. (With ``joint=True`` all of these are at ``model.width_.width``.)
 
     Examples
     --------
@@ -83,10 +82,15 @@ class AutoWidth(Width):
     def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
         """Compare the candidates, and let the winner learn from all rows."""
         given = (ScaledWidth(), LocalWidth(), QuantileWidth()) if self.candidates is None else self.candidates
-        if not all(isinstance(width, Width) for width in given):
-            msg = f"candidates must be widths, such as ScaledWidth(); got {list(given)!r}."
+        if not isinstance(given, Sequence) or not given or not all(isinstance(width, Width) for width in given):
+            msg = f"candidates must be a list of widths, such as [ScaledWidth()]; got {given!r}."
             raise ValueError(msg)
         widths = [ConstantWidth(), *(clone(width) for width in given)]
+        for width in widths[1:]:
+            width._validate_params()
+            if not width.learns and width.shape(X, prediction).scale is None:
+                msg = f"candidates must learn or scale, which {width!r} does not: it cannot win over a constant width."
+                raise ValueError(msg)
         self.candidates_: list[Candidate] = []
         self.chosen_: Width = widths[0]
         self.reason_ = f"constant width: {len(errors)} rows are too few to compare others with ({FEWEST} are needed)"
@@ -144,12 +148,13 @@ def _losses(widths: Sequence[Width], X: Any, prediction: Array, errors: Array, a
 
 def _scores(shape: Shape, errors: Array, aim: Aim) -> Array:
     """Interval score of each row and output, for the radius that these errors call for."""
-    radii = Neurons.of(Rows(*shape.scores(errors)), aim.tails, aim.level, True, None).typical[0]
+    radii = Neurons.of(Rows(*shape.scores(errors)), aim.tails, aim.level, True).typical[0]
     present = [aim.tails.has_lower, aim.tails.has_upper]
     fine = sum(present) / (1.0 - aim.level)
     scores = np.zeros(errors.shape)
     for sign, band, radius, is_there in zip((-1.0, 1.0), shape[1:], radii.T, present, strict=True):
         if is_there:
             end = (radius if shape.scale is None else radius * shape.scale) + (0.0 if band is None else band)
-            scores += end + fine * np.maximum(sign * errors - end, 0.0)
+            # With both ends the errors cancel; with one this is the pinball loss, which the unit of y cannot shift.
+            scores += end - sign * errors + fine * np.maximum(sign * errors - end, 0.0)
     return scores

@@ -106,8 +106,20 @@ class Neurons:
     counts: dict[Any, int] | None = None  # rows of each category
 
     @classmethod
-    def of(cls, rows: Rows, tails: Tails, p: float, guarantee: Guarantee, min_rows: int | None) -> Neurons:
-        """Learn from calibration rows: which categories have enough, and what they and all others promise."""
+    def of(
+        cls,
+        rows: Rows,
+        tails: Tails,
+        p: float,
+        guarantee: Guarantee,
+        *,
+        min_rows: int | None = None,
+        like: Neurons | None = None,
+    ) -> Neurons:
+        """Learn from calibration rows: which categories have enough, and what they and all others promise.
+
+        With `like` the same categories have a neuron of their own as there, whatever the level.
+        """
 
         def neurons(members: Any) -> list[Neuron]:
             return [Neuron.of(rows.sample(j, members), tails, p, guarantee) for j in range(rows.above.shape[1])]
@@ -122,7 +134,10 @@ class Neurons:
         row_of, small = {}, []
         for category, own in zip(categories, members, strict=True):
             found = neurons(own)
-            enough = all(one.weakest.is_kept for one in found) if min_rows is None else len(own) >= min_rows
+            if like is not None and like.row_of is not None:
+                enough = like.row_of.get(category, like.shared) != like.shared
+            else:
+                enough = all(one.weakest.is_kept for one in found) if min_rows is None else len(own) >= min_rows
             if enough:
                 row_of[category] = len(table)
                 table.append(found)
@@ -230,11 +245,9 @@ class Neurons:
         found, usual = np.empty((2, len(weights)))
         for row in np.unique(codes):
             rows = codes == row
-            found[rows] = np.min(
-                [neuron.promised(weights[rows], self.tails.n_cuts) for neuron in self.table[row]], axis=0
-            )
+            found[rows] = np.min([neuron.promised(weights[rows]) for neuron in self.table[row]], axis=0)
             usual[rows] = self.promised(row)
-        n_heavy = int(np.count_nonzero(found < usual))
+        n_heavy = int(np.count_nonzero(np.isnan(found) & ~np.isnan(usual)))
         if n_heavy:
             msg = (
                 f"sample_weight of {n_heavy} of {len(codes)} new rows is so large that the calibration rows cannot "

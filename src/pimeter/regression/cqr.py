@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 LEVEL_NAMES = ("quantile", "quantile_alpha", "alpha")  # what regressors call the level; the first one that they have
+KINDS = ("loss", "objective")  # what they call their loss
 
 
 class QuantileWidth(Width):
@@ -62,7 +63,7 @@ class QuantileWidth(Width):
 
     def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
         """Learn both quantiles of the errors of each output."""
-        self.levels_ = aim.end_levels
+        self.levels_, self.has_band_ = aim.end_levels, not aim.tails.is_parted
         if self.estimator is None:
             self.features_ = Features(for_distance=False).fit(X, prediction)
             known = self.features_.transform(X, prediction)
@@ -82,7 +83,7 @@ class QuantileWidth(Width):
         """The band."""
         if self.estimator is None:
             found = local_ends(self.neurons_, self.features_, X, prediction, self.levels_)
-            return Shape() if found is None else Shape(None, *found)
+            return Shape() if found is None else self._shape(found)
         ends = np.zeros((2, *prediction.shape))
         for j, models in enumerate(self.models_):
             if models:
@@ -90,7 +91,14 @@ class QuantileWidth(Width):
                 middle, half = (low + high) / 2.0, np.maximum((high - low) / 2.0, LEAST)
                 ends[..., j] = np.stack([half - middle, half + middle]) * self.mean_[j]
         check_finite("quantile", ends.sum(axis=0), "QuantileWidth's estimator has no finite answer; choose another.")
-        return Shape(None, *ends)
+        return self._shape(ends)
+
+    def _shape(self, ends: Array) -> Shape:
+        """The band; where each sign is taken separately, around the prediction, half its width as scale."""
+        if self.has_band_:
+            return Shape(None, *ends)
+        half = ends.mean(axis=0)
+        return Shape(np.where(half > 0.0, half, 1.0))
 
     @property
     def takes_sparse(self) -> bool:
@@ -99,14 +107,18 @@ class QuantileWidth(Width):
 
 
 def _level_name(learner: Any) -> str:
-    """The parameter that holds the level, within a pipeline with the step's name before it."""
-    names = sorted(learner.get_params(), key=len, reverse=True)  # the last step's, which are nested deepest, first
+    """The parameter that holds the level of a regressor for quantiles, within a pipeline with the step's name."""
+    params = learner.get_params()
     for wanted in LEVEL_NAMES:
-        for name in names:
-            if name == wanted or name.endswith(f"__{wanted}"):
+        for name in params:
+            owner, _, last = name.rpartition("__")
+            kinds = [params[key] for key in (f"{owner}__{kind}" if owner else kind for kind in KINDS) if key in params]
+            # A penalty may be called alpha, too, and a level without its loss does nothing.
+            if last == wanted and (any("quantile" in str(kind) for kind in kinds) if kinds else wanted != "alpha"):
                 return str(name)
     msg = (
-        f"QuantileWidth's estimator is a {type(learner).__name__}, which has no parameter called "
-        f"{', '.join(LEVEL_NAMES[:-1])} or {LEVEL_NAMES[-1]} for its level; pass a regressor for quantiles."
+        f"QuantileWidth's estimator is a {type(learner).__name__} that does not predict quantiles: it has no parameter "
+        f"called {', '.join(LEVEL_NAMES[:-1])} or {LEVEL_NAMES[-1]} with a quantile loss. Pass a regressor for "
+        'quantiles, such as HistGradientBoostingRegressor(loss="quantile", quantile=0.5).'
     )
     raise ValueError(msg)

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Self
 
 import narwhals as nw
 import numpy as np
 from scipy import sparse
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+    Column = Array | list[str | None]  # numbers with NaN, or words with None, for what is missing
 
 MOST_KINDS = 20  # of a category that are told apart by distance
+LARGEST = 1e30  # numbers beyond this are as far away as this: trees know float32 alone
 
 
 class Features:
     """Columns of any kind and the prediction as one table of numbers.
 
-    X that is no table (lists of texts, images) is left out: what remains is the prediction.
+    Numbers, truth values, dates and durations are numbers; all else are categories. X that is no table (texts, images)
+    is left out: what remains is the prediction.
 
     Parameters
     ----------
@@ -37,49 +38,97 @@ class Features:
 
     def fit(self, X: Any, prediction: Array) -> Self:
         """Learn the columns' kinds, and their sizes."""
-        table = self._table(X)
-        self.encoder_ = None if table is None else self._encoder().fit(table)
-        self.scaler_ = StandardScaler().fit(prediction)
+        self.has_columns_, self.kinds_ = is_table(X), []
+        if self.has_columns_ and not hasattr(X, "toarray"):
+            for column in _columns(X):
+                counts = Counter(column) if isinstance(column, list) else None
+                most = None if counts is None else counts.most_common(MOST_KINDS if self.for_distance else None)
+                self.kinds_.append(None if most is None else {word: code for code, (word, _) in enumerate(most)})
+        rows = self._numbers(X, prediction)
+        if self.for_distance:
+            self.fills_ = np.nan_to_num([np.nanmean(column) if np.isfinite(column).any() else 0.0 for column in rows.T])
+            self.gaps_ = np.isnan(rows).any(axis=0)
+            self.scaler_ = StandardScaler().fit(self._filled(rows))
         return self
 
     def transform(self, X: Any, prediction: Array) -> Any:
         """The rows as numbers, one column for each output's prediction at the end; for trees sparse as X is."""
-        last = self.scaler_.transform(prediction)
-        if self.encoder_ is None:
+        rows = self._numbers(X, prediction)
+        return self.scaler_.transform(self._filled(rows)) if self.for_distance else rows
+
+    def _numbers(self, X: Any, prediction: Array) -> Any:
+        # In units of their own: a tree takes differences below 1e-7 for none.
+        if not hasattr(self, "unit_"):
+            self.unit_ = StandardScaler().fit(prediction)
+        last = self.unit_.transform(prediction)
+        if not self.has_columns_:
             return last
-        columns: Any = self.encoder_.transform(self._table(X))
-        if hasattr(columns, "tocsr"):
-            return sparse.hstack([columns, sparse.csr_array(last)], format="csr")
-        return np.column_stack([np.asarray(columns, np.float64), last])
-
-    def _table(self, X: Any) -> Any:
-        """A frame, a sparse matrix or an array of numbers; None if X is none of these."""
-        if hasattr(X, "toarray"):  # sparse
-            return X.toarray() if self.for_distance else X
-        if isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
-            return X
-        table = np.asarray(X)
-        if table.ndim == 2 and table.dtype.kind == "O":
-            try:
-                table = table.astype(np.float64)
-            except (TypeError, ValueError):  # texts, or other objects
-                return None
-        return table if table.ndim == 2 and table.dtype.kind in "fiub" else None
-
-    def _encoder(self) -> Any:
-        if not self.for_distance:
-            codes = OrdinalEncoder(
-                handle_unknown="use_encoded_value", unknown_value=np.nan, encoded_missing_value=np.nan
+        if hasattr(X, "toarray"):
+            return np.column_stack([X.toarray(), last]) if self.for_distance else sparse.hstack([X, last], format="csr")
+        found: list[Array] = []
+        for column, codes in zip(_columns(X), self.kinds_, strict=True):
+            if codes is None:
+                numbers = column if isinstance(column, np.ndarray) else np.full(len(last), np.nan)
+                found.append(np.clip(numbers, -LARGEST, LARGEST))
+                continue
+            words = column if isinstance(column, list) else [None] * len(last)
+            known = np.array([np.nan if word is None else codes.get(word, np.nan) for word in words], np.float64)
+            found += (
+                [(known == code).astype(np.float64) for code in range(len(codes))] if self.for_distance else [known]
             )
-            return ColumnTransformer([("codes", codes, _not_numeric)], remainder="passthrough")
-        filled = make_pipeline(SimpleImputer(add_indicator=True, keep_empty_features=True), StandardScaler())
-        kinds = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_KINDS, sparse_output=False)
-        return ColumnTransformer([("kinds", kinds, _not_numeric)], remainder=filled, sparse_threshold=0.0)
+        return np.column_stack([*found, last])
+
+    def _filled(self, rows: Array) -> Array:
+        """With means for what is missing, and a column for each that had gaps."""
+        missing = np.isnan(rows)
+        return np.column_stack([np.where(missing, self.fills_, rows), missing[:, self.gaps_]])
 
 
-def _not_numeric(X: Any) -> list[Any]:
-    """Columns of a frame that are neither numbers nor truth values."""
+def is_table(X: Any) -> bool:
+    """Whether X has columns: a frame, a sparse matrix, or an array of two dimensions."""
+    if hasattr(X, "toarray") or isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
+        return True
+    return np.asarray(X).ndim == 2
+
+
+def _columns(X: Any) -> list[Column]:
+    """Each column as numbers or as words."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        return []
-    return [name for name, kind in frame.schema.items() if not (kind.is_numeric() or kind == nw.Boolean)]
+    if isinstance(frame, nw.DataFrame):
+        return [_column(series) for series in frame.iter_columns()]
+    table = np.asarray(X)
+    if table.dtype.kind in "fiub":
+        return list(np.asarray(table, np.float64).T)
+    return [_of_objects(column) for column in table.T]
+
+
+def _column(series: Any) -> Column:
+    """A column of a frame."""
+    kind = series.dtype
+    if kind == nw.Date or kind == nw.Datetime:  # noqa: PLR1714 (a set does not know the units of a datetime)
+        series = series.cast(nw.Datetime("us")) if kind == nw.Date else series
+        return _floats(series.dt.timestamp("us"))
+    if kind == nw.Duration:
+        return _floats(series.dt.total_microseconds())
+    if kind.is_numeric() or kind == nw.Boolean:
+        return _floats(series)
+    return _of_objects(np.array([*series.to_list(), None], dtype=object)[:-1])
+
+
+def _floats(series: Any) -> Array:
+    """Numbers with NaN for what is missing."""
+    if series.implementation.is_pandas_like():
+        return np.asarray(series.to_native().to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+
+
+def _of_objects(column: NDArray[Any]) -> Column:
+    """Numbers if all of them are, words otherwise."""
+    missing = [value is None or str(value) in {"nan", "NaT", "<NA>"} for value in column]
+    words = [None if gap else value for value, gap in zip(column.tolist(), missing, strict=True)]
+    if not any(isinstance(word, str) for word in words):
+        try:
+            return np.array([np.nan if word is None else float(word) for word in words], np.float64)
+        except (TypeError, ValueError):  # objects that are no numbers
+            pass
+    return [None if word is None else str(word) for word in words]

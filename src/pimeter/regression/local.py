@@ -56,14 +56,19 @@ class LocalWidth(Width):
     def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
         """Keep the errors in order, and what tells how near their rows are."""
         self.features_ = Features(for_distance=self.nearness == "kernel").fit(X, prediction)
-        self.levels_ = aim.end_levels if aim.tails.is_signed else np.array([aim.level])
+        # Each sign separately is around the prediction itself: no band, as for sizes.
+        has_band = aim.tails.is_signed and not aim.tails.is_parted
+        self.levels_ = aim.end_levels if has_band else np.array([aim.level])
         known = self.features_.transform(X, prediction)
-        self.neurons_ = local_neurons(known, errors, self.nearness, aim, aim.tails.is_signed, random_state)
+        self.neurons_ = local_neurons(known, errors, self.nearness, aim, has_band, random_state)
         return self
 
     def shape(self, X: Any, prediction: Array) -> Shape:
-        """The local radius as scale; for signed tails a band between the local quantiles, and half of it as scale."""
+        """The local radius as scale; for signed ones a band between local quantiles, and half of it as scale."""
         ends = local_ends(self.neurons_, self.features_, X, prediction, self.levels_)
         if ends is None:
             return Shape()
-        return Shape(ends[1]) if self.levels_.size == 1 else Shape(ends.mean(axis=0), *ends)
+        if self.levels_.size == 1:
+            return Shape(ends[1])
+        half = ends.mean(axis=0)
+        return Shape(np.where(half > 0.0, half, 1.0), *ends)

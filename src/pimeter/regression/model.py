@@ -57,7 +57,7 @@ def predictions(model: Any, X: Any, n_outputs: int | None) -> Array:
             "target. Return one column per output; ravel() turns a single column into shape (n,)."
         )
         raise ValueError(msg)
-    table: Array = found.reshape(n, -1).astype(np.float64, copy=False)
+    table: Array = found.reshape(n, n_outputs or 1).astype(np.float64, copy=False)
     return table
 
 

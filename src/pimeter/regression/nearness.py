@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 BLOCK = 4_000_000  # weights that are held at a time
 PILOT = 1000  # rows that choose the number of neighbours
+SAME = 1e-9  # squared distance, in standard deviations, below which rows are at the same place
 FEWEST = 25  # neighbours to choose from: this many, twice, four times ... as many
 
 
@@ -86,7 +87,7 @@ def local_ends(
     if all(one is None for one in neurons):
         return None
     known = features.transform(X, prediction)
-    ends = np.ones((2, *prediction.shape))
+    ends = np.full((2, *prediction.shape), 1.0 if levels.size == 1 else 0.0)
     for j, one in enumerate(neurons):
         if one is not None:
             ends[..., j] = one.radii(known, levels)
@@ -130,15 +131,16 @@ class Neighbours(NamedTuple):
     def chosen(cls, known: Array, sizes: Array, random_state: int) -> Neighbours:
         """With the number of neighbours that tells most of each other's errors, among some of the rows."""
         m = len(sizes)
-        some = np.random.default_rng(random_state).permutation(m)[:PILOT]
-        distances = _distances(known[some], known)
-        distances[np.arange(len(some)), some] = np.inf  # left out
+        pilot = np.random.default_rng(random_state).permutation(m)[:PILOT]
         choices = [FEWEST * 2**i for i in range(20) if FEWEST * 2**i < m - 2] + [m - 2]
-        losses = []
-        for k in choices:
-            weights = _within(distances, k)
-            expected = np.maximum((weights @ sizes) / weights.sum(axis=1), LEAST)
-            losses.append(float(np.mean(np.log(expected) + sizes[some] / expected)))
+        losses = np.zeros(len(choices))
+        for some in np.array_split(pilot, -(-len(pilot) * m // BLOCK)):
+            distances = _distances(known[some], known)
+            distances[np.arange(len(some)), some] = np.inf  # left out
+            for i, k in enumerate(choices):
+                weights = _within(distances, k)
+                expected = np.maximum((weights @ sizes) / weights.sum(axis=1), LEAST)
+                losses[i] += np.sum(np.log(expected) + sizes[some] / expected)
         return cls(known, choices[int(np.argmin(losses))])
 
     def weights(self, known: Array) -> Array:
@@ -158,7 +160,6 @@ def _distances(a: Array, b: Array) -> Array:
 def _within(distances: Array, k: int) -> Array:
     """Weights of rows up to the k-th neighbour; of as many as are just as near where that one is no distance away."""
     farthest = np.partition(distances, k, axis=1)[:, k, None]
-    farthest = np.where(farthest > 0.0, farthest * (1.0 + 1e-9), 1.0)
-    weights = distances / farthest
+    weights = distances / np.maximum(farthest * (1.0 + 1e-9), SAME)
     np.subtract(1.0, weights, out=weights)
     return np.maximum(weights, 0.0, out=weights)

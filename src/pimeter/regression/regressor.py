@@ -28,7 +28,7 @@ from pimeter.regression.joint import JointWidth
 from pimeter.regression.local import LocalWidth
 from pimeter.regression.model import REMEDY, check_finite, is_plain, is_trainable, predictions, trained
 from pimeter.regression.scaled import ScaledWidth
-from pimeter.regression.sides import TAILS, Tails
+from pimeter.regression.sides import TAILS
 from pimeter.regression.training import Task, train
 from pimeter.regression.width import Aim, ConstantWidth, Shape, Width
 
@@ -66,8 +66,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     width : {"constant", "scaled", "grouped", "local", "quantile", "auto"} or width object, default="constant"
         How widths follow the rows: one neuron in all; one on errors divided by a learned scale (`ScaledWidth`); one
         per category (`GroupedWidth`); one per prediction, on the errors of rows like it (`LocalWidth`); one that moves
-        a band between learned quantiles (`QuantileWidth`); whichever of these wins on rows that do not calibrate
-        (`AutoWidth`).
+        a band between learned quantiles (`QuantileWidth`); whichever wins on rows that do not calibrate, without
+        categories (`AutoWidth`).
     tails : {"symmetric", "equal", "sided", "lower", "upper"}, default="symmetric"
         ``[f - r, f + r]`` with one neuron on absolute errors; signed errors with half of the misses at either end; the
         paper's two neurons, each sign separately at the confidence level; one bound, the other being `y_min` or
@@ -107,8 +107,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         5 % and 95 % points of the coverage of this calibration set, by the Beta law of ranks (errors without ties; with
         ties coverage is higher). NaN with `cv` and for sided tails, where no such law is known.
     radius_ : ndarray of shape ([n_categories,] [n_outputs,] 2)
-        How far intervals reach below and above the prediction, in units of the scale; with `cv` that of the
-        out-of-fold errors.
+        How far intervals reach below and above the prediction, in units of the scale; beyond the ends of a band of
+        quantiles, where it may be negative; with `cv` that of the out-of-fold errors.
     categories_ : list of Category
         Category, rows, promised level and source ("own" or "shared") for ``width="grouped"``; else empty. A frame
         library makes a table of it, such as ``pandas.DataFrame(model.categories_)``.
@@ -371,8 +371,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         Each is the bound of a one-sided interval: a share q of targets or more lies below it for q of .5 and more, a
         share 1 - q or more above it for a smaller one, as `guarantee` says. So it is the upper end of ``tails="upper"``
         at level q, or the lower end of ``tails="lower"`` at level 1 - q, and the quantiles at (1 - p)/2 and (1 + p)/2
-        are the ends of ``tails="equal"`` at level p. (A band of quantiles is not moved here, as it is in
-        `predict_interval`, but stretched: widths "quantile" and, with signed tails, "local".)
+        are the ends of ``tails="equal"`` at level p (not with ``guarantee="set"`` or `joint`, which look at both ends
+        or all outputs at once). A band of quantiles is not moved here, as it is in `predict_interval`, but stretched:
+        widths "quantile" and, with signed tails, "local".
 
         Parameters
         ----------
@@ -391,12 +392,13 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         levels = self._levels("q", q)
         X = self._table(X, reset=False)
         labels = self._widths()[0].labels(X, by)
-        found, rows = self._shaped(X).around_the_middle(), self._rows.signed()
+        found = self._shaped(X).around_the_middle()
         out = np.empty((*found.prediction.shape[1:], levels.size))
         both = np.empty((*out.shape[:2], 2))
         for i, level in enumerate(levels.ravel()):
             side = int(level >= 0.5)
-            neurons = self._learned(rows, max(level, 1.0 - level), TAILS["upper" if side else "lower"])
+            neurons = self._one_sided(max(level, 1.0 - level), "upper" if side else "lower")
+            neurons.warn()
             self._ends(neurons, found, neurons.codes(labels), None, both)
             out[..., i] = both[..., side]
         quantiles = out if levels.ndim else out[..., 0]
@@ -429,9 +431,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         found = self._shaped(X).around_the_middle()
         size = found.prediction.shape[1:]
         asked = _places(y, size if self._n_outputs is not None else size[:1])
-        neurons = Neurons.of(
-            self._rows.signed(), TAILS["upper"], self.confidence_level, self.guarantee, self._widths()[0].min_rows
-        )
+        neurons = self._one_sided(self.confidence_level, "upper")
         table = asked.reshape(*size, -1)
         shares = neurons.shares(found, neurons.codes(labels), table)
         if self.y_min is not None:
@@ -479,7 +479,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         return copy(self)
 
     def _become(self, draft: Self) -> Self:
-        """Take over what the draft has learned."""
+        """Take over what the draft has learned, and forget what it has not."""
+        self.__dict__.clear()
         self.__dict__.update(draft.__dict__)
         return self
 
@@ -495,9 +496,14 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         """The widths that have learned, one for each model."""
         return self.width_ if isinstance(self.width_, list) else [self.width_]
 
+    def _new_width(self) -> Width:
+        """The width to learn; with several outputs that are to be covered at once in units of their radii."""
+        is_joint = self.joint and self._n_outputs is not None and self._n_outputs > 1
+        return JointWidth(self._width()) if is_joint else self._width()
+
     def _is_joint(self) -> bool:
         """Whether one neuron is for all outputs."""
-        return bool(self.joint and self._n_outputs is not None and self._n_outputs > 1)
+        return isinstance(self._widths()[0], JointWidth)
 
     def _aim(self) -> Aim:
         """What widths are learned for."""
@@ -559,7 +565,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
             raise ValueError(msg)
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
-        width = JointWidth(self._width()) if self._is_joint() else self._width()
+        width = self._new_width()
         labels = width.labels(X, by)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         task = Task(self.estimator, width, X, target, groups, fit_params, self._aim(), seed)
@@ -594,10 +600,17 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         target = self._targets(X, y)
         X = self._table(X, reset=reset)
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
-        width = JointWidth(self._width()) if self._is_joint() else self._width()
+        width = self._new_width()
         labels = width.labels(X, by)
         weights = _importance(sample_weight, X)
+        if weights is not None and not weights.all():
+            kept = np.flatnonzero(weights)
+            X, target, weights = _safe_indexing(X, kept), target[kept], weights[kept]
+            labels, groups = (None if a is None else np.asarray(a)[kept] for a in (labels, groups))
         n = len(target)
+        if width.learns and groups is not None and len(set(groups)) < 2:
+            msg = "groups has a single group, but this width needs rows of another one to learn from; leave groups out."
+            raise ValueError(msg)
         if width.learns and n > 1:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
             splitter = ShuffleSplit if groups is None else GroupShuffleSplit
@@ -623,13 +636,17 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         rows = Rows(*width.shape(X, prediction).scores(errors), labels, weights)
         return rows if weights is None or weights.all() else rows.of(weights > 0.0)
 
-    def _learned(self, rows: Rows, level: float, tails: Tails | None = None) -> Neurons:
+    def _learned(self, rows: Rows, level: float) -> Neurons:
         """Neurons at a level; warns where errors are too few."""
-        if tails is None:
-            tails, rows = TAILS[self.tails], rows.jointly() if self._is_joint() else rows
-        neurons = Neurons.of(rows, tails, level, self.guarantee, self._widths()[0].min_rows)
+        rows = rows.jointly() if self._is_joint() else rows
+        min_rows = self._widths()[0].min_rows
+        neurons = Neurons.of(rows, TAILS[self.tails], level, self.guarantee, min_rows=min_rows)
         neurons.warn()
         return neurons
+
+    def _one_sided(self, level: float, tails: str) -> Neurons:
+        """Neurons on signed errors; the same categories have one at all levels, so that quantiles do not cross."""
+        return Neurons.of(self._rows.signed(), TAILS[tails], level, self.guarantee, like=self._neurons)
 
     def _learn(self, rows: Rows) -> None:
         """Set everything that calibration is known by."""

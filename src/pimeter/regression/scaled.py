@@ -100,7 +100,7 @@ class ScaledWidth(Width):
         known = self._known(X, prediction)
         for model, column in zip(self.models_, scales.T, strict=True):
             if model is not None:
-                column[:] = np.maximum(np.asarray(model.predict(known)), LEAST) ** self.power
+                column[:] = np.maximum(np.asarray(model.predict(known)).reshape(len(column)), LEAST) ** self.power
         check_finite("scale", scales, "ScaledWidth's estimator has no finite answer there; choose another.")
         return Shape(scales)
 

@@ -14,7 +14,7 @@ from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import _num_samples
 
 from pimeter.promise import rescaled_weights
-from pimeter.regression.features import Features
+from pimeter.regression.features import Features, is_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,6 +86,9 @@ def shift_weights(X: Any, X_new: Any, *, classifier: Any = None, random_state: i
         raise ValueError(msg)
     rows = _together(X, X_new)
     if classifier is None:
+        if not is_table(rows):
+            msg = f"X has no columns (shape {np.shape(rows)}); give a table, or a classifier that can read it."
+            raise ValueError(msg)
         no_prediction = np.zeros((m + n, 1))
         rows = Features(for_distance=True).fit(rows, no_prediction).transform(rows, no_prediction)
         classifier = make_pipeline(SplineTransformer(), LogisticRegression(max_iter=1000))

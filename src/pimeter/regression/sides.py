@@ -75,15 +75,14 @@ class Sample(NamedTuple):
         return self.below if self.sign else np.maximum(self.above, self.below)
 
     def towards(self, sign: float) -> Sample:
-        """Only the rows whose error is on this side of the middle."""
-        rows = (self.above if self.below is None else self.above - self.below) * sign > 0.0
+        """Only the rows whose error is on this side of the prediction; there is no band then."""
+        rows = self.above * sign > 0.0
         weights, unit = None, self.unit
         if self.weights is not None and rows.any():
             weights = rescaled_weights(self.weights[rows])
             unit *= float(weights.sum() / self.weights[rows].sum())
-        below = None if self.below is None else self.below[rows]
         lists = None if self.lists is None else self.lists[rows]
-        return Sample(self.above[rows], below, weights, unit, lists, sign)
+        return Sample(self.above[rows], None, weights, unit, lists, sign)
 
     def ranked(self, places: Array) -> Array:
         """Errors of these ranks, which are cumulative weights; the largest beyond them."""
@@ -218,15 +217,16 @@ class Neuron(NamedTuple):
         lower = radius(self.lower)
         return lower, lower if self.upper is self.lower else radius(self.upper)
 
-    def promised(self, new_weights: Array, n_cuts: int) -> Array:
-        """Coverage that is promised to new rows of their own weights: a heavy one may be beyond all errors."""
+    def promised(self, new_weights: Array) -> Array:
+        """Coverage that is promised to new rows of their own weights: none to one beside which all errors are light.
+
+        Its interval ought to be infinite; it reaches as far as the largest error instead.
+        """
         found = np.full(len(new_weights), self.level)
         for side in (self.lower, self.upper):
             if side is not None:
                 m, heavy = side.sample.m, side.sample.unit * new_weights
-                reach = n_cuts * m / (m + heavy) - (n_cuts - 1.0)
-                too_heavy = (m + heavy) * side.level > m + ROUNDING
-                found = np.where(too_heavy, np.minimum(np.maximum(reach, 0.0), found), found)
+                found[(m + heavy) * side.level > m + ROUNDING] = np.nan
         return found
 
     def typical(self) -> list[float]:

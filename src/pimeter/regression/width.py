@@ -32,7 +32,7 @@ class Aim(NamedTuple):
         """Levels of signed errors between which a band of the confidence level lies; with one end as far on both."""
         one_sided = not (self.tails.has_lower and self.tails.has_upper)
         level = self.level if one_sided else (1.0 + self.level) / 2.0
-        return np.array([1.0 - level, level])
+        return np.sort([1.0 - level, level])
 
 
 MISSING = (1.0, 0.0, 0.0)  # what None stands for in a shape

@@ -139,7 +139,7 @@ def _picture(
         return round(HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - BOTTOM - TOP), 1)
 
     paths, marks, names = [], [], []
-    place: float = WIDTH - RIGHT
+    place = float(WIDTH - RIGHT)
     for line in lines:
         points = [(x(at), y(value)) for at, value in zip(places, line.values, strict=True) if value is not None]
         if line.style != "dots" and points:
