@@ -90,6 +90,16 @@ class TestMeasure:
         assert code == 0, err
         assert pimeter.Measurement.from_json(out) == pimeter.measure(frame["y"], frame["y_hat"])
 
+    def test_marks_of_other_systems_and_odd_names(self, frame, pimeter_command, tmp_path):
+        """A byte order mark, line ends of two signs, an empty line at the end, and signs that stand for other names."""
+        text = (tmp_path / "good.csv").read_text().replace("\n", "\r\n")
+        (tmp_path / "[a]*.csv").write_bytes(b"\xef\xbb\xbf" + text.encode() + b"\r\n")
+        frame.write_ndjson("[a]*.jsonl")
+        for name in ("[a]*.csv", "[a]*.jsonl"):
+            code, out, err = pimeter_command("measure", name, "--json")
+            assert code == 0, err
+            assert pimeter.Measurement.from_json(out) == pimeter.measure(frame["y"], frame["y_hat"])
+
     def test_words_features_and_categories(self, frame, pimeter_command, tmp_path):
         columns = ("--target", "y", "--prediction", "y_hat")
         code, out, err = pimeter_command(

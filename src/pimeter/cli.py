@@ -360,15 +360,16 @@ def _windows(
 
 def _known(table: Table, frame: Any, columns: Sequence[str], notes: list[str]) -> Any:
     """The rows that have target and prediction."""
+    if not any(frame[name].null_count() for name in columns):
+        return frame
     kept = frame.drop_nulls(list(columns))
     if not kept.height:
         empty = next((name for name in columns if frame[name].null_count() == frame.height), None)
         what = f"column {shown(empty)} has no number" if empty else "no row has both target and prediction"
         msg = f"{table.name}: {what}; all {frame.height:,} rows are missing."
         raise ValueError(msg)
-    if kept.height < frame.height:
-        n = frame.height - kept.height
-        notes.append(f"left out {n:,} of {frame.height:,} rows that have no target or no prediction")
+    n = frame.height - kept.height
+    notes.append(f"left out {n:,} of {frame.height:,} rows that have no target or no prediction")
     return kept
 
 

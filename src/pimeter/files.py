@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import glob
 import json
 import os
 import shutil
@@ -109,7 +110,7 @@ class Table:
         if self.kind == PARQUET:
             return pl.scan_parquet(self.path, glob=False)
         if self.kind == JSON_LINES:
-            return pl.scan_ndjson(self.path, schema_overrides=kinds, infer_schema_length=n_inferred)
+            return pl.scan_ndjson(glob.escape(str(self.path)), schema_overrides=kinds, infer_schema_length=n_inferred)
         return pl.scan_csv(
             self.path,
             separator=self.kind,
@@ -129,7 +130,8 @@ class Table:
             msg = f"{self.name}: column {shown(column.name)} holds {held}, not numbers."
             raise ValueError(msg)
         if held != pl.String:
-            return column.cast(pl.Float64).fill_nan(None)
+            known = column.cast(pl.Float64)
+            return known.fill_nan(None) if known.is_nan().any() else known  # no copy where there is no need
         found = column.to_frame().select(_as_number(column.name)).to_series()
         unknown = column.str.strip_chars().str.to_lowercase().is_in(MISSING)
         wrong = (found.is_null() & column.is_not_null() & ~unknown).arg_true()
