@@ -6,6 +6,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AutoWidth",
+    "ClassificationUncertainty",
     "CoverageWarning",
     "Descent",
     "ForecastIntervals",
@@ -17,7 +18,9 @@ __all__ = [
     "QuantileNeuron",
     "QuantileWidth",
     "ScaledWidth",
+    "SetClassifier",
     "absolute_errors",
+    "classification_uncertainty",
     "coverage_score",
     "coverage_scorer",
     "coverage_width_criterion",
@@ -29,6 +32,7 @@ __all__ = [
     "interval_scorer",
     "mean_width_score",
     "measure",
+    "outcome_errors",
     "power_spectral_entropy",
     "quantile",
     "rows_needed",
@@ -38,8 +42,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from pimeter.classification import (
+        ClassificationUncertainty,
+        SetClassifier,
+        classification_uncertainty,
+    )
     from pimeter.diagnosis import diagnose, power_spectral_entropy, white_test
-    from pimeter.errors import absolute_errors, horizon_errors, sided_errors
+    from pimeter.errors import absolute_errors, horizon_errors, outcome_errors, sided_errors
     from pimeter.forecast import ForecastIntervals
     from pimeter.measurement import Measurement, measure
     from pimeter.neuron import Descent, QuantileNeuron
@@ -69,6 +78,7 @@ else:
     # Hidden from type checkers: with a module-level __getattr__ in sight they would accept any misspelt name.
     _MODULE_OF = {
         "AutoWidth": "regression",
+        "ClassificationUncertainty": "classification",
         "CoverageWarning": "promise",
         "Descent": "neuron",
         "ForecastIntervals": "forecast",
@@ -80,7 +90,9 @@ else:
         "QuantileNeuron": "neuron",
         "QuantileWidth": "regression",
         "ScaledWidth": "regression",
+        "SetClassifier": "classification",
         "absolute_errors": "errors",
+        "classification_uncertainty": "classification",
         "coverage_score": "scores",
         "coverage_scorer": "scores",
         "coverage_width_criterion": "scores",
@@ -92,6 +104,7 @@ else:
         "interval_scorer": "scores",
         "mean_width_score": "scores",
         "measure": "measurement",
+        "outcome_errors": "errors",
         "power_spectral_entropy": "diagnosis",
         "quantile": "quantiles",
         "rows_needed": "promise",
