@@ -189,8 +189,8 @@ def outcome_errors(
     Returns
     -------
     true_negative, true_positive, false_negative, false_positive : ndarray
-        ``|y - score|`` for the first two, ``|threshold - score|`` for the last two, in the order of the rows. Each may be
-        empty.
+        ``|y - score|`` for the first two, ``|threshold - score|`` for the last two, in the order of the rows. Each may
+        be empty.
 
     Raises
     ------

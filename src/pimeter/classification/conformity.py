@@ -30,12 +30,15 @@ def lac(probabilities: Array, draws: Array | None, penalty: Penalty) -> Array:  
 
 
 def aps(probabilities: Array, draws: Array | None, penalty: Penalty) -> Array:
-    """Probability of all classes that are at least as likely, less a random part of the class's own; plus a penalty."""
+    """Probability of all likelier classes, with draws also a random part of the class's own; plus a penalty.
+
+    Without draws the class itself does not count, so that the likeliest class is in every set. (If it counted, sets
+    would be larger, and empty where the likeliest class alone is above the limit.)
+    """
     order = np.argsort(-probabilities, axis=1, kind="stable")
     ranked = np.take_along_axis(probabilities, order, axis=1)
     total = np.cumsum(ranked, axis=1)
-    if draws is not None:
-        total -= draws[:, None] * ranked
+    total -= ranked if draws is None else draws[:, None] * ranked
     if penalty.weight:
         total += penalty.weight * np.maximum(np.arange(1, ranked.shape[1] + 1) - penalty.n_free, 0)
     scores = np.empty_like(total)

@@ -1,4 +1,4 @@
-"""Intervals from a confusion matrix alone: shares of rows by a binomial interval, everything else by bootstrap or slopes."""
+"""Intervals from a confusion matrix alone: shares of rows by a binomial law, all else by bootstrap or slopes."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class Cells(NamedTuple):
             return cls(rows, rows, rows)
         return cls(
             rows,
-            np.bincount(codes, weights, minlength=n_cells),
-            np.bincount(codes, weights**2, minlength=n_cells),
+            np.bincount(codes, weights, minlength=n_cells).astype(np.float64),
+            np.bincount(codes, weights**2, minlength=n_cells).astype(np.float64),
         )
 
     def padded(self, extra: float) -> Cells:
@@ -144,7 +144,7 @@ def _drawn(
     cells: Cells, values: Mapping[str, float], metrics: Mapping[str, Metric], confidence_level: float, draw: Sampling
 ) -> dict[str, Estimate]:
     """By bootstrap; where a cell is empty all but shares get half a row more of each kind."""
-    found = {}
+    found: dict[str, Estimate] = {}
     shares = {name: metric for name, metric in metrics.items() if _is_share(name, metric)}
     others = {name: metric for name, metric in metrics.items() if name not in shares}
     is_empty = bool((cells.rows == 0.0).any())

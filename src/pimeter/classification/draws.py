@@ -53,7 +53,7 @@ def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _columns(X: Any) -> list[NDArray[np.uint64]]:
     """Columns as 64 bits each."""
-    if issparse(X):
+    if issparse(X) and hasattr(X, "tocsr"):
         rows = X.tocsr()
         rows.sort_indices()
         marks = [

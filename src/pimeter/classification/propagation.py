@@ -50,7 +50,7 @@ class Series:
         return self + -_series(other)
 
     def __rsub__(self, other: Any) -> Series:
-        return -self + other
+        return _series(other) - self
 
     def __mul__(self, other: Any) -> Series:
         b = _series(other)
@@ -61,10 +61,10 @@ class Series:
         )
 
     def __truediv__(self, other: Any) -> Series:
-        return self * _series(other) ** -1.0
+        return self * (_series(other) ** -1.0)
 
     def __rtruediv__(self, other: Any) -> Series:
-        return _series(other) * self**-1.0
+        return _series(other) * (self**-1.0)
 
     def __pow__(self, power: float) -> Series:
         x, n = np.float64(self.value), float(power)
@@ -103,8 +103,8 @@ def derivatives(function: Callable[..., Any], at: Array) -> tuple[Array, Array]:
     Parameters
     ----------
     function : callable
-        Takes as many arguments as `at` has entries, and computes with ``+ - * / **``, ``abs``, and numpy's ``sqrt``, ``exp``
-        and ``log``.
+        Takes as many arguments as `at` has entries, and computes with ``+ - * / **``, ``abs``, and numpy's ``sqrt``,
+        ``exp`` and ``log``.
     at : ndarray of shape (k,)
         Where.
 
@@ -120,8 +120,8 @@ def derivatives(function: Callable[..., Any], at: Array) -> tuple[Array, Array]:
                 one = _series(function(*(Series(float(x), float(i == j)) for j, x in enumerate(at))))
         except TypeError as unknown:
             msg = (
-                f"A metric computes something whose derivative is not known ({unknown}). Use + - * / ** and numpy's sqrt, exp "
-                'and log, or method="bootstrap".'
+                f"A metric computes something whose derivative is not known ({unknown}). Use + - * / ** and numpy's "
+                'sqrt, exp and log, or method="bootstrap".'
             )
             raise TypeError(msg) from unknown
         found.append((one.first, 2.0 * one.second))
@@ -132,8 +132,8 @@ def derivatives(function: Callable[..., Any], at: Array) -> tuple[Array, Array]:
 def propagated(function: Callable[..., Any], at: Array, delta: Array) -> float:
     """Uncertainty of a function of the rates TN, TP, FN, FP, by the paper's Taylor expansion.
 
-    Absolute values add up, so this approximates the largest change in the box ``at -+ delta``: to first order for all four, to
-    second order for the two false outcomes.
+    Absolute values add up, so this approximates the largest change in the box ``at -+ delta``: to first order for all
+    four, to second order for the two false outcomes.
 
     Parameters
     ----------

@@ -23,8 +23,8 @@ class Rates(NamedTuple):
     Attributes
     ----------
     tn, tp, fn, fp : float or ndarray
-        Share of the negatives that are predicted negative, of the positives predicted positive, of the positives predicted
-        negative, of the negatives predicted positive; NaN where there is no row of that class.
+        Share of the negatives that are predicted negative, of the positives predicted positive, of the positives
+        predicted negative, of the negatives predicted positive; NaN where there is no row of that class.
     p_n, p_p : float or ndarray
         Shares of negatives and positives among all rows.
     """
@@ -135,8 +135,8 @@ class Share(NamedTuple):
 def share(counted: Any, among: Any, squares: Array, sums: Array) -> Share:
     """Share of cells among others, from sums of weights and of squared weights per cell.
 
-    With equal weights n is the number of rows. Otherwise it is the number of equally weighted rows whose share would have the
-    same variance.
+    With equal weights n is the number of rows. Otherwise it is the number of equally weighted rows whose share would
+    have the same variance.
     """
     others = [cell for cell in among if cell not in counted]
     inside, outside = sums[list(counted)].sum(), sums[others].sum()

@@ -1,8 +1,8 @@
 """The bootstrap of functions of a confusion matrix, by multinomial draws of its cells: BCa, with the neuron's quantile.
 
-To draw n whole rows with replacement and to count them in cells is to draw the cells from a multinomial law, so that n does not
-matter for the time. It is exact for whatever is computed from the counts, and for nothing else (the area under a ROC curve, say,
-needs the scores).
+To draw n whole rows with replacement and to count them in cells is to draw the cells from a multinomial law, so that n
+does not matter for the time. It is exact for whatever is computed from the counts, and for nothing else (the area under
+a ROC curve, say, needs the scores).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Resamples:
     Parameters
     ----------
     rows, sums, squares : ndarray of shape (k,)
-        Rows in each cell, and sums of their weights and of squared weights. Given the rows drawn from a cell, the sum of their
-        weights is taken as normal: exact for equal weights, an approximation for others.
+        Rows in each cell, and sums of their weights and of squared weights. Given the rows drawn from a cell, the sum
+        of their weights is taken as normal: exact for equal weights, an approximation for others.
     n_resamples : int
         Number of resamples.
     rng : numpy.random.Generator

@@ -64,6 +64,7 @@ class Category(NamedTuple):
 class _ScoreName(str):
     """The name of a score that, when called, gives the accuracy: scikit-learn calls ``estimator.score(X, y)``."""
 
+    __slots__ = ("accuracy",)
     accuracy: Callable[..., float]
 
     def __call__(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -73,33 +74,37 @@ class _ScoreName(str):
 class SetClassifier(ClassifierMixin, BaseEstimator):
     """Sets of classes for any classifier, from its scores on rows that it was not trained on.
 
-    If the calibration rows and a new row are exchangeable (such as independent draws from one source), the set holds the true class
-    with the confidence level or more, on average over calibration sets and new rows. Sets are large where the classifier is
-    unsure. They may be **empty** with ``score="lac"`` and with ``randomized=True``: no class fits the row as well as it should, and
-    such sets are part of the share that may miss.
+    If the calibration rows and a new row are exchangeable (such as independent draws from one source), the set holds
+    the true class with the confidence level or more, on average over calibration sets and new rows. Sets are large
+    where the classifier is unsure. They may be **empty** with ``score="lac"`` and with ``randomized=True``: no class
+    fits the row as well as it should, and such sets are part of the share that may miss.
 
     Parameters
     ----------
     estimator : classifier, FrozenEstimator or callable
-        The model, with ``predict_proba``. `fit` trains a clone; `calibrate` takes a fitted one as it is. A ``FrozenEstimator`` and a
-        function ``f(X)`` that returns probabilities are never trained; a function's classes are those of its columns, 0, 1, ...
+        The model, with ``predict_proba``. `fit` trains a clone; `calibrate` takes a fitted one as it is. A
+        ``FrozenEstimator`` and a function ``f(X)`` that returns probabilities are never trained; a function's classes
+        are those of its columns, 0, 1, ...
     confidence_level : float, default=0.95
         Share of new rows whose set shall hold the true class.
     score : {"lac", "aps", "raps"}, default="lac"
-        How badly a class fits: 1 - its probability (smallest sets on average); the probability of all classes that are at least as
-        likely (sets that follow how hard the row is); the same with a penalty for long sets, whose two constants come from a
-        fifth of the calibration rows, which then do not calibrate.
+        How badly a class fits: 1 - its probability (smallest sets on average); the probability of all classes that are
+        likelier (sets that follow how hard the row is, and always hold the likeliest class unless they are randomized);
+        the same with a penalty for long sets, whose two constants come from a fifth of the calibration rows, which then
+        do not calibrate.
     by : "class", column, callable or None, default=None
-        Who the promise is made to: all rows together; with "class" each class; else each category, of a column of X (a name, or a
-        position in an array) or of a function of X. Categories may also be passed as `by` to each method.
+        Who the promise is made to: all rows together; with "class" each class; else each category, of a column of X (a
+        name, or a position in an array) or of a function of X. Categories may also be passed as `by` to each method.
     randomized : bool, default=False
-        For "aps" and "raps": whether a random part of the last class counts, in calibration and in prediction, so that coverage is
-        not above the level by more than 1/(m + 1). The draw is made from `random_state` and the row itself: neither batch nor order matter.
+        For "aps" and "raps": whether a random part of the class's own probability counts, in calibration and in
+        prediction, so that coverage is not above the level by more than 1/(m + 1). The draw is made from `random_state`
+        and the row itself: neither batch nor order matter.
     cv : int, splitter, iterable or None, default=None
         None: `fit` trains on 80 % of the rows and calibrates on the others. Otherwise CV+: all rows do both, in folds.
     guarantee : bool or "set", default=True
-        True: the limit is one of the scores, that of rank ``ceil((m + 1) p)``. "set": the least rank that covers p with 95 %
-        confidence for the calibration set at hand. False: the neuron between the two scores next to rank ``(m + 1) p``.
+        True: the limit is one of the scores, that of rank ``ceil((m + 1) p)``. "set": the least rank that covers p with
+        95 % confidence for the calibration set at hand. False: the neuron between the two scores next to rank ``(m + 1)
+        p``.
     random_state : int, RandomState or None, default=None
         Chooses splits and draws.
 
@@ -110,13 +115,14 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     estimator_ : object
         The model that predicts; with `cv` a list.
     limit_ : float or ndarray
-        Largest score of a class in the set; infinite where rows are too few, so that the set is full; one for each of `categories_`. NaN
-        with `cv`, where each new row has its own.
+        Largest score of a class in the set; infinite where rows are too few, so that the set is full; one for each of
+        `categories_`. NaN with `cv`, where each new row has its own.
     guaranteed_level_ : float
-        Coverage that is promised: the confidence level, also where sets are full for want of rows; with `cv` ``2 p - 1 - sqrt(2/n)``; with
-        ``guarantee=False`` that of the score below; NaN with ``guarantee="set"`` and too few rows.
+        Coverage that is promised: the confidence level, also where sets are full for want of rows; with `cv` ``2 p - 1
+        - sqrt(2/n)``; with ``guarantee=False`` that of the score below; NaN with ``guarantee="set"`` and too few rows.
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
-        5 % and 95 % points of the coverage of this calibration set, for scores without ties; NaN with `cv` and for full sets.
+        5 % and 95 % points of the coverage of this calibration set, for scores without ties; NaN with `cv` and for full
+        sets.
     categories_ : list of Category
         Rows, promised level and source for each class or category; else empty.
     penalty_ : Penalty
@@ -238,7 +244,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         """The model's own probabilities, (n, n_classes); with `cv` the mean of the models of all folds."""
         check_is_fitted(self)
         X = self._table(X, reset=False)
-        return np.mean([self._probabilities(model, X) for model in self._models()], axis=0)
+        mean: Array = np.mean([self._probabilities(model, X) for model in self._models()], axis=0)
+        return mean
 
     def predict_set(
         self, X: Any, confidence_level: float | None = None, *, by: ArrayLike | None = None, as_frame: bool = False
@@ -347,15 +354,19 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self._validate_params()
         if not hasattr(self.estimator, "predict_proba") and not self._is_function():
             msg = (
-                f"estimator {type(self.estimator).__name__} has no predict_proba, which sets are made from. Choose another, or wrap it "
-                "in sklearn.calibration.CalibratedClassifierCV."
+                f"estimator {type(self.estimator).__name__} has no predict_proba, which sets are made "
+                "from. Choose another, "
+                "or wrap it in sklearn.calibration.CalibratedClassifierCV."
             )
             raise ValueError(msg)
         if self.cv is not None and self.guarantee is not True and self._is_trainable():
-            msg = f"guarantee={self.guarantee!r} is about one calibration set, which cv has not; set cv=None, or guarantee=True."
+            msg = (
+                f"guarantee={self.guarantee!r} is about one calibration set, which cv has not; set cv=None, or "
+                "guarantee=True."
+            )
             raise ValueError(msg)
         if self.randomized and self.score == "lac":
-            msg = 'randomized=True has no meaning for score="lac", whose scores have nothing to part; use "aps" or "raps".'
+            msg = 'randomized=True has no meaning for score="lac", where nothing is parted; use "aps" or "raps".'
             raise ValueError(msg)
         return copy(self)
 
@@ -491,8 +502,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
                 check_is_fitted(self.estimator)
             except NotFittedError as unfitted:
                 msg = (
-                    f"estimator is a {type(self.estimator).__name__} that is not fitted: call fit(X, y), which trains a clone of it, or "
-                    "fit the estimator first."
+                    f"estimator is a {type(self.estimator).__name__} that is not fitted: call fit(X, y), "
+                    "which trains a "
+                    "clone of it, or fit the estimator first."
                 )
                 raise NotFittedError(msg) from unfitted
         return self.estimator
@@ -502,7 +514,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         found = np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model(X), dtype=np.float64)
         own = np.asarray(getattr(model, "classes_", self.classes_))
         if found.shape != (_num_samples(X), len(own)):
-            msg = f"estimator returns probabilities of shape {found.shape} for {_num_samples(X)} rows; expected one column for each of {len(own)} classes."
+            msg = (
+                f"estimator returns probabilities of shape {found.shape} for {_num_samples(X)} rows; "
+                "expected one column "
+                f"for each of {len(own)} classes."
+            )
             raise ValueError(msg)
         if not np.isfinite(found).all() or (found < 0.0).any():
             msg = "estimator returns probabilities that are negative or not finite. Mend it, or leave such rows out."
@@ -517,7 +533,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         place = {label: i for i, label in enumerate(self.classes_.tolist())}
         unknown = sorted({label for label in np.unique(target).tolist() if label not in place}, key=str)
         if unknown:
-            msg = f"y holds classes that the model does not know: {unknown[:5]!r}. It knows {self.classes_.tolist()[:5]!r}."
+            known = self.classes_.tolist()[:5]
+            msg = f"y holds classes that the model does not know: {unknown[:5]!r}. It knows {known!r}."
             raise ValueError(msg)
         return np.array([place[label] for label in target.tolist()], np.intp)
 
@@ -562,8 +579,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 class _Limits:
     """What scores of calibration rows say of new ones, at one level.
 
-    A class is in the set if fewer than k calibration scores are below its own; each of them is compared with the score by the model
-    that has not seen its row. With one model this says that the score is at most that of rank k.
+    A class is in the set if fewer than k calibration scores are below its own; each of them is compared with the score
+    by the model that has not seen its row. With one model this says that the score is at most that of rank k.
     """
 
     def __init__(
@@ -590,7 +607,8 @@ class _Limits:
             {label for label, n in counts.items() if not self.promise_of(n).is_kept} if not self.is_by_class else set()
         )
         self.group_of = {label: SHARED if label in small else ("own", label) for label in counts}
-        self.scores = {SHARED: []} | {("own", label): [] for label in counts if label not in small}
+        self.scores = {SHARED: []}
+        self.scores |= {("own", label): [] for label in counts if label not in small}
         for scores, labels in folds:
             assert labels is not None
             groups = [self.group_of[label] for label in labels.tolist()]
@@ -695,7 +713,7 @@ def _column(X: Any, by: Any) -> Any:
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame) and by in frame.columns:
         return frame.get_column(by).to_numpy()
-    if isinstance(frame, nw.DataFrame) or not isinstance(by, Integral) or not 0 <= by < np.shape(X)[1]:
+    if isinstance(frame, nw.DataFrame) or not isinstance(by, Integral) or not 0 <= int(by) < np.shape(X)[1]:
         msg = f"by={by!r} is neither a column of X nor the position of one; X has shape {np.shape(X)}."
         raise ValueError(msg)
     return np.asarray(X)[:, by]

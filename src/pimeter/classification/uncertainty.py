@@ -1,4 +1,4 @@
-"""`classification_uncertainty`: how sure can we be of a classifier's numbers?"""
+"""`classification_uncertainty`: how sure we can be of a classifier's numbers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class ClassificationUncertainty:
             ],
         }
 
-    def to_frame(self, library: str = "pandas") -> Any:
+    def to_frame(self, library: Any = "pandas") -> Any:
         """A row for each metric (and threshold), as a frame.
 
         Parameters
@@ -136,7 +136,8 @@ class ClassificationUncertainty:
         width = max(len(row["metric"]) for row in rows)
         lines = [
             (f"{row['threshold']:<6.4g} " if not self.is_single else "")
-            + f"{row['metric']:<{width}}  {row['value']:7.4f}  [{row['lower']:7.4f}, {row['upper']:7.4f}]  {row['method']}"
+            + f"{row['metric']:<{width}}  {row['value']:7.4f}  [{row['lower']:7.4f}, {row['upper']:7.4f}]"
+            + f"  {row['method']}"
             + (f" ({row['note']})" if row["note"] else "")
             for row in rows
         ]
@@ -153,7 +154,8 @@ class ClassificationUncertainty:
             + "</tr>"
             for row in rows
         )
-        return f"<div><p>{escape(self._headline)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<div><p>{escape(self._headline)}</p>{table}</div>"
 
 
 def classification_uncertainty(
@@ -183,8 +185,9 @@ def classification_uncertainty(
     confidence_level : float, default=0.95
         How often intervals shall hold the metric of all rows of this kind.
     threshold : float or array-like of shape (T,), default=0.5
-        Scores above it predict the positive class; a score equal to it does not. Several give a result for each. With more than two
-        classes the one with the highest score is predicted (of equals the first), and there is no threshold.
+        Scores above it predict the positive class; a score equal to it does not. Several give a result for each. With
+        more than two classes the one with the highest score is predicted (of equals the first), and there is no
+        threshold.
     method : str, default="wilson"
         ``"wilson"``
             Wilson's interval for shares of rows (accuracy and rates), bootstrap for all else.
@@ -193,19 +196,20 @@ def classification_uncertainty(
         ``"normal"``
             The paper's ``z sqrt(mu (1 - mu) / n)`` for shares, slopes (delta method) for all else.
         ``"bootstrap"``
-            BCa of resampled rows, with the neuron's quantile. Where all rows of a share have the same answer: Clopper-Pearson;
-            where an outcome never occurred: with half a row more of each. The `note` says so.
+            BCa of resampled rows, with the neuron's quantile. Where all rows of a share have the same answer:
+            Clopper-Pearson; where an outcome never occurred: with half a row more of each. The `note` says so.
         ``"pim"``
-            The paper's four neurons and their propagation. This is **the spread of the scores, not a confidence interval**: it does
-            not shrink with more rows.
+            The paper's four neurons and their propagation. This is **the spread of the scores, not a confidence
+            interval**: it does not shrink with more rows.
         ``"calibrated"``
             From scores alone, if they are calibrated; labels, if given, check that and warn.
         ``"prediction-powered"``
             From some rows with labels and others without; scores are used as far as they help.
     metrics : name, list of names and functions, or dict of name to function, optional
-        Any of accuracy, balanced_accuracy, tpr, fpr, tnr, fnr, ppv, npv, fdr, for, f1, mcc; all by default. A function takes a `Rates`
-        object ``r`` with the four rates ``r.tn``, ``r.tp``, ``r.fn``, ``r.fp`` and the proportions ``r.p_n`` and ``r.p_p`` of the classes, which
-        may be arrays, and computes with ``+ - * / **`` and numpy's sqrt, exp and log.
+        Any of accuracy, balanced_accuracy, tpr, fpr, tnr, fnr, ppv, npv, fdr, for, f1, mcc; all by default. A function
+        takes a `Rates` object ``r`` with the four rates ``r.tn``, ``r.tp``, ``r.fn``, ``r.fp`` and the proportions
+        ``r.p_n`` and ``r.p_p`` of the classes, which may be arrays, and computes with ``+ - * / **`` and numpy's sqrt,
+        exp and log.
     labels : sequence, optional
         The classes, in the order of the columns of `y_score`; sorted by default.
     pos_label : object, default=1
@@ -213,19 +217,21 @@ def classification_uncertainty(
     sample_weight : array-like of shape (n,), optional
         Importance of the rows. Only ratios matter: what unequal weights cost in certainty is accounted for.
     calibration : tuple (y, score), optional
-        For ``method="calibrated"``: labels and scores of the rows that the calibrator was fitted on. `score` has to be on the scale of
-        `y_score`, both before the calibrator or both after it. Platt's map is fitted on these rows (again, if scores are calibrated
-        already, which changes next to nothing), and refits on resamples of them add the calibrator's own variance.
+        For ``method="calibrated"``: labels and scores of the rows that the calibrator was fitted on. `score` has to be
+        on the scale of `y_score`, both before the calibrator or both after it. Platt's map is fitted on these rows
+        (again, if scores are calibrated already, which changes next to nothing), and refits on resamples of them add
+        the calibrator's own variance.
     n_resamples : int, default=2000
-        Resamples of the bootstrap; the calibrator is refitted 400 times at most.
+        Resamples of the bootstrap; the calibrator is refitted 200 times at most.
     random_state : int, Generator or None, default=None
         Seed of resamples.
 
     Returns
     -------
     ClassificationUncertainty
-        Dicts `value`, `lower`, `upper`, `method` and `note` by metric. With K > 2 classes there is ``"tpr[label]"`` for each class against all
-        others, ``"macro_tpr"`` and ``"micro_tpr"`` for averages, and ``"accuracy"``, ``"balanced_accuracy"`` and ``"mcc"`` overall.
+        Dicts `value`, `lower`, `upper`, `method` and `note` by metric. With K > 2 classes there is ``"tpr[label]"`` for
+        each class against all others, ``"macro_tpr"`` and ``"micro_tpr"`` for averages, and ``"accuracy"``,
+        ``"balanced_accuracy"`` and ``"mcc"`` overall.
 
     See Also
     --------
@@ -253,8 +259,8 @@ def classification_uncertainty(
     Any function of the four rates, at several thresholds:
 
     >>> youden = {"youden": lambda r: r.tp + r.tn - 1}
-    >>> classification_uncertainty(y, score, threshold=[0.4, 0.6], metrics=youden, random_state=0).value["youden"].round(3)
-    array([0.51 , 0.496])
+    >>> classification_uncertainty(y, score, threshold=[0.4, 0.6], metrics=youden,
+    random_state=0).value["youden"].round(3) array([0.51 , 0.496])
     """
     level, method, draws = _checked(confidence_level, method, n_resamples, random_state)
     chosen = _metrics(metrics)
@@ -276,7 +282,8 @@ def classification_uncertainty(
     is_positive = None if known is None else known.codes == column
     thresholds = _thresholds(threshold)
     task = _Task(known, is_positive, score, weights, chosen, level, draws)
-    estimates, assumes = _BY_METHOD.get(method, _from_cells)(task, method, thresholds, calibration, classes[column])
+    solve: Callable[..., _Found] = _BY_METHOD.get(method, _from_cells)
+    estimates, assumes = solve(task, method, thresholds, calibration, classes[column])
     return ClassificationUncertainty(
         estimates, tuple(thresholds.ravel().tolist()), thresholds.ndim == 0, level, len(score), assumes
     )
@@ -333,7 +340,7 @@ def _pim(task: _Task, method: str, thresholds: Array, *_: Any) -> _Found:
         for name, metric in task.metrics.items():
             value = float(metric(rates))
             delta = propagated(
-                lambda *r, metric=metric, rates=rates: metric(Rates(*r, rates.p_n, rates.p_p)),
+                lambda *r, metric=metric, rates=rates: metric(Rates(r[0], r[1], r[2], r[3], rates.p_n, rates.p_p)),
                 np.array(rates[:4]),
                 np.array(radii) / 2.0,
             )
@@ -362,7 +369,8 @@ def _prediction_powered(task: _Task, _method: str, thresholds: Array, *_: Any) -
     is_labelled = task.known.is_known
     if is_labelled.all() or is_labelled.sum() < 2:
         msg = (
-            f'method="prediction-powered" needs rows with and without a label (NaN in y_true); got {is_labelled.sum()} with and '
+            'method="prediction-powered" needs rows with and without a label (NaN in y_true); got '
+            f"{is_labelled.sum()} with and "
             f'{np.count_nonzero(~is_labelled)} without. With labels for all rows use method="wilson".'
         )
         raise ValueError(msg)
@@ -391,12 +399,16 @@ def _several(
     """More than two classes."""
     if method not in {*BINOMIAL, "bootstrap"}:
         msg = (
-            f"method={method!r} needs two classes; y_score has {score.shape[1]} columns. Ask for one class against all others: "
+            f"method={method!r} needs two classes; y_score has {score.shape[1]} columns. Ask for one "
+            "class against all others: "
             "y_true == label, with its column of y_score."
         )
         raise ValueError(msg)
     if np.ndim(threshold) or threshold != 0.5:
-        msg = f"threshold={threshold!r} has no meaning for {len(classes)} classes, of which the likeliest is predicted; leave it out."
+        msg = (
+            f"threshold={threshold!r} has no meaning for {len(classes)} classes, of which the likeliest is "
+            "predicted; leave it out."
+        )
         raise ValueError(msg)
     assert known is not None
     k = len(classes)
@@ -430,11 +442,17 @@ def _metrics(given: Any) -> dict[str, Metric]:
     found = {}
     for name, one in chosen.items():
         metric = METRICS.get(one) if isinstance(one, str) else one
-        if not callable(metric):
-            msg = f"metrics: {one!r} is not known. Choose from {', '.join(METRICS)}, or give a function of the four rates."
+        if metric is None or not callable(metric):
+            msg = (
+                f"metrics: {one!r} is not known. Choose from {', '.join(METRICS)}, or give a function of the "
+                "four rates."
+            )
             raise ValueError(msg)
         if name == "<lambda>":
-            msg = 'metrics: a lambda has no name to report it by; give a dict, such as {"youden": lambda r: r.tp + r.tn - 1}.'
+            msg = (
+                "metrics: a lambda has no name to report it by; give a dict, such as "
+                '{"youden": lambda r: r.tp + r.tn - 1}.'
+            )
             raise ValueError(msg)
         found[name] = metric
     if not found:
@@ -446,7 +464,10 @@ def _metrics(given: Any) -> dict[str, Metric]:
 def _scores(name: str, given: ArrayLike) -> Array:
     score = np.asarray(given)
     if score.dtype.kind not in "fiub" or score.ndim not in {1, 2} or not score.size:
-        msg = f"{name} must hold numbers of shape (n,) or (n, n_classes), at least one row; got {score.dtype} of shape {score.shape}."
+        msg = (
+            f"{name} must hold numbers of shape (n,) or (n, n_classes), at least one row; got {score.dtype} "
+            f"of shape {score.shape}."
+        )
         raise ValueError(msg)
     score = score.astype(np.float64, copy=False)
     if score.ndim == 2 and score.shape[1] == 1:
@@ -455,7 +476,8 @@ def _scores(name: str, given: ArrayLike) -> Array:
         wrong = ~((score >= 0.0) & (score <= 1.0))
         where = ", ".join(str(i) for i in np.argwhere(wrong)[0])
         msg = (
-            f"{name} must be scores between 0 and 1; {name}[{where}] is {score[wrong][0]:g}. For other scores take a sigmoid first, "
+            f"{name} must be scores between 0 and 1; {name}[{where}] is {score[wrong][0]:g}. For other "
+            "scores take a sigmoid first, "
             "such as scipy.special.expit of a decision function; leave out rows with NaN."
         )
         raise ValueError(msg)
@@ -492,7 +514,8 @@ def _labels(given: ArrayLike | None, n: int, method: str, name: str = "y_true") 
         missing = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(n, bool)
     if missing.any() and method != "prediction-powered":
         msg = (
-            f"{name} has {missing.sum()} missing labels, the first in row {int(np.argmax(missing))}. Leave these rows out, or use "
+            f"{name} has {missing.sum()} missing labels, the first in row {int(np.argmax(missing))}. "
+            "Leave these rows out, or use "
             'method="prediction-powered", which knows what to do with them.'
         )
         raise ValueError(msg)
@@ -521,13 +544,17 @@ def _classes(known: _Labels | None, score: Array, labels: Sequence[Any] | None) 
     if known is None:
         return classes
     if len(known.classes) < 2:
-        msg = f"y_true holds one class only ({known.classes}); at least two are needed to say anything about rates. Give more rows."
+        msg = (
+            f"y_true holds one class only ({known.classes}); at least two are needed to say anything about "
+            "rates. Give more rows."
+        )
         raise ValueError(msg)
     unknown = [label for label in known.classes if label not in classes]
     if unknown or len(classes) != k:
         what = f"labels {classes!r}" if labels is not None else f"scores for {k} classes"
         msg = (
-            f"y_true holds {len(known.classes)} classes ({', '.join(map(repr, known.classes[:5]))}, ...), which do not fit {what}. Give y_score of "
+            f"y_true holds {len(known.classes)} classes ({', '.join(map(repr, known.classes[:5]))}, ...), "
+            f"which do not fit {what}. Give y_score of "
             "shape (n, n_classes), and labels in the order of its columns."
         )
         raise ValueError(msg)
@@ -562,7 +589,8 @@ def _calibration_rows(given: Any, positive: Any) -> tuple[NDArray[np.bool_], Arr
     assert known is not None
     if scores.ndim != 1 or len(known.classes) != 2 or positive not in known.classes:
         msg = (
-            f"calibration needs one score per row and two classes, {positive!r} one of them; got scores of shape {scores.shape} and "
+            f"calibration needs one score per row and two classes, {positive!r} one of them; got scores "
+            f"of shape {scores.shape} and "
             f"classes {known.classes!r}."
         )
         raise ValueError(msg)

@@ -1,7 +1,8 @@
 """Metrics from calibrated scores: without labels, or with a few labels and many rows that have none.
 
-A calibrated score q says how likely a row is positive, so each row has an expected place in the confusion matrix. Means of these
-places estimate the matrix, with less variance than labels have, and only as truly as the scores are calibrated.
+A calibrated score q says how likely a row is positive, so each row has an expected place in the confusion matrix. Means
+of these places estimate the matrix, with less variance than labels have, and only as truly as the scores are
+calibrated.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-REFITS = 400  # of the calibrator, at most
+REFITS = 200  # of the calibrator, at most
 BLOCK = 2_000_000  # numbers that are held at the same time
 GAP = 3.0  # standard errors between labels and scores that are no chance
 MOST = 1e15  # rows that an estimate without variance is worth
@@ -41,9 +42,12 @@ class Lines(NamedTuple):
     def fitted(cls, is_positive: NDArray[np.bool_], score: Array, n_refits: int, rng: np.random.Generator) -> Lines:
         """Fit once, and again on resampled rows."""
         odds, m = log_odds(score), len(score)
-        counts = np.vstack([np.ones(m), rng.multinomial(m, np.full(m, 1.0 / m), n_refits)])
-        size = max(1, BLOCK // m)
-        parts = [platt_lines(odds, is_positive, counts[i : i + size]) for i in range(0, len(counts), size)]
+        own = platt_lines(odds, is_positive, np.ones((1, m)))
+        start, size = (float(own[0][0]), float(own[1][0])), max(1, BLOCK // m)
+        parts = [own]
+        for i in range(0, n_refits, size):
+            counts = rng.multinomial(m, np.full(m, 1.0 / m), min(size, n_refits - i)).astype(np.float64)
+            parts.append(platt_lines(odds, is_positive, counts, start))
         slope, intercept = (np.concatenate(part) for part in zip(*parts, strict=True))
         return cls(slope, intercept)
 
@@ -119,7 +123,7 @@ def _check_calibration(is_right: NDArray[np.bool_], expected: Array, share: Arra
     if abs(gap) > GAP * variance**0.5:
         msg = (
             f"The scores are not calibrated: labels show an accuracy that is {abs(gap):.3g} "
-            f"{'higher' if gap > 0 else 'lower'} than the scores say, {abs(gap) / max(variance**0.5, 1e-300):.1f} standard errors. "
+            f"{'higher' if gap > 0 else 'lower'} than the scores say, more than {GAP:g} standard errors. "
             'Do not use method="calibrated" here; calibrate the scores and hand over calibration=(y, score).'
         )
         warnings.warn(msg, CoverageWarning, stacklevel=4)
@@ -159,7 +163,7 @@ def prediction_powered(
         value = at_labels + tuned * float(there_says.mean() - here_says.mean())
         variance = float((target - tuned * here_says).var(ddof=1)) / n + tuned**2 * float(there_says.var()) / n_more
         if variance == 0.0 and name in SHARES:
-            counted, among = SHARES[name]
+            among = SHARES[name][1]
             ends = wilson(Share(at_labels, n * cells[list(among)].sum()), confidence_level)
         else:
             ends = _interval(name, metric, value, variance, confidence_level)
