@@ -10,20 +10,15 @@ import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
-
-SCRIPTS = [
+SCRIPTS = (
     "adaptive_peers",
     "adaptive_widths",
+    "classification_coverage",
+    "classification_sets",
     "diagnosis_advice",
-    "interval_coverage",
-    "measure_speed",
-    "quantile_accuracy",
-    "quantile_speed",
-    "regression_peers",
-]
-SCRIPTS = (
     "forecast_peers",
     "interval_coverage",
+    "measure_speed",
     "online_streams",
     "quantile_accuracy",
     "quantile_speed",

@@ -6,12 +6,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pimeter import ScalingBinning, SetClassifier
+from pimeter import SetClassifier
 
 ESTIMATORS = [
-    ScalingBinning(),
     SetClassifier(LogisticRegression(), random_state=0),
-    SetClassifier(LogisticRegression(), cv=3, random_state=0),
     SetClassifier(LogisticRegression(), score="aps", randomized=True, by="class", random_state=0),
     SetClassifier(LogisticRegression(), score="raps", cv=3, random_state=0),
 ]

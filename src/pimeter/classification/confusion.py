@@ -75,11 +75,11 @@ class Cells(NamedTuple):
     @classmethod
     def counted(cls, codes: NDArray[Any], n_cells: int, weights: Array | None) -> Cells:
         """From the cell of each row."""
-        rows = np.bincount(codes, minlength=n_cells).astype(np.float64)
         if weights is None:
+            rows = np.bincount(codes, minlength=n_cells).astype(np.float64)
             return cls(rows, rows, rows)
         return cls(
-            rows,
+            np.bincount(codes[weights > 0.0], minlength=n_cells).astype(np.float64),
             np.bincount(codes, weights, minlength=n_cells).astype(np.float64),
             np.bincount(codes, weights**2, minlength=n_cells).astype(np.float64),
         )

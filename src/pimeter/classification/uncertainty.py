@@ -273,7 +273,7 @@ def classification_uncertainty(
         msg = 'sample_weight cannot be used with method="prediction-powered"; leave it out.'
         raise ValueError(msg)
     known = _labels(y_true, len(score), method)
-    classes = _classes(known, score, labels)
+    classes = _classes(known, score, labels, pos_label)
     if score.ndim == 2 and score.shape[1] > 2:
         return _several(known, score, classes, weights, chosen, level, method, threshold, draws)
     column = _positive(classes, pos_label)
@@ -529,7 +529,7 @@ def _labels(given: ArrayLike | None, n: int, method: str, name: str = "y_true") 
     return _Labels(all_codes, classes.tolist(), ~missing)
 
 
-def _classes(known: _Labels | None, score: Array, labels: Sequence[Any] | None) -> list[Any]:
+def _classes(known: _Labels | None, score: Array, labels: Sequence[Any] | None, pos_label: Any) -> list[Any]:
     """The classes in the order of columns of the score; codes are changed to it."""
     k = 2 if score.ndim == 1 else score.shape[1]
     if labels is not None:
@@ -538,7 +538,7 @@ def _classes(known: _Labels | None, score: Array, labels: Sequence[Any] | None) 
             msg = f"labels must name the {k} classes that y_score is about; got {classes!r}."
             raise ValueError(msg)
     elif known is None:
-        classes = [0, 1] if k == 2 else list(range(k))
+        classes = [None, pos_label] if k == 2 else list(range(k))
     else:
         classes = known.classes
     if known is None:
