@@ -149,11 +149,13 @@ def test_each_category_is_covered_and_small_ones_share():
         shares.append([hit[new_kind == name].mean() for name in ("calm", "wild")])
     shares = np.array(shares)
     assert (shares.mean(axis=0) > 0.9 - 3 * shares.std(axis=0) / 60**0.5).all()
-    with pytest.warns(CoverageWarning):
-        few = SetClassifier(model, confidence_level=0.99).calibrate(X, y, by=kind)
-    sources = {line.category: line.source for line in few.categories_}
-    assert sources["calm"] == "own"
-    assert sources["rare"] == sources["odd"] in {"shared", "none"}
+    few = SetClassifier(model, confidence_level=0.99).calibrate(X, y, by=kind)  # 99 rows are needed
+    assert {line.category: line.source for line in few.categories_} == {
+        "calm": "own",
+        "wild": "shared",
+        "rare": "shared",
+        "odd": "shared",
+    }
     assert found.predict_set(new[:5], by=["never seen"] * 5).shape == (5, K)
 
 
@@ -252,7 +254,9 @@ def test_folds(score):
         new, y = rows(400, [seed, 9])
         shares.append(covered(found.predict_set(new), y).mean())
     # What is proven is less (0.46), but the model hardly changes when a fold is left out.
-    assert np.mean(shares) == pytest.approx(0.8, abs=0.03)
+    assert np.mean(shares) > 0.8 - 0.03
+    if score == "lac":  # others are tied at 0 where the likeliest class is the true one
+        assert np.mean(shares) < 0.8 + 0.03
     n = 100 - 4 if score == "raps" else 100
     assert found.n_calibration_ == n
     assert found.guaranteed_level_ == pytest.approx(0.6 - (2 / n) ** 0.5)

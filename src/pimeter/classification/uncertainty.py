@@ -259,8 +259,9 @@ def classification_uncertainty(
     Any function of the four rates, at several thresholds:
 
     >>> youden = {"youden": lambda r: r.tp + r.tn - 1}
-    >>> classification_uncertainty(y, score, threshold=[0.4, 0.6], metrics=youden,
-    random_state=0).value["youden"].round(3) array([0.51 , 0.496])
+    >>> found = classification_uncertainty(y, score, threshold=[0.4, 0.6], metrics=youden, random_state=0)
+    >>> found.value["youden"].round(3)
+    array([0.51 , 0.496])
     """
     level, method, draws = _checked(confidence_level, method, n_resamples, random_state)
     chosen = _metrics(metrics)
