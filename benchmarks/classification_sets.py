@@ -26,7 +26,7 @@ import pimeter as pm
 RESULTS = Path(__file__).parent / "results" / "classification_sets.md"
 SEED = 20261118
 LEVEL = 0.9
-M = N_NEW = 200
+M, N_NEW = 200, 100
 HAS_MAPIE = find_spec("mapie") is not None
 KINDS = (("lac", False), ("aps", False), ("aps", True), ("raps", True))
 

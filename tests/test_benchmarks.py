@@ -10,15 +10,22 @@ import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
-SCRIPTS = (
+
+SCRIPTS = [
     "adaptive_peers",
     "adaptive_widths",
-    "classification_coverage",
-    "classification_sets",
     "diagnosis_advice",
-    "forecast_peers",
     "interval_coverage",
     "measure_speed",
+    "quantile_accuracy",
+    "quantile_speed",
+    "regression_peers",
+]
+SCRIPTS = (
+    "classification_coverage",
+    "classification_sets",
+    "forecast_peers",
+    "interval_coverage",
     "online_streams",
     "quantile_accuracy",
     "quantile_speed",
