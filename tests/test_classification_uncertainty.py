@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -198,6 +199,15 @@ def test_never_of_width_zero(counts, method):
     assert found.note["f1"]
     if method == "bootstrap" and counts[2:] == (0, 0):
         assert found.method["accuracy"] == "clopper-pearson"
+
+
+def test_a_million_rows_need_little_memory():
+    y, q = rows(1_000_000)
+    tracemalloc.start()
+    pm.classification_uncertainty(y, q, method="bootstrap", random_state=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
 
 
 def test_normal_is_of_width_zero_where_the_paper_is_and_says_so():
