@@ -159,6 +159,15 @@ def test_each_category_is_covered_and_small_ones_share():
     assert found.predict_set(new[:5], by=["never seen"] * 5).shape == (5, K)
 
 
+def test_a_missing_category_is_a_category():
+    by = np.where(X[:, 0] > 0, 1.0, np.nan)
+    named = np.where(X[:, 0] > 0, "up", "missing")
+    ends = [SetClassifier(model, confidence_level=0.8).calibrate(X, Y, by=labels) for labels in (by, named)]
+    new_by = np.where(NEW[:, 0] > 0, 1.0, np.nan)
+    expected = ends[1].predict_set(NEW, by=np.where(NEW[:, 0] > 0, "up", "missing"))
+    assert_array_equal(ends[0].predict_set(NEW, by=new_by), expected)
+
+
 def test_categories_of_a_column_or_a_function():
     frame = pd.DataFrame(X, columns=list("abcd"))
     by = X[:, 0] > 0

@@ -119,7 +119,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         `categories_`. NaN with `cv`, where each new row has its own.
     guaranteed_level_ : float
         Coverage that is promised: the confidence level, also where sets are full for want of rows; with `cv` ``2 p - 1
-        - sqrt(2/n)``; with ``guarantee=False`` that of the score below; NaN with ``guarantee="set"`` and too few rows.
+        - sqrt(2/n)``; with ``guarantee=False`` that of the score below.
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
         5 % and 95 % points of the coverage of this calibration set, for scores without ties; NaN with `cv` and for full
         sets.
@@ -426,7 +426,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if labels.shape != (_num_samples(X),):
             msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
             raise ValueError(msg)
-        return labels.astype(object)
+        known = [None if label != label else label for label in labels.tolist()]  # noqa: PLR0124 NaN is a category, too
+        found: NDArray[Any] = np.empty(len(known), object)
+        found[:] = known
+        return found
 
     def _draws(self, X: Any) -> Array | None:
         return row_draws(X, self._seed) if self.randomized else None
