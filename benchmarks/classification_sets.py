@@ -3,7 +3,7 @@
     python benchmarks/classification_sets.py [--quick]
 
 Classes are drawn from a known softmax; the classifier knows it but for a wrong temperature. Without MAPIE its columns
-stay empty.
+stay empty; its RAPS refuses 100 classes in 200 rows.
 """
 
 from __future__ import annotations
@@ -77,6 +77,11 @@ def mapies(
     return peer.predict_set(new, **more)[1][:, :, 0]
 
 
+def takes(score: str, k: int) -> bool:
+    """MAPIE's RAPS parts rows by class, and refuses classes with one row, which 100 classes in 200 rows always have."""
+    return score != "raps" or k <= M // 20
+
+
 def table(n_splits: int, classes: tuple[int, ...]) -> Iterator[str]:
     yield (
         "| classes | score | coverage | standard error | at least | at most | mean size | empty | MAPIE's coverage | "
@@ -90,7 +95,7 @@ def table(n_splits: int, classes: tuple[int, ...]) -> Iterator[str]:
             X, y = rows(M, k, rng)
             new, true = rows(N_NEW, k, rng)
             for name, method in (("ours", ours), ("MAPIE", mapies)):
-                if name == "MAPIE" and not HAS_MAPIE:
+                if name == "MAPIE" and not (HAS_MAPIE and takes(score, k)):
                     continue
                 sets = method(model, score, randomized, X, y, new, split)
                 found[name].append(
@@ -103,7 +108,7 @@ def table(n_splits: int, classes: tuple[int, ...]) -> Iterator[str]:
         is_bounded = score == "lac" or randomized
         upper = f"{LEVEL + 1 / (m + 1) + 3 * error:.4f}" if is_bounded else ""
         peer = ["", "", ""]
-        if HAS_MAPIE:
+        if found["MAPIE"]:
             other = np.array(found["MAPIE"]).mean(axis=0)
             peer = [f"{other[0]:.4f}", f"{other[1]:.3f}", f"{size / other[1]:.4f}"]
         name = f"{score}, randomized" if randomized else score
@@ -130,10 +135,10 @@ def main() -> None:
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # MAPIE's remarks
-        for line in (*lines, *table(n_splits, (3, 10) if quick else (3, 10, 100))):
+        print(*lines, sep="\n", flush=True)
+        for line in table(n_splits, (3, 10) if quick else (3, 10, 100)):
             print(line, flush=True)
-            if line not in lines:
-                lines.append(line)
+            lines.append(line)
     if quick or not HAS_MAPIE:
         print("Nothing saved.")
         return
