@@ -55,11 +55,13 @@ docs: $(VENV)/.docs ## Build the documentation into docs/_build; a warning is an
 bench: $(VENV)/.dev ## Run the benchmarks (long)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; PYTHONPATH=. $(BIN)/python "$$script"; done
 
-bench-peers: ## Compare with MAPIE, crepes, puncc and river, in environments of their own (ARGS=--quick)
+bench-peers: ## Compare with MAPIE, crepes, puncc, river and confidenceinterval, in environments of their own (ARGS=--quick)
 	@$(MAKE) --no-print-directory VENV=.venv-peers .venv-peers/.peers
 	@.venv-peers/bin/python benchmarks/regression_peers.py --save regression_peers_puncc $(ARGS)
 	@$(MAKE) --no-print-directory VENV=.venv-river .venv-river/.river
 	@.venv-river/bin/python benchmarks/forecast_peers.py --save $(ARGS)
+	@.venv-river/bin/python benchmarks/classification_coverage.py $(ARGS)
+	@.venv-river/bin/python benchmarks/classification_sets.py $(ARGS)
 
 paper: $(VENV)/.dev $(VENV)/.torch ## Repeat the paper's experiments (long)
 	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run $$name; done
@@ -96,7 +98,7 @@ $(VENV)/.peers: pyproject.toml constraints.txt Makefile | $(BIN)/python
 
 $(VENV)/.river: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	@echo "Installing pimeter and other libraries into $(VENV) (once, a minute or so) ..."
-	@$(PIP) -e . mapie $(RIVER)
+	@$(PIP) -e . mapie confidenceinterval==1.0.5 $(RIVER)
 	@touch $@
 
 $(VENV)/.torch: $(VENV)/.dev

@@ -11,25 +11,7 @@ import pytest
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
-SCRIPTS = [
-    "adaptive_peers",
-    "adaptive_widths",
-    "diagnosis_advice",
-    "interval_coverage",
-    "measure_speed",
-    "quantile_accuracy",
-    "quantile_speed",
-    "regression_peers",
-    "report_speed",
-]
-SCRIPTS = (
-    "forecast_peers",
-    "interval_coverage",
-    "online_streams",
-    "quantile_accuracy",
-    "quantile_speed",
-    "regression_peers",
-)
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*_*.py"))
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

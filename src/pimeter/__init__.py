@@ -6,6 +6,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AutoWidth",
+    "ClassificationUncertainty",
     "CoverageWarning",
     "Descent",
     "ForecastIntervals",
@@ -17,7 +18,12 @@ __all__ = [
     "QuantileNeuron",
     "QuantileWidth",
     "ScaledWidth",
+    "ScalingBinning",
+    "SetClassifier",
     "absolute_errors",
+    "calibrated_scores",
+    "calibration_error",
+    "classification_uncertainty",
     "coverage_score",
     "coverage_scorer",
     "coverage_width_criterion",
@@ -29,6 +35,9 @@ __all__ = [
     "interval_scorer",
     "mean_width_score",
     "measure",
+    "outcome_errors",
+    "plot_outcomes",
+    "plot_reliability",
     "power_spectral_entropy",
     "quantile",
     "rows_needed",
@@ -38,8 +47,18 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from pimeter.classification import (
+        ClassificationUncertainty,
+        ScalingBinning,
+        SetClassifier,
+        calibrated_scores,
+        calibration_error,
+        classification_uncertainty,
+        plot_outcomes,
+        plot_reliability,
+    )
     from pimeter.diagnosis import diagnose, power_spectral_entropy, white_test
-    from pimeter.errors import absolute_errors, horizon_errors, sided_errors
+    from pimeter.errors import absolute_errors, horizon_errors, outcome_errors, sided_errors
     from pimeter.forecast import ForecastIntervals
     from pimeter.measurement import Measurement, measure
     from pimeter.neuron import Descent, QuantileNeuron
@@ -69,6 +88,7 @@ else:
     # Hidden from type checkers: with a module-level __getattr__ in sight they would accept any misspelt name.
     _MODULE_OF = {
         "AutoWidth": "regression",
+        "ClassificationUncertainty": "classification",
         "CoverageWarning": "promise",
         "Descent": "neuron",
         "ForecastIntervals": "forecast",
@@ -80,7 +100,12 @@ else:
         "QuantileNeuron": "neuron",
         "QuantileWidth": "regression",
         "ScaledWidth": "regression",
+        "ScalingBinning": "classification",
+        "SetClassifier": "classification",
         "absolute_errors": "errors",
+        "calibrated_scores": "classification",
+        "calibration_error": "classification",
+        "classification_uncertainty": "classification",
         "coverage_score": "scores",
         "coverage_scorer": "scores",
         "coverage_width_criterion": "scores",
@@ -92,6 +117,9 @@ else:
         "interval_scorer": "scores",
         "mean_width_score": "scores",
         "measure": "measurement",
+        "outcome_errors": "errors",
+        "plot_outcomes": "classification",
+        "plot_reliability": "classification",
         "power_spectral_entropy": "diagnosis",
         "quantile": "quantiles",
         "rows_needed": "promise",

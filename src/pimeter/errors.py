@@ -169,6 +169,71 @@ def horizon_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[
     return absolute_errors(np.lib.stride_tricks.sliding_window_view(observed, h), forecast)
 
 
+def outcome_errors(
+    y_true: ArrayLike, y_score: ArrayLike, *, threshold: float = 0.5
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Sizes of a binary classifier's errors, one sample for each of the four outcomes.
+
+    True predictions are compared with the label, false ones with the threshold that they are on the wrong side of. One
+    neuron on each sample learns how spread out the scores of that outcome are.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (m,)
+        Labels, 0 or 1.
+    y_score : array-like of shape (m,)
+        Scores between 0 and 1; above the threshold the prediction is 1. A score equal to the threshold means 0.
+    threshold : float, default=0.5
+        Between 0 and 1.
+
+    Returns
+    -------
+    true_negative, true_positive, false_negative, false_positive : ndarray
+        ``|y - score|`` for the first two, ``|threshold - score|`` for the last two, in the order of the rows. Each may
+        be empty.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, nothing is given, a label is neither 0 nor 1, or a score lies outside of [0, 1].
+
+    See Also
+    --------
+    classification_uncertainty : What follows for rates and metrics, with ``method="pim"``, and what does not.
+
+    Examples
+    --------
+    >>> from pimeter import outcome_errors
+    >>> tn, tp, fn, fp = outcome_errors([0, 1, 1, 0, 1], [0.25, 0.75, 0.375, 1.0, 0.5])
+    >>> tn, tp, fn, fp
+    (array([0.25]), array([0.25]), array([0.125, 0.   ]), array([0.5]))
+    """
+    if not 0.0 <= threshold <= 1.0:
+        msg = f"threshold must lie between 0 and 1, as scores do; got {threshold!r}."
+        raise ValueError(msg)
+    label, score = (_finite_floats(*named) for named in (("y_true", y_true), ("y_score", y_score)))
+    if label.shape != score.shape or label.ndim != 1:
+        msg = f"y_true and y_score must both have shape (m,); got {label.shape} and {score.shape}."
+        raise ValueError(msg)
+    for name, wrong, expected in (
+        ("y_true", (label != 0.0) & (label != 1.0), "0 or 1"),
+        ("y_score", (score < 0.0) | (score > 1.0), "between 0 and 1"),
+    ):
+        if wrong.any():
+            values = label if name == "y_true" else score
+            msg = f"{name} must be {expected}; {name}[{_first(wrong)}] is {values[wrong][0]:g}."
+            raise ValueError(msg)
+    is_positive, is_predicted = label == 1.0, score > threshold
+    own = np.abs(label - score).astype(np.float64)
+    across = np.abs(threshold - score).astype(np.float64)
+    return (
+        own[~is_positive & ~is_predicted],
+        own[is_positive & is_predicted],
+        across[is_positive & ~is_predicted],
+        across[~is_positive & is_predicted],
+    )
+
+
 def signed_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[Any]]:
     """Validate both arrays and subtract them in their common float width."""
     target, prediction = _finite_floats("y_true", y_true), _finite_floats("y_pred", y_pred)

@@ -1,0 +1,17 @@
+"""Classifiers: how sure their numbers are, sets of classes with a promise, and scores that mean probabilities."""
+
+from pimeter.classification.calibration import ScalingBinning, calibrated_scores, calibration_error
+from pimeter.classification.pictures import plot_outcomes, plot_reliability
+from pimeter.classification.sets import SetClassifier
+from pimeter.classification.uncertainty import ClassificationUncertainty, classification_uncertainty
+
+__all__ = [
+    "ClassificationUncertainty",
+    "ScalingBinning",
+    "SetClassifier",
+    "calibrated_scores",
+    "calibration_error",
+    "classification_uncertainty",
+    "plot_outcomes",
+    "plot_reliability",
+]

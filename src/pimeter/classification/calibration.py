@@ -1,0 +1,313 @@
+"""Scores that mean probabilities: calibrators on plain scores, `ScalingBinning`, and how far off scores are."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+
+from pimeter.classification.platt import log_odds, platt_lines
+from pimeter.classification.rates import Share, wilson
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+
+class ScalingBinning(TransformerMixin, RegressorMixin, BaseEstimator):
+    """Platt's map, then the mean of its values in bins of equally many rows (Kumar, Liang and Ma 2019).
+
+    The output takes few values, so that its calibration error can be measured without a bias from binning; as smooth
+    scores become steps, it is nothing for ``classification_uncertainty(method="pim")``, which wants a continuous
+    distribution.
+
+    Parameters
+    ----------
+    n_bins : int, default=10
+        Number of bins; fewer where scores are tied.
+
+    Attributes
+    ----------
+    slope_, intercept_ : float
+        Platt's map of the log-odds.
+    edges_ : ndarray of shape (n_bins_ - 1,)
+        Borders between bins, on the scale of probabilities.
+    values_ : ndarray of shape (n_bins_,)
+        Mean of the map in each bin.
+
+    Notes
+    -----
+    The map, the bins and the means come from the same rows, as in the authors' software; their proof wants three parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import ScalingBinning
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.uniform(size=2000)
+    >>> y = rng.uniform(size=2000) < q
+    >>> binned = ScalingBinning(n_bins=4).fit(q**2, y)  # scores that are too low
+    >>> binned.values_.round(2)
+    array([0.11, 0.39, 0.65, 0.87])
+    >>> binned.transform([0.01, 0.9]).round(2)
+    array([0.11, 0.87])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"n_bins": [Interval(Integral, 1, None, closed="left")]}
+
+    def __init__(self, n_bins: int = 10) -> None:
+        self.n_bins = n_bins
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn from scores between 0 and 1 and labels 0 and 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n,) or (n, 1)
+            Scores.
+        y : array-like of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        ScalingBinning
+            Itself.
+        """
+        self._validate_params()
+        score, label = _pair(y, X, "y", "X")
+        slope, intercept = platt_lines(log_odds(score), label, np.ones((1, len(score))))
+        q = expit(slope[0] * log_odds(score) + intercept[0])
+        codes, edges = _equal_bins(q, int(self.n_bins))
+        self.slope_, self.intercept_ = float(slope[0]), float(intercept[0])
+        self.edges_ = edges
+        self.values_ = np.bincount(codes, q) / np.bincount(codes)
+        return self
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Calibrated scores, (n,)."""
+        check_is_fitted(self)
+        q = expit(self.slope_ * log_odds(_score(X, "X")) + self.intercept_)
+        found: Array = self.values_[np.searchsorted(self.edges_, q)]
+        return found
+
+    def predict(self, X: ArrayLike) -> Array:
+        """The same as `transform`."""
+        return self.transform(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
+
+
+def calibrated_scores(
+    y: ArrayLike,
+    score: ArrayLike,
+    new_score: ArrayLike,
+    *,
+    method: Literal["sigmoid", "isotonic", "temperature", "scaling-binning"] = "sigmoid",
+) -> Array:
+    """Scores turned into probabilities by a calibrator that is fitted on other rows, in one call.
+
+    Parameters
+    ----------
+    y : array-like of shape (m,)
+        Labels 0 and 1 of rows that the classifier was not trained on.
+    score : array-like of shape (m,)
+        Their scores, between 0 and 1.
+    new_score : array-like of shape (n,)
+        Scores of other rows.
+    method : {"sigmoid", "isotonic", "temperature", "scaling-binning"}, default="sigmoid"
+        The first three (the first is Platt's) are scikit-learn's, on log-odds; temperature needs scikit-learn 1.8.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import calibrated_scores, calibration_error
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.uniform(size=4000)
+    >>> y = rng.uniform(size=4000) < q
+    >>> score = q**3 / (q**3 + (1 - q) ** 3)  # a classifier that is too sure of itself
+    >>> round(calibration_error(y[2000:], score[2000:]), 3)
+    0.167
+    >>> new = calibrated_scores(y[:2000], score[:2000], score[2000:], method="temperature")
+    >>> round(calibration_error(y[2000:], new), 3)
+    0.0
+    """
+    if method == "scaling-binning":
+        return ScalingBinning().fit(score, y).transform(new_score)
+    if method not in {"sigmoid", "isotonic", "temperature"}:
+        msg = f"method must be sigmoid, isotonic, temperature or scaling-binning; got {method!r}."
+        raise ValueError(msg)
+    from sklearn.calibration import CalibratedClassifierCV
+
+    known, label = _pair(y, score, "y", "score")
+    new = _score(new_score, "new_score")
+    if not label.any() or label.all():
+        msg = "y holds one class only; a calibrator needs rows of both."
+        raise ValueError(msg)
+    model = CalibratedClassifierCV(FrozenEstimator(_LogOdds().fit(known[:, None], label)), method=method)
+    found: Array = model.fit(known[:, None], label).predict_proba(new[:, None])[:, 1]
+    return found
+
+
+class _LogOdds(ClassifierMixin, BaseEstimator):
+    """A classifier whose only feature is the score, for calibrators that want a classifier."""
+
+    def fit(self, _X: Array, y: NDArray[Any]) -> Self:
+        """Nothing but the classes."""
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X: Array) -> Array:
+        return log_odds(X[:, 0])
+
+    def predict(self, X: Array) -> NDArray[Any]:
+        found: NDArray[Any] = self.classes_[(X[:, 0] > 0.5).astype(int)]
+        return found
+
+
+class Reliability(NamedTuple):
+    """What scores say and what happened, in bins of equally many rows."""
+
+    rows: Array
+    score: Array  # mean score
+    share: Array  # of positive labels
+    lower: Array  # Wilson's interval of that share
+    upper: Array
+
+
+def reliability(
+    y_true: ArrayLike, y_score: ArrayLike, *, n_bins: int = 10, confidence_level: float = 0.95
+) -> Reliability:
+    """Mean score and share of positives in bins of equally many rows, with Wilson's intervals.
+
+    Examples
+    --------
+    >>> from pimeter.classification.calibration import reliability
+    >>> reliability([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.8, 0.9], n_bins=2).share.round(2)
+    array([0.33, 0.67])
+    """
+    score, label = _pair(y_true, y_score, "y_true", "y_score")
+    codes, _ = _equal_bins(score, _bins(n_bins))
+    rows = np.bincount(codes).astype(np.float64)
+    mean, share = np.bincount(codes, score) / rows, np.bincount(codes, label) / rows
+    ends = [wilson(Share(float(s), float(n)), confidence_level) for s, n in zip(share, rows, strict=True)]
+    lower, upper = np.array(ends).T
+    return Reliability(rows, mean, share, lower, upper)
+
+
+def calibration_error(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    n_bins: int = 10,
+    method: Literal["debiased", "plugin", "lower"] = "debiased",
+) -> float:
+    """How far scores are from the share of positives at that score: root mean square, by bins.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels, 0 or 1.
+    y_score : array-like of shape (n,)
+        Scores between 0 and 1.
+    n_bins : int, default=10
+        Bins of equally many rows; the authors' software has 15.
+    method : {"debiased", "plugin", "lower"}, default="debiased"
+        ``"plugin"``
+            Mean squares of the gaps in bins: too large, also for perfect scores, as labels are random.
+        ``"debiased"``
+            Less the labels' own variance. Scores of few values (at most a tenth as many as rows, such as those of
+            `ScalingBinning`) are their own bins: the square is unbiased then. Other scores are binned as in "lower".
+        ``"lower"``
+            The same in bins of equally many rows for any scores (Kumar, Liang and Ma 2019; Table 3 of the paper, in per
+            cent and 15 bins). Gaps of different sign within a bin cancel, so for smooth scores it estimates a lower
+            bound.
+
+    Returns
+    -------
+    float
+        Not negative: a square below zero gives 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import calibration_error
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.uniform(size=1000)
+    >>> y = rng.uniform(size=1000) < q  # perfectly calibrated
+    >>> [round(calibration_error(y, q, method=method), 3) for method in ("plugin", "debiased")]
+    [0.038, 0.0]
+    """
+    if method not in {"debiased", "plugin", "lower"}:
+        msg = f"method must be debiased, plugin or lower; got {method!r}."
+        raise ValueError(msg)
+    score, label = _pair(y_true, y_score, "y_true", "y_score")
+    codes, _ = _equal_bins(score, _bins(n_bins))
+    if method == "debiased":
+        values, own = np.unique(score, return_inverse=True)
+        if 10 * len(values) <= len(score):
+            codes = own.reshape(-1)
+    rows = np.bincount(codes)
+    share, mean = np.bincount(codes, label) / rows, np.bincount(codes, score) / rows
+    squares = (share - mean) ** 2
+    if method != "plugin":
+        # A single row says nothing of its own variance, and is left out, as by the authors.
+        squares = np.where(rows > 1, squares - share * (1.0 - share) / np.maximum(rows - 1, 1), 0.0)
+    mean_square = float(rows @ squares) / len(score)
+    return float(max(mean_square, 0.0) ** 0.5)
+
+
+def _bins(n_bins: int) -> int:
+    if not isinstance(n_bins, Integral) or n_bins < 1:
+        msg = f"n_bins must be a whole number of at least 1; got {n_bins!r}."
+        raise ValueError(msg)
+    return int(n_bins)
+
+
+def _equal_bins(score: Array, n_bins: int) -> tuple[NDArray[np.intp], Array]:
+    """Bin of each row, and the borders between bins: about equally many rows in each, ties never parted."""
+    ordered = np.sort(score)
+    parts = [part for part in np.array_split(ordered, n_bins) if len(part)]
+    edges = np.unique([(left[-1] + right[0]) / 2.0 for left, right in pairwise(parts)])
+    codes = np.searchsorted(edges, score)
+    used, dense = np.unique(codes, return_inverse=True)
+    return dense.reshape(-1), edges[used[1:] - 1] if len(edges) else edges
+
+
+def _score(given: ArrayLike, name: str) -> Array:
+    score: Array = check_array(given, ensure_2d=False, dtype=np.float64, input_name=name)
+    if score.ndim == 2 and score.shape[1] == 1:
+        score = score[:, 0]
+    if score.ndim != 1 or score.min() < 0.0 or score.max() > 1.0:
+        found = f"shape {score.shape}, {score.min():g} to {score.max():g}"
+        msg = f"{name} must be scores between 0 and 1, one per row; got {found}."
+        raise ValueError(msg)
+    return score
+
+
+def _pair(y: ArrayLike, score: ArrayLike, y_name: str, score_name: str) -> tuple[Array, NDArray[np.bool_]]:
+    """Scores, and labels as truth values."""
+    scores = _score(score, score_name)
+    label: Array = check_array(y, ensure_2d=False, dtype=np.float64, input_name=y_name)
+    check_consistent_length(scores, label)
+    if label.ndim != 1 or not ((label == 0.0) | (label == 1.0)).all():
+        found = f"shape {label.shape}, values such as {label.ravel()[:5]}"
+        msg = f"{y_name} must hold labels 0 and 1, one per row; got {found}."
+        raise ValueError(msg)
+    return scores, label == 1.0

@@ -1,0 +1,156 @@
+"""How a change of the four rates changes what is computed from them: exact derivatives, and the paper's propagation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+
+class Series:
+    """A value with its first and second derivative, carried through arithmetic: a Taylor series of three terms.
+
+    Parameters
+    ----------
+    value, first, second : float
+        ``f``, ``f'`` and ``f'' / 2``.
+
+    Examples
+    --------
+    >>> from pimeter.classification.propagation import Series
+    >>> x = Series(2.0, 1.0)
+    >>> y = 1 / x
+    >>> y.value, y.first, 2 * y.second
+    (0.5, -0.25, 0.25)
+    """
+
+    __slots__ = ("first", "second", "value")
+
+    def __init__(self, value: float, first: float = 0.0, second: float = 0.0) -> None:
+        self.value, self.first, self.second = value, first, second
+
+    def _of(self, value: float, slope: float, curvature: float) -> Series:
+        """A function of this series, from its derivatives at the value."""
+        return Series(value, slope * self.first, slope * self.second + 0.5 * curvature * self.first**2)
+
+    def __add__(self, other: Any) -> Series:
+        b = _series(other)
+        return Series(self.value + b.value, self.first + b.first, self.second + b.second)
+
+    def __neg__(self) -> Series:
+        return Series(-self.value, -self.first, -self.second)
+
+    def __sub__(self, other: Any) -> Series:
+        return self + -_series(other)
+
+    def __rsub__(self, other: Any) -> Series:
+        return _series(other) - self
+
+    def __mul__(self, other: Any) -> Series:
+        b = _series(other)
+        return Series(
+            self.value * b.value,
+            self.value * b.first + self.first * b.value,
+            self.value * b.second + self.first * b.first + self.second * b.value,
+        )
+
+    def __truediv__(self, other: Any) -> Series:
+        return self * (_series(other) ** -1.0)
+
+    def __rtruediv__(self, other: Any) -> Series:
+        return _series(other) * (self**-1.0)
+
+    def __pow__(self, power: float) -> Series:
+        x, n = np.float64(self.value), float(power)
+        with np.errstate(all="ignore"):
+            slope = n * x ** (n - 1.0) if n else 0.0
+            curvature = n * (n - 1.0) * x ** (n - 2.0) if n not in {0.0, 1.0} else 0.0
+            return self._of(float(x**n), float(slope), float(curvature))
+
+    def sqrt(self) -> Series:
+        """What ``numpy.sqrt`` calls."""
+        return self**0.5
+
+    def exp(self) -> Series:
+        """What ``numpy.exp`` calls."""
+        found = float(np.exp(self.value))
+        return self._of(found, found, found)
+
+    def log(self) -> Series:
+        """What ``numpy.log`` calls."""
+        return self._of(float(np.log(self.value)), 1.0 / self.value, -1.0 / self.value**2)
+
+    def __abs__(self) -> Series:
+        return -self if self.value < 0.0 else self
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+
+def _series(value: Any) -> Series:
+    return value if isinstance(value, Series) else Series(float(value))
+
+
+def derivatives(function: Callable[..., Any], at: Array) -> tuple[Array, Array]:
+    """First and second derivatives of a function of several numbers with respect to each of them.
+
+    Parameters
+    ----------
+    function : callable
+        Takes as many arguments as `at` has entries, and computes with ``+ - * / **``, ``abs``, and numpy's ``sqrt``,
+        ``exp`` and ``log``.
+    at : ndarray of shape (k,)
+        Where.
+
+    Returns
+    -------
+    first, second : ndarray of shape (k,)
+        Exact up to rounding; NaN or infinite where there is no derivative.
+    """
+    found = []
+    for i in range(len(at)):
+        try:
+            with np.errstate(all="ignore"):
+                one = _series(function(*(Series(float(x), float(i == j)) for j, x in enumerate(at))))
+        except TypeError as unknown:
+            msg = (
+                f"A metric computes something whose derivative is not known ({unknown}). Use + - * / ** and numpy's "
+                'sqrt, exp and log, or method="bootstrap".'
+            )
+            raise TypeError(msg) from unknown
+        found.append((one.first, 2.0 * one.second))
+    first, second = np.array(found).T
+    return first, second
+
+
+def propagated(function: Callable[..., Any], at: Array, delta: Array) -> float:
+    """Uncertainty of a function of the rates TN, TP, FN, FP, by the paper's Taylor expansion.
+
+    Absolute values add up, so this approximates the largest change in the box ``at -+ delta``: to first order for all
+    four, to second order for the two false outcomes.
+
+    Parameters
+    ----------
+    function : callable
+        Of four numbers, see `derivatives`.
+    at, delta : ndarray of shape (4,)
+        The rates and their uncertainties; NaN in `delta` only matters if the function depends on that rate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter.classification.propagation import propagated
+    >>> half = lambda tn, tp, fn, fp: (tn + tp) / 2
+    >>> propagated(half, np.array([0.9, 0.8, 0.2, 0.1]), np.array([0.02, 0.04, np.nan, np.nan]))
+    0.03
+    """
+    first, second = (np.abs(part) for part in derivatives(function, at))
+    second[:2] = 0.0
+    used = (first != 0.0) | (second != 0.0)
+    return float(np.sum((first * delta + 0.5 * second * delta**2)[used]))

@@ -1,0 +1,113 @@
+"""The bootstrap of functions of a confusion matrix, by multinomial draws of its cells: BCa, with the neuron's quantile.
+
+To draw n whole rows with replacement and to count them in cells is to draw the cells from a multinomial law, so that n
+does not matter for the time. It is exact for whatever is computed from the counts, and for nothing else (the area under
+a ROC curve, say, needs the scores).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from pimeter.quantiles import quantile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+BLOCK = 1_000_000  # counts that are held at the same time
+LEAST = 0.5  # share of resamples in which a metric must be defined
+
+
+class Resamples:
+    """Cells of resampled rows.
+
+    Parameters
+    ----------
+    rows, sums, squares : ndarray of shape (k,)
+        Rows in each cell, and sums of their weights and of squared weights. Given the rows drawn from a cell, the sum
+        of their weights is taken as normal: exact for equal weights, an approximation for others.
+    n_resamples : int
+        Number of resamples.
+    rng : numpy.random.Generator
+        Where randomness comes from.
+    """
+
+    def __init__(self, rows: Array, sums: Array, squares: Array, n_resamples: int, rng: np.random.Generator) -> None:
+        self.rows, self.n_resamples, self.rng = rows, n_resamples, rng
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.where(rows > 0.0, sums / rows, 1.0)
+            spread = np.where(rows > 0.0, squares / rows, 1.0) - mean**2
+        self.mean, self.spread = mean, np.where(spread > 1e-12 * mean**2, spread, 0.0)
+
+    def cells(self, size: int) -> Array:
+        """Sums of weights, (k, size)."""
+        total = self.rows.sum()
+        n = max(round(total), 1)
+        drawn = self.rng.multinomial(n, self.rows / total, size).T.astype(np.float64)
+        sums: Array = drawn * self.mean[:, None]
+        if self.spread.any():
+            sums += np.sqrt(drawn * self.spread[:, None]) * self.rng.standard_normal(drawn.shape)
+            np.maximum(sums, 0.0, out=sums)
+        return sums
+
+    def intervals(
+        self, metrics: Callable[[Array], dict[str, Any]], confidence_level: float
+    ) -> dict[str, tuple[float, float]]:
+        """BCa intervals of metrics: a function of cells (k, B) that gives (B,) of each, NaN where it is not defined."""
+        size = max(1, BLOCK // len(self.rows))
+        blocks = [
+            metrics(self.cells(min(size, self.n_resamples - start))) for start in range(0, self.n_resamples, size)
+        ]
+        sums = self.rows * self.mean
+        present = np.flatnonzero(self.rows > 0.0)
+        less = np.repeat(sums[:, None], len(present), axis=1)
+        less[present, np.arange(len(present))] -= self.mean[present] * np.minimum(1.0, self.rows[present])
+        value, left_out = metrics(sums[:, None]), metrics(less)
+        return {
+            name: bca(
+                np.concatenate([block[name] for block in blocks]),
+                float(value[name][0]),
+                left_out[name],
+                self.rows[present],
+                confidence_level,
+            )
+            for name in value
+        }
+
+
+def bca(resamples: Array, value: float, left_out: Array, counts: Array, confidence_level: float) -> tuple[float, float]:
+    """The bias-corrected and accelerated interval (Efron 1987); NaN if the metric is hardly ever defined.
+
+    Parameters
+    ----------
+    resamples : ndarray of shape (B,)
+        The metric on resamples; NaN where it is not defined.
+    value : float
+        The metric on all rows.
+    left_out, counts : ndarray of shape (k,)
+        The metric with one row less of each cell, and the rows in the cell.
+    confidence_level : float
+        Between 0 and 1.
+    """
+    kept = resamples[np.isfinite(resamples)]
+    if not np.isfinite(value) or len(kept) < LEAST * len(resamples) or not len(kept):
+        return float("nan"), float("nan")
+    # Values on a lattice are often met exactly: such resamples are half below.
+    same = np.isclose(kept, value, rtol=1e-12, atol=1e-15)
+    below = (np.count_nonzero((kept < value) & ~same) + 0.5 * np.count_nonzero(same)) / len(kept)
+    bias = ndtri(np.clip(below, 0.5 / len(kept), 1.0 - 0.5 / len(kept)))
+    known = np.isfinite(left_out)
+    change, weight = left_out[known], counts[known]
+    away = weight @ change / weight.sum() - change if len(change) else np.zeros(0)
+    scale = (weight @ away**2) ** 1.5
+    acceleration = (weight @ away**3) / (6.0 * scale) if scale > 0.0 else 0.0
+    z = ndtri(np.array([1.0 - confidence_level, 1.0 + confidence_level]) / 2.0) + bias
+    levels = ndtr(bias + z / (1.0 - acceleration * z))
+    lower, upper = quantile(kept, levels)
+    return float(lower), float(upper)

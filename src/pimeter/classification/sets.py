@@ -1,0 +1,570 @@
+"""`SetClassifier`: sets of classes that hold the true one as often as asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from copy import copy
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import narwhals as nw
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import KFold, ShuffleSplit, check_cv
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import (
+    _check_method_params,
+    _num_samples,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
+from pimeter.classification.draws import row_draws
+from pimeter.classification.limits import Limits
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+    Index = NDArray[np.intp]
+
+HELD_OUT = 0.2  # share of rows that calibrate with cv=None
+TUNING = (
+    0.2  # share of rows that RAPS chooses its constants with: of those given to calibrate, or a fifth of as many in fit
+)
+
+
+class _ScoreName(str):
+    """The name of a score that, when called, gives the accuracy: scikit-learn calls ``estimator.score(X, y)``."""
+
+    __slots__ = ("accuracy",)
+    accuracy: Callable[..., float]
+
+    def __call__(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        return self.accuracy(X, y, sample_weight=sample_weight)
+
+
+class SetClassifier(ClassifierMixin, BaseEstimator):
+    """Sets of classes for any classifier, from its scores on rows that it was not trained on.
+
+    If the calibration rows and a new row are exchangeable (such as independent draws from one source), the set holds
+    the true class with the confidence level or more, on average over calibration sets and new rows. Sets are large
+    where the classifier is unsure. They may be **empty** with ``score="lac"`` and with ``randomized=True``: no class
+    fits the row as well as it should, and such sets are part of the share that may miss.
+
+    Parameters
+    ----------
+    estimator : classifier, FrozenEstimator or callable
+        The model, with ``predict_proba``. `fit` trains a clone; `calibrate` takes a fitted one as it is. A
+        ``FrozenEstimator`` and a function ``f(X)`` that returns probabilities are never trained; a function's classes
+        are those of its columns, 0, 1, ...
+    confidence_level : float, default=0.95
+        Share of new rows whose set shall hold the true class.
+    score : {"lac", "aps", "raps"}, default="lac"
+        How badly a class fits: 1 - its probability (smallest sets on average); the probability of all classes that are
+        likelier (sets that follow how hard the row is, and always hold the likeliest class unless they are randomized);
+        the same with a penalty for long sets, whose two constants come from a fifth of the calibration rows, which then
+        do not calibrate.
+    by : "class", column, callable or None, default=None
+        Who the promise is made to: all rows together; with "class" each class; else each category, of a column of X (a
+        name, or a position in an array) or of a function of X. Categories may also be passed as `by` to each method.
+    randomized : bool, default=False
+        For "aps" and "raps": whether a random part of the class's own probability counts, in calibration and in
+        prediction, so that coverage is not above the level by more than 1/(m + 1). The draw is made from `random_state`
+        and the row itself: neither batch nor order matter.
+    cv : int, splitter, iterable or None, default=None
+        None: `fit` trains on 80 % of the rows and calibrates on the others. Otherwise CV+: all rows do both, in folds.
+    guarantee : bool or "set", default=True
+        True: the limit is one of the scores, that of rank ``ceil((m + 1) p)``. "set": the least rank that covers p with
+        95 % confidence for the calibration set at hand. False: the neuron between the two scores next to rank ``(m + 1)
+        p``.
+    random_state : int, RandomState or None, default=None
+        Chooses splits and draws.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Classes in the order of columns.
+    estimator_ : object
+        The model that predicts; with `cv` a list.
+    limit_ : float or ndarray
+        Largest score of a class in the set; infinite where rows are too few, so that the set is full; one for each of
+        `categories_`. NaN with `cv`, where each new row has its own.
+    guaranteed_level_ : float
+        Coverage that is promised: the confidence level, also where sets are full for want of rows; with `cv` ``2 p - 1
+        - sqrt(2/n)``; with ``guarantee=False`` that of the score below.
+    coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
+        5 % and 95 % points of the coverage of this calibration set, for scores without ties; NaN with `cv` and for full
+        sets.
+    categories_ : list of Category
+        Rows, promised level and source for each class or category; else empty.
+    penalty_ : Penalty
+        RAPS's constants.
+    n_calibration_ : int
+        Number of calibration rows.
+    n_features_in_ : int
+        Number of columns of X, if it has columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X, if they have names.
+
+    See Also
+    --------
+    classification_uncertainty : Intervals for a classifier's metrics.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from pimeter import SetClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SetClassifier(LogisticRegression(max_iter=1000), confidence_level=0.9, random_state=0).fit(X, y)
+    >>> model.predict_set(X[[0, 77, 120]])  # no class fits the second row well enough
+    array([[ True, False, False],
+           [False, False, False],
+           [False, False,  True]])
+    >>> model.guaranteed_level_, model.coverage_range_.round(3)
+    (0.9, array([0.805, 0.972]))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["predict_proba"]), HasMethods(["fit"]), callable],
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "score": [StrOptions(set(SCORES))],
+        "by": [Hashable, callable, None],
+        "randomized": ["boolean"],
+        "cv": ["cv_object"],
+        "guarantee": [Options(bool, {True, False}), StrOptions({"set"})],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        confidence_level: float = 0.95,
+        score: Literal["lac", "aps", "raps"] = "lac",
+        by: Hashable | Callable[[Any], ArrayLike] | None = None,
+        randomized: bool = False,
+        cv: Any = None,
+        guarantee: bool | Literal["set"] = True,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.confidence_level = confidence_level
+        self.score = score
+        self.by = by
+        self.randomized = randomized
+        self.cv = cv
+        self.guarantee = guarantee
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None, **fit_params: Any) -> Self:
+        """Train the model and calibrate it on rows that it was not trained on.
+
+        Parameters
+        ----------
+        X : array, frame or whatever the estimator takes, of n rows
+            Features.
+        y : array-like of shape (n,)
+            Classes.
+        by : array-like of shape (n,), optional
+            Categories of the rows.
+        **fit_params
+            Passed to the estimator's `fit` alone; those with one value per row are split with the rows.
+
+        Returns
+        -------
+        SetClassifier
+            Itself; as it was before if anything is wrong with the input.
+        """
+        draft = self._draft()
+        if self._is_trainable():
+            draft._fit(X, y, by, fit_params)
+        elif fit_params:
+            msg = f"fit_params {sorted(fit_params)} are given, but this estimator is not trained; leave them out."
+            raise ValueError(msg)
+        else:
+            draft._calibrate(X, y, by, reset=True)
+        return self._become(draft)
+
+    def calibrate(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None) -> Self:
+        """Calibrate a trained model on rows that it was not trained on; replaces an earlier calibration.
+
+        Parameters
+        ----------
+        X : array, frame or whatever the estimator takes, of m rows
+            Features.
+        y : array-like of shape (m,)
+            Classes.
+        by : array-like of shape (m,), optional
+            Categories of the rows.
+
+        Returns
+        -------
+        SetClassifier
+            Itself; as it was before if anything is wrong with the input.
+        """
+        draft = self._draft()
+        draft._calibrate(X, y, by, reset=not self._is_own_model())
+        return self._become(draft)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The likeliest class of each row."""
+        found: NDArray[Any] = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[found])
+
+    def predict_proba(self, X: Any) -> Array:
+        """The model's own probabilities, (n, n_classes); with `cv` the mean of the models of all folds."""
+        check_is_fitted(self)
+        X = self._table(X, reset=False)
+        mean: Array = np.mean([self._probabilities(model, X) for model in self._models()], axis=0)
+        return mean
+
+    def predict_set(
+        self, X: Any, confidence_level: float | None = None, *, by: ArrayLike | None = None, as_frame: bool = False
+    ) -> Any:
+        """Sets of classes.
+
+        Parameters
+        ----------
+        X : array, frame or whatever the estimator takes, of n rows
+            Features.
+        confidence_level : float, optional
+            Another level than that of the estimator.
+        by : array-like of shape (n,), optional
+            Categories of the rows.
+        as_frame : bool, default=False
+            A frame of X's library (pandas for arrays) with a column for each class.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, n_classes), or frame
+            Whether each class is in the set; no row needs to have one.
+        """
+        check_is_fitted(self)
+        level = self.confidence_level if confidence_level is None else confidence_level
+        if not isinstance(level, Real) or not 0.0 < level < 1.0:
+            msg = f"confidence_level must lie between 0 and 1; got {level!r}. For per cent divide by 100."
+            raise ValueError(msg)
+        given, X = X, self._table(X, reset=False)
+        labels = self._labels(X, by)
+        limits = self._limits if level == self._limits.level else self._learned(float(level))
+        draws = self._draws(X)
+        scores = [SCORES[self.score](self._probabilities(model, X), draws, self.penalty_) for model in self._models()]
+        found = limits.sets(scores, labels)
+        if not as_frame:
+            return found
+        frame = nw.from_native(given, eager_only=True, pass_through=True)
+        library: Any = frame.implementation if isinstance(frame, nw.DataFrame) else "pandas"
+        columns = {str(label): found[:, i] for i, label in enumerate(self.classes_.tolist())}
+        table = nw.from_dict(columns, backend=library).to_native()
+        if hasattr(given, "iloc"):
+            table.index = given.index
+        return table
+
+    @property
+    def score(self) -> Any:
+        """The parameter; called with (X, y), it is the accuracy of the likeliest class, as for any classifier."""
+        given = self.__dict__["score"]
+        if not isinstance(given, str):
+            return given
+        named = _ScoreName(given)
+        named.accuracy = super().score
+        return named
+
+    @score.setter
+    def score(self, given: Any) -> None:
+        self.__dict__["score"] = given
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters as they were given.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether those of the estimator are listed, too.
+
+        Returns
+        -------
+        dict
+        """
+        return {**super().get_params(deep), "score": self.__dict__["score"]}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_limits")
+
+    def __sklearn_clone__(self) -> Self:
+        params = self.get_params(deep=False)
+        keep = {"estimator"} if self._is_function() else set()
+        return type(self)(**{name: v if name in keep else clone(v, safe=False) for name, v in params.items()})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if not self._is_function():
+            inner = get_tags(self.estimator)
+            tags.input_tags = copy(inner.input_tags)
+            tags.classifier_tags = copy(inner.classifier_tags) or tags.classifier_tags
+        tags.target_tags.multi_output = False
+        tags.classifier_tags.multi_label = False
+        return tags
+
+    def _is_function(self) -> bool:
+        """Whether there is nothing to clone and nothing to train."""
+        return not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params"))
+
+    def _is_trainable(self) -> bool:
+        return not (self._is_function() or isinstance(self.estimator, FrozenEstimator))
+
+    def _is_own_model(self) -> bool:
+        """Whether `fit` has trained a model for this very estimator."""
+        return self._is_trainable() and getattr(self, "_trained_from", None) is self.estimator
+
+    def _models(self) -> list[Any]:
+        return self.estimator_ if isinstance(self.estimator_, list) else [self.estimator_]
+
+    def _draft(self) -> Self:
+        """A copy to work on, so that a failure leaves the estimator as it was."""
+        self._validate_params()
+        if not hasattr(self.estimator, "predict_proba") and not self._is_function():
+            msg = (
+                f"estimator {type(self.estimator).__name__} has no predict_proba, which sets are made "
+                "from. Choose another, "
+                "or wrap it in sklearn.calibration.CalibratedClassifierCV."
+            )
+            raise ValueError(msg)
+        if self.cv is not None and self.guarantee is not True and self._is_trainable():
+            msg = (
+                f"guarantee={self.guarantee!r} is about one calibration set, which cv has not; set cv=None, or "
+                "guarantee=True."
+            )
+            raise ValueError(msg)
+        if self.randomized and self.score == "lac":
+            msg = 'randomized=True has no meaning for score="lac", where nothing is parted; use "aps" or "raps".'
+            raise ValueError(msg)
+        return copy(self)
+
+    def _become(self, draft: Self) -> Self:
+        self.__dict__.update(draft.__dict__)
+        return self
+
+    def _table(self, X: Any, *, reset: bool) -> Any:
+        """X with rows to index, and with the columns that it had before."""
+        (table,) = indexable(X)
+        shape = getattr(table, "shape", (0, 1))
+        if len(shape) == 1 and hasattr(self, "n_features_in_") and not reset:
+            msg = f"X has shape {shape}. Reshape your data to (n, {self.n_features_in_}): X.reshape(1, -1) is one row."
+            raise ValueError(msg)
+        if len(shape) == 2 and shape[1] == 0:
+            msg = f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required."
+            raise ValueError(msg)
+        if issparse(table) and not get_tags(self).input_tags.sparse:
+            msg = "X is sparse, but sparse data is not supported by this estimator; use X.toarray()."
+            raise ValueError(msg)
+        validate_data(self, table, reset=reset, skip_check_array=True)
+        return table
+
+    def _targets(self, X: Any, y: Any) -> NDArray[Any]:
+        if y is None:
+            msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one class per row."
+            raise ValueError(msg)
+        target: NDArray[Any] = column_or_1d(y, warn=True)
+        n = _num_samples(X)
+        if len(target) != n:
+            msg = f"y has {len(target)} rows, but X has {n}: give one class for each row of X."
+            raise ValueError(msg)
+        if not n:
+            msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
+            raise ValueError(msg)
+        if target.dtype.kind == "f" and not np.isfinite(target).all():
+            kind = "NaN" if np.isnan(target).any() else "infinity"
+            msg = f"y contains {kind}, first in row {int(np.argmin(np.isfinite(target)))}. Leave such rows out."
+            raise ValueError(msg)
+        check_classification_targets(target)
+        return target
+
+    def _labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any] | None:
+        """Category of each row; None if there are none, or if classes take their place."""
+        if by is not None and self.by is not None:
+            msg = f"by is given twice: to the method, and as SetClassifier(by={self.by!r}). Leave one of them out."
+            raise ValueError(msg)
+        if by is None and (self.by is None or (isinstance(self.by, str) and self.by == "class")):
+            if self.by is None and getattr(self, "_has_labels", False):
+                msg = "by is missing: calibration had a category per row, so new rows need one, too. Pass by=..."
+                raise ValueError(msg)
+            return None
+        if by is not None and not getattr(self, "_has_labels", True):
+            msg = "by is given for new rows, but calibration had none: pass it to fit or calibrate, too."
+            raise ValueError(msg)
+        labels = np.asarray(by if by is not None else self.by(X) if callable(self.by) else _column(X, self.by))
+        if labels.shape != (_num_samples(X),):
+            msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
+            raise ValueError(msg)
+        known = [None if label != label else label for label in labels.tolist()]  # noqa: PLR0124 NaN is a category, too
+        found: NDArray[Any] = np.empty(len(known), object)
+        found[:] = known
+        return found
+
+    def _draws(self, X: Any) -> Array | None:
+        return row_draws(X, self._seed) if self.randomized else None
+
+    def _fit(self, X: Any, y: Any, by: ArrayLike | None, fit_params: dict[str, Any]) -> None:
+        target = self._targets(X, y)
+        X = self._table(X, reset=True)
+        n = len(target)
+        if n < 2:
+            msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
+            raise ValueError(msg)
+        self.classes_ = unique_labels(target)
+        if len(self.classes_) < 2:
+            msg = f"y holds one class only ({self.classes_[0]!r}); a classifier needs at least two classes."
+            raise ValueError(msg)
+        self.__dict__.pop("_has_labels", None)
+        labels = self._labels(X, by)
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        rows = np.random.default_rng(self._seed).permutation(n)
+        n_tuning = int(n * TUNING * HELD_OUT) if self.score == "raps" else 0
+        tuning, rest = rows[:n_tuning], np.sort(rows[n_tuning:])
+        models, parts = [], []
+        for train, left in self._splits(_safe_indexing(X, rest), target[rest]):
+            inner, held = rest[train], rest[left]
+            if not len(held):
+                msg = "cv has a split that leaves no row out of training: nothing to calibrate with. Use other splits."
+                raise ValueError(msg)
+            params = _check_method_params(X, fit_params, inner)
+            models.append(clone(self.estimator).fit(_safe_indexing(X, inner), target[inner], **params))
+            parts.append(held)
+        if len(parts) > 1 and len(np.unique(np.concatenate(parts))) != sum(map(len, parts)):
+            msg = (
+                "cv leaves some rows out several times; CV+ needs folds in which each row has one turn, such as KFold."
+            )
+            raise ValueError(msg)
+        self.estimator_: Any = models[0] if self.cv is None else models
+        self._trained_from = self.estimator
+        self._learn_penalty(models[0], X, target, tuning)
+        self._learn(X, target, labels, models, parts)
+
+    def _splits(self, X: Any, y: NDArray[Any]) -> Any:
+        if self.cv is None:
+            return ShuffleSplit(1, test_size=HELD_OUT, random_state=self._seed).split(X)
+        if isinstance(self.cv, Integral):
+            return KFold(int(self.cv), shuffle=True, random_state=self._seed).split(X)
+        return check_cv(self.cv).split(X, y)
+
+    def _calibrate(self, X: Any, y: Any, by: ArrayLike | None, *, reset: bool) -> None:
+        if self._is_own_model() and isinstance(self.estimator_, list):
+            msg = "calibrate needs one model, but fit has trained one per fold (cv is set); call fit with all rows."
+            raise ValueError(msg)
+        if not self._is_own_model():
+            self.estimator_ = self._trained()
+        target = self._targets(X, y)
+        X = self._table(X, reset=reset)
+        self.__dict__.pop("_has_labels", None)
+        labels = self._labels(X, by)
+        model = self.estimator_
+        if hasattr(model, "classes_"):
+            self.classes_ = np.asarray(model.classes_)
+        else:
+            self.classes_ = np.arange(np.shape(model(_safe_indexing(X, np.arange(1))))[1])
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        n = len(target)
+        rows = np.random.default_rng(self._seed).permutation(n)
+        n_tuning = int(TUNING * n) if self.score == "raps" else 0
+        self._learn_penalty(model, X, target, rows[:n_tuning])
+        self._learn(X, target, labels, [model], [np.sort(rows[n_tuning:])])
+
+    def _trained(self) -> Any:
+        if not self._is_function():
+            try:
+                check_is_fitted(self.estimator)
+            except NotFittedError as unfitted:
+                msg = (
+                    f"estimator is a {type(self.estimator).__name__} that is not fitted: call fit(X, y), "
+                    "which trains a "
+                    "clone of it, or fit the estimator first."
+                )
+                raise NotFittedError(msg) from unfitted
+        return self.estimator
+
+    def _probabilities(self, model: Any, X: Any) -> Array:
+        """Probabilities (n, n_classes); 0 for a class that the model has not seen."""
+        found = np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model(X), dtype=np.float64)
+        own = np.asarray(getattr(model, "classes_", self.classes_))
+        if found.shape != (_num_samples(X), len(own)):
+            msg = (
+                f"estimator returns probabilities of shape {found.shape} for {_num_samples(X)} rows; "
+                "expected one column "
+                f"for each of {len(own)} classes."
+            )
+            raise ValueError(msg)
+        if not np.isfinite(found).all() or (found < 0.0).any():
+            msg = "estimator returns probabilities that are negative or not finite. Mend it, or leave such rows out."
+            raise ValueError(msg)
+        if len(own) == len(self.classes_):
+            return found
+        table = np.zeros((len(found), len(self.classes_)))
+        table[:, np.searchsorted(self.classes_, own)] = found
+        return table
+
+    def _codes(self, target: NDArray[Any]) -> Index:
+        place = {label: i for i, label in enumerate(self.classes_.tolist())}
+        unknown = sorted({label for label in np.unique(target).tolist() if label not in place}, key=str)
+        if unknown:
+            known = self.classes_.tolist()[:5]
+            msg = f"y holds classes that the model does not know: {unknown[:5]!r}. It knows {known!r}."
+            raise ValueError(msg)
+        return np.array([place[label] for label in target.tolist()], np.intp)
+
+    def _learn_penalty(self, model: Any, X: Any, target: NDArray[Any], rows: Index) -> None:
+        self.penalty_ = Penalty()
+        if self.score == "raps" and len(rows):
+            part = _safe_indexing(X, rows)
+            found, codes = self._probabilities(model, part), self._codes(target[rows])
+            self.penalty_ = chosen_penalty(found, codes, self._draws(part), float(self.confidence_level))
+
+    def _learn(
+        self, X: Any, target: NDArray[Any], labels: NDArray[Any] | None, models: list[Any], parts: list[Index]
+    ) -> None:
+        """Set everything that calibration is known by."""
+        self._folds = []
+        for model, rows in zip(models, parts, strict=True):
+            part = _safe_indexing(X, rows)
+            scores = SCORES[self.score](self._probabilities(model, part), self._draws(part), self.penalty_)
+            codes = self._codes(target[rows])
+            own = codes if isinstance(self.by, str) and self.by == "class" else None if labels is None else labels[rows]
+            self._folds.append((scores[np.arange(len(rows)), codes], own))
+        self._has_labels = labels is not None
+        self._limits = limits = self._learned(float(self.confidence_level))
+        self.categories_ = limits.categories()
+        self.n_calibration_ = sum(len(scores) for scores, _ in self._folds)
+        levels = [one.level for one in self.categories_] or [limits.promised(None)]
+        self.guaranteed_level_ = float(np.min(levels))
+        groups = [one.category for one in self.categories_] or [None]
+        ends, ranges = (np.array([part(group) for group in groups]) for part in (limits.limit, limits.coverage_range))
+        self.limit_: Any = ends if self.categories_ else float(ends[0])
+        self.coverage_range_ = ranges if self.categories_ else ranges[0]
+
+    def _learned(self, level: float) -> Limits:
+        is_by_class = isinstance(self.by, str) and self.by == "class"
+        groups = range(len(self.classes_)) if is_by_class else None
+        names = self.classes_.tolist() if is_by_class else None
+        limits = Limits(self._folds, level, self.guarantee, groups, names)
+        limits.warn()
+        return limits
+
+
+def _column(X: Any, by: Any) -> Any:
+    """Values of one column of a frame or an array."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame) and by in frame.columns:
+        return frame.get_column(by).to_numpy()
+    if isinstance(frame, nw.DataFrame) or not isinstance(by, Integral) or not 0 <= int(by) < np.shape(X)[1]:
+        msg = f"by={by!r} is neither a column of X nor the position of one; X has shape {np.shape(X)}."
+        raise ValueError(msg)
+    return np.asarray(X)[:, by]

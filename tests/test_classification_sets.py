@@ -1,0 +1,378 @@
+"""Sets of classes: what is promised, to whom, and that draws belong to rows."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+
+from pimeter import CoverageWarning, SetClassifier
+from pimeter.classification.conformity import PENALTIES, Penalty, aps, chosen_penalty, lac
+from pimeter.classification.draws import row_draws
+
+K = 4
+
+
+def model(X):
+    """Knows the classes' log-odds, and takes them for more than they are."""
+    return softmax(1.5 * np.asarray(X, float), axis=1)
+
+
+def rows(n, seed=0, k=K):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(scale=1.5, size=(n, k))
+    return X, (X + rng.gumbel(size=(n, k))).argmax(axis=1)
+
+
+X, Y = rows(300)
+NEW, Y_NEW = rows(500, 1)
+
+
+def covered(sets, y):
+    return sets[np.arange(len(y)), y]
+
+
+def test_scores_by_hand():
+    p = np.array([[0.5, 0.2, 0.3]])
+    assert_allclose(lac(p, None, Penalty()), [[0.5, 0.8, 0.7]])
+    assert_allclose(aps(p, None, Penalty()), [[0.0, 0.8, 0.5]])
+    assert_allclose(aps(p, np.array([0.25]), Penalty()), [[0.375, 0.95, 0.725]])
+    assert_allclose(aps(p, None, Penalty(0.1, 1)), [[0.0, 1.0, 0.6]])
+
+
+def test_limit_is_the_score_of_its_rank():
+    found = SetClassifier(model, confidence_level=0.9).calibrate(X, Y)
+    scores = np.sort(1 - model(X)[np.arange(300), Y])
+    assert found.limit_ == scores[271 - 1]
+    assert_array_equal(found.predict_set(NEW), 1 - model(NEW) <= scores[270])
+    assert found.guaranteed_level_ == 0.9
+    assert found.n_calibration_ == 300
+    assert 0.86 < found.coverage_range_[0] < 0.9 < found.coverage_range_[1] < 0.94
+
+
+@pytest.mark.parametrize(
+    ("score", "randomized"), [("lac", False), ("aps", False), ("aps", True), ("raps", False), ("raps", True)]
+)
+@pytest.mark.parametrize("guarantee", [True, False])
+def test_coverage_on_average_over_calibration_sets(score, randomized, guarantee):
+    p, m, shares = 0.8, 60, []
+    for seed in range(150):
+        sets = SetClassifier(
+            model, confidence_level=p, score=score, randomized=randomized, guarantee=guarantee, random_state=seed
+        )
+        sets.calibrate(*rows(m, [seed, 0]))
+        new, y = rows(300, [seed, 1])
+        shares.append(covered(sets.predict_set(new), y).mean())
+    error = np.std(shares) / len(shares) ** 0.5
+    m = m - m // 5 if score == "raps" else m
+    slack = 0.0 if guarantee else 1 / (m + 1)
+    assert np.mean(shares) > p - slack - 3 * error
+    if score == "lac" or randomized:  # without ties
+        assert np.mean(shares) < p + 1 / (m + 1) + 3 * error
+
+
+def test_guarantee_for_the_set_at_hand():
+    kept = []
+    for seed in range(120):
+        sets = SetClassifier(model, confidence_level=0.8, guarantee="set").calibrate(*rows(80, [seed, 2]))
+        new, y = rows(2000, [seed, 3])
+        kept.append(covered(sets.predict_set(new), y).mean() >= 0.8)
+    # 2,000 new rows blur the border by .009; promised are 95 %.
+    assert np.mean(kept) > 0.87
+
+
+def test_too_few_rows_give_full_sets_and_the_promise_holds():
+    with pytest.warns(
+        CoverageWarning, match="12 errors can promise 92.3 %, not 95 %; 19 are needed: their sets are full"
+    ):
+        found = SetClassifier(model).calibrate(*rows(12))
+    assert found.predict_set(NEW).all()
+    assert found.guaranteed_level_ == 0.95
+    assert found.limit_ == np.inf
+    assert np.isnan(found.coverage_range_).all()
+
+
+def test_each_class_is_covered():
+    rng = np.random.default_rng(0)
+    shares = np.zeros((80, K))
+    for i in range(80):
+        X, y = rows(600, [i, 4])
+        keep = (y != 0) | (rng.uniform(size=600) < 0.3)  # a rare class
+        found = SetClassifier(model, confidence_level=0.8, by="class").calibrate(X[keep], y[keep])
+        new, true = rows(1500, [i, 5])
+        hit = covered(found.predict_set(new), true)
+        shares[i] = [hit[true == k].mean() for k in range(K)]
+    error = shares.std(axis=0) / 80**0.5
+    assert (shares.mean(axis=0) > 0.8 - 3 * error).all()
+    assert (shares.mean(axis=0) < 0.8 + 1 / 20 + 3 * error).all()
+    assert [line.category for line in found.categories_] == list(range(K))
+    assert found.limit_.shape == (K,)
+
+
+def test_a_class_with_too_few_rows_is_in_every_set():
+    keep = (Y != 2) | (np.cumsum(Y == 2) <= 5)
+    with pytest.warns(CoverageWarning, match="5 errors of 1 of 4 classes can promise .* that class is in every set"):
+        found = SetClassifier(model, by="class").calibrate(X[keep], Y[keep])
+    assert found.predict_set(NEW)[:, 2].all()
+    assert found.categories_[2].source == "none"
+    assert found.guaranteed_level_ == 0.95
+
+
+# In some draws the small categories together are too few, and have full sets.
+@pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
+def test_each_category_is_covered_and_small_ones_share():
+    def data(n, seed):
+        X, y = rows(n, seed)
+        rng = np.random.default_rng(seed)
+        kind = rng.choice(["calm", "wild", "rare", "odd"], n, p=[0.6, 0.3, 0.05, 0.05])
+        return np.where((kind != "calm")[:, None], 0.3, 1.0) * X, y, kind  # harder than it looks
+
+    shares = []
+    for i in range(60):
+        X, y, kind = data(300, [i, 6])
+        found = SetClassifier(model, confidence_level=0.9, guarantee=True).calibrate(X, y, by=kind)
+        new, true, new_kind = data(1000, [i, 7])
+        hit = covered(found.predict_set(new, by=new_kind), true)
+        shares.append([hit[new_kind == name].mean() for name in ("calm", "wild")])
+    shares = np.array(shares)
+    assert (shares.mean(axis=0) > 0.9 - 3 * shares.std(axis=0) / 60**0.5).all()
+    few = SetClassifier(model, confidence_level=0.99).calibrate(X, y, by=kind)  # 99 rows are needed
+    assert {line.category: line.source for line in few.categories_} == {
+        "calm": "own",
+        "wild": "shared",
+        "rare": "shared",
+        "odd": "shared",
+    }
+    assert found.predict_set(new[:5], by=["never seen"] * 5).shape == (5, K)
+
+
+def test_a_missing_category_is_a_category():
+    by = np.where(X[:, 0] > 0, 1.0, np.nan)
+    named = np.where(X[:, 0] > 0, "up", "missing")
+    ends = [SetClassifier(model, confidence_level=0.8).calibrate(X, Y, by=labels) for labels in (by, named)]
+    new_by = np.where(NEW[:, 0] > 0, 1.0, np.nan)
+    expected = ends[1].predict_set(NEW, by=np.where(NEW[:, 0] > 0, "up", "missing"))
+    assert_array_equal(ends[0].predict_set(NEW, by=new_by), expected)
+
+
+def test_categories_of_a_column_or_a_function():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    by = X[:, 0] > 0
+    given = SetClassifier(model, confidence_level=0.8).calibrate(X, Y, by=by).predict_set(NEW, by=NEW[:, 0] > 0)
+    function = SetClassifier(model, confidence_level=0.8, by=lambda X: np.asarray(X)[:, 0] > 0).calibrate(X, Y)
+    assert_array_equal(function.predict_set(NEW), given)
+    frame["kind"] = np.where(by, "up", "down")
+    of_frame = SetClassifier(lambda F: model(F[list("abcd")]), confidence_level=0.8, by="kind").calibrate(frame, Y)
+    new = pd.DataFrame(NEW, columns=list("abcd")).assign(kind=np.where(NEW[:, 0] > 0, "up", "down"))
+    assert_array_equal(of_frame.predict_set(new), given)
+    with pytest.raises(ValueError, match="by is given twice"):
+        of_frame.predict_set(new, by=new["kind"])
+    with pytest.raises(ValueError, match="by='hue' is neither a column"):
+        SetClassifier(model, by="hue").calibrate(frame, Y)
+
+
+# Draws ----------------------------------------------------------------------------------------------------------------
+
+
+def test_draws_belong_to_rows():
+    found = SetClassifier(model, score="aps", randomized=True, random_state=0).calibrate(X, Y)
+    sets = found.predict_set(NEW)
+    order = np.random.default_rng(0).permutation(len(NEW))
+    assert_array_equal(found.predict_set(NEW[order]), sets[order])
+    assert_array_equal(np.vstack([found.predict_set(NEW[i : i + 1]) for i in range(20)]), sets[:20])
+    frame = pd.DataFrame(NEW)
+    assert_array_equal(found.predict_set(frame.to_numpy()), sets)
+    other = SetClassifier(model, score="aps", randomized=True, random_state=1).calibrate(X, Y)
+    assert (other.predict_set(NEW) != sets).any()
+
+
+def test_draws_are_uniform_and_independent_of_the_kind_of_table():
+    table = np.random.default_rng(0).normal(size=(5000, 3))
+    draws = row_draws(table, 3)
+    assert_allclose(np.quantile(draws, [0.1, 0.5, 0.9]), [0.1, 0.5, 0.9], atol=0.03)
+    assert abs(np.corrcoef(draws, row_draws(table, 4))[0, 1]) < 0.05
+    assert abs(np.corrcoef(draws[1:], draws[:-1])[0, 1]) < 0.05
+    assert_array_equal(row_draws(pd.DataFrame(table), 3), draws)
+    assert_array_equal(row_draws(pl.DataFrame(table), 3), draws)
+    assert_array_equal(row_draws(table.tolist(), 3), draws)
+    small = np.array([[0, -0.0, np.nan], [1, 2, 3]])
+    assert row_draws(small, 0)[0] == row_draws([[0.0, 0, -np.nan]], 0)[0]
+    words = row_draws(["one text", "another", "one text"], 0)
+    assert words[0] == words[2] != words[1]
+    mixed = pd.DataFrame({"a": [1, 2], "b": ["x", None]})
+    assert len(set(row_draws(mixed, 0))) == 2
+    matrix = sparse.csr_array(small[1:])
+    assert row_draws(matrix, 0).shape == (1,)
+
+
+# RAPS -----------------------------------------------------------------------------------------------------------------
+
+
+def test_raps_chooses_its_constants_on_rows_that_do_not_calibrate():
+    found = SetClassifier(model, score="raps", random_state=0).calibrate(X, Y)
+    assert found.n_calibration_ == 240
+    assert found.penalty_.weight in PENALTIES
+    assert 1 <= found.penalty_.n_free <= K
+    p = model(NEW)
+    chosen = chosen_penalty(p, Y_NEW, None, 0.9)
+    sizes = {}
+    for weight in PENALTIES:
+        scores = aps(p, None, Penalty(weight, chosen.n_free))
+        sizes[weight] = (scores <= np.sort(covered(scores, Y_NEW))[451 - 1]).sum()
+    assert sizes[chosen.weight] == min(sizes.values())
+
+
+# Training -------------------------------------------------------------------------------------------------------------
+
+
+def test_fit_trains_calibrates_and_leaves_the_estimator_alone():
+    estimator = LogisticRegression()
+    found = SetClassifier(estimator, confidence_level=0.9, random_state=0).fit(X, Y)
+    assert not hasattr(estimator, "coef_")
+    assert found.n_calibration_ == 60
+    assert found.score(NEW, Y_NEW) == (found.predict(NEW) == Y_NEW).mean()
+    assert found.score == "lac"
+    assert_allclose(found.predict_proba(NEW), found.estimator_.predict_proba(NEW))
+    assert covered(found.predict_set(NEW), Y_NEW).mean() > 0.8
+    again = SetClassifier(FrozenEstimator(found.estimator_), confidence_level=0.9).fit(X, Y)
+    assert again.n_calibration_ == 300
+    assert_array_equal(pickle.loads(pickle.dumps(again)).predict_set(NEW), again.predict_set(NEW))
+    recalibrated = clone(found).fit(X, Y).calibrate(NEW, Y_NEW)
+    assert recalibrated.n_calibration_ == 500
+
+
+@pytest.mark.parametrize("score", ["lac", "aps", "raps"])
+def test_folds(score):
+    shares = []
+    for seed in range(40):
+        found = SetClassifier(GaussianNB(), confidence_level=0.8, score=score, cv=4, random_state=seed)
+        found.fit(*rows(100, [seed, 8]))
+        new, y = rows(400, [seed, 9])
+        shares.append(covered(found.predict_set(new), y).mean())
+    # What is proven is less (0.46), but the model hardly changes when a fold is left out.
+    assert np.mean(shares) > 0.8 - 0.03
+    if score == "lac":  # others are tied at 0 where the likeliest class is the true one
+        assert np.mean(shares) < 0.8 + 0.03
+    n = 100 - 4 if score == "raps" else 100
+    assert found.n_calibration_ == n
+    assert found.guaranteed_level_ == pytest.approx(0.6 - (2 / n) ** 0.5)
+    assert np.isnan(found.limit_)
+    assert len(found.estimator_) == 4
+
+
+def test_folds_count_calibration_scores_below():
+    found = SetClassifier(LogisticRegression(), confidence_level=0.8, cv=KFold(3)).fit(X, Y)
+    below = np.zeros((20, K))
+    for fold, (_, left) in zip(found.estimator_, KFold(3).split(X), strict=True):
+        own = 1 - fold.predict_proba(X[left])[np.arange(len(left)), Y[left]]
+        below += ((1 - fold.predict_proba(NEW[:20]))[:, :, None] > own).sum(axis=2)
+    assert_array_equal(found.predict_set(NEW[:20]), below < 241)
+
+
+def test_a_class_that_a_model_has_not_seen_has_no_probability():
+    y = np.where(np.arange(300) == 0, 9, Y)  # one row only
+    found = SetClassifier(LogisticRegression(), confidence_level=0.8, cv=KFold(3)).fit(X, y)
+    assert found.classes_.tolist() == [0, 1, 2, 3, 9]
+    assert found.predict_proba(NEW).shape == (500, 5)
+    assert_allclose(found.predict_proba(NEW).sum(axis=1), 1.0)
+
+
+def test_other_levels_frames_and_names():
+    names = np.array(["ant", "bee", "cat", "dog"])
+    found = SetClassifier(LogisticRegression(), random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), names[Y])
+    new = pd.DataFrame(NEW, columns=list("abcd"), index=np.arange(500) + 7)
+    small, large = found.predict_set(new, 0.5), found.predict_set(new, 0.9)
+    assert (small <= large).all()
+    assert small.sum() < large.sum()
+    frame = found.predict_set(new, 0.9, as_frame=True)
+    assert frame.columns.tolist() == names.tolist()
+    assert frame.index.equals(new.index)
+    assert isinstance(found.predict_set(pl.DataFrame(new), as_frame=True), pl.DataFrame)
+    assert found.predict(new).tolist()[0] in names
+
+
+def test_grid_search_over_the_score():
+    search = GridSearchCV(SetClassifier(LogisticRegression(), confidence_level=0.5), {"score": ["lac", "aps"]}, cv=2)
+    assert search.fit(X, Y).best_params_["score"] in {"lac", "aps"}
+
+
+# What is refused ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "call", "error", "message"),
+    [
+        ({"randomized": True}, "calibrate", ValueError, 'no meaning for score="lac"'),
+        ({"score": "hps"}, "calibrate", ValueError, "'score' parameter"),
+        ({"confidence_level": 95}, "calibrate", ValueError, "'confidence_level' parameter"),
+        ({"estimator": LogisticRegression()}, "calibrate", NotFittedError, "is not fitted: call fit"),
+        ({"estimator": LinearSVC()}, "fit", ValueError, "LinearSVC has no predict_proba"),
+        (
+            {"estimator": LogisticRegression(), "cv": 3, "guarantee": "set"},
+            "fit",
+            ValueError,
+            "guarantee='set' is about one",
+        ),
+        (
+            {"estimator": LogisticRegression(), "cv": ShuffleSplit(3)},
+            "fit",
+            ValueError,
+            "leaves some rows out several times",
+        ),
+        (
+            {"estimator": lambda X: np.ones((len(X), 2))},
+            "calibrate",
+            ValueError,
+            "classes that the model does not know: \\[2, 3\\]",
+        ),
+        ({"estimator": lambda X: -np.ones((len(X), 4))}, "calibrate", ValueError, "negative or not finite"),
+        ({"estimator": lambda X: np.ones((1, 4))}, "calibrate", ValueError, "expected one column for each"),
+    ],
+)
+def test_bad_settings(params, call, error, message):
+    with pytest.raises(error, match=message):
+        getattr(SetClassifier(**{"estimator": model, **params}), call)(X, Y)
+
+
+def test_bad_rows_change_nothing():
+    found = SetClassifier(model, confidence_level=0.9).calibrate(X, Y)
+    before = found.predict_set(NEW)
+    for y, message in (
+        (Y[:5], "y has 5 rows"),
+        (None, "requires y"),
+        (np.where(Y == 0, np.nan, Y), "NaN"),
+        (Y + 0.5, "continuous"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            found.calibrate(X, y)
+    with pytest.raises(ValueError, match="one category for each of the 300"):
+        found.calibrate(X, Y, by=[1, 2])
+    with pytest.raises(ValueError, match="by is given for new rows, but calibration had none"):
+        found.predict_set(NEW, by=np.zeros(500))
+    with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1; got 90"):
+        found.predict_set(NEW, 90)
+    with pytest.raises(ValueError, match="fit_params"):
+        found.fit(X, Y, weight=3)
+    assert_array_equal(found.predict_set(NEW), before)
+    grouped = SetClassifier(model, confidence_level=0.9).calibrate(X, Y, by=Y % 2)
+    with pytest.raises(ValueError, match="by is missing"):
+        grouped.predict_set(NEW)
+    with pytest.raises(NotFittedError):
+        SetClassifier(model).predict_set(NEW)
+    with pytest.raises(ValueError, match="one class only"):
+        SetClassifier(LogisticRegression()).fit(X, np.zeros(300))
+    with pytest.raises(ValueError, match="one per fold"):
+        SetClassifier(LogisticRegression(), cv=3, confidence_level=0.5).fit(X, Y).calibrate(X, Y)

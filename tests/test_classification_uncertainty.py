@@ -1,0 +1,546 @@
+"""Intervals for a classifier's metrics: formulas, what is promised, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from scipy.special import expit, logit
+from sklearn import metrics as sk
+from statsmodels.stats.proportion import proportion_confint
+
+import pimeter as pm
+from pimeter.classification.platt import log_odds, platt_lines
+from pimeter.classification.propagation import Series, derivatives, propagated
+from pimeter.classification.rates import METRICS, SHARES, Rates, Share, clopper_pearson, normal, wilson
+
+METHODS = ("wilson", "clopper-pearson", "normal", "bootstrap")
+
+
+def rows(n=400, seed=0, a=0.5, b=0.5):
+    rng = np.random.default_rng(seed)
+    q = rng.beta(a, b, n)
+    return (rng.uniform(size=n) < q).astype(int), q
+
+
+Y, Q = rows()
+PREDICTED = (Q > 0.5).astype(int)
+
+
+def cells(*counts):
+    """Labels and scores with so many TN, TP, FN, FP."""
+    return np.repeat([0, 1, 1, 0], counts), np.repeat([0.2, 0.8, 0.2, 0.8], counts)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(wilson, "wilson"), (clopper_pearson, "beta"), (normal, "normal")])
+@pytest.mark.parametrize(("k", "n"), [(0, 7), (3, 7), (7, 7), (180, 200), (1, 40)])
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_binomial_intervals_are_those_of_statsmodels(ours, theirs, k, n, level):
+    expected = np.clip(proportion_confint(k, n, 1 - level, theirs), 0, 1)
+    assert_allclose(np.clip(ours(Share(k / n, n), level), 0, 1), expected, atol=1e-12)
+
+
+def test_nothing_is_known_without_rows():
+    assert wilson(Share(np.nan, 0), 0.95) == clopper_pearson(Share(np.nan, 0), 0.95) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_values_are_those_of_scikit_learn(method):
+    value = pm.classification_uncertainty(Y, Q, method=method, random_state=0).value
+    expected = {
+        "accuracy": sk.accuracy_score(Y, PREDICTED),
+        "balanced_accuracy": sk.balanced_accuracy_score(Y, PREDICTED),
+        "tpr": sk.recall_score(Y, PREDICTED),
+        "ppv": sk.precision_score(Y, PREDICTED),
+        "f1": sk.f1_score(Y, PREDICTED),
+        "mcc": sk.matthews_corrcoef(Y, PREDICTED),
+    }
+    assert list(value) == list(METRICS)
+    assert_allclose([value[name] for name in expected], list(expected.values()), rtol=1e-12)
+    for name, other in (("fpr", "tnr"), ("fnr", "tpr"), ("fdr", "ppv"), ("for", "npv")):
+        assert value[name] == pytest.approx(1 - value[other], rel=1e-12)
+
+
+def test_it_says_which_method_made_which_interval():
+    found = pm.classification_uncertainty(Y, Q, random_state=0)
+    assert {name for name, how in found.method.items() if how == "wilson"} == set(SHARES)
+    assert {found.method[name] for name in METRICS if name not in SHARES} == {"bootstrap"}
+    assert found.assumes is None
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["accuracy", "ppv", "f1", "mcc"])
+def test_intervals_hold_the_value_and_grow_with_the_level(method, name):
+    ends = []
+    for level in (0.5, 0.8, 0.95, 0.99):
+        found = pm.classification_uncertainty(Y, Q, method=method, confidence_level=level, random_state=0)
+        assert found.lower[name] <= found.value[name] <= found.upper[name]
+        ends.append((found.lower[name], -found.upper[name]))
+    assert np.all(np.diff(ends, axis=0) < 0)
+
+
+# Propagation ----------------------------------------------------------------------------------------------------------
+
+
+def test_series_has_exact_derivatives():
+    x = Series(0.3, 1.0)
+    found = np.sqrt(x) * np.exp(2 * x) / (1 - x) - np.log(x) ** 2 + abs(x - 1)
+    step, f = 1e-4, lambda x: np.sqrt(x) * np.exp(2 * x) / (1 - x) - np.log(x) ** 2 + abs(x - 1)
+    assert found.value == pytest.approx(f(0.3), rel=1e-14)
+    assert found.first == pytest.approx((f(0.3 + step) - f(0.3 - step)) / (2 * step), rel=1e-5)
+    assert 2 * found.second == pytest.approx((f(0.3 + step) - 2 * f(0.3) + f(0.3 - step)) / step**2, rel=1e-5)
+    assert (3 - x).value == 2.7
+    assert (2 / x**2).first == pytest.approx(-4 / 0.3**3)
+
+
+def test_propagation_is_the_papers_for_ppv_and_npv():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        tn, tp, p_p = rng.uniform(0.05, 0.95, 3)
+        fn, fp, p_n = 1 - tp, 1 - tn, 1 - p_p
+        d_tn, d_tp, d_fn, d_fp = delta = rng.uniform(0, 0.2, 4)
+        at = np.array([tn, tp, fn, fp])
+        ppv, npv = tp * p_p / (tp * p_p + fp * p_n), tn * p_n / (fn * p_p + tn * p_n)
+        odds = p_n / p_p
+        printed = odds * ppv**2 * (fp / tp * d_tp / tp + d_fp / tp + odds * ppv * (d_fp / tp) ** 2)
+        found = propagated(lambda *r, p=(p_n, p_p): METRICS["ppv"](Rates(*r, *p)), at, delta)
+        assert abs(found - printed) < 1e-12 * max(printed, 1)
+        odds = p_p / p_n
+        printed = odds * npv**2 * (fn / tn * d_tn / tn + d_fn / tn + odds * npv * (d_fn / tn) ** 2)
+        found = propagated(lambda *r, p=(p_n, p_p): METRICS["npv"](Rates(*r, *p)), at, delta)
+        assert abs(found - printed) < 1e-12 * max(printed, 1)
+
+
+@pytest.mark.parametrize("name", ["f1", "mcc"])
+def test_propagation_is_near_the_largest_change_over_the_corners(name):
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        tn, tp = rng.uniform(0.6, 0.95, 2)
+        p_p = rng.uniform(0.2, 0.8)
+        at, delta = np.array([tn, tp, 1 - tp, 1 - tn]), rng.uniform(0.002, 0.02, 4)
+
+        def metric(*r, p_p=p_p):
+            return METRICS[name](Rates(*r, 1 - p_p, p_p))
+
+        corners = [metric(*(at + delta * np.array(signs))) for signs in itertools.product((-1, 1), repeat=4)]
+        largest = np.abs(np.array(corners) - metric(*at)).max()
+        assert propagated(metric, at, delta) == pytest.approx(largest, rel=0.1)
+        # Independent small changes mostly cancel: the paper's sum is a worst case.
+        assert np.sqrt(np.sum((derivatives(metric, at)[0] * delta) ** 2)) < largest
+
+
+def test_pim_is_the_papers():
+    y, q = rows(4000)
+    found = pm.classification_uncertainty(y, q, method="pim")
+    w_tn, w_tp, w_fn, w_fp = (pm.quantile(e, 0.95, reflect=True) for e in pm.outcome_errors(y, q))
+    half = {name: (found.upper[name] - found.lower[name]) / 2 for name in found.value}
+    assert half["accuracy"] == pytest.approx((1 - y.mean()) * w_tn / 2 + y.mean() * w_tp / 2, rel=1e-12)
+    assert [half[name] for name in ("tnr", "tpr", "fnr", "fpr")] == pytest.approx(
+        [w_tn / 2, w_tp / 2, w_fn / 2, w_fp / 2]
+    )
+    assert all("not a confidence interval" in note for note in found.note.values())
+
+
+def test_pim_does_not_shrink_with_more_rows_but_wilson_does():
+    widths = {}
+    for method, n in itertools.product(("pim", "wilson"), (1000, 16_000)):
+        found = pm.classification_uncertainty(*rows(n), method=method, metrics="accuracy")
+        widths[method, n] = found.upper["accuracy"] - found.lower["accuracy"]
+    assert widths["pim", 16_000] == pytest.approx(widths["pim", 1000], rel=0.1)
+    assert widths["wilson", 16_000] == pytest.approx(widths["wilson", 1000] / 4, rel=0.1)
+
+
+def test_pim_with_too_few_of_an_outcome_is_nan_and_says_so():
+    y, score = cells(100, 100, 5, 30)
+    found = pm.classification_uncertainty(y, score, method="pim")
+    assert np.isnan(found.lower["fnr"])
+    assert np.isnan(found.upper["f1"])
+    assert "5 false negatives" in found.note["fnr"]
+    assert np.isfinite([found.lower["accuracy"], found.upper["fpr"]]).all()
+
+
+# Bootstrap ------------------------------------------------------------------------------------------------------------
+
+
+def test_draws_of_cells_are_draws_of_whole_rows():
+    y, q = rows(300, 3)
+    z = (q > 0.5).astype(int)
+    found = pm.classification_uncertainty(
+        y, q, method="bootstrap", metrics=["accuracy", "f1"], n_resamples=20_000, random_state=0
+    )
+    rng = np.random.default_rng(0)
+    taken = rng.integers(300, size=(20_000, 300))
+    true, said = y[taken], z[taken]
+    right, both = (true == said).mean(axis=1), (true & said).sum(axis=1)
+    whole = {"accuracy": right, "f1": 2 * both / (true.sum(axis=1) + said.sum(axis=1))}
+    for name, values in whole.items():
+        # BCa moves percentiles by less than a tenth of a standard error here; 20,000 resamples leave .0005 of noise.
+        expected, spread = np.quantile(values, [0.025, 0.975]), values.std()
+        assert_allclose([found.lower[name], found.upper[name]], expected, atol=0.15 * spread)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [(20, 20, 0, 0), (0, 0, 20, 20), (20, 20, 0, 5), (20, 0, 20, 0), (39, 1, 0, 0), (39, 0, 1, 0), (0, 20, 0, 20)],
+)
+@pytest.mark.parametrize("method", ["bootstrap", "wilson", "clopper-pearson"])
+def test_never_of_width_zero(counts, method):
+    found = pm.classification_uncertainty(*cells(*counts), method=method, random_state=0)
+    for name in found.value:
+        assert found.upper[name] - found.lower[name] > 0.005, name
+        if np.isfinite(found.value[name]):
+            assert found.lower[name] <= found.value[name] <= found.upper[name]
+    assert found.note["f1"]
+    if method == "bootstrap" and counts[2:] == (0, 0):
+        assert found.method["accuracy"] == "clopper-pearson"
+
+
+def test_a_million_rows_need_little_memory():
+    y, q = rows(1_000_000)
+    tracemalloc.start()
+    pm.classification_uncertainty(y, q, method="bootstrap", random_state=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
+
+
+def test_normal_is_of_width_zero_where_the_paper_is_and_says_so():
+    found = pm.classification_uncertainty(*cells(20, 20, 0, 0), method="normal", metrics=["accuracy", "tpr"])
+    assert found.lower["accuracy"] == found.upper["accuracy"] == 1.0
+    assert found.note["accuracy"]
+
+
+@pytest.mark.parametrize("method", ["wilson", "bootstrap"])
+@pytest.mark.parametrize("name", ["accuracy", "f1"])
+def test_coverage(method, name):
+    rng = np.random.default_rng(7)
+    law = np.array([0.42, 0.38, 0.12, 0.08])
+    truth = float(METRICS[name](Rates.of(law)))
+    held = 0
+    for _ in range(400):
+        y, score = cells(*rng.multinomial(250, law))
+        found = pm.classification_uncertainty(
+            y, score, method=method, metrics=[name], n_resamples=1000, random_state=rng
+        )
+        held += found.lower[name] <= truth <= found.upper[name]
+    # Three standard errors of 400 repeats around the band of the benchmark.
+    assert 0.93 - 0.033 <= held / 400 <= 0.98 + 0.02
+
+
+# Scores instead of labels ---------------------------------------------------------------------------------------------
+
+
+def test_calibrated_is_the_mean_confidence_and_needs_no_labels():
+    found = pm.classification_uncertainty(None, Q, method="calibrated")
+    c = np.maximum(Q, 1 - Q)
+    assert found.value["accuracy"] == pytest.approx(c.mean())
+    half = stats.norm.ppf(0.975) * c.std() / len(c) ** 0.5
+    assert found.upper["accuracy"] - found.lower["accuracy"] == pytest.approx(2 * half, rel=0.01)
+    assert found.value["tpr"] == pytest.approx(Q[Q > 0.5].sum() / Q.sum())
+    assert found.value["ppv"] == pytest.approx(Q[Q > 0.5].mean())
+    assert found.assumes == "perfectly calibrated scores"
+
+
+def test_calibrated_delta_method_agrees_with_resampled_rows():
+    found = pm.classification_uncertainty(None, Q, method="calibrated", metrics=["tpr", "mcc"])
+    rng = np.random.default_rng(0)
+    drawn = [Q[rng.integers(len(Q), size=len(Q))] for _ in range(800)]
+    for name in found.value:
+        again = [pm.classification_uncertainty(None, q, method="calibrated", metrics=[name]).value[name] for q in drawn]
+        # The sd of 800 resamples is known to 2.5 %.
+        assert (found.upper[name] - found.lower[name]) / 3.92 == pytest.approx(np.std(again), rel=0.1)
+
+
+def test_the_calibrators_own_variance_restores_coverage():
+    rng = np.random.default_rng(1)
+    bent = lambda q: expit(2 * logit(np.clip(q, 1e-12, 1 - 1e-12)))  # noqa: E731
+    truth = 0.5 + 1 / np.pi  # mean of max(q, 1 - q) under the arcsine law
+    held = {"alone": 0, "handed over": 0}
+    for _ in range(120):
+        q, new = rng.beta(0.5, 0.5, 200), rng.beta(0.5, 0.5, 1000)
+        y = rng.uniform(size=200) < q
+        more = {"metrics": "accuracy", "random_state": rng, "n_resamples": 100, "method": "calibrated"}
+        # What Platt says of new rows, without the calibrator's variance and with it.
+        slope, intercept = platt_lines(log_odds(bent(q)), y, np.ones((1, 200)))
+        once = expit(slope[0] * log_odds(bent(new)) + intercept[0])
+        for name, found in (
+            ("alone", pm.classification_uncertainty(None, once, **more)),
+            ("handed over", pm.classification_uncertainty(None, bent(new), calibration=(y, bent(q)), **more)),
+        ):
+            held[name] += found.lower["accuracy"] <= truth <= found.upper["accuracy"]
+            if name == "handed over":
+                assert found.assumes != "perfectly calibrated scores"
+    assert held["alone"] / 120 < 0.75
+    assert held["handed over"] / 120 > 0.95 - 3 * (0.95 * 0.05 / 120) ** 0.5
+
+
+def test_calibration_may_be_handed_over_before_or_after_the_calibrator():
+    y, q = rows(500, 5)
+    bent, new = expit(2 * logit(q) + 0.5), expit(2 * logit(rows(500, 6)[1]) + 0.5)
+    after, new_after = (pm.calibrated_scores(y, bent, score) for score in (bent, new))
+    cut = float(pm.calibrated_scores(y, bent, [0.5])[0])  # the same decisions
+    more = {"method": "calibrated", "metrics": "accuracy", "random_state": 0}
+    before = pm.classification_uncertainty(None, new, calibration=(y, bent), **more)
+    later = pm.classification_uncertainty(None, new_after, calibration=(y, after), threshold=cut, **more)
+    for part in ("value", "lower", "upper"):
+        assert getattr(before, part)["accuracy"] == pytest.approx(getattr(later, part)["accuracy"], abs=2e-3)
+
+
+def test_labels_that_contradict_the_scores_warn():
+    with pytest.warns(pm.CoverageWarning, match="not calibrated: labels show an accuracy that is 0.1.* lower"):
+        pm.classification_uncertainty(Y, expit(5 * logit(Q)), method="calibrated")
+    pm.classification_uncertainty(Y, Q, method="calibrated")  # warnings are errors
+
+
+def test_prediction_powered_uses_good_scores_and_leaves_poor_ones():
+    rng = np.random.default_rng(0)
+    widths, values = {"good": [], "poor": [], "labels": []}, []
+    truth = 0.5 + 1 / np.pi
+    held = 0
+    for _ in range(150):
+        y, q = rows(1500, rng)
+        poor = np.where(q > 0.5, rng.uniform(0.51, 1, 1500), rng.uniform(0, 0.5, 1500))
+        partly = y.astype(float)
+        partly[150:] = np.nan
+        for name, found in (
+            ("good", pm.classification_uncertainty(partly, q, method="prediction-powered", metrics="accuracy")),
+            ("poor", pm.classification_uncertainty(partly, poor, method="prediction-powered", metrics="accuracy")),
+            ("labels", pm.classification_uncertainty(y[:150], q[:150], metrics="accuracy")),
+        ):
+            widths[name].append(found.upper["accuracy"] - found.lower["accuracy"])
+            if name == "good":
+                values.append(found.value["accuracy"])
+                held += found.lower["accuracy"] <= truth <= found.upper["accuracy"]
+    good, poor, labels = (np.mean(widths[name]) for name in ("good", "poor", "labels"))
+    assert good < 0.97 * labels
+    assert poor < 1.01 * labels
+    assert held / 150 > 0.95 - 3 * (0.95 * 0.05 / 150) ** 0.5
+    assert np.mean(values) == pytest.approx(truth, abs=3 * np.std(values) / 150**0.5)
+
+
+def test_prediction_powered_takes_none_for_missing_labels():
+    partly = np.array(Y, dtype=object)
+    partly[100:] = None
+    as_nan = np.where(np.arange(len(Y)) < 100, Y, np.nan)
+    found = [pm.classification_uncertainty(y, Q, method="prediction-powered").to_dict() for y in (partly, as_nan)]
+    assert found[0] == found[1]
+
+
+def test_prediction_powered_with_an_outcome_that_has_no_label():
+    y, score = np.array([0.0, 1.0, 0.0, np.nan, np.nan]), np.array([0.1, 0.2, 0.3, 0.9, 0.2])
+    found = pm.classification_uncertainty(y, score, method="prediction-powered")
+    assert (found.lower["ppv"], found.upper["ppv"]) == (0.0, 1.0)
+    assert "no labelled row" in found.note["ppv"]
+
+
+# Thresholds, classes, weights, own metrics ----------------------------------------------------------------------------
+
+
+def test_several_thresholds_are_several_calls():
+    several = pm.classification_uncertainty(Y, Q, threshold=[0.3, 0.6], method="normal")
+    for i, threshold in enumerate((0.3, 0.6)):
+        one = pm.classification_uncertainty(Y, Q, threshold=threshold, method="normal")
+        for part in ("value", "lower", "upper"):
+            assert {k: v[i] for k, v in getattr(several, part).items()} == getattr(one, part)
+    assert several.method["f1"] == ["normal", "normal"]
+    assert len(several.to_frame()) == 2 * len(METRICS)
+
+
+def test_a_score_equal_to_the_threshold_is_negative():
+    found = pm.classification_uncertainty([0, 1, 1, 0], [0.5, 0.5, 0.8, 0.2], metrics=["tpr", "tnr"])
+    assert (found.value["tpr"], found.value["tnr"]) == (0.5, 1.0)
+
+
+def test_several_classes_are_scikit_learns():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), 600)
+    y = np.array(["a", "b", "c"])[[rng.choice(3, p=p) for p in P]]
+    z = np.array(["a", "b", "c"])[P.argmax(axis=1)]
+    found = pm.classification_uncertainty(y, P, random_state=0)
+    expected = {
+        "accuracy": sk.accuracy_score(y, z),
+        "balanced_accuracy": sk.balanced_accuracy_score(y, z),
+        "mcc": sk.matthews_corrcoef(y, z),
+        "macro_f1": sk.f1_score(y, z, average="macro"),
+        "micro_f1": sk.f1_score(y, z, average="micro"),
+        "macro_ppv": sk.precision_score(y, z, average="macro"),
+        "tpr[b]": sk.recall_score(y, z, labels=["b"], average=None)[0],
+    }
+    assert_allclose([found.value[name] for name in expected], list(expected.values()), rtol=1e-12)
+    assert found.method["tpr[b]"] == "wilson"
+    for name in expected:
+        assert found.lower[name] < found.value[name] < found.upper[name]
+    # The overall accuracy is a share of rows; by bootstrap (micro F1 is the same number) it is as wide.
+    widths = [found.upper[name] - found.lower[name] for name in ("accuracy", "micro_f1")]
+    assert widths[0] == pytest.approx(widths[1], rel=0.06)
+
+
+def test_several_classes_all_right():
+    y = np.repeat([0, 1, 2], 10)
+    found = pm.classification_uncertainty(y, np.eye(3)[y], method="bootstrap", random_state=0)
+    assert found.method["accuracy"] == "clopper-pearson"
+    assert found.value["macro_f1"] == 1.0
+    assert found.lower["macro_f1"] < 0.99
+    assert "half a row" in found.note["macro_f1"]
+
+
+def test_labels_give_the_order_of_columns_and_pos_label_the_positive_class():
+    y = np.where(Y == 1, "no", "yes")
+    one = pm.classification_uncertainty(y, Q, pos_label="no", method="normal").value
+    two = pm.classification_uncertainty(
+        y, np.column_stack([1 - Q, Q]), labels=["yes", "no"], pos_label="no", method="normal"
+    ).value
+    assert one == two == pm.classification_uncertainty(Y, Q, method="normal").value
+    assert pm.classification_uncertainty(None, Q, pos_label="no", method="calibrated").value["accuracy"] > 0.5
+
+
+def test_weights_matter_by_their_ratios_only():
+    plain, doubled = (
+        pm.classification_uncertainty(Y, Q, sample_weight=weights, random_state=0)
+        for weights in (None, np.full(400, 2.0))
+    )
+    for part in ("value", "lower", "upper"):
+        assert_allclose(list(getattr(plain, part).values()), list(getattr(doubled, part).values()), rtol=1e-9)
+    half = (np.arange(400) < 200).astype(float)
+    kept = pm.classification_uncertainty(Y[:200], Q[:200], random_state=0)
+    zeros = pm.classification_uncertainty(Y, Q, sample_weight=half, random_state=0)
+    for part in ("value", "lower", "upper"):
+        assert_allclose(list(getattr(kept, part).values()), list(getattr(zeros, part).values()), rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_unequal_weights_cost_certainty_as_simulation_says(method):
+    rng = np.random.default_rng(3)
+    found, widths = {"accuracy": [], "f1": []}, {"accuracy": [], "f1": []}
+    for _ in range(300):
+        y, q = rows(300, rng)
+        weights = rng.exponential(size=300)
+        one = pm.classification_uncertainty(
+            y, q, method=method, metrics=list(found), sample_weight=weights, n_resamples=500, random_state=rng
+        )
+        for name, values in found.items():
+            values.append(one.value[name])
+            widths[name].append(one.upper[name] - one.lower[name])
+    for name, values in found.items():
+        # The sd of 300 draws is known to 4 %; Clopper-Pearson is wider on purpose.
+        expected = 3.92 * np.std(values)
+        assert 0.88 * expected < np.mean(widths[name]) < 1.17 * expected
+
+
+@pytest.mark.parametrize("method", [*METHODS, "pim", "calibrated", "prediction-powered"])
+def test_a_metric_of_ones_own(method):
+    y, q = rows(3000)
+    y = np.where(np.arange(3000) < 1000, y, np.nan) if method == "prediction-powered" else y
+    own = {"twice": lambda r: 2 * (r.p_n * r.tn + r.p_p * r.tp), "g-mean": lambda r: np.sqrt(r.tp * r.tn)}
+    found = pm.classification_uncertainty(y, q, method=method, metrics={**own, "acc": "accuracy"}, random_state=0)
+    assert found.value["twice"] == pytest.approx(2 * found.value["acc"])
+    widths = {name: found.upper[name] - found.lower[name] for name in found.value}
+    # Wilson's and the bootstrap's widths differ a little.
+    assert widths["twice"] == pytest.approx(2 * widths["acc"], rel=0.05)
+    assert 0 < widths["g-mean"] < 1
+
+
+def test_metrics_by_function_and_name():
+    def youden(r):
+        return r.tp + r.tn - 1
+
+    assert list(pm.classification_uncertainty(Y, Q, metrics=["f1", youden], random_state=0).value) == ["f1", "youden"]
+    for wrong in ("f2", ["f1", lambda r: r.tp], [], [3]):
+        with pytest.raises(ValueError, match="metrics"):
+            pm.classification_uncertainty(Y, Q, metrics=wrong)
+    with pytest.raises(TypeError, match=r'derivative is not known.*method="bootstrap"'):
+        pm.classification_uncertainty(*rows(2000), metrics={"low": lambda r: min(r.tp, r.tn)}, method="pim")
+    with pytest.raises(ValueError, match="'odd' must return a number"):
+        pm.classification_uncertainty(Y, Q, metrics={"odd": lambda r: "high"})
+
+
+def test_a_single_positive():
+    y, score = np.zeros(40, int), np.linspace(0, 1, 40)
+    y[-1] = 1
+    for method in METHODS:
+        found = pm.classification_uncertainty(y, score, method=method, random_state=0)
+        assert found.value["tpr"] == 1.0
+        assert found.value["ppv"] == 1 / 20
+
+
+# The result -----------------------------------------------------------------------------------------------------------
+
+
+def test_result_as_frame_dict_text_and_html():
+    found = pm.classification_uncertainty(
+        *cells(20, 20, 1, 0), metrics={"<b>": lambda r: r.tp, "f1": "f1"}, random_state=0
+    )
+    frame = found.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.columns.tolist() == ["threshold", "metric", "value", "lower", "upper", "method", "note"]
+    assert found.to_frame("polars").shape == frame.shape
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False)) == found.to_dict()
+    assert "&lt;b&gt;" in found._repr_html_()
+    assert "<b>" not in found._repr_html_()
+    assert repr(found).startswith("41 rows, intervals for 95 %\n<b>")
+    assert "half a row" in repr(found)
+    nothing = pm.classification_uncertainty([0, 1], [0.1, 0.2], metrics="ppv")
+    assert nothing.to_dict()["rows"][0]["value"] is None
+    assert nothing.note["ppv"] == "no rows to take a share of"
+
+
+def test_seed_decides():
+    first, second, third = (
+        pm.classification_uncertainty(Y, Q, metrics="f1", random_state=seed).lower["f1"] for seed in (1, 1, 2)
+    )
+    assert first == second != third
+
+
+NAN = np.where(np.arange(400) == 7, np.nan, Y)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y_score": Q * 1.5}, r"y_score must be scores between 0 and 1; y_score\[\d+\] is 1\."),
+        ({"y_score": np.where(np.arange(400) == 3, np.nan, Q)}, r"y_score\[3\] is nan"),
+        ({"y_score": Q[:10]}, "one label for each of the 10 rows of scores; got shape \\(400,\\)"),
+        ({"y_score": np.zeros((400, 2, 2))}, "y_score must hold numbers of shape"),
+        ({"y_score": ["a"] * 400}, "y_score must hold numbers"),
+        ({"y_score": []}, "at least one row"),
+        ({"y_true": np.arange(400)}, "y_true holds 400 classes"),
+        ({"y_true": np.ones(400)}, "one class only"),
+        ({"y_true": NAN}, 'y_true has 1 missing labels, the first in row 7.*"prediction-powered"'),
+        ({"y_true": NAN, "method": "calibrated"}, "missing labels"),
+        ({"y_true": None}, 'y_true is None, which only method="calibrated"'),
+        ({"y_true": np.array(["a", 1] * 200, object)}, "cannot be sorted"),
+        ({"pos_label": 7}, r"pos_label=7 is not one of the classes \[0, 1\]"),
+        ({"labels": [0, 1, 2]}, "labels must name the 2 classes"),
+        ({"labels": [0, 5]}, "do not fit labels"),
+        ({"method": "magic"}, "method must be one of wilson"),
+        ({"confidence_level": 95}, "confidence_level must lie between 0 and 1; got 95"),
+        ({"threshold": 1.5}, "threshold must be a number"),
+        ({"threshold": [[0.5]]}, "threshold must be a number"),
+        ({"n_resamples": 10}, "n_resamples must be a whole number of at least 100"),
+        ({"sample_weight": np.full(400, -1.0)}, "sample_weight must be finite, not negative"),
+        ({"sample_weight": np.ones(3)}, "one weight for each of the 400 rows"),
+        ({"sample_weight": np.arange(400.0), "method": "pim"}, 'cannot be used with method="pim"'),
+        ({"sample_weight": np.ones(400), "method": "prediction-powered"}, "sample_weight cannot be used"),
+        ({"calibration": (Y, Q)}, 'calibration is for method="calibrated"'),
+        ({"calibration": 3, "method": "calibrated"}, "calibration must be a pair"),
+        ({"calibration": (Y, 2 * Q), "method": "calibrated"}, "calibration score must be scores between 0 and 1"),
+        (
+            {"calibration": (np.ones(400), Q), "method": "calibrated"},
+            "calibration needs one score per row and two classes",
+        ),
+        ({"method": "prediction-powered"}, "needs rows with and without a label"),
+        ({"y_score": np.full((400, 3), 0.3), "labels": [0, 1, 2], "method": "pim"}, "needs two classes"),
+        ({"y_score": np.full((400, 3), 0.3), "labels": [0, 1, 2], "threshold": 0.4}, "has no meaning for 3 classes"),
+        ({"y_score": np.full((400, 3), 0.3)}, "do not fit scores for 3 classes"),
+    ],
+)
+def test_bad_input(change, message):
+    given = {"y_true": Y, "y_score": Q} | change
+    with pytest.raises(ValueError, match=message):
+        pm.classification_uncertainty(given.pop("y_true"), given.pop("y_score"), **given)
