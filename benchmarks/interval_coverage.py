@@ -271,7 +271,8 @@ def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tu
     promised = model.guaranteed_level_
     if kind.has_shift:
         # Rows too heavy for the calibration rows would need an infinite interval: what is sure is p less their share.
-        promised -= float(probability @ np.isnan(model._neurons.promised_rows(None, weights)))
+        heavy = float(probability @ np.isnan(model._neurons.promised_rows(None, weights)))
+        promised = max(promised - heavy, 0.0)
     return coverage, promised, width, excess
 
 
