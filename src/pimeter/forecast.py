@@ -410,8 +410,8 @@ def _errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, bool]:
     for part in _parts(errors):
         block = errors[part]
         with np.errstate(over="ignore", invalid="ignore"):
-            np.subtract(target[part].transpose(0, 2, 1), forecast[part].transpose(0, 2, 1), out=block)
-        if np.isinf(target[part]).any() or np.isinf(block).any():
+            block[:] = np.subtract(target[part], forecast[part]).transpose(0, 2, 1)
+        if not np.isfinite(block).all() and (np.isinf(target[part]).any() or np.isinf(block).any()):
             msg = "y_true and y_pred must be finite, or NaN where a step is not known; got infinite values or errors."
             raise ValueError(msg)
     return errors, has_series
@@ -419,7 +419,10 @@ def _errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, bool]:
 
 def _missing(errors: Array) -> int:
     """Number of errors not known; a ValueError where a step has none at all."""
-    known = np.concatenate([np.count_nonzero(~np.isnan(errors[part]), axis=-1) for part in _parts(errors)])
+    missing = [np.isnan(errors[part]) for part in _parts(errors)]
+    if not any(part.any() for part in missing):
+        return 0
+    known = errors.shape[-1] - np.concatenate([np.count_nonzero(part, axis=-1) for part in missing])
     if not known.all():
         series, step = np.argwhere(known == 0)[0]
         of = "" if len(errors) == 1 else f" of series {series}"

@@ -29,6 +29,7 @@ MAX_STEPS = 200
 TOLERANCE = 1e-5  # of h, for the last step of Newton's method: what is left is its square
 PLATEAU = 1e-15  # a share this near to its level is at it: between distant errors all of a gap is
 CHUNK = 1024
+FULL = 48  # errors in a bucket
 BUCKETS = 4096
 UNKNOWN = np.uint64(2**62)
 FINE, MISSING, INFINITE, NARROW = 0, 1, 2, 3  # what a kernel says of a sample
@@ -167,38 +168,62 @@ def _sort_by_shells(x: Any) -> None:
 
 
 @_compile
+def _settle(x: Any) -> None:
+    """Sort what is nearly in order: neighbours change places, all pairs at once, until none do."""
+    n_swaps = x.size
+    while n_swaps > 1:
+        n_swaps = 1
+        for odd in range(2):
+            for k in range((x.size - odd) // 2):
+                i = np.uint64(odd + 2 * k)
+                a, b = x[i], x[i + np.uint64(1)]
+                swap = a > b
+                n_swaps += swap
+                x[i] = b if swap else a
+                x[i + np.uint64(1)] = a if swap else b
+
+
+@_compile
 def _sort(x: Any, out: Any) -> None:
-    """Sort by buckets of equal width, then by insertion; far-off values, which fill one bucket, by comparison."""
+    """Sort by buckets of equal width, half as full as there are errors, and settle what is in them.
+
+    Settling has no branches and is vectorised, but takes as many turns as the fullest bucket holds; far-off values,
+    which fill one bucket, are sorted by comparison.
+    """
     n = x.size
     low, high = x[0], x[0]
     for i in range(n):
-        low = min(low, x[i])
-        high = max(high, x[i])
-    scale = (n - 1) / (float(high) - float(low)) if high > low else 0.0
-    ends = np.zeros(n + 1, np.int32)
-    if 0.0 < scale < math.inf:
+        low = x[i] if x[i] < low else low
+        high = x[i] if x[i] > high else high
+    n_buckets = min(2 * n, 2**30)
+    scale = (n_buckets - 1) / (float(high) - float(low)) if high > low else 0.0
+    ends = np.zeros(n_buckets + 1, np.int32)
+    bucket = np.empty(n, np.uint32)
+    is_spread = 0.0 < scale < math.inf
+    if is_spread:
         for i in range(n):
-            ends[int((x[i] - low) * scale) + 1] += 1
-    fullest = 0
-    for i in range(n):
-        fullest = max(fullest, ends[i + 1])
-        ends[i + 1] += ends[i]
-    if fullest > 48 or ends[n] == 0:
+            bucket[i] = np.uint32(np.int32((x[i] - low) * scale))
+        for i in range(n):
+            ends[bucket[i] + np.uint32(1)] += 1
+    fullest, total = 0, 0
+    for i in range(n_buckets):
+        count = ends[i + 1]
+        fullest = count if count > fullest else fullest
+        total += count
+        ends[i + 1] = total
+    if fullest > FULL or not is_spread:
         for i in range(n):
             out[i] = x[i]
         _sort_by_shells(out)
         return
     for i in range(n):
-        bucket = int((x[i] - low) * scale)
-        out[ends[bucket]] = x[i]
-        ends[bucket] += 1
-    for i in range(1, n):
-        value = out[i]
-        j = i
-        while j > 0 and out[j - 1] > value:
-            out[j] = out[j - 1]
-            j -= 1
-        out[j] = value
+        out[np.uint32(ends[bucket[i]])] = x[i]
+        ends[bucket[i]] += 1
+    start = 0
+    for last in range(CHUNK - 1, n_buckets + CHUNK - 1, CHUNK):
+        end = ends[min(last, n_buckets - 1)]
+        _settle(out[start:end])
+        start = end
 
 
 @_compile
@@ -271,6 +296,7 @@ def _through_ruler(
     """
     at = np.empty(marks.size)
     positions = np.empty(x.size)
+    n_found = 0
     reach = SATURATION * h
     is_last = offset + (ends[-1] if ends.size else x.size) >= m
     for k in range(levels.size):
@@ -298,12 +324,12 @@ def _through_ruler(
         last = np.searchsorted(x, marks[j] + (t_high + reach - at[j]) / slopes[j], side="right")
         j = _cell(at, t_low - reach)
         first = np.searchsorted(x, marks[j] + (t_low - reach - at[j]) / slopes[j])
-        if is_large or k == 0:
-            j = j if is_large else 0
-            for i in range(first if is_large else 0, last if is_large else x.size):
-                while j < slopes.size - 1 and x[i] > marks[j + 1]:
-                    j += 1
-                positions[i] = at[j] + (x[i] - marks[j]) * slopes[j]
+        # Of a small sample the positions are the same at all levels, which rise: those found before are kept.
+        for i in range(first if is_large else max(first, n_found), last):
+            while j < slopes.size - 1 and x[i] > marks[j + 1]:
+                j += 1
+            positions[i] = at[j] + (x[i] - marks[j]) * slopes[j]
+        n_found = max(n_found, last)
         below = offset + (first if not ends.size else (ends[first - 1] if first else 0.0))
         part = counts[first:last] if counts.size else counts
         t = _root(positions[first:last], part, below, m, h, SATURATION, shrunk(p, h), t_here, t_low, t_high)
@@ -363,13 +389,13 @@ def sorted_sample(
         return
     h, worth = large_resolution(m), 0.0
     if not is_large:
-        strange, rough, total = 0.0, 0.0, 0.0
+        strange, rough = np.empty(unit.size), np.empty(unit.size)
         for j in range(unit.size):
             k = j + 2 * MARKS + 1
-            strange += unit[j] * strangeness((marks[k] - marks[j]) / spread, normal[k] - normal[j])
-            rough += unit[j] * roughness(_measured(marks, j, spread), _windows(level, j), _windows(normal, j), m)
-            total += unit[j]
-        h, worth = resolution(strange / total, rough / total, m)
+            strange[j] = unit[j] * strangeness((marks[k] - marks[j]) / spread, normal[k] - normal[j])
+            rough[j] = unit[j] * roughness(_measured(marks, j, spread), _windows(level, j), _windows(normal, j), m)
+        total = _sum(unit)
+        h, worth = resolution(_sum(strange) / total, _sum(rough) / total, m)
     slopes = _slopes(marks, spread, worth, level, normal, unit, m)
     _through_ruler(x, counts, ends, 0.0, m, marks[MARKS:-MARKS], slopes, h, is_large, levels, out)
 
@@ -377,23 +403,22 @@ def sorted_sample(
 @_compile
 def rows(x: Any, level: Any, normal: Any, unit: Any, is_large: bool, levels: Any, out: Any, status: Any) -> None:
     """Quantiles of each row, in any order; rows with NaN or infinity are only marked."""
-    ordered, row, no_counts = np.empty(x.shape[1]), np.empty(x.shape[1]), np.empty(0)
+    ordered, no_counts = np.empty(x.shape[1]), np.empty(0)
     for i in range(x.shape[0]):
-        largest = 0.0
-        n_missing = 0
+        row = x[i]
         for j in range(row.size):
-            row[j] = x[i, j]
-            size = abs(row[j])
-            n_missing += size != size
-            largest = size if size > largest else largest
-        if n_missing or largest == np.inf:
+            ordered[j] = row[j] - row[j]  # NaN for NaN and infinities
+        if _sum(ordered) != 0.0:
+            n_missing = 0
+            for j in range(row.size):
+                n_missing += row[j] != row[j]
             status[i] = MISSING if n_missing else INFINITE
             continue
-        factor = safe_factor(largest)
+        _sort(row, ordered)
+        factor = safe_factor(max(abs(ordered[0]), abs(ordered[-1])))
         if factor != 1.0:
             for j in range(row.size):
-                row[j] *= factor
-        _sort(row, ordered)
+                ordered[j] *= factor
         sorted_sample(ordered, no_counts, level, normal, unit, is_large, levels, out[i])
         if factor != 1.0:
             for k in range(levels.size):
