@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 MAX_STEPS = 200
+NEWTON_STEPS = 30  # from then on by halves, which always ends
 TOLERANCE = 1e-5  # of h, for the last step of Newton's method: what is left is its square
 PLATEAU = 1e-15  # a share this near to its level is at it: between distant errors all of a gap is
 CHUNK = 1024
@@ -37,6 +38,7 @@ FINE, MISSING, INFINITE, NARROW = 0, 1, 2, 3  # what a kernel says of a sample
 # Names of the rule, which `Kernel` adds to those of this file.
 MARKS: int
 BRACKET: float
+LEAST: float
 SATURATION: float
 safe_factor: Any
 standard_error: Any
@@ -101,7 +103,7 @@ def _share(t: float, positions: Any, counts: Any, h: float, end: float, shares: 
         e = _exp_minus(z)
         s = 1.0 / (1.0 + e)
         shares[i] = s
-        slopes[i] = e * s * s
+        slopes[i] = e * s * s if -end < z < end else 0.0
     floor = 1.0 / (1.0 + math.exp(end))
     total = float(positions.size)
     if counts.size:
@@ -130,7 +132,7 @@ def _root(
     shares, slopes = np.empty(positions.size), np.empty(positions.size)
     a, b, t = -math.inf, math.inf, start
     target = math.log(p / (1.0 - p))
-    for _ in range(MAX_STEPS):
+    for n_steps in range(MAX_STEPS):
         share, slope = _share(t, positions, counts, h, end, shares, slopes)
         share, slope = (below + share) / m, slope / m
         step = -math.inf if share < p else math.inf
@@ -145,7 +147,7 @@ def _root(
             b = t
         else:
             a = t
-        if not a < new < b:
+        if n_steps >= NEWTON_STEPS or not a < new < b:
             new = 0.5 * max(a, low) + 0.5 * min(b, high)
         if new == t:
             return new
@@ -184,38 +186,35 @@ def _settle(x: Any) -> None:
 
 
 @_compile
-def _sort(x: Any, out: Any) -> None:
-    """Sort by buckets of equal width, half as full as there are errors, and settle what is in them.
+def _sort_by_keys(keys: Any, x: Any, out: Any) -> Any:
+    """Sort by buckets of equal width in keys of the same order as x, and settle what is in them.
 
-    Settling has no branches and is vectorised, but takes as many turns as the fullest bucket holds; far-off values,
-    which fill one bucket, are sorted by comparison.
+    Settling has no branches and is vectorised, but takes as many turns as the fullest bucket holds: returns False, and
+    has sorted nothing, if that is too many.
     """
     n = x.size
-    low, high = x[0], x[0]
+    low, high = keys[0], keys[0]
     for i in range(n):
-        low = x[i] if x[i] < low else low
-        high = x[i] if x[i] > high else high
+        low = keys[i] if keys[i] < low else low
+        high = keys[i] if keys[i] > high else high
     n_buckets = min(2 * n, 2**30)
     scale = (n_buckets - 1) / (float(high) - float(low)) if high > low else 0.0
+    if not (0.0 < scale < math.inf and low - low == 0.0):  # an infinite key has no bucket
+        return False
     ends = np.zeros(n_buckets + 1, np.int32)
     bucket = np.empty(n, np.uint32)
-    is_spread = 0.0 < scale < math.inf
-    if is_spread:
-        for i in range(n):
-            bucket[i] = np.uint32(np.int32((x[i] - low) * scale))
-        for i in range(n):
-            ends[bucket[i] + np.uint32(1)] += 1
+    for i in range(n):
+        bucket[i] = np.uint32(np.int32((keys[i] - low) * scale))
+    for i in range(n):
+        ends[bucket[i] + np.uint32(1)] += 1
     fullest, total = 0, 0
     for i in range(n_buckets):
         count = ends[i + 1]
         fullest = count if count > fullest else fullest
         total += count
         ends[i + 1] = total
-    if fullest > FULL or not is_spread:
-        for i in range(n):
-            out[i] = x[i]
-        _sort_by_shells(out)
-        return
+    if fullest > FULL:
+        return False
     for i in range(n):
         out[np.uint32(ends[bucket[i]])] = x[i]
         ends[bucket[i]] += 1
@@ -224,6 +223,37 @@ def _sort(x: Any, out: Any) -> None:
         end = ends[min(last, n_buckets - 1)]
         _settle(out[start:end])
         start = end
+    return True
+
+
+@_compile
+def _press(x: Any, keys: Any) -> None:
+    """Keys between -1 and 1 that keep the order, bit by bit: heavy tails no longer take most of the range."""
+    some = np.empty(min(x.size, 31))
+    for i in range(some.size):
+        some[i] = x[i * (x.size // some.size)]
+    _sort_by_shells(some)
+    middle = some[some.size // 2]
+    unit = max(some[(3 * some.size) // 4] - middle, middle - some[some.size // 4])
+    unit = unit if 0.0 < unit < math.inf else 1.0
+    for i in range(x.size):
+        d = (x[i] - middle) / unit
+        key = 1.0 - 1.0 / (1.0 + abs(d))
+        keys[i] = key if d > 0.0 else -key
+
+
+@_compile
+def _sort(x: Any, out: Any) -> None:
+    """Sort by buckets; by comparison what clusters so much that one bucket takes most of it."""
+    if _sort_by_keys(x, x, out):
+        return
+    keys = np.empty(x.size)
+    _press(x, keys)
+    if _sort_by_keys(keys, x, out):
+        return
+    for i in range(x.size):
+        out[i] = x[i]
+    _sort_by_shells(out)
 
 
 @_compile
@@ -251,7 +281,7 @@ def _spread(x: Any, counts: Any, ends: Any, m: float) -> Any:
     if m < 3.0:
         return 0.0
     quartiles = (_hazen(x, ends, 0.75 * m) - _hazen(x, ends, 0.25 * m)) / 1.349
-    if quartiles == 0.0:
+    if quartiles <= LEAST * (x[-1] - x[0]):
         return 0.0
     middle = x[x.size // 2]
     first, second = np.empty(x.size), np.empty(x.size)
