@@ -47,9 +47,9 @@ DATASETS = {
         Dataset("musk1"),
         Dataset("breast_cancer"),
         Dataset("pima_diabetes"),
-        Dataset("spambase", LARGE, 10),
-        Dataset("phoneme", LARGE, 10),
-        Dataset("mammography", LARGE, 10),
+        Dataset("spambase", LARGE, 5),
+        Dataset("phoneme", LARGE, 5),
+        Dataset("mammography", LARGE, 5),
     )
 }
 

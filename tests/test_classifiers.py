@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,8 @@ from experiments.protocol import Store, run
 
 torch = pytest.importorskip("torch")
 
+GUIDE = Path(__file__).parents[1] / "docs" / "good_enough.md"
+NAMES = ("table3", "table3-coverage", "fig4", "table4")
 HOW = networks.ClassifierTraining(learning_rate=0.02, max_epochs=25)
 
 
@@ -220,8 +224,26 @@ class TestRealData:
         assert np.isfinite(X).all()
         assert np.mean(y[~is_test] == 0) == pytest.approx(0.241, abs=0.001)
 
+    def test_the_guide_shows_stored_rows(self):
+        """Each cell of its tables is one of the report's, in the row with the same first words."""
+        stored = [
+            table
+            for name in NAMES
+            for table in report.tables(cli.EXPERIMENTS[name], Store(cli.RESULTS, name).rows()).values()
+        ]
+        guide = [
+            [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
+            for block in re.findall(r"(?:^\|.*\n)+", GUIDE.read_text(), flags=re.MULTILINE)
+        ]
+        tables = [(head, lines) for head, _, *lines in guide]
+        assert len(tables) >= 4
+        for head, lines in tables:
+            source = next(table for table in stored if set(head) <= set(table[0]))
+            shown = [[report._cell(row[column]) for column in head] for row in source]
+            assert lines == shown
+
     def test_stored_runs_are_whole(self):
-        for name in ("table3", "table3-coverage", "fig4", "table4"):
+        for name in NAMES:
             experiment = cli.EXPERIMENTS[name]
             record = Store(cli.RESULTS, name).record()
             assert record is not None
