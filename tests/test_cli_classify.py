@@ -192,6 +192,15 @@ class TestScorecard:
         assert asked.sentence.startswith("No:")
         assert found["Can scores be read as probabilities?"].is_alarm
 
+    def test_one_answer_for_all_is_the_commoner_answer(self):
+        found = scorecard(np.arange(100) < 20, np.full(100, 0.2))
+        (alarm,) = (one.sentence for one in found.findings if "commoner" in one.question)
+        assert alarm.startswith("No: it calls no row positive")
+
+    def test_categories_need_labels(self):
+        with pytest.raises(ValueError, match="by compares the accuracy of categories, which needs labels"):
+            scorecard(None, [0.2, 0.7], by=["a", "b"], method="calibrated")
+
     def test_few_rows_of_a_class_raise_alarm(self):
         found = scorecard([1, 1, 0, 0, 0, 0], [0.9, 0.4, 0.1, 0.2, 0.3, 0.6])
         assert any("very few rows" in finding.sentence for finding in found.findings if finding.is_alarm)

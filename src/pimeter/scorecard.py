@@ -144,6 +144,9 @@ def scorecard(
     is_known = ~np.isnan(label)
     rows = _Labelled(score[is_known], label[is_known] == 1.0)
     level = found.confidence_level
+    if by is not None and not is_known.any():
+        msg = "by compares the accuracy of categories, which needs labels; give y_true, or leave by out."
+        raise ValueError(msg)
     parts = [] if by is None else _parts(rows, np.asarray(by)[is_known], thresholds[0], level)
     bins = _reliability(rows, level)
     error = None
@@ -212,8 +215,7 @@ def _findings(
 ) -> list[Finding]:
     findings = []
     if method != "pim":
-        is_rare_positive = rows.n_by_class[1] <= rows.n_by_class[0]
-        findings += [_against_the_commoner(found, is_rare_positive), *_in_words(found)]
+        findings += [*([_against_the_commoner(found, rows)] if len(rows.score) else []), *_in_words(found)]
     if bins is not None and error is not None:
         findings += [_few(rows), _calibration(bins, error)]
     odd = [part for part in parts if part["is_odd"]]
@@ -229,11 +231,16 @@ def _findings(
     return findings
 
 
-def _against_the_commoner(found: ClassificationUncertainty, is_rare_positive: bool) -> Finding:
+def _against_the_commoner(found: ClassificationUncertainty, rows: _Labelled) -> Finding:
     """Accuracy is above the commoner class's share where most of the rows called the rarer class belong to it."""
-    name, rarer = ("ppv", "positive") if is_rare_positive else ("npv", "negative")
+    n_negative, n_positive = rows.n_by_class
+    name, rarer = ("ppv", "positive") if n_positive <= n_negative else ("npv", "negative")
     lower, upper = found.lower[name][0], found.upper[name][0]
     question = "Is it better than always giving the commoner answer?"
+    if np.isnan(found.value[name][0]):
+        return Finding(
+            question, f"No: it calls no row {rarer}, the rarer class. Another threshold may do better.", True
+        )
     ends = f"{_percent(lower)} to {_percent(upper)} % of the rows that it calls {rarer}, the rarer class, are"
     if lower > 0.5:
         return Finding(question, f"Yes: {ends}, which is more than half.")
