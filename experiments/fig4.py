@@ -106,8 +106,9 @@ def headline(rows: Sequence[Row]) -> str:
     key = "false answers near the threshold"
     return (
         f"Of the false answers on Adult's test rows {100 * float(raw[key]):.0f} % lie within .2 of the threshold, "
-        f"{100 * float(platt[key]):.0f} % after Platt's map; calibration error {float(raw['calibration error']):.1f}, "
-        f"{float(platt['calibration error']):.1f} after Platt, {float(binned['calibration error']):.1f} % after "
+        f"{100 * float(platt[key]):.0f} % after Platt's map; the calibration error is "
+        f"{float(raw['calibration error']):.1f} %, {float(platt['calibration error']):.1f} % after Platt's map and "
+        f"{float(binned['calibration error']):.1f} % after "
         "scaling-binning."
     )
 

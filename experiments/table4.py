@@ -124,14 +124,14 @@ def _missed(ours: Sequence[Row]) -> list[Row]:
                         "column": column,
                         "ours": float(line[column]),
                         "paper": float(theirs[column]),
-                        "reason": why,
+                        "reason": why.format(float(ours[0]["calibration error, %"])),
                     }
                 )
     return found
 
 
-_OTHER = "another network and other columns for categories: it finds more of the higher incomes"
-_SPREAD = "the spread of scores is that of another network, stopped on rows of its own"
+_OTHER = "another network, and other columns for categories"
+_SPREAD = "calibrators change little here: the network, stopped on rows of its own, is {:.1f} % off before them"
 _REASONS = {name: _SPREAD if name.endswith("PIM") else _OTHER for short in METRICS for name in (short, f"{short} PIM")}
 
 
@@ -152,7 +152,7 @@ def finding(rows: Sequence[Row]) -> str:
     ratios = [float(line[f"{short} PIM"]) / float(line[f"{short} valid"]) for line in lines for short in METRICS]
     return (
         f"{headline(rows)} Over all metrics and calibrations the paper's uncertainty is {min(ratios):.0f} to "
-        f"{max(ratios):.0f} times as wide as Wilson's interval. The paper calls its uncertainties conservative and "
+        f"{max(ratios):.0f} times half of Wilson's width. The paper calls its uncertainties conservative and "
         "blames the calibration; calibrated or not, they measure how widely scores are spread over rows, which no "
         "number of rows makes smaller."
     )
