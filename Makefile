@@ -8,7 +8,7 @@ TYPED := src $(wildcard experiments)
 BENCHMARKS := $(filter-out %_peers.py,$(sort $(wildcard benchmarks/*_*.py)))
 PUNCC := puncc==0.9.3 numpy==1.26.4 pandas==3.0.6  # puncc wants an old numpy, so it is in no extra
 RIVER := river==0.26.1  # wants a newer numpy than puncc
-EXPERIMENTS := 'fig1' 'table1' 'fig2' 'fig3' 'table2 --columns psig'
+EXPERIMENTS := 'fig1' 'table1' 'fig2' 'fig3' 'table2 --columns psig' 'table3' 'table3 --columns coverage' 'fig4' 'table4'
 
 # Real data beside the checkout is used unless PIMETER_DATA says otherwise (PIMETER_DATA= for none).
 ifeq ($(origin PIMETER_DATA),undefined)

@@ -2,8 +2,9 @@
 
     python benchmarks/classification_sets.py [--quick]
 
-Classes are drawn from a known softmax; the classifier knows it but for a wrong temperature. Without MAPIE its columns
-stay empty; its RAPS refuses 100 classes in 200 rows.
+Classes are drawn from a known softmax; the classifier knows it but for a wrong temperature. Randomized sets of MAPIE's
+APS get our draws: with other draws, sizes differ by chance alone. Its RAPS draws rows for its constants as well, so it
+keeps its own. Without MAPIE its columns stay empty; its RAPS refuses 100 classes in 200 rows.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import pimeter as pm
+from pimeter.classification.draws import row_draws
 
 RESULTS = Path(__file__).parent / "results" / "classification_sets.md"
-SEED = 20261118
+SEED = 20261121
 LEVEL = 0.9
 M, N_NEW = 200, 100
 HAS_MAPIE = find_spec("mapie") is not None
@@ -61,13 +63,30 @@ def ours(
     return sets.calibrate(X, y).predict_set(new)
 
 
+class SameDraws(np.random.RandomState):
+    """Uniform numbers that were drawn before."""
+
+    def __init__(self, *batches: np.ndarray) -> None:
+        super().__init__()
+        self.batches = list(batches)
+
+    def uniform(self, low: float = 0.0, high: float = 1.0, size: object = None) -> np.ndarray:
+        drawn = self.batches.pop(0)
+        assert (low, high) == (0.0, 1.0)
+        return drawn.reshape(size)
+
+
 def mapies(
     model: Overconfident, score: str, randomized: bool, X: np.ndarray, y: np.ndarray, new: np.ndarray, seed: int
 ) -> np.ndarray:
     from mapie.classification import SplitConformalClassifier
 
+    state: int | SameDraws = seed
+    if score == "aps" and randomized:
+        used = int(np.random.RandomState(seed).randint(2**31 - 1))  # as SetClassifier makes its seed
+        state = SameDraws(row_draws(X, used), row_draws(new, used))
     peer = SplitConformalClassifier(
-        model, confidence_level=LEVEL, prefit=True, conformity_score=score, random_state=seed
+        model, confidence_level=LEVEL, prefit=True, conformity_score=score, random_state=state
     ).conformalize(X, y)
     more = (
         {}
@@ -85,7 +104,7 @@ def takes(score: str, k: int) -> bool:
 def table(n_splits: int, classes: tuple[int, ...]) -> Iterator[str]:
     yield (
         "| classes | score | coverage | standard error | at least | at most | mean size | empty | MAPIE's coverage | "
-        "MAPIE's mean size | size / MAPIE's |\n|---|---|---|---|---|---|---|---|---|---|---|"
+        "MAPIE's mean size | size / MAPIE's | standard error |\n|---|---|---|---|---|---|---|---|---|---|---|---|"
     )
     for i, (k, (score, randomized)) in enumerate(product(classes, KINDS)):
         rng = np.random.default_rng([SEED, i])
@@ -107,10 +126,13 @@ def table(n_splits: int, classes: tuple[int, ...]) -> Iterator[str]:
         m = M - int(0.2 * M) if score == "raps" else M
         is_bounded = score == "lac" or randomized
         upper = f"{LEVEL + 1 / (m + 1) + 3 * error:.4f}" if is_bounded else ""
-        peer = ["", "", ""]
+        peer = [""] * 4
         if found["MAPIE"]:
-            other = np.array(found["MAPIE"]).mean(axis=0)
-            peer = [f"{other[0]:.4f}", f"{other[1]:.3f}", f"{size / other[1]:.4f}"]
+            others = np.array(found["MAPIE"])
+            other = others.mean(axis=0)
+            ratio = size / other[1]
+            paired = (own[:, 1] - ratio * others[:, 1]).std(ddof=1) / n_splits**0.5 / other[1]
+            peer = [f"{other[0]:.4f}", f"{other[1]:.3f}", f"{ratio:.4f}", f"{paired:.4f}"]
         name = f"{score}, randomized" if randomized else score
         yield (
             f"| {k} | {name} | {coverage:.4f} | {error:.4f} | {LEVEL - 3 * error:.4f} | {upper} | "

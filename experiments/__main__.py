@@ -9,14 +9,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import fig1, fig2, fig3, table1, table2
+from experiments import coverage, fig1, fig2, fig3, fig4, table1, table2, table3, table4
 from experiments.data import folder
 from experiments.protocol import Experiment, RefusedError, Store, run
 from experiments.report import command, draw, page, table_text, tables
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {
     experiment.file_name: experiment
-    for experiment in (fig1.EXPERIMENT, table1.EXPERIMENT, fig2.EXPERIMENT, fig3.EXPERIMENT, table2.PSIG)
+    for experiment in (
+        fig1.EXPERIMENT,
+        table1.EXPERIMENT,
+        fig2.EXPERIMENT,
+        fig3.EXPERIMENT,
+        table2.PSIG,
+        table3.EXPERIMENT,
+        coverage.EXPERIMENT,
+        fig4.EXPERIMENT,
+        table4.EXPERIMENT,
+    )
 }
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"

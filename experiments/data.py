@@ -36,12 +36,43 @@ def folder() -> Path:
 
 def regression(name: str) -> tuple[Array, Array]:
     """Features and target. The last column is the target, as in the paper, which for naval is not the official one."""
-    path = folder() / "regression" / f"{name}.csv.gz"
-    if not path.exists():
-        msg = f"{path.name} is not in the folder regression of PIMETER_DATA."
-        raise RefusedError(msg)
-    table = np.loadtxt(path, delimiter=",", skiprows=1)
+    table = np.loadtxt(_path("regression", name), delimiter=",", skiprows=1)
     return table[:, :-1], table[:, -1]
+
+
+def classification(name: str) -> tuple[Array, Array]:
+    """Features, NaN where they are missing, and labels 0 and 1 as the paper codes them."""
+    table = np.genfromtxt(_path("classification", name), delimiter=",", skip_header=1)
+    return table[:, :-1], table[:, -1]
+
+
+def adult() -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Features of all 48,842 rows of Adult, a column for each word of a category; labels; which rows are its test set.
+
+    A missing category is one more word.
+    """
+    parts = []
+    for name in ("adult-train", "adult-test"):
+        with gzip.open(_path("classification", name), "rt", newline="") as file:
+            parts.append(list(csv.DictReader(file)))
+    rows = [row for part in parts for row in part]
+    columns = []
+    for name in (name for name in rows[0] if name != "target"):
+        words = np.array([row[name] for row in rows])
+        if all(word.replace(".", "", 1).isdecimal() for word in words):
+            columns.append(words.astype(np.float64)[:, None])
+        else:
+            columns.append((words[:, None] == np.unique(words)).astype(np.float64))
+    y = np.array([float(row["target"]) for row in rows])
+    return np.hstack(columns), y, np.arange(len(y)) >= len(parts[0])
+
+
+def _path(kind: str, name: str) -> Path:
+    path = folder() / kind / f"{name}.csv.gz"
+    if not path.exists():
+        msg = f"{path.name} is not in the folder {kind} of PIMETER_DATA."
+        raise RefusedError(msg)
+    return path
 
 
 def paper_split(n: int, k: int) -> Split:
@@ -53,11 +84,7 @@ def paper_split(n: int, k: int) -> Split:
 
 def general_electric() -> Array:
     """Daily open, high, low and close of General Electric, (days, 4), 1962 to 2017."""
-    path = folder() / "time_series" / "ge.csv.gz"
-    if not path.exists():
-        msg = f"{path.name} is not in the folder time_series of PIMETER_DATA."
-        raise RefusedError(msg)
-    with gzip.open(path, "rt", newline="") as file:
+    with gzip.open(_path("time_series", "ge"), "rt", newline="") as file:
         return np.array(
             [[float(row[name]) for name in ("Open", "High", "Low", "Close")] for row in csv.DictReader(file)]
         )

@@ -1,4 +1,4 @@
-"""The paper's networks in PyTorch: one hidden layer with three losses, and an LSTM for windows of a series."""
+"""The paper's networks in PyTorch: one hidden layer with three losses, an LSTM for windows, stacks of classifiers."""
 
 from __future__ import annotations
 
@@ -196,3 +196,126 @@ def train_lstm(
         return found
 
     return predict, n_epochs
+
+
+@dataclass(frozen=True)
+class ClassifierTraining:
+    """How classifiers of one hidden layer are trained; the paper says only that nothing was tuned.
+
+    Adam on the cross entropy; each network stops when its loss on the rows held out for that has not improved for
+    `patience` epochs, and keeps the weights of its best epoch.
+    """
+
+    activation: str = "relu"
+    learning_rate: float = 0.005
+    batch_size: int = 64
+    max_epochs: int = 200
+    patience: int = 15
+
+
+def train_classifiers(
+    features: Array,
+    kind: NDArray[np.intp],
+    rows: NDArray[np.intp],
+    labels: Array,
+    held_out: tuple[NDArray[np.intp], Array],
+    how: ClassifierTraining,
+    rng: np.random.Generator,
+) -> Array:
+    """Train many networks at once, as one stack of layers, and give their probabilities of 1 for all rows.
+
+    Parameters
+    ----------
+    features : ndarray of shape (K, N, d)
+        Rows as each of K preparations makes them (such as scaled by different training rows).
+    kind : ndarray of int, shape (E,)
+        Which preparation each network sees.
+    rows, labels : ndarray of shape (E, n)
+        Rows that each network is trained on, with repetition as it may be, and their labels.
+    held_out : tuple of ndarrays of shape (K, v)
+        Rows of each preparation that say when to stop, and their labels.
+    how : ClassifierTraining
+        The networks have as many hidden units as features.
+    rng : Generator
+        Initial weights, and the order of rows.
+
+    Returns
+    -------
+    ndarray of shape (E, N)
+    """
+    torch = load_torch()
+    draw = torch.Generator().manual_seed(int(rng.integers(2**31)))
+    n_networks, n = rows.shape
+    d = features.shape[2]
+    inputs = torch.tensor(features, dtype=torch.float32)
+    kinds, at, y = torch.tensor(kind), torch.tensor(rows), torch.tensor(labels, dtype=torch.float32)
+    stop_inputs = torch.stack([inputs[k, torch.tensor(part)] for k, part in enumerate(held_out[0])])
+    stop_labels = torch.tensor(held_out[1], dtype=torch.float32)
+    shapes = ((d, d), (1, d), (d, 1), (1, 1))
+    weights = [(2.0 * torch.rand(n_networks, *shape, generator=draw) - 1.0) / d**0.5 for shape in shapes]
+    best = [one.clone() for one in weights]
+    least, waited = torch.full((n_networks,), torch.inf), torch.zeros(n_networks, dtype=torch.int64)
+    active = torch.arange(n_networks)
+    adam = _Adam(how.learning_rate, weights)
+    for _ in range(how.max_epochs):
+        for some in torch.tensor_split(torch.randperm(n, generator=draw), max(1, n // how.batch_size)):
+            x = inputs[kinds[active, None], at[active][:, some]]
+            weights = [one.requires_grad_() for one in weights]
+            loss = _entropy(x, y[active][:, some], weights, how).sum()
+            adam.step(weights, torch.autograd.grad(loss, weights))
+        with torch.no_grad():
+            value = _entropy(stop_inputs[kinds[active]], stop_labels[kinds[active]], weights, how)
+            is_better = value < least[active]
+            better = active[is_better]
+            least[better] = value[is_better]
+            for kept, one in zip(best, weights, strict=True):
+                kept[better] = one[is_better]
+        waited[active] += 1
+        waited[better] = 0
+        goes_on = waited[active] < how.patience
+        if not goes_on.any():
+            break
+        if not goes_on.all():  # networks that are done cost nothing any more
+            active = active[goes_on]
+            weights = [one[goes_on].detach() for one in weights]
+            adam.keep(goes_on)
+    with torch.no_grad():
+        alone = [(inputs[kind[i] : kind[i] + 1], [one[i : i + 1] for one in best]) for i in range(n_networks)]
+        return np.stack([torch.sigmoid(_output(*one, how))[0].double().numpy() for one in alone])
+
+
+def _output(x: Any, weights: Sequence[Any], how: ClassifierTraining) -> Any:
+    """Log-odds of 1, (networks, rows), from features (networks, rows, d)."""
+    torch = load_torch()
+    first, first_bias, last, last_bias = weights
+    hidden = getattr(torch, how.activation)(torch.baddbmm(first_bias, x, first))
+    return torch.baddbmm(last_bias, hidden, last)[:, :, 0]
+
+
+def _entropy(x: Any, y: Any, weights: Sequence[Any], how: ClassifierTraining) -> Any:
+    """Mean cross entropy of each network."""
+    odds = _output(x, weights, how)
+    return load_torch().nn.functional.binary_cross_entropy_with_logits(odds, y, reduction="none").mean(dim=1)
+
+
+class _Adam:
+    """Adam for stacks of weights, of which some can be dropped on the way, which torch's own cannot do."""
+
+    def __init__(self, learning_rate: float, weights: Sequence[Any]) -> None:
+        self.learning_rate = learning_rate
+        self.moments = [[one * 0.0, one * 0.0] for one in weights]
+        self.n_steps = 0
+
+    def step(self, weights: Sequence[Any], slopes: Sequence[Any]) -> None:
+        """Change the weights in place."""
+        self.n_steps += 1
+        with load_torch().no_grad():
+            for one, slope, (mean, square) in zip(weights, slopes, self.moments, strict=True):
+                mean.mul_(0.9).add_(slope, alpha=0.1)
+                square.mul_(0.999).addcmul_(slope, slope, value=0.001)
+                size = (square / (1.0 - 0.999**self.n_steps)).sqrt_().add_(1e-8)
+                one.addcdiv_(mean, size, value=-self.learning_rate / (1.0 - 0.9**self.n_steps))
+
+    def keep(self, which: Any) -> None:
+        """Forget the other networks."""
+        self.moments = [[part[which] for part in pair] for pair in self.moments]

@@ -280,6 +280,44 @@ def test_the_calibrators_own_variance_restores_coverage():
     assert held["handed over"] / 120 > 0.95 - 3 * (0.95 * 0.05 / 120) ** 0.5
 
 
+@pytest.mark.parametrize("case", ["a map that does not fit", "rows of another kind"])
+def test_one_of_two_may_be_wrong(case):
+    """Platt's map, if the rows are alike; the rows, if the map fits."""
+    rng = np.random.default_rng(2)
+    is_bent = case == "a map that does not fit"
+    bent = (lambda q: q + 0.15 * np.sin(2 * np.pi * q)) if is_bent else (lambda q: expit(2 * logit(q)))
+    of_new = (0.5, 0.5) if is_bent else (2.0, 2.0)
+    truth = 0.5 + 1 / np.pi if is_bent else 0.6875  # means of max(q, 1 - q)
+    held = 0
+    for _ in range(120):
+        q, new = np.clip(rng.beta(0.5, 0.5, 500), 1e-9, 1 - 1e-9), rng.beta(*of_new, 1000)
+        y = rng.uniform(size=500) < q
+        found = pm.classification_uncertainty(
+            None,
+            np.clip(bent(new), 0, 1),
+            calibration=(y, np.clip(bent(q), 0, 1)),
+            method="calibrated",
+            metrics="accuracy",
+            n_resamples=100,
+            random_state=rng,
+        )
+        held += found.lower["accuracy"] <= truth <= found.upper["accuracy"]
+    assert held / 120 > 0.95 - 3 * (0.95 * 0.05 / 120) ** 0.5
+
+
+def test_scores_that_all_get_the_same_answer_have_intervals_of_some_width():
+    rng = np.random.default_rng(0)
+    q = rng.uniform(0, 0.4, 300)
+    for more in ({}, {"calibration": (rng.uniform(size=300) < q, q)}):
+        found = pm.classification_uncertainty(None, q, method="calibrated", random_state=0, **more)
+        assert found.value["tpr"] == 0.0
+        assert found.lower["tpr"] == 0.0
+        assert 0.005 < found.upper["tpr"] < 0.2
+        assert "half a row was added" in found.note["tpr"]
+        assert np.isnan(found.value["ppv"])
+        assert (found.lower["ppv"], found.upper["ppv"]) == (0.0, 1.0)
+
+
 def test_calibration_may_be_handed_over_before_or_after_the_calibrator():
     y, q = rows(500, 5)
     bent, new = expit(2 * logit(q) + 0.5), expit(2 * logit(rows(500, 6)[1]) + 0.5)

@@ -162,6 +162,34 @@ def test_dark_light_and_print_differ_and_fit(opened, tmp_path):
     assert page.events == []
 
 
+def test_the_page_of_a_classifier(opened, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    score = rng.uniform(size=600)
+    label = np.where(rng.uniform(size=600) < score, SCRIPT, IMAGE)
+    pl.DataFrame({LONG: label, SCRIPT: score, "kind": [HOSTILE[i % 6] for i in range(600)]}).write_csv(f"{EMOJI}.csv")
+    arguments = ["--label", LONG, "--score", SCRIPT, "--positive", SCRIPT, "--by", "kind", "--out", "report.html"]
+    monkeypatch.setattr(sys, "argv", ["pimeter", "classify", f"{EMOJI}.csv", *arguments])
+    with pytest.raises(SystemExit) as left:
+        cli.run()
+    assert left.value.code == 0, capsys.readouterr().err
+    headline = capsys.readouterr().out.splitlines()[0]
+    colours = set()
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        page = opened(tmp_path / "report.html", width, color_scheme=scheme)
+        assert " ".join(page.locator("h1").inner_text().split()) == headline
+        text = page.locator("body").inner_text()
+        assert all(part in text for part in (SCRIPT, LONG.strip(), EMOJI, HOSTILE[4], HOSTILE[5]))
+        assert page.locator("script, img").count() == 0
+        assert page.locator("figure").count() == 6
+        for figure in page.locator("figure").all():
+            assert figure.locator("svg").get_attribute("aria-label") == figure.locator("figcaption").inner_text()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        colours.add(page.locator("body").evaluate("one => getComputedStyle(one).backgroundColor"))
+        assert page.events == []
+    assert len(colours) == 2
+
+
 def test_the_slider_listens_to_keys_and_buttons(opened, tmp_path):
     path = tmp_path / "report.html"
     measure(*rows()).to_html(path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,15 +16,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import pimeter
-from pimeter.files import Table, listed, opened, replaced, shown
+from pimeter.files import Table, listed, opened, replaced, shown, words
 
 if TYPE_CHECKING:
     from pimeter.measurement import Measurement
+    from pimeter.scorecard import Scorecard
 
 TARGETS = ("y", "y_true", "target", "actual", "observed", "truth")
 PREDICTIONS = ("y_hat", "yhat", "y_pred", "pred", "prediction", "predicted", "forecast")
 WINDOWS = ("window", "origin", "cutoff", "issued", "made_on", "forecast_date")
 STEPS = ("step", "steps", "h", "horizon", "lead", "steps_ahead")
+LABELS = (*TARGETS, "label", "labels", "class", "outcome")
+SCORES = ("score", "scores", "y_score", "probability", "proba", "prob", "p", "y_prob", "y_proba")
+# Which of two classes is the positive one, where the two say so themselves.
+POSITIVE = {"1": ("0", "-1"), "true": ("false",), "yes": ("no",), "positive": ("negative",), "y": ("n",), "t": ("f",)}
 ALL = "all"
 DEMO = "pimeter-demo.html"
 
@@ -43,7 +48,9 @@ pimeter interval predictions.csv --apply new.csv --out with-intervals.csv
 
 pimeter plan --level 0.95 --within 0.02
 
-pimeter forecast forecasts.csv --out cone.html""",
+pimeter forecast forecasts.csv --out cone.html
+
+pimeter classify scores.csv --out classifier.html""",
 )
 
 Level = Annotated[float, typer.Option(help="Share of new targets that intervals shall cover, between 0 and 1.")]
@@ -114,9 +121,8 @@ def measure(
             )
         if draft:
             step("Writing the report")
-            about = {"file": "standard input" if file == "-" else file, "target": columns[0], "prediction": columns[1]}
-            more = {"features": ", ".join(chosen), "categories": by or "", "command": _command()}
-            result.to_html(draft, about={key: text for key, text in {**about, **more}.items() if text})
+            about = {"target": columns[0], "prediction": columns[1], "features": ", ".join(chosen), "categories": by}
+            result.to_html(draft, about=_about(file, about))
     _say(notes)
     if json:
         typer.echo(result.to_json())
@@ -226,10 +232,8 @@ def forecast(
         if draft:
             from pimeter.report.cone import cone_html
 
-            about = {"file": "standard input" if file == "-" else file, "target": columns[0], "prediction": columns[1]}
-            more = {"window": window or "", "step": step or "", "command": _command()}
-            page = cone_html(found.to_dict(), {key: text for key, text in {**about, **more}.items() if text})
-            draft.write_text(page, encoding="utf-8")
+            about = {"target": columns[0], "prediction": columns[1], "window": window, "step": step}
+            draft.write_text(cone_html(found.to_dict(), _about(file, about)), encoding="utf-8")
     _say(notes)
     if json:
         import json as encoder
@@ -237,6 +241,95 @@ def forecast(
         typer.echo(encoder.dumps(found.to_dict(), allow_nan=False))
     else:
         typer.echo(found.headline)
+    if out:
+        typer.echo(f"Report: {out}", err=json)
+
+
+@app.command(
+    epilog="""Examples:
+
+pimeter classify scores.csv
+
+pimeter classify scores.parquet --label churned --score p_churn --positive yes --by country --out report.html
+
+pimeter classify scores.csv --threshold 0.3 --threshold 0.5 --json
+
+pimeter classify unlabelled.csv --method calibrated --calibration labelled.csv"""
+)
+def classify(
+    file: Annotated[str, typer.Argument(help="Labels of two classes and scores, one row for each.")],
+    label: Annotated[str | None, typer.Option(help="Column of the true class. Guessed when obvious.")] = None,
+    score: Annotated[
+        str | None, typer.Option(help="Column of the probability of the positive class. Guessed when obvious.")
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="The class that scores are about. Guessed for 1 and 0, yes and no, ...")
+    ] = None,
+    threshold: Annotated[
+        list[float] | None, typer.Option(help="Scores above it predict the positive class; give several for several.")
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="wilson, clopper-pearson, normal, bootstrap, pim, calibrated (needs no labels), or prediction-powered "
+            "(labels for some rows)."
+        ),
+    ] = "wilson",
+    calibration: Annotated[
+        str | None, typer.Option(help="For --method calibrated: file of labelled rows that calibrate the scores.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="Column with a category, to compare them.")] = None,
+    level: Annotated[float, typer.Option(help="How often intervals shall hold the true metric.")] = 0.95,
+    out: Annotated[Path | None, typer.Option(help="Write the report, one HTML page, here.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Say how sure one can be of a classifier's numbers."""
+    if file == calibration == "-":
+        msg = "rows and calibration rows cannot both come from standard input."
+        raise ValueError(msg)
+    notes: list[str] = []
+    with (
+        opened(file) as table,
+        opened(calibration) if calibration else nullcontext() as other,
+        _draft(out) as draft,
+        _progress() as step,
+    ):
+        step(f"Reading {table.name}")
+        has_labels = method != "calibrated" or label is not None
+        columns = _scored_columns(table, label if has_labels else "", score, notes)
+        frame = _scored(table, columns, [by] if by else [], notes, may_miss=method == "prediction-powered")
+        y_true = None if columns[0] is None else _is_positive(table, frame[columns[0]], positive, notes)
+        labelled = None
+        if other is not None:
+            names = _scored_columns(other, label, score, notes)
+            rows = _scored(other, names, [], notes, may_miss=False)
+            labelled = (_is_positive(other, rows[names[0]], positive, notes), rows[names[1]].to_numpy())
+        step(f"Judging {frame.height:,} rows")
+        from pimeter.scorecard import MEANING, scorecard
+
+        with _warnings(notes):
+            found = scorecard(
+                y_true,
+                frame[columns[1]].to_numpy(),
+                by=frame[by].to_numpy() if by else None,
+                thresholds=tuple(threshold or (0.5,)),
+                method=method,
+                confidence_level=level,
+                calibration=labelled,
+            )
+        if draft:
+            from pimeter.report.classifier import classifier_html
+
+            about = {"label": columns[0], "score": columns[1], "categories": by, "calibration rows": calibration}
+            page = classifier_html(found.to_dict(), _about(file, about), MEANING)
+            draft.write_text(page, encoding="utf-8")
+    _say(notes)
+    if json:
+        import json as encoder
+
+        typer.echo(encoder.dumps(found.to_dict(), allow_nan=False))
+    else:
+        _show_scorecard(found)
     if out:
         typer.echo(f"Report: {out}", err=json)
 
@@ -358,18 +451,75 @@ def _windows(
     return y_true[whole], y_pred[whole]
 
 
-def _known(table: Table, frame: Any, columns: Sequence[str], notes: list[str]) -> Any:
-    """The rows that have target and prediction."""
+def _scored_columns(table: Table, label: str | None, score: str | None, notes: list[str]) -> tuple[str | None, str]:
+    """Columns of label and score; an empty label means that there is none."""
+    column = None if label == "" else _guess(table, LABELS, "label", label, notes)
+    return column, _guess(table, SCORES, "score", score, notes)
+
+
+def _scored(
+    table: Table, columns: tuple[str | None, str], others: Sequence[str], notes: list[str], *, may_miss: bool
+) -> Any:
+    """Rows that have a score between 0 and 1 and, unless labels may miss, a label, as words."""
+    label, score = columns
+    frame = table.read([score], [*([label] if label else []), *others])
+    given = frame[score]
+    wrong = ((given < 0.0) | (given > 1.0)).arg_true()
+    if len(wrong):
+        row = wrong[0]
+        msg = (
+            f"{table.name}: row {row + 1:,} of column {shown(score)} holds {given[row]:g}; scores lie between 0 and 1."
+        )
+        raise ValueError(msg)
+    if label is None:
+        return _known(table, frame, [score], notes, "score")
+    frame = frame.with_columns(words(frame[label]).alias(label))
+    return _known(table, frame, [score] if may_miss else [label, score], notes, "label or no score")
+
+
+def _is_positive(table: Table, labels: Any, positive: str | None, notes: list[str]) -> Any:
+    """Labels as 1 and 0, NaN where there is none."""
+    import numpy as np
+
+    classes = sorted(labels.drop_nulls().unique().to_list())
+    where = f"{table.name}: column {shown(labels.name)}"
+    if len(classes) != 2:
+        msg = f"{where} holds {len(classes)} classes ({listed(classes)}); two are needed."
+        raise ValueError(msg)
+    if positive is None:
+        small = [name.lower() for name in classes]
+        usual = [
+            name for name, other in zip(classes, small[::-1], strict=True) if other in POSITIVE.get(name.lower(), ())
+        ]
+        if not usual:
+            msg = f"{where} holds {listed(classes)}; say which one scores are about with --positive."
+            raise ValueError(msg)
+        positive = usual[0]
+        notes.append(f"took {shown(positive)} for the positive class in {table.name}")
+    elif positive not in classes:
+        msg = f"{where} holds {listed(classes)}; --positive {shown(positive)} is none of them."
+        raise ValueError(msg)
+    return np.where(labels.is_null().to_numpy(), np.nan, (labels == positive).fill_null(False).to_numpy())
+
+
+def _known(
+    table: Table, frame: Any, columns: Sequence[str], notes: list[str], what: str = "target or no prediction"
+) -> Any:
+    """The rows that have all of these columns."""
     if not any(frame[name].null_count() for name in columns):
         return frame
     kept = frame.drop_nulls(list(columns))
     if not kept.height:
         empty = next((name for name in columns if frame[name].null_count() == frame.height), None)
-        what = f"column {shown(empty)} has no number" if empty else "no row has both target and prediction"
-        msg = f"{table.name}: {what}; all {frame.height:,} rows are missing."
+        why = (
+            f"column {shown(empty)} has no {'number' if frame[empty].dtype.is_numeric() else 'label'}"
+            if empty
+            else f"each row has no {what}"
+        )
+        msg = f"{table.name}: {why}; all {frame.height:,} rows are missing."
         raise ValueError(msg)
     n = frame.height - kept.height
-    notes.append(f"left out {n:,} of {frame.height:,} rows that have no target or no prediction")
+    notes.append(f"left out {n:,} of {frame.height:,} rows that have no {what}")
     return kept
 
 
@@ -426,22 +576,60 @@ def _say(notes: list[str]) -> None:
 
 def _show(result: Measurement) -> None:
     """Headline, scores and advice on the terminal."""
+    rows = [
+        (name.replace("_", " "), f"{score.value:.4g}", f"{score.lower:.4g} to {score.upper:.4g}")
+        for name, score in result.scores.items()
+    ]
+    _print(result.headline, ("score", "value", "90 % range"), rows, result.advice)
+
+
+def _show_scorecard(found: Scorecard) -> None:
+    """Headline, metrics and what they mean on the terminal."""
+    from pimeter.report.classifier import figure
+
+    given = found.uncertainty["rows"]
+    is_single = len({row["threshold"] for row in given}) == 1
+    names = [row["metric"].replace("_", " ") + ("" if is_single else f" at {row['threshold']:g}") for row in given]
+    rows = [
+        (name, figure(row["value"]), f"{figure(row['lower'])} to {figure(row['upper'])}", row["method"])
+        for name, row in zip(names, given, strict=True)
+    ]
+    noted: dict[str, list[str]] = {}
+    for name, row in zip(names, given, strict=True):
+        if row["note"]:
+            noted.setdefault(row["note"], []).append(name)
+    kind = (
+        "spread of scores" if found.method == "pim" else f"{100 * found.uncertainty['confidence_level']:.4g} % interval"
+    )
+    said = [f"{', '.join(which)}: {note}." for note, which in noted.items()]
+    said += [f"{finding.question} {finding.sentence}" for finding in found.findings]
+    _print(found.headline, ("metric", "value", kind, "by"), rows, said)
+
+
+def _print(headline: str, names: Sequence[str], rows: Sequence[Sequence[str]], said: Sequence[str]) -> None:
+    """A headline, a table whose second column holds numbers, and lines of text."""
     from rich.console import Console
     from rich.table import Table as Grid
     from rich.text import Text
 
     console = Console(highlight=False)
-    console.print(Text(result.headline, style="bold"), soft_wrap=not console.is_terminal)
+    console.print(Text(headline, style="bold"), soft_wrap=not console.is_terminal)
     grid = Grid(box=None, pad_edge=False, header_style="dim")
-    for name, justify in (("score", "left"), ("value", "right"), ("90 % range", "left")):
-        grid.add_column(name, justify=justify)  # type: ignore[arg-type]
-    for name, score in result.scores.items():
-        grid.add_row(name.replace("_", " "), f"{score.value:.4g}", f"{score.lower:.4g} to {score.upper:.4g}")
+    for i, name in enumerate(names):
+        grid.add_column(name, justify="right" if i == 1 else "left")
+    for row in rows:
+        grid.add_row(*(Text(cell) for cell in row))
     console.print()
     console.print(grid)
     console.print()
-    for line in result.advice:
+    for line in said:
         console.print(Text(line), soft_wrap=not console.is_terminal)
+
+
+def _about(file: str, columns: Mapping[str, str | None]) -> dict[str, str]:
+    """What a page says about its making: file, columns and command."""
+    source = {"file": "standard input" if file == "-" else file}
+    return {**source, **{key: text for key, text in columns.items() if text}, "command": _command()}
 
 
 def _command() -> str:

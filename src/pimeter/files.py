@@ -284,6 +284,24 @@ def _as_number(name: str) -> pl.Expr:
     return pl.col(name).cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False).fill_nan(None)
 
 
+def words(column: pl.Series) -> pl.Series:
+    """A column as words, numbers and truth values in their shortest form; null for what is missing.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from pimeter.files import words
+    >>> [words(pl.Series(values)).to_list() for values in ([1.0, 0.5], [" yes", "n/a"], [True, None])]
+    [['1', '0.5'], ['yes', None], ['true', None]]
+    """
+    import polars as pl
+
+    if column.dtype.is_float():
+        return column.fill_nan(None).cast(pl.String).str.replace(r"\.0$", "")
+    text = column.cast(pl.String).str.strip_chars()
+    return text.set(text.str.to_lowercase().is_in(MISSING), None)
+
+
 def _first_line(why: Exception) -> str:
     return str(why).partition("\n")[0].rstrip(".")
 

@@ -14,7 +14,7 @@ import numpy as np
 from pimeter.classification.confusion import BINOMIAL, Cells, Estimate, Sampling, by_classes, by_rates, outcome_codes
 from pimeter.classification.propagation import propagated
 from pimeter.classification.rates import METRICS, Metric, Rates
-from pimeter.classification.unlabelled import CALIBRATED, REFITS, Lines, calibrated, prediction_powered
+from pimeter.classification.unlabelled import ALIKE, CALIBRATED, REFITS, Calibrator, calibrated, prediction_powered
 from pimeter.errors import outcome_errors
 from pimeter.promise import promise
 from pimeter.quantiles import quantile
@@ -219,8 +219,9 @@ def classification_uncertainty(
     calibration : tuple (y, score), optional
         For ``method="calibrated"``: labels and scores of the rows that the calibrator was fitted on. `score` has to be
         on the scale of `y_score`, both before the calibrator or both after it. Platt's map is fitted on these rows
-        (again, if scores are calibrated already, which changes next to nothing), and refits on resamples of them add
-        the calibrator's own variance.
+        (again, if scores are calibrated already, which changes next to nothing), and what it leaves unexplained there
+        is added. So the estimate is right if these rows are drawn like those of `y_score`, or if the map fits. Refits
+        on resamples add the variance of both.
     n_resamples : int, default=2000
         Resamples of the bootstrap; the calibrator is refitted 200 times at most.
     random_state : int, Generator or None, default=None
@@ -352,16 +353,13 @@ def _pim(task: _Task, method: str, thresholds: Array, *_: Any) -> _Found:
 
 
 def _calibrated(task: _Task, _method: str, thresholds: Array, calibration: Any, positive: Any) -> _Found:
-    lines = None
+    calibrator = None
     if calibration is not None:
-        lines = Lines.fitted(
-            *_calibration_rows(calibration, positive), min(task.draws.n_resamples, REFITS), task.draws.rng
+        calibrator = Calibrator.fitted(
+            *_calibration_rows(calibration, positive), thresholds, min(task.draws.n_resamples, REFITS), task.draws.rng
         )
-    estimates = [
-        calibrated(task.score, task.is_positive, float(one), task.weights, task.metrics, task.level, lines)
-        for one in thresholds.ravel()
-    ]
-    return estimates, CALIBRATED if lines is None else "scores that Platt's map calibrates"
+    estimates = calibrated(task.score, task.is_positive, thresholds, task.weights, task.metrics, task.level, calibrator)
+    return estimates, CALIBRATED if calibrator is None else ALIKE
 
 
 def _prediction_powered(task: _Task, _method: str, thresholds: Array, *_: Any) -> _Found:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from pimeter.classification.confusion import NO_ROWS, Estimate, outcome_codes
+from pimeter.classification.confusion import EMPTY, NO_ROWS, PSEUDO, Estimate, outcome_codes
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.propagation import derivatives
 from pimeter.classification.rates import METRICS, SHARES, Metric, Rates, Share, normal_quantile, wilson
@@ -29,27 +29,49 @@ REFITS = 200  # of the calibrator, at most
 BLOCK = 2_000_000  # numbers that are held at the same time
 GAP = 3.0  # standard errors between labels and scores that are no chance
 MOST = 1e15  # rows that an estimate without variance is worth
+BOUNDED = {*SHARES, "f1", "balanced_accuracy"}  # by 0 and 1
 CALIBRATED = "perfectly calibrated scores"
+ALIKE = "calibration rows drawn like these rows, or scores that Platt's map calibrates"
 
 
-class Lines(NamedTuple):
-    """Platt's map, fitted to calibration rows and to resamples of them."""
+class Calibrator(NamedTuple):
+    """Platt's map, fitted to calibration rows and to resamples of them, and what it leaves unexplained there.
+
+    What is left is added to what the map says of other rows. So the map only has to help: where it does not fit, means
+    over rows like the calibration rows are still right, and the refits show what both of them do not know.
+    """
 
     slope: Array  # (1 + refits,), the first to the rows themselves
     intercept: Array
+    rest: Array  # (1 + refits, thresholds, 2): mean of label minus map, over rows above and not above the threshold
 
     @classmethod
-    def fitted(cls, is_positive: NDArray[np.bool_], score: Array, n_refits: int, rng: np.random.Generator) -> Lines:
+    def fitted(
+        cls, is_positive: NDArray[np.bool_], score: Array, thresholds: Array, n_refits: int, rng: np.random.Generator
+    ) -> Calibrator:
         """Fit once, and again on resampled rows."""
         odds, m = log_odds(score), len(score)
-        own = platt_lines(odds, is_positive, np.ones((1, m)))
-        start, size = (float(own[0][0]), float(own[1][0])), max(1, BLOCK // m)
-        parts = [own]
-        for i in range(0, n_refits, size):
-            counts = rng.multinomial(m, np.full(m, 1.0 / m), min(size, n_refits - i)).astype(np.float64)
-            parts.append(platt_lines(odds, is_positive, counts, start))
-        slope, intercept = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return cls(slope, intercept)
+        is_above = score[:, None] > thresholds.ravel()
+        sides = np.stack([is_above, ~is_above], axis=-1).reshape(m, -1) / m
+        start, size = (0.0, 0.0), max(1, BLOCK // m)
+        parts = []
+        for i in range(0, 1 + n_refits, size):
+            counts = rng.multinomial(m, np.full(m, 1.0 / m), min(size, 1 + n_refits - i)).astype(np.float64)
+            if i == 0:
+                counts[0] = 1.0
+            slope, intercept = platt_lines(odds, is_positive, counts, start)
+            start = (float(slope[0]), float(intercept[0]))
+            left = counts * (is_positive - expit(slope[:, None] * odds + intercept[:, None]))
+            parts.append((slope, intercept, (left @ sides).reshape(len(counts), -1, 2)))
+        return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def cells(self, odds: Array, is_predicted: NDArray[np.bool_], share: Array, at: int) -> Array:
+        """Cells TN, TP, FN, FP of rows with these log-odds by each fit, (4, 1 + refits), at one of the thresholds."""
+        parts = np.stack([share * is_predicted, share * ~is_predicted])
+        says = np.array([parts @ expit(a * odds + b) for a, b in zip(self.slope, self.intercept, strict=True)])
+        predicted, not_predicted = parts.sum(axis=1)
+        tp, fn = np.clip(says + self.rest[:, at], 0.0, [predicted, not_predicted]).T
+        return np.stack([not_predicted - fn, tp, fn, predicted - tp])
 
 
 def _expected(q: Array, is_predicted: NDArray[np.bool_]) -> Array:
@@ -59,8 +81,8 @@ def _expected(q: Array, is_predicted: NDArray[np.bool_]) -> Array:
 
 
 def _interval(name: str, metric: Metric, value: float, variance: float, level: float) -> tuple[float, float]:
-    """Wilson's for shares, with the rows that the variance is worth; a normal one for others."""
-    if SHARES.get(name) and METRICS[name] is metric:
+    """Wilson's between 0 and 1, with the rows that the variance is worth; a normal one for others."""
+    if METRICS.get(name) is metric and name in BOUNDED:
         inside = min(max(value, 0.0), 1.0)
         n = inside * (1.0 - inside) / variance if variance > 0.0 else MOST
         return wilson(Share(inside, min(max(n, 1.0), MOST)), level)
@@ -71,60 +93,73 @@ def _interval(name: str, metric: Metric, value: float, variance: float, level: f
 def calibrated(
     score: Array,
     is_positive: NDArray[np.bool_] | None,
-    threshold: float,
+    thresholds: Array,
     weights: Array | None,
     metrics: Mapping[str, Metric],
     confidence_level: float,
-    lines: Lines | None,
-) -> dict[str, Estimate]:
-    """Estimates from scores alone; labels, if there are any, only check the calibration."""
-    is_predicted = score > threshold
+    calibrator: Calibrator | None,
+) -> list[dict[str, Estimate]]:
+    """Estimates from scores alone, for each threshold; labels, if there are any, only check the calibration."""
     share = np.full(len(score), 1.0 / len(score)) if weights is None else weights / weights.sum()
-    q = score if lines is None else expit(lines.slope[0] * log_odds(score) + lines.intercept[0])
-    expected = _expected(q, is_predicted)
-    cells = expected @ share
-    refitted = None if lines is None else _refitted(score, is_predicted, share, lines)
-    found = {}
-    for name, metric in metrics.items():
-        value = float(metric(Rates.of(cells)))
-        if not np.isfinite(value):
-            found[name] = Estimate(np.nan, 0.0, 1.0, "calibrated", NO_ROWS)
-            continue
-        slopes, _ = derivatives(lambda *c, metric=metric: metric(Rates.of(c)), cells)
-        slopes = np.where(np.isfinite(slopes), slopes, 0.0)
-        variance = float(share**2 @ ((expected.T - cells) @ slopes) ** 2)
-        if refitted is not None:
-            variance += float(np.var(np.asarray(metric(Rates.of(refitted)), np.float64), ddof=1))
-        found[name] = Estimate(value, *_interval(name, metric, value, variance, confidence_level), "calibrated")
-    if is_positive is not None:
-        _check_calibration(is_positive == is_predicted, expected, share, refitted)
-    return found
-
-
-def _refitted(score: Array, is_predicted: NDArray[np.bool_], share: Array, lines: Lines) -> Array:
-    """Cells by each refit of the calibrator, (4, refits)."""
     odds = log_odds(score)
-    parts = np.stack([share * is_predicted, share * ~is_predicted])
-    positive = np.array(
-        [parts @ expit(a * odds + b) for a, b in zip(lines.slope[1:], lines.intercept[1:], strict=True)]
-    )
-    tp, fn = positive.T
-    predicted, not_predicted = parts.sum(axis=1)
-    return np.stack([not_predicted - fn, tp, fn, predicted - tp])
+    q = score if calibrator is None else expit(calibrator.slope[0] * odds + calibrator.intercept[0])
+    estimates = []
+    for at, threshold in enumerate(thresholds.ravel()):
+        is_predicted = score > threshold
+        expected = _expected(q, is_predicted)
+        fits = (expected @ share)[:, None] if calibrator is None else calibrator.cells(odds, is_predicted, share, at)
+        is_one_sided = is_predicted.all() or not is_predicted.any()
+        near, at_rows, of = (fits, expected, share) if not is_one_sided else _padded(fits, expected, share)
+        around = at_rows.T - at_rows @ of
+        found = {}
+        for name, metric in metrics.items():
+            value = float(metric(Rates.of(fits[:, 0])))
+            if not np.isfinite(value):
+                found[name] = Estimate(np.nan, 0.0, 1.0, "calibrated", NO_ROWS)
+                continue
+            slopes, _ = derivatives(lambda *c, metric=metric: metric(Rates.of(c)), near[:, 0])
+            slopes = np.where(np.isfinite(slopes), slopes, 0.0)
+            variance = float(of**2 @ (around @ slopes) ** 2) + _spread(metric(Rates.of(near[:, 1:])))
+            middle = float(metric(Rates.of(near[:, 0])))
+            lower, upper = _interval(name, metric, middle, variance, confidence_level)
+            note = EMPTY if is_one_sided else ""
+            found[name] = Estimate(value, min(lower, value), max(upper, value), "calibrated", note)
+        estimates.append(found)
+        if is_positive is not None:
+            _check_calibration(is_positive == is_predicted, expected, share, fits)
+    return estimates
 
 
-def _check_calibration(is_right: NDArray[np.bool_], expected: Array, share: Array, refitted: Array | None) -> None:
+def _padded(fits: Array, expected: Array, share: Array) -> tuple[Array, Array, Array]:
+    """With half a row more of each outcome: rows that all get the same answer say nothing of the other one."""
+    n = 1.0 / float(share @ share)
+    total = n + 4.0 * PSEUDO
+    of = np.append(share * n, np.full(4, PSEUDO)) / total
+    return (fits * n + PSEUDO) / total, np.hstack([expected, np.eye(4)]), of
+
+
+def _spread(refitted: Any) -> float:
+    """Variance over refits that gave a number; 0 without any."""
+    values = np.asarray(refitted, np.float64)
+    values = values[np.isfinite(values)]
+    return float(values.var(ddof=1)) if len(values) > 1 else 0.0
+
+
+def _check_calibration(is_right: NDArray[np.bool_], expected: Array, share: Array, fits: Array) -> None:
     """Warn where labels contradict the scores."""
+    accuracy = fits[0] + fits[1]
+    gap = float(share @ is_right - accuracy[0])
     away = is_right - (expected[0] + expected[1])
-    gap = float(share @ away)
-    variance = float(share**2 @ (away - gap) ** 2)
-    if refitted is not None:
-        variance += float(np.var(refitted[0] + refitted[1], ddof=1))
+    variance = float(share**2 @ (away - share @ away) ** 2) + _spread(accuracy[1:])
     if abs(gap) > GAP * variance**0.5:
+        what, then = (
+            ("These rows are not like the calibration rows", "hand over calibration=(y, score) of rows that are")
+            if len(accuracy) > 1
+            else ("The scores are not calibrated", "calibrate the scores and hand over calibration=(y, score)")
+        )
         msg = (
-            f"The scores are not calibrated: labels show an accuracy that is {abs(gap):.3g} "
-            f"{'higher' if gap > 0 else 'lower'} than the scores say, more than {GAP:g} standard errors. "
-            'Do not use method="calibrated" here; calibrate the scores and hand over calibration=(y, score).'
+            f"{what}: labels show an accuracy that is {abs(gap):.3g} {'higher' if gap > 0 else 'lower'} than the "
+            f'scores say, more than {GAP:g} standard errors. Do not use method="calibrated" here; {then}.'
         )
         warnings.warn(msg, CoverageWarning, stacklevel=4)
 

@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from pimeter.report.page import FOLDER, environment, style_of
+from pimeter.report.drawing import Line, lines
+from pimeter.report.page import plain_html
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    Points = Sequence[float | None]
-
-WIDTH, HEIGHT = 520, 270
-LEFT, RIGHT, TOP, BOTTOM = 54, 12, 28, 40
-
-
-class Line(NamedTuple):
-    """A line of a picture, with a mark at each point."""
-
-    name: str
-    style: str  # "in": the first colour, "out": the second, "rule": dashed, "dots": marks alone
-    values: Points
-
-
-class Picture(NamedTuple):
-    """What a template needs to draw lines over common places."""
-
-    title: str
-    caption: str
-    ticks: list[tuple[float, str]]
-    rungs: list[tuple[float, str]]
-    paths: list[tuple[str, str]]  # style, path
-    marks: list[tuple[str, float, float]]
-    names: list[tuple[str, str, float]]
-    band: str  # path of the area between the first two lines, if it is one
+    from collections.abc import Mapping
 
 
 def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
@@ -42,9 +16,8 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     level, static, updated, last = (data[key] for key in ("confidence_level", "static", "updated", "last"))
     steps = [float(i + 1) for i in range(len(data["radius"]))]
     asked = [level] * len(steps)
-    first, then, rest = data["headline"].partition(" Over ")
     pictures = [
-        _picture(
+        lines(
             "The newest forecast",
             "Intervals around each step of the newest window, and the targets that are known by now.",
             "steps ahead",
@@ -57,7 +30,7 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
             ],
             has_band=True,
         ),
-        _picture(
+        lines(
             "Is the level kept at each step?",
             f"Share of targets inside, over {data['n_tested']:,} windows that the cone was not fitted to.",
             "steps ahead",
@@ -68,7 +41,7 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
                 Line("asked for", "rule", asked),
             ],
         ),
-        _picture(
+        lines(
             "How wide is the cone?",
             "Mean width over the same windows.",
             "steps ahead",
@@ -76,7 +49,7 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
             [Line("updated", "in", updated["width"]), Line("static", "out", static["width"])],
             from_zero=True,
         ),
-        _picture(
+        lines(
             "Is the level kept as time goes by?",
             "Share of targets inside, all steps together, for windows from this one on.",
             "window",
@@ -97,75 +70,15 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
         updated["width"],
         strict=True,
     )
-    style, style_hash = style_of(FOLDER / "page.css")
-    return (
-        environment()
-        .get_template("cone.html")
-        .render(
-            title=about.get("file") or "Forecasts",
-            about=about,
-            data=data,
-            headline=(first, f"{then.strip()} {rest}"),
-            pictures=pictures,
-            table=list(table),
-            style=style,
-            style_hash=style_hash,
-            size=(WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM),
-        )
+    return plain_html(
+        "cone.html",
+        data["headline"].partition(" Over "),
+        about,
+        title="Forecasts",
+        data=data,
+        pictures=pictures,
+        table=list(table),
     )
-
-
-def _picture(
-    title: str,
-    caption: str,
-    what: str,
-    places: Sequence[float],
-    lines: Sequence[Line],
-    *,
-    has_band: bool = False,
-    from_zero: bool = False,
-) -> Picture:
-    known = [value for line in lines for value in line.values if value is not None]
-    low, high = min(known, default=0.0), max(known, default=1.0)
-    low = min(low, 0.0) if from_zero else low
-    margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
-    low, high = (0.0 if from_zero and low == 0.0 else low - margin), high + margin
-    start, end = places[0], places[-1]
-
-    def x(value: float) -> float:
-        share = 0.5 if end == start else (value - start) / (end - start)
-        return round(LEFT + 8 + share * (WIDTH - RIGHT - LEFT - 16), 1)
-
-    def y(value: float) -> float:
-        return round(HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - BOTTOM - TOP), 1)
-
-    paths, marks, names = [], [], []
-    place: float = WIDTH - RIGHT
-    for line in lines:
-        points = [(x(at), y(value)) for at, value in zip(places, line.values, strict=True) if value is not None]
-        if line.style != "dots" and points:
-            paths.append((line.style, "M" + "L".join(f"{a} {b}" for a, b in points)))
-        if (line.style != "rule" and not has_band) or line.style == "dots":
-            marks += [(line.style, *point) for point in points]
-        if line.name:
-            names.append((line.style, line.name, place))
-            place -= 7.2 * len(line.name) + 26
-    band = ""
-    if has_band:
-        upper, lower = (path for _, path in paths[:2])
-        band = f"{upper}L{'L'.join(reversed(lower[1:].split('L')))}Z"
-    step = max(1, len(places) // 6)
-    ticks = [(x(at), f"{at:g}") for at in places[::step]]
-    rungs = [(y(value), f"{value:g}") for value in _round_values(low, high)]
-    return Picture(title, f"{caption} Horizontal: {what}.", ticks, rungs, paths, marks, names, band)
-
-
-def _round_values(low: float, high: float) -> list[float]:
-    """Four to ten values between two others, in steps of 1, 2 or 5 times a power of ten."""
-    raw = (high - low) / 4.0
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = max(factor * power for factor in (1.0, 2.0, 5.0) if factor * power <= raw)
-    return [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def _share(value: float | None) -> str:

@@ -9,6 +9,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pimeter.report.drawing import SIZE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -24,9 +26,9 @@ LEVEL_SCORES = ("coverage", "mean_width", "interval_score")  # scores that follo
 
 def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     """The report. Words pass jinja2's escaping, numbers and names for the script pass `escaped_json`."""
-    template = environment().get_template("page.html")
-    style, style_hash = style_of(FOLDER / "page.css")
-    script, script_hash = style_of(FOLDER / "page.js")
+    template = _environment().get_template("page.html")
+    style, style_hash = _own(FOLDER / "page.css")
+    script, script_hash = _own(FOLDER / "page.js")
     curves = data["curves"]
     at = curves["levels"].index(data["confidence_level"])
     first, then, last = curves["headlines"][at].rpartition(NEXT)
@@ -52,7 +54,28 @@ def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     )
 
 
-def environment() -> Environment:
+def plain_html(
+    template: str, headline: tuple[str, str, str], about: Mapping[str, str], *, title: str, **values: Any
+) -> str:
+    """A page without a script: a headline in three parts, where from the second on it is small."""
+    style, style_hash = _own(FOLDER / "page.css")
+    first, then, last = headline
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            title=about.get("file") or title,
+            about=about,
+            headline=(first, f"{then.strip()} {last}"),
+            style=style,
+            style_hash=style_hash,
+            size=SIZE,
+            **values,
+        )
+    )
+
+
+def _environment() -> Environment:
     """Templates of this folder, in which every word is escaped.
 
     Raises
@@ -70,7 +93,7 @@ def environment() -> Environment:
     return made
 
 
-def style_of(path: Path) -> tuple[Markup, str]:
+def _own(path: Path) -> tuple[Markup, str]:
     """Our own style or script as it is, and the hash that a browser compares it with before it uses it."""
     text = path.read_text(encoding="utf-8")
     return _marked(text), base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -96,5 +119,5 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _number(value: float) -> str:
-    return f"{value:.4g}" if math.isfinite(value) else "not known"
+def _number(value: float | None) -> str:
+    return f"{value:.4g}" if value is not None and math.isfinite(value) else "not known"

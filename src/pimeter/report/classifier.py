@@ -1,0 +1,86 @@
+"""A classifier's scorecard as one HTML page that needs neither a network nor a script."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from pimeter.report.drawing import Line, against_diagonal, bars, lines
+from pimeter.report.page import NEXT, plain_html
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pimeter.report.drawing import Picture
+
+
+def classifier_html(data: Mapping[str, Any], about: Mapping[str, str], meaning: Mapping[str, str]) -> str:
+    """The page of a scorecard, given as plain values, and a few words for each metric."""
+    first, *rest = data["headline"].partition(NEXT)
+    found = data["uncertainty"]
+    level = f"{100 * found['confidence_level']:.4g} %"
+    rows = [{**row, **{key: figure(row[key]) for key in ("value", "lower", "upper")}} for row in found["rows"]]
+    tables = [(threshold, list(some)) for threshold, some in groupby(rows, lambda row: row["threshold"])]
+    return plain_html(
+        "classifier.html",
+        (first, *rest),
+        about,
+        title="Classifier",
+        data=data,
+        pictures=_pictures(data, level),
+        tables=tables,
+        meaning=meaning,
+        kind="range" if data["method"] == "pim" else "interval",
+        range_name="spread of scores" if data["method"] == "pim" else f"{level} confidence",
+        raised=[finding for finding in data["findings"] if finding["is_alarm"]],
+        others=[finding for finding in data["findings"] if not finding["is_alarm"]],
+    )
+
+
+def _pictures(data: Mapping[str, Any], level: str) -> list[Picture]:
+    found = []
+    bins, cuts = data["reliability"], data["cuts"]
+    if bins is not None:
+        is_off = [
+            not low <= score <= high for score, low, high in zip(bins["score"], bins["low"], bins["high"], strict=True)
+        ]
+        found.append(
+            against_diagonal(
+                "Do scores mean what they say?",
+                "Share of positives against the mean score, in bins of equally many rows, with intervals for "
+                f"{level} each; a cross contradicts its score, also when all bins are taken together. "
+                "Horizontal: mean score.",
+                bins["score"],
+                bins["share"],
+                list(zip(bins["lower"], bins["upper"], strict=True)),
+                is_off,
+                ("calibrated", "consistent", "not consistent"),
+            )
+        )
+    if cuts is not None:
+        found.append(
+            lines(
+                "What would another threshold do?",
+                "Precision: positives among rows called positive. Sensitivity: positives that are found. "
+                "A threshold chosen here has to be judged on other rows.",
+                "threshold",
+                cuts["threshold"],
+                [
+                    Line("precision", "out", cuts["ppv"]),
+                    Line("sensitivity", "in", cuts["tpr"]),
+                    Line("accuracy", "rule", cuts["accuracy"]),
+                ],
+            )
+        )
+    for outcome in data["outcomes"]:
+        caption = f"Number of rows by score; dashed: the threshold of {outcome['threshold']:g}. Horizontal: score."
+        title = f"{outcome['name'].capitalize()}: {outcome['rows']:,}"
+        found.append(
+            bars(title, caption, outcome["counts"], "out" if outcome["is_wrong"] else "in", outcome["threshold"])
+        )
+    return found
+
+
+def figure(value: float | None) -> str:
+    """A metric in four digits."""
+    return "not known" if value is None else f"{value:.4f}"

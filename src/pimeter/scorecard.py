@@ -1,0 +1,363 @@
+"""A classifier's report: metrics with their intervals, whether scores mean what they say, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pimeter.classification.calibration import calibration_error, reliability
+from pimeter.classification.confusion import Cells, outcome_codes
+from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, normal_quantile, wilson
+from pimeter.classification.uncertainty import classification_uncertainty
+from pimeter.diagnosis.columns import categories
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from pimeter.classification.uncertainty import ClassificationUncertainty
+
+    Array = NDArray[np.float64]
+
+N_BINS = 10  # of the reliability diagram, at most
+BIN_ROWS = 20  # that each of them shall have
+N_BARS = 40  # of the distributions of scores
+N_CUTS = 19  # other thresholds
+FEW = 10  # rows of a class that are too few to say much
+OUTCOMES = {TN: "true negatives", FP: "false positives", FN: "false negatives", TP: "true positives"}
+MEANING = {
+    "accuracy": "right answers among all rows",
+    "balanced_accuracy": "mean of both classes' shares of right answers",
+    "tpr": "positives that are found (sensitivity, recall)",
+    "fpr": "negatives that are called positive",
+    "tnr": "negatives that are called negative (specificity)",
+    "fnr": "positives that are missed",
+    "ppv": "positives among rows called positive (precision)",
+    "npv": "negatives among rows called negative",
+    "fdr": "negatives among rows called positive",
+    "for": "positives among rows called negative",
+    "f1": "harmonic mean of sensitivity and precision",
+    "mcc": "correlation of answers and labels, from -1 to 1",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An answer to one question; alarming or not."""
+
+    question: str
+    sentence: str
+    is_alarm: bool = False
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """What is known of a classifier.
+
+    Attributes
+    ----------
+    headline : str
+        The answer in words.
+    uncertainty : dict
+        Metrics and intervals, as `ClassificationUncertainty.to_dict` gives them.
+    method : str
+        The one that was asked for.
+    n_labelled : int
+        Rows with a label.
+    findings : list of Finding
+        What it means.
+    reliability : dict or None
+        Mean score, share of positives and its interval in bins; None without labels.
+    calibration_error : float or None
+        Debiased, a lower bound, in the same bins.
+    outcomes : list of dict
+        Distributions of scores of the four outcomes at the first threshold; those of the two answers without labels.
+    cuts : dict or None
+        Accuracy, tpr and ppv at other thresholds.
+    parts : list of dict
+        Accuracy of each category, with intervals for all of them together.
+    """
+
+    headline: str
+    uncertainty: dict[str, Any]
+    method: str
+    n_labelled: int
+    findings: list[Finding]
+    reliability: dict[str, list[float]] | None
+    calibration_error: float | None
+    outcomes: list[dict[str, Any]]
+    cuts: dict[str, list[float | None]] | None
+    parts: list[dict[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return asdict(self)
+
+
+def scorecard(
+    y_true: ArrayLike | None,
+    y_score: ArrayLike,
+    *,
+    by: ArrayLike | None = None,
+    thresholds: tuple[float, ...] = (0.5,),
+    method: str = "wilson",
+    confidence_level: float = 0.95,
+    calibration: tuple[ArrayLike, ArrayLike] | None = None,
+) -> Scorecard:
+    """Metrics at each threshold, and at the first one what they mean.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or None
+        Labels 0 and 1, NaN where there is none.
+    y_score : array-like of shape (n,)
+        Scores between 0 and 1.
+    by : array-like of shape (n,), optional
+        Category of each row.
+    thresholds : tuple of float, default=(0.5,)
+        Scores above predict 1.
+    method, confidence_level, calibration
+        As for `classification_uncertainty`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter.scorecard import scorecard
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.uniform(size=500)
+    >>> found = scorecard(rng.uniform(size=500) < score, score)
+    >>> found.headline.split(" With ")[0]
+    'The classifier is right for 72.5 to 79.9 % of rows like these (95 % confidence).'
+    """
+    score = np.asarray(y_score, dtype=np.float64)
+    found = classification_uncertainty(
+        y_true,
+        score,
+        confidence_level=confidence_level,
+        threshold=thresholds,
+        method=method,
+        calibration=calibration,
+        random_state=0,
+    )
+    label = np.full(len(score), np.nan) if y_true is None else np.asarray(y_true, dtype=np.float64)
+    is_known = ~np.isnan(label)
+    rows = _Labelled(score[is_known], label[is_known] == 1.0)
+    level = found.confidence_level
+    if by is not None and not is_known.any():
+        msg = "by compares the accuracy of categories, which needs labels; give y_true, or leave by out."
+        raise ValueError(msg)
+    parts = [] if by is None else _parts(rows, np.asarray(by)[is_known], thresholds[0], level)
+    bins = _reliability(rows, level)
+    error = None
+    if bins is not None:
+        error = calibration_error(rows.is_positive, rows.score, n_bins=_n_bins(rows), method="lower")
+    return Scorecard(
+        _headline(found, method, rows, thresholds[0]),
+        found.to_dict(),
+        method,
+        len(rows.score),
+        _findings(found, method, rows, bins, error, parts),
+        bins,
+        error,
+        _outcomes(rows, score, thresholds[0]),
+        _cuts(rows),
+        parts,
+    )
+
+
+class _Labelled(NamedTuple):
+    """The rows that have a label."""
+
+    score: Array
+    is_positive: NDArray[np.bool_]
+
+    def cells(self, threshold: float) -> Array:
+        return Cells.counted(outcome_codes(self.is_positive, self.score > threshold), 4, None).rows
+
+    @property
+    def n_by_class(self) -> tuple[int, int]:
+        n_positive = int(np.count_nonzero(self.is_positive))
+        return len(self.score) - n_positive, n_positive
+
+
+def _headline(found: ClassificationUncertainty, method: str, rows: _Labelled, threshold: float) -> str:
+    value, lower, upper = (column["accuracy"][0] for column in (found.value, found.lower, found.upper))
+    right = f"With {len(rows.score):,} labelled rows and a threshold of {threshold:g}, {_percent(value)} % were right"
+    if method == "pim":
+        spread = (
+            f"spread of scores is ±{_percent(upper - value)} points" if np.isfinite(upper) else "spread is not known"
+        )
+        return (
+            f"The classifier is right for {_percent(value)} % of these rows. With method pim, the range beside each "
+            f"metric is no confidence interval: it tells how widely scores are spread, and the {spread}."
+        )
+    if method == "calibrated":
+        right = f"With {found.n_rows:,} rows and a threshold of {threshold:g}, {_percent(value)} % are expected to be"
+        right += f" right, assuming {found.assumes}"
+    elif method == "prediction-powered":
+        right = f"With {len(rows.score):,} labels among {found.n_rows:,} rows, {_percent(value)} % is the best guess"
+    else:
+        right += f"; the commoner answer alone is right for {_percent(max(rows.n_by_class) / len(rows.score))} %"
+    return (
+        f"The classifier is right for {_percent(lower)} to {_percent(upper)} % of rows like these "
+        f"({100 * found.confidence_level:.4g} % confidence). {right}."
+    )
+
+
+def _findings(
+    found: ClassificationUncertainty,
+    method: str,
+    rows: _Labelled,
+    bins: dict[str, list[float]] | None,
+    error: float | None,
+    parts: list[dict[str, Any]],
+) -> list[Finding]:
+    findings = []
+    if method != "pim":
+        findings += [*([_against_the_commoner(found, rows)] if len(rows.score) else []), *_in_words(found)]
+    if bins is not None and error is not None:
+        findings += [_few(rows), _calibration(bins, error)]
+    odd = [part for part in parts if part["is_odd"]]
+    if odd:
+        names = ", ".join(f"{part['label']} ({_percent(part['accuracy'])} %)" for part in odd)
+        findings.append(
+            Finding("Is it as good everywhere?", f"No: {names} differ from the others by more than chance.", True)
+        )
+    elif parts:
+        findings.append(
+            Finding("Is it as good everywhere?", "No category differs from the others by more than chance.")
+        )
+    return findings
+
+
+def _against_the_commoner(found: ClassificationUncertainty, rows: _Labelled) -> Finding:
+    """Accuracy is above the commoner class's share where most of the rows called the rarer class belong to it."""
+    n_negative, n_positive = rows.n_by_class
+    name, rarer = ("ppv", "positive") if n_positive <= n_negative else ("npv", "negative")
+    lower, upper = found.lower[name][0], found.upper[name][0]
+    question = "Is it better than always giving the commoner answer?"
+    if np.isnan(found.value[name][0]):
+        return Finding(
+            question, f"No: it calls no row {rarer}, the rarer class. Another threshold may do better.", True
+        )
+    ends = f"{_percent(lower)} to {_percent(upper)} % of the rows that it calls {rarer}, the rarer class, are"
+    if lower > 0.5:
+        return Finding(question, f"Yes: {ends}, which is more than half.")
+    if upper < 0.5:
+        then = "Another threshold may do better; where misses cost more than false alarms, accuracy is no guide."
+        return Finding(question, f"No: {ends}, less than half. {then}", True)
+    return Finding(question, f"Not certain: {ends}; it would have to be more than half. More labelled rows tell.", True)
+
+
+def _in_words(found: ClassificationUncertainty) -> list[Finding]:
+    ends = {name: f"{_percent(found.lower[name][0])} to {_percent(found.upper[name][0])} %" for name in METRICS}
+    width = found.upper["accuracy"][0] - found.lower["accuracy"][0]
+    return [
+        Finding("What is a positive answer worth?", f"{ends['ppv']} of the rows called positive are positive."),
+        Finding("How many positives does it find?", f"{ends['tpr']} of the positives are called positive."),
+        Finding(
+            "Would more rows help?",
+            f"Accuracy is known to {_percent(width)} percentage points; four times as many rows halve that.",
+        ),
+    ]
+
+
+def _few(rows: _Labelled) -> Finding:
+    n_negative, n_positive = rows.n_by_class
+    text = f"{n_positive:,} positives and {n_negative:,} negatives have a label."
+    if min(n_negative, n_positive) >= FEW:
+        return Finding("Are there enough rows of each class?", text)
+    return Finding(
+        "Are there enough rows of each class?", f"{text} What is said of the rarer class rests on very few rows.", True
+    )
+
+
+def _calibration(bins: dict[str, list[float]], error: float) -> Finding:
+    off = sum(
+        not low <= score <= high for score, low, high in zip(bins["score"], bins["low"], bins["high"], strict=True)
+    )
+    typical = f"Typically they are {_percent(error)} percentage points off, at least (calibration error)."
+    question = "Can scores be read as probabilities?"
+    if not off:
+        return Finding(question, f"Nothing speaks against it. {typical}")
+    text = f"No: in {off} of {len(bins['score'])} bins the share of positives contradicts the score. {typical}"
+    return Finding(question, f"{text} pm.calibrated_scores mends that.", True)
+
+
+def _n_bins(rows: _Labelled) -> int:
+    return min(N_BINS, max(1, len(rows.score) // BIN_ROWS))
+
+
+def _reliability(rows: _Labelled, level: float) -> dict[str, list[float]] | None:
+    """Bins with two kinds of intervals: each by itself, and all together, which tell whether any of them is off."""
+    if not len(rows.score):
+        return None
+    n_bins = _n_bins(rows)
+    each = reliability(rows.is_positive, rows.score, n_bins=n_bins, confidence_level=level)
+    k = len(each.rows)
+    every = reliability(rows.is_positive, rows.score, n_bins=n_bins, confidence_level=1.0 - (1.0 - level) / k)
+    found = {name: getattr(each, name).tolist() for name in each._fields}
+    return {**found, "low": every.lower.tolist(), "high": every.upper.tolist()}
+
+
+def _outcomes(rows: _Labelled, score: Array, threshold: float) -> list[dict[str, Any]]:
+    """Scores of each outcome in bars, rows by the true class and columns by the answer."""
+    edges = np.linspace(0.0, 1.0, N_BARS + 1)
+    if len(rows.score):
+        codes = outcome_codes(rows.is_positive, rows.score > threshold)
+        groups = {name: rows.score[codes == code] for code, name in OUTCOMES.items()}
+        wrong = {OUTCOMES[FP], OUTCOMES[FN]}
+    else:
+        groups = {"called negative": score[score <= threshold], "called positive": score[score > threshold]}
+        wrong = set()
+    return [
+        {
+            "name": name,
+            "rows": len(some),
+            "is_wrong": name in wrong,
+            "counts": np.histogram(some, edges)[0].tolist(),
+            "threshold": threshold,
+        }
+        for name, some in groups.items()
+    ]
+
+
+def _cuts(rows: _Labelled) -> dict[str, list[float | None]] | None:
+    if not len(rows.score):
+        return None
+    cuts = [round((i + 1) / (N_CUTS + 1), 12) for i in range(N_CUTS)]
+    rates = [Rates.of(rows.cells(cut)) for cut in cuts]
+    values = {name: [float(METRICS[name](each)) for each in rates] for name in ("accuracy", "tpr", "ppv")}
+    known = {name: [None if np.isnan(value) else value for value in column] for name, column in values.items()}
+    return {"threshold": list(cuts), **known}
+
+
+def _parts(rows: _Labelled, by: NDArray[Any], threshold: float, level: float) -> list[dict[str, Any]]:
+    """Accuracy of each category beside that of all others; intervals hold for all categories together."""
+    codes, labels = categories(by)
+    is_right = rows.is_positive == (rows.score > threshold)
+    counts = np.bincount(codes, minlength=len(labels))
+    right = np.bincount(codes, is_right, minlength=len(labels))
+    shared = 1.0 - (1.0 - level) / max(len(labels), 1)
+    found = []
+    for label, n, hits in zip(labels, counts.tolist(), right.tolist(), strict=True):
+        lower, upper = wilson(Share(hits / n, float(n)), shared)
+        others, every = len(is_right) - n, float(is_right.mean())
+        gap = abs(hits / n - (len(is_right) * every - hits) / others) if others else 0.0
+        chance = normal_quantile(shared) * (every * (1.0 - every) * (1.0 / n + 1.0 / max(others, 1))) ** 0.5
+        found.append(
+            {
+                "label": label,
+                "rows": n,
+                "accuracy": hits / n,
+                "lower": lower,
+                "upper": upper,
+                "is_odd": gap > chance,
+            }
+        )
+    return found
+
+
+def _percent(share: float) -> str:
+    return "?" if np.isnan(share) else f"{100 * share:.3g}"

@@ -1,0 +1,221 @@
+"""`pimeter classify`: from a file of labels and scores to metrics with intervals, and what it says of wrong files."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+
+import pimeter
+from pimeter import cli
+from pimeter.scorecard import scorecard
+
+
+def scored(n=600, seed=0):
+    """Calibrated scores of two classes in words, and a category."""
+    rng = np.random.default_rng(seed)
+    score = rng.beta(0.6, 1.2, n)
+    is_yes = rng.uniform(size=n) < score
+    return pl.DataFrame({"label": np.where(is_yes, "yes", "no"), "score": score, "shop": rng.choice(["a", "b"], n)})
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scored().write_csv("good.csv")
+
+
+@pytest.fixture
+def classify(monkeypatch, capfd):
+    """Runs the command; gives its exit code, standard output and standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["pimeter", "classify", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.run()
+        return left.value.code, *capfd.readouterr()
+
+    return run
+
+
+def test_answers_are_those_of_the_library(classify):
+    frame = scored()
+    code, out, err = classify("good.csv", "--threshold", 0.5, "--threshold", 0.3, "--level", 0.9, "--json")
+    assert code == 0, err
+    assert err.splitlines() == [
+        "note: guessed that the label in 'good.csv' is column 'label'",
+        "note: guessed that the score in 'good.csv' is column 'score'",
+        "note: took 'yes' for the positive class in 'good.csv'",
+    ]
+    expected = pimeter.classification_uncertainty(
+        frame["label"].to_numpy(),
+        frame["score"].to_numpy(),
+        threshold=[0.5, 0.3],
+        confidence_level=0.9,
+        pos_label="yes",
+        random_state=0,
+    )
+    found = json.loads(out)
+    assert found["uncertainty"] == expected.to_dict()
+    assert found["calibration_error"] == pytest.approx(
+        pimeter.calibration_error(frame["label"].to_numpy() == "yes", frame["score"].to_numpy(), method="lower")
+    )
+    counts = {outcome["name"]: outcome["rows"] for outcome in found["outcomes"]}
+    assert counts["true positives"] == ((frame["label"] == "yes") & (frame["score"] > 0.5)).sum()
+    assert all(sum(outcome["counts"]) == outcome["rows"] for outcome in found["outcomes"])
+
+
+def test_words_and_report(classify, tmp_path):
+    code, out, err = classify("good.csv", "--by", "shop", "--out", "report.html")
+    assert code == 0, err
+    assert out.startswith("The classifier is right for ")
+    assert "Can scores be read as probabilities? Nothing speaks against it." in out
+    assert "Is it as good everywhere?" in out
+    assert out.endswith("Report: report.html\n")
+    page = (tmp_path / "report.html").read_text()
+    assert out.split(" With ")[0] in page
+    assert all(f"{name} {of}s" in page for name in ("True", "False") for of in ("positive", "negative"))
+    assert "pimeter classify good.csv --by shop" in page
+    assert "<script" not in page
+    assert "http" not in page.replace("http-equiv", "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["good.csv", "report.html"]
+
+
+@pytest.mark.parametrize(
+    "labels", [[1, 0], [1.0, 0.0], [True, False], ["1", "0"], [1, -1], ["Yes", "No"], ["positive", "negative"]]
+)
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_kinds_of_labels_and_files(classify, labels, kind):
+    frame = scored(60)
+    named = frame.with_columns(label=pl.Series([labels[0] if one == "yes" else labels[1] for one in frame["label"]]))
+    {"csv": named.write_csv, "parquet": named.write_parquet, "jsonl": named.write_ndjson}[kind](f"a.{kind}")
+    code, out, err = classify(f"a.{kind}", "--json")
+    assert code == 0, err
+    expected = scorecard((frame["label"] == "yes").to_numpy(), frame["score"].to_numpy())
+    assert json.loads(out) == json.loads(json.dumps(expected.to_dict()))
+
+
+def test_the_positive_class_is_asked_for_where_it_is_not_obvious(classify):
+    scored().with_columns(label=pl.col("label").replace({"yes": "cat", "no": "dog"})).write_csv("pets.csv")
+    code, _, err = classify("pets.csv")
+    assert code == 2
+    assert "holds 'cat', 'dog'; say which one scores are about with --positive" in err
+    code, out, err = classify("pets.csv", "--positive", "cat", "--json")
+    assert code == 0, err
+    assert json.loads(out) == json.loads(classify("good.csv", "--json")[1])
+
+
+def test_rows_without_a_label(classify):
+    frame = scored().with_row_index("i")
+    partly = frame.with_columns(label=pl.when(pl.col("i") < 200).then("label").otherwise(pl.lit("NA")))
+    partly.write_csv("partly.csv")
+    code, out, err = classify("partly.csv", "--json")
+    assert "left out 400 of 600 rows that have no label or no score" in err
+    assert json.loads(out)["uncertainty"]["n_rows"] == 200
+    code, out, err = classify("partly.csv", "--method", "prediction-powered", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["n_labelled"], found["uncertainty"]["n_rows"]) == (200, 600)
+    assert "200 labels among 600 rows" in found["headline"]
+
+
+def test_no_labels_at_all(classify):
+    frame = scored()
+    frame.drop("label").write_csv("bare.csv")
+    code, out, err = classify("bare.csv", "--method", "calibrated", "--out", "report.html")
+    assert code == 0, err
+    assert "assuming perfectly calibrated scores" in out
+    assert "Can scores be read" not in out
+    code, out, err = classify("bare.csv", "--method", "calibrated", "--calibration", "good.csv", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert "calibration rows drawn like these rows" in found["headline"]
+    rows = (frame["label"] == "yes").to_numpy(), frame["score"].to_numpy()
+    expected = pimeter.classification_uncertainty(
+        None, rows[1], method="calibrated", calibration=rows, threshold=[0.5], random_state=0
+    )
+    assert found["uncertainty"] == expected.to_dict()
+
+
+def test_the_papers_ranges_are_named_for_what_they_are(classify, tmp_path):
+    code, out, err = classify("good.csv", "--method", "pim", "--out", "report.html")
+    assert code == 0, err
+    assert "no confidence interval" in out
+    assert "spread of scores" in out
+    page = (tmp_path / "report.html").read_text()
+    assert "it is no confidence interval" in page
+    assert "% confidence" not in page
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "says"),
+    [
+        ("label,score\nyes,0.5\nno,1.5\n", [], "row 2 of column 'score' holds 1.5; scores lie between 0 and 1"),
+        ("label,score\nyes,0.5\nno,high\n", [], "row 2 of column 'score' holds 'high', which is no number"),
+        ("label,score\nyes,0.5\nyes,0.2\n", [], "column 'label' holds 1 classes ('yes'); two are needed"),
+        ("label,score\na,0.5\nb,0.2\nc,0.2\n", [], "holds 3 classes ('a', 'b', 'c'); two are needed"),
+        ("label,score\nyes,0.5\nno,0.2\n", ["--positive", "maybe"], "--positive 'maybe' is none of them"),
+        ("label,score\n,0.5\nNA,0.2\n", [], "column 'label' has no label; all 2 rows are missing"),
+        ("label,score\nyes,\nno,nan\n", [], "column 'score' has no number; all 2 rows are missing"),
+        ("a,score\nyes,0.5\nno,0.2\n", [], "no column has a usual name for the label; give --label NAME"),
+        ("label,a\nyes,0.5\nno,0.2\n", [], "no column has a usual name for the score; give --score NAME"),
+        ("label,score\nyes,0.5\nno,0.2\n", ["--by", "shop"], "has no column 'shop'"),
+        ("label,score\nyes,0.5\nno,0.2\n", ["--method", "guess"], "method must be one of wilson"),
+        ("label,score\nyes,0.5\nno,0.2\n", ["--threshold", "1.5"], "threshold must be a number"),
+        ("label,score\nyes,0.5\nno,0.2\n", ["--level", "95"], "For per cent divide by 100"),
+        ("label,score\nyes,0.5\nno,0.2\n", ["--calibration", "good.csv"], 'calibration is for method="calibrated"'),
+        ("label,score\nyes,0.5\nno,0.2,1\n", [], "line 3 has not 2 fields"),
+        ("", [], "is empty"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_nothing(classify, tmp_path, text, arguments, says):
+    (tmp_path / "wrong.csv").write_text(text)
+    code, out, err = classify("wrong.csv", *arguments, "--out", "report.html")
+    assert (code, out) == (2, "")
+    assert says in err
+    assert err.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["good.csv", "wrong.csv"]
+
+
+class TestScorecard:
+    def test_a_classifier_that_is_worse_than_the_commoner_answer_raises_alarm(self):
+        rng = np.random.default_rng(0)
+        y = rng.uniform(size=2000) < 0.05
+        score = np.where(rng.uniform(size=2000) < 0.3, 0.9, 0.1)
+        found = {finding.question: finding for finding in scorecard(y, score).findings}
+        asked = found["Is it better than always giving the commoner answer?"]
+        assert asked.is_alarm
+        assert asked.sentence.startswith("No:")
+        assert found["Can scores be read as probabilities?"].is_alarm
+
+    def test_one_answer_for_all_is_the_commoner_answer(self):
+        found = scorecard(np.arange(100) < 20, np.full(100, 0.2))
+        (alarm,) = (one.sentence for one in found.findings if "commoner" in one.question)
+        assert alarm.startswith("No: it calls no row positive")
+
+    def test_categories_need_labels(self):
+        with pytest.raises(ValueError, match="by compares the accuracy of categories, which needs labels"):
+            scorecard(None, [0.2, 0.7], by=["a", "b"], method="calibrated")
+
+    def test_few_rows_of_a_class_raise_alarm(self):
+        found = scorecard([1, 1, 0, 0, 0, 0], [0.9, 0.4, 0.1, 0.2, 0.3, 0.6])
+        assert any("very few rows" in finding.sentence for finding in found.findings if finding.is_alarm)
+
+    def test_a_category_that_differs_is_named_and_equal_ones_are_not(self):
+        rng = np.random.default_rng(0)
+        score = rng.uniform(size=3000)
+        by = np.repeat(["good", "bad", "poor"], 1000)
+        y = np.where(by == "good", score > 0.5, rng.uniform(size=3000) < score)
+        found = scorecard(y, score, by=by)
+        odd = {part["label"] for part in found.parts if part["is_odd"]}
+        assert odd == {"good", "bad", "poor"}
+        right = (y == (score > 0.5)).reshape(3, 1000).mean(axis=1)
+        assert_allclose(
+            [part["accuracy"] for part in sorted(found.parts, key=lambda one: one["label"])], right[[1, 0, 2]]
+        )
+        alike = scorecard(y[1000:], score[1000:], by=by[1000:])
+        assert not any(part["is_odd"] for part in alike.parts)
