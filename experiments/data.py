@@ -36,12 +36,43 @@ def folder() -> Path:
 
 def regression(name: str) -> tuple[Array, Array]:
     """Features and target. The last column is the target, as in the paper, which for naval is not the official one."""
-    path = folder() / "regression" / f"{name}.csv.gz"
-    if not path.exists():
-        msg = f"{path.name} is not in the folder regression of PIMETER_DATA."
-        raise RefusedError(msg)
-    table = np.loadtxt(path, delimiter=",", skiprows=1)
+    _, table = _table(name)
     return table[:, :-1], table[:, -1]
+
+
+class Official(NamedTuple):
+    """Features and target of the public benchmark, and its splits: row numbers, (splits, rows)."""
+
+    X: Array
+    y: Array
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+
+
+def official(name: str) -> Official:
+    """The benchmark of Hernandez-Lobato and Adams: features f0, f1 and so on, the column named target."""
+    columns, table = _table(name)
+    with np.load(_found("regression", "splits", f"{name}.npz")) as splits:
+        train, test = (splits[part].astype(np.intp) for part in ("train", "test"))
+    is_feature = np.array([column.startswith("f") for column in columns])
+    return Official(table[:, is_feature], table[:, columns.index("target")], train, test)
+
+
+def _table(name: str) -> tuple[list[str], Array]:
+    """Names of the columns, and the numbers."""
+    path = _found("regression", f"{name}.csv.gz")
+    with gzip.open(path, "rt") as file:
+        columns = next(file).strip().split(",")
+    return columns, np.loadtxt(path, delimiter=",", skiprows=1)
+
+
+def _found(*parts: str) -> Path:
+    """A file of the data."""
+    path = folder().joinpath(*parts)
+    if not path.exists():
+        msg = f"{path.name} is not in the folder {'/'.join(parts[:-1])} of PIMETER_DATA."
+        raise RefusedError(msg)
+    return path
 
 
 def paper_split(n: int, k: int) -> Split:
@@ -53,11 +84,7 @@ def paper_split(n: int, k: int) -> Split:
 
 def general_electric() -> Array:
     """Daily open, high, low and close of General Electric, (days, 4), 1962 to 2017."""
-    path = folder() / "time_series" / "ge.csv.gz"
-    if not path.exists():
-        msg = f"{path.name} is not in the folder time_series of PIMETER_DATA."
-        raise RefusedError(msg)
-    with gzip.open(path, "rt", newline="") as file:
+    with gzip.open(_found("time_series", "ge.csv.gz"), "rt", newline="") as file:
         return np.array(
             [[float(row[name]) for name in ("Open", "High", "Low", "Close")] for row in csv.DictReader(file)]
         )

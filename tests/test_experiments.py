@@ -400,8 +400,13 @@ class TestTable2:
         said = capsys.readouterr().out
         assert "| yacht " in said
         assert "miss" not in said
-        assert cli.main(["run", "table2"], **folders) == 2
-        assert "run table2 --columns psig" in capsys.readouterr().err
+        assert cli.main(["run", "table2", "--columns", "psig,psi"], **folders) == 2
+        assert "table2 has the columns peers, pimeter, psig." in capsys.readouterr().err
+        assert cli.main(["run", "table2", "--columns", "psig", "--splits", "2"], **folders) == 2
+        assert (
+            "--datasets and --splits are for table2 --columns pimeter, table2 --columns peers"
+            in capsys.readouterr().err
+        )
         assert "python -m experiments run table2 --columns psig" in report.page([quick], tmp_path)
 
     @pytest.mark.parametrize("named", [None, "nowhere"])
@@ -482,7 +487,7 @@ class TestCommandLine:
         ("arguments", "message"),
         [
             (["run", "fig9"], "choose from '?fig1"),
-            (["run", "fig1", "--jobs", "0"], "number of processes from 1 up, got '0'"),
+            (["run", "fig1", "--jobs", "0"], "whole number from 1 up, got '0'"),
             ([], "required"),
         ],
     )
