@@ -22,8 +22,8 @@ from sklearn.preprocessing import StandardScaler
 if TYPE_CHECKING:
     from experiments.data import Array
 
-FEW, MANY = 400, 4000  # rows that tell how smooth the target is, and rows that the process learns from, at most
-N_STEPS = 40  # of the search for the most likely process
+FEW, MANY = 300, 4000  # rows that tell how smooth the target is, and rows that the process learns from, at most
+N_STEPS = 30  # of the search for the most likely process
 LEAST_NOISE = 1e-7  # variance, beside that of the process: what rounding leaves solvable
 VAGUE = 3.0  # standard deviation of the prior of each logarithm that is searched for
 N_TREES = 60
@@ -31,18 +31,22 @@ HELD_OUT, POWER = 0.25, 3.0
 
 
 class Smooth(RegressorMixin, BaseEstimator):
-    """A Gaussian process with a length for each feature, the most likely one on some rows; features of unit scale."""
+    """A Gaussian process with a length for each feature, the most likely one on some rows; features of unit scale.
 
-    def __init__(self, random_state: int = 0) -> None:
+    `logs` are what another one found to be most likely, if that is not to be searched for again.
+    """
+
+    def __init__(self, random_state: int = 0, logs: Array | None = None) -> None:
         self.random_state = random_state
+        self.logs = logs
 
     def fit(self, X: Array, y: Array) -> Self:
         order = np.random.default_rng(self.random_state).permutation(len(y))
         self.mean_, self.unit_ = y.mean(), y.std() or 1.0
         target = (y - self.mean_) / self.unit_
         some, rows = order[:FEW], order[:MANY]
-        logs = _most_likely(X[some], target[some])
-        self.sharpness_, (self.power_, noise) = np.exp(logs[:-2] / 2.0), np.exp(logs[-2:])
+        self.logs_ = _most_likely(X[some], target[some]) if self.logs is None else self.logs
+        self.sharpness_, (self.power_, noise) = np.exp(self.logs_[:-2] / 2.0), np.exp(self.logs_[-2:])
         self.known_ = X[rows] * self.sharpness_
         covariance = self._covariance(self.known_)
         covariance.flat[:: len(rows) + 1] += noise + LEAST_NOISE * self.power_
@@ -95,21 +99,21 @@ class Blend(RegressorMixin, BaseEstimator):
 
     def fit(self, X: Array, y: Array) -> Self:
         rows, held_out = train_test_split(np.arange(len(y)), test_size=HELD_OUT, random_state=self.random_state)
-        tried = [member.fit(X[rows], y[rows]).predict(X[held_out]) for member in self._members()]
-        errors = np.array([np.mean((y[held_out] - found) ** 2) for found in tried])
+        tried = [member.fit(X[rows], y[rows]) for member in self._members()]
+        errors = np.array([np.mean((y[held_out] - member.predict(X[held_out])) ** 2) for member in tried])
         shares = (errors.min() / np.maximum(errors, np.finfo(float).tiny)) ** POWER if errors.min() else errors == 0.0
         self.shares_ = shares / shares.sum()
-        self.members_ = [member.fit(X, y) for member in self._members()]
+        self.members_ = [member.fit(X, y) for member in self._members(tried[-1][-1].logs_)]
         return self
 
     def predict(self, X: Array) -> Array:
         return np.asarray(np.column_stack([member.predict(X) for member in self.members_]) @ self.shares_)
 
-    def _members(self) -> list[Any]:
+    def _members(self, logs: Array | None = None) -> list[Any]:
         return [
             boosted(self.random_state),
             ExtraTreesRegressor(N_TREES, random_state=self.random_state),
-            make_pipeline(StandardScaler(), Smooth(self.random_state)),
+            make_pipeline(StandardScaler(), Smooth(self.random_state, logs)),
         ]
 
 
@@ -118,8 +122,8 @@ def boosted(random_state: int, **options: Any) -> Any:
     from lightgbm import LGBMRegressor
 
     return LGBMRegressor(
-        n_estimators=800,
-        learning_rate=0.05,
+        n_estimators=600,
+        learning_rate=0.06,
         num_leaves=10,
         min_child_samples=3,
         subsample=0.8,

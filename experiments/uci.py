@@ -157,7 +157,7 @@ EXPERIMENT = Experiment(
     columns="pimeter",
     title="intervals on public datasets by one recipe (Table 2, pimeter)",
     settings=Settings(),
-    quick=Settings(datasets=("yacht",), most_splits=1, most_rows=150),
+    quick=Settings(datasets=("yacht",), most_splits=1, most_rows=220),
     units=units,
     measure=measure_ours,
     tables=tables,
