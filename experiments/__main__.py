@@ -1,4 +1,4 @@
-"""The command line: `python -m experiments list | run NAME [--quick] | report`."""
+"""The command line: `python -m experiments list | run NAME [--quick] | report | download FOLDER`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from experiments import fig1, fig2, fig3, table1, table2, uci
 from experiments.data import folder
+from experiments.download import SOURCES, download
 from experiments.protocol import Experiment, RefusedError, Store, Unit, run
 from experiments.report import command, draw, page, table_text, tables
 
@@ -44,6 +45,14 @@ def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, qui
         target.write_text(page(EXPERIMENTS.values(), results))
         (results / "table2.md").write_text(uci.page(results))
         print(f"Wrote {_short(target)} and table2.md beside it.")
+    elif asked.command == "download":
+        try:
+            for name in asked.datasets or SOURCES:
+                download([name], asked.folder)
+                print(f"{name}: downloaded and checked.")
+        except RefusedError as error:
+            print(error, file=sys.stderr)
+            return 2
     else:
         chosen = [experiment for experiment in EXPERIMENTS.values() if experiment.name == asked.name]
         known = {experiment.columns for experiment in chosen}
@@ -65,7 +74,9 @@ def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, qui
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description="Repeat the paper's experiments.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="list | run NAME | report")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="list | run NAME | report | download FOLDER"
+    )
     commands.add_parser("list", help="name the experiments and say how far each has come")
     one = commands.add_parser("run", help="run one experiment, or go on with it where it stopped")
     names = list(dict.fromkeys(experiment.name for experiment in EXPERIMENTS.values()))
@@ -77,7 +88,10 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--quick", action="store_true", help="a small version that takes seconds and is kept apart")
     one.add_argument("--fresh", action="store_true", help="discard the stored rows and start anew")
     one.add_argument("--jobs", type=_count, default=2, metavar="N", help="processes for a full run (2)")
-    commands.add_parser("report", help="write the page of all results from the stored rows")
+    commands.add_parser("report", help="write the pages of all results from the stored rows")
+    fetch = commands.add_parser("download", help="get the regression datasets from their public homes and check them")
+    fetch.add_argument("folder", type=Path, metavar="FOLDER", help="where to; PIMETER_DATA then has to name it")
+    fetch.add_argument("--datasets", type=_words, default=(), metavar="A,B", help="only these datasets")
     return parser
 
 
