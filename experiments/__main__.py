@@ -27,6 +27,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         table2.PSIG,
         uci.EXPERIMENT,
         uci.PEERS,
+        uci.SONG_YEAR,
     )
 }
 ROOT = Path(__file__).parents[1]
@@ -59,7 +60,11 @@ def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, qui
         if not set(asked.columns) <= known:
             print(f"{asked.name} has the columns {', '.join(sorted(known - {''})) or 'of no name'}.", file=sys.stderr)
             return 2
-        chosen = [experiment for experiment in chosen if not asked.columns or experiment.columns in asked.columns]
+        chosen = [
+            experiment
+            for experiment in chosen
+            if (experiment.columns in asked.columns if asked.columns else not experiment.only_if_named)
+        ]
         if (asked.datasets or asked.splits) and not all(experiment.by_split for experiment in chosen):
             some = ", ".join(command(experiment) for experiment in EXPERIMENTS.values() if experiment.by_split)
             print(f"--datasets and --splits are for {some}.", file=sys.stderr)

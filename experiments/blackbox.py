@@ -98,6 +98,7 @@ class Blend(RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Array, y: Array) -> Self:
+        self.n_features_in_ = X.shape[1]
         rows, held_out = train_test_split(np.arange(len(y)), test_size=HELD_OUT, random_state=self.random_state)
         tried = [member.fit(X[rows], y[rows]) for member in self._members()]
         errors = np.array([np.mean((y[held_out] - member.predict(X[held_out])) ** 2) for member in tried])

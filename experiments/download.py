@@ -82,7 +82,7 @@ def download(names: Iterable[str], folder: Path, sources: Mapping[str, Source] =
         text = io.StringIO()
         np.savetxt(text, table, "%.10g", ",", header=",".join(header), comments="")
         splits = io.BytesIO()
-        np.savez_compressed(splits, allow_pickle=False, **split(name, len(table)))
+        np.savez_compressed(splits, allow_pickle=False, **benchmark_splits(name, len(table)))
         _write(folder / "regression" / "splits" / f"{name}.npz", splits.getvalue())
         _write(folder / "regression" / f"{name}.csv.gz", gzip.compress(text.getvalue().encode(), mtime=0))
 
@@ -101,7 +101,7 @@ def numbers(text: str, n_columns: int) -> Array:
     return np.array(found).reshape(-1, n_columns)
 
 
-def split(name: str, n: int) -> dict[str, np.ndarray]:
+def benchmark_splits(name: str, n: int) -> dict[str, np.ndarray]:
     """The benchmark's splits: random orders of the rows, cut at nine tenths; Song Year has one of its own."""
     small = np.uint16 if n < 2**16 else np.uint32
     if name in OWN_SPLIT:

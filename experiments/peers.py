@@ -70,8 +70,8 @@ def crepes_normalised(X: Array, y: Array, new: Array, level: float, seed: int) -
 
 
 def _ends(answer: Any) -> Array:
-    """Lower and upper ends from what MAPIE returns."""
-    return np.asarray(answer[1][:, :, 0])
+    """Lower and upper ends from what MAPIE returns; those of quantile regression may cross and are put in order."""
+    return np.sort(answer[1][:, :, 0], axis=1)
 
 
 METHODS: dict[str, Method] = {

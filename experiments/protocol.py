@@ -61,7 +61,8 @@ class Experiment(Generic[S]):
     other processes find it. `tables`, `headline` (one sentence), `finding` (a paragraph) and `figure` see stored rows
     only. `keys` are the columns by which rows meet those of `published/NAME.csv`; `unpublished` says why there is none.
     An experiment that makes some columns of a table only has a word for them in `columns`, and files of its own. With
-    `by_split` its units are a dataset and the number of a split each, so that some of them can be asked for.
+    `by_split` its units are a dataset and the number of a split each, so that some of them can be asked for. Columns
+    with `only_if_named` take hours, or data that few have.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Experiment(Generic[S]):
     columns: str = ""
     needs_data: bool = False
     by_split: bool = False
+    only_if_named: bool = False
     packages: tuple[str, ...] = ("pimeter", "numpy", "scipy", "scikit-learn", "numba")
 
     @property

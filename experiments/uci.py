@@ -35,6 +35,7 @@ N_SPLITS = {  # of the public ones
     "power-plant": 5,
     "naval": 5,
     "protein": 5,
+    "song-year": 1,
 }
 PUBLISHED = Path(__file__).parent / "published" / "table2.csv"
 OURS = "pimeter"
@@ -46,7 +47,7 @@ class Settings:
     """Which datasets, and the recipe."""
 
     seed: int = 0
-    datasets: tuple[str, ...] = tuple(N_SPLITS)
+    datasets: tuple[str, ...] = tuple(N_SPLITS)[:-1]
     most_splits: int = 20
     most_rows: int = 100_000  # of the training part
     width: str = "scaled"
@@ -57,7 +58,10 @@ class Settings:
 def units(settings: Settings) -> list[Unit]:
     """Dataset and split: the first split of all datasets, then the second one, and so on."""
     return [
-        (name, split) for split in range(settings.most_splits) for name in settings.datasets if split < N_SPLITS[name]
+        (name, split)
+        for split in range(settings.most_splits)
+        for name in settings.datasets
+        if split < N_SPLITS.get(name, 1)
     ]
 
 
@@ -123,7 +127,8 @@ def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
 def _cells(rows: Sequence[Row]) -> list[tuple[str, str]]:
     """Datasets in the paper's order, and their methods."""
     found = dict.fromkeys((str(row["dataset"]), str(row["method"])) for row in rows)
-    return sorted(found, key=lambda cell: list(N_SPLITS).index(cell[0]))
+    order = [*N_SPLITS, *(name for name, _ in found)]
+    return sorted(found, key=lambda cell: order.index(cell[0]))
 
 
 def _line(held: Sequence[Row]) -> Row:
@@ -174,15 +179,29 @@ PEERS = replace(
     measure=measure_peers,
     packages=("numpy", "scipy", "scikit-learn", "lightgbm", "mapie", "crepes"),
 )
+SONG_YEAR = replace(
+    EXPERIMENT,
+    columns="song-year",
+    title="intervals for the years of songs, 515,345 rows, by the same recipe (Table 2, Song Year)",
+    settings=Settings(datasets=("song-year",)),
+    quick=Settings(datasets=("song-year-excerpt",), most_rows=200, cv_below=0),
+    only_if_named=True,
+)
 
 
 def page(results: Path) -> str:
-    """All columns side by side, from the stored rows."""
-    rows = [row for experiment in (EXPERIMENT, PEERS) for row in Store(results, experiment.file_name).rows()]
+    """All columns side by side, from the stored rows; the figure is drawn beside it."""
+    rows = [row for experiment in (EXPERIMENT, PEERS, SONG_YEAR) for row in Store(results, experiment.file_name).rows()]
     if not rows:
         return f"{INTRODUCTION}\nNot run yet: `python -m experiments run table2`.\n"
     (lines,) = tables(rows).values()
-    return "\n".join([INTRODUCTION, *_verdicts(rows), "", table_text(_published(lines)), ""])
+    image = results / "table2.png"
+    if find_spec("matplotlib") is not None:
+        figure(lines, image)
+    shown = (
+        [f"![Width against coverage of all methods, one picture per dataset]({image.name})\n"] if image.exists() else []
+    )
+    return "\n".join([INTRODUCTION, *_verdicts(rows), "", *shown, table_text(_published(lines)), "", DISCUSSION])
 
 
 INTRODUCTION = """\
@@ -191,8 +210,66 @@ INTRODUCTION = """\
 `python -m experiments report` writes this page from the rows stored beside it. Intervals for 95 % on the public splits,
 in units of the standard deviation of the training targets; mean (standard deviation) over splits. `least` is the
 coverage below which chance alone does not explain a miss of the level, .95 - 1.645 sqrt(.95 x .05 / n), n being the
-number of distinct test rows. QD-Ens and PIM-Ens are the paper's numbers.
+number of distinct test rows. QD-Ens and PIM-Ens are the paper's numbers; for PIM-Ens the better of two variants was
+chosen on test rows.
+
+*pimeter* is one recipe for all datasets, committed before any test part was looked at (`experiments/uci.py`): a blend
+of boosted trees, randomised trees and a Gaussian process (`experiments/blackbox.py`) in
+`IntervalRegressor(blend, width="scaled", cv=5)`, from 3,000 training rows on with one split instead of folds; no safety
+margin. The *peers* stand around the same blend, but for CQR, which needs quantiles: its boosted trees have a quantile
+loss. Its ends may cross; they are put in order.
 """
+DISCUSSION = """\
+## What to make of it
+
+- **Two things make intervals narrow: a strong model, and a width that knows where it is weak.** Peers of constant width
+  around the same blend have the first alone.
+- **CV+ tends to cover more than asked for with few rows.** Its five models, each without a fifth of the rows, are worse
+  than their mean, which is what predicts; that costs width.
+- **Red wine is where we do not win.** Its targets are six whole numbers. Methods whose ends may fall exactly on a whole
+  number, as quantile trees do, gain from closed intervals; a symmetric interval around a prediction does not, and none
+  of our settings uses that targets are discrete. QD-Ens is narrower there, and covers .92.
+- **The published PIM-Ens covers too little where calibration errors are few.** There descent stalls with the paper's
+  settings ([Figure 1, repeated](README.md)), and the root does not ([theory](../../docs/theory.md)). Whether that is
+  all the difference here, the paper's networks have to tell; neither they nor quality-driven ensembles of our own are
+  in the table yet.
+"""
+
+
+def figure(lines: Sequence[Row], path: Path) -> None:
+    """Width against coverage, one picture per dataset."""
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(str(line["dataset"]) for line in lines))
+    shown = _published(lines)
+    methods = list(dict.fromkeys(str(row["method"]) for row in shown))
+    canvas = Figure(figsize=(10, 3.1 * -(-len(names) // 3)), layout="constrained")
+    grid = canvas.subplots(-(-len(names) // 3), 3, squeeze=False).ravel()
+    for ax, name in zip(grid, names, strict=False):
+        for row in (row for row in shown if row["dataset"] == name):
+            at = methods.index(str(row["method"]))
+            coverage, width = (float(str(row[key]).split()[0]) for key in ("coverage (PICP)", "width (MPIW)"))
+            ax.plot(coverage, width, MARKS[at][0], color=MARKS[at][1], label=row["method"], markersize=8)
+        ax.axvline(LEVEL, color="#222222", linewidth=1, linestyle="--")
+        ax.set(title=name, xlabel="coverage", ylabel="width")
+        ax.grid(alpha=0.2)
+    for ax in grid[len(names) :]:
+        ax.set_axis_off()
+    handles = {label: handle for ax in grid for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
+    canvas.savefig(path, dpi=110)
+
+
+# A sign and a colour for each method, told apart also by those who do not see red and green alike.
+MARKS = (
+    ("s", "#bdbdbd"),
+    ("D", "#bdbdbd"),
+    ("o", "#0072b2"),
+    ("v", "#d55e00"),
+    ("^", "#e69f00"),
+    ("P", "#009e73"),
+    ("X", "#cc79a7"),
+)
 
 
 def _published(lines: Sequence[Row]) -> list[Row]:
