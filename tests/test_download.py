@@ -111,7 +111,7 @@ def test_all_formats_arrive(home, tmp_path, monkeypatch, capsys):
 def test_the_splits_are_those_of_the_benchmark(data_dir):
     for name in ("yacht", "concrete", "wine-red"):
         _, y, train, test = data.official(name)
-        made = download.split(name, len(y))
+        made = download.benchmark_splits(name, len(y))
         assert made["train"].tolist() == train.tolist()
         assert made["test"].tolist() == test.tolist()
 
