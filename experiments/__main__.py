@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import fig1, fig2, fig3, table1, table2, uci
+from experiments import fig1, fig2, fig3, table1, table2, uci, uci_networks, uci_page
 from experiments.data import folder
 from experiments.download import SOURCES, download
 from experiments.protocol import Experiment, RefusedError, Store, Unit, run
@@ -28,6 +28,9 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         uci.EXPERIMENT,
         uci.PEERS,
         uci.SONG_YEAR,
+        uci_networks.TUNING,
+        uci_networks.PAPER,
+        uci_networks.QD,
     )
 }
 ROOT = Path(__file__).parents[1]
@@ -44,7 +47,7 @@ def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, qui
         results.mkdir(parents=True, exist_ok=True)
         target = results / "README.md"
         target.write_text(page(EXPERIMENTS.values(), results))
-        (results / "table2.md").write_text(uci.page(results))
+        (results / "table2.md").write_text(uci_page.page(results))
         print(f"Wrote {_short(target)} and table2.md beside it.")
     elif asked.command == "download":
         try:

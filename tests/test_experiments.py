@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from experiments import __main__ as cli
-from experiments import blackbox, data, fig1, protocol, report, table2, uci
+from experiments import blackbox, data, fig1, protocol, report, table2, uci, uci_page
 from experiments.protocol import Experiment, RefusedError, Store, run, stream
 
 ROOT = Path(__file__).parents[1]
@@ -402,7 +402,7 @@ class TestTable2:
         assert "| yacht " in said
         assert "miss" not in said
         assert cli.main(["run", "table2", "--columns", "psig,psi"], **folders) == 2
-        assert "table2 has the columns peers, pimeter, psig, song-year." in capsys.readouterr().err
+        assert "table2 has the columns paper, peers, pimeter, psig, qd, song-year, tuning." in capsys.readouterr().err
         assert cli.main(["run", "table2", "--columns", "psig", "--splits", "2"], **folders) == 2
         assert (
             "--datasets and --splits are for table2 --columns pimeter, table2 --columns peers"
@@ -472,7 +472,7 @@ class TestIntervals:
         assert said.count("\n| yacht ") == {"pimeter": 1, "song-year": 0, "peers": 4}[columns]
 
     def test_page_joins_the_columns(self, tmp_path):
-        assert "Not run yet" in uci.page(tmp_path)
+        assert "Not run yet" in uci_page.page(tmp_path)
         for experiment, factor in ((uci.EXPERIMENT, 1.0), (uci.PEERS, 1.25)):
 
             def measure(settings, unit, rng, factor=factor, method=experiment.columns):
@@ -488,7 +488,7 @@ class TestIntervals:
 
             made = dataclasses.replace(experiment, measure=measure)
             run(made, uci.Settings(datasets=("yacht", "boston"), most_splits=2), Store(tmp_path, made.file_name))
-        text = uci.page(tmp_path)
+        text = uci_page.page(tmp_path)
         assert "at or above `least` on 2 of 2 datasets; 0.950 on average" in text
         assert "smaller than that of QD-Ens on 1 of 2 datasets (not on yacht)" in text
         assert "0.800 in geometric mean over 2 datasets, the largest ratio 0.800" in text
