@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numba
 import numpy as np
 
-from pimeter._kernels import stream
+from pimeter._kernels import counting, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -671,8 +671,9 @@ class Kernel:
 
     def _load(self, *, cache: bool) -> None:
         here = {name: value for name, value in globals().items() if not name.startswith("__")}
-        names = {**vars(self._rule), **vars(stream), **here}
-        formulas = [f for f in (*vars(self._rule).values(), *vars(stream).values()) if isinstance(f, FunctionType)]
+        plain = (self._rule, stream, counting)
+        names = {name: value for module in plain for name, value in vars(module).items()} | here
+        formulas = [f for module in plain for f in vars(module).values() if isinstance(f, FunctionType)]
         # Numba looks for changes in a function's own file alone, so that the name on disk holds a hash of the rule.
         stamp = zlib.crc32(Path(self._rule.__file__).read_bytes())
         for source in (*formulas, *_sources):
@@ -690,6 +691,7 @@ class Kernel:
             self.automatic_rows(np.linspace(0.0, 1.0, 4096, dtype=width)[None], levels, out)
         self.learn(sample, 0.5, stream.ADAPT, 0.0, (0.0, 0.0, 0.0, 0.0))
         self.learn_columns(sample[None], 0.5, stream.ADAPT, np.zeros((8, 4)))
+        self._count(sample)
 
     def automatic_rows(self, x: Any, levels: Any, out: Any) -> Any:
         """See `reference.Kernel`."""
@@ -724,6 +726,23 @@ class Kernel:
         out = np.empty(levels.size)
         self._compiled.fixed_sample(x, counts, levels, h, starts, out)
         return out
+
+    @property
+    def counting(self) -> Any:
+        """The functions of `counting`, compiled."""
+        return self._compiled
+
+    def _count(self, sample: Any) -> None:
+        """Call each of them."""
+        bits, group, counts = sample.view(np.int64), np.zeros(sample.size, np.uint8), np.zeros((1, 2), np.intp)
+        scale = (0, 62, 0)
+        self.counting.count_buckets(bits, group, *scale, counts)
+        self.counting.keep_buckets(bits, *scale, np.zeros(2, bool), np.empty(1, np.intp))
+        self.counting.place(sample, bits, group, *scale, sample[None, :1], np.zeros((1, 2), np.uint8), group)
+        self.counting.count_pairs(group, group, counts)
+        self.counting.sum_places(sample, 1.0, group, group, np.zeros((1, 2, 3)))
+        self.counting.sum_powers(sample, 1.0, sample, np.zeros((2, 3)))
+        self.counting.sum_squares(sample, sample, 1.0, 0.0, sample, np.zeros(5))
 
     def learn(self, errors: Any, p: float, kind: int, rate: float, state: tuple[float, float, float, float]) -> Any:
         """See `stream`."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pimeter._kernels import stream
+from pimeter._kernels import counting, stream
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -134,10 +134,11 @@ def _root(
 
 
 class Kernel:
-    """The formula for one rule, a module like `pimeter.bandwidth`, and that of streams, which is plain already."""
+    """The formula for one rule, a module like `pimeter.bandwidth`; streams and counts have plain lines already."""
 
     learn = staticmethod(stream.learn)
     learn_columns = staticmethod(stream.learn_columns)
+    counting = counting
 
     def __init__(self, rule: ModuleType) -> None:
         self._rule: Any = rule
