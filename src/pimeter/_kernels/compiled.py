@@ -186,25 +186,21 @@ def _settle(x: Any) -> None:
 
 
 @_compile
-def _sort_by_keys(keys: Any, x: Any, out: Any) -> Any:
-    """Sort by buckets of equal width in keys of the same order as x, and settle what is in them.
-
-    Settling has no branches and is vectorised, but takes as many turns as the fullest bucket holds: returns False, and
-    has sorted nothing, if that is too many.
-    """
-    n = x.size
-    low, high = keys[0], keys[0]
+def _into_buckets(x: Any, out: Any, ends: Any) -> Any:
+    """Put x in buckets of equal width and tell their ends in `out`; how many the fullest holds, 0 if there are none."""
+    n, n_buckets = x.size, ends.size - 1
+    low, high = x[0], x[0]
     for i in range(n):
-        low = keys[i] if keys[i] < low else low
-        high = keys[i] if keys[i] > high else high
-    n_buckets = min(2 * n, 2**30)
+        low = x[i] if x[i] < low else low
+        high = x[i] if x[i] > high else high
     scale = (n_buckets - 1) / (float(high) - float(low)) if high > low else 0.0
-    if not (0.0 < scale < math.inf and low - low == 0.0):  # an infinite key has no bucket
-        return False
-    ends = np.zeros(n_buckets + 1, np.int32)
+    if not 0.0 < scale < math.inf or high - low == math.inf:
+        return 0
     bucket = np.empty(n, np.uint32)
     for i in range(n):
-        bucket[i] = np.uint32(np.int32((keys[i] - low) * scale))
+        bucket[i] = np.uint32(np.int32((x[i] - low) * scale))
+    for i in range(n_buckets + 1):
+        ends[i] = 0
     for i in range(n):
         ends[bucket[i] + np.uint32(1)] += 1
     fullest, total = 0, 0
@@ -213,47 +209,48 @@ def _sort_by_keys(keys: Any, x: Any, out: Any) -> Any:
         fullest = count if count > fullest else fullest
         total += count
         ends[i + 1] = total
-    if fullest > FULL:
-        return False
     for i in range(n):
         out[np.uint32(ends[bucket[i]])] = x[i]
         ends[bucket[i]] += 1
-    start = 0
-    for last in range(CHUNK - 1, n_buckets + CHUNK - 1, CHUNK):
-        end = ends[min(last, n_buckets - 1)]
-        _settle(out[start:end])
-        start = end
-    return True
+    return fullest
 
 
 @_compile
-def _press(x: Any, keys: Any) -> None:
-    """Keys between -1 and 1 that keep the order, bit by bit: heavy tails no longer take most of the range."""
-    some = np.empty(min(x.size, 31))
-    for i in range(some.size):
-        some[i] = x[i * (x.size // some.size)]
-    _sort_by_shells(some)
-    middle = some[some.size // 2]
-    unit = max(some[(3 * some.size) // 4] - middle, middle - some[some.size // 4])
-    unit = unit if 0.0 < unit < math.inf else 1.0
-    for i in range(x.size):
-        d = (x[i] - middle) / unit
-        key = 1.0 - 1.0 / (1.0 + abs(d))
-        keys[i] = key if d > 0.0 else -key
+def _sort_part(x: Any) -> None:
+    """Sort what fills one bucket: by buckets once more, or by comparison if they do not part it either."""
+    ends, part = np.empty(2 * x.size + 1, np.int32), x.copy()
+    fullest = _into_buckets(part, x, ends)
+    if 0 < fullest <= FULL:
+        _settle(x)
+    elif fullest or part.max() > part.min():
+        _sort_by_shells(x)
 
 
 @_compile
 def _sort(x: Any, out: Any) -> None:
-    """Sort by buckets; by comparison what clusters so much that one bucket takes most of it."""
-    if _sort_by_keys(x, x, out):
+    """Sort by buckets, half as full as there are errors on average, and settle what is in them.
+
+    Settling has no branches and is vectorised, but takes as many turns as the fullest bucket holds: one that holds very
+    many, where errors cluster, is sorted on its own.
+    """
+    ends = np.empty(min(2 * x.size, 2**30) + 1, np.int32)
+    fullest = _into_buckets(x, out, ends)
+    if not fullest:
+        for i in range(x.size):
+            out[i] = x[i]
+        _sort_by_shells(out)
         return
-    keys = np.empty(x.size)
-    _press(x, keys)
-    if _sort_by_keys(keys, x, out):
-        return
-    for i in range(x.size):
-        out[i] = x[i]
-    _sort_by_shells(out)
+    if fullest > FULL:
+        start = 0
+        for i in range(ends.size - 1):
+            if ends[i] - start > FULL:
+                _sort_part(out[start : ends[i]])
+            start = ends[i]
+    start = 0
+    for last in range(CHUNK - 1, ends.size + CHUNK - 2, CHUNK):
+        end = ends[min(last, ends.size - 2)]
+        _settle(out[start:end])
+        start = end
 
 
 @_compile
