@@ -261,33 +261,43 @@ def _missed(rows: Sequence[Row], ours: Sequence[Row]) -> list[Row]:
     for line in ours:
         held = _held(rows, str(line["dataset"]))
         theirs = paper[line["dataset"]]
-        tanh = median(_column(_held(rows, str(line["dataset"]), "tanh"), "PIM"))
-        known = {key: median(_column(held, key)) for key in _ALSO}
         for column, why in _REASONS.items():
             if abs(float(line[column]) - float(theirs[column])) <= float(theirs[f"{column}_tolerance"]):
                 continue
+            is_higher = float(line[column]) > float(theirs[column])
             found.append(
                 {
                     "dataset": line["dataset"],
                     "column": column,
                     "ours": float(line[column]),
                     "paper": float(theirs[column]),
-                    "reason": why.format(*(f"{value:.3f}" for value in (*known.values(), tanh))),
+                    "reason": (_HIGHER if column == "accuracy" and is_higher else why).format(
+                        **{key: median(_column(held, name)) for key, name in _ALSO.items()},
+                        tanh=median(_column(_held(rows, str(line["dataset"]), "tanh"), "PIM")),
+                        quarters=np.quantile(_column(held, "calibration error"), [0.25, 0.75]),
+                    ),
                 }
             )
     return found
 
 
-_ALSO = ("accuracy, stopped on test", "broken", "PIM, Platt", "PIM, stopped on test")
+_ALSO = {
+    "stopped": "accuracy, stopped on test",
+    "broken": "broken",
+    "platt": "PIM, Platt",
+    "pim_stopped": "PIM, stopped on test",
+}
 _REASONS = {
     "p_N": "other rows",
-    "accuracy": "the paper trains on all rows but the test rows and stops on these; done so, ours is {0}",
-    "calibration error": "the paper's networks are stopped on the test rows that it is measured on",
-    "BS": "the paper's resampled rows have labels of other rows; with that mistake ours is {1}",
+    "accuracy": "the paper trains on all rows but the test rows and stops on these; done so, ours is {stopped:.3f}",
+    "calibration error": "half of the shuffles lie between {quarters[0]:.1f} and "
+    "{quarters[1]:.1f}; the paper's networks are stopped on the rows that it is measured on",
+    "BS": "the paper's resampled rows have labels of other rows; with that mistake ours is {broken:.3f}",
     "PIM": "the paper keeps the best of relu and tanh, raw and binned scores, from runs that are not NaN, and stops on "
-    "the test rows; ours stopped so {3}, with tanh {4}, after Platt {2}",
+    "the test rows; ours stopped so {pim_stopped:.3f}, with tanh {tanh:.3f}, after Platt {platt:.3f}",
     "binomial": "follows from the accuracy",
 }
+_HIGHER = "better networks: stopped on the test rows, as the paper's are, ours come to {stopped:.3f}"
 
 
 def _valid(rows: Sequence[Row], name: str) -> Row:

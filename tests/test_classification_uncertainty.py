@@ -305,6 +305,17 @@ def test_one_of_two_may_be_wrong(case):
     assert held / 120 > 0.95 - 3 * (0.95 * 0.05 / 120) ** 0.5
 
 
+def test_calibration_rows_without_a_mistake_do_not_make_sure():
+    """What never occurred among the calibration rows counts as half a row, so that the interval reaches farther."""
+    q = np.linspace(0.02, 0.98, 50)
+    right = q > 0.5
+    more = {"method": "calibrated", "metrics": "accuracy", "random_state": 0}
+    found = pm.classification_uncertainty(None, q, calibration=(right, q), **more)
+    reach = pm.classification_uncertainty(right, q, metrics="accuracy")
+    assert reach.lower["accuracy"] == pytest.approx(0.929, abs=0.001)  # Wilson of 50 rows that are all right
+    assert 0.85 < found.lower["accuracy"] < 0.97
+
+
 def test_scores_that_all_get_the_same_answer_have_intervals_of_some_width():
     rng = np.random.default_rng(0)
     q = rng.uniform(0, 0.4, 300)

@@ -17,7 +17,19 @@ from scipy.special import expit
 from pimeter.classification.confusion import EMPTY, NO_ROWS, PSEUDO, Estimate, outcome_codes
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.propagation import derivatives
-from pimeter.classification.rates import METRICS, SHARES, Metric, Rates, Share, normal_quantile, wilson
+from pimeter.classification.rates import (
+    FN,
+    FP,
+    METRICS,
+    SHARES,
+    TN,
+    TP,
+    Metric,
+    Rates,
+    Share,
+    normal_quantile,
+    wilson,
+)
 from pimeter.promise import CoverageWarning
 
 if TYPE_CHECKING:
@@ -44,6 +56,7 @@ class Calibrator(NamedTuple):
     slope: Array  # (1 + refits,), the first to the rows themselves
     intercept: Array
     rest: Array  # (1 + refits, thresholds, 2): mean of label minus map, over rows above and not above the threshold
+    counts: Array  # (thresholds, 4): rows of each outcome
 
     @classmethod
     def fitted(
@@ -63,7 +76,10 @@ class Calibrator(NamedTuple):
             start = (float(slope[0]), float(intercept[0]))
             left = counts * (is_positive - expit(slope[:, None] * odds + intercept[:, None]))
             parts.append((slope, intercept, (left @ sides).reshape(len(counts), -1, 2)))
-        return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        codes = [outcome_codes(is_positive, above) for above in is_above.T]
+        seen = np.array([np.bincount(code, minlength=4) for code in codes], np.float64)
+        slopes, intercepts, rest = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return cls(slopes, intercepts, rest, seen)
 
     def cells(self, odds: Array, is_predicted: NDArray[np.bool_], share: Array, at: int) -> Array:
         """Cells TN, TP, FN, FP of rows with these log-odds by each fit, (4, 1 + refits), at one of the thresholds."""
@@ -73,6 +89,18 @@ class Calibrator(NamedTuple):
         tp, fn = np.clip(says + self.rest[:, at], 0.0, [predicted, not_predicted]).T
         return np.stack([not_predicted - fn, tp, fn, predicted - tp])
 
+    def unseen(self, means: Array, slopes: Array, at: int) -> float:
+        """Variance of a metric by half a row of each outcome that no calibration row had, and refits know nothing of.
+
+        Such a row moves a cell by what the map (whose mean cells are given) had thought of it.
+        """
+        other = np.array([FN, FP, TN, TP])  # with the same answer and the other label
+        with np.errstate(invalid="ignore", divide="ignore"):
+            surprise = np.where(means + means[other] > 0.0, means[other] / (means + means[other]), 0.0)
+        moved = surprise * (slopes - slopes[other])
+        counts = self.counts[at]
+        return float(PSEUDO * (moved[counts == 0.0] ** 2).sum() / counts.sum() ** 2)
+
 
 def _expected(q: Array, is_predicted: NDArray[np.bool_]) -> Array:
     """Expected cells TN, TP, FN, FP of each row, (4, n)."""
@@ -80,12 +108,14 @@ def _expected(q: Array, is_predicted: NDArray[np.bool_]) -> Array:
     return np.stack([(1.0 - q) * no, q * yes, q * no, (1.0 - q) * yes])
 
 
-def _interval(name: str, metric: Metric, value: float, variance: float, level: float) -> tuple[float, float]:
-    """Wilson's between 0 and 1, with the rows that the variance is worth; a normal one for others."""
+def _interval(
+    name: str, metric: Metric, value: float, variance: float, level: float, least: float = 1.0
+) -> tuple[float, float]:
+    """Wilson's between 0 and 1, with the rows that the variance is worth, at least so many; a normal one for others."""
     if METRICS.get(name) is metric and name in BOUNDED:
         inside = min(max(value, 0.0), 1.0)
         n = inside * (1.0 - inside) / variance if variance > 0.0 else MOST
-        return wilson(Share(inside, min(max(n, 1.0), MOST)), level)
+        return wilson(Share(inside, min(max(n, least, 1.0), MOST)), level)
     half = normal_quantile(level) * variance**0.5
     return value - half, value + half
 
@@ -120,8 +150,14 @@ def calibrated(
             slopes, _ = derivatives(lambda *c, metric=metric: metric(Rates.of(c)), near[:, 0])
             slopes = np.where(np.isfinite(slopes), slopes, 0.0)
             variance = float(of**2 @ (around @ slopes) ** 2) + _spread(metric(Rates.of(near[:, 1:])))
+            least = 1.0
+            if calibrator is not None:
+                variance += calibrator.unseen(at_rows @ of, slopes, at)
+                # Neither part varies more than labels would: v (1 - v) (1/m + 1/n), if the map is any good.
+                among = near[list(SHARES[name][1]), 0].sum() if name in SHARES else 0.0
+                least = among / (share @ share + 1.0 / calibrator.counts[at].sum())
             middle = float(metric(Rates.of(near[:, 0])))
-            lower, upper = _interval(name, metric, middle, variance, confidence_level)
+            lower, upper = _interval(name, metric, middle, variance, confidence_level, least)
             note = EMPTY if is_one_sided else ""
             found[name] = Estimate(value, min(lower, value), max(upper, value), "calibrated", note)
         estimates.append(found)
