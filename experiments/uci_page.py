@@ -48,7 +48,7 @@ chosen on test rows.
 of boosted trees, randomised trees and a Gaussian process (`experiments/blackbox.py`) in
 `IntervalRegressor(blend, width="scaled", cv=5)`, from 3,000 training rows on with one split instead of folds; no safety
 margin. The *peers* stand around the same blend, but for CQR, which needs quantiles: its boosted trees have a quantile
-loss. Its ends may cross; they are put in order.
+loss, and larger leaves, which suit them better. Its ends may cross; they are put in order.
 """
 DISCUSSION = """\
 ## What to make of it
