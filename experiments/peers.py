@@ -48,8 +48,8 @@ def mapie_cv_plus(X: Array, y: Array, new: Array, level: float, seed: int) -> Ar
 def mapie_cqr(X: Array, y: Array, new: Array, level: float, seed: int) -> Array:
     """MAPIE's conformalized quantile regression: the boosted trees of the black box with a quantile loss.
 
-    Leaves are larger than those of the black box: with three rows in a leaf quantiles far out are wide (on training parts
-    the interval score with 20 is .68 of it on concrete, .81 on red wine, .94 on Boston and on the power plant).
+    Leaves are larger than those of the black box: of three rows in a leaf no quantile far out can be told, and on
+    training parts the interval score was the worse for it on each of four datasets.
     """
     from mapie.regression import ConformalizedQuantileRegressor
 
