@@ -73,42 +73,47 @@ DISCUSSION = """\
 def figure(lines: Sequence[Row], path: Path) -> None:
     """Width against coverage, one picture per dataset."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator, NullFormatter, ScalarFormatter
 
     names = list(dict.fromkeys(str(line["dataset"]) for line in lines))
     shown = _published(lines)
-    methods = list(dict.fromkeys(str(row["method"]) for row in shown))
-    canvas = Figure(figsize=(10, 3.1 * -(-len(names) // 3)), layout="constrained")
+    canvas = Figure(figsize=(10, 1.0 + 3.1 * -(-len(names) // 3)), layout="constrained")
     grid = canvas.subplots(-(-len(names) // 3), 3, squeeze=False).ravel()
     for ax, name in zip(grid, names, strict=False):
         for row in (row for row in shown if row["dataset"] == name):
-            at = methods.index(str(row["method"]))
+            sign, colour = MARKS[str(row["method"])]
             coverage, width = (float(str(row[key]).split()[0]) for key in ("coverage (PICP)", "width (MPIW)"))
-            ax.plot(coverage, width, MARKS[at][0], color=MARKS[at][1], label=row["method"], markersize=8)
+            ax.plot(coverage, width, sign, color=colour, label=row["method"], markersize=8)
         ax.axvline(LEVEL, color="#222222", linewidth=1, linestyle="--")
-        ax.set(title=name, xlabel="coverage", ylabel="width")
-        ax.grid(alpha=0.2)
+        ax.set(title=name, xlabel="coverage", ylabel="width", yscale="log")
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+        ax.yaxis.set_major_formatter(ScalarFormatter())
+        ax.yaxis.set_minor_formatter(
+            ScalarFormatter() if max(ax.get_ylim()) < 9 * min(ax.get_ylim()) else NullFormatter()
+        )
+        ax.grid(alpha=0.2, which="both")
     for ax in grid[len(names) :]:
         ax.set_axis_off()
     handles = {label: handle for ax in grid for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
+    canvas.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, frameon=False)
     canvas.savefig(path, dpi=110)
 
 
 # A sign and a colour for each method, told apart also by those who do not see red and green alike.
-MARKS = (
-    ("s", "#bdbdbd"),
-    ("D", "#bdbdbd"),
-    ("o", "#0072b2"),
-    ("v", "#d55e00"),
-    ("^", "#e69f00"),
-    ("P", "#009e73"),
-    ("X", "#cc79a7"),
-    ("<", "#56b4e9"),
-    (">", "#56b4e9"),
-    ("1", "#222222"),
-    ("2", "#222222"),
-    ("s", "#222222"),
-)
+MARKS = {
+    "QD-Ens, published": ("s", "#bdbdbd"),
+    "PIM-Ens, published": ("D", "#bdbdbd"),
+    OURS: ("o", "#0072b2"),
+    "MAPIE split": ("v", "#d55e00"),
+    "MAPIE CV+": ("^", "#e69f00"),
+    "MAPIE CQR": ("P", "#009e73"),
+    "crepes normalised": ("X", "#cc79a7"),
+    "paper: stops on the neuron's rows, descent": ("<", "#56b4e9"),
+    "paper: stops on the neuron's rows, root": (">", "#56b4e9"),
+    "paper: stops on own rows, descent": ("<", "#222222"),
+    "paper: stops on own rows, root": (">", "#222222"),
+    "QD-Ens, ours": ("s", "#222222"),
+}
 
 
 def _published(lines: Sequence[Row]) -> list[Row]:
