@@ -92,9 +92,10 @@ def main() -> None:
             f"{found['predict'] / found['yardstick']:.0f} | {found['memory']:.0f} MB | {found['coverage']:.3f} |"
         )
         print(lines[-1], flush=True)
+    versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scikit-learn"))
+    print(f"{versions}.")
     if asked.quick:
         return
-    versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scikit-learn"))
     head = f"""# How long does a table of Song Year's shape take?
 
 {versions}, Python {platform.python_version()}, {os.cpu_count()} cores with {os.getloadavg()[0]:.0f} processes on them,

@@ -122,16 +122,16 @@ def boosted(random_state: int, **options: Any) -> Any:
     """Boosted trees that see details: small leaves, many of them in all."""
     from lightgbm import LGBMRegressor
 
-    return LGBMRegressor(
-        n_estimators=600,
-        learning_rate=0.06,
-        num_leaves=10,
-        min_child_samples=3,
-        subsample=0.8,
-        subsample_freq=1,
-        colsample_bytree=0.85,
-        n_jobs=1,
-        verbose=-1,
-        random_state=random_state,
-        **options,
-    )
+    plain = {
+        "n_estimators": 600,
+        "learning_rate": 0.06,
+        "num_leaves": 10,
+        "min_child_samples": 3,
+        "subsample": 0.8,
+        "subsample_freq": 1,
+        "colsample_bytree": 0.85,
+        "n_jobs": 1,
+        "verbose": -1,
+        "random_state": random_state,
+    }
+    return LGBMRegressor(**plain | options)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Method: TypeAlias = Callable[[Array, Array, Array, float, int], Array]
 
 N_FOLDS = 5
+LEAF = 20  # rows in a leaf of trees that learn quantiles
 
 
 def _parts(X: Array, y: Array, seed: int) -> list[Array]:
@@ -45,11 +46,16 @@ def mapie_cv_plus(X: Array, y: Array, new: Array, level: float, seed: int) -> Ar
 
 
 def mapie_cqr(X: Array, y: Array, new: Array, level: float, seed: int) -> Array:
-    """MAPIE's conformalized quantile regression: the boosted trees of the black box with a quantile loss."""
+    """MAPIE's conformalized quantile regression: the boosted trees of the black box with a quantile loss.
+
+    Leaves are larger than those of the black box: of three rows in a leaf no quantile far out can be told, and on
+    training parts the interval score was the worse for it on each of four datasets.
+    """
     from mapie.regression import ConformalizedQuantileRegressor
 
     X, X_cal, y, y_cal = _parts(X, y, seed)
-    model = ConformalizedQuantileRegressor(boosted(seed, objective="quantile", alpha=0.5), confidence_level=level)
+    trees = boosted(seed, objective="quantile", alpha=0.5, min_child_samples=LEAF)
+    model = ConformalizedQuantileRegressor(trees, confidence_level=level)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return _ends(model.fit(X, y).conformalize(X_cal, y_cal).predict_interval(new))

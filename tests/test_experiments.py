@@ -473,9 +473,9 @@ class TestIntervals:
 
     def test_page_joins_the_columns(self, tmp_path):
         assert "Not run yet" in uci_page.page(tmp_path)
-        for experiment, factor in ((uci.EXPERIMENT, 1.0), (uci.PEERS, 1.25)):
+        for experiment, factor, method in ((uci.EXPERIMENT, 1.0, "pimeter"), (uci.PEERS, 1.25, "MAPIE CV+")):
 
-            def measure(settings, unit, rng, factor=factor, method=experiment.columns):
+            def measure(settings, unit, rng, factor=factor, method=method):
                 held = {
                     "dataset": unit[0],
                     "split": unit[1],
