@@ -101,10 +101,10 @@ def quantile(
     >>> quantile(errors.reshape(4, 50), [0.5, 0.9], axis=1).shape
     (2, 4)
     """
-    module = sys.modules.get(type(a).__module__.partition(".")[0])
-    if module is not None and module.__name__ in {"torch", "dask"}:
-        msg = f"a is a {type(a).__module__}.{type(a).__name__}; convert it to a NumPy array first."
-        raise TypeError(msg)
+    library = type(a).__module__.partition(".")[0]
+    if library == "torch":
+        _load_tensor_kernel()
+        return _tensor_kernel[0].quantile(a, q, axis, weights, beta, reflect, keepdims)
     values, width = _floats(a)
     levels = _levels(q)
     h = _bandwidth(beta)
@@ -114,13 +114,48 @@ def quantile(
         msg = f"a has shape {values.shape}: no values along axis {axis}; a quantile needs at least one."
         raise ValueError(msg)
     counts = None if weights is None else _counts(weights, values, axes)
+    if keepdims:
+        kept_shape = tuple(1 if i in axes else n for i, n in enumerate(values.shape))
+    flat = _checked_quantiles(samples, counts, levels.reshape(-1), h, reflect).astype(width, copy=False)
+    return flat.T.reshape(levels.shape + kept_shape)[()]
+
+
+def _load_tensor_kernel() -> bool:
+    with _loading:
+        if not _tensor_kernel:
+            from pimeter._kernels import torch
+
+            _tensor_kernel.append(torch.Kernel(bandwidth, _settings, _checked_quantiles))
+    return True
+
+
+_tensor_kernel: list[Any] = []
+_load_tensor_kernel._dynamo_marked_constant = True  # type: ignore[attr-defined] # torch.compile calls, not traces it
+
+
+def _settings(
+    q: ArrayLike, axis: int | tuple[int, ...] | None, ndim: int, beta: float | str
+) -> tuple[list[float], tuple[int, ...], tuple[int, ...], float | None]:
+    """Levels and their shape, axes and bandwidth, as plain numbers."""
+    levels = _levels(q)
+    return levels.reshape(-1).tolist(), levels.shape, _axes(axis, ndim), _bandwidth(beta)
+
+
+def _checked_quantiles(
+    samples: NDArray[Any], counts: Array | None, levels: ArrayLike, h: float | None, reflect: bool
+) -> Array:
+    """Quantiles of each row, (rows, levels), or what is wrong with its values."""
+    if counts is not None:
+        if not (np.isfinite(counts) & (counts >= 0.0)).all():
+            msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
+            raise ValueError(msg)
+        if not (counts.sum(axis=1) > 0.0).all():
+            msg = "weights are 0 for a whole sample; a quantile needs at least one value that counts."
+            raise ValueError(msg)
     if reflect and (samples < 0).any():
         msg = "reflect=True takes absolute errors, but a holds negative values; pass np.abs(a) or reflect=False."
         raise ValueError(msg)
-    if keepdims:
-        kept_shape = tuple(1 if i in axes else n for i, n in enumerate(values.shape))
-    flat = _quantiles(samples, counts, levels.reshape(-1), h, reflect).astype(width, copy=False)
-    return flat.T.reshape(levels.shape + kept_shape)[()]
+    return _quantiles(samples, counts, np.asarray(levels, np.float64), h, reflect)
 
 
 def _floats(a: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[np.floating]]:
@@ -190,14 +225,7 @@ def _counts(weights: ArrayLike, values: NDArray[Any], axes: tuple[int, ...]) -> 
         shape = [1] * values.ndim
         shape[axes[0]] = counts.size
         counts = np.broadcast_to(counts.reshape(shape), values.shape)
-    if not (np.isfinite(counts) & (counts >= 0.0)).all():
-        msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
-        raise ValueError(msg)
-    rows, _ = _rows(counts, axes)
-    if not (rows.sum(axis=1) > 0.0).all():
-        msg = "weights are 0 for a whole sample; a quantile needs at least one value that counts."
-        raise ValueError(msg)
-    return rows
+    return _rows(counts, axes)[0]
 
 
 def _quantiles(samples: NDArray[Any], counts: Array | None, levels: Array, h: float | None, reflect: bool) -> Array:
