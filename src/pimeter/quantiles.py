@@ -242,12 +242,12 @@ def _quantiles(samples: NDArray[Any], counts: Array | None, levels: Array, h: fl
         return _quantiles(samples, counts, rising, h, reflect)[:, back]
     first, last = (int(levels[0] == 0.0), levels.size - int(levels[-1] == 1.0)) if levels.size else (0, 0)
     middle = levels[first:last]
-    if counts is None and h is None:
-        inner = _each_row(samples, middle)
+    if counts is None:
+        inner = _each_row(samples, middle) if h is None else _fixed_rows(samples, middle, h)
     else:
         inner = np.empty((len(samples), middle.size))
         for i, sample in enumerate(samples):
-            inner[i] = _counted(sample, None if counts is None else counts[i], middle, h)
+            inner[i] = _counted(sample, counts[i], middle, h)
     if middle.size == levels.size:
         return inner
     held = samples[None] if counts is None else np.where(counts > 0.0, samples, [[[np.inf]], [[-np.inf]]])
@@ -285,19 +285,45 @@ def _unlocked(x: NDArray[Any]) -> NDArray[Any]:
     return np.frombuffer(memoryview(memory), x.dtype).reshape(x.shape)
 
 
-def _counted(sample: NDArray[Any], counts: Array | None, levels: Array, h: float | None) -> Array:
-    """One sample with counts, or with a bandwidth of the caller's."""
-    x = sample.astype(np.float64)
-    if counts is None:
-        counts = np.empty(0)
+def _fixed_rows(samples: NDArray[Any], levels: Array, h: float) -> Array:
+    """Each row with a bandwidth of the caller's, rows in threads; only the errors next to the levels are put in order."""
+    out, n = np.empty((len(samples), levels.size)), samples.shape[1]
+    if not levels.size:
+        return out
+    ranks = np.clip(levels * n - 0.5, 0.0, n - 1.0)
+    first = ranks.astype(np.intp)
+    after = np.minimum(first + 1, n - 1)
+    kernel, nothing = _kernel(), np.empty(0)
+
+    def solve(i: int) -> None:
+        x = samples[i].astype(np.float64)
+        near = np.partition(x, np.union1d(first, after))
+        if np.isnan(x.max()):
+            out[i] = np.nan
+        elif np.isinf(x.min()) or np.isinf(x.max()):
+            out[i] = np.quantile(x, levels, method="inverted_cdf")
+        else:
+            starts = near[first] + (ranks - first) * (near[after] - near[first])
+            out[i] = kernel.fixed(x, nothing, levels, h, starts)
+
+    if samples.size < MANY or len(samples) == 1:
+        for i in range(len(samples)):
+            solve(i)
     else:
-        x, counts = x[counts > 0.0], counts[counts > 0.0]
+        for task in [_pool().submit(solve, i) for i in range(len(samples))]:
+            task.result()
+    return out
+
+
+def _counted(sample: NDArray[Any], counts: Array, levels: Array, h: float | None) -> Array:
+    """One sample with counts."""
+    x, counts = sample.astype(np.float64)[counts > 0.0], counts[counts > 0.0]
     if np.isnan(x).any():
         return np.full(levels.size, np.nan)
     if np.isinf(x).any():
-        return np.quantile(x, levels, weights=counts if counts.size else None, method="inverted_cdf")
+        return np.quantile(x, levels, weights=counts, method="inverted_cdf")
     order = np.argsort(x, kind="stable")
-    x, counts = x[order], counts[order] if counts.size else counts
+    x, counts = x[order], counts[order]
     if h is not None:
         return np.asarray(_kernel().fixed(x, counts, levels, h, hazen(x, counts, levels)))
     factor = bandwidth.safe_factor(float(np.abs(x).max()))

@@ -226,7 +226,7 @@ class Kernel:
         self, x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, h: float | None, unit: Tensor
     ) -> Tensor:
         if h is not None:
-            return w - _excess(x, counts, w, h / unit, STEEP, levels, 1.0)
+            return _fixed_step(x, counts, w, levels, h / unit)
         if counts is None:
             return self._automatic_step(x, None, w, levels, float(x.shape[1]))
         sizes = counts.sum(1)
@@ -280,6 +280,16 @@ class Kernel:
         marks = marks[:, rule.MARKS : -rule.MARKS]
         at = torch.cat([torch.zeros_like(spread), (marks.diff(dim=1) * slopes).cumsum(1)], 1)
         return Scale(marks, at, slopes, h, is_tied)
+
+
+def _fixed_step(x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, h: Tensor) -> Tensor:
+    """With a bandwidth so small that no error is felt at w, the root is the middle of the gap."""
+    step = _excess(x, counts, w, h, STEEP, levels, 1.0)
+    is_below = x[:, None] <= w[..., None]
+    before = torch.where(is_below, x[:, None], -torch.inf).amax(2)
+    after = torch.where(is_below, torch.inf, x[:, None]).amin(2)
+    is_felt = ((w - before) / h < STEEP) | ((after - w) / h < STEEP)
+    return torch.where(is_felt, w - step, (before + after) / 2.0)
 
 
 def _spread(x: Tensor, counts: Tensor | None, m: float) -> Tensor:

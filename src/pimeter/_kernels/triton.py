@@ -33,6 +33,7 @@ ON_CHIP = 8192  # errors of a row that one program holds
 SAMPLE = 4096  # errors from which a long row starts
 NEAR = 3e-4  # of h: Newton's last step with float32
 MAX_PASSES = 64  # over a few long rows, each of several programs
+AT_ONCE = 32768  # rows that are sorted before their quantiles are found
 MANY_ROWS = 128  # from here on one program a row is enough to keep the GPU busy
 FINE, MISSING, INFINITE, NARROW = 0, 1, 2, 3
 LOG2_E = tl.constexpr(math.log2(math.e))
@@ -199,7 +200,7 @@ def _selected(x, counts, rank):
 
 @triton.jit
 def fixed_rows(
-    x_ptr, counts_ptr, m_ptr, levels_ptr, out_ptr, n, n_levels, own_levels, width_ptr, tolerance, FLOOR: tl.constexpr,
+    x_ptr, counts_ptr, m_ptr, levels_ptr, out_ptr, n, n_levels, own_levels, own_m, width_ptr, tolerance, FLOOR: tl.constexpr,
     BLOCK: tl.constexpr, FEW: tl.constexpr, ALIGN: tl.constexpr, COUNTED: tl.constexpr,
     F: tl.constexpr,
 ):
@@ -219,7 +220,7 @@ def fixed_rows(
     high = tl.max(tl.where(held, x, -float("inf")), 0)
     is_infinite = (low == -float("inf")) | (high == float("inf"))
     is_missing = tl.sum((x != x).to(tl.int32), 0) > 0
-    m = tl.load(m_ptr + row)
+    m = tl.load(m_ptr + row * own_m)
     max_steps = tl.where(is_missing | is_infinite, 0, 200)
     for k in range(n_levels):
         p = tl.load(levels_ptr + row * own_levels + k)
@@ -303,7 +304,7 @@ def _oddness(tails, low, high):
 
 @triton.jit
 def streamed_rows(
-    x_ptr, counts_ptr, m_ptr, levels_ptr, out_ptr, status_ptr, n, n_levels, own_levels, width_ptr, tolerance,
+    x_ptr, counts_ptr, m_ptr, levels_ptr, out_ptr, status_ptr, n, n_levels, own_levels, own_m, width_ptr, tolerance,
     FLOOR: tl.constexpr, BLOCK: tl.constexpr, SIZE: tl.constexpr, COUNTED: tl.constexpr, F: tl.constexpr,
 ):
     """Roots of long rows, one program each, for a given bandwidth."""
@@ -311,7 +312,7 @@ def streamed_rows(
     level = tl.program_id(1)
     x_ptr += row * n
     counts_ptr += row * n
-    m = tl.load(m_ptr + row)
+    m = tl.load(m_ptr + row * own_m)
     p = tl.load(levels_ptr + row * own_levels + level)
     h = tl.load(width_ptr).to(F)
     t = _first_try(x_ptr, n, p, h, FLOOR, SIZE, F)
@@ -375,7 +376,7 @@ def partial_shares(
 
 @triton.jit
 def next_tries(
-    state_ptr, parts_ptr, m_ptr, levels_ptr, out_ptr, status_ptr, n_levels, own_levels, n_parts, width_ptr, tolerance,
+    state_ptr, parts_ptr, m_ptr, levels_ptr, out_ptr, status_ptr, n_levels, own_levels, own_m, n_parts, width_ptr, tolerance,
     PARTS: tl.constexpr, FULL: tl.constexpr, STOP: tl.constexpr,
 ):
     """Adds up a pass, and makes a step."""
@@ -408,7 +409,7 @@ def next_tries(
             b = tl.load(state_ptr + 2)
             p = tl.load(levels_ptr + row * own_levels + level)
             t, a, b, stop = _next(
-                t, a, b, number, tails, rise, tl.load(m_ptr + row), tl.load(width_ptr), p, low, high, tolerance
+                t, a, b, number, tails, rise, tl.load(m_ptr + row * own_m), tl.load(width_ptr), p, low, high, tolerance
             )
             status = _oddness(tails, low, high)
             tl.store(state_ptr, t)
@@ -432,10 +433,7 @@ def _xor(a, b):
 @triton.jit
 def _exchanged(x, bit: tl.constexpr, n_bits: tl.constexpr):
     """The smaller of two errors that differ in one bit of their places to its 0, the larger to its 1."""
-    if x.dtype == tl.float64:
-        places = x.to(tl.int64, bitcast=True)
-    else:
-        places = x.to(tl.int32, bitcast=True)
+    places = x.to(tl.int32, bitcast=True)
     other = (places ^ tl.reduce(places, n_bits - 1 - bit, _xor, keep_dims=True)).to(x.dtype, bitcast=True)
     return tl.where(_side(n_bits, bit), tl.maximum(x, other), tl.minimum(x, other))
 
@@ -461,14 +459,13 @@ def _sorted(x, N_BITS: tl.constexpr, ORDER: tl.constexpr):
 @triton.jit
 def sorted_rows(
     x_ptr, out_ptr, status_ptr, n, BLOCK: tl.constexpr, N_BITS: tl.constexpr, ORDER: tl.constexpr, ALIGN: tl.constexpr,
-    F: tl.constexpr,
 ):
-    """Rows sorted on the chip, and whether they hold NaN or infinities."""
+    """Rows sorted on the chip as float32, and whether they hold NaN or infinities."""
     row = tl.program_id(0).to(tl.int64)
     begin = tl.multiple_of(row * n, ALIGN)
     i = tl.arange(0, BLOCK)
     held = i // ALIGN < n // ALIGN
-    x = tl.load(x_ptr + begin + i, mask=held, other=float("inf")).to(F)
+    x = tl.load(x_ptr + begin + i, mask=held, other=float("inf")).to(tl.float32)
     n_odd = tl.sum((held & (tl.abs(x) == float("inf"))).to(tl.int32) + 4096 * (x != x).to(tl.int32), 0)
     tl.store(status_ptr + row, tl.where(n_odd >= 4096, 1, tl.where(n_odd > 0, 2, 0)))
     tl.store(out_ptr + begin + i, _sorted(x, N_BITS, ORDER), mask=held)
@@ -492,6 +489,14 @@ def _power_of_two(a):
         p = (a.to(tl.int32, bitcast=True) & 0x7F800000).to(tl.float32, bitcast=True)
         p = tl.minimum(tl.maximum(p, 2.0**-126), 2.0**125)
     return p
+
+
+@triton.jit
+def _positions(lengths, j, origin):
+    """Where cells start on the ruler, counted from one of them: far-off errors may take much of it, and of the digits."""
+    right = tl.where(j >= origin, lengths, 0.0)
+    left = tl.where(j < origin, lengths, 0.0)
+    return (tl.cumsum(right, 0) - right) - tl.cumsum(left, 0, reverse=True)
 
 
 @triton.jit
@@ -553,14 +558,15 @@ def short_rows(
     h, worth = rule_resolution(tl.sum(strange, 0), tl.sum(rough, 0), size)
     slopes = rule_slope(error, level, normal, unit, worth, size) / spread
     lengths = tl.where(is_cell, (end - start) * slopes, 0.0)
-    at = tl.cumsum(lengths, 0) - lengths
     tl.store(slopes_ptr + j, slopes)
-    tl.store(at_ptr + j, at)
-    tl.debug_barrier()
     cell = tl.load(cell_of_ptr + i, mask=i < n, other=0).to(tl.int32)
-    positions = tl.load(at_ptr + cell) + (x - tl.load(marks_ptr + cell)) * tl.load(slopes_ptr + cell)
     for k in range(n_levels):
         p = tl.load(levels_ptr + k)
+        at = _positions(lengths, j, tl.load(cell_of_ptr + n + 3 * k + 1))
+        tl.debug_barrier()
+        tl.store(at_ptr + j, at)
+        tl.debug_barrier()
+        positions = tl.load(at_ptr + cell) + (x - tl.load(marks_ptr + cell)) * tl.load(slopes_ptr + cell)
         three = CELLS + 2 + 3 * k
         low = _hazen(sorted_ptr, middle, scale, tl.load(index_ptr + three), tl.load(share_ptr + three))
         here = _hazen(sorted_ptr, middle, scale, tl.load(index_ptr + three + 1), tl.load(share_ptr + three + 1))
@@ -679,8 +685,7 @@ def near_rows(
     error = rule_widths((end - before) / spread, (after - start) / spread, (end - start) / spread)
     slopes = rule_slope(error, level, level, unit, 0.0, m.to(F)) / spread
     lengths = tl.where(is_cell, (end - start) * slopes, 0.0)
-    at = tl.cumsum(lengths, 0) - lengths
-    at -= tl.sum(tl.where(j == origin, at, 0.0), 0)
+    at = _positions(lengths, j, origin)
     tl.debug_barrier()
     tl.store(marks_ptr + j, start)
     tl.store(slopes_ptr + j, slopes)
@@ -785,7 +790,7 @@ def _inner_quantiles(
         return fixed(x, counts, _numbers(tuple(levels), x.device), h, 40.0)
     if counts is not None:
         return _counted(kernel, x, counts, levels)
-    if n <= kernel.rule.LARGE:
+    if n <= kernel.rule.LARGE:  # 2048 at most fit in one warp
         return short(kernel.rule, x, levels)
     parts = [long(kernel.rule, x, p) for p in levels]
     return torch.stack([found for found, _ in parts], 1), torch.stack([status for _, status in parts], 1).amax(1)
@@ -794,7 +799,7 @@ def _inner_quantiles(
 def _width(x: Tensor, counts: Tensor | None) -> tuple[Any, torch.dtype, float]:
     """What sums are made in, and how near Newton's last step must come: what is left is its square."""
     if x.dtype == torch.float64 or counts is not None:
-        return tl.float64, torch.float64, 1e-5
+        return tl.float64, torch.float64, 1e-6
     return tl.float32, torch.float32, NEAR
 
 
@@ -812,9 +817,8 @@ def fixed(x: Tensor, counts: Tensor | None, levels: Tensor, h: float, end: float
     """Roots for a given bandwidth, kept in the range of each row; levels for all rows, or for each its own."""
     rows, n = x.shape
     n_levels, own = levels.shape[-1], levels.shape[-1] if levels.ndim > 1 else 0
-    m = torch.full((rows,), n, dtype=torch.float64, device=x.device) if counts is None else counts.sum(1)
+    m, own_m = (_numbers((float(n),), x.device), 0) if counts is None else (counts.sum(1), 1)
     out = torch.empty((rows, n_levels), dtype=torch.float64, device=x.device)
-    status = torch.zeros(rows, dtype=torch.int32, device=x.device)
     width = _numbers((h,), x.device)
     F, _, tolerance = _width(x, counts)
     c = x if counts is None else counts
@@ -823,13 +827,14 @@ def fixed(x: Tensor, counts: Tensor | None, levels: Tensor, h: float, end: float
     if n <= ON_CHIP:
         block = triton.next_power_of_2(n)
         fixed_rows[(rows,)](
-            x, c, m, levels, out, n, n_levels, own, width, tolerance, BLOCK=block, ALIGN=_aligned(x, n),
-            FEW=128 if n >= 512 and counts is None else 0, num_warps=max(1, min(16, block // 1024)), **common,
+            x, c, m, levels, out, n, n_levels, own, own_m, width, tolerance, BLOCK=block, ALIGN=_aligned(x, n),
+            FEW=128 if n >= 512 and counts is None else 0, num_warps=max(1, min(16, block // 1024)), maxnreg=96 if F == tl.float32 else 168, **common,
         )
         return out, None
-    elif rows >= MANY_ROWS:
+    status = torch.zeros(rows, dtype=torch.int32, device=x.device)
+    if rows >= MANY_ROWS:
         streamed_rows[(rows, n_levels)](
-            x, c, m, levels, out, status, n, n_levels, own, width, tolerance, BLOCK=8192, SIZE=SAMPLE, num_warps=16,
+            x, c, m, levels, out, status, n, n_levels, own, own_m, width, tolerance, BLOCK=8192, SIZE=SAMPLE, num_warps=16,
             **common,
         )
     else:
@@ -847,7 +852,7 @@ def fixed(x: Tensor, counts: Tensor | None, levels: Tensor, h: float, end: float
                 x, c, state, parts, n, n_levels, width, length, BLOCK=4096, num_warps=8, **which, **common
             )
             next_tries[(rows, n_levels)](
-                state, parts, m, levels, out, status, n_levels, own, n_parts, width, tolerance,
+                state, parts, m, levels, out, status, n_levels, own, own_m, n_parts, width, tolerance,
                 PARTS=triton.next_power_of_2(n_parts), **which,
             )
     return out, status
@@ -858,15 +863,12 @@ def _aligned(x: Tensor, n: int) -> int:
     return math.gcd(n, 16 // x.element_size())
 
 
-def _order(block: int, num_warps: int, together: int) -> tuple[int, ...]:
-    """Dimensions of a block, one for each bit of its places: first those between warps, then lanes, then a thread's."""
-    n_bits, read, warps = block.bit_length() - 1, together.bit_length() - 1, num_warps.bit_length() - 1
-    lanes = range(read, read + 5)
-    between = range(read + 5, read + 5 + warps)
-    own = [bit for bit in range(n_bits) if bit not in lanes and bit not in between]
-    return tuple(
-        n_bits - 1 - bit for group in (between, lanes, own) for bit in sorted(group, reverse=True) if bit < n_bits
-    )
+def _order(block: int, together: int) -> tuple[int, ...]:
+    """Dimensions of a block, one for each bit of its places: first those between threads, then a thread's own."""
+    n_bits, read = block.bit_length() - 1, together.bit_length() - 1
+    between = range(read, read + 5)
+    own = [bit for bit in range(n_bits) if bit not in between]
+    return tuple(n_bits - 1 - bit for group in (between, own) for bit in sorted(group, reverse=True))
 
 
 class Places(NamedTuple):
@@ -916,37 +918,39 @@ def _places(rule: Any, n: int, levels: tuple[float, ...], dtype: torch.dtype, de
     return Places(*(t.to(device) for t in tensors), n_cells)
 
 
-def _sort_rows(x: Tensor, out: Tensor, status: Tensor, num_warps: int) -> None:
-    block, together = max(64, triton.next_power_of_2(x.shape[1])), _aligned(x, x.shape[1])
+def _sort_rows(x: Tensor, out: Tensor, status: Tensor) -> None:
+    """By one warp each: exchanges between warps are slow."""
+    together = _aligned(x, x.shape[1])
+    block = max(32 * together, triton.next_power_of_2(x.shape[1]))
     sorted_rows[(len(x),)](
         x, out, status, x.shape[1], BLOCK=block, N_BITS=block.bit_length() - 1, ALIGN=together,
-        ORDER=_order(block, num_warps, together), F=_width(x, None)[0], num_warps=num_warps,
+        ORDER=_order(block, together), num_warps=1,
     )
 
 
-def short(rule: Any, x: Tensor, levels: Sequence[float], chunk: int = 16384, warps: int = 1) -> tuple[Tensor, None]:
-    """Quantiles by the rule of rows that are sorted on the chip, so many at once that they stay in the cache."""
+def short(rule: Any, x: Tensor, levels: Sequence[float]) -> tuple[Tensor, None]:
+    """Quantiles by the rule of rows that are sorted on the chip."""
     rows, n = x.shape
     F, dtype, tolerance = _width(x, None)
     places = _places(rule, n, tuple(levels), dtype, x.device)
     cells = places.cells.shape[1]
-    held = torch.empty((min(rows, chunk), n), dtype=dtype, device=x.device)
+    held = torch.empty((min(rows, AT_ONCE), n), dtype=dtype, device=x.device)
     scratch = torch.empty((len(held), 3 * cells), dtype=dtype, device=x.device)
     out = torch.empty((rows, len(levels)), dtype=torch.float64, device=x.device)
     status = torch.empty(rows, dtype=torch.int32, device=x.device)
-    for first in range(0, rows, chunk):
-        part = slice(first, first + chunk)
-        _sort_rows(x[part], held, status[part], 1)
+    for first in range(0, rows, AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        if dtype == torch.float32:
+            _sort_rows(x[part], held, status[part])
+        else:  # minima and maxima of float64 are slow
+            held = x[part].sort(1).values
+            status[part] = torch.where(held.isnan().any(1), MISSING, torch.where(held.isinf().any(1), INFINITE, FINE))
         short_rows[(len(x[part]),)](
             held, out[part], status[part], scratch, places.index, places.share, places.cells, places.cell_of,
             places.levels, places.taken, n, places.n_cells, len(levels), tolerance, MARKS=rule.MARKS, FLOOR=_floor(rule.SATURATION),
-            BLOCK=triton.next_power_of_2(n), CELLS=cells, F=F, num_warps=warps,
+            BLOCK=triton.next_power_of_2(n), CELLS=cells, F=F, num_warps=2,
         )
     return out, None
-
-
-def _busy(x: Tensor) -> int:
-    return torch.cuda.get_device_properties(x.device).multi_processor_count if x.is_cuda else 1
 
 
 class Near(NamedTuple):
@@ -973,16 +977,6 @@ def _near(rule: Any, n: int, p: float, n_sub: int) -> Near:
     return Near(first, last, n_sub, max(low, -1), min(high, n_sub))
 
 
-def _sorted_rows(x: Tensor) -> Tensor:
-    """Sorted rows, on the chip where they fit."""
-    if x.shape[1] > 16384:
-        return x.sort(1).values
-    out = torch.empty_like(x, dtype=_width(x, None)[1])
-    status = torch.empty(len(x), dtype=torch.int32, device=x.device)
-    _sort_rows(x, out, status, max(1, triton.next_power_of_2(x.shape[1]) // 1024))
-    return out
-
-
 def long(rule: Any, x: Tensor, p: float) -> tuple[Tensor, Tensor]:
     """Quantiles by the rule of long rows, from what is near the level; where that fails, rows are sorted as a whole."""
     rows, n = x.shape
@@ -991,19 +985,19 @@ def long(rule: Any, x: Tensor, p: float) -> tuple[Tensor, Tensor]:
     share = (min(near.high, n_sub) - max(near.low, 0)) / n_sub
     if share > 0.5:
         return _from_sorted(rule, x, p, near)
-    pivots = _sorted_rows(x[:, :: n // n_sub][:, :n_sub].contiguous())
+    pivots = x[:, :: n // n_sub][:, :n_sub].sort(1).values
     bounds = torch.empty((rows, 2), dtype=x.dtype, device=x.device)
     bounds[:, 0] = pivots[:, near.low] if near.low >= 0 else -torch.inf
     bounds[:, 1] = pivots[:, near.high] if near.high < n_sub else torch.inf
     room = int(1.1 * share * n + 4.0 * n / math.sqrt(n_sub) * math.sqrt(share) + 64) // 4 * 4
     kept = torch.full((rows, room), torch.inf, dtype=x.dtype, device=x.device)
     counts = torch.zeros((rows, 4), dtype=torch.int64, device=x.device)
-    n_parts = max(1, min(triton.cdiv(n, 16384), 16 * _busy(x) // rows))
+    n_parts = min(triton.cdiv(n, 16384), 8192)
     length = triton.cdiv(triton.cdiv(n, n_parts), 4096) * 4096
     gathered[(triton.cdiv(n, length), rows)](
-        x, bounds, kept, counts, n, length, room, LINES=16, BLOCK=32 * _aligned(x, n), ALIGN=_aligned(x, n), num_warps=4
+        x, bounds, kept, counts, n, length, room, LINES=8, BLOCK=32 * _aligned(x, n), ALIGN=_aligned(x, n), num_warps=8
     )
-    out, status = _through_ruler(rule, _sorted_rows(kept), counts, n, p, near)
+    out, status = _through_ruler(rule, kept.sort(1).values, counts, n, p, near)
     narrow = (status == NARROW).nonzero().flatten()
     if len(narrow):
         out[narrow], status[narrow] = _from_sorted(rule, x[narrow], p, near)
