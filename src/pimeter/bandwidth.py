@@ -20,7 +20,8 @@ through a *ruler* instead, a piecewise linear map T that is stretched where erro
 
 The rule is a handful of formulas in the widths of windows: in errors (in units of the sample's spread), in level and in
 normal quantiles. They use `+ - * /`, `abs` and `power` alone, so that the same lines serve numbers under numba, NumPy
-arrays, tensors and the blocks of a GPU kernel. Which windows there are is the ruler's matter, measuring them the kernels'.
+arrays, tensors and the blocks of a GPU kernel. Which windows there are is the ruler's matter, measuring them the
+kernels'.
 """
 
 from __future__ import annotations
@@ -81,6 +82,16 @@ def ruler(m: float) -> Ruler:
             [half[: (n_cells + 1) // 2], [0.0] * (1 - n_cells % 2), -half[: (n_cells + 1) // 2][::-1]]
         )
     return Ruler(level[marks], normal[marks], unit)
+
+
+def near(m: float, p: float) -> tuple[int, int]:
+    """Cells [first, last) of a large sample's ruler of which errors may be felt at level p, with a third to spare."""
+    n_cells = ruler(m).unit.size
+    edge = math.acos(1.0 - 1.0 / m)
+    step = (math.pi - 2.0 * edge) / n_cells
+    reach = int(1.3 * (SATURATION * large_resolution(m) + 2.0 * BRACKET / math.sqrt(m)) / step) + 1
+    cell = int((math.acos(1.0 - 2.0 * p) - edge) / step)
+    return min(max(cell - reach, 0), n_cells - 1), max(min(cell + 1 + reach, n_cells), 1)
 
 
 def safe_factor(largest: float) -> float:

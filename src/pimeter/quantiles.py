@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
@@ -105,6 +104,8 @@ def quantile(
     if library == "torch":
         _load_tensor_kernel()
         return _tensor_kernel[0].quantile(a, q, axis, weights, beta, reflect, keepdims)
+    if library == "dask":
+        return _lazy_quantile(a, q, axis, weights, beta, reflect, keepdims)
     values, width = _floats(a)
     levels = _levels(q)
     h = _bandwidth(beta)
@@ -118,6 +119,18 @@ def quantile(
         kept_shape = tuple(1 if i in axes else n for i, n in enumerate(values.shape))
     flat = _checked_quantiles(samples, counts, levels.reshape(-1), h, reflect).astype(width, copy=False)
     return flat.T.reshape(levels.shape + kept_shape)[()]
+
+
+def _lazy_quantile(
+    a: Any, q: ArrayLike, axis: Any, weights: Any, beta: float | str, reflect: bool, keepdims: bool
+) -> Any:
+    """Of a dask array, series or frame."""
+    from pimeter._kernels import dask
+
+    a = dask.as_array(a)
+    levels, shape, axes, h = _settings(q, axis, a.ndim, beta)
+    task = dask.Task(tuple(levels), h, reflect, bandwidth, quantile)
+    return dask.quantile(a, levels, shape, axes, weights, keepdims, task)
 
 
 def _load_tensor_kernel() -> bool:
@@ -286,7 +299,7 @@ def _unlocked(x: NDArray[Any]) -> NDArray[Any]:
 
 
 def _fixed_rows(samples: NDArray[Any], levels: Array, h: float) -> Array:
-    """Each row with a bandwidth of the caller's, rows in threads; only the errors next to the levels are put in order."""
+    """Each row with a bandwidth of the caller's, rows in threads; only errors next to the levels are put in order."""
     out, n = np.empty((len(samples), levels.size)), samples.shape[1]
     if not levels.size:
         return out

@@ -1,7 +1,7 @@
 """Quantiles of tensors, on their own device and with gradients.
 
-Values come from an operator that torch does not look into: tensors of the CPU are solved by the kernels for NumPy, those
-of a GPU by `triton.py`. Gradients come from one step of Newton's method at the solution, written in plain tensor
+Values come from an operator that torch does not look into: tensors of the CPU are solved by the kernels for NumPy,
+those of a GPU by `triton.py`. Gradients come from one step of Newton's method at the solution, written in plain tensor
 operations: it moves nothing, but its derivative is that of the root (the implicit function theorem), through bandwidth,
 level and ruler. So `torch.func` and `torch.compile` need no rules of ours.
 """
@@ -9,7 +9,7 @@ level and ruler. So `torch.func` and `torch.compile` need no rules of ours.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence  # noqa: TC003 - torch reads the operator's types
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, TypeVar
 
 import torch
@@ -26,7 +26,7 @@ AT_AN_END = 1e-6  # of the bracket: a root this near to its end is the end
 
 
 def constant(function: Function) -> Function:
-    """What `torch.compile` calls once, while it traces; as `torch.compiler.assume_constant_result`, which loads all of it."""
+    """What `torch.compile` calls while it traces, as `torch.compiler.assume_constant_result`, which loads a lot."""
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function
 
@@ -42,7 +42,7 @@ def is_tracked(x: Tensor) -> bool:
         if torch._C._functorch.is_gradtrackingtensor(x):
             return True
         x = torch._C._functorch.get_unwrapped(x)
-    return x.requires_grad
+    return bool(x.requires_grad)
 
 
 def hazen(x: Tensor, counts: Tensor | None, level: Tensor) -> Tensor:
@@ -166,9 +166,7 @@ class Kernel:
         own = None if counts is None else counts.numpy()
         return torch.from_numpy(self.solve_arrays(rows, own, levels, h, reflect))
 
-    def quantile(
-        self, a: Tensor, q: Any, axis: Any, weights: Any, beta: Any, reflect: bool, keepdims: bool
-    ) -> Tensor:
+    def quantile(self, a: Tensor, q: Any, axis: Any, weights: Any, beta: Any, reflect: bool, keepdims: bool) -> Tensor:
         """See `pimeter.quantile`."""
         if a.dtype not in FLOATS:
             msg = f"a is a tensor of {a.dtype}; quantiles are for floats: convert it with a.double()."
@@ -188,7 +186,9 @@ class Kernel:
 
         x = rows(a)
         counts = None if weights is None else rows(_counts(weights, a, axes)).double()
-        is_plain = not torch.compiler.is_compiling() and not is_wrapped(x) and (counts is None or not is_wrapped(counts))
+        is_plain = (
+            not torch.compiler.is_compiling() and not is_wrapped(x) and (counts is None or not is_wrapped(counts))
+        )
         w = (self._quantiles if is_plain else self._operator)(x.detach(), counts, levels, h, reflect)
         if is_tracked(x):
             levels = torch.tensor(levels, dtype=torch.float64, device=a.device)
@@ -200,7 +200,7 @@ class Kernel:
     ) -> Tensor:
         """The quantiles w, which torch takes for constants, as a function of x."""
         is_odd = ~torch.isfinite(x).all(1, keepdim=True)
-        # Of rows with infinities a value is taken; the step below is for finite rows, where nothing else may become NaN.
+        # Of rows with infinities a value is taken; the step below is for finite rows, where nothing becomes NaN.
         taken = torch.where(is_odd[..., None] & (x[:, None] == w[..., None]), x[:, None], 0.0)
         taken = taken.sum(2) / (taken != 0.0).sum(2).clamp(min=1)
         x = torch.where(is_odd, 0.0, x)
@@ -215,10 +215,19 @@ class Kernel:
             held = torch.where(counts > 0.0, held, high)
         if reflect:
             mirrored = torch.cat([-held, held], 1)
-            step = self._step(mirrored, None if counts is None else torch.cat([counts, counts], 1), known, (1.0 + levels) / 2.0, h, unit)
+            step = self._step(
+                mirrored,
+                None if counts is None else torch.cat([counts, counts], 1),
+                known,
+                (1.0 + levels) / 2.0,
+                h,
+                unit,
+            )
         else:
             step = self._step(held, counts, known, levels, h, unit)
-        step = torch.where((known <= low) | (levels == 0.0), low, torch.where((known >= high) | (levels == 1.0), high, step))
+        step = torch.where(
+            (known <= low) | (levels == 0.0), low, torch.where((known >= high) | (levels == 1.0), high, step)
+        )
         step = torch.where(is_odd, taken, step * unit)
         return w + (step - step.detach())
 
@@ -303,9 +312,7 @@ def _spread(x: Tensor, counts: Tensor | None, m: float) -> Tensor:
     return quartiles * square.clamp(max=1.0).sqrt()
 
 
-def _excess(
-    positions: Tensor, counts: Tensor | None, t: Tensor, h: Any, end: float, p: Tensor, slope: Any
-) -> Tensor:
+def _excess(positions: Tensor, counts: Tensor | None, t: Tensor, h: Any, end: float, p: Tensor, slope: Any) -> Tensor:
     """Newton's step at t, with the derivative of the share there as a constant."""
     z = (t[..., None] - positions[:, None]) / (h[..., None] if isinstance(h, Tensor) else h)
     share, rise = activation(z, end)

@@ -2,9 +2,9 @@
 
 With a bandwidth of the caller's (`fixed`): rows of up to ON_CHIP errors are read once, by one program each. Longer ones
 start from the solution of a strided subsample, so that two or three reads suffice; one program a row, or, for a few
-long rows, many. By the rule (`automatic`): up to LARGE errors are sorted on the chip, and ruler and root follow in the
-same program. Of longer rows, pivots from a subsample bound what is near the level; that is gathered in one read, sorted,
-and given to the same ruler.
+long rows, many. By the rule: up to LARGE errors (`short`) are sorted on the chip, and ruler and root follow in the
+next program. Of longer rows, pivots from a subsample bound what is near the level; that is gathered in one read,
+sorted, and given to the same ruler.
 
 Nothing waits for the GPU within a loop. In the end rows that were marked (infinities; too narrow bounds) are solved
 another way. Sums over many errors count what is surely below and add the tails of the sigmoids, so that float32 does.
@@ -63,7 +63,13 @@ rule_shrunk: Any
 @lru_cache(maxsize=1)
 def load_rule(rule: Any) -> None:
     """Make the formulas of a module like `pimeter.bandwidth` known to the functions below."""
-    names: dict[str, Any] = {"tl": tl, "abs": _absolute, "Numbers": tl.tensor, "Windows": tl.tensor, "__name__": rule.__name__}
+    names: dict[str, Any] = {
+        "tl": tl,
+        "abs": _absolute,
+        "Numbers": tl.tensor,
+        "Windows": tl.tensor,
+        "__name__": rule.__name__,
+    }
     for name, value in vars(rule).items():
         if isinstance(value, int | float):
             names[name] = tl.constexpr(value)
@@ -150,7 +156,19 @@ def _next(t, a, b, count, tails, rise, m, h, p, low, high, tolerance):
 
 @triton.jit
 def _root(
-    x, counts, below, m, h, FLOOR: tl.constexpr, p, start, low, high, tolerance, max_steps, COUNTED: tl.constexpr,
+    x,
+    counts,
+    below,
+    m,
+    h,
+    FLOOR: tl.constexpr,
+    p,
+    start,
+    low,
+    high,
+    tolerance,
+    max_steps,
+    COUNTED: tl.constexpr,
 ):
     """Root of the smoothed share of errors on the chip, and why it is one; errors at infinity are felt nowhere."""
     sharpness = LOG2_E / h
@@ -200,8 +218,22 @@ def _selected(x, counts, rank):
 
 @triton.jit
 def fixed_rows(
-    x_ptr, counts_ptr, m_ptr, levels_ptr, out_ptr, n, n_levels, own_levels, own_m, width_ptr, tolerance, FLOOR: tl.constexpr,
-    BLOCK: tl.constexpr, FEW: tl.constexpr, ALIGN: tl.constexpr, COUNTED: tl.constexpr,
+    x_ptr,
+    counts_ptr,
+    m_ptr,
+    levels_ptr,
+    out_ptr,
+    n,
+    n_levels,
+    own_levels,
+    own_m,
+    width_ptr,
+    tolerance,
+    FLOOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+    FEW: tl.constexpr,
+    ALIGN: tl.constexpr,
+    COUNTED: tl.constexpr,
     F: tl.constexpr,
 ):
     """Roots of rows that fit on the chip, for a given bandwidth; the first try is the root of a few of the errors."""
@@ -247,10 +279,18 @@ def fixed_rows(
 
 @triton.jit
 def _share(
-    x_ptr, counts_ptr, first, last, t, h, FLOOR: tl.constexpr, BLOCK: tl.constexpr, COUNTED: tl.constexpr,
+    x_ptr,
+    counts_ptr,
+    first,
+    last,
+    t,
+    h,
+    FLOOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+    COUNTED: tl.constexpr,
     FULL: tl.constexpr,
 ):
-    """One read of the errors [first, last): number below t, tails, derivative; if FULL, the ends and those next to t."""
+    """One read of the errors [first, last): number below t, tails, derivative; if FULL, ends and those next to t."""
     i = tl.arange(0, BLOCK)
     zero = tl.zeros([BLOCK], t.dtype)
     number, tails, rise = zero, zero, zero
@@ -277,7 +317,12 @@ def _share(
     stretch = 1.0 / (1.0 - 2.0 * FLOOR)
     sums = tl.reduce((number.to(tl.float64), tails.to(tl.float64), rise.to(tl.float64)), 0, _add)
     return (
-        sums[0], sums[1] * stretch, sums[2] * stretch, tl.min(low, 0), tl.max(high, 0), tl.max(before, 0),
+        sums[0],
+        sums[1] * stretch,
+        sums[2] * stretch,
+        tl.min(low, 0),
+        tl.max(high, 0),
+        tl.max(before, 0),
         tl.min(after, 0),
     )
 
@@ -304,8 +349,23 @@ def _oddness(tails, low, high):
 
 @triton.jit
 def streamed_rows(
-    x_ptr, counts_ptr, m_ptr, levels_ptr, out_ptr, status_ptr, n, n_levels, own_levels, own_m, width_ptr, tolerance,
-    FLOOR: tl.constexpr, BLOCK: tl.constexpr, SIZE: tl.constexpr, COUNTED: tl.constexpr, F: tl.constexpr,
+    x_ptr,
+    counts_ptr,
+    m_ptr,
+    levels_ptr,
+    out_ptr,
+    status_ptr,
+    n,
+    n_levels,
+    own_levels,
+    own_m,
+    width_ptr,
+    tolerance,
+    FLOOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+    SIZE: tl.constexpr,
+    COUNTED: tl.constexpr,
+    F: tl.constexpr,
 ):
     """Roots of long rows, one program each, for a given bandwidth."""
     row = tl.program_id(0).to(tl.int64)
@@ -316,9 +376,7 @@ def streamed_rows(
     p = tl.load(levels_ptr + row * own_levels + level)
     h = tl.load(width_ptr).to(F)
     t = _first_try(x_ptr, n, p, h, FLOOR, SIZE, F)
-    number, tails, rise, low, high, before, after = _share(
-        x_ptr, counts_ptr, 0, n, t, h, FLOOR, BLOCK, COUNTED, True
-    )
+    number, tails, rise, low, high, before, after = _share(x_ptr, counts_ptr, 0, n, t, h, FLOOR, BLOCK, COUNTED, True)
     status = _oddness(tails, low, high)
     t, a, b, stop = _next(
         t, t - float("inf"), t + float("inf"), number, tails, rise.to(F), m, h, p, low, high, tolerance
@@ -339,7 +397,15 @@ def streamed_rows(
 
 @triton.jit
 def first_tries(
-    x_ptr, levels_ptr, state_ptr, n, n_levels, own_levels, width_ptr, FLOOR: tl.constexpr, SIZE: tl.constexpr,
+    x_ptr,
+    levels_ptr,
+    state_ptr,
+    n,
+    n_levels,
+    own_levels,
+    width_ptr,
+    FLOOR: tl.constexpr,
+    SIZE: tl.constexpr,
     F: tl.constexpr,
 ):
     """Where passes over long rows of several programs each start: t, its bracket, no reason to stop yet, the ends."""
@@ -356,8 +422,20 @@ def first_tries(
 
 @triton.jit
 def partial_shares(
-    x_ptr, counts_ptr, state_ptr, parts_ptr, n, n_levels, width_ptr, length, FLOOR: tl.constexpr, BLOCK: tl.constexpr,
-    COUNTED: tl.constexpr, F: tl.constexpr, FULL: tl.constexpr, STOP: tl.constexpr,
+    x_ptr,
+    counts_ptr,
+    state_ptr,
+    parts_ptr,
+    n,
+    n_levels,
+    width_ptr,
+    length,
+    FLOOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+    COUNTED: tl.constexpr,
+    F: tl.constexpr,
+    FULL: tl.constexpr,
+    STOP: tl.constexpr,
 ):
     """One pass over a part of a row, if its state is still STOP."""
     part = tl.program_id(0).to(tl.int64)
@@ -366,8 +444,16 @@ def partial_shares(
     if tl.load(state_ptr + 6 * at + 3) == STOP:
         t = tl.load(state_ptr + 6 * at).to(F)
         sums = _share(
-            x_ptr + row * n, counts_ptr + row * n, part * length, tl.minimum((part + 1) * length, n), t,
-            tl.load(width_ptr).to(F), FLOOR, BLOCK, COUNTED, FULL,
+            x_ptr + row * n,
+            counts_ptr + row * n,
+            part * length,
+            tl.minimum((part + 1) * length, n),
+            t,
+            tl.load(width_ptr).to(F),
+            FLOOR,
+            BLOCK,
+            COUNTED,
+            FULL,
         )
         parts_ptr += 7 * (at * tl.num_programs(0) + part)
         for k in tl.static_range(7):
@@ -376,8 +462,21 @@ def partial_shares(
 
 @triton.jit
 def next_tries(
-    state_ptr, parts_ptr, m_ptr, levels_ptr, out_ptr, status_ptr, n_levels, own_levels, own_m, n_parts, width_ptr, tolerance,
-    PARTS: tl.constexpr, FULL: tl.constexpr, STOP: tl.constexpr,
+    state_ptr,
+    parts_ptr,
+    m_ptr,
+    levels_ptr,
+    out_ptr,
+    status_ptr,
+    n_levels,
+    own_levels,
+    own_m,
+    n_parts,
+    width_ptr,
+    tolerance,
+    PARTS: tl.constexpr,
+    FULL: tl.constexpr,
+    STOP: tl.constexpr,
 ):
     """Adds up a pass, and makes a step."""
     row = tl.program_id(0).to(tl.int64)
@@ -458,7 +557,14 @@ def _sorted(x, N_BITS: tl.constexpr, ORDER: tl.constexpr):
 
 @triton.jit
 def sorted_rows(
-    x_ptr, out_ptr, status_ptr, n, BLOCK: tl.constexpr, N_BITS: tl.constexpr, ORDER: tl.constexpr, ALIGN: tl.constexpr,
+    x_ptr,
+    out_ptr,
+    status_ptr,
+    n,
+    BLOCK: tl.constexpr,
+    N_BITS: tl.constexpr,
+    ORDER: tl.constexpr,
+    ALIGN: tl.constexpr,
 ):
     """Rows sorted on the chip as float32, and whether they hold NaN or infinities."""
     row = tl.program_id(0).to(tl.int64)
@@ -493,7 +599,7 @@ def _power_of_two(a):
 
 @triton.jit
 def _positions(lengths, j, origin):
-    """Where cells start on the ruler, counted from one of them: far-off errors may take much of it, and of the digits."""
+    """Where cells start on the ruler, counted from one of them: far-off errors may take much of it, and digits."""
     right = tl.where(j >= origin, lengths, 0.0)
     left = tl.where(j < origin, lengths, 0.0)
     return (tl.cumsum(right, 0) - right) - tl.cumsum(left, 0, reverse=True)
@@ -501,8 +607,24 @@ def _positions(lengths, j, origin):
 
 @triton.jit
 def short_rows(
-    sorted_ptr, out_ptr, status_ptr, scratch_ptr, index_ptr, share_ptr, cells_ptr, cell_of_ptr, levels_ptr, taken_ptr, n,
-    n_cells, n_levels, tolerance, MARKS: tl.constexpr, FLOOR: tl.constexpr, BLOCK: tl.constexpr, CELLS: tl.constexpr,
+    sorted_ptr,
+    out_ptr,
+    status_ptr,
+    scratch_ptr,
+    index_ptr,
+    share_ptr,
+    cells_ptr,
+    cell_of_ptr,
+    levels_ptr,
+    taken_ptr,
+    n,
+    n_cells,
+    n_levels,
+    tolerance,
+    MARKS: tl.constexpr,
+    FLOOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+    CELLS: tl.constexpr,
     F: tl.constexpr,
 ):
     """Quantiles of sorted rows by the rule; see `reference.Kernel.automatic`.
@@ -514,7 +636,11 @@ def short_rows(
     j = tl.arange(0, CELLS)
     is_cell = j < n_cells
     level = (tl.load(cells_ptr + j), tl.load(cells_ptr + CELLS + j), tl.load(cells_ptr + 2 * CELLS + j))
-    normal = (tl.load(cells_ptr + 3 * CELLS + j), tl.load(cells_ptr + 4 * CELLS + j), tl.load(cells_ptr + 5 * CELLS + j))
+    normal = (
+        tl.load(cells_ptr + 3 * CELLS + j),
+        tl.load(cells_ptr + 4 * CELLS + j),
+        tl.load(cells_ptr + 5 * CELLS + j),
+    )
     unit = tl.load(cells_ptr + 6 * CELLS + j)
     weight = tl.load(cells_ptr + 7 * CELLS + j)
     row = tl.program_id(0).to(tl.int64)
@@ -532,7 +658,10 @@ def short_rows(
     scale = 1.0 / factor
     x = (x - middle) * scale
     mark = _hazen(
-        sorted_ptr, middle, scale, tl.load(index_ptr + j, mask=j <= n_cells, other=0),
+        sorted_ptr,
+        middle,
+        scale,
+        tl.load(index_ptr + j, mask=j <= n_cells, other=0),
         tl.load(share_ptr + j, mask=j <= n_cells, other=0.0),
     )
     tl.store(marks_ptr + j, mark)
@@ -579,8 +708,7 @@ def short_rows(
         t_high = tl.load(at_ptr + c) + (high - tl.load(marks_ptr + c)) * tl.load(slopes_ptr + c)
         sought = rule_shrunk(p, h.to(tl.float64))
         t, _stop = _root(
-            positions, positions, 0.0, m, h, FLOOR, sought, t_here, t_low, t_high, tolerance,
-            max_steps, False
+            positions, positions, 0.0, m, h, FLOOR, sought, t_here, t_low, t_high, tolerance, max_steps, False
         )
         c = tl.minimum(tl.maximum(tl.sum((is_cell & (at <= t)).to(tl.int32), 0) - 1, 0), n_cells - 1)
         w = tl.load(marks_ptr + c) + (t - tl.load(at_ptr + c)) / tl.load(slopes_ptr + c)
@@ -593,7 +721,15 @@ def short_rows(
 
 @triton.jit
 def gathered(
-    x_ptr, bounds_ptr, kept_ptr, counts_ptr, n, length, room, LINES: tl.constexpr, BLOCK: tl.constexpr,
+    x_ptr,
+    bounds_ptr,
+    kept_ptr,
+    counts_ptr,
+    n,
+    length,
+    room,
+    LINES: tl.constexpr,
+    BLOCK: tl.constexpr,
     ALIGN: tl.constexpr,
 ):
     """Keep what lies between two bounds, in any order; count what lies below and what is kept, NaN and infinities."""
@@ -613,7 +749,9 @@ def gathered(
         odd += (x - x).to(tl.float32)  # NaN for NaN and infinities
         place = tl.cumsum(is_kept.to(tl.int32), 1)
         number = tl.sum(is_kept.to(tl.int32), 1)
-        base = tl.atomic_add(counts_ptr + 4 * row + 1 + tl.zeros([LINES], tl.int32), number.to(tl.int64), mask=number > 0)
+        base = tl.atomic_add(
+            counts_ptr + 4 * row + 1 + tl.zeros([LINES], tl.int32), number.to(tl.int64), mask=number > 0
+        )
         place = base[:, None] + place
         tl.store(kept_ptr + row * room + place - 1, x, mask=is_kept & (place <= room))
     tl.atomic_add(counts_ptr + 4 * row, tl.sum(tl.sum(below, 1), 0).to(tl.int64))
@@ -624,10 +762,25 @@ def gathered(
 
 @triton.jit
 def near_rows(
-    sorted_ptr, positions_ptr, counts_ptr, out_ptr, status_ptr, scratch_ptr,
-    ranks_ptr, cells_ptr, room, n_cells, origin, numbers_ptr,
-    tolerance, MARKS: tl.constexpr, END: tl.constexpr, FLOOR: tl.constexpr, BLOCK: tl.constexpr,
-    CELLS: tl.constexpr, F: tl.constexpr,
+    sorted_ptr,
+    positions_ptr,
+    counts_ptr,
+    out_ptr,
+    status_ptr,
+    scratch_ptr,
+    ranks_ptr,
+    cells_ptr,
+    room,
+    n_cells,
+    origin,
+    numbers_ptr,
+    tolerance,
+    MARKS: tl.constexpr,
+    END: tl.constexpr,
+    FLOOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+    CELLS: tl.constexpr,
+    F: tl.constexpr,
 ):
     """One quantile of each long row by the rule, from its sorted errors near the level; see `compiled.long_sample`.
 
@@ -724,9 +877,7 @@ def near_rows(
         inside, tails, rise, _, _, _, _ = _share(
             positions_ptr, positions_ptr, 0, number, t, h, FLOOR, BLOCK, False, False
         )
-        t, a, b, stop = _next(
-            t, a, b, offset + inside, tails, rise.to(F), m, h, sought, t_low, t_high, tolerance
-        )
+        t, a, b, stop = _next(t, a, b, offset + inside, tails, rise.to(F), m, h, sought, t_low, t_high, tolerance)
         steps += 1
     c = tl.minimum(tl.maximum(tl.sum((is_cell & (at <= t)).to(tl.int32), 0) - 1, 0), last)
     w = tl.load(marks_ptr + c) + (t - tl.load(at_ptr + c)) / tl.load(slopes_ptr + c)
@@ -762,10 +913,11 @@ def quantiles(
     inner = [k for k, p in enumerate(levels) if 0.0 < p < 1.0]
     found, status = _inner_quantiles(kernel, x, counts, [levels[k] for k in inner], h)
     if status is not None and int(status.amax()) > MISSING:  # the only wait for the GPU, after all its work
-        odd = (status > MISSING).nonzero().flatten()
-        own = None if counts is None else counts[odd].cpu().numpy()
-        rest = kernel.solve_arrays(x[odd].double().cpu().numpy(), own, [levels[k] for k in inner], h, False)
-        found[odd] = torch.from_numpy(rest).to(x.device)
+        for why, again in ((NARROW, _sorted_whole), (INFINITE, _on_the_cpu)):
+            odd = (status == why).nonzero().flatten()
+            if len(odd):
+                own = None if counts is None else counts[odd]
+                found[odd] = again(kernel, x[odd], own, [levels[k] for k in inner], h)
     if len(inner) == len(levels):
         return found
     out = torch.empty((len(x), len(levels)), dtype=torch.float64, device=x.device)
@@ -777,6 +929,20 @@ def quantiles(
         else:
             out[:, k] = found[:, inner.index(k)]
     return out
+
+
+def _sorted_whole(kernel: Any, x: Tensor, counts: Tensor | None, levels: list[float], h: float | None) -> Tensor:
+    """Rows of which a subsample did not tell where to look, or that took too many passes."""
+    if h is not None:
+        return _on_the_cpu(kernel, x, counts, levels, h)
+    n = x.shape[1]
+    parts = [_from_sorted(kernel.rule, x, p, _near(kernel.rule, n, p, n))[0] for p in levels]
+    return torch.stack(parts, 1)
+
+
+def _on_the_cpu(kernel: Any, x: Tensor, counts: Tensor | None, levels: list[float], h: float | None) -> Tensor:
+    own = None if counts is None else counts.cpu().numpy()
+    return torch.from_numpy(kernel.solve_arrays(x.double().cpu().numpy(), own, levels, h, False)).to(x.device)
 
 
 def _inner_quantiles(
@@ -820,21 +986,50 @@ def fixed(x: Tensor, counts: Tensor | None, levels: Tensor, h: float, end: float
     m, own_m = (_numbers((float(n),), x.device), 0) if counts is None else (counts.sum(1), 1)
     out = torch.empty((rows, n_levels), dtype=torch.float64, device=x.device)
     width = _numbers((h,), x.device)
-    F, _, tolerance = _width(x, counts)
+    F, dtype, tolerance = _width(x, counts)
     c = x if counts is None else counts
     common = {"FLOOR": _floor(end), "F": F}
     common |= {"COUNTED": counts is not None}
     if n <= ON_CHIP:
         block = triton.next_power_of_2(n)
         fixed_rows[(rows,)](
-            x, c, m, levels, out, n, n_levels, own, own_m, width, tolerance, BLOCK=block, ALIGN=_aligned(x, n),
-            FEW=128 if n >= 512 and counts is None else 0, num_warps=max(1, min(16, block // 1024)), maxnreg=96 if F == tl.float32 else 168, **common,
+            x,
+            c,
+            m,
+            levels,
+            out,
+            n,
+            n_levels,
+            own,
+            own_m,
+            width,
+            tolerance,
+            BLOCK=block,
+            ALIGN=_aligned(x, n),
+            FEW=128 if n >= 512 and counts is None else 0,
+            num_warps=max(1, min(16, block // 1024)),
+            maxnreg=96 if dtype == torch.float32 else 168,
+            **common,
         )
         return out, None
     status = torch.zeros(rows, dtype=torch.int32, device=x.device)
     if rows >= MANY_ROWS:
         streamed_rows[(rows, n_levels)](
-            x, c, m, levels, out, status, n, n_levels, own, own_m, width, tolerance, BLOCK=8192, SIZE=SAMPLE, num_warps=16,
+            x,
+            c,
+            m,
+            levels,
+            out,
+            status,
+            n,
+            n_levels,
+            own,
+            own_m,
+            width,
+            tolerance,
+            BLOCK=8192,
+            SIZE=SAMPLE,
+            num_warps=16,
             **common,
         )
     else:
@@ -852,8 +1047,20 @@ def fixed(x: Tensor, counts: Tensor | None, levels: Tensor, h: float, end: float
                 x, c, state, parts, n, n_levels, width, length, BLOCK=4096, num_warps=8, **which, **common
             )
             next_tries[(rows, n_levels)](
-                state, parts, m, levels, out, status, n_levels, own, own_m, n_parts, width, tolerance,
-                PARTS=triton.next_power_of_2(n_parts), **which,
+                state,
+                parts,
+                m,
+                levels,
+                out,
+                status,
+                n_levels,
+                own,
+                own_m,
+                n_parts,
+                width,
+                tolerance,
+                PARTS=triton.next_power_of_2(n_parts),
+                **which,
             )
     return out, status
 
@@ -906,7 +1113,10 @@ def _places(rule: Any, n: int, levels: tuple[float, ...], dtype: torch.dtype, de
     index = np.minimum(asked.astype(np.int64), n - 2)
     cell_of = np.clip(np.searchsorted(marks, np.concatenate([np.arange(n), three]), "right") - 1, 0, n_cells - 1)
     rows = [*_windows(ruler.level, k), *_windows(ruler.normal, k), ruler.unit]
-    cells = np.stack([np.pad(row, (0, block - n_cells), constant_values=1.0) for row in rows] + [np.pad(ruler.unit / ruler.unit.sum(), (0, block - n_cells))])
+    cells = np.stack(
+        [np.pad(row, (0, block - n_cells), constant_values=1.0) for row in rows]
+        + [np.pad(ruler.unit / ruler.unit.sum(), (0, block - n_cells))]
+    )
     tensors = (
         torch.tensor(index, dtype=torch.int32),
         torch.tensor(asked - index, dtype=dtype),
@@ -915,7 +1125,8 @@ def _places(rule: Any, n: int, levels: tuple[float, ...], dtype: torch.dtype, de
         torch.tensor(p, dtype=torch.float64),
         torch.tensor(np.ceil(p * n) - 1.0, dtype=torch.int32),
     )
-    return Places(*(t.to(device) for t in tensors), n_cells)
+    index, share, windows, cell, level, taken = (t.to(device) for t in tensors)
+    return Places(index, share, windows, cell, level, taken, n_cells)
 
 
 def _sort_rows(x: Tensor, out: Tensor, status: Tensor) -> None:
@@ -923,8 +1134,15 @@ def _sort_rows(x: Tensor, out: Tensor, status: Tensor) -> None:
     together = _aligned(x, x.shape[1])
     block = max(32 * together, triton.next_power_of_2(x.shape[1]))
     sorted_rows[(len(x),)](
-        x, out, status, x.shape[1], BLOCK=block, N_BITS=block.bit_length() - 1, ALIGN=together,
-        ORDER=_order(block, together), num_warps=1,
+        x,
+        out,
+        status,
+        x.shape[1],
+        BLOCK=block,
+        N_BITS=block.bit_length() - 1,
+        ALIGN=together,
+        ORDER=_order(block, together),
+        num_warps=1,
     )
 
 
@@ -946,9 +1164,26 @@ def short(rule: Any, x: Tensor, levels: Sequence[float]) -> tuple[Tensor, None]:
             held = x[part].sort(1).values
             status[part] = torch.where(held.isnan().any(1), MISSING, torch.where(held.isinf().any(1), INFINITE, FINE))
         short_rows[(len(x[part]),)](
-            held, out[part], status[part], scratch, places.index, places.share, places.cells, places.cell_of,
-            places.levels, places.taken, n, places.n_cells, len(levels), tolerance, MARKS=rule.MARKS, FLOOR=_floor(rule.SATURATION),
-            BLOCK=triton.next_power_of_2(n), CELLS=cells, F=F, num_warps=2,
+            held,
+            out[part],
+            status[part],
+            scratch,
+            places.index,
+            places.share,
+            places.cells,
+            places.cell_of,
+            places.levels,
+            places.taken,
+            n,
+            places.n_cells,
+            len(levels),
+            tolerance,
+            MARKS=rule.MARKS,
+            FLOOR=_floor(rule.SATURATION),
+            BLOCK=triton.next_power_of_2(n),
+            CELLS=cells,
+            F=F,
+            num_warps=2,
         )
     return out, None
 
@@ -966,11 +1201,7 @@ class Near(NamedTuple):
 def _near(rule: Any, n: int, p: float, n_sub: int) -> Near:
     """As in `compiled.long_sample`."""
     ruler = rule.ruler(float(n))
-    edge = math.acos(1.0 - 1.0 / n)
-    step = (math.pi - 2.0 * edge) / ruler.unit.size
-    reach = int(1.3 * (rule.SATURATION * rule.large_resolution(n) + 2.0 * rule.BRACKET / math.sqrt(n)) / step) + 1
-    cell = int((math.acos(1.0 - 2.0 * p) - edge) / step)
-    first, last = max(cell - reach, 0), min(cell + 1 + reach, ruler.unit.size)
+    first, last = rule.near(float(n), p)
     u, v = ruler.level[first], ruler.level[last + 2 * rule.MARKS]
     low = int(u * n_sub - 4.0 * math.sqrt(u * (1.0 - u) * n_sub) - 2.0) if first > 0 else -1
     high = int(v * n_sub + 4.0 * math.sqrt(v * (1.0 - v) * n_sub) + 2.0) + 1 if last < ruler.unit.size else n_sub
@@ -997,11 +1228,7 @@ def long(rule: Any, x: Tensor, p: float) -> tuple[Tensor, Tensor]:
     gathered[(triton.cdiv(n, length), rows)](
         x, bounds, kept, counts, n, length, room, LINES=8, BLOCK=32 * _aligned(x, n), ALIGN=_aligned(x, n), num_warps=8
     )
-    out, status = _through_ruler(rule, kept.sort(1).values, counts, n, p, near)
-    narrow = (status == NARROW).nonzero().flatten()
-    if len(narrow):
-        out[narrow], status[narrow] = _from_sorted(rule, x[narrow], p, near)
-    return out, status
+    return _through_ruler(rule, kept.sort(1).values, counts, n, p, near)
 
 
 def _from_sorted(rule: Any, x: Tensor, p: float, near: Near) -> tuple[Tensor, Tensor]:
@@ -1036,7 +1263,10 @@ def _near_places(rule: Any, n: int, p: float, near: Near, dtype: torch.dtype, de
     ranks = np.clip(ranks * n - 0.5, 0.0, n - 1.0)
     origin = int(np.clip(np.searchsorted(ranks[k : k + n_cells], ranks[2 * cells + 1], "right") - 1, 0, n_cells - 1))
     tables = np.stack(
-        [np.pad(a, (0, cells - n_cells), constant_values=1.0) for a in [*_windows(level, k), ruler.unit[near.first : near.last]]]
+        [
+            np.pad(a, (0, cells - n_cells), constant_values=1.0)
+            for a in [*_windows(level, k), ruler.unit[near.first : near.last]]
+        ]
     )
     h = rule.large_resolution(float(n))
     return NearPlaces(
@@ -1059,9 +1289,26 @@ def _through_ruler(rule: Any, band: Tensor, counts: Tensor, n: int, p: float, ne
     positions = torch.empty((rows, room), dtype=dtype, device=band.device)
     end = rule.SATURATION
     near_rows[(rows,)](
-        band, positions, counts, out, status, scratch, tables.ranks, tables.cells, room, near.last - near.first,
-        tables.origin, tables.numbers, tolerance, MARKS=rule.MARKS, END=end, FLOOR=_floor(end), BLOCK=2048, CELLS=cells,
-        F=F, num_warps=8,
+        band,
+        positions,
+        counts,
+        out,
+        status,
+        scratch,
+        tables.ranks,
+        tables.cells,
+        room,
+        near.last - near.first,
+        tables.origin,
+        tables.numbers,
+        tolerance,
+        MARKS=rule.MARKS,
+        END=end,
+        FLOOR=_floor(end),
+        BLOCK=2048,
+        CELLS=cells,
+        F=F,
+        num_warps=8,
     )
     return out, status
 
