@@ -96,7 +96,7 @@ def main() -> None:
         f"# Quantiles of dask arrays\n\n`python benchmarks/dask_speed.py`, seed {SEED}, level {LEVEL}, standard normal "
         f"errors made lazily in chunks of {CHUNK:,}, LocalCluster of 2 processes with 1 GB each; "
         f"{os.cpu_count()} cores, busy with other work as well. {versions}. Errors are distances to the same method in "
-        f"memory (`pimeter.quantile`, `numpy.quantile`), where the data fits.\n\n{head}\n{'|---' * 7}|\n"
+        f"memory (`pimeter.quantile`, `numpy.quantile`).\n\n{head}\n{'|---' * 7}|\n"
     )
     (RESULTS / "dask_speed.md").write_text(text + "\n".join(lines) + "\n\n" + "\n".join(notes) + "\n")
 

@@ -100,8 +100,8 @@ def main() -> None:
     if not quick:
         head = f"| law | sketch | bytes | {' | '.join(map(str, LEVELS))} |\n{'|---' * (3 + len(LEVELS))}|\n"
         text = (
-            f"# Sketches of equal size\n\n`python benchmarks/sketch_accuracy.py`: errors of level in %, {n:,} errors "
-            f"in {PARTS} sketches, merged in random order, means of {seeds} seeds (DDSketch one). "
+            f"# Sketches of equal size\n\n`python benchmarks/sketch_accuracy.py`: errors of level in per cent, {n:,} "
+            f"errors in {PARTS} sketches, merged in random order, means of {seeds} seeds (DDSketch one). "
             f"numpy {np.__version__}, Python {platform.python_version()}.\n\n"
         )
         (RESULTS / "sketch_accuracy.md").write_text(text + head + "\n".join(lines) + "\n")

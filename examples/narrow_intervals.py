@@ -19,7 +19,7 @@ from sklearn.datasets import load_diabetes
 import pimeter as pm
 
 LEVEL = 0.9
-SEEDS = 3
+SEEDS = 2
 
 path = Path(os.environ.get("PIMETER_DATA", "")) / "regression" / "concrete.csv.gz"
 if os.environ.get("PIMETER_DATA") and path.exists():
@@ -103,9 +103,9 @@ for seed in range(SEEDS):
     )
     layers = [torch.nn.Linear(x.shape[1], 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.ReLU()]
     start = torch.nn.Sequential(*layers, torch.nn.Linear(64, 2))
-    start = train(start, likelihood_loss, *training, held_out, 60)
+    start = train(start, likelihood_loss, *training, held_out, 40)
     for which, loss in (("likelihood", likelihood_loss), ("width", width_loss)):
-        network = train(copy.deepcopy(start), loss, *training, held_out, 60)
+        network = train(copy.deepcopy(start), loss, *training, held_out, 40)
         fresh = np.sort(scores(network, *calibration).detach().numpy())
         radius = fresh[min(int(np.ceil((len(fresh) + 1) * LEVEL)), len(fresh)) - 1]
         found = intervals(network, new[0], radius)

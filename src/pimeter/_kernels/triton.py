@@ -936,8 +936,12 @@ def _sorted_whole(kernel: Any, x: Tensor, counts: Tensor | None, levels: list[fl
     if h is not None:
         return _on_the_cpu(kernel, x, counts, levels, h)
     n = x.shape[1]
-    parts = [_from_sorted(kernel.rule, x, p, _near(kernel.rule, n, p, n))[0] for p in levels]
-    return torch.stack(parts, 1)
+    parts = [_from_sorted(kernel.rule, x, p, _near(kernel.rule, n, p, n)) for p in levels]
+    found, status = (torch.stack(some, 1) for some in zip(*parts, strict=True))
+    odd = status.amax(1).nonzero().flatten()
+    if len(odd):  # with many ties more than what is near may be felt
+        found[odd] = _on_the_cpu(kernel, x[odd], None, levels, None)
+    return found
 
 
 def _on_the_cpu(kernel: Any, x: Tensor, counts: Tensor | None, levels: list[float], h: float | None) -> Tensor:
