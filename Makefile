@@ -8,6 +8,7 @@ TYPED := src $(wildcard experiments)
 BENCHMARKS := $(filter-out %_peers.py,$(sort $(wildcard benchmarks/*_*.py)))
 PUNCC := puncc==0.9.3 numpy==1.26.4 pandas==3.0.6  # puncc wants an old numpy, so it is in no extra
 RIVER := river==0.26.1  # wants a newer numpy than puncc
+SKETCHES := datasketches==5.2.0 ddsketch==3.0.1
 EXPERIMENTS := 'fig1' 'table1' 'fig2' 'fig3' 'table2' 'table3' 'table3 --columns coverage' 'fig4' 'table4'
 
 # Real data beside the checkout is used unless PIMETER_DATA says otherwise (PIMETER_DATA= for none).
@@ -62,6 +63,7 @@ bench-peers: ## Compare with MAPIE, crepes, puncc, river and confidenceinterval,
 	@.venv-river/bin/python benchmarks/forecast_peers.py --save $(ARGS)
 	@.venv-river/bin/python benchmarks/classification_coverage.py $(ARGS)
 	@.venv-river/bin/python benchmarks/classification_sets.py $(ARGS)
+	@.venv-river/bin/python benchmarks/sketch_accuracy.py $(ARGS)
 
 paper: $(VENV)/.paper ## Repeat the paper's experiments (long)
 	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run $$name; done
@@ -98,7 +100,7 @@ $(VENV)/.peers: pyproject.toml constraints.txt Makefile | $(BIN)/python
 
 $(VENV)/.river: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	@echo "Installing pimeter and other libraries into $(VENV) (once, a minute or so) ..."
-	@$(PIP) -e . mapie confidenceinterval==1.0.5 $(RIVER)
+	@$(PIP) -e . mapie confidenceinterval==1.0.5 $(RIVER) $(SKETCHES)
 	@touch $@
 
 $(VENV)/.paper: $(VENV)/.dev

@@ -16,6 +16,7 @@ __all__ = [
     "Measurement",
     "OnlineNeuron",
     "QuantileNeuron",
+    "QuantileSketch",
     "QuantileWidth",
     "ScaledWidth",
     "ScalingBinning",
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from pimeter.forecast import ForecastIntervals
     from pimeter.measurement import Measurement, measure
     from pimeter.neuron import Descent, QuantileNeuron
-    from pimeter.online import OnlineNeuron
+    from pimeter.online import OnlineNeuron, QuantileSketch
     from pimeter.promise import CoverageWarning, rows_needed
     from pimeter.quantiles import quantile
     from pimeter.regression import (
@@ -98,6 +99,7 @@ else:
         "Measurement": "measurement",
         "OnlineNeuron": "online",
         "QuantileNeuron": "neuron",
+        "QuantileSketch": "online",
         "QuantileWidth": "regression",
         "ScaledWidth": "regression",
         "ScalingBinning": "classification",

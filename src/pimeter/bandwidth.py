@@ -19,8 +19,9 @@ through a *ruler* instead, a piecewise linear map T that is stretched where erro
    that is rough everywhere gets a smaller c.
 
 The rule is a handful of formulas in the widths of windows: in errors (in units of the sample's spread), in level and in
-normal quantiles. They use `+ - * /`, `abs` and powers alone, so that the same lines serve numbers under numba, NumPy
-arrays and tensors. Which windows there are is the ruler's matter, measuring them the kernels'.
+normal quantiles. They use `+ - * /`, `abs` and `power` alone, so that the same lines serve numbers under numba, NumPy
+arrays, tensors and the blocks of a GPU kernel. Which windows there are is the ruler's matter, measuring them the
+kernels'.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ ROUGH = 0.04  # mean roughness that divides c by sqrt(2)
 SIGNIFICANT = 1.2  # roughness beside a cell, in units of its noise, from which the denser side counts
 PECULIAR = 4.0  # the same for a cell unlike its surroundings, from which it counts for itself
 HALF = 0.1  # excess of either at which this counts by half
-EDGE = 0.95  # the density sin(T)/2 ends at 0 and pi, so smoothing shifts levels a little less than inside
+SHIFT = 0.95 * math.pi  # pi inside, but the density sin(T)/2 ends at 0 and pi, so smoothing shifts levels a little less
 BRACKET = 0.75  # the root is kept within this many standard errors (in level) of the plain quantile
 SATURATION = 10.0  # the sigmoid is 0 or 1 beyond this (5e-5): what is farther away is only counted
 TIED = 1e-9  # least width of a window, of both windows of a cell: tied errors have a finite density ...
@@ -83,6 +84,16 @@ def ruler(m: float) -> Ruler:
     return Ruler(level[marks], normal[marks], unit)
 
 
+def near(m: float, p: float) -> tuple[int, int]:
+    """Cells [first, last) of a large sample's ruler of which errors may be felt at level p, with a third to spare."""
+    n_cells = ruler(m).unit.size
+    edge = math.acos(1.0 - 1.0 / m)
+    step = (math.pi - 2.0 * edge) / n_cells
+    reach = int(1.3 * (SATURATION * large_resolution(m) + 2.0 * BRACKET / math.sqrt(m)) / step) + 1
+    cell = int((math.acos(1.0 - 2.0 * p) - edge) / step)
+    return min(max(cell - reach, 0), n_cells - 1), max(min(cell + 1 + reach, n_cells), 1)
+
+
 def safe_factor(largest: float) -> float:
     """A power of 2 that brings errors of extreme size near 1, so that no square or quotient leaves the floats."""
     if largest == 0.0 or 1e-100 < largest < 1e100:
@@ -90,14 +101,23 @@ def safe_factor(largest: float) -> float:
     return math.ldexp(1.0, -max(math.frexp(largest)[1], -1000))
 
 
+def power(a: Numbers, exponent: float) -> Numbers:
+    """A power of a positive number, where a kernel may put its own."""
+    return a**exponent
+
+
+def _squared(a: Numbers) -> Numbers:
+    return a * a
+
+
 def standard_error(p: Numbers, m: float) -> Numbers:
     """Standard error, in level, of the share of m errors below their quantile at level p."""
-    return (p * (1.0 - p) / (m + 1.0)) ** 0.5
+    return power(p * (1.0 - p) / (m + 1.0), 0.5)
 
 
 def shrunk(p: Numbers, h: Numbers) -> Numbers:
     """Where smoothing with h leaves level p: 1/2 + (p - 1/2) pi h / sinh(pi h)."""
-    square = (EDGE * math.pi * h) ** 2
+    square = _squared(SHIFT * h)
     return 0.5 + (p - 0.5) / (1.0 + square / 6.0 * (1.0 + square / 20.0 * (1.0 + square / 42.0)))
 
 
@@ -127,13 +147,13 @@ def noise(level: Numbers, m: float) -> Numbers:
 
 def strangeness(error: Numbers, normal: Numbers) -> Numbers:
     """Squared relative distance of a window's density to the normal one."""
-    return _contrast(normal, error + LEAST) ** 2
+    return _squared(_contrast(normal, error + LEAST))
 
 
 def roughness(error: Windows, level: Windows, normal: Windows, m: float, noises: float = 1.0) -> Numbers:
     """Squared relative difference of the densities on both sides of a cell, beyond so many times its noise."""
     difference = _contrast(normal[0] * error[1], normal[1] * error[0])
-    return difference**2 - noises * (noise(level[0], m) + noise(level[1], m))
+    return _squared(difference) - noises * (noise(level[0], m) + noise(level[1], m))
 
 
 def resolution(strange: Numbers, rough: Numbers, m: float) -> tuple[Numbers, Numbers]:
@@ -141,13 +161,13 @@ def resolution(strange: Numbers, rough: Numbers, m: float) -> tuple[Numbers, Num
 
     The reference is worth what it would take for noise to explain how far the sample's densities are from it.
     """
-    c = SHARP * (m / 100.0) ** GROWTH / (1.0 + _positive(rough) / ROUGH) ** 0.5
-    return (SHARPEST + _positive(c - SHARPEST)) / (m + 1.0) ** 0.5, 1.0 / (strange + TIED)
+    c = SHARP * power(m / 100.0, GROWTH) / power(1.0 + _positive(rough) / ROUGH, 0.5)
+    return (SHARPEST + _positive(c - SHARPEST)) / power(m + 1.0, 0.5), 1.0 / (strange + TIED)
 
 
 def large_resolution(m: float) -> Numbers:
     """Bandwidth h on the ruler for more than LARGE errors."""
-    return SHARP / (m + 1.0) ** 0.5
+    return SHARP / power(m + 1.0, 0.5)
 
 
 def _beyond(excess: Numbers) -> Numbers:
@@ -158,7 +178,7 @@ def _beyond(excess: Numbers) -> Numbers:
 def peculiarity(error: Windows, level: Windows, normal: Windows, m: float) -> Numbers:
     """Squared relative difference of a cell's own density to that of all its surroundings, beyond noise."""
     difference = _contrast(normal[2] * both(error), both(normal) * error[2])
-    return difference**2 - PECULIAR * (noise(level[2], m) - noise(both(level), m))
+    return _squared(difference) - PECULIAR * (noise(level[2], m) - noise(both(level), m))
 
 
 def slope(error: Windows, level: Windows, normal: Windows, unit: Numbers, worth: Numbers, m: float) -> Numbers:

@@ -11,12 +11,12 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 import pimeter
-from pimeter.files import Table, listed, opened, replaced, shown, words
+from pimeter.files import Table, cluster, first_match, lazy_frame, listed, opened, replaced, shown, words
 
 if TYPE_CHECKING:
     from pimeter.measurement import Measurement
@@ -88,7 +88,9 @@ pimeter measure predictions.csv
 
 pimeter measure results.parquet --target sales --prediction model_2 --by store --features all --out report.html
 
-zcat predictions.csv.gz | pimeter measure - --level 0.9 --json"""
+zcat predictions.csv.gz | pimeter measure - --level 0.9 --json
+
+pimeter measure 'predictions/*.parquet' --engine dask --scheduler tcp://10.0.0.1:8786"""
 )
 def measure(
     file: Annotated[
@@ -103,20 +105,30 @@ def measure(
     level: Level = 0.95,
     out: Annotated[Path | None, typer.Option(help="Write the report, one HTML page, here.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    engine: Annotated[
+        Literal["memory", "dask"], typer.Option(help="dask reads many files, 'dir/*.parquet', part by part.")
+    ] = "memory",
+    scheduler: Annotated[str | None, typer.Option(help="Address of dask's scheduler, tcp://...; else threads.")] = None,
 ) -> None:
     """Say how good a model is, from what happened and what it said."""
     notes: list[str] = []
-    with opened(file) as table, _draft(out) as draft, _progress() as step:
+    is_lazy = engine == "dask"
+    with opened(first_match(file) if is_lazy else file) as table, _draft(out) as draft, _progress() as step:
         columns = _columns(table, target, prediction, notes)
         chosen = _features(table, features, {*columns, by})
         step(f"Reading {table.name}")
-        frame = _known(table, table.read(columns, [*chosen, *([by] if by else [])]), columns, notes)
-        step(f"Measuring {frame.height:,} rows")
-        with _warnings(notes):
+        others = [*chosen, *([by] if by else [])]
+        if is_lazy:
+            frame = lazy_frame(file, [*columns, *others]).dropna(subset=list(columns))
+            step("Measuring")
+        else:
+            frame = _known(table, table.read(columns, others), columns, notes)
+            step(f"Measuring {frame.height:,} rows")
+        with _warnings(notes), cluster(scheduler):
             result = pimeter.measure(
-                *(frame[name].to_numpy() for name in columns),
-                X=frame.select(chosen) if chosen else None,
-                by=frame[by].to_numpy() if by else None,
+                *(frame[name] if is_lazy else frame[name].to_numpy() for name in columns),
+                X=frame[chosen] if chosen else None,
+                by=(frame[by] if is_lazy else frame[by].to_numpy()) if by else None,
                 confidence_level=level,
             )
         if draft:

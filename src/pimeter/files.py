@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import polars as pl
@@ -198,6 +198,66 @@ class Table:
                 except ValueError as wrong:
                     return f"{self.name}: line {number:,} is not JSON: {wrong}."
         return f"{self.name} cannot be read: {_first_line(why)}."
+
+
+@contextmanager
+def cluster(address: str | None) -> Iterator[None]:
+    """Dask's scheduler at an address for what happens inside; without one, threads here.
+
+    Raises
+    ------
+    ValueError
+        If nobody answers there.
+    """
+    if address is None:
+        yield
+        return
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout="10s")
+    except (OSError, ValueError) as why:
+        msg = f"no dask scheduler answers at {shown(address)}: {_first_line(why)}"
+        raise ValueError(msg) from why
+    with client:
+        yield
+
+
+def lazy_frame(pattern: str, columns: Sequence[str]) -> Any:
+    """These columns of all files that match, as a dask frame.
+
+    Raises
+    ------
+    ValueError
+        If they are neither Parquet nor CSV, or lack a column.
+    ImportError
+        If dask is not installed.
+    """
+    try:
+        import dask.dataframe as dd
+    except ImportError as missing:
+        msg = "--engine dask needs dask; install it with: pip install 'pimeter[dask]'"
+        raise ImportError(msg) from missing
+    kinds = {".parquet": dd.read_parquet, ".pq": dd.read_parquet, ".csv": dd.read_csv}
+    kind = Path(pattern).suffix.lower()
+    if kind not in kinds:
+        msg = f"{shown(pattern)}: dask reads .parquet and .csv files."
+        raise ValueError(msg)
+    frame = kinds[kind](pattern)
+    absent = [name for name in columns if name not in frame.columns]
+    if absent:
+        msg = f"{shown(pattern)} has no column {listed(absent)}. Columns: {listed(list(frame.columns))}."
+        raise ValueError(msg)
+    return frame[list(dict.fromkeys(columns))]
+
+
+def first_match(pattern: str) -> str:
+    """The first file that matches, of which the names of columns are taken."""
+    found = sorted(glob.glob(pattern))  # noqa: PTH207 - the pattern may be absolute
+    if not found:
+        msg = f"no file matches {shown(pattern)}."
+        raise ValueError(msg)
+    return found[0]
 
 
 @contextmanager

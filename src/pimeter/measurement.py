@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 # Where a report's slider stops.
+MOST_ROWS = 1_000_000  # of dask collections
 STOPS = (*(i / 100 for i in range(50, 100)), 0.995, 0.999)
 FORMAT, VERSION = "pimeter.Measurement", 1
 N_BINS = 60  # of the picture of the errors, at most
@@ -334,6 +335,9 @@ def measure(
     data. With more than 5,000 rows the features, White's test, the spectral entropy, the shape of errors and the
     permutation tests look at 5,000 of them, and the scaled width at 2,000 (`Finding.rows`); all else uses all rows.
 
+    Dask arrays, series and frames stay where they are: a million evenly spaced rows come here and are measured, or all
+    rows, if there are no more. The quantile of all errors is `quantile(abs(y_true - y_pred), 0.95)`.
+
     Examples
     --------
     >>> import numpy as np
@@ -351,6 +355,10 @@ def measure(
     (1.21, (8, 5))
     """
     level = checked_level(confidence_level)
+    if type(y_true).__module__.partition(".")[0] == "dask":
+        from pimeter._kernels.dask import thinned
+
+        y_true, y_pred, X, by = thinned([y_true, y_pred, X, by], MOST_ROWS)
     target, prediction, errors = checked_rows(y_true, y_pred)
     m = len(target)
     table = [] if X is None else columns(X, m, evenly(m))

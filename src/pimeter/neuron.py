@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
@@ -369,7 +369,7 @@ class QuantileNeuron(BaseEstimator):
         Parameters
         ----------
         errors : array-like of shape (m,) or (m, k)
-            One sample, or one per neuron.
+            One sample, or one per neuron. Dask arrays, series and frames are read three times, chunk by chunk.
         y : None
             Not used; there for scikit-learn's pipelines. With errors of shape (m,) it is a `ValueError`: a model's
             targets and predictions go through `absolute_errors` first.
@@ -382,6 +382,8 @@ class QuantileNeuron(BaseEstimator):
             The neuron itself.
         """
         self._validate_params()
+        if type(errors).__module__.partition(".")[0] == "dask":
+            return self._fit_lazily(errors, sample_weight)
         self._is_single = np.asarray(errors).ndim == 1
         if self._is_single and y is not None:
             msg = (
@@ -413,6 +415,28 @@ class QuantileNeuron(BaseEstimator):
             low, high, self.quantile_range_level_ = quantile_ranks(m, level)
             ranges = np.array([column.ranked(low, high) for column in columns], width)
         self.quantile_range_ = ranges[0] if self._is_single else ranges
+        return self
+
+    def _fit_lazily(self, errors: Any, sample_weight: Any) -> Self:
+        """Learn from dask arrays or frames, in three reads: from what stands for the errors near the level."""
+        from pimeter._kernels import dask
+
+        if self.solver != "root":
+            msg = f"solver={self.solver!r} trains on errors in memory; dask collections need solver='root'."
+            raise ValueError(msg)
+        level = float(self.confidence_level)
+        h = None if self.beta == "auto" else 1.0 / float(self.beta)
+        task = dask.Task((level,), h, self.reflect, bandwidth, quantile)
+        found = dask.samples(errors, sample_weight, task)
+        neurons = [clone(self).fit(values, sample_weight=counts) for values, counts, _ in found]
+        self._is_single = errors.ndim == 1
+        self.n_features_in_ = len(found)
+        self._sights = [neuron._sights[0] for neuron in neurons]
+        self.quantile_ = self._own(np.array([w for _, _, w in found]))
+        self.standard_error_ = self._own(np.array([neuron.standard_error_ for neuron in neurons]))
+        ranges = np.array([neuron.quantile_range_ for neuron in neurons])
+        self.quantile_range_ = ranges[0] if self._is_single else ranges
+        self.quantile_range_level_ = neurons[0].quantile_range_level_
         return self
 
     def smoothed_coverage(self, errors: ArrayLike) -> float | NDArray[np.floating[Any]]:

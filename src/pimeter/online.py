@@ -1,8 +1,10 @@
-"""`OnlineNeuron`: a neuron that follows a stream of errors with a few floats of memory."""
+"""`OnlineNeuron`: a neuron that follows a stream in a few floats; `QuantileSketch`: a summary of bounded size."""
 
 from __future__ import annotations
 
 import math
+import struct
+import zlib
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -11,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from pimeter._kernels import stream
-from pimeter.quantiles import _kernel
+from pimeter.quantiles import _kernel, quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -182,3 +184,158 @@ def started(errors: Array, weights: Array, step: str) -> Array:
         window = stream.WINDOW * n**-stream.NARROWING
         memory = 0.5 * np.count_nonzero(distance < window * spread, axis=0) / (n * window)
     return np.stack([weights, spread, memory, n], axis=1)
+
+
+MAGIC, VERSION = b"PIMQ", 1
+HEADER = struct.Struct("<4sHHIIddI")  # magic, version, nothing, size, means, smallest, largest, checksum
+BUFFERED = 4  # times the size: errors that wait to be merged
+
+
+class QuantileSketch:
+    """A summary of bounded size of a stream, for places without an engine: a daily job, a fleet of devices.
+
+    It keeps means of neighbouring errors and how many each stands for, at equal distances on the ruler of
+    `pimeter.bandwidth`: fine towards the ends, where quantiles are hard. Up to `size` errors nothing is merged, and
+    quantiles are those of `quantile`; later they are interpolated.
+
+    Parameters
+    ----------
+    size : int, default=2048
+        Means that are kept at most; each takes 16 bytes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import QuantileSketch
+    >>> rng = np.random.default_rng(0)
+    >>> days = [QuantileSketch(256).update(rng.standard_normal(10_000)) for _ in range(7)]
+    >>> sent = [day.to_bytes() for day in days]
+    >>> week = QuantileSketch(256)
+    >>> for day in sent:
+    ...     week = week.merge(QuantileSketch.from_bytes(day))
+    >>> week.count, max(len(day) for day in sent) < 5000, round(float(week.quantile(0.95)), 2)
+    (70000.0, True, 1.63)
+    """
+
+    def __init__(self, size: int = 2048) -> None:
+        if not isinstance(size, int | np.integer) or not 16 <= size <= 2**24:
+            msg = f"size must be a whole number between 16 and 16,777,216; got {size!r}."
+            raise ValueError(msg)
+        self.size = int(size)
+        self._means, self._counts = np.empty(0), np.empty(0)
+        self._waiting: list[tuple[Array, Array]] = []
+        self._ends = (math.inf, -math.inf)
+
+    @property
+    def count(self) -> float:
+        """How many errors it has seen, or the sum of their weights."""
+        return float(self._counts.sum() + sum(counts.sum() for _, counts in self._waiting))
+
+    def update(self, values: ArrayLike, weights: ArrayLike | None = None) -> Self:
+        """Add errors.
+
+        Parameters
+        ----------
+        values : array-like of any shape
+            Finite numbers.
+        weights : array-like of the same shape, optional
+            Counts: 2 equals the value twice, 0 leaves it out.
+
+        Returns
+        -------
+        QuantileSketch
+            The sketch itself.
+        """
+        x = np.array(values, dtype=np.float64).ravel()
+        counts = np.ones(x.size) if weights is None else np.array(weights, dtype=np.float64).ravel()
+        if counts.size != x.size:
+            msg = f"weights have {counts.size:,} elements, values {x.size:,}; give one for each value."
+            raise ValueError(msg)
+        if not (np.isfinite(counts).all() and (counts >= 0.0).all()):
+            msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
+            raise ValueError(msg)
+        x, counts = x[counts > 0.0], counts[counts > 0.0]
+        if not np.isfinite(x).all():
+            msg = "values must be finite; drop NaN and infinities first."
+            raise ValueError(msg)
+        if x.size:
+            self._add(x, counts, float(x.min()), float(x.max()))
+        return self
+
+    def merge(self, other: QuantileSketch) -> QuantileSketch:
+        """A new sketch of what both have seen, as small as the smaller one; neither changes."""
+        merged = QuantileSketch(min(self.size, other.size))
+        for sketch in (self, other):
+            for means, counts in [(sketch._means, sketch._counts), *sketch._waiting]:
+                if means.size:
+                    merged._add(means, counts, *sketch._ends)
+        return merged
+
+    def quantile(self, q: ArrayLike) -> NDArray[np.float64]:
+        """Quantiles at levels in [0, 1], in the shape of `q`."""
+        levels = np.asarray(q, np.float64)
+        if levels.size and not (levels.min() >= 0.0 and levels.max() <= 1.0):
+            msg = f"q must lie in [0, 1]; got {q!r}. For per cent divide by 100."
+            raise ValueError(msg)
+        self._merge_neighbours()
+        if not self._means.size:
+            msg = "the sketch is empty; update it with errors first."
+            raise ValueError(msg)
+        if (self._counts <= 1.0).all():
+            return np.asarray(quantile(self._means, levels, weights=self._counts))
+        ends = np.cumsum(self._counts)
+        at = np.concatenate([[0.0], ends - self._counts / 2.0, ends[-1:]])
+        return np.asarray(
+            np.interp(levels * ends[-1], at, np.concatenate([self._ends[:1], self._means, self._ends[1:]]))
+        )
+
+    def to_bytes(self) -> bytes:
+        """The sketch as bytes, the same on every machine; no pickle."""
+        self._merge_neighbours()
+        body = self._means.astype("<f8").tobytes() + self._counts.astype("<f8").tobytes()
+        return HEADER.pack(MAGIC, VERSION, 0, self.size, self._means.size, *self._ends, zlib.crc32(body)) + body
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """The sketch that `to_bytes` wrote; a `ValueError` if these are other bytes, or broken ones."""
+        if len(data) < HEADER.size or data[:4] != MAGIC:
+            msg = f"these {len(data):,} bytes are no QuantileSketch."
+            raise ValueError(msg)
+        _, version, _, size, n, low, high, checksum = HEADER.unpack_from(data)
+        if version != VERSION:
+            msg = f"this QuantileSketch has version {version}; this pimeter reads version {VERSION}: update pimeter."
+            raise ValueError(msg)
+        body = bytes(data[HEADER.size :])
+        if len(body) != 16 * n or zlib.crc32(body) != checksum or n > size:
+            msg = "these bytes of a QuantileSketch are broken: their length or checksum is wrong."
+            raise ValueError(msg)
+        sketch = cls(size)
+        numbers = np.frombuffer(body, "<f8").astype(np.float64)
+        sketch._means, sketch._counts, sketch._ends = numbers[:n], numbers[n:], (low, high)
+        return sketch
+
+    def _add(self, means: Array, counts: Array, low: float, high: float) -> None:
+        self._ends = (min(self._ends[0], low), max(self._ends[1], high))
+        self._waiting.append((means, counts))
+        if sum(waiting.size for waiting, _ in self._waiting) > BUFFERED * self.size:
+            self._merge_neighbours()
+
+    def _merge_neighbours(self) -> None:
+        """Bring all together, and merge what lies in one cell of the ruler."""
+        if not self._waiting:
+            return
+        parts = [(self._means, self._counts), *self._waiting]
+        means, counts = (np.concatenate(some) for some in zip(*parts, strict=True))
+        self._waiting = []
+        order = np.argsort(means, kind="stable")
+        means, counts = means[order], counts[order]
+        if means.size > self.size:
+            ends = np.cumsum(counts)
+            level = np.clip((ends - counts / 2.0) / ends[-1], 0.0, 1.0)
+            cell = np.minimum((np.arccos(1.0 - 2.0 * level) * (self.size / math.pi)).astype(np.intp), self.size - 1)
+            first = np.flatnonzero(np.diff(cell, prepend=-1))
+            sums = np.add.reduceat(counts, first)
+            origin = means[first]  # sums of differences: means of far-off errors keep their digits
+            shifts = np.add.reduceat(counts * (means - np.repeat(origin, np.diff(first, append=means.size))), first)
+            means, counts = origin + shifts / sums, sums
+        self._means, self._counts = means, counts

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
@@ -101,10 +100,12 @@ def quantile(
     >>> quantile(errors.reshape(4, 50), [0.5, 0.9], axis=1).shape
     (2, 4)
     """
-    module = sys.modules.get(type(a).__module__.partition(".")[0])
-    if module is not None and module.__name__ in {"torch", "dask"}:
-        msg = f"a is a {type(a).__module__}.{type(a).__name__}; convert it to a NumPy array first."
-        raise TypeError(msg)
+    library = type(a).__module__.partition(".")[0]
+    if library == "torch":
+        _load_tensor_kernel()
+        return _tensor_kernel[0].quantile(a, q, axis, weights, beta, reflect, keepdims)
+    if library == "dask":
+        return _lazy_quantile(a, q, axis, weights, beta, reflect, keepdims)
     values, width = _floats(a)
     levels = _levels(q)
     h = _bandwidth(beta)
@@ -114,13 +115,60 @@ def quantile(
         msg = f"a has shape {values.shape}: no values along axis {axis}; a quantile needs at least one."
         raise ValueError(msg)
     counts = None if weights is None else _counts(weights, values, axes)
+    if keepdims:
+        kept_shape = tuple(1 if i in axes else n for i, n in enumerate(values.shape))
+    flat = _checked_quantiles(samples, counts, levels.reshape(-1), h, reflect).astype(width, copy=False)
+    return flat.T.reshape(levels.shape + kept_shape)[()]
+
+
+def _lazy_quantile(
+    a: Any, q: ArrayLike, axis: Any, weights: Any, beta: float | str, reflect: bool, keepdims: bool
+) -> Any:
+    """Of a dask array, series or frame."""
+    from pimeter._kernels import dask
+
+    a = dask.as_array(a)
+    levels, shape, axes, h = _settings(q, axis, a.ndim, beta)
+    task = dask.Task(tuple(levels), h, reflect, bandwidth, quantile)
+    return dask.quantile(a, levels, shape, axes, weights, keepdims, task)
+
+
+def _load_tensor_kernel() -> bool:
+    with _loading:
+        if not _tensor_kernel:
+            from pimeter._kernels import torch
+
+            _tensor_kernel.append(torch.Kernel(bandwidth, _settings, _checked_quantiles))
+    return True
+
+
+_tensor_kernel: list[Any] = []
+_load_tensor_kernel._dynamo_marked_constant = True  # type: ignore[attr-defined] # torch.compile calls, not traces it
+
+
+def _settings(
+    q: ArrayLike, axis: int | tuple[int, ...] | None, ndim: int, beta: float | str
+) -> tuple[list[float], tuple[int, ...], tuple[int, ...], float | None]:
+    """Levels and their shape, axes and bandwidth, as plain numbers."""
+    levels = _levels(q)
+    return levels.reshape(-1).tolist(), levels.shape, _axes(axis, ndim), _bandwidth(beta)
+
+
+def _checked_quantiles(
+    samples: NDArray[Any], counts: Array | None, levels: ArrayLike, h: float | None, reflect: bool
+) -> Array:
+    """Quantiles of each row, (rows, levels), or what is wrong with its values."""
+    if counts is not None:
+        if not (np.isfinite(counts) & (counts >= 0.0)).all():
+            msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
+            raise ValueError(msg)
+        if not (counts.sum(axis=1) > 0.0).all():
+            msg = "weights are 0 for a whole sample; a quantile needs at least one value that counts."
+            raise ValueError(msg)
     if reflect and (samples < 0).any():
         msg = "reflect=True takes absolute errors, but a holds negative values; pass np.abs(a) or reflect=False."
         raise ValueError(msg)
-    if keepdims:
-        kept_shape = tuple(1 if i in axes else n for i, n in enumerate(values.shape))
-    flat = _quantiles(samples, counts, levels.reshape(-1), h, reflect).astype(width, copy=False)
-    return flat.T.reshape(levels.shape + kept_shape)[()]
+    return _quantiles(samples, counts, np.asarray(levels, np.float64), h, reflect)
 
 
 def _floats(a: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[np.floating]]:
@@ -190,14 +238,7 @@ def _counts(weights: ArrayLike, values: NDArray[Any], axes: tuple[int, ...]) -> 
         shape = [1] * values.ndim
         shape[axes[0]] = counts.size
         counts = np.broadcast_to(counts.reshape(shape), values.shape)
-    if not (np.isfinite(counts) & (counts >= 0.0)).all():
-        msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
-        raise ValueError(msg)
-    rows, _ = _rows(counts, axes)
-    if not (rows.sum(axis=1) > 0.0).all():
-        msg = "weights are 0 for a whole sample; a quantile needs at least one value that counts."
-        raise ValueError(msg)
-    return rows
+    return _rows(counts, axes)[0]
 
 
 def _quantiles(samples: NDArray[Any], counts: Array | None, levels: Array, h: float | None, reflect: bool) -> Array:
@@ -214,12 +255,12 @@ def _quantiles(samples: NDArray[Any], counts: Array | None, levels: Array, h: fl
         return _quantiles(samples, counts, rising, h, reflect)[:, back]
     first, last = (int(levels[0] == 0.0), levels.size - int(levels[-1] == 1.0)) if levels.size else (0, 0)
     middle = levels[first:last]
-    if counts is None and h is None:
-        inner = _each_row(samples, middle)
+    if counts is None:
+        inner = _each_row(samples, middle) if h is None else _fixed_rows(samples, middle, h)
     else:
         inner = np.empty((len(samples), middle.size))
         for i, sample in enumerate(samples):
-            inner[i] = _counted(sample, None if counts is None else counts[i], middle, h)
+            inner[i] = _counted(sample, counts[i], middle, h)
     if middle.size == levels.size:
         return inner
     held = samples[None] if counts is None else np.where(counts > 0.0, samples, [[[np.inf]], [[-np.inf]]])
@@ -258,19 +299,45 @@ def _unlocked(x: NDArray[Any]) -> NDArray[Any]:
     return np.frombuffer(memoryview(memory), x.dtype).reshape(x.shape)
 
 
-def _counted(sample: NDArray[Any], counts: Array | None, levels: Array, h: float | None) -> Array:
-    """One sample with counts, or with a bandwidth of the caller's."""
-    x = sample.astype(np.float64)
-    if counts is None:
-        counts = np.empty(0)
+def _fixed_rows(samples: NDArray[Any], levels: Array, h: float) -> Array:
+    """Each row with a bandwidth of the caller's, rows in threads; only errors next to the levels are put in order."""
+    out, n = np.empty((len(samples), levels.size)), samples.shape[1]
+    if not levels.size:
+        return out
+    ranks = np.clip(levels * n - 0.5, 0.0, n - 1.0)
+    first = ranks.astype(np.intp)
+    after = np.minimum(first + 1, n - 1)
+    kernel, nothing = _kernel(), np.empty(0)
+
+    def solve(i: int) -> None:
+        x = samples[i].astype(np.float64)
+        near = np.partition(x, np.union1d(first, after))
+        if np.isnan(x.max()):
+            out[i] = np.nan
+        elif np.isinf(x.min()) or np.isinf(x.max()):
+            out[i] = np.quantile(x, levels, method="inverted_cdf")
+        else:
+            starts = near[first] + (ranks - first) * (near[after] - near[first])
+            out[i] = kernel.fixed(x, nothing, levels, h, starts)
+
+    if samples.size < MANY or len(samples) == 1:
+        for i in range(len(samples)):
+            solve(i)
     else:
-        x, counts = x[counts > 0.0], counts[counts > 0.0]
+        for task in [_pool().submit(solve, i) for i in range(len(samples))]:
+            task.result()
+    return out
+
+
+def _counted(sample: NDArray[Any], counts: Array, levels: Array, h: float | None) -> Array:
+    """One sample with counts."""
+    x, counts = sample.astype(np.float64)[counts > 0.0], counts[counts > 0.0]
     if np.isnan(x).any():
         return np.full(levels.size, np.nan)
     if np.isinf(x).any():
-        return np.quantile(x, levels, weights=counts if counts.size else None, method="inverted_cdf")
+        return np.quantile(x, levels, weights=counts, method="inverted_cdf")
     order = np.argsort(x, kind="stable")
-    x, counts = x[order], counts[order] if counts.size else counts
+    x, counts = x[order], counts[order]
     if h is not None:
         return np.asarray(_kernel().fixed(x, counts, levels, h, hazen(x, counts, levels)))
     factor = bandwidth.safe_factor(float(np.abs(x).max()))

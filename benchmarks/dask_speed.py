@@ -1,0 +1,105 @@
+"""Is the distributed engine right, bounded in memory, and no slower than its data? Against `dask.array.percentile`.
+
+    python benchmarks/dask_speed.py [--quick]
+
+Standard normal errors are made lazily, chunk by chunk, on a LocalCluster of two processes with 1 GB each. Truth is
+`pimeter.quantile` of the same data in memory, where it fits. The table goes to `results/dask_speed.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import signal
+import threading
+import time
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.distributed import Client, LocalCluster
+
+import pimeter as pm
+
+RESULTS = Path(__file__).parent / "results"
+LEVEL = 0.95
+CHUNK = 2_000_000
+SEED = 7
+
+
+def errors(n: int) -> da.Array:
+    return da.random.default_rng(SEED).standard_normal(n, chunks=min(n, CHUNK))
+
+
+def timed(collection: da.Array) -> tuple[float, float]:
+    start = time.perf_counter()
+    found = np.asarray(collection.compute()).ravel()[0]
+    return float(found), time.perf_counter() - start
+
+
+def in_memory(n: int) -> tuple[float, float]:
+    """Our answer and the plain quantile, for the same data as one array here."""
+    with dask.config.set(scheduler="threads"):
+        x = errors(n).compute()
+    return float(pm.quantile(x, LEVEL)), float(np.quantile(x, LEVEL))
+
+
+def with_a_death(cluster: LocalCluster, n: int) -> float:
+    """The answer when one of the workers is killed in the middle."""
+    doomed = next(iter(cluster.workers.values()))
+    timer = threading.Timer(1.0, os.kill, (doomed.pid, signal.SIGKILL))
+    timer.start()
+    found, _ = timed(pm.quantile(errors(n), LEVEL))
+    timer.join()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes on threads, nothing saved")
+    quick = parser.parse_args().quick
+    versions = f"dask {dask.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
+    print(versions)
+    sizes = [100_000, 3_000_000] if quick else [1_000_000, 10_000_000, 100_000_000, 200_000_000]
+    head = "| errors | reads | pimeter, s | s per 1e6 | da.percentile, s | error of pimeter | error of percentile |"
+    print(head)
+    lines, notes = [], []
+
+    def table() -> None:
+        for n in sizes:
+            found, seconds = timed(pm.quantile(errors(n), LEVEL))
+            plain, plain_seconds = timed(da.percentile(errors(n), 100.0 * LEVEL, method="linear"))
+            ours, numpys = in_memory(n) if n <= 10_000_000 else (float("nan"), float("nan"))
+            error, plain_error = abs(found - ours), abs(plain - numpys)
+            reads = 1 if n <= CHUNK else 3
+            times = f"{seconds:.1f} | {1e6 * seconds / n:.3f} | {plain_seconds:.1f}"
+            lines.append(f"| {n:,} | {reads} | {times} | {error:.1e} | {plain_error:.1e} |")
+            print(lines[-1], flush=True)
+
+    if quick:
+        with dask.config.set(scheduler="threads"):
+            table()
+        return
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=None) as cluster,
+        Client(cluster),
+    ):
+        table()
+        n = 50_000_000
+        whole, _ = timed(pm.quantile(errors(n), LEVEL))
+        killed = with_a_death(cluster, n)
+        notes.append(f"{n:,} errors: {whole!r}; with one worker killed after a second: {killed!r}.")
+        print(notes[-1])
+    text = (
+        f"# Quantiles of dask arrays\n\n`python benchmarks/dask_speed.py`, seed {SEED}, level {LEVEL}, standard normal "
+        f"errors made lazily in chunks of {CHUNK:,}, LocalCluster of 2 processes with 1 GB each; "
+        f"{os.cpu_count()} cores, busy with other work as well. {versions}. Errors are distances to the same method in "
+        f"memory (`pimeter.quantile`, `numpy.quantile`).\n\n{head}\n{'|---' * 7}|\n"
+    )
+    (RESULTS / "dask_speed.md").write_text(text + "\n".join(lines) + "\n\n" + "\n".join(notes) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,507 @@
+"""Quantiles of dask arrays: three reads of the data, partial results that merge by addition, nothing gathered.
+
+1. Errors are counted by their leading bits, the same for all arrays: BINS bins for all floats there are.
+2. From these counts follows where, for each level, the errors lie that its neuron can feel; there they are counted
+   again, in bins of equal width.
+3. And again, in the bins that are left: now each bin keeps its number and its sum.
+
+Bins of the third read are so small that their means, counted as often, stand for the errors themselves. Errors farther
+away are only counted. Samples of SMALL errors and less are brought together instead. With a bandwidth of the caller's
+the second read gives a root, and the third one step of Newton's method, from all errors.
+
+A chunk is made anew for each read, by a task that holds the chunk's own graph: none waits in memory for the next read.
+Where chunks share work, as after `rechunk`, and in collections that are in memory already, they are made once.
+Many short samples go another way: they are brought together, chunk by chunk, and solved where they are, in one read.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import dask
+import dask.array as da
+import numpy as np
+from dask.core import flatten
+from dask.optimization import cull
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+BITS = 14
+BINS = 2**BITS  # of the first read
+FINE_BINS, MOST_BINS = 2**17, 2**18  # of the others, for one quantile and for all, but never fewer than BINS
+SMALL = 2**16  # errors of a sample that may as well be brought together
+MOST = 256  # quantiles, samples times levels, up to which the data is read three times
+FELT = 41.0  # bandwidths from a root beyond which an error only counts
+FAN_IN = 16  # partial results that are added at once
+_SIGN = np.int64(2**63 - 1)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What one read finds for each quantile: numbers add up, and of ends the outer one stays."""
+
+    below: Array  # (Q,) errors below the bins
+    bins: Array  # (Q, bins)
+    sums: Array  # (Q, bins) of errors, seen from the first bin
+    ends: Array  # (2, Q, BINS) the smallest error of each bin of the first read, and the largest with its sign changed
+    odd: Array  # (Q, 2) NaN and infinite ones
+    held: tuple[tuple[Array, Array], ...] = ()  # errors and their counts, of small samples
+
+    def __add__(self, other: Counts) -> Counts:
+        """Two parts of the data as one."""
+        return Counts(
+            self.below + other.below,
+            self.bins + other.bins,
+            self.sums + other.sums,
+            np.minimum(self.ends, other.ends),
+            self.odd + other.odd,
+            tuple(
+                (np.concatenate([a, c]), np.concatenate([b, d]))
+                for (a, b), (c, d) in zip(self.held, other.held, strict=True)
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class Task:
+    """Quantiles of samples (columns), one for each column and level."""
+
+    levels: tuple[float, ...]
+    h: Any  # a number, or None for the rule
+    reflect: bool
+    rule: Any
+    solve: Callable[..., Any]  # pimeter.quantile, of arrays
+    axes: tuple[int, ...] = (0,)
+
+    def quantiles(self, k: int) -> list[tuple[int, float]]:
+        """Column and level of each."""
+        return [(column, p) for column in range(k) for p in self.levels]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where to count for one quantile, and what is known of its sample."""
+
+    m: float
+    ends: tuple[float, float]  # of the sample
+    low: float
+    high: float
+    n_bins: int
+    is_infinite: bool
+    is_missing: bool
+    root: float = math.nan
+
+    @property
+    def is_small(self) -> bool:
+        """Few enough to be brought together."""
+        return self.m <= SMALL
+
+    @property
+    def width(self) -> float:
+        """Of a bin."""
+        return (self.high - self.low) / self.n_bins
+
+
+def _codes(x: Array) -> NDArray[np.int64]:
+    """Bins of equal leading bits, rising with x."""
+    bits = (x + 0.0).view(np.int64)
+    return np.asarray(((bits ^ ((bits >> 63) & _SIGN)) >> (64 - BITS)) + BINS // 2)
+
+
+def _columns(block: Any, weights: Any, task: Task) -> list[tuple[Array, Array | None]]:
+    """Errors and counts of each sample in a block; what does not count is not there."""
+
+    def columns(a: Any) -> Array:
+        values = np.asarray(_made(a), np.float64)
+        k = math.prod(n for i, n in enumerate(values.shape) if i not in task.axes)
+        return np.moveaxis(values, task.axes, range(len(task.axes))).reshape(values.size // max(k, 1), k)
+
+    x = columns(block)
+    if weights is None:
+        return [(np.ascontiguousarray(column), None) for column in x.T]
+    w = columns(weights)
+    if not (np.isfinite(w) & (w >= 0.0)).all():
+        msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
+        raise ValueError(msg)
+    return [(a[b > 0.0], b[b > 0.0]) for a, b in zip(x.T, w.T, strict=True)]
+
+
+def _total(counts: Array | None, which: NDArray[np.bool_]) -> float:
+    return float(np.count_nonzero(which) if counts is None else counts[which].sum())
+
+
+def first_read(block: Any, weights: Any, task: Task) -> Counts:
+    """Counts by leading bits; once for each sample."""
+    samples = _columns(block, weights, task)
+    if task.reflect and any((x < 0.0).any() for x, _ in samples):
+        msg = "reflect=True takes absolute errors, but a holds negative values; pass abs(a) or reflect=False."
+        raise ValueError(msg)
+    k = len(samples)
+    bins, ends, odd = np.zeros((k, BINS)), np.full((2, k, BINS), np.inf), np.zeros((k, 2))
+    for i, (x, counts) in enumerate(samples):
+        known = ~np.isnan(x)
+        codes = _codes(x[known])
+        bins[i] = np.bincount(codes, None if counts is None else counts[known], BINS)
+        np.minimum.at(ends[0, i], codes, x[known])
+        np.minimum.at(ends[1, i], codes, -x[known])
+        odd[i] = _total(counts, ~known), _total(counts, np.isinf(x))
+    return Counts(np.zeros(k), bins, np.zeros((k, 0)), ends, odd)
+
+
+def second_plan(found: Counts, task: Task) -> list[Range]:
+    """Which bins of the first read matter."""
+    ranges = []
+    for column, p in task.quantiles(len(found.bins)):
+        bins, (missing, infinite) = found.bins[column], found.odd[column]
+        m = float(bins.sum() + missing)
+        if m == 0.0:
+            msg = "no values: all chunks are empty, or all weights are 0; a quantile needs at least one."
+            raise ValueError(msg)
+        used = np.flatnonzero(bins)
+        ends, (low, high) = np.cumsum(bins), found.ends[:, column] * [[1.0], [-1.0]]
+        outer = (float(low[used[0]]), float(high[used[-1]])) if used.size else (0.0, 0.0)
+        common = {
+            "m": m,
+            "ends": outer,
+            "n_bins": int(np.clip(MOST_BINS // (len(found.bins) * len(task.levels)), BINS, FINE_BINS)),
+            "is_missing": missing > 0.0,
+            "is_infinite": infinite > 0.0,
+        }
+        if missing > 0.0 or m <= SMALL:
+            ranges.append(Range(low=0.0, high=1.0, **common))
+        elif task.h is None or not 0.0 < p < 1.0 or infinite > 0.0:
+            a, b = (min(int(np.searchsorted(ends, rank)), used[-1]) for rank in _ranks(task, m, p))
+            largest = np.finfo(np.float64).max
+            inner = np.clip([low[used[used >= a][0]], high[used[used <= b][-1]]], -largest, largest)
+            ranges.append(Range(low=float(inner[0]), high=float(inner[1]), **common))
+        else:
+            beta = 1.0 / task.h
+            roots = [task.solve(x[used], p, weights=bins[used], beta=beta, reflect=task.reflect) for x in (low, high)]
+            reach = FELT * task.h
+            low_end, high_end = max(roots[0] - reach, outer[0]), min(roots[1] + reach, outer[1])
+            ranges.append(Range(low=float(low_end), high=float(high_end), **common))
+    return ranges
+
+
+def _ranks(task: Task, m: float, p: float) -> tuple[float, float]:
+    """Of errors that are felt at level p of a large sample; a few to spare."""
+    if task.reflect:
+        low, high = _ranks(replace(task, reflect=False), 2.0 * m, (1.0 + p) / 2.0)
+        return max(abs(low - m) if low < m else low - m, 1.0) if low >= m else 1.0, max(high - m, m - low)
+    if not 0.0 < p < 1.0:
+        return (1.0, 2.0) if p == 0.0 else (m - 1.0, m)
+    level = task.rule.ruler(m).level
+    first, last = task.rule.near(m, p)
+    return max(level[first] * m - 2.0, 1.0), min(level[last + 2 * task.rule.MARKS] * m + 2.0, m)
+
+
+def next_read(block: Any, weights: Any, task: Task, ranges: list[Range]) -> Counts:
+    """Counts and sums in bins of equal width; small samples as they are."""
+    samples = _columns(block, weights, task)
+    quantiles = task.quantiles(len(samples))
+    q = len(quantiles)
+    n_bins = ranges[0].n_bins
+    below, bins, sums = np.zeros(q), np.zeros((q, n_bins)), np.zeros((q, n_bins))
+    held = []
+    for i, ((column, _), at) in enumerate(zip(quantiles, ranges, strict=True)):
+        x, counts = samples[column]
+        if at.is_missing or at.is_small:
+            held.append((x, np.ones(x.size) if counts is None else counts) if at.is_small else (x[:0], x[:0]))
+            continue
+        held.append((x[:0], x[:0]))
+        below[i] = _total(counts, x < at.low)
+        inside = (x >= at.low) & (x <= at.high)
+        near, own = x[inside] - at.low, None if counts is None else counts[inside]
+        place = np.minimum((near / (at.width or 1.0)).astype(np.intp), n_bins - 1)
+        bins[i] = np.bincount(place, own, n_bins)
+        sums[i] = np.bincount(place, near if own is None else near * own, n_bins)
+    return Counts(below, bins, sums, np.zeros((2, q, 0)), np.zeros((q, 2)), tuple(held))
+
+
+def third_plan(found: Counts, task: Task, ranges: list[Range]) -> list[Range]:
+    """Which bins of the second read matter; or, with a given bandwidth, the root in them."""
+    k = len(ranges) // len(task.levels)
+    plan = []
+    for i, ((_, p), at) in enumerate(zip(task.quantiles(k), ranges, strict=True)):
+        if at.is_missing or at.is_small:
+            plan.append(at)
+        elif task.h is None or not 0.0 < p < 1.0 or at.is_infinite:
+            ends = found.below[i] + np.cumsum(found.bins[i])
+            a, b = (int(np.searchsorted(ends, rank)) for rank in _ranks(task, at.m, p))
+            low, high = at.low + max(a - 1, 0) * at.width, at.low + min(b + 2, at.n_bins) * at.width
+            plan.append(replace(at, low=low, high=high))
+        else:
+            values, counts = _means(found, i, at)
+            root = task.solve(values, p, weights=counts, beta=1.0 / task.h, reflect=task.reflect)
+            plan.append(replace(at, root=float(root)))
+    return plan
+
+
+def _means(found: Counts, i: int, at: Range) -> tuple[Array, Array]:
+    """Means of bins and how often they count; what is farther away counts just beyond."""
+    used = found.bins[i] > 0.0
+    values = at.low + found.sums[i][used] / found.bins[i][used]
+    above = at.m - found.below[i] - found.bins[i].sum()
+    ends = np.array([-np.inf, np.inf]) if at.is_infinite else np.nextafter([at.low, at.high], [-np.inf, np.inf])
+    x = np.concatenate([ends[:1], values, ends[1:]])
+    counts = np.concatenate([found.below[i : i + 1], found.bins[i][used], [max(above, 0.0)]])
+    return x[counts > 0.0], counts[counts > 0.0]
+
+
+def third_read(block: Any, weights: Any, task: Task, ranges: list[Range]) -> Counts:
+    """As the second read; around a root, the sums of Newton's method: shares in `below`, slopes in `odd`."""
+    block, weights = _made(block), _made(weights)
+    found = next_read(block, weights, task, ranges)
+    samples = _columns(block, weights, task)
+    for i, ((column, _), at) in enumerate(zip(task.quantiles(len(samples)), ranges, strict=True)):
+        if not math.isnan(at.root):
+            x, counts = samples[column]
+            c = np.ones(x.size) if counts is None else counts
+            for mirrored in (x, -x)[: 1 + task.reflect]:
+                share = 1.0 / (1.0 + np.exp(-np.clip((at.root - mirrored) / task.h, -40.0, 40.0)))
+                found.odd[i, 0] += c @ share
+                found.odd[i, 1] += c @ (share * (1.0 - share)) / task.h
+    return found
+
+
+def solved(found: Counts, task: Task, ranges: list[Range], kept: tuple[int, ...]) -> Array:
+    """The quantiles, levels first."""
+    answers = np.empty(len(ranges))
+    for i, ((_, p), at) in enumerate(zip(task.quantiles(len(ranges) // len(task.levels)), ranges, strict=True)):
+        beta = "auto" if task.h is None else 1.0 / task.h
+        if at.is_missing:
+            answers[i] = math.nan
+        elif not math.isnan(at.root):
+            sides = 1.0 + task.reflect
+            share, slope = found.odd[i] / (sides * at.m)
+            step = (share - ((1.0 + p) / 2.0 if task.reflect else p)) / slope if slope > 0.0 else 0.0
+            answers[i] = np.clip(at.root - np.clip(step, -task.h, task.h), *at.ends)
+        else:
+            values, counts = found.held[i] if at.is_small else _means(found, i, at)
+            answers[i] = task.solve(
+                values, p, weights=None if (counts == 1.0).all() else counts, beta=beta, reflect=task.reflect
+            )
+    return np.moveaxis(answers.reshape(*kept, len(task.levels)), -1, 0)
+
+
+def _summed(parts: list[Any]) -> Any:
+    """One delayed sum, by a tree."""
+    add = dask.delayed(lambda some: sum(some[1:], some[0]), pure=True, traverse=True)
+    while len(parts) > 1:
+        parts = [add(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+    return parts[0]
+
+
+class Source:
+    """A chunk that is made each time it is asked for."""
+
+    def __init__(self, graph: dict[Any, Any], key: Any) -> None:
+        self._graph, self._key = graph, key
+
+    def load(self) -> Any:
+        """The chunk."""
+        return dask.get(self._graph, self._key)
+
+
+def _is_work(node: Any) -> bool:
+    return type(node).__name__ not in {"DataNode", "Future"} and callable(getattr(node, "func", node))
+
+
+def _sources(x: Any) -> NDArray[Any]:
+    """The chunks in their grid: sources, or delayed ones where sources would repeat work of others."""
+    (ready,) = dask.optimize(x)
+    graph = dict(ready.__dask_graph__())
+    delayed = x.to_delayed()
+    if any("distributed" in type(getattr(node, "value", node)).__module__ for node in graph.values()):
+        return np.asarray(delayed)
+    work = {key for key, node in graph.items() if _is_work(node)}
+    parts = [(key, cull(graph, [key])[0]) for key in flatten(ready.__dask_keys__())]
+    if sum(len(work & part.keys()) for _, part in parts) > len(work):
+        return np.asarray(delayed)
+    sources = np.empty(len(parts), object)
+    sources[:] = [Source(dict(part), key) for key, part in parts]
+    return sources.reshape(delayed.shape)
+
+
+def _made(block: Any) -> Any:
+    return block.load() if isinstance(block, Source) else block
+
+
+def three_reads(blocks: Sequence[Any], weights: Sequence[Any] | None, task: Task) -> tuple[Any, Any]:
+    """Delayed `Counts` of the last read of some blocks, and the delayed ranges they are for."""
+    first, second, third, plan_second, plan_third = (
+        dask.delayed(f, pure=True) for f in (first_read, next_read, third_read, second_plan, third_plan)
+    )
+    pairs = list(zip(blocks, [None] * len(blocks) if weights is None else weights, strict=True))
+    counts = _summed([first(block, w, task) for block, w in pairs])
+    ranges = plan_second(counts, task)
+    counts = _summed([second(block, w, task, ranges) for block, w in pairs])
+    ranges = plan_third(counts, task, ranges)
+    counts = _summed([third(block, w, task, ranges) for block, w in pairs])
+    return counts, ranges
+
+
+def as_array(a: Any) -> Any:
+    """A dask array of a dask array, series or frame."""
+    return a.to_dask_array() if hasattr(a, "to_dask_array") else a
+
+
+def quantile(
+    a: Any,
+    levels: Sequence[float],
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    weights: Any,
+    keepdims: bool,
+    task: Task,
+) -> Any:
+    """Lazy quantiles over some axes, shape of the levels first."""
+    if a.dtype.kind not in "fiub":
+        msg = f"a has dtype {a.dtype}; quantiles are for real numbers: convert it with a.astype(float)."
+        raise TypeError(msg)
+    width = a.dtype if a.dtype.kind == "f" and a.dtype.itemsize <= 8 else np.dtype(np.float64)
+    others = tuple(i for i in range(a.ndim) if i not in axes)
+    kept = tuple(a.shape[i] for i in others)
+    if any(a.shape[i] == 0 for i in axes):
+        msg = f"a has shape {a.shape}: no values along axis {axes}; a quantile needs at least one."
+        raise ValueError(msg)
+    k = math.prod(kept)
+    if math.isnan(k):
+        msg = "a has chunks of unknown size along an axis that is kept; call a.compute_chunk_sizes() first."
+        raise ValueError(msg)
+    w = None if weights is None else _counts(weights, a, axes)
+    is_long = k * len(levels) <= MOST and any(len(a.chunks[i]) > 1 for i in axes)
+    if is_long or any(math.isnan(a.shape[i]) for i in axes):
+        if k * len(levels) > MOST:
+            msg = (
+                f"a has chunks of unknown size and asks for {k * len(levels):,} quantiles; up to {MOST} are found so. "
+                "Call a.compute_chunk_sizes() first."
+            )
+            raise ValueError(msg)
+        flat = _assembled(a, w, others, replace(task, axes=axes))
+    else:
+        together = (
+            {i: -1 if i in axes else "auto" for i in range(a.ndim)} if any(len(a.chunks[i]) > 1 for i in axes) else {}
+        )
+        x = a.rechunk(together) if together else a
+        own = [] if w is None else [w.rechunk(x.chunks)]
+        flat = da.map_blocks(
+            _solve_block,
+            x,
+            *own,
+            task=task,
+            axes=axes,
+            dtype=np.float64,
+            drop_axis=list(axes),
+            new_axis=0,
+            chunks=((len(levels),), *(x.chunks[i] for i in others)),
+        )
+    flat = flat.astype(width)
+    if keepdims:
+        for i in axes:
+            flat = da.expand_dims(flat, 1 + i)
+    if len(shape) == 1:
+        return flat
+    return flat[0] if not shape else flat.reshape(shape + flat.shape[1:])
+
+
+def _solve_block(x: Any, *weights: Any, task: Task, axes: tuple[int, ...]) -> Any:
+    beta = "auto" if task.h is None else 1.0 / task.h
+    own = weights[0] if weights else None
+    return task.solve(x, list(task.levels), axes, weights=own, beta=beta, reflect=task.reflect)
+
+
+def _assembled(a: Any, weights: Any, others: tuple[int, ...], task: Task) -> Any:
+    """Three reads for each chunk of the axes that are kept."""
+    order = others + task.axes
+    blocks = _sources(a).transpose(order)
+    counts = None if weights is None else _sources(weights).transpose(order)
+    chunks = [a.chunks[i] for i in others]
+    grid = np.empty(blocks.shape[: len(others)], object)
+    for place in np.ndindex(grid.shape):
+        kept = tuple(int(chunks[i][place[i]]) for i in range(len(others)))
+        own = None if counts is None else list(np.ravel(counts[place]))
+        found, ranges = three_reads(list(np.ravel(blocks[place])), own, task)
+        answer = dask.delayed(solved, pure=True)(found, task, ranges, kept)
+        grid[place] = da.from_delayed(answer, (len(task.levels), *kept), dtype=np.float64)
+    return da.block(grid.tolist()) if others else grid[()]
+
+
+def _counts(weights: Any, a: Any, axes: tuple[int, ...]) -> Any:
+    """Weights as an array with the chunks of a."""
+    w = (
+        as_array(weights)
+        if type(weights).__module__.startswith("dask")
+        else da.asarray(np.asarray(weights, np.float64))
+    )
+    if w.ndim == 1 and a.ndim > 1 and len(axes) == 1:
+        w = w.reshape([-1 if i == axes[0] else 1 for i in range(a.ndim)])
+        w = da.broadcast_to(w, a.shape)
+    if w.shape != a.shape and not any(math.isnan(n) for n in (*w.shape, *a.shape)):
+        msg = (
+            f"weights have shape {w.shape}; expected that of a, {a.shape}, or one weight for each value along one axis."
+        )
+        raise ValueError(msg)
+    return w if w.chunks == a.chunks or any(math.isnan(n) for n in a.shape) else w.rechunk(a.chunks)
+
+
+def samples(errors: Any, weights: Any, task: Task) -> list[tuple[Array, Array, float]]:
+    """For each column what stands for its errors near the one level, how often each counts, and the quantile."""
+    x = as_array(errors)
+    x = x if x.ndim == 1 or x.numblocks[1] == 1 else x.rechunk({1: -1})
+    counts = None if weights is None else list(_sources(_counts(weights, x, (0,))).ravel())
+    found, at = dask.compute(*three_reads(list(_sources(x).ravel()), counts, task))
+    if any(one.is_missing or one.is_infinite for one in at):
+        msg = "errors hold NaN or infinite values; a neuron learns from finite ones: drop such rows first."
+        raise ValueError(msg)
+    answers = solved(found, task, at, (len(at),))[0]
+    means = [found.held[i] if one.is_small else _means(found, i, one) for i, one in enumerate(at)]
+    return [(values, counts, float(w)) for (values, counts), w in zip(means, answers, strict=True)]
+
+
+def thinned(tables: Sequence[Any], limit: int) -> list[Any]:
+    """Evenly spaced rows of arrays, series and frames with the same partitions, `limit` at most; None stays None."""
+    given = [i for i, table in enumerate(tables) if table is not None]
+    for i in given:
+        if not type(tables[i]).__module__.startswith("dask"):
+            msg = f"y_true is a dask collection, another argument a {type(tables[i]).__name__}; give all as such."
+            raise TypeError(msg)
+    parts = {i: list(np.ravel(tables[i].to_delayed())) for i in given}
+    if any(
+        getattr(tables[i], "ndim", 1) > 1 and hasattr(tables[i], "chunks") and tables[i].numblocks[1] > 1 for i in given
+    ):
+        msg = "X has several chunks of columns; rechunk it with X.rechunk({1: -1})."
+        raise ValueError(msg)
+    length = dask.delayed(len, pure=True)
+    sizes = dask.compute({i: [length(part) for part in parts[i]] for i in given})[0]
+    first = sizes[given[0]]
+    if any(sizes[i] != first for i in given):
+        other = next(sizes[i] for i in given if sizes[i] != first)
+        msg = f"rows per partition differ: {first[:5]} ... and {other[:5]} ...; repartition one like the other."
+        raise ValueError(msg)
+    step = max(1, math.ceil(sum(first) / limit))
+    starts = [-before % step for before in np.cumsum([0, *first[:-1]])]
+    take = dask.delayed(_take, pure=True)
+    taken = dask.compute(
+        {i: [take(part, start, step) for part, start in zip(parts[i], starts, strict=True)] for i in given}
+    )
+    return [_joined(taken[0][i]) if i in given else None for i in range(len(tables))]
+
+
+def _take(part: Any, start: int, step: int) -> Any:
+    return part.iloc[start::step] if hasattr(part, "iloc") else np.asarray(part)[start::step]
+
+
+def _joined(parts: list[Any]) -> Any:
+    if hasattr(parts[0], "iloc"):
+        import pandas as pd  # type: ignore[import-untyped] # comes with dask's frames
+
+        return pd.concat(parts, ignore_index=True)
+    return np.concatenate(parts)

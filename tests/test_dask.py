@@ -1,0 +1,254 @@
+"""Dask collections: the answers of arrays in memory, in three reads, and nothing gathered."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from dask.distributed import Client, LocalCluster
+from numpy.testing import assert_allclose, assert_array_equal
+
+import pimeter as pm
+from pimeter._kernels import dask as lazy
+
+LEVELS = [0.05, 0.5, 0.95]
+
+
+@pytest.fixture(autouse=True)
+def in_this_thread():
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+def draw(law: str, n: int) -> np.ndarray:
+    rng = np.random.default_rng(n)
+    return {
+        "normal": lambda: rng.standard_normal(n),
+        "far from 0": lambda: 1e6 + rng.standard_normal(n),
+        "cauchy": lambda: rng.standard_cauchy(n),
+        "tied": lambda: rng.integers(0, 9, n).astype(float),
+        "absolute": lambda: np.abs(rng.standard_normal(n)),
+    }[law]()
+
+
+def assert_near(ours, x: np.ndarray, expected) -> None:
+    """What bins cost: a millionth of the sample's middle half, or of the answer."""
+    spread = float(np.subtract(*np.quantile(x, [0.75, 0.25])))
+    assert_allclose(np.asarray(ours), expected, rtol=1e-9, atol=1e-6 * spread)
+
+
+@pytest.mark.parametrize("law", ["normal", "far from 0", "cauchy", "tied", "absolute"])
+@pytest.mark.parametrize("options", [{}, {"beta": 20.0}, {"reflect": True}, {"reflect": True, "beta": 20.0}])
+@pytest.mark.parametrize("n", [3000, 300_000])
+def test_one_long_sample(law, options, n):
+    x = draw(law, n)
+    if options.get("reflect") and x.min() < 0.0:
+        x = np.abs(x)
+    found = pm.quantile(da.from_array(x, chunks=n // 7), LEVELS, **options)
+    assert isinstance(found, da.Array)
+    assert_near(found.compute(), x, pm.quantile(x, LEVELS, **options))
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("q", [0.9, [0.1, 0.9], [[0.0], [1.0]]])
+def test_axes_and_shapes(axis, keepdims, q):
+    x = np.random.default_rng(0).standard_normal((30, 8, 5)).astype(np.float32)
+    found = pm.quantile(da.from_array(x, chunks=(11, 3, 5)), q, axis, keepdims=keepdims)
+    expected = np.asarray(pm.quantile(x, q, axis, keepdims=keepdims))
+    assert found.shape == expected.shape
+    assert found.dtype == np.float32
+    assert_allclose(found.compute(), expected, rtol=1e-6)
+
+
+def test_many_neurons_are_solved_where_they_are():
+    x = np.random.default_rng(1).standard_normal((200, 600))
+    found = pm.quantile(da.from_array(x, chunks=(50, 300)), 0.9, 0)
+    assert_array_equal(found.compute(), pm.quantile(x, 0.9, 0))
+
+
+def test_weights():
+    x = draw("normal", 200_000)
+    counts = np.random.default_rng(2).choice([0.0, 1.0, 2.5], x.size)
+    chunks = 30_000
+    lazy_counts = da.from_array(counts, chunks=chunks)
+    for options in ({}, {"beta": 20.0}):
+        found = pm.quantile(da.from_array(x, chunks=chunks), 0.9, weights=lazy_counts, **options)
+        assert_near(found.compute(), x, pm.quantile(x, 0.9, weights=counts, **options))
+
+
+def test_chunks_of_unknown_size():
+    x = draw("normal", 100_000)
+    found = pm.quantile(da.from_array(x, chunks=15_000)[da.from_array(x, chunks=15_000) > 0.0], 0.9)
+    assert_near(found.compute(), x, pm.quantile(x[x > 0.0], 0.9))
+
+
+def test_series_and_frames():
+    frame = pd.DataFrame(np.random.default_rng(3).standard_normal((90_000, 2)), columns=["a", "b"])
+    parts = dd.from_pandas(frame, npartitions=4)
+    assert_near(pm.quantile(parts["a"], 0.9).compute(), frame["a"].to_numpy(), pm.quantile(frame["a"].to_numpy(), 0.9))
+    assert_near(pm.quantile(parts, 0.9, 0).compute(), frame.to_numpy(), pm.quantile(frame.to_numpy(), 0.9, 0))
+
+
+def test_each_read_reads_each_chunk_once():
+    reads = []
+
+    def made(block_id):
+        reads.append(block_id)
+        return np.random.default_rng(block_id[0]).standard_normal(50_000)
+
+    x = da.map_blocks(lambda block_id=None: made(block_id), chunks=((50_000,) * 4,), dtype=float, meta=np.empty(0))
+    reads.clear()
+    pm.quantile(x, 0.9).compute()
+    assert sorted(reads) == sorted([(i,) for i in range(4)] * 3)
+
+
+def test_partial_results_add_up_in_any_order():
+    x = draw("normal", 40_000)
+    task = lazy.Task((0.9,), None, False, pm.bandwidth, pm.quantile)
+    parts = [lazy.first_read(part, None, task) for part in np.array_split(x, 5)]
+    whole = lazy.first_read(x, None, task)
+    for some in (parts, parts[::-1]):
+        total = sum(some[1:], some[0])
+        assert_array_equal(total.bins, whole.bins)
+        assert_array_equal(total.ends, whole.ends)
+
+
+class TestOddData:
+    def test_missing_values_in_one_partition(self):
+        x = np.random.default_rng(4).standard_normal((100_000, 2))
+        x[:10_000, 1] = np.nan  # the whole first chunk
+        found = pm.quantile(da.from_array(x, chunks=(10_000, 2)), 0.9, 0).compute()
+        assert np.isfinite(found[0])
+        assert np.isnan(found[1])
+
+    def test_infinities(self):
+        x = draw("normal", 100_000)
+        x[:7] = np.inf
+        assert_near(pm.quantile(da.from_array(x, chunks=9000), 0.9).compute(), x, pm.quantile(x, 0.9))
+
+    def test_empty_partitions(self):
+        x = draw("normal", 1000)
+        parts = [da.from_array(part, chunks=-1) for part in (x[:0], x[:400], x[:0], x[400:])]
+        assert float(pm.quantile(da.concatenate(parts), 0.9).compute()) == pm.quantile(x, 0.9)
+
+    def test_nothing_at_all(self):
+        x = da.from_array(np.ones(10), chunks=5)
+        with pytest.raises(ValueError, match="all chunks are empty"):
+            pm.quantile(x[x > 2.0], 0.5).compute()
+        with pytest.raises(ValueError, match="no values along axis"):
+            pm.quantile(da.zeros((0, 3)), 0.5, 0)
+
+    def test_bad_weights(self):
+        x = da.from_array(np.ones(10), chunks=5)
+        with pytest.raises(ValueError, match="weights are counts"):
+            pm.quantile(x, 0.5, weights=da.from_array(np.full(10, -1.0), chunks=5)).compute()
+        with pytest.raises(ValueError, match="weights have shape"):
+            pm.quantile(x, 0.5, weights=np.ones(3))
+
+    def test_negative_values_to_reflect(self):
+        with pytest.raises(ValueError, match="absolute errors"):
+            pm.quantile(da.from_array(np.linspace(-1, 1, 10), chunks=5), 0.5, reflect=True).compute()
+
+    def test_words(self):
+        with pytest.raises(TypeError, match="real numbers"):
+            pm.quantile(da.from_array(np.array(["a", "b"]), chunks=1), 0.5)
+
+    def test_unknown_sizes_where_they_must_be_known(self):
+        x = da.from_array(np.ones((10, 3)), chunks=5)
+        with pytest.raises(ValueError, match="compute_chunk_sizes"):
+            pm.quantile(x[x[:, 0] > 0.0], 0.5, 1)
+
+
+class TestNeuron:
+    def test_columns(self):
+        x = np.abs(np.random.default_rng(5).standard_normal((200_000, 2)))
+        ours = pm.QuantileNeuron(0.9).fit(da.from_array(x, chunks=(30_000, 1)))
+        expected = pm.QuantileNeuron(0.9).fit(x)
+        assert_allclose(ours.quantile_, expected.quantile_, rtol=1e-6)
+        assert_allclose(ours.standard_error_, expected.standard_error_, rtol=1e-3)
+        assert_allclose(ours.quantile_range_, expected.quantile_range_, rtol=1e-5)
+        assert ours.quantile_range_level_ == expected.quantile_range_level_
+
+    def test_one_column_of_a_frame(self):
+        frame = pd.DataFrame({"error": np.abs(draw("normal", 2000))})
+        ours = pm.QuantileNeuron().fit(dd.from_pandas(frame, npartitions=3)["error"])
+        assert ours.quantile_ == pm.QuantileNeuron().fit(frame["error"].to_numpy()).quantile_
+
+    def test_what_it_cannot_do(self):
+        x = da.from_array(np.ones(10), chunks=5)
+        with pytest.raises(ValueError, match="solver='root'"):
+            pm.QuantileNeuron(solver="descent").fit(x)
+        with pytest.raises(ValueError, match="NaN or infinite"):
+            pm.QuantileNeuron().fit(x * np.nan)
+
+
+@pytest.fixture(scope="module")
+def predictions() -> pd.DataFrame:
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame({"y_pred": rng.uniform(10, 20, 3000), "store": rng.choice(["a", "b"], 3000)})
+    frame.insert(0, "y", frame["y_pred"] + rng.normal(size=3000))
+    return frame
+
+
+class TestMeasure:
+    def test_all_rows_of_few(self, predictions):
+        parts = dd.from_pandas(predictions, npartitions=3)
+        ours = pm.measure(parts["y"], parts["y_pred"], by=parts["store"])
+        assert ours == pm.measure(predictions["y"], predictions["y_pred"], by=predictions["store"])
+        arrays = [da.from_array(predictions[name].to_numpy(), chunks=700) for name in ("y", "y_pred")]
+        assert pm.measure(*arrays).radius == ours.radius
+
+    def test_evenly_spaced_rows_of_many(self, predictions):
+        parts = dd.from_pandas(predictions.reset_index(drop=True), npartitions=4)
+        some, none = lazy.thinned([parts["y"], None], 400)
+        assert none is None
+        assert_array_equal(some.to_numpy(), predictions["y"].to_numpy()[::8])
+
+    def test_bad_input(self, predictions):
+        parts = dd.from_pandas(predictions, npartitions=3)
+        with pytest.raises(TypeError, match="dask collection"):
+            pm.measure(parts["y"], predictions["y_pred"])
+        with pytest.raises(ValueError, match="rows per partition differ"):
+            pm.measure(parts["y"], dd.from_pandas(predictions[:2000], npartitions=3)["y_pred"])
+
+    def test_command_line(self, predictions, tmp_path):
+        for i, part in enumerate(np.array_split(np.arange(3000), 3)):
+            predictions.iloc[part].to_parquet(tmp_path / f"part-{i}.parquet")
+        command = [sys.executable, "-m", "pimeter", "measure", str(tmp_path / "*.parquet"), "--engine", "dask"]
+        done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+        expected = pm.measure(predictions["y"], predictions["y_pred"])
+        assert json.loads(done.stdout) == json.loads(expected.to_json())
+        gone = subprocess.run(
+            [*command, "--scheduler", "tcp://127.0.0.1:9"], capture_output=True, text=True, check=False
+        )
+        assert gone.returncode == 2
+        assert "no dask scheduler answers" in gone.stderr
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        yield cluster
+
+
+class TestCluster:
+    def test_a_client_of_the_users(self, cluster):
+        x = draw("normal", 200_000)
+        with Client(cluster) as client:
+            found = client.compute(pm.quantile(da.from_array(x, chunks=30_000), 0.9)).result()
+        assert_near(found, x, pm.quantile(x, 0.9))
+
+    def test_a_client_that_has_gone(self, cluster):
+        client = Client(cluster)
+        x = client.persist(da.from_array(draw("normal", 1000), chunks=300))
+        client.close()
+        with pytest.raises(Exception, match=r".+"):
+            pm.quantile(x, 0.9).compute(scheduler=client)

@@ -1,0 +1,117 @@
+"""`QuantileSketch`: bounded, mergeable in any order, and bytes that are checked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import pimeter as pm
+from pimeter.online import HEADER
+
+LEVELS = np.array([0.001, 0.05, 0.5, 0.9, 0.99])
+
+
+def distance(sketch: pm.QuantileSketch, x: np.ndarray) -> np.ndarray:
+    """How far off it is, in steps of the ruler: sqrt(u (1 - u)) pi/size of level."""
+    ordered = np.sort(x)
+    off = np.abs(np.searchsorted(ordered, sketch.quantile(LEVELS)) / x.size - LEVELS)
+    return off / (np.sqrt(LEVELS * (1.0 - LEVELS)) * np.pi / sketch.size)
+
+
+def test_few_errors_are_all_kept():
+    x = np.random.default_rng(0).standard_cauchy(500)
+    sketch = pm.QuantileSketch(512).update(x[:200]).update(x[200:])
+    assert_allclose(sketch.quantile(LEVELS), pm.quantile(x, LEVELS), rtol=1e-12)
+    assert sketch.count == 500.0
+
+
+@pytest.mark.parametrize("law", ["standard_normal", "standard_cauchy", "standard_exponential"])
+def test_many_errors(law):
+    x = getattr(np.random.default_rng(1), law)(300_000)
+    sketch = pm.QuantileSketch(512)
+    for part in np.array_split(x, 37):
+        sketch.update(part)
+    assert (distance(sketch, x) < 1.0).all()  # within one cell, whatever was merged meanwhile
+    assert len(sketch.to_bytes()) <= HEADER.size + 16 * 512
+    assert_array_equal(sketch.quantile([0.0, 1.0]), [x.min(), x.max()])
+
+
+def test_merging_in_any_order():
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal(200_000)
+    parts = [pm.QuantileSketch(512).update(part) for part in np.array_split(x, 20)]
+    before = [part.to_bytes() for part in parts]
+    for order in (range(20), range(19, -1, -1), rng.permutation(20)):
+        merged = pm.QuantileSketch(512)
+        for i in order:
+            merged = merged.merge(parts[i])
+        assert merged.count == 200_000.0
+        assert (distance(merged, x) < 1.0).all()
+    assert [part.to_bytes() for part in parts] == before
+
+
+def test_sorted_streams():
+    x = np.sort(np.random.default_rng(3).standard_normal(100_000))
+    sketch = pm.QuantileSketch(512)
+    for part in np.array_split(x, 50):
+        sketch.update(part)
+    assert (distance(sketch, x) < 2.0).all()
+
+
+def test_weights_are_counts():
+    x = np.random.default_rng(4).standard_normal(300)
+    counts = np.random.default_rng(5).integers(0, 4, 300)
+    ours = pm.QuantileSketch(2048).update(x, counts)
+    assert ours.count == counts.sum()
+    copies = pm.QuantileSketch(2048).update(np.repeat(x, counts))
+    assert_allclose(ours.quantile(0.9), copies.quantile(0.9), atol=0.05)
+
+
+@given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=60), st.integers(16, 40))
+def test_bytes_come_back(values, size):
+    sketch = pm.QuantileSketch(size).update(values)
+    back = pm.QuantileSketch.from_bytes(sketch.to_bytes())
+    assert back.to_bytes() == sketch.to_bytes()
+    assert_array_equal(back.quantile(LEVELS), sketch.quantile(LEVELS))
+    assert min(values) <= back.quantile(0.3) <= max(values)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("size", [0, 15, 2.5, "big"])
+    def test_size(self, size):
+        with pytest.raises(ValueError, match="size must be"):
+            pm.QuantileSketch(size)
+
+    @pytest.mark.parametrize(
+        ("values", "weights", "message"),
+        [
+            ([1.0, np.nan], None, "finite"),
+            ([1.0], [-1.0], "counts"),
+            ([1.0], [1.0, 2.0], "one for each value"),
+        ],
+    )
+    def test_nothing_changes(self, values, weights, message):
+        sketch = pm.QuantileSketch(16).update([1.0, 2.0])
+        before = sketch.to_bytes()
+        with pytest.raises(ValueError, match=message):
+            sketch.update(values, weights)
+        assert sketch.to_bytes() == before
+
+    def test_empty(self):
+        with pytest.raises(ValueError, match="empty"):
+            pm.QuantileSketch().update([]).quantile(0.5)
+
+    def test_levels(self):
+        with pytest.raises(ValueError, match=r"\[0, 1\]"):
+            pm.QuantileSketch().update([1.0]).quantile(95)
+
+    def test_bytes(self):
+        data = pm.QuantileSketch(16).update(np.arange(30.0)).to_bytes()
+        for broken in (b"", b"x" * 60, data[:-1], data[:-1] + b"\0", data + b"\0"):
+            with pytest.raises(ValueError, match=r"no QuantileSketch|broken"):
+                pm.QuantileSketch.from_bytes(broken)
+        with pytest.raises(ValueError, match="version 2"):
+            pm.QuantileSketch.from_bytes(data[:4] + b"\2\0" + data[6:])
