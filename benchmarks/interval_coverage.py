@@ -3,10 +3,12 @@
     python benchmarks/interval_coverage.py [--adaptive] [--quick]
 
 Each output of y is one calibration: a batch of outputs shares its rows X, and standard errors are those of the batch
-means, widened by Student's law. Neither the model nor a learned scale depends on tails, guarantee and level, so these
-are all tried on the same calibrations; local neurons and bands of quantiles do, and learn anew for each. Coverage is
-averaged over a grid of new rows; of several outputs at once it is that of all, and weighted rows have a density that
-grows with their scale. A line is marked where it breaks a rule:
+means, widened by Student's law. All tails, guarantees and levels are tried on the same calibrations. Neither the model
+nor a learned scale depends on them; local neurons and bands of quantiles do, and learn anew for each, but forests and
+regressors that were trained on the very same rows before are remembered. Coverage is averaged over a grid of new rows;
+of several outputs at once it is that of all, and weighted rows have a density that grows with their scale. What is done
+is kept in `.parts` until the code changes, so that a run goes on where it stopped. A line is marked where it breaks a
+rule:
 
 - coverage >= the promised level - 3 standard errors;
 - guarantee=True on a split, without ties and with enough errors: also <= p + 1/(m + 1) (two tails 2/(m + 1), categories
@@ -22,12 +24,15 @@ calibrations have a standard error of about .01. A cell that breaks one is tried
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
+import os
 import platform
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.metadata import version
 from itertools import product
@@ -36,10 +41,13 @@ from pathlib import Path
 
 import numpy as np
 from scipy import stats
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, QuantileRegressor, Ridge
 
 import pimeter as pm
+import pimeter.regression.scaled
 
+PARTS = Path(__file__).parent / ".parts"
 RESULTS = Path(__file__).parent / "results" / "interval_coverage.md"
 SEED = 20261115
 SIZES, LEVELS = (12, 40, 200), (0.9, 0.95)
@@ -49,6 +57,37 @@ SHARES, SCALES = np.array([0.6, 0.3, 0.1]), np.array([1.0, 3.0, 10.0])  # of cat
 STEP = 0.5  # of the law with ties
 BATCHES = 25
 AGAIN = 10  # times as many calibrations for cells that broke a rule
+
+
+class Remembers:
+    """What was asked of a learner with these settings and rows before is answered from memory."""
+
+    memory: dict[tuple[object, ...], object] = {}  # noqa: RUF012 (one for all, emptied for each batch)
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> object:
+        self.rows = (type(self), repr(self), X.tobytes(), y.tobytes())
+        if self.rows not in self.memory:
+            self.memory[self.rows] = super().fit(X, y).__dict__
+        self.__dict__.update(self.memory[self.rows])
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return self._asked("predict", X)
+
+    def _asked(self, what: str, X: np.ndarray) -> np.ndarray:
+        question = (*self.rows, what, X.tobytes())
+        if question not in self.memory:
+            self.memory[question] = getattr(super(), what)(X)
+        return self.memory[question]
+
+
+class Forest(Remembers, RandomForestRegressor):
+    def apply(self, X: np.ndarray) -> np.ndarray:
+        return self._asked("apply", X)
+
+
+class LinearQuantiles(Remembers, QuantileRegressor):
+    pass
 
 
 @dataclass(frozen=True)
@@ -115,8 +154,6 @@ class Kind:
     cv: int | None = None
     aims: bool = False  # what it learns depends on tails and level
     tails: tuple[str, ...] = TAILS
-    laws: int = 5  # that are tried, the first ones
-    sizes: tuple[int, ...] = SIZES
     has_shift: bool = False  # new rows are likelier the larger their scale is, and weighted so
     outputs: int = 1  # that are to be covered at once
 
@@ -143,25 +180,26 @@ def kinds(quick: bool) -> tuple[Kind, ...]:
 
 
 def adaptive_kinds(quick: bool) -> tuple[Kind, ...]:
-    """Widths that learn for one aim take long: fewer calibrations, tails and, with folds, laws and sizes."""
-    many, less, few = (200, 25, 25) if quick else (2000, 100, 50)
-    symmetric, equal = TAILS[:1], TAILS[1:2]
-    linear, kernel = pm.QuantileWidth(QuantileRegressor(alpha=0)), pm.LocalWidth(nearness="kernel")
-    two = {"laws": 2, "sizes": SIZES[1:2]}
+    many, some, few = (200, 25, 25) if quick else (2000, 300, 50)
+    linear, kernel = pm.QuantileWidth(LinearQuantiles(alpha=0)), pm.LocalWidth(nearness="kernel")
+    learners = (
+        ("local, kernel", kernel, some),
+        ("quantile, linear", linear, some),
+        ("local", "local", few),
+        ("quantile", "quantile", few),
+        ("auto", "auto", few),
+    )
     return (
         Kind("weighted", "constant", slope_scale, many, has_shift=True),
-        Kind("joint, 3 outputs", "constant", constant_scale, less, learns=True, tails=JOINT, outputs=3),
-        Kind("local, kernel", kernel, slope_scale, less, learns=True, aims=True),
-        Kind("quantile, linear", linear, slope_scale, few, learns=True, aims=True),
-        Kind("local", "local", slope_scale, few, learns=True, aims=True, tails=symmetric),
-        Kind("quantile", "quantile", slope_scale, few, learns=True, aims=True, tails=equal),
-        Kind("auto", "auto", slope_scale, few, learns=True, aims=True, tails=symmetric),
-        Kind("joint, 3 outputs", "constant", constant_scale, less, learns=True, cv=5, tails=JOINT, outputs=3),
-        Kind("local, kernel", kernel, slope_scale, few, learns=True, cv=5, aims=True, tails=symmetric),
-        Kind("quantile, linear", linear, slope_scale, few, learns=True, cv=5, aims=True, tails=symmetric, **two),
-        Kind("local", "local", slope_scale, few, learns=True, cv=5, aims=True, tails=symmetric, **two),
-        Kind("quantile", "quantile", slope_scale, few, learns=True, cv=5, aims=True, tails=equal, **two),
-        Kind("auto", "auto", slope_scale, few, True, 5, True, symmetric, laws=1, sizes=SIZES[2:]),
+        *(
+            Kind("joint, 3 outputs", "constant", constant_scale, some, learns=True, cv=cv, tails=JOINT, outputs=3)
+            for cv in (None, 5)
+        ),
+        *(
+            Kind(name, width, slope_scale, number, learns=True, cv=cv, aims=True)
+            for cv in (None, 5)
+            for name, width, number in learners
+        ),
     )
 
 
@@ -215,32 +253,20 @@ class Line:
         return "| " + " | ".join(map(str, cells)) + " |"
 
 
-class Remembered:
-    """A trained scale that is only ever asked about the grid, and answers from memory the second time."""
-
-    def __init__(self, scale: object) -> None:
-        self.scale, self.answer = scale, None
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        self.answer = self.scale.predict(X) if self.answer is None else self.answer
-        return self.answer
-
-
-def trained(kind: Kind, noise: Noise, m: int, rng: np.random.Generator, **aim: object) -> pm.IntervalRegressor:
-    """A batch of calibrations, one for each output, or one of several outputs at once."""
+def drawn(kind: Kind, noise: Noise, m: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and targets of a batch of calibrations, one for each output, or of one with several outputs at once."""
     n_each = kind.outputs if kind.outputs > 1 else kind.calibrations // BATCHES
     # A width that learns takes half of the rows, so that m are left.
     X = rows(rng, 2 * m if kind.learns and kind.cv is None else m)
-    y = noise.sample(rng, (len(X), n_each)) * kind.scale(X)[:, None]
-    model = LinearRegression() if kind.cv else lambda X: np.zeros((len(X), n_each))
+    return X, noise.sample(rng, (len(X), n_each)) * kind.scale(X)[:, None]
+
+
+def trained(kind: Kind, X: np.ndarray, y: np.ndarray, **aim: object) -> pm.IntervalRegressor:
+    model = LinearRegression() if kind.cv else lambda X: np.zeros((len(X), y.shape[1]))
     found = pm.IntervalRegressor(model, width=kind.width, cv=kind.cv, joint=kind.outputs > 1, random_state=0, **aim)
     if kind.has_shift:
         return found.calibrate(X, y, sample_weight=kind.weights(X))
-    found.fit(X, y)
-    for width in found.width_ if kind.cv else [found.width_]:
-        if kind.learns and isinstance(width, pm.ScaledWidth):
-            width.models_ = [scale and Remembered(scale) for scale in width.models_]
-    return found
+    return found.fit(X, y)
 
 
 def relearned(model: pm.IntervalRegressor, tails: str, guarantee: object, p: float) -> pm.IntervalRegressor:
@@ -279,28 +305,32 @@ def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tu
 def lines(kind: Kind, noise: Noise, m: int, quick: bool, seed: int) -> list[Line]:
     """All tails, guarantees and levels of one width, law and size."""
     warnings.simplefilter("ignore", pm.CoverageWarning)
+    pimeter.regression.scaled.RandomForestRegressor = Forest
     rng = np.random.default_rng([seed, m, kind.cv or 0, *map(ord, kind.name + noise.name)])
     tails, guarantees = (kind.tails[::2], (True,)) if quick else (kind.tails, kind.guarantees())
+    cells = list(product(tails, guarantees, LEVELS))
     # Several outputs at once are one calibration each, so that a batch takes many; the radii of outputs know the level.
     n_each = kind.calibrations // BATCHES if kind.outputs > 1 else 1
-    aims = [{}]
-    if kind.aims:
-        aims = [{"tails": t, "confidence_level": p} for t, p in product(tails, LEVELS)]
-    elif kind.outputs > 1:
-        aims = [{"confidence_level": p} for p in LEVELS]
-    models = {
-        tuple(aim.values()): [[trained(kind, noise, m, rng, **aim) for _ in range(n_each)] for _ in range(BATCHES)]
-        for aim in aims
-    }
+    found = {cell: [] for cell in cells}
+    for _ in range(BATCHES):
+        batch = [drawn(kind, noise, m, rng) for _ in range(n_each)]
+        models = {}
+        for cell in cells:
+            tail, _, p = cell
+            aim = {"tails": tail, "confidence_level": p} if kind.aims else {}
+            aim = {"confidence_level": p} if kind.outputs > 1 else aim
+            key = tuple(aim.values())
+            if key not in models:
+                models[key] = [trained(kind, *rows_of_one, **aim) for rows_of_one in batch]
+            found[cell].append([covered(kind, noise, m, relearned(one, *cell)) for one in models[key]])
+        Remembers.memory.clear()
     # From few batches: widened so that three of them are as rare by Student's law as three normal ones.
     student = stats.t(BATCHES - 1).ppf(stats.norm.cdf(3.0)) / 3.0
     table = []
-    for cell in product(tails, guarantees, LEVELS):
-        own = (cell[0], cell[2]) if kind.aims else (cell[2],) if kind.outputs > 1 else ()
-        found = [[covered(kind, noise, m, relearned(one, *cell)) for one in batch] for batch in models[own]]
-        coverages = np.array([np.concatenate([one[0] for one in batch]) for batch in found])
+    for cell, batches in found.items():
+        coverages = np.array([np.concatenate([one[0] for one in batch]) for batch in batches])
         means = coverages.mean(axis=1)
-        promised, width, excess = (float(np.mean([one[i] for batch in found for one in batch])) for i in (1, 2, 3))
+        promised, width, excess = (float(np.mean([one[i] for batch in batches for one in batch])) for i in (1, 2, 3))
         error = float(student * means.std(ddof=1) / BATCHES**0.5)
         share = float((coverages >= cell[-1] - 1e-12).mean())
         of = (kind, noise, *cell[:2], m, cell[-1])
@@ -310,13 +340,35 @@ def lines(kind: Kind, noise: Noise, m: int, quick: bool, seed: int) -> list[Line
 
 def task(adaptive: bool, quick: bool, kind: int, noise: int, m: int) -> tuple[list[Line], list[Line]]:
     """By number, so that each process finds its own laws and what they remember; what is broken is tried again."""
-    one = (adaptive_kinds if adaptive else kinds)(quick)[kind]
-    once = lines(one, NOISES[noise], m, quick, SEED)
-    if not any(line.broken() for line in once):
-        return once, []
-    more = replace(one, calibrations=AGAIN * one.calibrations)
-    again = lines(more, NOISES[noise], m, quick, SEED + 1)
-    return once, [line for line, before in zip(again, once, strict=True) if before.broken()]
+    one, law = (adaptive_kinds if adaptive else kinds)(quick)[kind], NOISES[noise]
+    part = PARTS / f"{code()}_{adaptive:d}_{kind}_{noise}_{m}.json"
+    if not quick and part.exists():
+        once, again = ([Line(one, law, *cells) for cells in table] for table in json.loads(part.read_text()))
+        return once, again
+    once, again = lines(one, law, m, quick, SEED), []
+    broken = {(line.tails, line.guarantee, line.p) for line in once if line.broken()}
+    if broken and not quick:
+        tails = tuple(tail for tail in one.tails if any(tail == cell[0] for cell in broken))
+        more = replace(one, calibrations=AGAIN * one.calibrations, tails=tails)
+        again = [
+            replace(line, kind=one)
+            for line in lines(more, law, m, False, SEED + 1)
+            if (line.tails, line.guarantee, line.p) in broken
+        ]
+    if not quick:
+        PARTS.mkdir(exist_ok=True)
+        names = [field.name for field in fields(Line)][2:]
+        draft = part.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps([[[getattr(line, n) for n in names] for line in t] for t in (once, again)]))
+        draft.replace(part)
+    return once, again
+
+
+@cache
+def code() -> str:
+    """Changes when anything does that the figures come from."""
+    sources = [Path(__file__), *sorted(Path(pm.__file__).parent.rglob("*.py"))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
 def least_squares(n_draws: int) -> float:
@@ -359,16 +411,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few calibrations and cells, nothing saved")
     parser.add_argument("--adaptive", action="store_true", help="widths that follow the rows, weights, joint outputs")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
     quick, adaptive = arguments.quick, arguments.adaptive
     cells = [
         (number, noise, m)
-        for number, kind in enumerate((adaptive_kinds if adaptive else kinds)(quick))
-        for noise, m in product(range(kind.laws), kind.sizes)
+        for number in range(len((adaptive_kinds if adaptive else kinds)(quick)))
+        for noise, m in product(range(len(NOISES)), SIZES)
         if not quick or (noise == 0 and m < SIZES[-1])
     ]
     table, again = [], []
-    with ProcessPoolExecutor(2, get_context("spawn")) as processes:
+    with ProcessPoolExecutor(arguments.jobs, get_context("spawn")) as processes:
         work = processes.map(task, *zip(*((adaptive, quick, *cell) for cell in cells), strict=True))
         for number, (found, repeated) in enumerate(work):
             table += found

@@ -1,17 +1,20 @@
-"""The command line: `python -m experiments list | run NAME [--quick] | report`."""
+"""The command line: `python -m experiments list | run NAME [--quick] | report | download FOLDER`."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import coverage, fig1, fig2, fig3, fig4, table1, table2, table3, table4
+from experiments import coverage, fig1, fig2, fig3, fig4, table1, table2, table3, table4, uci, uci_networks, uci_page
 from experiments.data import folder
-from experiments.protocol import Experiment, RefusedError, Store, run
+from experiments.download import SOURCES, download
+from experiments.protocol import Experiment, RefusedError, Store, Unit, run
 from experiments.report import command, draw, page, table_text, tables
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {
@@ -22,6 +25,12 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         fig2.EXPERIMENT,
         fig3.EXPERIMENT,
         table2.PSIG,
+        uci.EXPERIMENT,
+        uci.PEERS,
+        uci.SONG_YEAR,
+        uci_networks.TUNING,
+        uci_networks.PAPER,
+        uci_networks.QD,
         table3.EXPERIMENT,
         coverage.EXPERIMENT,
         fig4.EXPERIMENT,
@@ -42,35 +51,69 @@ def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, qui
         results.mkdir(parents=True, exist_ok=True)
         target = results / "README.md"
         target.write_text(page(EXPERIMENTS.values(), results))
-        print(f"Wrote {_short(target)}.")
-    else:
-        name = f"{asked.name}-{asked.columns}" if asked.columns else asked.name
-        if name not in EXPERIMENTS:
-            known = "; ".join(f"run {command(experiment)}" for experiment in EXPERIMENTS.values())
-            print(f"There is no such experiment; there are: {known}.", file=sys.stderr)
+        (results / "table2.md").write_text(uci_page.page(results))
+        print(f"Wrote {_short(target)} and table2.md beside it.")
+    elif asked.command == "download":
+        try:
+            for name in asked.datasets or SOURCES:
+                download([name], asked.folder)
+                print(f"{name}: downloaded and checked.")
+        except RefusedError as error:
+            print(error, file=sys.stderr)
             return 2
-        return _run(EXPERIMENTS[name], asked, results, quick)
+    else:
+        chosen = [experiment for experiment in EXPERIMENTS.values() if experiment.name == asked.name]
+        known = {experiment.columns for experiment in chosen}
+        if not set(asked.columns) <= known:
+            print(f"{asked.name} has the columns {', '.join(sorted(known - {''})) or 'of no name'}.", file=sys.stderr)
+            return 2
+        chosen = [
+            experiment
+            for experiment in chosen
+            if (experiment.columns in asked.columns if asked.columns else not experiment.only_if_named)
+        ]
+        if (asked.datasets or asked.splits) and not all(experiment.by_split for experiment in chosen):
+            some = ", ".join(command(experiment) for experiment in EXPERIMENTS.values() if experiment.by_split)
+            print(f"--datasets and --splits are for {some}.", file=sys.stderr)
+            return 2
+        deadline = time.monotonic() + 60.0 * asked.minutes
+        for experiment in chosen:
+            status = _run(experiment, asked, results, quick, deadline - time.monotonic())
+            if status:
+                return status
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description="Repeat the paper's experiments.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="list | run NAME | report")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="list | run NAME | report | download FOLDER"
+    )
     commands.add_parser("list", help="name the experiments and say how far each has come")
     one = commands.add_parser("run", help="run one experiment, or go on with it where it stopped")
     names = list(dict.fromkeys(experiment.name for experiment in EXPERIMENTS.values()))
     one.add_argument("name", choices=names, metavar="NAME", help=", ".join(names))
-    one.add_argument("--columns", default="", metavar="WORD", help="only these columns of a table, such as psig")
+    one.add_argument("--columns", type=_words, default=(), metavar="A,B", help="only these of a table, such as psig")
+    one.add_argument("--datasets", type=_words, default=(), metavar="A,B", help="only these datasets")
+    one.add_argument("--splits", type=_count, metavar="N", help="only the first splits of each dataset")
+    one.add_argument("--minutes", type=_count, default=math.inf, metavar="N", help="begin nothing new after that time")
     one.add_argument("--quick", action="store_true", help="a small version that takes seconds and is kept apart")
     one.add_argument("--fresh", action="store_true", help="discard the stored rows and start anew")
     one.add_argument("--jobs", type=_count, default=2, metavar="N", help="processes for a full run (2)")
-    commands.add_parser("report", help="write the page of all results from the stored rows")
+    commands.add_parser("report", help="write the pages of all results from the stored rows")
+    fetch = commands.add_parser("download", help="get the regression datasets from their public homes and check them")
+    fetch.add_argument("folder", type=Path, metavar="FOLDER", help="where to; PIMETER_DATA then has to name it")
+    fetch.add_argument("--datasets", type=_words, default=(), metavar="A,B", help="only these datasets")
     return parser
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        msg = f"expected a number of processes from 1 up, got {text!r}"
+        msg = f"expected a whole number from 1 up, got {text!r}"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
 
@@ -83,21 +126,36 @@ def _list(results: Path) -> None:
         print(f"{experiment.file_name:12} {experiment.title} ({state})")
 
 
-def _run(experiment: Experiment[Any], asked: argparse.Namespace, results: Path, quick: Path) -> int:
+def _run(experiment: Experiment[Any], asked: argparse.Namespace, results: Path, quick: Path, seconds: float) -> int:
     name = experiment.file_name
     store = Store(quick, f"{name}-quick") if asked.quick else Store(results, name)
     settings = experiment.quick if asked.quick else experiment.settings
     n_jobs = 1 if asked.quick else asked.jobs
+
+    def is_wanted(unit: Unit) -> bool:
+        return (not asked.datasets or unit[0] in asked.datasets) and (not asked.splits or int(unit[1]) < asked.splits)
+
     try:
         if experiment.needs_data:
             folder()
-        rows = run(experiment, settings, store, fresh=asked.fresh or asked.quick, n_jobs=n_jobs)
+        rows = run(
+            experiment,
+            settings,
+            store,
+            fresh=asked.fresh or asked.quick,
+            n_jobs=n_jobs,
+            is_wanted=is_wanted,
+            seconds=seconds,
+        )
     except RefusedError as error:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\nStopped. Finished units are kept; the same command goes on from there.", file=sys.stderr)
         return 130
+    if not rows:
+        print("There was no time for a single unit of work.")
+        return 0
     for title, table in tables(experiment, rows).items():
         print(f"\n{title}\n\n{table_text(table)}")
     print(f"\n{experiment.headline(rows) if asked.quick else experiment.finding(rows)}\n")

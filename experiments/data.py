@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from experiments.download import benchmark_splits
 from experiments.protocol import RefusedError
 
 Array: TypeAlias = NDArray[np.float64]
@@ -36,13 +37,13 @@ def folder() -> Path:
 
 def regression(name: str) -> tuple[Array, Array]:
     """Features and target. The last column is the target, as in the paper, which for naval is not the official one."""
-    table = np.loadtxt(_path("regression", name), delimiter=",", skiprows=1)
+    _, table = _table(name)
     return table[:, :-1], table[:, -1]
 
 
 def classification(name: str) -> tuple[Array, Array]:
     """Features, NaN where they are missing, and labels 0 and 1 as the paper codes them."""
-    table = np.genfromtxt(_path("classification", name), delimiter=",", skip_header=1)
+    table = np.genfromtxt(_found("classification", f"{name}.csv.gz"), delimiter=",", skip_header=1)
     return table[:, :-1], table[:, -1]
 
 
@@ -53,7 +54,7 @@ def adult() -> tuple[Array, Array, NDArray[np.bool_]]:
     """
     parts = []
     for name in ("adult-train", "adult-test"):
-        with gzip.open(_path("classification", name), "rt", newline="") as file:
+        with gzip.open(_found("classification", f"{name}.csv.gz"), "rt", newline="") as file:
             parts.append(list(csv.DictReader(file)))
     rows = [row for part in parts for row in part]
     columns = []
@@ -67,10 +68,41 @@ def adult() -> tuple[Array, Array, NDArray[np.bool_]]:
     return np.hstack(columns), y, np.arange(len(y)) >= len(parts[0])
 
 
-def _path(kind: str, name: str) -> Path:
-    path = folder() / kind / f"{name}.csv.gz"
+class Official(NamedTuple):
+    """Features and target of the public benchmark, and its splits: row numbers, (splits, rows)."""
+
+    X: Array
+    y: Array
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+
+
+def official(name: str) -> Official:
+    """The benchmark of Hernandez-Lobato and Adams: features f0, f1 and so on, the column named target.
+
+    Splits that are not there are made as the benchmark made its own.
+    """
+    columns, table = _table(name)
+    held = folder() / "regression" / "splits" / f"{name}.npz"
+    splits = np.load(held) if held.exists() else benchmark_splits(name, len(table))
+    train, test = (splits[part].astype(np.intp) for part in ("train", "test"))
+    is_feature = np.array([column.startswith("f") for column in columns])
+    return Official(table[:, is_feature], table[:, columns.index("target")], train, test)
+
+
+def _table(name: str) -> tuple[list[str], Array]:
+    """Names of the columns, and the numbers."""
+    path = _found("regression", f"{name}.csv.gz")
+    with gzip.open(path, "rt") as file:
+        columns = next(file).strip().split(",")
+    return columns, np.loadtxt(path, delimiter=",", skiprows=1)
+
+
+def _found(*parts: str) -> Path:
+    """A file of the data."""
+    path = folder().joinpath(*parts)
     if not path.exists():
-        msg = f"{path.name} is not in the folder {kind} of PIMETER_DATA."
+        msg = f"{path.name} is not in the folder {'/'.join(parts[:-1])} of PIMETER_DATA."
         raise RefusedError(msg)
     return path
 
@@ -84,7 +116,7 @@ def paper_split(n: int, k: int) -> Split:
 
 def general_electric() -> Array:
     """Daily open, high, low and close of General Electric, (days, 4), 1962 to 2017."""
-    with gzip.open(_path("time_series", "ge"), "rt", newline="") as file:
+    with gzip.open(_found("time_series", "ge.csv.gz"), "rt", newline="") as file:
         return np.array(
             [[float(row[name]) for name in ("Open", "High", "Low", "Close")] for row in csv.DictReader(file)]
         )

@@ -250,6 +250,7 @@ EXPERIMENT = Experiment(
     headline=headline,
     finding=finding,
     figure=figure,
+    needs_data=True,
     unpublished="The paper prints two times here (0.4 s for the neurons, 3.9 s for the LSTM) and no other numbers.",
     packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"),
 )

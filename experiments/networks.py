@@ -1,4 +1,4 @@
-"""The paper's networks in PyTorch: one hidden layer with three losses, an LSTM for windows, stacks of classifiers."""
+"""The paper's networks in PyTorch: one hidden layer with its losses, stacks of such networks, an LSTM for windows."""
 
 from __future__ import annotations
 
@@ -319,3 +319,87 @@ class _Adam:
     def keep(self, which: Any) -> None:
         """Forget the other networks."""
         self.moments = [[part[which] for part in pair] for pair in self.moments]
+
+
+@dataclass(frozen=True)
+class LayerTraining:
+    """How a hidden layer for many features is trained, as far as the paper's appendix B names it.
+
+    `spread` is the standard deviation of initial weights in units of one over the root of their number of inputs. The
+    learning rate of epoch t is ``learning_rate / (1 + decay t)``, or ``learning_rate (1 - decay)^t`` if `exponential`.
+    """
+
+    n_hidden: int = 50
+    learning_rate: float = 0.01
+    decay: float = 0.01
+    spread: float = 1.0
+    dropout: float = 0.0
+    weight_decay: float = 0.0
+    exponential: bool = False
+    batch_size: int = 100
+    max_epochs: int = 300
+    patience: int = 30
+
+    def rate(self, epoch: int) -> float:
+        """Learning rate of an epoch."""
+        slower = (1.0 - self.decay) ** epoch if self.exponential else 1.0 / (1.0 + self.decay * epoch)
+        return self.learning_rate * slower
+
+
+def train_layer(
+    rows: tuple[Array, Array],
+    stop: tuple[Array, Array],
+    loss: Loss,
+    how: LayerTraining,
+    rng: np.random.Generator,
+    *,
+    start: Sequence[float] = (0.0,),
+    watch: Callable[[int, Callable[[Array], Array]], None] = lambda *_: None,
+) -> Callable[[Array], Array]:
+    """Train one hidden layer of rectified units on rows of X and y, until the loss on the rows of `stop` is least.
+
+    There is one output for each of the biases in `start`. `watch` is told of each epoch and what the network predicts
+    then. Returns what it predicts with the best weights, (n, outputs) for new X.
+    """
+    torch = load_torch()
+    X, y, stop_X, stop_y = (torch.tensor(part, dtype=torch.float32) for part in (*rows, *stop))
+    y, stop_y = y[:, None], stop_y[:, None]
+    sizes = ((X.shape[1], how.n_hidden), (how.n_hidden, len(start)))
+    draws = [torch.tensor(rng.normal(scale=how.spread / n_in**0.5, size=(n_in, n_out))) for n_in, n_out in sizes]
+    biases = (torch.zeros(how.n_hidden), torch.tensor(start))
+    weights = [part.float().requires_grad_() for layer in zip(draws, biases, strict=True) for part in layer]
+    generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
+    optimizer = torch.optim.AdamW(weights, lr=how.learning_rate, weight_decay=how.weight_decay, fused=True)
+
+    def output(inputs: Any) -> Any:
+        return torch.relu(inputs @ weights[0] + weights[1]) @ weights[2] + weights[3]
+
+    def predict(new: Array) -> Array:
+        with torch.no_grad():
+            found: Array = output(torch.tensor(new, dtype=torch.float32)).double().numpy()
+        return found
+
+    best, least, waited = [part.detach().clone() for part in weights], np.inf, 0
+    for epoch in range(how.max_epochs):
+        for group in optimizer.param_groups:
+            group["lr"] = how.rate(epoch)
+        for batch in np.array_split(rng.permutation(len(X)), max(1, len(X) // how.batch_size)):
+            hidden = torch.relu(X[batch] @ weights[0] + weights[1])
+            if how.dropout:
+                kept = torch.rand(hidden.shape, generator=generator) >= how.dropout
+                hidden = hidden * kept / (1.0 - how.dropout)
+            optimizer.zero_grad()
+            loss(y[batch], hidden @ weights[2] + weights[3]).backward()
+            optimizer.step()
+        with torch.no_grad():
+            value = loss(stop_y, output(stop_X)).item()
+        waited += 1
+        if value < least:
+            best, least, waited = [part.detach().clone() for part in weights], value, 0
+        watch(epoch, predict)
+        if waited == how.patience or not np.isfinite(value):
+            break
+    with torch.no_grad():
+        for part, kept in zip(weights, best, strict=True):
+            part.copy_(kept)
+    return predict

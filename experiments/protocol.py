@@ -4,7 +4,8 @@ An experiment is a list of units of work and a function from one unit to its row
 of the units. NAME.json, replaced in one step after each unit, says which settings and versions made them and where in
 the CSV each finished unit ends. Whatever lies behind the last of these ends was cut short and is done again, so an
 interruption at any moment loses no finished unit and doubles none. Each unit draws from a stream of its own, keyed by
-the seed and the unit, so a run that was stopped, or spread over processes, ends with the same bytes.
+the seed and the unit, so a run that was stopped, or spread over processes, ends with the same bytes. A run may be asked
+for some units only; the others follow when they are asked for.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ import fcntl
 import hashlib
 import io
 import json
+import math
 import multiprocessing
 import os
 import platform
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from importlib import metadata
-from itertools import takewhile
+from itertools import islice, takewhile
 from multiprocessing import connection
 from pathlib import Path
 from threading import Thread
@@ -57,7 +60,9 @@ class Experiment(Generic[S]):
     `measure` gets the settings, a unit and the unit's own random stream; it must be a function of a module, so that
     other processes find it. `tables`, `headline` (one sentence), `finding` (a paragraph) and `figure` see stored rows
     only. `keys` are the columns by which rows meet those of `published/NAME.csv`; `unpublished` says why there is none.
-    An experiment that makes some columns of a table only has a word for them in `columns`, and files of its own.
+    An experiment that makes some columns of a table only has a word for them in `columns`, and files of its own. With
+    `by_split` its units are a dataset and the number of a split each, so that some of them can be asked for. Columns
+    with `only_if_named` take hours, or data that few have.
     """
 
     name: str
@@ -74,6 +79,8 @@ class Experiment(Generic[S]):
     unpublished: str = ""
     columns: str = ""
     needs_data: bool = False
+    by_split: bool = False
+    only_if_named: bool = False
     packages: tuple[str, ...] = ("pimeter", "numpy", "scipy", "scikit-learn", "numba")
 
     @property
@@ -150,8 +157,21 @@ class Store:
         fresh.replace(self.json)
 
 
-def run(experiment: Experiment[S], settings: S, store: Store, *, fresh: bool = False, n_jobs: int = 1) -> Sequence[Row]:
-    """Measure the units that are not stored yet and return all rows as stored."""
+def run(
+    experiment: Experiment[S],
+    settings: S,
+    store: Store,
+    *,
+    fresh: bool = False,
+    n_jobs: int = 1,
+    is_wanted: Callable[[Unit], bool] = lambda _: True,
+    seconds: float = math.inf,
+) -> Sequence[Row]:
+    """Measure the wanted units that are not stored yet and return all rows as stored.
+
+    No unit is begun after so many seconds; those that were are finished.
+    """
+    deadline = time.monotonic() + seconds
     units = [tuple(unit) for unit in experiment.units(settings)]
     with store.locked() as file:
         record = _resumed(experiment, settings, units, store, fresh=fresh)
@@ -159,9 +179,10 @@ def run(experiment: Experiment[S], settings: S, store: Store, *, fresh: bool = F
         done = list(record.done)
         file.seek(file.truncate(done[-1][1] if done else 0))
         columns = [*next(iter(store.rows()), {})]
-        left = units[len(done) :]
-        with closing(_measured(experiment, settings, left, n_jobs)) as measured:
-            for unit, rows in _shown(measured, len(done), len(units)):
+        held = {unit for unit, _ in done}
+        left = [unit for unit in units if unit not in held and is_wanted(unit)]
+        with closing(_measured(experiment, settings, left, n_jobs, deadline)) as measured:
+            for unit, rows in _shown(measured, len(done), len(done) + len(left)):
                 file.write(_csv_text(rows, columns, header=not file.tell()).encode())
                 file.flush()
                 os.fsync(file.fileno())
@@ -204,7 +225,7 @@ def _resumed(experiment: Experiment[S], settings: S, units: list[Unit], store: S
         return Record(wanted, current)
     if record.settings != wanted:
         raise RefusedError(_differs(store.csv.name, "settings", record.settings, wanted))
-    if [unit for unit, _ in record.done] != units[: len(record.done)]:
+    if not {unit for unit, _ in record.done} <= set(units):
         msg = f"The units of work in {store.json.name} are not those of {experiment.name} now; --fresh starts anew."
         raise RefusedError(msg)
     if len(record.done) < len(units) and record.versions != current:
@@ -219,20 +240,28 @@ def _differs(name: str, what: str, held: Mapping[str, Any], wanted: Mapping[str,
 
 
 def _measured(
-    experiment: Experiment[S], settings: S, units: Sequence[Unit], n_jobs: int
+    experiment: Experiment[S], settings: S, units: Sequence[Unit], n_jobs: int, deadline: float
 ) -> Generator[tuple[Unit, Sequence[Row]]]:
-    """Units with their rows, in the order of the units."""
-    streams = [stream(settings.seed, unit) for unit in units]
+    """Units with their rows, in the order of the units; none is begun after the deadline."""
+    tasks = ((unit, stream(settings.seed, unit)) for unit in takewhile(lambda _: time.monotonic() < deadline, units))
     if n_jobs == 1 or len(units) < 2:
-        for unit, rng in zip(units, streams, strict=True):
+        for unit, rng in tasks:
             yield unit, experiment.measure(settings, unit, rng)
         return
     # Not forked: a forked child inherits locks that other threads hold.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(min(n_jobs, len(units)), mp_context=context, initializer=_end_with_parent)
+    begun: deque[tuple[Unit, Future[Sequence[Row]]]] = deque()
     try:
-        results = pool.map(experiment.measure, [settings] * len(units), units, streams)
-        yield from zip(units, results, strict=True)
+        while True:
+            begun += (
+                (unit, pool.submit(experiment.measure, settings, unit, rng))
+                for unit, rng in islice(tasks, n_jobs - len(begun))
+            )
+            if not begun:
+                return
+            unit, found = begun.popleft()
+            yield unit, found.result()
     finally:
         pool.shutdown(cancel_futures=True)
 

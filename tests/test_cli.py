@@ -14,7 +14,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import pimeter
-from pimeter import cli
+from pimeter import cli, files
 
 GOOD = "y,y_hat,g\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(60))
 
@@ -150,6 +150,7 @@ BAD = {
     "infinite": (GOOD + "inf,1,a\n", [], "inf"),
     "short row": (GOOD + "1\n", [], "line 62 has not 3 fields like the header"),
     "long row": (GOOD + "1,2,a,4\n", [], "line 62 has not 3 fields like the header"),
+    "short and long rows": (GOOD + "1\n1,2,a,4,5\n", [], "line 62 has not 3 fields like the header"),
     "short row with quotes": ('y,y_hat,g\n1,2,"a,b"\n1,2\n', [], "line 3 has not 3 fields like the header"),
     "encoding": ("y,y_hat,g\n1,2,a\n3,4,é\n".encode("latin-1"), [], "line 3 is not UTF-8 text"),
     "encoding of the header": ("y,y_hat,é\n1,2,a\n".encode("latin-1"), [], "line 1 is not UTF-8 text"),
@@ -305,6 +306,25 @@ print(*{name.partition(".")[0] for name in sys.modules} & {"numpy", "polars", "s
     assert done.returncode == 0, done.stderr
     assert "Usage: pimeter" in done.stdout
     assert done.stdout.splitlines()[-1] == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "is_regular"),
+    [
+        (b"a,b\n1,2\n", True),
+        (b"a,b\r\n1,2\r\n3,4", True),
+        (b"a,b\n1,2\n3", False),
+        (b"a,b\n1\n2,3,4\n", False),
+        (b"a,b\n\n1,2\n", False),
+        (b'a,b\n"1,2"\n', False),
+        (gzip.compress(b"a,b\n1,2\n"), False),
+    ],
+)
+def test_files_that_need_no_second_look(text, is_regular, tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_bytes(text)
+    for block in (1, 3, 1 << 20):
+        monkeypatch.setattr(files, "BLOCK", block)
+        assert files._is_regular(tmp_path / "a.csv", ",", 2) == is_regular
 
 
 def test_a_mistake_in_a_process_of_its_own_shows_no_traceback(tmp_path):

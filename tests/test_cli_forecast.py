@@ -63,6 +63,47 @@ def test_rows_of_one_step(tmp_path):
     done = pimeter("forecast", path)
     assert done.returncode == 0, done.stderr
     assert "one step ahead." in done.stdout
+    assert "took each row for a forecast one step ahead" in done.stderr
+
+
+def test_rows_of_a_window_are_its_steps(file, tmp_path):
+    path = tmp_path / "nosteps.csv"
+    forecasts().drop("step").write_csv(path)
+    done = pimeter("forecast", path, "--json")
+    assert "took the rows of each 'origin' for steps 1, 2, ... ahead" in done.stderr
+    assert json.loads(done.stdout) == json.loads(pimeter("forecast", file, "--json").stdout)
+
+
+@pytest.mark.parametrize(("name", "note"), [("{:04d}-01-01", False), ("w{}", True), ("1.{}.2024", True)])
+def test_order_of_windows_that_are_words(file, tmp_path, name, note):
+    path = tmp_path / "words.csv"
+    names = [name.format(1500 + i if note is False else i) for i in forecasts()["origin"]]
+    forecasts().with_columns(origin=pl.Series(names)).write_csv(path)
+    done = pimeter("forecast", path, "--json")
+    assert ("windows are taken in the order of the file" in done.stderr) == note
+    assert json.loads(done.stdout) == json.loads(pimeter("forecast", file, "--json").stdout)
+
+
+def test_windows_without_their_last_rows_are_kept(file, tmp_path):
+    path, out = tmp_path / "known.csv", tmp_path / "cone.html"
+    forecasts().drop_nulls().write_csv(path)
+    done = pimeter("forecast", path, "--json", "--out", out)
+    assert "2 of 120 windows have no prediction for some steps" in done.stderr
+    assert "2 of 120 windows have no prediction for some steps" in out.read_text()
+    one, other = json.loads(done.stdout), json.loads(pimeter("forecast", file, "--json").stdout)
+    assert one["radius"] == other["radius"]
+    assert one["n_tested"] == other["n_tested"] == 60
+    assert one["last"]["prediction"][1:] == [None, None]
+
+
+def test_a_cone_that_failed_is_not_praised(tmp_path):
+    frame = forecasts()
+    jump = frame.with_columns(y=pl.when(pl.col("origin") >= 60).then(pl.col("y") * 1e3).otherwise(pl.col("y")))
+    path = tmp_path / "jump.csv"
+    jump.write_csv(path)
+    done = pimeter("forecast", path)
+    assert "does not keep its 95 %" in done.stdout
+    assert "are expected within" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -74,6 +115,11 @@ def test_rows_of_one_step(tmp_path):
         (lambda frame: frame[:9], "3 windows of 3 steps are too few"),
         (lambda frame: frame.drop("origin"), "no column has a usual name for the window"),
         (lambda frame: frame.with_columns(step=pl.col("step") * 100_000), "windows of 300,000 steps have only"),
+        (lambda frame: frame.with_columns(step=pl.col("step") * 2), "3 of the steps 1 to 6 have no prediction at all"),
+        (lambda frame: frame.with_columns(h=pl.col("step")), "several columns have a usual name for the step"),
+        (lambda frame: frame.with_columns(y=pl.lit(np.inf)), "row 1 of column 'y' is infinite"),
+        (lambda frame: frame.with_columns(y=pl.lit(None)), "column 'y' has no number; all 360 rows are missing"),
+        (lambda frame: frame.with_columns(y_hat=pl.lit(None)), "column 'y_hat' has no number"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, change, says):
@@ -84,6 +130,13 @@ def test_mistakes_are_one_line(tmp_path, change, says):
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert not out.exists()
+
+
+def test_one_column_for_two_things(file):
+    for command in ("forecast", "measure"):
+        done = pimeter(command, file, "--target", "y_hat")
+        assert done.returncode == 2
+        assert "column 'y_hat' cannot be both the target and the prediction" in done.stderr
 
 
 def test_hostile_names_are_text(tmp_path):

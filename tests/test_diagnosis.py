@@ -11,8 +11,10 @@ from numpy.testing import assert_allclose
 from scipy import sparse, stats
 
 import pimeter as pm
-from pimeter import diagnose, power_spectral_entropy, white_test
-from pimeter.diagnosis import order, spread
+from pimeter import bandwidth, diagnose, power_spectral_entropy, white_test
+from pimeter._kernels import reference
+from pimeter.diagnosis import buckets, order, spread
+from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, fifths
 from pimeter.diagnosis.crossfit import CrossFit, folds, ranks
 
@@ -26,6 +28,43 @@ def rows(seed=0, n=500):
     return X, rng.choice(["a", "b"], size=n, p=[0.9, 0.1]), 4 * X[:, 0] + 4 * X[:, 1], rng.standard_normal(n)
 
 
+LAWS = {
+    "normal": lambda rng, m: rng.standard_normal(m),
+    "sizes": lambda rng, m: np.abs(rng.standard_normal(m)),
+    "cauchy": lambda rng, m: rng.standard_cauchy(m),
+    "tied": lambda rng, m: rng.integers(-2, 3, m).astype(float),
+    "zeros": lambda rng, m: np.zeros(m) * rng.choice([-1.0, 1.0], m),
+    "nearly alike": lambda rng, m: 1e6 + 1e-6 * rng.standard_normal(m),
+    "huge and tiny": lambda rng, m: rng.choice([1e300, 1e-300, -1e300, 5e-324], m),
+    "rising": lambda rng, m: np.sort(rng.standard_normal(m)),
+}
+
+
+class TestBuckets:
+    @pytest.mark.parametrize("law", LAWS)
+    @pytest.mark.parametrize("m", [1, 7, 200, 3001])
+    @pytest.mark.parametrize("is_compiled", [True, False])
+    def test_what_they_say_is_what_sorting_says(self, law, m, is_compiled, monkeypatch):
+        if not is_compiled:
+            monkeypatch.setattr(buckets, "_kernel", lambda: reference.Kernel(bandwidth))
+        rng = np.random.default_rng(m)
+        values = LAWS[law](rng, m)
+        group = (np.arange(m) % 3).astype(np.uint8)
+        found = Buckets.of(values, group, 3)
+        assert found.counts.sum() == m
+        members = np.array([[True, True, True], [True, False, True], [True, False, False]])
+        sets = [np.sort(values[member[group]]) for member in members]
+        ranked = np.array([[1, (len(own) + 1) // 2, len(own)] for own in sets])
+        expected = [own[rank - 1] for own, rank in zip(sets, ranked, strict=True)]
+        assert found.order_statistics(members, ranked).tolist() == np.array(expected).tolist()
+        bounds = np.unique([*values[:5], -1e308, -0.5, 0.0, 0.25, 1e6, 1e308])
+        assert found.n_below(bounds).tolist() == np.searchsorted(sets[0], bounds).tolist()
+        assert found.n_below(bounds, "right").tolist() == np.searchsorted(sets[0], bounds, side="right").tolist()
+        own_bounds = np.stack([bounds, bounds + 0.1, np.sort(-bounds)])
+        places = [np.searchsorted(own_bounds[g], x) for g, x in zip(group, values, strict=True)]
+        assert found.places(own_bounds).tolist() == places
+
+
 class TestCrossFit:
     @pytest.mark.parametrize("m", [2, 3, 9, 10, 11, 110, 997])
     @pytest.mark.parametrize("ties", [False, True])
@@ -34,7 +73,7 @@ class TestCrossFit:
         sizes = np.abs(rng.standard_normal(m))
         sizes = np.round(sizes, 1) if ties else sizes
         part = rng.integers(3, size=m)
-        fit = CrossFit.of(sizes, LEVELS, part, 3)
+        fit = CrossFit.of(sizes, LEVELS)
         inside = np.zeros((m, len(LEVELS)), bool)
         scores = np.zeros((m, len(LEVELS)))
         for i in range(min(10, m)):
@@ -44,7 +83,7 @@ class TestCrossFit:
             assert_allclose(fit.radii[i], others[k - 1], rtol=0)
             inside[own] = sizes[own, None] <= others[k - 1]
             scores[own] = 2 * others[k - 1] + 2 / (1 - LEVELS) * np.maximum(sizes[own, None] - others[k - 1], 0)
-        found = fit.parts()
+        found = fit.parts(part, 3)
         assert found.inside.tolist() == [inside[part == i].sum(axis=0).tolist() for i in range(3)]
         assert found.rows.tolist() == np.bincount(part, minlength=3).tolist()
         mean, error = fit.mean_interval_scores()
@@ -55,7 +94,6 @@ class TestCrossFit:
             own = np.sort(sizes[part == i])
             if len(own):
                 assert_allclose(found.radius[i], own[ranks(len(own), LEVELS) - 1], rtol=0)
-        assert fit.regrouped(part, 3).parts().inside.tolist() == found.inside.tolist()
 
     @pytest.mark.parametrize("m", [1, 2, 9, 10, 25, 1000])
     def test_folds_are_even_and_follow_no_rhythm(self, m):

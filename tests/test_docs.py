@@ -24,6 +24,13 @@ def test_code_runs_and_prints_what_the_page_shows(page, capsys):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tests_that_a_page_names_exist(page):
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    for name in re.findall(r"`(test_\w+)`", page.read_text()):
+        assert f"def {name}(" in tests, name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target

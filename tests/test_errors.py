@@ -146,3 +146,13 @@ def test_outcome_errors_part_rows_by_outcome():
 def test_outcome_errors_refuse(y, score, threshold, message):
     with pytest.raises(ValueError, match=message):
         outcome_errors(y, score, threshold=threshold)
+
+
+def test_windows_of_unequal_length():
+    with pytest.raises(ValueError, match="y_true holds windows of unequal length"):
+        horizon_errors([[1.0, 2.0], [3.0]], [[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_masked_values_are_not_taken_for_known():
+    with pytest.raises(ValueError, match="y_true must be finite"):
+        absolute_errors(np.ma.masked_equal([1.0, 2.0], 2.0), [1.0, 2.0])

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from experiments import __main__ as cli
-from experiments import data, fig1, protocol, report, table2
+from experiments import blackbox, data, fig1, protocol, report, table2, uci, uci_page
 from experiments.protocol import Experiment, RefusedError, Store, run, stream
 
 ROOT = Path(__file__).parents[1]
@@ -400,8 +401,13 @@ class TestTable2:
         said = capsys.readouterr().out
         assert "| yacht " in said
         assert "miss" not in said
-        assert cli.main(["run", "table2"], **folders) == 2
-        assert "run table2 --columns psig" in capsys.readouterr().err
+        assert cli.main(["run", "table2", "--columns", "psig,psi"], **folders) == 2
+        assert "table2 has the columns paper, peers, pimeter, psig, qd, song-year, tuning." in capsys.readouterr().err
+        assert cli.main(["run", "table2", "--columns", "psig", "--splits", "2"], **folders) == 2
+        assert (
+            "--datasets and --splits are for table2 --columns pimeter, table2 --columns peers"
+            in capsys.readouterr().err
+        )
         assert "python -m experiments run table2 --columns psig" in report.page([quick], tmp_path)
 
     @pytest.mark.parametrize("named", [None, "nowhere"])
@@ -418,6 +424,81 @@ class TestTable2:
         monkeypatch.setenv("PIMETER_DATA", str(tmp_path))
         with pytest.raises(RefusedError, match=r"song-year\.csv\.gz is not in the folder"):
             data.regression("song-year")
+
+
+class TestIntervals:
+    """Table 2's intervals: the black box, the recipe and its peers, and the page."""
+
+    def test_blend_follows_smooth_and_jumping_targets(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1, 1, size=(160, 2))
+        for y, best in ((np.sin(3 * X[:, 0]) * X[:, 1], 2), (np.sign(X[:, 0]) + (X[:, 1] > 0.3), None)):
+            blend = blackbox.Blend().fit(X[:120], y[:120])
+            assert_allclose(blend.shares_.sum(), 1.0)
+            assert np.mean((y[120:] - blend.predict(X[120:])) ** 2) < 0.1 * y.var()
+            if best is not None:
+                assert blend.shares_.argmax() == best
+
+    def test_gradient_of_the_process(self):
+        """The search ends where small steps make it no likelier."""
+        rng = np.random.default_rng(1)
+        X = rng.normal(size=(60, 2))
+        y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=60)
+        model = blackbox.Smooth().fit(X, y)
+        sharpness = model.sharpness_
+        assert sharpness[0] > 5 * sharpness[1]  # the second feature says nothing
+        again = blackbox.Smooth(logs=model.logs_).fit(X, y)
+        assert_allclose(again.predict(X), model.predict(X))
+        assert blackbox.Smooth().fit(X, np.ones(60)).predict(X).tolist() == [1.0] * 60
+
+    def test_units_are_splits_and_some_can_be_asked_for(self, tmp_path, monkeypatch):
+        wanted = uci.units(uci.Settings())
+        assert wanted[:9] == [(name, 0) for name in uci.Settings().datasets]
+        assert len(wanted) == 5 * 20 + 4 * 5
+        toy = dataclasses.replace(TOY, units=lambda _: [("a", 0), ("b", 0), ("a", 1)])
+        store = Store(tmp_path, "toy")
+        assert {row["unit"] for row in run(toy, TOY.settings, store, is_wanted=lambda unit: unit[0] == "a")} == {"a"}
+        assert run(toy, TOY.settings, store, seconds=-1.0) == store.rows()
+        rows = run(toy, TOY.settings, store)
+        assert [row["unit"] for row in rows] == ["a"] * 6 + ["b"] * 3
+
+    @pytest.mark.parametrize("columns", ["pimeter", "song-year", *(["peers"] if find_spec("mapie") else [])])
+    def test_quick_runs(self, columns, data_dir, tmp_path, capsys, monkeypatch):
+        monkeypatch.setattr(blackbox, "N_TREES", 5)
+        folders = {"results": tmp_path / "results", "quick": tmp_path / "quick"}
+        assert cli.main(["run", "table2", "--columns", columns, "--quick"], **folders) == 0
+        said = capsys.readouterr().out
+        assert "of the test rows are covered" in said
+        assert said.count("\n| yacht ") == {"pimeter": 1, "song-year": 0, "peers": 4}[columns]
+
+    def test_page_joins_the_columns(self, tmp_path):
+        assert "Not run yet" in uci_page.page(tmp_path)
+        for experiment, factor, method in ((uci.EXPERIMENT, 1.0, "pimeter"), (uci.PEERS, 1.25, "MAPIE CV+")):
+
+            def measure(settings, unit, rng, factor=factor, method=method):
+                held = {
+                    "dataset": unit[0],
+                    "split": unit[1],
+                    "method": method,
+                    "n_train": 90,
+                    "n_test": 10,
+                    "n_first": 9,
+                }
+                return [{**held, "picp": 0.95, "mpiw": 0.2, "score": factor}]
+
+            made = dataclasses.replace(experiment, measure=measure)
+            run(made, uci.Settings(datasets=("yacht", "boston"), most_splits=2), Store(tmp_path, made.file_name))
+        text = uci_page.page(tmp_path)
+        assert "at or above `least` on 2 of 2 datasets; 0.950 on average" in text
+        assert "smaller than that of QD-Ens on 1 of 2 datasets (not on yacht)" in text
+        assert "0.800 in geometric mean over 2 datasets, the largest ratio 0.800" in text
+        assert "| yacht   | QD-Ens, published  |" in text
+        assert (tmp_path / "table2.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_peers_without_their_libraries_are_refused(self, monkeypatch):
+        monkeypatch.setattr(uci, "find_spec", lambda _: None)
+        with pytest.raises(RefusedError, match=r"need mapie and crepes: pip install 'pimeter\[experiments\]'"):
+            uci.measure_peers(uci.Settings(), ("yacht", 0), np.random.default_rng())
 
 
 class TestCommandLine:
@@ -482,7 +563,7 @@ class TestCommandLine:
         ("arguments", "message"),
         [
             (["run", "fig9"], "choose from '?fig1"),
-            (["run", "fig1", "--jobs", "0"], "number of processes from 1 up, got '0'"),
+            (["run", "fig1", "--jobs", "0"], "whole number from 1 up, got '0'"),
             ([], "required"),
         ],
     )

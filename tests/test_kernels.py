@@ -92,11 +92,37 @@ class TestOneFormula:
             assert_array_equal(ours, whole)
 
     def test_sorting(self):
-        for law in ("normal", "cauchy", "tied", "spiked"):
-            x = draw(law, 3000)
-            out = np.empty(3000)
-            COMPILED._compiled._sort(x, out)
-            assert_array_equal(out, np.sort(x))
+        rng = np.random.default_rng(0)
+        largest = np.finfo(float).max
+        for n in (1, 2, 3, 40, 1023, 3000):
+            samples = [draw(law, n) for law in ("normal", "cauchy", "tied", "spiked")]
+            samples += [draw("cauchy", n) ** 3, np.geomspace(1e-300, 1e300, n), 5e-324 * rng.integers(-9, 9, n)]
+            samples += [rng.choice([largest, -largest, 0.0, 1.0], n), 1e16 + rng.integers(0, 5, n).astype(float)]
+            for x in samples:
+                out = np.empty(n)
+                COMPILED._compiled._sort(x, out)
+                assert_array_equal(out, np.sort(x))
+
+    @pytest.mark.parametrize("n_far", [1, 2, 5])
+    @pytest.mark.parametrize("gap", [1e3, 1e5, 1e6, 1e9])
+    @pytest.mark.parametrize("m", [20, 100, 1000])
+    def test_far_away_errors(self, m, gap, n_far):
+        rng = np.random.default_rng(m)
+        x = np.concatenate([rng.standard_normal(m - n_far), gap * (1.0 + np.abs(rng.standard_normal(n_far)))])[None]
+        edge = 1.0 - n_far / m
+        levels = np.unique([0.5, 0.9, edge, *(edge + np.linspace(-1.0, 0.9, 20) * n_far / m)])
+        ours, expected = np.empty((1, levels.size)), np.empty((1, levels.size))
+        COMPILED.automatic_rows(x, levels, ours)
+        PLAIN.automatic_rows(x, levels, expected)
+        assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
+        assert (np.diff(ours) >= -1e-9).all()
+
+    @pytest.mark.parametrize("kernel", [PLAIN, COMPILED])
+    def test_a_range_beyond_all_measure(self, kernel):
+        x = np.concatenate([np.random.default_rng(0).standard_normal(30), [1.7e308, -1.7e308, 1e308, -1e308]])
+        out = np.empty((1, 2))
+        kernel.automatic_rows(x[None], np.array([0.5, 0.9]), out)
+        assert_allclose(out[0], np.quantile(x, [0.5, 0.9], method="hazen"), rtol=1e-12)
 
 
 @pytest.mark.parametrize("m", [40, 5000])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from sklearn.metrics import mean_pinball_loss
 
-from experiments import data, fig2, fig3, networks, report, table1
+from experiments import __main__ as cli
+from experiments import data, fig2, fig3, networks, report, table1, uci_networks
 from experiments.protocol import RefusedError, Store, run
 from pimeter import ForecastIntervals
 
@@ -217,3 +219,84 @@ class TestFig3:
         assert prices.shape == (14_058, 4)
         assert_array_equal(prices[0], [0.6277, 0.6362, 0.6201, 0.6201])
         assert np.isfinite(prices).all()
+
+
+class TestLayer:
+    """One hidden layer for many features, and Table 2's columns that train it."""
+
+    how = networks.LayerTraining(n_hidden=20, max_epochs=200, patience=50)
+
+    def rows(self, n=300):
+        X = np.random.default_rng(0).uniform(-1, 1, size=(n, 3))
+        return X, np.abs(X[:, 0]) - X[:, 1]
+
+    @pytest.mark.parametrize("change", [{}, {"dropout": 0.05}, {"weight_decay": 0.01, "exponential": True}])
+    def test_it_learns_from_many_features(self, change):
+        how = dataclasses.replace(self.how, **change)
+        predict = networks.train_layer(
+            self.rows(), self.rows(50), networks.squared_error, how, np.random.default_rng(1)
+        )
+        X, y = self.rows()
+        assert predict(X).shape == (300, 1)
+        assert np.mean((predict(X)[:, 0] - y) ** 2) < 0.05 * y.var()
+
+    def test_the_best_weights_are_kept_and_each_epoch_is_shown(self):
+        seen = []
+        X, y = self.rows(100)
+        how = dataclasses.replace(self.how, learning_rate=0.3, max_epochs=30, patience=5)
+        predict = networks.train_layer(
+            (X, y),
+            (X, y),
+            networks.squared_error,
+            how,
+            np.random.default_rng(0),
+            watch=lambda epoch, now: seen.append((epoch, np.mean((now(X)[:, 0] - y) ** 2))),
+        )
+        assert [epoch for epoch, _ in seen] == list(range(len(seen)))
+        assert_allclose(np.mean((predict(X)[:, 0] - y) ** 2), min(error for _, error in seen))
+
+    def test_rates_fall(self):
+        plain = networks.LayerTraining(learning_rate=0.1, decay=0.5)
+        assert plain.rate(2) == pytest.approx(0.05)
+        assert dataclasses.replace(plain, exponential=True).rate(2) == pytest.approx(0.025)
+
+    def test_neurons_of_both_kinds(self):
+        errors = np.concatenate([-np.linspace(0.01, 1.0, 100), 2.0 * np.linspace(0.01, 1.0, 100)])
+        low, high = uci_networks._radii(errors, "root", "symmetric")
+        assert low == high
+        low, high = uci_networks._radii(errors, "root", "sided")
+        assert_allclose([low, high], [0.955, 1.91], atol=0.01)
+        assert uci_networks._radii(errors, "descent", "symmetric")[0] <= 2.0
+
+    @pytest.mark.parametrize("columns", ["paper", "qd"])
+    def test_quick_runs(self, columns, data_dir, tmp_path, capsys):
+        folders = {"results": tmp_path / "results", "quick": tmp_path / "quick"}
+        assert cli.main(["run", "table2", "--columns", columns, "--quick"], **folders) == 0
+        said = capsys.readouterr().out
+        assert said.count("| yacht ") == {"paper": 8, "qd": 1}[columns]
+        rows = Store(tmp_path / "quick", f"table2-{columns}-quick").rows()
+        assert len(rows) == {"paper": 16, "qd": 1}[columns]
+        if columns == "paper":
+            assert sum(row["chosen"] for row in rows) == 4
+            assert all(row["own_picp"] > 0.9 for row in rows if row["method"].endswith("root"))
+
+    def test_the_paper_needs_its_tuning(self, data_dir, tmp_path, monkeypatch):
+        monkeypatch.setattr(uci_networks, "RESULTS", tmp_path)
+        with pytest.raises(
+            RefusedError, match="yacht is not tuned yet: python -m experiments run table2 --columns tun"
+        ):
+            uci_networks.measure_paper(uci_networks.Settings(), ("yacht", 0), np.random.default_rng())
+
+    @pytest.mark.parametrize("protocol", [1, 2] if find_spec("optuna") else [])
+    def test_what_was_found_is_used(self, protocol, data_dir, tmp_path, monkeypatch):
+        monkeypatch.setattr(uci_networks, "RESULTS", tmp_path)
+        (row,) = run(
+            dataclasses.replace(uci_networks.TUNING, units=lambda _: [("yacht", protocol)]),
+            uci_networks.QUICK,
+            Store(tmp_path, "table2-tuning"),
+        )
+        assert row["n_trials"] <= 2
+        how = uci_networks._tuned(uci_networks.Settings(), "yacht", protocol, 100)
+        assert (how.learning_rate, how.spread) == (row["learning_rate"], row["spread"])
+        assert how.exponential == (protocol == 2)
+        assert bool(how.weight_decay) == (protocol == 2)

@@ -225,3 +225,12 @@ def test_bad_settings(settings, message):
 def test_errors_of_another_shape():
     with pytest.raises(ValueError, match=r"shape \(n,\); got dtype float64 and shape \(2, 2\)"):
         OnlineNeuron().learn_many(np.ones((2, 2)))
+
+
+def test_settings_changed_on_the_way_are_checked():
+    neuron = OnlineNeuron(0.9).learn_many([1.0, 2.0, 3.0])
+    before = neuron.quantile_
+    for wrong in ({"confidence_level": 95}, {"confidence_level": 0.9, "step": "x"}):
+        with pytest.raises(ValueError, match="parameter of OnlineNeuron must be"):
+            neuron.set_params(**wrong).learn_many([1.0])
+    assert neuron.quantile_ == before

@@ -25,10 +25,9 @@ def estimators():
     learned = [ScaledWidth(Ridge()), QuantileWidth(QuantileRegressor())]
     grouped = GroupedWidth(by=Halves())
     kernel = LocalWidth(nearness="kernel")
-    for width in ("constant", "scaled", grouped, "local", kernel, "quantile", *learned, AutoWidth(learned)):
+    for width in ("constant", "scaled", grouped, "local", kernel, "quantile", *learned, "auto", AutoWidth(learned)):
         for cv in (None, 3):
             yield IntervalRegressor(Ridge(), width=width, cv=cv, random_state=0)
-    yield IntervalRegressor(Ridge(), width="auto", random_state=0)
     for cv in (None, 3):
         yield IntervalRegressor(Ridge(), joint=True, tails="equal", cv=cv, random_state=0)
     for width in (ScaledWidth("prediction", power=1),):

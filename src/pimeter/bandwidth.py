@@ -51,7 +51,7 @@ EDGE = 0.95  # the density sin(T)/2 ends at 0 and pi, so smoothing shifts levels
 BRACKET = 0.75  # the root is kept within this many standard errors (in level) of the plain quantile
 SATURATION = 10.0  # the sigmoid is 0 or 1 beyond this (5e-5): what is farther away is only counted
 TIED = 1e-9  # least width of a window, of both windows of a cell: tied errors have a finite density ...
-LEAST = 1e-100  # ... also where all are tied
+LEAST = 1e-100  # ... also where all are tied; and a spread that is less than this of the range is none
 LARGE = 2000  # above this many errors windows hold so many that neither reference nor mean roughness are asked for
 
 

@@ -204,10 +204,12 @@ def forecast(
     target: Target = None,
     prediction: Prediction = None,
     window: Annotated[
-        str | None, typer.Option(help="Column that says when a forecast was made; rows are put in its order.")
+        str | None,
+        typer.Option(help="Column that says when a forecast was made: one window at each step, put in its order."),
     ] = None,
     step: Annotated[
-        str | None, typer.Option(help="Column with the steps ahead, 1 and more. Without it each row is one step ahead.")
+        str | None,
+        typer.Option(help="Column with the steps ahead: 1, 2, ... Without it the rows of a window in their order."),
     ] = None,
     level: Level = 0.95,
     out: Annotated[Path | None, typer.Option(help="Write the report, one HTML page, here.")] = None,
@@ -217,13 +219,16 @@ def forecast(
     notes: list[str] = []
     with opened(file) as table, _draft(out) as draft, _progress() as tell:
         columns = _columns(table, target, prediction, notes)
-        if step is None and window is None:
-            step = _guessed(table, STEPS, "step", notes)
+        step = step or _guessed(table, STEPS, "step", notes)
+        window = window or _guessed(table, WINDOWS, "window", notes)
         if step is not None and window is None:
             window = _guess(table, WINDOWS, "window", None, notes)
+        _apart(table, {"target": columns[0], "prediction": columns[1], "window": window, "step": step})
         tell(f"Reading {table.name}")
         frame = table.read([*columns, *([step] if step else [])], [window] if window else [])
-        y_true, y_pred = _windows(table, frame, columns, window, step, notes)
+        from pimeter.windows import windows
+
+        y_true, y_pred = windows(table, frame, columns, window, step, notes)
         tell(f"Trying the cone on {len(y_true) // 2:,} windows")
         from pimeter.backtest import backtest
 
@@ -233,7 +238,8 @@ def forecast(
             from pimeter.report.cone import cone_html
 
             about = {"target": columns[0], "prediction": columns[1], "window": window, "step": step}
-            draft.write_text(cone_html(found.to_dict(), _about(file, about)), encoding="utf-8")
+            noted = {"notes": "; ".join(notes)} if notes else {}
+            draft.write_text(cone_html(found.to_dict(), _about(file, about) | noted), encoding="utf-8")
     _say(notes)
     if json:
         import json as encoder
@@ -376,10 +382,24 @@ def _itself(X: Any) -> Any:
 
 
 def _columns(table: Table, target: str | None, prediction: str | None, notes: list[str]) -> tuple[str, str]:
-    return (
+    """Columns of target and prediction."""
+    found = (
         _guess(table, TARGETS, "target", target, notes),
         _guess(table, PREDICTIONS, "prediction", prediction, notes),
     )
+    _apart(table, dict(zip(("target", "prediction"), found, strict=True)))
+    return found
+
+
+def _apart(table: Table, columns: Mapping[str, str | None]) -> None:
+    """Refuse one column for two things."""
+    owners: dict[str, str] = {}
+    for what, name in columns.items():
+        if name is not None and name in owners:
+            msg = f"{table.name}: column {shown(name)} cannot be both the {owners[name]} and the {what}."
+            raise ValueError(msg)
+        if name is not None:
+            owners[name] = what
 
 
 def _guess(table: Table, usual: Sequence[str], what: str, given: str | None, notes: list[str]) -> str:
@@ -406,49 +426,9 @@ def _features(table: Table, asked: str | None, taken: set[str | None]) -> list[s
 
 
 def _guessed(table: Table, usual: Sequence[str], what: str, notes: list[str]) -> str | None:
-    """The only column with a usual name, if there is one."""
+    """The column with a usual name, if there is one; several are refused."""
     found = [name for name in table.columns if name.strip().lower() in usual]
-    return _guess(table, usual, what, None, notes) if len(found) == 1 else None
-
-
-def _windows(
-    table: Table, frame: Any, columns: Sequence[str], window: str | None, step: str | None, notes: list[str]
-) -> tuple[Any, Any]:
-    """Targets and predictions of shape (windows, steps), NaN for targets that are not known."""
-    import numpy as np
-
-    for name in (window, step):
-        if name is not None and frame[name].null_count():
-            row = int(frame[name].is_null().arg_true()[0]) + 1
-            msg = f"{table.name}: column {shown(name)} is missing in row {row:,}."
-            raise ValueError(msg)
-    rows = np.arange(frame.height) if window is None else frame[window].rank("dense").to_numpy().astype(int) - 1
-    steps = np.zeros(frame.height, int)
-    if step is not None:
-        given = frame[step].to_numpy()
-        steps = given.astype(int) - 1
-        wrong = np.flatnonzero((given != steps + 1) | (steps < 0))
-        if wrong.size:
-            row = int(wrong[0])
-            msg = f"{table.name}: row {row + 1:,} of column {shown(step)} holds {given[row]:g}; steps are 1, 2, ..."
-            raise ValueError(msg)
-    n, h = int(rows.max()) + 1, int(steps.max()) + 1
-    places = rows * h + steps
-    if n * h > 20 * frame.height + 1000:
-        msg = f"{table.name}: {n:,} windows of {h:,} steps have only {frame.height:,} rows; is {shown(step)} the step?"
-        raise ValueError(msg)
-    first, counts = np.unique(places, return_counts=True)
-    if (counts > 1).any():
-        twice = int(np.flatnonzero(places == first[counts > 1][0])[1]) + 1
-        msg = f"{table.name}: row {twice:,} repeats window and step of an earlier row."
-        raise ValueError(msg)
-    y_true, y_pred = np.full((2, n, h), np.nan)
-    for values, name in zip((y_true, y_pred), columns, strict=True):
-        values.ravel()[places] = frame[name].cast(float).to_numpy()
-    whole = np.isfinite(y_pred).all(axis=1)
-    if not whole.all():
-        notes.append(f"left out {int((~whole).sum()):,} of {n:,} windows without a prediction for each step")
-    return y_true[whole], y_pred[whole]
+    return _guess(table, usual, what, None, notes) if found else None
 
 
 def _scored_columns(table: Table, label: str | None, score: str | None, notes: list[str]) -> tuple[str | None, str]:

@@ -149,11 +149,11 @@ def horizon_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[
            [2., 1.],
            [1., 3.]])
     """
-    forecast = np.asarray(y_pred)
+    forecast = real_array("y_pred", y_pred)
     if forecast.ndim != 2 or 0 in forecast.shape:
         msg = f"y_pred must have shape (n, h), a row of h steps for each forecast; got {forecast.shape}."
         raise ValueError(msg)
-    observed = np.asarray(y_true)
+    observed = real_array("y_true", y_true)
     if observed.ndim != 1:
         return absolute_errors(observed, forecast)
     n, h = forecast.shape
@@ -167,6 +167,21 @@ def horizon_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[
         )
         raise ValueError(msg)
     return absolute_errors(np.lib.stride_tricks.sliding_window_view(observed, h), forecast)
+
+
+def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Real numbers as an array, with NaN for what is masked; or a ValueError that names it."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.ma.filled(values.astype(np.float64), np.nan)
+    try:
+        array = np.asarray(values)
+    except ValueError as uneven:
+        msg = f"{name} holds windows of unequal length; give each of them all its steps, NaN where one is not known."
+        raise ValueError(msg) from uneven
+    if array.dtype.kind not in "fiub":
+        msg = f"{name} must hold real numbers; got dtype {array.dtype}. Convert it first, such as with astype(float)."
+        raise ValueError(msg)
+    return array
 
 
 def outcome_errors(
@@ -254,15 +269,12 @@ def signed_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[A
 
 def _finite_floats(name: str, values: ArrayLike) -> NDArray[np.floating[Any]]:
     """Finite numbers of shape (m,) or (m, k) as floats, or a ValueError that names the array."""
-    array = np.asarray(values)
+    array = real_array(name, values)
     if array.ndim not in {1, 2}:
         msg = f"{name} must have shape (m,) or (m, k); got {array.shape}. Reshape it to one column per output."
         raise ValueError(msg)
     if array.size == 0:
         msg = f"{name} must hold at least one value; got shape {array.shape}. Give the rows of a held-out set."
-        raise ValueError(msg)
-    if array.dtype.kind not in "fiub":
-        msg = f"{name} must hold real numbers; got dtype {array.dtype}. Convert it first, such as with astype(float)."
         raise ValueError(msg)
     if array.dtype.kind != "f":
         return array.astype(np.float64)

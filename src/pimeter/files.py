@@ -26,6 +26,8 @@ MISSING = ["", "na", "n/a", "nan", "null", "none"]  # words that say that a numb
 LONGEST = 60  # characters of a name in a message
 N_LISTED = 8  # names in a message
 N_INFERRED = 10_000  # rows that tell what a column holds
+BLOCK = 1 << 20  # bytes that are looked at together
+PACKED = {b"\x1f\x8b", b"\x28\xb5", *(bytes([0x78, level]) for level in (0x01, 0x5E, 0x9C, 0xDA))}  # first bytes
 BROKEN = "\ufffd"  # what stands for bytes that are no UTF-8
 
 
@@ -158,9 +160,9 @@ class Table:
         """Refuse rows of another length than the header's, which would be cut or filled up without a word."""
         import polars as pl
 
-        if not self._is_text:
-            return
         n = len(self.columns)
+        if not self._is_text or _is_regular(self.path, self.kind, n):
+            return
         line = pl.col("line")
         other = line.str.count_matches(self.kind, literal=True) != n - 1
         has_quotes, number = (
@@ -252,6 +254,24 @@ def _kind(path: Path, start: bytes) -> str:
     if first.lstrip().startswith("{"):
         return JSON_LINES
     return max(SEPARATORS, key=first.count)
+
+
+def _is_regular(path: Path, separator: str, n: int) -> bool:
+    """Whether a text file is seen at first sight to have n fields in each line: it is not packed, without quotes."""
+    import numpy as np
+
+    text = np.memmap(path, np.uint8, mode="r")
+    if bytes(text[:2]) in PACKED:
+        return False
+    n_fields = 0  # that ended in the line so far
+    for start in range(0, len(text), BLOCK):
+        block = text[start : start + BLOCK]
+        is_end = block == ord("\n")
+        ends = np.flatnonzero((block == ord(separator)) | is_end)
+        if (block == ord('"')).any() or (is_end[ends] != ((np.arange(len(ends)) + n_fields) % n == n - 1)).any():
+            return False
+        n_fields = (n_fields + len(ends)) % n
+    return n_fields == (n - 1 if text[-1] != ord("\n") else 0)
 
 
 def _lines(path: Path) -> pl.LazyFrame:

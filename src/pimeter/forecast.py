@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from pimeter.errors import real_array
 from pimeter.neuron import Box
-from pimeter.online import STEPS, learn_columns, started
+from pimeter.online import LARGEST, STEPS, learn_columns, started
 from pimeter.promise import CoverageWarning, promise
 from pimeter.quantiles import quantile
 
@@ -101,8 +102,9 @@ class ForecastIntervals(BaseEstimator):
     n_missing_ : int
         Errors of `fit` that were not known (NaN) and skipped.
     n_effective_ : float
-        About how many independent errors a step has: ``n_windows_ / h``, as windows that are made at each step share
-        all but one of their targets.
+        About how many independent errors a neuron has: the fewest that one has seen, divided by h, as windows that are
+        made at each step share all but one of their targets. With ``tails="sided"`` those of one sign, with `joint`
+        those of the later half of the windows.
     coverage_range_ : ndarray of shape (2,)
         5 % and 95 % points of the coverage that so many independent errors would give; a rough guide, not a promise.
 
@@ -193,17 +195,18 @@ class ForecastIntervals(BaseEstimator):
             seen, reach = errors, _reach(errors, tails, p)
         self._errors, self._seen, self._reach = errors, seen, reach
         self._cone, self._tails, self._fitted_with = boxes, tails, (p, self.step)
+        self._is_smooth = self.smooth
         self._states: list[Array] = []
         self._shape = (n_series if has_series else None, h)
         self.n_windows_, self.n_missing_ = n, missing
-        self.n_effective_ = seen.shape[-1] / h
+        self.n_effective_ = _fewest(seen, TAILS["symmetric"] if boxes else tails, missing) / h
         worth = promise(self.n_effective_, p, n_cuts=1 if boxes else tails.n_cuts)
         self.coverage_range_ = np.array(worth.coverage_range)
         if not worth.is_kept:
-            steps = f"{h} steps, which overlap, are" if h > 1 else "1 step are"
+            steps = f"{h} steps, made at each step," if h > 1 else "1 step"
             msg = (
-                f"{seen.shape[-1]} windows of {steps} worth about {self.n_effective_:.3g} independent errors a step; "
-                f"{100.0 * p:.6g} % takes {worth.needed}."
+                f"{seen.shape[-1]} windows of {steps} give a neuron no more than about {self.n_effective_:.3g} "
+                f"independent errors; {100.0 * p:.6g} % takes {worth.needed}."
             )
             warnings.warn(msg, CoverageWarning, stacklevel=2)
         return self
@@ -262,7 +265,7 @@ class ForecastIntervals(BaseEstimator):
         check_is_fitted(self)
         forecast = self._forecast(y_pred)
         levels = np.asarray(self._fitted_with[0] if confidence_level is None else confidence_level, dtype=np.float64)
-        if levels.ndim > 1 or not ((levels > 0.0) & (levels < 1.0)).all():
+        if levels.ndim > 1 or not levels.size or not ((levels > 0.0) & (levels < 1.0)).all():
             msg = f"confidence_level must lie between 0 and 1; got {confidence_level!r}. For per cent divide by 100."
             raise ValueError(msg)
         radii = np.stack([self._radii(p) for p in levels.ravel().tolist()], axis=-1)  # ([series,] h, 2, levels)
@@ -294,7 +297,7 @@ class ForecastIntervals(BaseEstimator):
         """
         check_is_fitted(self)
         forecast = self._forecast(y_pred)
-        if not n_past >= 1:
+        if not (isinstance(n_past, Real) and n_past >= 1):
             msg = f"n_past must be the number of observations that a forecast looks back on, at least 1; got {n_past}."
             raise ValueError(msg)
         if y_true is None:
@@ -327,6 +330,8 @@ class ForecastIntervals(BaseEstimator):
                 )
                 raise ValueError(msg)
             reach = [state[:, 0].reshape(self._reach[0].shape) for state in self._states]
+            if self._cone or not tails.has_centre:
+                reach = [np.maximum(one, 0.0) for one in reach]  # a step down may lead below 0, where no size is
         elif p == self._fitted_with[0]:
             reach = self._reach
         else:
@@ -335,7 +340,7 @@ class ForecastIntervals(BaseEstimator):
             sizes = reach[0][:, 0].tolist()
             radii = np.stack([box.radii(size) for box, size in zip(self._cone, sizes, strict=True)])
         else:
-            radii = self._smoothed(tails.radii(reach), tails)
+            radii = _smoothed(tails.radii(reach), tails) if self._is_smooth else tails.radii(reach)
         return radii[0] if self._shape[0] is None else radii
 
     def _boxes(self, errors: Array, tails: Tails, p: float) -> list[Box]:
@@ -346,56 +351,31 @@ class ForecastIntervals(BaseEstimator):
                 f"each step has to be known in at least one of them."
             )
             raise ValueError(msg)
-        sides = self._smoothed(tails.radii(_reach(errors, tails, p)), tails)
+        sides = tails.radii(_reach(errors, tails, p))
+        sides = _smoothed(sides, tails) if self.smooth else sides
         centre = _known_quantile(errors, 0.5) if tails.has_centre else np.zeros(errors.shape[:2])
         below, above = (np.maximum(sides[..., i] + sign * centre, 0.0) for i, sign in enumerate((1.0, -1.0)))
         return [Box(*own) for own in zip(below, above, centre, strict=True)]
 
-    def _smoothed(self, radii: Array, tails: Tails) -> Array:
-        """The same radii (series, h, 2), smoothed along the horizon if asked for; sizes stay sizes."""
-        h = radii.shape[1]
-        window = min(WINDOW, h - 1 + h % 2)
-        if not self.smooth or window <= DEGREE:
-            return radii
-        from scipy.signal import savgol_filter
-
-        smooth = radii.copy()
-        for side in (0, 1):
-            if np.isfinite(radii[..., side]).all():
-                smooth[..., side] = savgol_filter(radii[..., side], window, DEGREE, axis=1)
-        return smooth if tails.has_centre else np.maximum(smooth, 0.0)
-
     def _forecast(self, y_pred: ArrayLike) -> Array:
         """Finite forecasts of the horizon and series of `fit`."""
         n_series, h = self._shape
-        forecast = _numbers("y_pred", y_pred)
+        forecast = real_array("y_pred", y_pred).astype(np.float64, copy=False)
         fits = forecast.ndim == (2 if n_series is None else 3) and forecast.shape[-1] == h
         if not fits or (n_series is not None and len(forecast) != n_series):
             expected = f"(n, {h})" if n_series is None else f"({n_series}, n, {h})"
             msg = f"y_pred must have shape {expected}, as in fit; got {forecast.shape}. One path is y_pred[None]."
             raise ValueError(msg)
-        if np.isnan(forecast).any():
-            msg = f"y_pred must be finite; {np.isnan(forecast).sum()} of {forecast.size} values are NaN."
+        if not np.isfinite(forecast).all():
+            n_wrong = np.count_nonzero(~np.isfinite(forecast))
+            msg = f"y_pred must be finite; {n_wrong} of {forecast.size} values are NaN or infinite."
             raise ValueError(msg)
         return forecast
 
 
-def _numbers(name: str, values: ArrayLike) -> Array:
-    """Real numbers as float64, NaN among them; or a ValueError that names the array."""
-    try:
-        array = np.asarray(values)
-    except ValueError as uneven:
-        msg = f"{name} holds windows of unequal length; give each window all its steps, NaN where one is not known."
-        raise ValueError(msg) from uneven
-    if array.dtype.kind not in "fiub":
-        msg = f"{name} must hold real numbers; got dtype {array.dtype}. Convert it first, such as with astype(float)."
-        raise ValueError(msg)
-    return array.astype(np.float64, copy=False)
-
-
 def _errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, bool]:
     """Signed errors (series, h, n), NaN where not known, and whether there was an axis of series."""
-    target, forecast = _numbers("y_true", y_true), _numbers("y_pred", y_pred)
+    target, forecast = real_array("y_true", y_true), real_array("y_pred", y_pred)
     if target.ndim not in {2, 3} or target.shape != forecast.shape or target.size == 0:
         msg = (
             "y_true and y_pred must have the same shape (n, h) or (n_series, n, h), windows of h steps; got "
@@ -410,22 +390,53 @@ def _errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, bool]:
     for part in _parts(errors):
         block = errors[part]
         with np.errstate(over="ignore", invalid="ignore"):
-            np.subtract(target[part].transpose(0, 2, 1), forecast[part].transpose(0, 2, 1), out=block)
-        if np.isinf(target[part]).any() or np.isinf(block).any():
-            msg = "y_true and y_pred must be finite, or NaN where a step is not known; got infinite values or errors."
+            block[:] = np.subtract(target[part], forecast[part], dtype=np.float64).transpose(0, 2, 1)
+            fine = np.abs(block) <= LARGEST
+        if not fine.all() and (np.isinf(target[part]).any() or not (fine | np.isnan(block)).all()):
+            msg = (
+                "y_true and y_pred must be finite, or NaN where a step is not known; got infinite values, or errors "
+                f"of more than {LARGEST:g}."
+            )
             raise ValueError(msg)
     return errors, has_series
 
 
 def _missing(errors: Array) -> int:
     """Number of errors not known; a ValueError where a step has none at all."""
-    known = np.concatenate([np.count_nonzero(~np.isnan(errors[part]), axis=-1) for part in _parts(errors)])
+    missing = [np.isnan(errors[part]) for part in _parts(errors)]
+    if not any(part.any() for part in missing):
+        return 0
+    known = errors.shape[-1] - np.concatenate([np.count_nonzero(part, axis=-1) for part in missing])
     if not known.all():
         series, step = np.argwhere(known == 0)[0]
         of = "" if len(errors) == 1 else f" of series {series}"
         msg = f"Step {step + 1}{of} is NaN in all windows; each step needs at least one known error."
         raise ValueError(msg)
     return int(errors.size - known.sum())
+
+
+def _smoothed(radii: Array, tails: Tails) -> Array:
+    """The same radii (series, h, 2), smoothed along the horizon; sizes stay sizes."""
+    h = radii.shape[1]
+    window = min(WINDOW, h - 1 + h % 2)
+    if window <= DEGREE:
+        return radii
+    from scipy.signal import savgol_filter
+
+    smooth = radii.copy()
+    for side in (0, 1):
+        if np.isfinite(radii[..., side]).all():
+            smooth[..., side] = savgol_filter(radii[..., side], window, DEGREE, axis=1)
+    return smooth if tails.has_centre else np.maximum(smooth, 0.0)
+
+
+def _fewest(seen: Array, tails: Tails, missing: int) -> int:
+    """Known errors of the neuron that has seen the fewest."""
+    if not missing and not tails.is_parted:
+        return int(seen.shape[-1])
+    return min(
+        int(np.count_nonzero(~np.isnan(tails.sample(seen, direction)), axis=-1).min()) for direction in tails.directions
+    )
 
 
 def _parts(errors: Array) -> list[slice]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, get_args, get_origin, get_type_hint
 import narwhals as nw
 import numpy as np
 
+from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import columns, labels_of
 from pimeter.diagnosis.findings import (
     Diagnosis,
@@ -29,10 +30,10 @@ from pimeter.diagnosis.findings import (
 )
 from pimeter.files import replaced
 from pimeter.promise import promise, quantile_ranks
-from pimeter.quantiles import quantile
+from pimeter.quantiles import _kernel, _unlocked, quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from os import PathLike
 
     from matplotlib.axes import Axes
@@ -48,7 +49,7 @@ FORMAT, VERSION = "pimeter.Measurement", 1
 N_BINS = 60  # of the picture of the errors, at most
 N_SHOWN = 400  # rows that pictures show
 SURE = 0.9  # confidence of the ranges of scores, that of the headline
-BLOCK = 1 << 15  # rows whose sums are taken at a time
+SOME = 1 << 13  # rows that stay in the cache
 NORMAL = 1.6448536269514722  # standard errors to either side for that confidence
 
 
@@ -356,7 +357,8 @@ def measure(
     levels = np.array(sorted({*STOPS, level}))
     at = int(np.searchsorted(levels, level))
     fit, named = cross_fitted(errors, prediction, labels_of(by, m), levels)
-    diagnosis = diagnosed(target, prediction, errors, fit, at, table, named)
+    spread = Buckets.of(errors)
+    diagnosis = diagnosed(target, prediction, spread, fit, at, table, named)
     curves = _curves(errors, fit, named, len(diagnosis.parts))
     radius = curves.radius[at]
     return Measurement(
@@ -371,7 +373,7 @@ def measure(
         scores=_scores(target, errors, fit, at, curves, diagnosis["bias"]),
         diagnosis=diagnosis,
         curves=curves,
-        sample=_sample(target, prediction, errors),
+        sample=_sample(target, prediction, spread),
         versions=dict(_versions()),
     )
 
@@ -391,7 +393,10 @@ def _curves(errors: Array, fit: CrossFit, named: list[Named], n_parts: int) -> C
     coverage = named[0].covered.inside.sum(axis=0) / m if m > 1 else np.full(len(radius), np.nan)
     tails = np.concatenate([(1.0 - fit.levels) / 2.0, (1.0 + fit.levels) / 2.0])
     lower, upper = np.split(np.asarray(quantile(errors, tails)), 2)
-    widths = np.array([_width_range(fit.ordered, float(p)) for p in fit.levels])
+    ranked = [quantile_ranks(m, float(p), SURE) for p in fit.levels]
+    reaches = fit.order_statistics(np.array([ends for low, high, _ in ranked for ends in (low, high)]))
+    is_known = np.array([[exact >= SURE] for *_, exact in ranked])  # a range of any law, if these rows can tell it
+    widths = np.where(is_known, 2.0 * reaches.reshape(-1, 2), math.nan)
     score, error = fit.mean_interval_scores()
     return Curves(
         levels=_floats(fit.levels),
@@ -423,14 +428,6 @@ def _part_curves(part: Named, m: int, n_parts: int) -> PartCurves:
     low, high = together(inside, rows[:, None], n_parts) if m > 1 else (coverage, coverage)
     shares = (tuple(map(_floats, values)) for values in (coverage, low, high, radius))
     return PartCurves(part.of, part.labels, tuple(rows.tolist()), *shares)
-
-
-def _width_range(ordered: Array, level: float) -> tuple[float, float]:
-    """Where the width would lie for very many rows, from ranks; NaN if these rows cannot tell."""
-    low, high, exact = quantile_ranks(len(ordered), level, SURE)
-    if exact < SURE:
-        return math.nan, math.nan
-    return 2.0 * float(ordered[low - 1]), 2.0 * float(ordered[high - 1])
 
 
 def _headline(m: int, level: float, radius: float, promised: float, needed: int, ends: tuple[float, float]) -> str:
@@ -465,16 +462,17 @@ def _scores(target: Array, errors: Array, fit: CrossFit, at: int, curves: Curves
     level = float(fit.levels[at])
     unit = fit.unit
 
-    def powers(rows: slice) -> Array:
-        scaled = errors[rows] / unit
-        return np.array([np.abs(scaled), scaled**2, scaled])
-
     def scored(ends: tuple[float, ...], meaning: str) -> Score:
         value, lower, upper = ends
         return Score(value * unit, lower * unit, upper * unit, meaning)
 
-    means, covariance = _moments(powers, len(errors))
-    reach = NORMAL * np.sqrt(np.diag(covariance) / len(errors))
+    m = len(errors)
+    some = errors[:SOME] / unit
+    near = np.array([np.abs(some).mean(), (some**2).mean(), some.mean()])  # so that nothing cancels
+    sums = np.zeros((2, 3))
+    _kernel().counting.sum_powers(errors, unit, near, sums)
+    means = near + sums[0] / m
+    reach = NORMAL * _standard_error(sums[1] - sums[0] ** 2 / m, m)
     sizes, squares, signed = (tuple(map(float, ends)) for ends in zip(means, means - reach, means + reach, strict=True))
     root, least, most = (math.sqrt(max(x, 0.0)) * unit for x in squares)
     within = f"cross-fitted share of rows within the radius for {_percent(level)}; range: Beta law of ranks"
@@ -496,7 +494,7 @@ def _scores(target: Array, errors: Array, fit: CrossFit, at: int, curves: Curves
         "rmse": Score(root, least, most, "root of the mean squared error"),
         "mean_error": scored(signed, "mean of target minus prediction"),
         "median_error": Score(bias.value, bias.low, bias.high, "median of target minus prediction; range: ranks"),
-        "r2": _explained(target, errors, float(fit.ordered[-1])),
+        "r2": _explained(target, errors, fit.largest),
     }
 
 
@@ -504,35 +502,29 @@ def _explained(target: Array, errors: Array, largest: float) -> Score:
     """Share of the targets' variance that the model explains, with the range of a ratio of means."""
     meaning = "share of the targets' variance that the model explains (R squared)"
     unit = max(float(target.max()), -float(target.min()), largest) or 1.0
-    middle = _moments(lambda rows: target[None, rows] / unit, len(target))[0]
-
-    def squares(rows: slice) -> Array:
-        return np.array([errors[rows] / unit, target[rows] / unit - middle]) ** 2
-
-    (error, base), covariance = _moments(squares, len(errors))
+    m = len(errors)
+    middle = sum(float((target[i : i + SOME] / unit).sum()) for i in range(0, m, SOME)) / m
+    near = np.array([((errors[:SOME] / unit) ** 2).mean(), ((target[:SOME] / unit - middle) ** 2).mean()])
+    sums = np.zeros(5)
+    _kernel().counting.sum_squares(errors, _unlocked(np.ascontiguousarray(target)), unit, middle, near, sums)
+    error, base = near + sums[:2] / m
     if target.min() == target.max() or base == 0.0:
         return Score(math.nan, math.nan, math.nan, f"{meaning}; none, as all targets are alike")
     ratio = float(error / base)
-    weights = np.array([1.0, -ratio])
-    reach = NORMAL * math.sqrt(max(float(weights @ covariance @ weights), 0.0) / len(errors)) / float(base)
+    weighted = sums[0] - ratio * sums[1]
+    squares = sums[2] - 2.0 * ratio * sums[4] + ratio**2 * sums[3]
+    reach = NORMAL * float(_standard_error(squares - weighted**2 / m, m) / base)
     return Score(1.0 - ratio, 1.0 - ratio - reach, 1.0 - ratio + reach, meaning)
 
 
-def _moments(made: Callable[[slice], Array], m: int) -> tuple[Array, Array]:
-    """Means and covariance of values that are made for some rows at a time, so that they stay in the cache."""
-    blocks = [slice(start, start + BLOCK) for start in range(0, m, BLOCK)]
-    near = made(blocks[0]).mean(axis=1)  # near the means, so that nothing cancels
-    total, products = np.zeros(len(near)), np.zeros((len(near), len(near)))
-    for rows in blocks:
-        centred = made(rows) - near[:, None]
-        total += centred.sum(axis=1)
-        products += np.einsum("ik,jk->ij", centred, centred)  # threads of a matrix product would cost more than it
-    covariance = (products - np.outer(total, total) / m) / (m - 1) if m > 1 else np.full(products.shape, math.nan)
-    return near + total / m, covariance
+def _standard_error(squares: Any, m: int) -> Any:
+    """Of means, from the sums of squared distances from them; NaN for a single row."""
+    return np.sqrt(np.maximum(squares, 0.0) / (m - 1) / m) if m > 1 else math.nan * squares
 
 
-def _sample(target: Array, prediction: Array, errors: Array) -> Sample:
+def _sample(target: Array, prediction: Array, spread: Buckets) -> Sample:
     """Some rows, and the errors in bins that leave out the farthest of them."""
+    errors = spread.values
     m = len(errors)
     shown = np.arange(m) if m <= N_SHOWN else np.arange(N_SHOWN) * m // N_SHOWN
     some = errors[evenly(m)]
@@ -542,7 +534,8 @@ def _sample(target: Array, prediction: Array, errors: Array) -> Sample:
     if low == high:
         low, high = low - max(abs(low), 1.0) / 2.0, high + max(abs(high), 1.0) / 2.0
     n_bins = min(N_BINS, max(10, round(3.0 * m ** (1.0 / 3.0))))
-    counts, edges = np.histogram(errors, n_bins, range=(low, high))
+    edges = np.linspace(low, high, n_bins + 1)
+    counts = np.diff([*spread.n_below(edges[:-1]), *spread.n_below(edges[-1:], "right")])
     return Sample(
         _floats(target[shown]),
         _floats(prediction[shown]),

@@ -197,7 +197,7 @@ class _Column(NamedTuple):
             return _Task(np.full(self.x.size, weight), 1.0, 0.5, 1.0, weight)
         if ruler is None:
             ends, target = self.x[[self.n_mirrored, -1]], level
-            rate = PACE * reference.spread(self.x, _or_empty(self.counts)) or 1.0 / sight.steepness
+            rate = PACE * reference.spread(self.x, _or_empty(self.counts), bandwidth.LEAST) or 1.0 / sight.steepness
         else:
             error = bandwidth.BRACKET * bandwidth.standard_error(level, ruler.m)
             ends, target, rate = self.hazen(level - error, level + error), bandwidth.shrunk(level, ruler.h), PACE

@@ -83,6 +83,7 @@ class OnlineNeuron(BaseEstimator):
     }
 
     _state: tuple[float, float, float, float] = (math.nan, 0.0, 0.0, 0.0)
+    _checked: tuple[Any, ...] | None = None  # settings that are known to be fine
 
     def __init__(
         self,
@@ -152,11 +153,13 @@ class OnlineNeuron(BaseEstimator):
 
     def _task(self) -> tuple[float, int, float]:
         """Level, kind of step and rate, as the kernels want them."""
-        if not self._state[3]:
+        settings = (self.confidence_level, self.step, self.rate)
+        if settings != self._checked:
             self._validate_params()
             if self.rate is not None and self.step != "constant":
                 msg = f'rate={self.rate} is a fixed step; it needs step="constant", got step={self.step!r}.'
                 raise ValueError(msg)
+            self._checked = settings
         if self.rate is not None:
             return float(self.confidence_level), stream.FIXED, float(self.rate)
         return float(self.confidence_level), STEPS[self.step], 0.0

@@ -235,8 +235,7 @@ def _each_row(samples: NDArray[Any], levels: Array) -> Array:
         return out
     if samples.dtype == np.float16 or samples.shape[1] <= bandwidth.LARGE:  # no need to compile for each width
         samples = samples.astype(np.float64, copy=False)
-    if not samples.flags.writeable:
-        samples = _unlocked(samples)
+    samples = _unlocked(samples)
     if samples.size < MANY or len(samples) == 1:
         status = kernel.automatic_rows(samples, levels, out)
     else:
@@ -253,6 +252,8 @@ def _each_row(samples: NDArray[Any], levels: Array) -> Array:
 
 def _unlocked(x: NDArray[Any]) -> NDArray[Any]:
     """The same memory, not marked read-only: kernels do not write in it, but numba would compile for it once more."""
+    if x.flags.writeable:
+        return x
     memory = (ctypes.c_char * x.nbytes).from_address(x.ctypes.data)
     return np.frombuffer(memoryview(memory), x.dtype).reshape(x.shape)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numba
 import numpy as np
 
-from pimeter._kernels import stream
+from pimeter._kernels import counting, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 MAX_STEPS = 200
+NEWTON_STEPS = 30  # from then on by halves, which always ends
 TOLERANCE = 1e-5  # of h, for the last step of Newton's method: what is left is its square
 PLATEAU = 1e-15  # a share this near to its level is at it: between distant errors all of a gap is
 CHUNK = 1024
+FULL = 48  # errors in a bucket
 BUCKETS = 4096
 UNKNOWN = np.uint64(2**62)
 FINE, MISSING, INFINITE, NARROW = 0, 1, 2, 3  # what a kernel says of a sample
@@ -36,6 +38,7 @@ FINE, MISSING, INFINITE, NARROW = 0, 1, 2, 3  # what a kernel says of a sample
 # Names of the rule, which `Kernel` adds to those of this file.
 MARKS: int
 BRACKET: float
+LEAST: float
 SATURATION: float
 safe_factor: Any
 standard_error: Any
@@ -100,7 +103,7 @@ def _share(t: float, positions: Any, counts: Any, h: float, end: float, shares: 
         e = _exp_minus(z)
         s = 1.0 / (1.0 + e)
         shares[i] = s
-        slopes[i] = e * s * s
+        slopes[i] = e * s * s if -end < z < end else 0.0
     floor = 1.0 / (1.0 + math.exp(end))
     total = float(positions.size)
     if counts.size:
@@ -129,7 +132,7 @@ def _root(
     shares, slopes = np.empty(positions.size), np.empty(positions.size)
     a, b, t = -math.inf, math.inf, start
     target = math.log(p / (1.0 - p))
-    for _ in range(MAX_STEPS):
+    for n_steps in range(MAX_STEPS):
         share, slope = _share(t, positions, counts, h, end, shares, slopes)
         share, slope = (below + share) / m, slope / m
         step = -math.inf if share < p else math.inf
@@ -144,7 +147,7 @@ def _root(
             b = t
         else:
             a = t
-        if not a < new < b:
+        if n_steps >= NEWTON_STEPS or not a < new < b:
             new = 0.5 * max(a, low) + 0.5 * min(b, high)
         if new == t:
             return new
@@ -167,38 +170,87 @@ def _sort_by_shells(x: Any) -> None:
 
 
 @_compile
-def _sort(x: Any, out: Any) -> None:
-    """Sort by buckets of equal width, then by insertion; far-off values, which fill one bucket, by comparison."""
-    n = x.size
+def _settle(x: Any) -> None:
+    """Sort what is nearly in order: neighbours change places, all pairs at once, until none do."""
+    n_swaps = x.size
+    while n_swaps > 1:
+        n_swaps = 1
+        for odd in range(2):
+            for k in range((x.size - odd) // 2):
+                i = np.uint64(odd + 2 * k)
+                a, b = x[i], x[i + np.uint64(1)]
+                swap = a > b
+                n_swaps += swap
+                x[i] = b if swap else a
+                x[i + np.uint64(1)] = a if swap else b
+
+
+@_compile
+def _into_buckets(x: Any, out: Any, ends: Any) -> Any:
+    """Put x in buckets of equal width and tell their ends in `out`; how many the fullest holds, 0 if there are none."""
+    n, n_buckets = x.size, ends.size - 1
     low, high = x[0], x[0]
     for i in range(n):
-        low = min(low, x[i])
-        high = max(high, x[i])
-    scale = (n - 1) / (float(high) - float(low)) if high > low else 0.0
-    ends = np.zeros(n + 1, np.int32)
-    if 0.0 < scale < math.inf:
-        for i in range(n):
-            ends[int((x[i] - low) * scale) + 1] += 1
-    fullest = 0
+        low = x[i] if x[i] < low else low
+        high = x[i] if x[i] > high else high
+    scale = (n_buckets - 1) / (float(high) - float(low)) if high > low else 0.0
+    if not 0.0 < scale < math.inf or high - low == math.inf:
+        return 0
+    bucket = np.empty(n, np.uint32)
     for i in range(n):
-        fullest = max(fullest, ends[i + 1])
-        ends[i + 1] += ends[i]
-    if fullest > 48 or ends[n] == 0:
-        for i in range(n):
+        bucket[i] = np.uint32(np.int32((x[i] - low) * scale))
+    for i in range(n_buckets + 1):
+        ends[i] = 0
+    for i in range(n):
+        ends[bucket[i] + np.uint32(1)] += 1
+    fullest, total = 0, 0
+    for i in range(n_buckets):
+        count = ends[i + 1]
+        fullest = count if count > fullest else fullest
+        total += count
+        ends[i + 1] = total
+    for i in range(n):
+        out[np.uint32(ends[bucket[i]])] = x[i]
+        ends[bucket[i]] += 1
+    return fullest
+
+
+@_compile
+def _sort_part(x: Any) -> None:
+    """Sort what fills one bucket: by buckets once more, or by comparison if they do not part it either."""
+    ends, part = np.empty(2 * x.size + 1, np.int32), x.copy()
+    fullest = _into_buckets(part, x, ends)
+    if 0 < fullest <= FULL:
+        _settle(x)
+    elif fullest or part.max() > part.min():
+        _sort_by_shells(x)
+
+
+@_compile
+def _sort(x: Any, out: Any) -> None:
+    """Sort by buckets, half as full as there are errors on average, and settle what is in them.
+
+    Settling has no branches and is vectorised, but takes as many turns as the fullest bucket holds: one that holds very
+    many, where errors cluster, is sorted on its own.
+    """
+    ends = np.empty(min(2 * x.size, 2**30) + 1, np.int32)
+    fullest = _into_buckets(x, out, ends)
+    if not fullest:
+        for i in range(x.size):
             out[i] = x[i]
         _sort_by_shells(out)
         return
-    for i in range(n):
-        bucket = int((x[i] - low) * scale)
-        out[ends[bucket]] = x[i]
-        ends[bucket] += 1
-    for i in range(1, n):
-        value = out[i]
-        j = i
-        while j > 0 and out[j - 1] > value:
-            out[j] = out[j - 1]
-            j -= 1
-        out[j] = value
+    if fullest > FULL:
+        start = 0
+        for i in range(ends.size - 1):
+            if ends[i] - start > FULL:
+                _sort_part(out[start : ends[i]])
+            start = ends[i]
+    start = 0
+    for last in range(CHUNK - 1, ends.size + CHUNK - 2, CHUNK):
+        end = ends[min(last, ends.size - 2)]
+        _settle(out[start:end])
+        start = end
 
 
 @_compile
@@ -226,7 +278,7 @@ def _spread(x: Any, counts: Any, ends: Any, m: float) -> Any:
     if m < 3.0:
         return 0.0
     quartiles = (_hazen(x, ends, 0.75 * m) - _hazen(x, ends, 0.25 * m)) / 1.349
-    if quartiles == 0.0:
+    if quartiles <= LEAST * (x[-1] - x[0]):
         return 0.0
     middle = x[x.size // 2]
     first, second = np.empty(x.size), np.empty(x.size)
@@ -271,6 +323,7 @@ def _through_ruler(
     """
     at = np.empty(marks.size)
     positions = np.empty(x.size)
+    n_found = 0
     reach = SATURATION * h
     is_last = offset + (ends[-1] if ends.size else x.size) >= m
     for k in range(levels.size):
@@ -298,12 +351,12 @@ def _through_ruler(
         last = np.searchsorted(x, marks[j] + (t_high + reach - at[j]) / slopes[j], side="right")
         j = _cell(at, t_low - reach)
         first = np.searchsorted(x, marks[j] + (t_low - reach - at[j]) / slopes[j])
-        if is_large or k == 0:
-            j = j if is_large else 0
-            for i in range(first if is_large else 0, last if is_large else x.size):
-                while j < slopes.size - 1 and x[i] > marks[j + 1]:
-                    j += 1
-                positions[i] = at[j] + (x[i] - marks[j]) * slopes[j]
+        # Of a small sample the positions are the same at all levels, which rise: those found before are kept.
+        for i in range(first if is_large else max(first, n_found), last):
+            while j < slopes.size - 1 and x[i] > marks[j + 1]:
+                j += 1
+            positions[i] = at[j] + (x[i] - marks[j]) * slopes[j]
+        n_found = max(n_found, last)
         below = offset + (first if not ends.size else (ends[first - 1] if first else 0.0))
         part = counts[first:last] if counts.size else counts
         t = _root(positions[first:last], part, below, m, h, SATURATION, shrunk(p, h), t_here, t_low, t_high)
@@ -363,13 +416,13 @@ def sorted_sample(
         return
     h, worth = large_resolution(m), 0.0
     if not is_large:
-        strange, rough, total = 0.0, 0.0, 0.0
+        strange, rough = np.empty(unit.size), np.empty(unit.size)
         for j in range(unit.size):
             k = j + 2 * MARKS + 1
-            strange += unit[j] * strangeness((marks[k] - marks[j]) / spread, normal[k] - normal[j])
-            rough += unit[j] * roughness(_measured(marks, j, spread), _windows(level, j), _windows(normal, j), m)
-            total += unit[j]
-        h, worth = resolution(strange / total, rough / total, m)
+            strange[j] = unit[j] * strangeness((marks[k] - marks[j]) / spread, normal[k] - normal[j])
+            rough[j] = unit[j] * roughness(_measured(marks, j, spread), _windows(level, j), _windows(normal, j), m)
+        total = _sum(unit)
+        h, worth = resolution(_sum(strange) / total, _sum(rough) / total, m)
     slopes = _slopes(marks, spread, worth, level, normal, unit, m)
     _through_ruler(x, counts, ends, 0.0, m, marks[MARKS:-MARKS], slopes, h, is_large, levels, out)
 
@@ -377,23 +430,22 @@ def sorted_sample(
 @_compile
 def rows(x: Any, level: Any, normal: Any, unit: Any, is_large: bool, levels: Any, out: Any, status: Any) -> None:
     """Quantiles of each row, in any order; rows with NaN or infinity are only marked."""
-    ordered, row, no_counts = np.empty(x.shape[1]), np.empty(x.shape[1]), np.empty(0)
+    ordered, no_counts = np.empty(x.shape[1]), np.empty(0)
     for i in range(x.shape[0]):
-        largest = 0.0
-        n_missing = 0
+        row = x[i]
         for j in range(row.size):
-            row[j] = x[i, j]
-            size = abs(row[j])
-            n_missing += size != size
-            largest = size if size > largest else largest
-        if n_missing or largest == np.inf:
+            ordered[j] = row[j] - row[j]  # NaN for NaN and infinities
+        if _sum(ordered) != 0.0:
+            n_missing = 0
+            for j in range(row.size):
+                n_missing += row[j] != row[j]
             status[i] = MISSING if n_missing else INFINITE
             continue
-        factor = safe_factor(largest)
+        _sort(row, ordered)
+        factor = safe_factor(max(abs(ordered[0]), abs(ordered[-1])))
         if factor != 1.0:
             for j in range(row.size):
-                row[j] *= factor
-        _sort(row, ordered)
+                ordered[j] *= factor
         sorted_sample(ordered, no_counts, level, normal, unit, is_large, levels, out[i])
         if factor != 1.0:
             for k in range(levels.size):
@@ -616,8 +668,9 @@ class Kernel:
 
     def _load(self, *, cache: bool) -> None:
         here = {name: value for name, value in globals().items() if not name.startswith("__")}
-        names = {**vars(self._rule), **vars(stream), **here}
-        formulas = [f for f in (*vars(self._rule).values(), *vars(stream).values()) if isinstance(f, FunctionType)]
+        plain = (self._rule, stream, counting)
+        names = {name: value for module in plain for name, value in vars(module).items()} | here
+        formulas = [f for module in plain for f in vars(module).values() if isinstance(f, FunctionType)]
         # Numba looks for changes in a function's own file alone, so that the name on disk holds a hash of the rule.
         stamp = zlib.crc32(Path(self._rule.__file__).read_bytes())
         for source in (*formulas, *_sources):
@@ -635,6 +688,7 @@ class Kernel:
             self.automatic_rows(np.linspace(0.0, 1.0, 4096, dtype=width)[None], levels, out)
         self.learn(sample, 0.5, stream.ADAPT, 0.0, (0.0, 0.0, 0.0, 0.0))
         self.learn_columns(sample[None], 0.5, stream.ADAPT, np.zeros((8, 4)))
+        self._count(sample)
 
     def automatic_rows(self, x: Any, levels: Any, out: Any) -> Any:
         """See `reference.Kernel`."""
@@ -669,6 +723,23 @@ class Kernel:
         out = np.empty(levels.size)
         self._compiled.fixed_sample(x, counts, levels, h, starts, out)
         return out
+
+    @property
+    def counting(self) -> Any:
+        """The functions of `counting`, compiled."""
+        return self._compiled
+
+    def _count(self, sample: Any) -> None:
+        """Call each of them."""
+        bits, group, counts = sample.view(np.int64), np.zeros(sample.size, np.uint8), np.zeros((1, 2), np.intp)
+        scale = (0, 62, 0)
+        self.counting.count_buckets(bits, group, *scale, counts)
+        self.counting.keep_buckets(bits, *scale, np.zeros(2, bool), np.empty(1, np.intp))
+        self.counting.place(sample, bits, group, *scale, sample[None, :1], np.zeros((1, 2), np.uint8), group)
+        self.counting.count_pairs(group, group, counts)
+        self.counting.sum_places(sample, 1.0, group, group, np.zeros((1, 2, 3)))
+        self.counting.sum_powers(sample, 1.0, sample, np.zeros((2, 3)))
+        self.counting.sum_squares(sample, sample, 1.0, 0.0, sample, np.zeros(5))
 
     def learn(self, errors: Any, p: float, kind: int, rate: float, state: tuple[float, float, float, float]) -> Any:
         """See `stream`."""

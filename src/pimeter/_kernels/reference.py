@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pimeter._kernels import stream
+from pimeter._kernels import counting, stream
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -60,14 +60,17 @@ class Scale(NamedTuple):
         return self.marks[j] + (t - self.at[j]) / self.slopes[j]
 
 
-def spread(x: Array, counts: Array) -> float:
-    """The smaller of the standard deviation and the normal-consistent interquartile range; 0 for too few errors."""
+def spread(x: Array, counts: Array, least: float) -> float:
+    """The smaller of the standard deviation and the normal-consistent interquartile range.
+
+    0 for too few errors, and where it is less than the least part of their range.
+    """
     m = counts.sum() if counts.size else float(x.size)
     if x.size < 2 or m < 3:
         return 0.0
     low, high = hazen(x, counts, np.array([0.25, 0.75]))
     quartiles = float(high - low) / 1.349
-    if quartiles == 0.0:
+    if quartiles <= least * float(x[-1] - x[0]):
         return 0.0
     w = counts if counts.size else np.ones(x.size)
     deviation = (x - x[x.size // 2]) / quartiles
@@ -87,7 +90,7 @@ def scale(x: Array, counts: Array, rule: Any) -> Scale | None:
     m = float(counts.sum()) if counts.size else float(x.size)
     ruler = rule.ruler(max(m, 3.0))
     marks = hazen(x, counts, ruler.level)
-    unit_of_errors = spread(x, counts) if m <= rule.LARGE else float(marks[-1] - marks[0])
+    unit_of_errors = spread(x, counts, rule.LEAST) if m <= rule.LARGE else float(marks[-1] - marks[0])
     if unit_of_errors == 0.0:
         return None
     error, level, normal = (windows(a) for a in (marks / unit_of_errors, ruler.level, ruler.normal))
@@ -131,10 +134,11 @@ def _root(
 
 
 class Kernel:
-    """The formula for one rule, a module like `pimeter.bandwidth`, and that of streams, which is plain already."""
+    """The formula for one rule, a module like `pimeter.bandwidth`; streams and counts have plain lines already."""
 
     learn = staticmethod(stream.learn)
     learn_columns = staticmethod(stream.learn_columns)
+    counting = counting
 
     def __init__(self, rule: ModuleType) -> None:
         self._rule: Any = rule

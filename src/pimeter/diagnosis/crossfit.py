@@ -1,20 +1,20 @@
 """Cross-fitting: radii from nine tenths of the rows, coverage on the tenth that they have not seen.
 
-On its own rows a radius covers exactly k/m, whatever the data. One sort of the errors of each fold serves all levels.
+On its own rows a radius covers exactly k/m, whatever the data. Errors are counted in buckets once for all
+levels.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csc_array
 
+from pimeter.diagnosis.buckets import Buckets
 from pimeter.promise import rank
+from pimeter.quantiles import _kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 N_FOLDS = 10
-MANY = 200_000  # values from which on threads are worth their start
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class Covered(NamedTuple):
@@ -38,81 +34,78 @@ class Covered(NamedTuple):
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Sizes of errors in parts and folds, and the radii that the other folds give at some levels."""
+    """Sizes of errors in folds, and the radii that the other folds give at some levels."""
 
-    sizes: Array  # (m,)
-    fold: NDArray[np.uint8]  # (m,)
+    buckets: Buckets  # sizes by fold
     levels: Array  # (levels,)
-    groups: list[list[Array]]  # sizes in order, for each part and in it for each fold
-    wholes: list[Array]  # sizes of each part in order
-    ordered: Array  # (m,) all sizes in order
+    radius: Array  # (levels,) of all rows
     radii: Array  # (folds, levels), NaN where there is no other row
+    n_beyond: NDArray[np.uint8]  # (m,) at how many levels each row is farther out than the radius of the other folds
+    largest: float
 
     @classmethod
-    def of(
-        cls, sizes: Array, levels: Array, parts: NDArray[np.integer[Any]] | None = None, n_parts: int = 1
-    ) -> CrossFit:
-        """Put rows into folds, those of each part by themselves, and learn the radii."""
+    def of(cls, sizes: Array, levels: Array) -> CrossFit:
+        """Put rows into folds and learn the radii."""
         m = len(sizes)
         n_folds = min(N_FOLDS, m)
-        fold = folds(m, n_folds)
-        groups = _grouped(sizes, parts, n_parts, fold, n_folds)
-        wholes = _each(_merged, groups, m)
-        ordered = _merged(wholes)
-        radii = np.full((n_folds, len(levels)), np.nan)
-        if m > 1:
-            for i, own in enumerate(zip(*groups, strict=True)):
-                radii[i] = _without(ordered, own, ranks(m - sum(map(len, own)), levels))
-        return cls(sizes, fold, levels, groups, wholes, ordered, radii)
-
-    def regrouped(self, parts: NDArray[np.integer[Any]], n_parts: int) -> CrossFit:
-        """The same folds and radii, with other parts."""
-        groups = _grouped(self.sizes, parts, n_parts, self.fold, len(self.radii))
-        return replace(self, groups=groups, wholes=_each(_merged, groups, len(self.sizes)))
+        buckets = Buckets.of(sizes, folds(m, n_folds), n_folds)
+        members = np.vstack([np.ones(n_folds, bool), ~np.eye(n_folds, dtype=bool)])
+        if m == 1:
+            members[1] = True  # the row itself, and no radius
+        ranked = np.array([ranks(int(buckets.counts[own].sum()), levels) for own in members])
+        radius, *radii = buckets.order_statistics(members, ranked)
+        others = np.array(radii) if m > 1 else np.full((1, len(levels)), np.nan)
+        return cls(buckets, levels, radius, others, buckets.places(others), float(sizes.max()))
 
     @property
-    def radius(self) -> Array:
-        """Radius of all rows at each level."""
-        return np.asarray(self.ordered[ranks(len(self.ordered), self.levels) - 1])
+    def fold(self) -> NDArray[np.uint8]:
+        """Fold of each row."""
+        return self.buckets.group
 
     @property
     def unit(self) -> float:
         """The largest error: in units of it no sum and no square can overflow."""
-        return float(self.ordered[-1]) or 1.0
+        return self.largest or 1.0
+
+    def order_statistics(self, ranks: NDArray[np.intp]) -> Array:
+        """Sizes of these ranks among all rows."""
+        return self.buckets.order_statistics(np.ones((1, len(self.radii)), bool), ranks[None]).ravel()
 
     def covered(self, rows: NDArray[np.intp], level: int) -> NDArray[np.bool_]:
         """Which of these rows lie within the radius of the other folds."""
-        return np.asarray(self.sizes[rows] <= self.radii[self.fold[rows], level])
+        return np.asarray(self.n_beyond[rows] <= level)
 
-    def parts(self) -> Covered:
-        """Coverage at all levels in each part."""
-        inside = np.zeros((len(self.groups), len(self.levels)), np.intp)
-        radius = np.full(inside.shape, np.nan)
-        for i, (part, whole) in enumerate(zip(self.groups, self.wholes, strict=True)):
-            for own, reach in zip(part, self.radii, strict=True):
-                inside[i] += np.searchsorted(own, reach, side="right")
-            if len(whole):
-                radius[i] = whole[ranks(len(whole), self.levels) - 1]
-        return Covered(np.array([len(whole) for whole in self.wholes]), inside, radius)
+    def parts(self, codes: NDArray[np.integer[Any]], n_parts: int) -> Covered:
+        """Coverage at all levels in each part of the rows."""
+        part = codes.astype(np.uint8)
+        n_beyond = np.zeros((n_parts, len(self.levels) + 1), np.intp)
+        _kernel().counting.count_pairs(part, self.n_beyond, n_beyond)
+        rows = n_beyond.sum(axis=1)
+        held = np.flatnonzero(rows)
+        ranked = np.array([ranks(int(rows[i]), self.levels) for i in held])
+        radius = np.full((n_parts, len(self.levels)), np.nan)
+        buckets = Buckets.of(self.buckets.values, part, n_parts)
+        radius[held] = buckets.order_statistics(np.eye(n_parts, dtype=bool)[held], ranked)
+        return Covered(rows, np.cumsum(n_beyond[:, :-1], axis=1), radius)
 
     def mean_interval_scores(self) -> tuple[Array, Array]:
         """Mean interval score of all rows at each level, and its standard error, which is NaN for a single row."""
-        m, unit = len(self.sizes), self.unit
-        fine, middle = 2.0 / (1.0 - self.levels), self.radius / unit
-        total, squares = np.zeros(len(self.levels)), np.zeros(len(self.levels))
-        for part in self.groups:
-            for own, radius in zip(part, self.radii, strict=True):
-                reach = radius / unit
-                n, sums, sums_of_squares = _beyond(own, radius, unit)
-                fines = fine * np.maximum(sums - n * reach, 0.0)
-                fines_squared = fine**2 * np.maximum(sums_of_squares - 2.0 * reach * sums + n * reach**2, 0.0)
-                shift = 2.0 * (reach - middle)  # around the radius of all rows, so that nothing cancels
-                total += len(own) * shift + fines
-                squares += len(own) * shift**2 + 2.0 * shift * fines + fines_squared
-        mean = (2.0 * middle + total / m) * unit
+        m, unit = len(self.n_beyond), self.unit
+        sums = np.zeros((len(self.radii), len(self.levels) + 1, 3))
+        _kernel().counting.sum_places(self.buckets.values, unit, self.fold, self.n_beyond, sums)
+        n_rows = sums[:, :, 0].sum(axis=1)[:, None]
+        # Rows beyond the radius at a level: number, sum and sum of squares.
+        n, total, squares = np.moveaxis(np.cumsum(sums[:, :0:-1], axis=1)[:, ::-1], 2, 0)
+        fine, middle, reach = 2.0 / (1.0 - self.levels), self.radius / unit, self.radii / unit
+        fines = fine * np.maximum(total - n * reach, 0.0)
+        fines_squared = fine**2 * np.maximum(squares - 2.0 * reach * total + n * reach**2, 0.0)
+        shift = 2.0 * (reach - middle)  # around the radius of all rows, so that nothing cancels
+        first = (n_rows * shift + fines).sum(axis=0)
+        second = (n_rows * shift**2 + 2.0 * shift * fines + fines_squared).sum(axis=0)
+        mean = (2.0 * middle + first / m) * unit
         if m < 2:
             return mean, np.full(len(mean), math.nan)
-        return mean, np.sqrt(np.maximum(squares - total**2 / m, 0.0) / (m - 1) / m) * unit
+        return mean, np.sqrt(np.maximum(second - first**2 / m, 0.0) / (m - 1) / m) * unit
 
 
 def folds(m: int, n_folds: int) -> NDArray[np.uint8]:
@@ -120,10 +113,9 @@ def folds(m: int, n_folds: int) -> NDArray[np.uint8]:
 
     The sizes of folds differ by one at most, and no rhythm of the rows can fall in with that of the folds.
     """
-    n_turns = -(-m // n_folds)
-    first = np.random.default_rng(m).integers(n_folds, size=(n_turns, 1), dtype=np.uint8)
-    turns = np.mod(first + np.arange(n_folds, dtype=np.uint8), n_folds, dtype=np.uint8)
-    return turns.ravel()[:m]
+    first = np.random.default_rng(m).integers(n_folds, size=-(-m // n_folds), dtype=np.uint8)
+    turns = np.arange(n_folds, dtype=np.uint8)
+    return np.take((turns[:, None] + turns) % np.uint8(n_folds), first, axis=0).ravel()[:m]
 
 
 def ranks(m: int, levels: Array) -> NDArray[np.intp]:
@@ -134,58 +126,3 @@ def ranks(m: int, levels: Array) -> NDArray[np.intp]:
 def interval_scores(sizes: Array, reach: Array, level: float) -> Array:
     """Interval score of rows with errors of these sizes and half widths."""
     return np.asarray(2.0 * reach + 2.0 / (1.0 - level) * np.maximum(sizes - reach, 0.0))
-
-
-def _grouped(
-    sizes: Array, parts: NDArray[np.integer[Any]] | None, n_parts: int, fold: NDArray[np.uint8], n_folds: int
-) -> list[list[Array]]:
-    """Sizes in order, for each part and in it for each fold."""
-    code = fold.astype(np.int32) if parts is None else parts.astype(np.int32) * np.int32(n_folds) + fold
-    # One value in each column: the same matrix by rows has them in groups, which is faster than to sort the codes.
-    places = np.arange(len(sizes) + 1, dtype=np.int32)
-    table = csc_array((sizes, code, places), shape=(n_parts * n_folds, len(sizes))).tocsr()
-    groups = np.split(table.data, table.indptr[1:-1])
-    _each(np.ndarray.sort, groups, len(sizes))
-    return [groups[i * n_folds : (i + 1) * n_folds] for i in range(n_parts)]
-
-
-def _each(work: Callable[[T], R], lists: list[T], m: int) -> list[R]:
-    """The work on each list, at the same time if there are many values; the answer is the same."""
-    if m < MANY:
-        return [work(one) for one in lists]
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(work, lists))
-
-
-def _merged(runs: list[Array]) -> Array:
-    """Sorted lists as one; numpy's stable sort finds the runs and merges them."""
-    return np.sort(np.concatenate(runs), kind="stable")
-
-
-def _beyond(own: Array, radius: Array, unit: float) -> tuple[NDArray[np.intp], Array, Array]:
-    """At each radius, in rising order: number of values beyond it, their sum and that of their squares, in a unit."""
-    first = np.searchsorted(own, radius, side="right")
-    tail = np.append(own[first[0] :] / unit, 0.0)  # a segment may begin where the values end
-    start = first - first[0]
-    is_empty = np.append(start[1:] == start[:-1], False)
-
-    def summed(values: Array) -> Array:
-        segments = np.where(is_empty, 0.0, np.add.reduceat(values, start))
-        return np.asarray(np.cumsum(segments[::-1])[::-1])
-
-    return len(own) - first, summed(tail), summed(tail**2)
-
-
-def _without(ordered: Array, own: tuple[Array, ...], ranks: NDArray[np.intp]) -> Array:
-    """Order statistics of these ranks among all values but some lists, by bisection over their places among all."""
-    low, high = np.zeros(len(ranks), np.intp), np.full(len(ranks), len(ordered) - 1)
-    for _ in range(math.ceil(math.log2(len(ordered))) + 1):
-        middle = (low + high) // 2
-        value = ordered[middle]
-        n_others = np.searchsorted(ordered, value, side="right")
-        for one in own:
-            n_others -= np.searchsorted(one, value, side="right")
-        enough = n_others >= ranks
-        high = np.where(enough, middle, high)
-        low = np.where(enough, low, np.minimum(middle + 1, high))
-    return np.asarray(ordered[high])

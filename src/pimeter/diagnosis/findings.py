@@ -13,6 +13,7 @@ from scipy.stats import binomtest, rankdata
 from sklearn.ensemble import RandomForestRegressor
 
 from pimeter.diagnosis import order
+from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import Column, categories, columns, fifths, labels_of
 from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
 from pimeter.diagnosis.spread import power_spectral_entropy, white_test
@@ -223,7 +224,7 @@ def diagnose(
     target, prediction, errors = checked_rows(y_true, y_pred)
     table = [] if X is None else columns(X, len(target), evenly(len(target)))
     fit, named = cross_fitted(errors, prediction, labels_of(by, len(target)), np.array([level]))
-    return diagnosed(target, prediction, errors, fit, 0, table, named)
+    return diagnosed(target, prediction, Buckets.of(errors), fit, 0, table, named)
 
 
 def checked_level(confidence_level: float) -> float:
@@ -265,25 +266,29 @@ def cross_fitted(
 ) -> tuple[CrossFit, list[Named]]:
     """Radii at these levels, and coverage across fifths of the prediction and per category."""
     codes, names = fifths(prediction)
-    fit = CrossFit.of(np.abs(errors), levels, codes, len(names))
-    named = [Named("prediction", names, fit.parts())]
+    fit = CrossFit.of(np.abs(errors), levels)
+    named = [Named("prediction", names, fit.parts(codes, len(names)))]
     if labels is not None:
         codes, names = categories(labels)
-        named.append(Named("by", names, fit.regrouped(codes, len(names)).parts()))
+        named.append(Named("by", names, fit.parts(codes, len(names))))
     return fit, named
 
 
 def diagnosed(
     target: Array,
     prediction: Array,
-    errors: Array,
+    spread: Buckets,
     fit: CrossFit,
     at: int,
     table: list[Column],
     named: list[Named],
 ) -> Diagnosis:
-    """All findings, for checked rows; `table` has the rows of `evenly`, `at` is the place of the level asked about."""
+    """All findings, for checked rows; `table` has the rows of `evenly`, `at` is the place of the level asked about.
+
+    `spread` holds the errors.
+    """
     level = float(fit.levels[at])
+    errors = spread.values
     rows = evenly(len(errors))
     some = errors[rows]
     radius = float(fit.radius[at])
@@ -311,7 +316,7 @@ def diagnosed(
         gain,
         _white(some, prediction[rows], table),
         *_entropy(errors[:SOME]),
-        _bias(errors, radius),
+        _bias(spread, radius),
         _skew(some, level),
         heavy,
         discrete,
@@ -521,15 +526,16 @@ def _entropy(errors: Array) -> list[Finding]:
     return found
 
 
-def _bias(errors: Array, radius: float) -> Finding:
+def _bias(spread: Buckets, radius: float) -> Finding:
     """Sign test on the median error."""
-    m = len(errors)
+    m = len(spread.values)
     low, high, exact = quantile_ranks(m, 0.5, 0.9)
-    middle = [(m - 1) // 2, m // 2]
-    ordered = np.partition(errors, sorted({low - 1, high - 1, *middle}))
-    median = float(ordered[middle[0]] / 2 + ordered[middle[1]] / 2)
-    ends = (float(ordered[low - 1]), float(ordered[high - 1]))
-    n_above, n_below = int(np.count_nonzero(errors > 0.0)), int(np.count_nonzero(errors < 0.0))
+    ranks = np.array([[low, (m + 1) // 2, m // 2 + 1, high]])
+    least, *middle, most = spread.order_statistics(np.ones((1, 1), bool), ranks)[0]
+    median = float(middle[0] / 2 + middle[1] / 2)
+    ends = (float(least), float(most))
+    n_below, n_up_to = spread.n_below(np.array([0.0, math.ulp(0.0)])).tolist()
+    n_above = m - n_up_to
     sentence = f"The median error is {median:.3g}"
     if m < FEWEST:
         return _finding("bias", m, median, 0.0, f"{sentence}, but {_count(m)} too few to tell it from 0.", ends=ends)

@@ -55,8 +55,8 @@ def serial_dependence(errors: Array) -> OrderTest:
     starts = np.flatnonzero(np.diff(part, prepend=-1))
     counts = np.diff(starts, append=m)
     rng = np.random.default_rng(m)
-    order = np.argsort(rng.random((N_SHUFFLES, m)), axis=1)
-    order = np.vstack([np.arange(m), order])
+    order = np.tile(np.arange(m), (N_SHUFFLES + 1, 1))
+    rng.permuted(order[1:], axis=1, out=order[1:])
     largest = np.zeros(N_SHUFFLES + 1)
     for ranks in _ranks(errors):
         shuffled = ranks[order]

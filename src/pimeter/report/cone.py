@@ -19,7 +19,7 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     pictures = [
         lines(
             "The newest forecast",
-            "Intervals around each step of the newest window, and the targets that are known by now.",
+            "Intervals, as wide as they are now, around each step of the newest window; targets as far as known.",
             "steps ahead",
             steps,
             [
@@ -36,8 +36,8 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
             "steps ahead",
             steps,
             [
-                Line("updated", "in", updated["by_step"]),
                 Line("static", "out", static["by_step"]),
+                Line("updated", "in", updated["by_step"]),
                 Line("asked for", "rule", asked),
             ],
         ),
@@ -46,7 +46,7 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
             "Mean width over the same windows.",
             "steps ahead",
             steps,
-            [Line("updated", "in", updated["width"]), Line("static", "out", static["width"])],
+            [Line("static", "out", static["width"]), Line("updated", "in", updated["width"])],
             from_zero=True,
         ),
         lines(
@@ -55,8 +55,8 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
             "window",
             [float(start) for start in data["blocks"]],
             [
-                Line("updated", "in", updated["over_time"]),
                 Line("static", "out", static["over_time"]),
+                Line("updated", "in", updated["over_time"]),
                 Line("asked for", "rule", [level] * len(data["blocks"])),
             ],
         ),

@@ -150,4 +150,5 @@ def _round_values(low: float, high: float) -> list[float]:
     raw = (high - low) / 4.0
     power = 10.0 ** math.floor(math.log10(raw))
     step = max(factor * power for factor in (1.0, 2.0, 5.0) if factor * power <= raw)
-    return [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    digits = 12 - math.floor(math.log10(step))
+    return [round(i * step, digits) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
