@@ -274,7 +274,7 @@ class Kernel:
             return end - before, after - start, end - start
 
         marks = hazen(x, counts, level)
-        spread = _spread(x, counts, m) if m <= rule.LARGE else marks[:, -1:] - marks[:, :1]
+        spread = _spread(x, counts, m, rule.LEAST) if m <= rule.LARGE else marks[:, -1:] - marks[:, :1]
         is_tied = spread == 0.0
         spread = torch.where(is_tied, 1.0, spread)
         measured, levels, normals = windows(marks / spread), windows(level), windows(normal)
@@ -301,15 +301,16 @@ def _fixed_step(x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, h: 
     return torch.where(is_felt, w - step, (before + after) / 2.0)
 
 
-def _spread(x: Tensor, counts: Tensor | None, m: float) -> Tensor:
+def _spread(x: Tensor, counts: Tensor | None, m: float, least: float) -> Tensor:
     """See `reference.spread`."""
     quartiles = hazen(x, counts, torch.tensor([0.25, 0.75], dtype=x.dtype, device=x.device)).diff(dim=1) / 1.349
-    safe = torch.where(quartiles == 0.0, 1.0, quartiles)
+    is_none = quartiles <= least * (x[:, -1:] - x[:, :1])
+    safe = torch.where(is_none, 1.0, quartiles)
     deviation = (x - x[:, x.shape[1] // 2 :][:, :1]) / safe
     c = torch.ones_like(x) if counts is None else counts
     square = (c * deviation**2).sum(1, keepdim=True) - (c * deviation).sum(1, keepdim=True) ** 2 / m
-    square = torch.where(quartiles == 0.0, 1.0, square / (m - 1.0))
-    return quartiles * square.clamp(max=1.0).sqrt()
+    square = torch.where(is_none, 1.0, square / (m - 1.0))
+    return torch.where(is_none, 0.0, quartiles * square.clamp(max=1.0).sqrt())
 
 
 def _excess(positions: Tensor, counts: Tensor | None, t: Tensor, h: Any, end: float, p: Tensor, slope: Any) -> Tensor:
