@@ -138,8 +138,9 @@ def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 
         cone.update(now[None], predicted[there, steps][None])
     radius = cone.radius_[:, 1].tolist()
     edges = np.linspace(0, n - n_fitted, min(BLOCKS, n - n_fitted) + 1).astype(int)
-    newest = int(np.flatnonzero(is_forecast.any(axis=1))[-1])
-    ends = cone.predict_interval(predicted[newest : newest + 1])[0].T  # as it is now
+    forecasted = np.flatnonzero(is_forecast[tested].any(axis=1))
+    newest = n_fitted + int(forecasted[-1] if forecasted.size else -1)
+    ends = updated[newest - n_fitted].T  # as they were made, knowing nothing of the targets
     shown = is_forecast[newest]
     return Backtest(
         float(confidence_level),

@@ -19,7 +19,7 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     pictures = [
         lines(
             "The newest forecast",
-            "Intervals, as wide as they are now, around each step of the newest window; targets as far as known.",
+            "Intervals around each step of the newest window as they were made then; targets as far as known.",
             "steps ahead",
             steps,
             [
