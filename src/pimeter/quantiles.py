@@ -309,22 +309,26 @@ def _fixed_rows(samples: NDArray[Any], levels: Array, h: float) -> Array:
     after = np.minimum(first + 1, n - 1)
     kernel, nothing = _kernel(), np.empty(0)
 
-    def solve(i: int) -> None:
-        x = samples[i].astype(np.float64)
-        near = np.partition(x, np.union1d(first, after))
-        if np.isnan(x.max()):
-            out[i] = np.nan
-        elif np.isinf(x.min()) or np.isinf(x.max()):
-            out[i] = np.quantile(x, levels, method="inverted_cdf")
-        else:
-            starts = near[first] + (ranks - first) * (near[after] - near[first])
-            out[i] = kernel.fixed(x, nothing, levels, h, starts)
+    near_levels = np.union1d(first, after)
+
+    def solve(rows: range) -> None:
+        for i in rows:
+            x = samples[i].astype(np.float64)
+            near = np.partition(x, near_levels)
+            if np.isnan(x.max()):
+                out[i] = np.nan
+            elif np.isinf(x.min()) or np.isinf(x.max()):
+                out[i] = np.quantile(x, levels, method="inverted_cdf")
+            else:
+                starts = near[first] + (ranks - first) * (near[after] - near[first])
+                out[i] = kernel.fixed(x, nothing, levels, h, starts)
 
     if samples.size < MANY or len(samples) == 1:
-        for i in range(len(samples)):
-            solve(i)
+        solve(range(len(samples)))
     else:
-        for task in [_pool().submit(solve, i) for i in range(len(samples))]:
+        step = math.ceil(len(samples) / (4 * _n_threads()))
+        blocks = [range(i, min(i + step, len(samples))) for i in range(0, len(samples), step)]
+        for task in [_pool().submit(solve, block) for block in blocks]:
             task.result()
     return out
 
