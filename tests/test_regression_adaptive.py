@@ -8,10 +8,12 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, QuantileRegressor, Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -28,11 +30,13 @@ from pimeter import (
 )
 from pimeter.promise import rescaled_weights
 from pimeter.quantiles import nearby_quantiles
-from pimeter.regression import nearness
+from pimeter.regression import nearness, surroundings
 from pimeter.regression.sides import TAILS
+from pimeter.regression.surroundings import Surroundings
 from pimeter.regression.width import Aim
 
 WIDTHS = ["local", LocalWidth(nearness="kernel"), "quantile", QuantileWidth(QuantileRegressor(alpha=0)), "auto"]
+WIDTHS.append(ScaledWidth("neighbours"))
 AIM = Aim(0.9, TAILS["symmetric"])
 
 
@@ -129,6 +133,55 @@ class TestLocal:
         X, _ = steep_data(100)
         model = IntervalRegressor(lambda X: X[:, 0], width=width, random_state=0).calibrate(X, X[:, 0])
         assert_array_equal(model.predict_interval(X), np.column_stack([X[:, 0]] * 2))
+
+
+class TestNeighbours:
+    """`ScaledWidth("neighbours")`."""
+
+    def twins(self, n, seed=0):
+        """Rows of which half are near-copies, target included, of the others."""
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(n, 4)), rng.normal(size=n)
+        X[n // 2 :], y[n // 2 :] = X[: n // 2] + 1e-3, y[: n // 2]
+        order = rng.permutation(n)
+        return X[order], y[order]
+
+    def test_rows_with_twins_have_narrow_intervals(self):
+        rng = np.random.default_rng(1)
+        X, y = self.twins(1200)
+        alone, lonely_y = rng.normal(size=(400, 4)), rng.normal(size=400)
+        rows = np.concatenate([X, alone]), np.concatenate([y, lonely_y])
+        model = IntervalRegressor(KNeighborsRegressor(1), width=ScaledWidth("neighbours"), cv=5, random_state=0)
+        model.fit(*rows)
+        new = np.concatenate([X[:100] + 1e-3, rng.normal(size=(100, 4))])
+        wide = np.diff(model.predict_interval(new))[:, 0]
+        plain = model.set_params(width="scaled").fit(*rows).predict_interval(new)
+        assert wide[:100].mean() < 0.5 * wide[100:].mean()
+        assert wide.mean() < 0.8 * np.diff(plain)[:, 0].mean()
+
+    def test_a_row_is_not_its_own_neighbour(self):
+        X, _ = steep_data(60)
+        nothing, errors = np.zeros((60, 1)), np.arange(60.0)[:, None]
+        around = Surroundings(X, nothing, errors, 0)
+        known = around.known(X, nothing)
+        assert (known[:, 3] > 0.0).all()
+        assert_array_equal(around.transform(X, nothing)[:, 3], np.zeros(60))
+
+    def test_neighbours_of_many_rows_are_found_among_some(self, monkeypatch):
+        monkeypatch.setattr(surroundings, "MANY", 50)
+        X, y = steep_data(300)
+        around = Surroundings(X, np.zeros((300, 1)), y[:, None], 0)
+        known = around.known(X, np.zeros((300, 1)))
+        assert len(around.rows) == 50
+        assert known.shape == (300, 3 + 8)
+        others = np.setdiff1d(np.arange(300), around.rows)
+        assert_array_equal(around.transform(X, np.zeros((300, 1)))[others], known[others])
+
+    def test_sparse_rows(self):
+        X, y = steep_data(300)
+        model = IntervalRegressor(Ridge(), width=ScaledWidth("neighbours"), random_state=0)
+        bounds = model.fit(csr_matrix(X), y).predict_interval(csr_matrix(X))
+        assert_allclose(bounds, model.fit(X, y).predict_interval(X))
 
 
 class TestQuantile:
@@ -262,7 +315,9 @@ class TestAll:
         assert_array_equal(pickle.loads(pickle.dumps(model)).predict_interval(X), bounds)
 
     @pytest.mark.parametrize("library", ["pandas", "polars"])
-    @pytest.mark.parametrize("width", ["local", LocalWidth(nearness="kernel"), "quantile", "auto"])
+    @pytest.mark.parametrize(
+        "width", ["local", LocalWidth(nearness="kernel"), "quantile", "auto", ScaledWidth("neighbours")]
+    )
     def test_mixed_and_missing_columns(self, library, width):
         frames = pytest.importorskip(library)
         rng = np.random.default_rng(0)
@@ -277,7 +332,7 @@ class TestAll:
         unknown = frames.DataFrame({"a": [np.nan], "kind": ["never seen"], "flag": [True]})
         assert np.isfinite(model.predict_interval(unknown)).all()
 
-    @pytest.mark.parametrize("width", ["scaled", LocalWidth(nearness="kernel"), "quantile"])
+    @pytest.mark.parametrize("width", ["scaled", LocalWidth(nearness="kernel"), "quantile", ScaledWidth("neighbours")])
     def test_columns_of_every_kind(self, width):
         pandas = pytest.importorskip("pandas")
         rng = np.random.default_rng(0)
@@ -341,7 +396,7 @@ class TestAll:
         model = IntervalRegressor(LinearRegression(), random_state=0).fit(pandas.DataFrame(X, columns=["a", "b"]), y)
         assert not hasattr(model.fit(X, y), "feature_names_in_")
 
-    @pytest.mark.parametrize("width", ["scaled", "local", "quantile"])
+    @pytest.mark.parametrize("width", ["scaled", "local", "quantile", ScaledWidth("neighbours")])
     def test_rows_that_are_no_table(self, width):
         # Texts: what is known of them is the prediction alone.
         rng = np.random.default_rng(0)
@@ -408,7 +463,7 @@ class TestJoint:
         assert_allclose(model.radius_[:, 1] / model.radius_[0, 1], [1.0, 10.0, 0.1, 3.0, 1.0], rtol=0.4)
         assert_allclose(model.predict_interval(X)[0, :, 1], model.radius_[:, 1])
 
-    @pytest.mark.parametrize("width", ["scaled", "quantile"])
+    @pytest.mark.parametrize("width", ["scaled", "quantile", ScaledWidth("neighbours")])
     @pytest.mark.parametrize("cv", [None, 3])
     def test_with_other_widths_and_folds(self, width, cv):
         X, y = self.data(300, 0)
@@ -434,7 +489,7 @@ class TestJoint:
         model.set_params(joint=True).update(X[50:], y[50:])
         assert model.n_calibration_ == 100
 
-    @pytest.mark.parametrize("width", ["constant", "local", "quantile"])
+    @pytest.mark.parametrize("width", ["constant", "local", "quantile", ScaledWidth("neighbours")])
     def test_an_output_without_errors(self, width):
         X, y = self.data(200, 0)
         y[:, 2] = 0.0
@@ -445,7 +500,7 @@ class TestJoint:
         assert np.abs(bounds[:, 2]).max() < 1e-6
 
 
-@pytest.mark.parametrize("width", [LocalWidth(nearness="kernel"), "quantile"])
+@pytest.mark.parametrize("width", [LocalWidth(nearness="kernel"), "quantile", ScaledWidth("neighbours")])
 @pytest.mark.parametrize("tails", ["symmetric", "equal"])
 def test_promise_of_learned_widths(width, tails):
     # Many calibrations with few rows: widths that saw their calibration rows would cover far less.

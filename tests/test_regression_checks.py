@@ -30,7 +30,7 @@ def estimators():
             yield IntervalRegressor(Ridge(), width=width, cv=cv, random_state=0)
     for cv in (None, 3):
         yield IntervalRegressor(Ridge(), joint=True, tails="equal", cv=cv, random_state=0)
-    for width in (ScaledWidth("prediction", power=1),):
+    for width in (ScaledWidth("prediction", power=1), ScaledWidth("neighbours")):
         yield IntervalRegressor(Ridge(), width=width, tails="equal", guarantee=False)
 
 

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from pimeter.regression.features import Features
 from pimeter.regression.model import check_finite
+from pimeter.regression.surroundings import Surroundings
 from pimeter.regression.width import Aim, Shape, Width
 
 if TYPE_CHECKING:
@@ -36,10 +37,12 @@ class ScaledWidth(Width):
 
     Parameters
     ----------
-    estimator : regressor, "prediction" or None, default=None
+    estimator : regressor, "neighbours", "prediction" or None, default=None
         Learns absolute errors from X. None: a forest with large leaves on X and the prediction, which takes categories
-        and missing values as they are. "prediction": the absolute value of the prediction itself, for relative errors;
-        nothing is learned then, and with ``power=1`` intervals are of the form ``f (1 -+ r)``.
+        and missing values as they are. "neighbours": the forest also sees how near each row's nearest known rows are,
+        and what their targets and errors were; better where some rows have near twins and others none, a little worse
+        where one column alone tells how large errors are. "prediction": the absolute value of the prediction itself,
+        for relative errors; nothing is learned then, and with ``power=1`` intervals are of the form ``f (1 -+ r)``.
     power : float, default=0.75
         How far the width follows the scale: 0 not at all, 1 fully. A learned scale is noisy, hence less than 1.
 
@@ -58,7 +61,7 @@ class ScaledWidth(Width):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["fit", "predict"]), StrOptions({"prediction"}), None],
+        "estimator": [HasMethods(["fit", "predict"]), StrOptions({"neighbours", "prediction"}), None],
         "power": [Interval(Real, 0, None, closed="left")],
     }
 
@@ -69,7 +72,7 @@ class ScaledWidth(Width):
     @property
     def learns(self) -> bool:
         """Whether there is a scale to learn."""
-        return not isinstance(self.estimator, str)
+        return not (isinstance(self.estimator, str) and self.estimator == "prediction")
 
     def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
         """Learn the sizes of errors, one model per output."""
@@ -77,8 +80,7 @@ class ScaledWidth(Width):
             return self
         sizes = np.abs(errors)
         self.mean_ = sizes.mean(axis=0)
-        self.features_ = Features(for_distance=False).fit(X, prediction) if self.estimator is None else None
-        known = self._known(X, prediction)
+        known = self._learned(X, prediction, errors, random_state)
         self.models_: list[Any] = []
         for j, (size, mean) in enumerate(zip(sizes.T, self.mean_, strict=True)):
             # In units of their mean: what is learned does not depend on the unit of y.
@@ -86,6 +88,8 @@ class ScaledWidth(Width):
                 self.models_.append(None)
             elif self.estimator is None:
                 self.models_.append(grown_forest(known, size / mean, j, aim, random_state))
+            elif isinstance(self.estimator, str):
+                self.models_.append(_forest(len(size), random_state, max_features=0.5).fit(known, size / mean))
             else:
                 self.models_.append(clone(self.estimator).fit(known, size / mean))
         return self
@@ -104,6 +108,16 @@ class ScaledWidth(Width):
         check_finite("scale", scales, "ScaledWidth's estimator has no finite answer there; choose another.")
         return Shape(scales)
 
+    def _learned(self, X: Any, prediction: Array, errors: Array, random_state: int) -> Any:
+        """What the scale is learned from, of rows whose errors are known."""
+        self.features_: Features | Surroundings | None = None
+        if isinstance(self.estimator, str) and len(errors) >= FEW:
+            self.features_ = Surroundings(X, prediction, errors, random_state)
+            return self.features_.known(X, prediction)
+        if self.estimator is None:
+            self.features_ = Features(for_distance=False).fit(X, prediction)
+        return self._known(X, prediction)
+
     def _known(self, X: Any, prediction: Array) -> Any:
         """What the scale is learned from: X as it is for an estimator of the user's."""
         return X if self.features_ is None else self.features_.transform(X, prediction)
@@ -111,7 +125,7 @@ class ScaledWidth(Width):
     @property
     def takes_sparse(self) -> bool:
         """Whether the scale's estimator takes sparse matrices."""
-        if self.estimator is None or not self.learns:
+        if self.estimator is None or isinstance(self.estimator, str):
             return True
         return bool(get_tags(self.estimator).input_tags.sparse)
 
@@ -125,8 +139,11 @@ def grown_forest(known: Any, sizes: Array, output: int, aim: Aim, random_state: 
     """
     forests = {} if aim.forests is None else aim.forests
     if output not in forests:
-        n = len(sizes)
-        forests[output] = RandomForestRegressor(
-            min_samples_leaf=FEW, max_samples=MANY if n > MANY else None, random_state=random_state
-        ).fit(known, sizes)
+        forests[output] = _forest(len(sizes), random_state).fit(known, sizes)
     return forests[output]
+
+
+def _forest(n: int, random_state: int, **options: Any) -> Any:
+    """For n rows."""
+    most = MANY if n > MANY else None
+    return RandomForestRegressor(min_samples_leaf=FEW, max_samples=most, random_state=random_state, **options)

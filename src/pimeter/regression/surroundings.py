@@ -1,0 +1,77 @@
+"""What surrounds a row: how far its nearest known rows are, and what their targets and errors say of its prediction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.neighbors import NearestNeighbors
+
+from pimeter.regression.features import LARGEST, Features, is_table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+NEAR = (1, 5, 10)  # neighbours: the nearest one, some, and all that are looked at
+MANY = 10_000  # rows that are enough to find neighbours among
+
+
+class Surroundings:
+    """`Features` for trees, and columns that tell of each row's neighbours among the rows that errors are known of.
+
+    Those are the distances of the nearest, the fifth and the tenth one, the mean size of their errors, and how far
+    their targets lie from the row's prediction and from each other.
+    """
+
+    def __init__(self, X: Any, prediction: Array, errors: Array, random_state: int) -> None:
+        self.plain = Features(for_distance=False).fit(X, prediction)
+        self.places = Features(for_distance=True).fit(X, _beside(X, prediction))
+        unit = np.abs(errors).mean(axis=0)
+        self.unit = np.where(unit > 0.0, unit, 1.0)
+        self.rows = np.sort(np.random.default_rng(random_state).permutation(len(errors))[:MANY])
+        self.sizes, self.targets = np.abs(errors)[self.rows], (prediction + errors)[self.rows]
+        self.near = NearestNeighbors(n_neighbors=min(NEAR[-1], len(self.rows) - 1))
+        self.near.fit(self._places(X, prediction)[self.rows])
+
+    def known(self, X: Any, prediction: Array) -> Array:
+        """The very rows that this was learned from, each of them without itself among its neighbours."""
+        columns = self._columns(prediction, *self.near.kneighbors(self._places(X, prediction)))
+        columns[self.rows] = self._columns(prediction[self.rows], *self.near.kneighbors())
+        return self._joined(X, prediction, columns)
+
+    def transform(self, X: Any, prediction: Array) -> Array:
+        """New rows."""
+        found = self.near.kneighbors(self._places(X, prediction))
+        return self._joined(X, prediction, self._columns(prediction, *found))
+
+    def _joined(self, X: Any, prediction: Array, columns: Array) -> Array:
+        plain = self.plain.transform(X, prediction)
+        plain = plain.toarray() if hasattr(plain, "toarray") else plain
+        return np.column_stack([plain, np.clip(columns, -LARGEST, LARGEST)])
+
+    def _places(self, X: Any, prediction: Array) -> Array:
+        return np.asarray(self.places.transform(X, _beside(X, prediction)))
+
+    def _columns(self, prediction: Array, distances: Array, rows: NDArray[np.intp]) -> Array:
+        sizes = self.sizes[rows] / self.unit  # (n, neighbours, k)
+        targets = self.targets[rows]
+        apart = np.abs(targets - prediction[:, None]) / self.unit
+        first, some, most = NEAR
+        return np.column_stack(
+            [
+                *(distances[:, min(k, distances.shape[1]) - 1] for k in NEAR),
+                *(sizes[:, :k].mean(axis=1) for k in (some, most)),
+                *(apart[:, :k].mean(axis=1) for k in (first, some)),
+                targets.std(axis=1) / self.unit,
+            ]
+        )
+
+
+def _beside(X: Any, prediction: Array) -> Array:
+    """What else tells where a row is: its prediction if X has no columns.
+
+    Otherwise two rows at one place are twins, even if models that have not seen them predict different things there.
+    """
+    return np.zeros((len(prediction), 1)) if is_table(X) else prediction
