@@ -47,6 +47,9 @@ def test_many_at_once_are_many_one_by_one(settings):
     # The compiled loop may join a product and a sum into one rounding.
     assert_allclose(many.quantile_, one.quantile_, rtol=1e-9)
     assert many.n_seen_ == one.n_seen_ == 500
+    frozen = errors.copy()
+    frozen.setflags(write=False)
+    assert OnlineNeuron(0.9, **settings).learn_many(frozen).learn_many(frozen[:0]).quantile_ == many.quantile_
 
 
 @pytest.mark.parametrize("kind", [stream.ADAPT, stream.SETTLE])

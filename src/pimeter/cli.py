@@ -53,7 +53,19 @@ pimeter forecast forecasts.csv --out cone.html
 pimeter classify scores.csv --out classifier.html""",
 )
 
-Level = Annotated[float, typer.Option(help="Share of new targets that intervals shall cover, between 0 and 1.")]
+
+def _between(level: float) -> float:
+    """A level as it is; before anything is read."""
+    if 0.0 < level < 1.0:
+        return level
+    msg = f"it must lie between 0 and 1; got {level:g}. 95 % is 0.95."
+    raise typer.BadParameter(msg)
+
+
+Level = Annotated[
+    float,
+    typer.Option(help="Share of new targets that intervals shall cover, between 0 and 1.", callback=_between),
+]
 Target = Annotated[str | None, typer.Option(help="Column of what happened. Guessed when its name is obvious.")]
 Prediction = Annotated[str | None, typer.Option(help="Column of what the model said. Guessed when obvious.")]
 
@@ -297,7 +309,9 @@ def classify(
         str | None, typer.Option(help="For --method calibrated: file of labelled rows that calibrate the scores.")
     ] = None,
     by: Annotated[str | None, typer.Option(help="Column with a category, to compare them.")] = None,
-    level: Annotated[float, typer.Option(help="How often intervals shall hold the true metric.")] = 0.95,
+    level: Annotated[
+        float, typer.Option(help="How often intervals shall hold the true metric.", callback=_between)
+    ] = 0.95,
     out: Annotated[Path | None, typer.Option(help="Write the report, one HTML page, here.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:

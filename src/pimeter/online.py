@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from pimeter._kernels import stream
-from pimeter.quantiles import _kernel, quantile
+from pimeter.quantiles import _kernel, _unlocked, quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -150,7 +150,7 @@ class OnlineNeuron(BaseEstimator):
             first = int(np.flatnonzero(~fine)[0])
             msg = f"errors must be finite; errors[{first}] is {values[first]}. Leave out errors that are not known."
             raise ValueError(msg)
-        self._state = _kernel().learn(values, *self._task(), self._state)
+        self._state = _kernel().learn(_unlocked(values), *self._task(), self._state)
         return self
 
     def _task(self) -> tuple[float, int, float]:
@@ -170,7 +170,7 @@ class OnlineNeuron(BaseEstimator):
 def learn_columns(errors: Array, level: float, step: str, states: Array) -> Array:
     """States (k, 4) of k neurons after errors (n, k) of which NaN are not known yet."""
     after = states.copy()
-    _kernel().learn_columns(np.ascontiguousarray(errors), level, STEPS[step], after)
+    _kernel().learn_columns(_unlocked(np.ascontiguousarray(errors)), level, STEPS[step], after)
     return after
 
 

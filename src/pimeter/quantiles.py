@@ -293,7 +293,7 @@ def _each_row(samples: NDArray[Any], levels: Array) -> Array:
 
 def _unlocked(x: NDArray[Any]) -> NDArray[Any]:
     """The same memory, not marked read-only: kernels do not write in it, but numba would compile for it once more."""
-    if x.flags.writeable:
+    if x.flags.writeable or not x.size:
         return x
     memory = (ctypes.c_char * x.nbytes).from_address(x.ctypes.data)
     return np.frombuffer(memoryview(memory), x.dtype).reshape(x.shape)
