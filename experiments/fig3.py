@@ -22,6 +22,7 @@ from experiments.data import general_electric
 from experiments.networks import RecurrentTraining, load_torch, train_lstm
 from experiments.protocol import Experiment, Row, Unit
 from pimeter import ForecastIntervals, quantile
+from pimeter.backtest import rolled_forward
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -86,7 +87,7 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
         "static": cone.predict_interval(forecast),
         "baseline": cone.baseline_interval(forecast, n_past=n_past),
         "peeking": cone.baseline_interval(forecast, n_past=n_past, y_true=test),
-        "updated": updated(cone, y_true, y_pred, middle),
+        "updated": rolled_forward(cone, y_true, y_pred, middle),
     }
     inside = {name: (test >= ends[name][..., 0]) & (test <= ends[name][..., 1]) for name in NAMES}
     width = {name: np.ptp(ends[name], axis=-1) for name in NAMES}
@@ -100,22 +101,6 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
         row |= {"epochs": n_epochs, "training_seconds": trained - began}
         rows.append(row | {"inference_seconds": inferred - trained, "neuron_seconds": fitted - inferred})
     return rows
-
-
-def updated(cone: ForecastIntervals, y_true: Array, y_pred: Array, first: int) -> Array:
-    """Intervals for the windows from `first` on, each after all closes before it were learned, (n, h, 2).
-
-    When a close becomes known, it is the first step of the newest window, the second of the one before, and so on: one
-    error for each neuron.
-    """
-    h = y_true.shape[1]
-    steps = np.arange(h)
-    ends = []
-    for i in range(first, len(y_true)):
-        ends.append(cone.predict_interval(y_pred[i : i + 1])[0])
-        known = np.full((1, h), y_true[i, 0])
-        cone.update(known, y_pred[i - steps, steps][None])
-    return np.array(ends)
 
 
 # What the rows say.

@@ -16,6 +16,7 @@ from experiments import __main__ as cli
 from experiments import data, fig2, fig3, networks, report, table1, uci_networks
 from experiments.protocol import RefusedError, Store, run
 from pimeter import ForecastIntervals
+from pimeter.backtest import rolled_forward
 
 torch = pytest.importorskip("torch")
 
@@ -197,7 +198,7 @@ class TestFig3:
         def ends(series):
             held = np.lib.stride_tricks.sliding_window_view(series, h + 1)
             y_true, y_pred = held[:, 1:], np.repeat(held[:, :1], h, axis=1)
-            return fig3.updated(ForecastIntervals(0.8).fit(y_true[:150], y_pred[:150]), y_true, y_pred, 160)
+            return rolled_forward(ForecastIntervals(0.8).fit(y_true[:150], y_pred[:150]), y_true, y_pred, 160)
 
         changed = series.copy()
         changed[221:] += 1000.0  # what window 220 forecasts; the windows overlap, so later ones start from it

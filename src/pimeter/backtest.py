@@ -128,14 +128,7 @@ def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 
     )
     tested = slice(n_fitted, n)
     static = cone.predict_interval(predicted[tested])
-    updated = np.empty_like(static)
-    steps = np.arange(h)
-    for i in range(n_fitted, n):
-        updated[i - n_fitted] = cone.predict_interval(predicted[i : i + 1])[0]
-        known = i - steps  # step s of window i - s has just become known
-        there = np.where(known >= 0, known, 0)
-        now = np.where(known >= 0, true[there, steps], np.nan)
-        cone.update(now[None], predicted[there, steps][None])
+    updated = rolled_forward(cone, true, predicted, n_fitted)
     radius = cone.radius_[:, 1].tolist()
     edges = np.linspace(0, n - n_fitted, min(BLOCKS, n - n_fitted) + 1).astype(int)
     forecasted = np.flatnonzero(is_forecast[tested].any(axis=1))
@@ -160,6 +153,23 @@ def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 
         },
         (edges[:-1] + n_fitted).tolist(),
     )
+
+
+def rolled_forward(cone: ForecastIntervals, y_true: Array, y_pred: Array, first: int) -> Array:
+    """Intervals for the windows from `first` on, each after all targets before it were learned, (n, h, 2).
+
+    When a target becomes known, it is the first step of the newest window, the second of the one before, and so on: one
+    error for each neuron.
+    """
+    steps = np.arange(y_true.shape[1])
+    ends = []
+    for i in range(first, len(y_true)):
+        ends.append(cone.predict_interval(y_pred[i : i + 1])[0])
+        known = i - steps
+        there = np.where(known >= 0, known, 0)
+        now = np.where(known >= 0, y_true[there, steps], np.nan)
+        cone.update(now[None], y_pred[there, steps][None])
+    return np.array(ends)
 
 
 def _cone(intervals: Array, true: Array, edges: NDArray[np.int_]) -> Cone:
