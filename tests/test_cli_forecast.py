@@ -48,6 +48,14 @@ def test_cone_and_report(file, tmp_path):
     assert "http" not in page.replace("http-equiv", "")
 
 
+def test_time_is_named_as_in_the_file(tmp_path):
+    path, out = tmp_path / "dated.csv", tmp_path / "cone.html"
+    day = pl.lit(np.datetime64("2026-01-01")) + pl.duration(days=pl.col("origin"))
+    forecasts().with_columns(origin=day.dt.date()).sample(fraction=1.0, shuffle=True, seed=1).write_csv(path)
+    assert pimeter("forecast", path, "--out", out).returncode == 0
+    assert ">2026-03-02<" in out.read_text()  # window 60, the first that the cone was not fitted to
+
+
 def test_json_does_not_depend_on_the_order_of_rows(file, tmp_path):
     shuffled = tmp_path / "shuffled.parquet"
     forecasts().sample(fraction=1.0, shuffle=True, seed=1).write_parquet(shuffled)

@@ -252,7 +252,7 @@ def forecast(
         frame = table.read([*columns, *([step] if step else [])], [window] if window else [])
         from pimeter.windows import windows
 
-        y_true, y_pred = windows(table, frame, columns, window, step, notes)
+        y_true, y_pred, names = windows(table, frame, columns, window, step, notes)
         tell(f"Trying the cone on {len(y_true) // 2:,} windows")
         from pimeter.backtest import backtest
 
@@ -263,7 +263,7 @@ def forecast(
 
             about = {"target": columns[0], "prediction": columns[1], "window": window, "step": step}
             noted = {"notes": "; ".join(notes)} if notes else {}
-            draft.write_text(cone_html(found.to_dict(), _about(file, about) | noted), encoding="utf-8")
+            draft.write_text(cone_html(found.to_dict(), _about(file, about) | noted, names), encoding="utf-8")
     _say(notes)
     if json:
         import json as encoder

@@ -23,8 +23,8 @@ DATE = r"^\d{4}-\d{2}(-\d{2}|$)"  # whose letters are in the order of time
 
 def windows(
     table: Table, frame: pl.DataFrame, columns: Sequence[str], window: str | None, step: str | None, notes: list[str]
-) -> tuple[Array, Array]:
-    """Targets and predictions of shape (windows, steps), NaN for what is not known.
+) -> tuple[Array, Array, list[str] | None]:
+    """Targets and predictions of shape (windows, steps), NaN for what is not known; what windows are called.
 
     Raises
     ------
@@ -57,7 +57,10 @@ def windows(
     n_gaps = int(np.isnan(y_pred).any(axis=1).sum())
     if n_gaps:
         notes.append(f"{n_gaps:,} of {n:,} windows have no prediction for some steps, which are not known then")
-    return y_true, y_pred
+    if window is None:
+        return y_true, y_pred, None
+    _, first = np.unique(rows, return_index=True)
+    return y_true, y_pred, [str(name) for name in frame[window].gather(first)]
 
 
 def _check(table: Table, frame: pl.DataFrame, columns: Sequence[str], places: Sequence[str]) -> None:

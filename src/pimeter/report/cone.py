@@ -8,11 +8,11 @@ from pimeter.report.drawing import Line, lines
 from pimeter.report.page import plain_html
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
-def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
-    """The page of a backtest, given as plain values."""
+def cone_html(data: Mapping[str, Any], about: Mapping[str, str], names: Sequence[str] | None = None) -> str:
+    """The page of a backtest, given as plain values, and what its windows are called."""
     level, static, updated, last = (data[key] for key in ("confidence_level", "static", "updated", "last"))
     steps = [float(i + 1) for i in range(len(data["radius"]))]
     asked = [level] * len(steps)
@@ -59,6 +59,7 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
                 Line("updated", "in", updated["over_time"]),
                 Line("asked for", "rule", [level] * len(data["blocks"])),
             ],
+            labels=None if names is None else [names[start] for start in data["blocks"]],
         ),
     ]
     table = zip(

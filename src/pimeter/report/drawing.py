@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 520, 270
 LEFT, RIGHT, TOP, BOTTOM = 66, 12, 28, 40
+TEXT = 48  # letters that have room below a picture
 SIZE = (WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM)
 
 
@@ -75,10 +76,11 @@ def lines(
     places: Sequence[float],
     drawn: Sequence[Line],
     *,
+    labels: Sequence[str] | None = None,
     has_band: bool = False,
     from_zero: bool = False,
 ) -> Picture:
-    """Lines over common places; with a band, the area between the first two."""
+    """Lines over common places, which may have labels; with a band, the area between the first two."""
     known = [value for line in drawn for value in line.values if value is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
     low = min(low, 0.0) if from_zero else low
@@ -97,8 +99,9 @@ def lines(
     if has_band:
         upper, lower = (path for _, path in paths[:2])
         areas.append(("fill", f"{upper}L{'L'.join(reversed(lower[1:].split('L')))}Z"))
-    step = max(1, len(places) // 6)
-    ticks = [(scales.x(at), f"{at:g}") for at in places[::step]]
+    texts = [f"{at:g}" for at in places] if labels is None else labels
+    room = max(1, min(8, TEXT // max(map(len, texts))))
+    ticks = [(scales.x(at), text) for at, text in zip(places, texts, strict=True)][:: max(1, -(-len(places) // room))]
     return Picture(title, f"{caption} Horizontal: {what}.", ticks, scales.rungs, areas, paths, marks, _placed(names))
 
 
