@@ -19,6 +19,7 @@ from pathlib import Path
 import dask
 import dask.array as da
 import numpy as np
+import psutil
 from dask.distributed import Client, LocalCluster
 
 import pimeter as pm
@@ -26,6 +27,7 @@ import pimeter as pm
 RESULTS = Path(__file__).parent / "results"
 LEVEL = 0.95
 CHUNK = 2_000_000
+GROUPS = 100_000
 SEED = 7
 
 
@@ -56,6 +58,35 @@ def with_a_death(cluster: LocalCluster, n: int) -> float:
     return found
 
 
+def groups(n: int, n_groups: int, pids: list[int]) -> str:
+    """A neuron for each group: time, memory, and the distance to the answers in memory."""
+    x = errors(n)
+    by = da.random.default_rng(SEED + 1).integers(0, n_groups, n, chunks=x.chunks)
+    most, ended = [0], threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.1):
+            most[0] = max(most[0], *(psutil.Process(pid).memory_info().rss for pid in pids if psutil.pid_exists(pid)))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    start = time.perf_counter()
+    found = pm.grouped_quantile(x, by, LEVEL)
+    seconds = time.perf_counter() - start
+    ended.set()
+    watcher.join()
+    with dask.config.set(scheduler="threads"):
+        x, by = dask.compute(x, by)
+    start = time.perf_counter()
+    here = pm.grouped_quantile(x, by, LEVEL)
+    in_one = time.perf_counter() - start
+    off = float(np.abs(found.quantiles - here.quantiles).max())
+    return (
+        f"{n:,} errors in {len(found.labels):,} groups: {seconds:.1f} s (in memory {in_one:.1f} s), at most "
+        f"{most[0] / 1e9:.2f} GB in a process; largest distance to the answers in memory {off:.1e}."
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes on threads, nothing saved")
@@ -81,6 +112,7 @@ def main() -> None:
     if quick:
         with dask.config.set(scheduler="threads"):
             table()
+            print(groups(200_000, 5000, [os.getpid()]))
         return
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=None) as cluster,
@@ -92,13 +124,15 @@ def main() -> None:
         killed = with_a_death(cluster, n)
         notes.append(f"{n:,} errors: {whole!r}; with one worker killed after a second: {killed!r}.")
         print(notes[-1])
+        notes.append(groups(20_000_000, GROUPS, [worker.pid for worker in cluster.workers.values()]))
+        print(notes[-1])
     text = (
         f"# Quantiles of dask arrays\n\n`python benchmarks/dask_speed.py`, seed {SEED}, level {LEVEL}, standard normal "
         f"errors made lazily in chunks of {CHUNK:,}, LocalCluster of 2 processes with 1 GB each; "
         f"{os.cpu_count()} cores, busy with other work as well. {versions}. Errors are distances to the same method in "
         f"memory (`pimeter.quantile`, `numpy.quantile`).\n\n{head}\n{'|---' * 7}|\n"
     )
-    (RESULTS / "dask_speed.md").write_text(text + "\n".join(lines) + "\n\n" + "\n".join(notes) + "\n")
+    (RESULTS / "dask_speed.md").write_text(text + "\n".join(lines) + "\n\n" + "\n\n".join(notes) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ from dask.distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
 import pimeter as pm
+from pimeter import cli
 from pimeter._kernels import dask as lazy
+from pimeter._kernels import dask_rows
 
 LEVELS = [0.05, 0.5, 0.95]
 
@@ -206,18 +208,97 @@ class TestMeasure:
         arrays = [da.from_array(predictions[name].to_numpy(), chunks=700) for name in ("y", "y_pred")]
         assert pm.measure(*arrays).radius == ours.radius
 
-    def test_evenly_spaced_rows_of_many(self, predictions):
-        parts = dd.from_pandas(predictions.reset_index(drop=True), npartitions=4)
-        some, none = lazy.thinned([parts["y"], None], 400)
-        assert none is None
-        assert_array_equal(some.to_numpy(), predictions["y"].to_numpy()[::8])
+    @pytest.mark.parametrize("kind", ["frame", "arrays"])
+    def test_many_rows_stay_where_they_are(self, predictions, monkeypatch, kind):
+        monkeypatch.setattr("pimeter.measurement.MOST_ROWS", 1000)
+        reads = []
+
+        def seen(part):
+            reads.append(len(part))
+            return part
+
+        frame = predictions.assign(y=1e3 * predictions["y"], y_pred=1e3 * predictions["y_pred"])
+        parts = dd.from_pandas(frame, npartitions=4).map_partitions(seen, meta=frame.iloc[:0])
+        columns = parts["y"], parts["y_pred"]
+        if kind == "arrays":
+            made = [da.from_array(frame[name].to_numpy(), chunks=700) for name in ("y", "y_pred")]
+            columns = made[0].map_blocks(seen, dtype=float, meta=np.empty(0)), made[1]
+        reads.clear()
+        ours = pm.measure(*columns, by=parts["store"] if kind == "frame" else None)
+        assert sum(reads) == 3 * len(frame)
+        expected = pm.measure(frame["y"], frame["y_pred"])
+        assert (ours.n_rows, ours.headline, ours.coverage_range) == (3000, expected.headline, expected.coverage_range)
+        for name in ("radius", "width_low", "width_high", "guaranteed_level"):
+            assert_allclose(getattr(ours.curves, name), getattr(expected.curves, name), rtol=3e-8)
+        errors = (frame["y"] - frame["y_pred"]).to_numpy()
+        tail = (1.0 + np.array(ours.curves.levels)) / 2.0
+        assert_allclose(ours.curves.upper_quantile, np.quantile(errors, tail, method="inverted_cdf"), rtol=3e-8)
+        for name in ("mean_width", "mae", "rmse", "mean_error", "median_error", "r2"):
+            one, other = ours.scores[name], expected.scores[name]
+            assert_allclose([one.value, one.lower, one.upper], [other.value, other.lower, other.upper], rtol=1e-7)
+        assert "1,000 rows drawn at random" in ours.scores["coverage"].meaning
+        assert {finding.rows for finding in ours.diagnosis.findings} == {1000}
+        assert ours.coverage == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 1000))  # four standard errors
+        assert pm.Measurement.from_json(ours.to_json()) == ours
+
+    def test_the_sample_is_random_in_order_and_by_share(self, predictions):
+        parts = dd.from_pandas(predictions.assign(row=np.arange(3000.0)), npartitions=2)
+        found = dask_rows.read_rows(
+            [parts["row"], parts["y_pred"], None],
+            300,
+            lambda a, b: (np.asarray(a), np.asarray(b), np.asarray(a)),
+            lambda n: (np.array([1, n]), np.array([n])),
+            lambda ends: lambda target, errors: errors.sum(),
+        )
+        rows = found.sample[0].to_numpy()
+        assert found.sample[2] is None
+        assert (np.diff(rows) > 0).all()
+        assert len(np.unique(np.diff(rows))) > 5
+        assert np.count_nonzero(rows < 1500) == 150
+        assert_array_equal(found.absolute, [0.0, 2999.0])
+        assert found.sums == np.arange(3000.0).sum()
+
+    def test_extreme_errors(self, monkeypatch):
+        monkeypatch.setattr("pimeter.measurement.MOST_ROWS", 100)
+        rng = np.random.default_rng(8)
+        y = rng.standard_normal(400) * 10.0 ** rng.integers(-200, 200, 400)
+        ours = pm.measure(da.from_array(y, chunks=90), da.zeros(400, chunks=90))
+        expected = pm.measure(y, np.zeros(400))
+        assert_allclose(ours.curves.radius, expected.curves.radius, rtol=3e-8)
+        assert_allclose(ours.scores["rmse"].value, expected.scores["rmse"].value, rtol=1e-12)
 
     def test_bad_input(self, predictions):
         parts = dd.from_pandas(predictions, npartitions=3)
         with pytest.raises(TypeError, match="dask collection"):
             pm.measure(parts["y"], predictions["y_pred"])
         with pytest.raises(ValueError, match="rows per partition differ"):
+            pm.measure(parts["y"], parts["y_pred"], by=dd.from_pandas(predictions[:2000], npartitions=3)["store"])
+        with pytest.raises(ValueError, match="numbers of partitions"):
+            pm.measure(parts["y"], dd.from_pandas(predictions, npartitions=2)["y_pred"])
+        with pytest.raises(ValueError, match="same shape"):
             pm.measure(parts["y"], dd.from_pandas(predictions[:2000], npartitions=3)["y_pred"])
+        with pytest.raises(ValueError, match="must be finite"):
+            pm.measure(parts["y"] * np.nan, parts["y_pred"])
+        with pytest.raises(ValueError, match="no rows"):
+            pm.measure(*(parts[parts["y"] > 1e9][name] for name in ("y", "y_pred")))
+        with pytest.raises(ValueError, match="chunks of columns"):
+            pm.measure(parts["y"], parts["y_pred"], X=da.ones((3000, 2), chunks=(1000, 1)))
+
+    def test_command_line_of_many_rows(self, predictions, tmp_path, monkeypatch, capsys):
+        monkeypatch.setattr("pimeter.measurement.MOST_ROWS", 1000)
+        for i, part in enumerate(np.array_split(np.arange(3000), 3)):
+            predictions.iloc[part].to_parquet(tmp_path / f"part-{i}.parquet")
+        out = tmp_path / "report.html"
+        monkeypatch.setattr(
+            sys, "argv", ["pimeter", "measure", str(tmp_path / "*.parquet"), "--engine", "dask", "--out", str(out)]
+        )
+        with pytest.raises(SystemExit) as left:
+            cli.run()
+        shown = capsys.readouterr()
+        assert left.value.code == 0
+        assert "With 3,000 rows" in shown.out
+        assert "1,000 of 3,000 rows, drawn at random" in shown.err
+        assert "1,000 of 3,000 rows, drawn at random" in out.read_text()
 
     def test_command_line(self, predictions, tmp_path):
         for i, part in enumerate(np.array_split(np.arange(3000), 3)):

@@ -31,6 +31,7 @@ __all__ = [
     "crps_score",
     "crps_scorer",
     "diagnose",
+    "grouped_quantile",
     "horizon_errors",
     "interval_score",
     "interval_scorer",
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from pimeter.diagnosis import diagnose, power_spectral_entropy, white_test
     from pimeter.errors import absolute_errors, horizon_errors, outcome_errors, sided_errors
     from pimeter.forecast import ForecastIntervals
+    from pimeter.groups import grouped_quantile
     from pimeter.measurement import Measurement, measure
     from pimeter.neuron import Descent, QuantileNeuron
     from pimeter.online import OnlineNeuron, QuantileSketch
@@ -114,6 +116,7 @@ else:
         "crps_score": "scores",
         "crps_scorer": "scores",
         "diagnose": "diagnosis",
+        "grouped_quantile": "groups",
         "horizon_errors": "errors",
         "interval_score": "scores",
         "interval_scorer": "scores",

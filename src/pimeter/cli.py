@@ -143,9 +143,19 @@ def measure(
                 by=(frame[by] if is_lazy else frame[by].to_numpy()) if by else None,
                 confidence_level=level,
             )
+        n_judged = result.diagnosis["width"].rows
+        sample = f"{n_judged:,} of {result.n_rows:,} rows, drawn at random" if n_judged < result.n_rows else None
+        if sample:
+            notes.append(f"coverage, parts of the rows, diagnosis and pictures are of {sample}; radii are of all rows")
         if draft:
             step("Writing the report")
-            about = {"target": columns[0], "prediction": columns[1], "features": ", ".join(chosen), "categories": by}
+            about = {
+                "target": columns[0],
+                "prediction": columns[1],
+                "features": ", ".join(chosen),
+                "categories": by,
+                "coverage, diagnosis and pictures": sample,
+            }
             result.to_html(draft, about=_about(file, about))
     _say(notes)
     if json:

@@ -6,8 +6,8 @@ import hashlib
 import json
 import math
 import platform
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from functools import cache
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args, get_origin, get_type_hints
@@ -17,9 +17,9 @@ import numpy as np
 
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import columns, labels_of
+from pimeter.diagnosis.crossfit import ranks
 from pimeter.diagnosis.findings import (
     Diagnosis,
-    Finding,
     Named,
     checked_level,
     checked_rows,
@@ -29,8 +29,9 @@ from pimeter.diagnosis.findings import (
     together,
 )
 from pimeter.files import replaced
+from pimeter.moments import NORMAL, Middle, Moments
 from pimeter.promise import promise, quantile_ranks
-from pimeter.quantiles import _kernel, _unlocked, quantile
+from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,18 +41,17 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.diagnosis.crossfit import CrossFit
+    from pimeter.moments import Range
 
     Array = NDArray[np.float64]
 
+MOST_ROWS = 1_000_000  # of dask collections that come here
 # Where a report's slider stops.
-MOST_ROWS = 1_000_000  # of dask collections
 STOPS = (*(i / 100 for i in range(50, 100)), 0.995, 0.999)
 FORMAT, VERSION = "pimeter.Measurement", 1
 N_BINS = 60  # of the picture of the errors, at most
 N_SHOWN = 400  # rows that pictures show
 SURE = 0.9  # confidence of the ranges of scores, that of the headline
-SOME = 1 << 13  # rows that stay in the cache
-NORMAL = 1.6448536269514722  # standard errors to either side for that confidence
 
 
 @dataclass(frozen=True)
@@ -335,8 +335,11 @@ def measure(
     data. With more than 5,000 rows the features, White's test, the spectral entropy, the shape of errors and the
     permutation tests look at 5,000 of them, and the scaled width at 2,000 (`Finding.rows`); all else uses all rows.
 
-    Dask arrays, series and frames stay where they are: a million evenly spaced rows come here and are measured, or all
-    rows, if there are no more. The quantile of all errors is `quantile(abs(y_true - y_pred), 0.95)`.
+    Dask arrays, series and frames of more than a million rows stay where they are and are read three times. `n_rows`,
+    radii and their ranges (right to 2e-8 of themselves), what is promised, and the scores but for two are of all rows.
+    What looks at single rows is of a million of them, drawn at random from each partition by its share: coverage and
+    interval score (cross-fitted), parts of the rows, diagnosis and pictures; `Finding.rows` says so. The quantiles of
+    the signed errors are order statistics then, not smoothed.
 
     Examples
     --------
@@ -355,35 +358,75 @@ def measure(
     (1.21, (8, 5))
     """
     level = checked_level(confidence_level)
+    levels = np.array(sorted({*STOPS, level}))
+    found = None
     if type(y_true).__module__.partition(".")[0] == "dask":
-        from pimeter._kernels.dask import thinned
+        from pimeter._kernels.dask_rows import read_rows
 
-        y_true, y_pred, X, by = thinned([y_true, y_pred, X, by], MOST_ROWS)
+        asked = partial(_asked, levels)
+        found = read_rows([y_true, y_pred, X, by], MOST_ROWS, checked_rows, asked, _middle)
+        y_true, y_pred, X, by = found.sample
     target, prediction, errors = checked_rows(y_true, y_pred)
     m = len(target)
     table = [] if X is None else columns(X, m, evenly(m))
-    levels = np.array(sorted({*STOPS, level}))
     at = int(np.searchsorted(levels, level))
     fit, named = cross_fitted(errors, prediction, labels_of(by, m), levels)
     spread = Buckets.of(errors)
     diagnosis = diagnosed(target, prediction, spread, fit, at, table, named)
     curves = _curves(errors, fit, named, len(diagnosis.parts))
+    bias = diagnosis["bias"]
+    median, moments, judged = (bias.value, bias.low, bias.high), None, ""
+    if found is not None and found.n > m:
+        curves = replace(curves, **_of_all(levels, found))
+        low, before, after, high = found.signed[-4:].tolist()
+        median, moments, judged = (before / 2 + after / 2, low, high), found.sums, f", of {m:,} rows drawn at random"
+    if moments is None:
+        moments = Middle.of(target, errors, fit.largest)(target, errors)
     radius = curves.radius[at]
     return Measurement(
         confidence_level=level,
-        n_rows=m,
+        n_rows=moments.m,
         n_folds=len(fit.radii),
         radius=(radius, radius),
         coverage=curves.coverage[at],
         coverage_range=(curves.coverage_low[at], curves.coverage_high[at]),
         guaranteed_level=curves.guaranteed_level[at],
         mean_width=2.0 * radius,
-        scores=_scores(target, errors, fit, at, curves, diagnosis["bias"]),
+        scores=_scores(moments, curves, at, median, judged),
         diagnosis=diagnosis,
         curves=curves,
         sample=_sample(target, prediction, spread),
         versions=dict(_versions()),
     )
+
+
+def _asked(levels: Array, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Ranks among n rows: of sizes, for radii and the ends of their ranges; of errors, for tails and median."""
+    low, high, _ = quantile_ranks(n, 0.5, SURE)
+    tails = np.clip(np.ceil(n * _tails(levels)), 1, n)
+    return (
+        np.concatenate([ranks(n, levels), _range_ranks(n, levels)[0].ravel()]),
+        np.concatenate([tails, [low, (n + 1) // 2, n // 2 + 1, high]]).astype(np.intp),
+    )
+
+
+def _middle(ends: Any) -> Middle:
+    """From a first look at rows of dask collections."""
+    unit = ends.largest or 1.0
+    base = max(ends.high, -ends.low, ends.largest) or 1.0
+    size, error, target = ends.means
+    near = np.array([size / unit, (size / unit) ** 2, error / unit])
+    return Middle(unit, near, base, target / base, np.full(2, (size / base) ** 2), ends.low == ends.high)
+
+
+def _of_all(levels: Array, found: Any) -> dict[str, tuple[Any, ...]]:
+    """Curves of all rows of dask collections, from their order statistics."""
+    radius, reaches = np.split(found.absolute, [len(levels)])
+    lower, upper = np.split(found.signed[:-4], 2)
+    return _level_numbers(found.n, levels, radius, reaches.reshape(-1, 2)) | {
+        "lower_quantile": _floats(lower),
+        "upper_quantile": _floats(upper),
+    }
 
 
 @cache
@@ -397,28 +440,14 @@ def _curves(errors: Array, fit: CrossFit, named: list[Named], n_parts: int) -> C
     """All that depends on the level, at each level."""
     m = len(errors)
     radius = fit.radius
-    promises = [promise(m, float(p)) for p in fit.levels]
     coverage = named[0].covered.inside.sum(axis=0) / m if m > 1 else np.full(len(radius), np.nan)
-    tails = np.concatenate([(1.0 - fit.levels) / 2.0, (1.0 + fit.levels) / 2.0])
-    lower, upper = np.split(np.asarray(quantile(errors, tails)), 2)
-    ranked = [quantile_ranks(m, float(p), SURE) for p in fit.levels]
-    reaches = fit.order_statistics(np.array([ends for low, high, _ in ranked for ends in (low, high)]))
-    is_known = np.array([[exact >= SURE] for *_, exact in ranked])  # a range of any law, if these rows can tell it
-    widths = np.where(is_known, 2.0 * reaches.reshape(-1, 2), math.nan)
+    lower, upper = np.split(np.asarray(quantile(errors, _tails(fit.levels))), 2)
+    ends = fit.order_statistics(_range_ranks(m, fit.levels)[0].ravel())
     score, error = fit.mean_interval_scores()
     return Curves(
         levels=_floats(fit.levels),
-        headlines=tuple(
-            _headline(m, float(p), float(r), made.level, made.needed, made.coverage_range)
-            for p, r, made in zip(fit.levels, radius, promises, strict=True)
-        ),
-        radius=_floats(radius),
+        **_level_numbers(m, fit.levels, radius, ends.reshape(-1, 2)),
         coverage=_floats(coverage),
-        coverage_low=tuple(made.coverage_range[0] for made in promises),
-        coverage_high=tuple(made.coverage_range[1] for made in promises),
-        guaranteed_level=tuple(made.level for made in promises),
-        width_low=_floats(widths[:, 0]),
-        width_high=_floats(widths[:, 1]),
         interval_score=_floats(score),
         interval_score_low=_floats(score - NORMAL * error),
         interval_score_high=_floats(score + NORMAL * error),
@@ -426,6 +455,36 @@ def _curves(errors: Array, fit: CrossFit, named: list[Named], n_parts: int) -> C
         upper_quantile=_floats(upper),
         parts=tuple(_part_curves(part, m, n_parts) for part in named),
     )
+
+
+def _tails(levels: Array) -> Array:
+    """Levels of the signed errors: lower ends, then upper ones."""
+    return np.concatenate([(1.0 - levels) / 2.0, (1.0 + levels) / 2.0])
+
+
+def _range_ranks(m: int, levels: Array) -> tuple[NDArray[np.intp], Array]:
+    """Ranks of the ends of the ranges of radii, (levels, 2), and how sure these ranges are."""
+    found = np.array([quantile_ranks(m, float(p), SURE) for p in levels])
+    return found[:, :2].astype(np.intp), found[:, 2]
+
+
+def _level_numbers(m: int, levels: Array, radius: Array, reaches: Array) -> dict[str, tuple[Any, ...]]:
+    """What m rows say at each level, with their radii and the ends of ranges of these."""
+    promises = [promise(m, float(p)) for p in levels]
+    is_known = _range_ranks(m, levels)[1] >= SURE  # a range for any law, if these rows can tell it
+    widths = np.where(is_known[:, None], 2.0 * reaches, math.nan)
+    return {
+        "headlines": tuple(
+            _headline(m, float(p), float(r), made.level, made.needed, made.coverage_range)
+            for p, r, made in zip(levels, radius, promises, strict=True)
+        ),
+        "radius": _floats(radius),
+        "coverage_low": tuple(made.coverage_range[0] for made in promises),
+        "coverage_high": tuple(made.coverage_range[1] for made in promises),
+        "guaranteed_level": tuple(made.level for made in promises),
+        "width_low": _floats(widths[:, 0]),
+        "width_high": _floats(widths[:, 1]),
+    }
 
 
 def _part_curves(part: Named, m: int, n_parts: int) -> PartCurves:
@@ -465,25 +524,13 @@ def _range_text(low: float, high: float) -> tuple[str, str]:
     return f"{100.0 * low:.{decimals}f}", f"{100.0 * high:.{decimals}f}"
 
 
-def _scores(target: Array, errors: Array, fit: CrossFit, at: int, curves: Curves, bias: Finding) -> dict[str, Score]:
-    """Scores at the level asked for, each with its range."""
-    level = float(fit.levels[at])
-    unit = fit.unit
-
-    def scored(ends: tuple[float, ...], meaning: str) -> Score:
-        value, lower, upper = ends
-        return Score(value * unit, lower * unit, upper * unit, meaning)
-
-    m = len(errors)
-    some = errors[:SOME] / unit
-    near = np.array([np.abs(some).mean(), (some**2).mean(), some.mean()])  # so that nothing cancels
-    sums = np.zeros((2, 3))
-    _kernel().counting.sum_powers(errors, unit, near, sums)
-    means = near + sums[0] / m
-    reach = NORMAL * _standard_error(sums[1] - sums[0] ** 2 / m, m)
-    sizes, squares, signed = (tuple(map(float, ends)) for ends in zip(means, means - reach, means + reach, strict=True))
-    root, least, most = (math.sqrt(max(x, 0.0)) * unit for x in squares)
-    within = f"cross-fitted share of rows within the radius for {_percent(level)}; range: Beta law of ranks"
+def _scores(moments: Moments, curves: Curves, at: int, median: Range, judged: str) -> dict[str, Score]:
+    """Scores at the level asked for, each with its range; `judged` says which rows cross-fitting took."""
+    level = curves.levels[at]
+    within = f"cross-fitted share of rows within the radius for {_percent(level)}{judged}; range: Beta law of ranks"
+    explained = moments.explained()
+    sizes, roots, signed = moments.errors()
+    meaning = "share of the targets' variance that the model explains (R squared)"
     return {
         "coverage": Score(curves.coverage[at], curves.coverage_low[at], curves.coverage_high[at], within),
         "mean_width": Score(
@@ -496,38 +543,16 @@ def _scores(target: Array, errors: Array, fit: CrossFit, at: int, curves: Curves
             curves.interval_score[at],
             curves.interval_score_low[at],
             curves.interval_score_high[at],
-            "cross-fitted width plus fines for misses",
+            f"cross-fitted width plus fines for misses{judged}",
         ),
-        "mae": scored(sizes, "mean absolute error"),
-        "rmse": Score(root, least, most, "root of the mean squared error"),
-        "mean_error": scored(signed, "mean of target minus prediction"),
-        "median_error": Score(bias.value, bias.low, bias.high, "median of target minus prediction; range: ranks"),
-        "r2": _explained(target, errors, fit.largest),
+        "mae": Score(*sizes, "mean absolute error"),
+        "rmse": Score(*roots, "root of the mean squared error"),
+        "mean_error": Score(*signed, "mean of target minus prediction"),
+        "median_error": Score(*median, "median of target minus prediction; range: ranks"),
+        "r2": Score(*explained, meaning)
+        if explained
+        else Score(math.nan, math.nan, math.nan, f"{meaning}; none, as all targets are alike"),
     }
-
-
-def _explained(target: Array, errors: Array, largest: float) -> Score:
-    """Share of the targets' variance that the model explains, with the range of a ratio of means."""
-    meaning = "share of the targets' variance that the model explains (R squared)"
-    unit = max(float(target.max()), -float(target.min()), largest) or 1.0
-    m = len(errors)
-    middle = sum(float((target[i : i + SOME] / unit).sum()) for i in range(0, m, SOME)) / m
-    near = np.array([((errors[:SOME] / unit) ** 2).mean(), ((target[:SOME] / unit - middle) ** 2).mean()])
-    sums = np.zeros(5)
-    _kernel().counting.sum_squares(errors, _unlocked(np.ascontiguousarray(target)), unit, middle, near, sums)
-    error, base = near + sums[:2] / m
-    if target.min() == target.max() or base == 0.0:
-        return Score(math.nan, math.nan, math.nan, f"{meaning}; none, as all targets are alike")
-    ratio = float(error / base)
-    weighted = sums[0] - ratio * sums[1]
-    squares = sums[2] - 2.0 * ratio * sums[4] + ratio**2 * sums[3]
-    reach = NORMAL * float(_standard_error(squares - weighted**2 / m, m) / base)
-    return Score(1.0 - ratio, 1.0 - ratio - reach, 1.0 - ratio + reach, meaning)
-
-
-def _standard_error(squares: Any, m: int) -> Any:
-    """Of means, from the sums of squared distances from them; NaN for a single row."""
-    return np.sqrt(np.maximum(squares, 0.0) / (m - 1) / m) if m > 1 else math.nan * squares
 
 
 def _sample(target: Array, prediction: Array, spread: Buckets) -> Sample:

@@ -116,10 +116,12 @@ def _codes(x: Array) -> NDArray[np.int64]:
 
 
 def _columns(block: Any, weights: Any, task: Task) -> list[tuple[Array, Array | None]]:
-    """Errors and counts of each sample in a block; what does not count is not there."""
+    """Errors and counts of each sample in a block; what does not count is not there. A list holds samples as such."""
+    if isinstance(block, list):
+        return [(column, None) for column in block]
 
     def columns(a: Any) -> Array:
-        values = np.asarray(_made(a), np.float64)
+        values = np.asarray(made(a), np.float64)
         k = math.prod(n for i, n in enumerate(values.shape) if i not in task.axes)
         return np.moveaxis(values, task.axes, range(len(task.axes))).reshape(values.size // max(k, 1), k)
 
@@ -257,7 +259,7 @@ def _means(found: Counts, i: int, at: Range) -> tuple[Array, Array]:
 
 def third_read(block: Any, weights: Any, task: Task, ranges: list[Range]) -> Counts:
     """As the second read; around a root, the sums of Newton's method: shares in `below`, slopes in `odd`."""
-    block, weights = _made(block), _made(weights)
+    block, weights = made(block), made(weights)
     found = next_read(block, weights, task, ranges)
     samples = _columns(block, weights, task)
     for i, ((column, _), at) in enumerate(zip(task.quantiles(len(samples)), ranges, strict=True)):
@@ -291,9 +293,9 @@ def solved(found: Counts, task: Task, ranges: list[Range], kept: tuple[int, ...]
     return np.moveaxis(answers.reshape(*kept, len(task.levels)), -1, 0)
 
 
-def _summed(parts: list[Any]) -> Any:
+def summed(parts: list[Any], addition: Callable[..., Any] = lambda some: sum(some[1:], some[0])) -> Any:
     """One delayed sum, by a tree."""
-    add = dask.delayed(lambda some: sum(some[1:], some[0]), pure=True, traverse=True)
+    add = dask.delayed(addition, pure=True, traverse=True)
     while len(parts) > 1:
         parts = [add(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
     return parts[0]
@@ -314,23 +316,24 @@ def _is_work(node: Any) -> bool:
     return type(node).__name__ not in {"DataNode", "Future"} and callable(getattr(node, "func", node))
 
 
-def _sources(x: Any) -> NDArray[Any]:
+def sources(x: Any) -> NDArray[Any]:
     """The chunks in their grid: sources, or delayed ones where sources would repeat work of others."""
-    (ready,) = dask.optimize(x)
+    ready = x.optimize() if hasattr(x, "optimize") else dask.optimize(x)[0]  # frames know better
     graph = dict(ready.__dask_graph__())
-    delayed = x.to_delayed()
+    delayed = np.asarray(x.to_delayed())
     if any("distributed" in type(getattr(node, "value", node)).__module__ for node in graph.values()):
-        return np.asarray(delayed)
+        return delayed
     work = {key for key, node in graph.items() if _is_work(node)}
     parts = [(key, cull(graph, [key])[0]) for key in flatten(ready.__dask_keys__())]
     if sum(len(work & part.keys()) for _, part in parts) > len(work):
-        return np.asarray(delayed)
-    sources = np.empty(len(parts), object)
-    sources[:] = [Source(dict(part), key) for key, part in parts]
-    return sources.reshape(delayed.shape)
+        return delayed
+    made_anew = np.empty(len(parts), object)
+    made_anew[:] = [Source(dict(part), key) for key, part in parts]
+    return made_anew.reshape(delayed.shape)
 
 
-def _made(block: Any) -> Any:
+def made(block: Any) -> Any:
+    """A chunk, whichever way it comes."""
     return block.load() if isinstance(block, Source) else block
 
 
@@ -340,11 +343,11 @@ def three_reads(blocks: Sequence[Any], weights: Sequence[Any] | None, task: Task
         dask.delayed(f, pure=True) for f in (first_read, next_read, third_read, second_plan, third_plan)
     )
     pairs = list(zip(blocks, [None] * len(blocks) if weights is None else weights, strict=True))
-    counts = _summed([first(block, w, task) for block, w in pairs])
+    counts = summed([first(block, w, task) for block, w in pairs])
     ranges = plan_second(counts, task)
-    counts = _summed([second(block, w, task, ranges) for block, w in pairs])
+    counts = summed([second(block, w, task, ranges) for block, w in pairs])
     ranges = plan_third(counts, task, ranges)
-    counts = _summed([third(block, w, task, ranges) for block, w in pairs])
+    counts = summed([third(block, w, task, ranges) for block, w in pairs])
     return counts, ranges
 
 
@@ -421,8 +424,8 @@ def _solve_block(x: Any, *weights: Any, task: Task, axes: tuple[int, ...]) -> An
 def _assembled(a: Any, weights: Any, others: tuple[int, ...], task: Task) -> Any:
     """Three reads for each chunk of the axes that are kept."""
     order = others + task.axes
-    blocks = _sources(a).transpose(order)
-    counts = None if weights is None else _sources(weights).transpose(order)
+    blocks = sources(a).transpose(order)
+    counts = None if weights is None else sources(weights).transpose(order)
     chunks = [a.chunks[i] for i in others]
     grid = np.empty(blocks.shape[: len(others)], object)
     for place in np.ndindex(grid.shape):
@@ -456,52 +459,11 @@ def samples(errors: Any, weights: Any, task: Task) -> list[tuple[Array, Array, f
     """For each column what stands for its errors near the one level, how often each counts, and the quantile."""
     x = as_array(errors)
     x = x if x.ndim == 1 or x.numblocks[1] == 1 else x.rechunk({1: -1})
-    counts = None if weights is None else list(_sources(_counts(weights, x, (0,))).ravel())
-    found, at = dask.compute(*three_reads(list(_sources(x).ravel()), counts, task))
+    counts = None if weights is None else list(sources(_counts(weights, x, (0,))).ravel())
+    found, at = dask.compute(*three_reads(list(sources(x).ravel()), counts, task))
     if any(one.is_missing or one.is_infinite for one in at):
         msg = "errors hold NaN or infinite values; a neuron learns from finite ones: drop such rows first."
         raise ValueError(msg)
     answers = solved(found, task, at, (len(at),))[0]
     means = [found.held[i] if one.is_small else _means(found, i, one) for i, one in enumerate(at)]
     return [(values, counts, float(w)) for (values, counts), w in zip(means, answers, strict=True)]
-
-
-def thinned(tables: Sequence[Any], limit: int) -> list[Any]:
-    """Evenly spaced rows of arrays, series and frames with the same partitions, `limit` at most; None stays None."""
-    given = [i for i, table in enumerate(tables) if table is not None]
-    for i in given:
-        if not type(tables[i]).__module__.startswith("dask"):
-            msg = f"y_true is a dask collection, another argument a {type(tables[i]).__name__}; give all as such."
-            raise TypeError(msg)
-    parts = {i: list(np.ravel(tables[i].to_delayed())) for i in given}
-    if any(
-        getattr(tables[i], "ndim", 1) > 1 and hasattr(tables[i], "chunks") and tables[i].numblocks[1] > 1 for i in given
-    ):
-        msg = "X has several chunks of columns; rechunk it with X.rechunk({1: -1})."
-        raise ValueError(msg)
-    length = dask.delayed(len, pure=True)
-    sizes = dask.compute({i: [length(part) for part in parts[i]] for i in given})[0]
-    first = sizes[given[0]]
-    if any(sizes[i] != first for i in given):
-        other = next(sizes[i] for i in given if sizes[i] != first)
-        msg = f"rows per partition differ: {first[:5]} ... and {other[:5]} ...; repartition one like the other."
-        raise ValueError(msg)
-    step = max(1, math.ceil(sum(first) / limit))
-    starts = [-before % step for before in np.cumsum([0, *first[:-1]])]
-    take = dask.delayed(_take, pure=True)
-    taken = dask.compute(
-        {i: [take(part, start, step) for part, start in zip(parts[i], starts, strict=True)] for i in given}
-    )
-    return [_joined(taken[0][i]) if i in given else None for i in range(len(tables))]
-
-
-def _take(part: Any, start: int, step: int) -> Any:
-    return part.iloc[start::step] if hasattr(part, "iloc") else np.asarray(part)[start::step]
-
-
-def _joined(parts: list[Any]) -> Any:
-    if hasattr(parts[0], "iloc"):
-        import pandas as pd  # type: ignore[import-untyped] # comes with dask's frames
-
-        return pd.concat(parts, ignore_index=True)
-    return np.concatenate(parts)

@@ -1,0 +1,117 @@
+"""Quantiles of many groups of dask collections, in three reads at most.
+
+1. Rows of each group are counted.
+2. Rows of one group are brought together, by dask's own shuffle, and solved where they are. Groups of more than LARGE
+   rows are not: their errors are counted by leading bits.
+3. Those are counted again, in bins of equal width, so small that their means stand for the errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
+
+from pimeter._kernels.dask import Source, as_array, first_read, made, next_read, second_plan, solved, sources, summed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from pimeter._kernels.dask import Task
+
+    Array = NDArray[np.float64]
+
+LARGE = 2**22  # rows of a group that are brought together, at most
+AT_ONCE = 2**22  # rows of a partition of groups, about
+
+
+def quantiles(
+    errors: Any, by: Any, task: Task, solve: Callable[..., Array]
+) -> tuple[NDArray[Any], NDArray[np.intp], Array]:
+    """Labels in rising order, their rows, and their quantiles, (groups, levels)."""
+    errors = as_array(errors)
+    if errors.ndim != 1 or by.ndim != 1:
+        msg = f"errors and by must have one dimension; got {errors.ndim} and {by.ndim}."
+        raise ValueError(msg)
+    pairs = list(zip(sources(errors), sources(by), strict=False))
+    if not len(pairs) == errors.npartitions == by.npartitions:
+        msg = f"errors have {errors.npartitions} partitions, by has {by.npartitions}; repartition one like the other."
+        raise ValueError(msg)
+    tally = dask.delayed(_tally, pure=True)
+    counts = summed([tally(labels) for _, labels in pairs], _added).compute()
+    if not len(counts):
+        msg = "there are no rows; a quantile needs at least one."
+        raise ValueError(msg)
+    if counts.index.hasnans:
+        msg = "by holds missing labels; drop such rows, or name them."
+        raise ValueError(msg)
+    counts = counts.sort_index()
+    large = np.flatnonzero(counts.to_numpy() > LARGE)
+    table = dask.delayed(counts.index)
+    code = dask.delayed(_coded, pure=True)
+    blocks = [code(x, labels, table) for x, labels in pairs]
+    flat = np.empty((len(counts), len(task.levels)))
+    n_parts = max(1, -(-int(np.delete(counts.to_numpy(), large).sum()) // AT_ONCE))
+    small = (
+        dd.from_delayed(blocks, meta=_EMPTY, verify_meta=False)
+        .map_partitions(_without, large, meta=_EMPTY)
+        .shuffle("group", npartitions=n_parts)
+        .map_partitions(_solved, task, solve, meta=_answers(np.empty(0, np.int64), flat[:0]))
+    )
+    pick, first = (dask.delayed(f, pure=True) for f in (_samples, first_read))
+    parts, bits = dask.compute(
+        small.to_delayed(), summed([first(pick(block, large), None, task) for block in blocks]) if large.size else None
+    )
+    found = pd.concat(parts)
+    flat[found["group"].to_numpy()] = found.drop(columns="group").to_numpy()
+    if large.size:
+        ranges = second_plan(bits, task)
+        following = dask.delayed(next_read, pure=True)
+        bins = summed([following(pick(block, large), None, task, ranges) for block in blocks]).compute()
+        flat[large] = solved(bins, task, ranges, (large.size,)).T
+    return counts.index.to_numpy(), counts.to_numpy().astype(np.intp), flat
+
+
+_EMPTY = pd.DataFrame({"group": np.empty(0, np.int64), "error": np.empty(0)})
+
+
+def _tally(labels: Any) -> Any:
+    return pd.Series(np.asarray(made(labels))).value_counts(sort=False, dropna=False)
+
+
+def _added(tallies: list[Any]) -> Any:
+    return pd.concat(tallies).groupby(level=0, sort=False, dropna=False).sum()
+
+
+def _coded(errors: Source | Any, labels: Source | Any, table: Any) -> Any:
+    """Rows with the numbers of their groups."""
+    x, own = np.asarray(made(errors), np.float64), np.asarray(made(labels))
+    if len(x) != len(own):
+        msg = f"rows per partition differ: {len(x)} errors and {len(own)} labels; repartition one like the other."
+        raise ValueError(msg)
+    return pd.DataFrame({"group": table.get_indexer(own).astype(np.int64), "error": x})
+
+
+def _without(frame: Any, large: NDArray[np.intp]) -> Any:
+    return frame[~frame["group"].isin(large)] if large.size else frame
+
+
+def _samples(frame: Any, large: NDArray[np.intp]) -> list[Array]:
+    return [frame["error"].to_numpy()[frame["group"].to_numpy() == code] for code in large]
+
+
+def _solved(frame: Any, task: Task, solve: Callable[..., Array]) -> Any:
+    """Quantiles of the groups of a partition, all of whose rows are there."""
+    groups, codes = np.unique(frame["group"].to_numpy(), return_inverse=True)
+    beta = "auto" if task.h is None else 1.0 / task.h
+    flat = solve(frame["error"].to_numpy(), codes, len(groups), list(task.levels), beta, task.reflect)
+    return _answers(groups, flat)
+
+
+def _answers(groups: NDArray[np.int64], flat: Array) -> Any:
+    return pd.DataFrame({"group": groups, **{f"level {k}": column for k, column in enumerate(flat.T)}})

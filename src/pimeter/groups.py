@@ -1,0 +1,118 @@
+"""`grouped_quantile`: one neuron for each of many groups, from rows that are here or spread over a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from pimeter import bandwidth
+from pimeter.quantiles import _settings, quantile
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+
+class GroupQuantiles(NamedTuple):
+    """What `grouped_quantile` finds."""
+
+    labels: NDArray[Any]  # (groups,) in rising order
+    rows: NDArray[np.intp]  # (groups,)
+    quantiles: Array  # (groups,), with the shape of q first
+
+
+def grouped_quantile(
+    errors: ArrayLike, by: ArrayLike, q: ArrayLike, *, beta: float | Literal["auto"] = "auto", reflect: bool = False
+) -> GroupQuantiles:
+    """Quantiles of the errors of each group: a neuron for each store, sensor or customer, a million of them if need be.
+
+    Parameters
+    ----------
+    errors : array-like of shape (m,)
+        A sample of each group, in any order. A dask array or series stays where it is.
+    by : array-like of shape (m,)
+        The group of each row: numbers or words, none missing. With a dask collection, one with the same partitions.
+    q : float or array-like
+        Levels in [0, 1].
+    beta : "auto" or float
+        As in `quantile`.
+    reflect : bool
+        The values are absolute errors, as in `quantile`.
+
+    Returns
+    -------
+    GroupQuantiles
+        A named tuple: `labels` of the groups in rising order, `rows` in each, and `quantiles` of shape (groups,), with
+        the shape of `q` first. NaN for a group that holds NaN.
+
+    Raises
+    ------
+    ValueError
+        If there are no rows, shapes or partitions do not fit, or a label is missing.
+    TypeError
+        If one is a dask collection and the other is not, or labels cannot be put in order.
+
+    Notes
+    -----
+    Dask collections are read two times, or three if a group has more than four million rows. The first read counts
+    the rows of each group, and these counts come here. In the second one rows of the same group are brought together by
+    dask's own shuffle, spread over the workers and kept on disk where there is no room. The largest groups are never
+    brought together: they are counted in bins, as by `quantile`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import grouped_quantile
+    >>> rng = np.random.default_rng(0)
+    >>> store = rng.choice(["north", "south"], 2000)
+    >>> errors = np.abs(rng.normal(size=2000)) * np.where(store == "south", 3, 1)
+    >>> found = grouped_quantile(errors, store, 0.95)
+    >>> [(str(label), int(n), round(float(w), 1)) for label, n, w in zip(*found, strict=True)]
+    [('north', 957, 2.0), ('south', 1043, 5.8)]
+    """
+    levels, shape, _, h = _settings(q, None, 1, beta)
+    lazy = [type(given).__module__.partition(".")[0] == "dask" for given in (errors, by)]
+    if any(lazy):
+        if not all(lazy):
+            msg = "one of errors and by is a dask collection, the other is not; give both as such."
+            raise TypeError(msg)
+        from pimeter._kernels import dask, dask_groups
+
+        task = dask.Task(tuple(levels), h, reflect, bandwidth, quantile)
+        labels, rows, flat = dask_groups.quantiles(errors, by, task, _each)
+    else:
+        values, groups = np.asarray(errors), np.asarray(by)
+        if values.ndim != 1 or values.shape != groups.shape:
+            msg = f"errors and by must be of one shape (m,); got {values.shape} and {groups.shape}."
+            raise ValueError(msg)
+        if not values.size:
+            msg = "there are no rows; a quantile needs at least one."
+            raise ValueError(msg)
+        if (groups != groups).any() or (groups.dtype == object and any(label is None for label in groups)):  # noqa: PLR0124
+            msg = "by holds missing labels; drop such rows, or name them."
+            raise ValueError(msg)
+        labels, codes, rows = np.unique(groups, return_inverse=True, return_counts=True)
+        flat = _each(values, codes, len(labels), levels, "auto" if h is None else 1.0 / h, reflect)
+    return GroupQuantiles(labels, rows, flat.T.reshape(*shape, len(labels)))
+
+
+def _each(
+    values: NDArray[Any],
+    codes: NDArray[np.integer[Any]],
+    n: int,
+    levels: list[float],
+    beta: float | Literal["auto"],
+    reflect: bool,
+) -> Array:
+    """Quantiles of n groups, (groups, levels); groups of one size are rows of one array."""
+    order = np.argsort(codes, kind="stable")
+    sizes = np.bincount(codes, minlength=n)
+    starts = np.cumsum(sizes) - sizes
+    flat = np.empty((n, len(levels)))
+    for size in np.unique(sizes):
+        alike = np.flatnonzero(sizes == size)
+        samples = values[order[starts[alike][:, None] + np.arange(size)]]
+        flat[alike] = np.asarray(quantile(samples, levels, 1, beta=beta, reflect=reflect)).T
+    return flat

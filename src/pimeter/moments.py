@@ -1,0 +1,98 @@
+"""Sums over rows that add up, and the scores that follow from them: mean errors and the explained variance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pimeter.quantiles import _kernel, _unlocked
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+SOME = 1 << 13  # rows that stay in the cache
+NORMAL = 1.6448536269514722  # standard errors to either side for 90 % confidence
+Range = tuple[float, float, float]  # value, lower, upper
+
+
+class Middle(NamedTuple):
+    """Units in which nothing overflows, and what sums are near to, so that nothing cancels."""
+
+    unit: float  # the largest error
+    near: Array  # (3,) |error|, its square, the error, in that unit
+    target_unit: float
+    target: float  # in that unit, as what follows
+    target_near: Array  # (2,) squared error, squared distance of the target from its middle
+    is_alike: bool  # all targets
+
+    @classmethod
+    def of(cls, target: Array, errors: Array, largest: float) -> Middle:
+        """From the rows themselves."""
+        m, unit = len(errors), largest or 1.0
+        low, high = float(target.min()), float(target.max())
+        some = errors[:SOME] / unit
+        near = np.array([np.abs(some).mean(), (some**2).mean(), some.mean()])
+        base = max(high, -low, largest) or 1.0
+        middle = sum(float((target[i : i + SOME] / base).sum()) for i in range(0, m, SOME)) / m
+        target_near = np.array([((errors[:SOME] / base) ** 2).mean(), ((target[:SOME] / base - middle) ** 2).mean()])
+        return cls(unit, near, base, middle, target_near, low == high)
+
+    def __call__(self, target: Array, errors: Array) -> Moments:
+        """Sums over some rows."""
+        powers, squares = np.zeros((2, 3)), np.zeros(5)
+        counting = _kernel().counting
+        target = _unlocked(np.ascontiguousarray(target))
+        counting.sum_powers(errors, self.unit, self.near, powers)
+        counting.sum_squares(errors, target, self.target_unit, self.target, self.target_near, squares)
+        return Moments(self, len(errors), powers, squares)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums of first and second powers around a middle."""
+
+    middle: Middle
+    m: int
+    powers: Array  # (2, 3)
+    squares: Array  # (5,)
+
+    def __add__(self, other: Moments) -> Moments:
+        """Two parts of the rows as one."""
+        return Moments(self.middle, self.m + other.m, self.powers + other.powers, self.squares + other.squares)
+
+    def errors(self) -> tuple[Range, Range, Range]:
+        """Mean absolute error, root of the mean squared error, mean error."""
+        m, unit = self.m, self.middle.unit
+        means = self.middle.near + self.powers[0] / m
+        reach = NORMAL * _standard_error(self.powers[1] - self.powers[0] ** 2 / m, m)
+        sizes, squares, signed = (
+            tuple(map(float, ends)) for ends in zip(means, means - reach, means + reach, strict=True)
+        )
+        roots = tuple(math.sqrt(max(x, 0.0)) * unit for x in squares)
+        return _range(x * unit for x in sizes), _range(roots), _range(x * unit for x in signed)
+
+    def explained(self) -> Range | None:
+        """Share of the targets' variance that the model explains, with the range of a ratio of means."""
+        error, base = self.middle.target_near + self.squares[:2] / self.m
+        if self.middle.is_alike or base == 0.0:
+            return None
+        ratio = float(error / base)
+        weighted = self.squares[0] - ratio * self.squares[1]
+        squares = self.squares[2] - 2.0 * ratio * self.squares[4] + ratio**2 * self.squares[3]
+        reach = NORMAL * float(_standard_error(squares - weighted**2 / self.m, self.m) / base)
+        return 1.0 - ratio, 1.0 - ratio - reach, 1.0 - ratio + reach
+
+
+def _range(ends: Any) -> Range:
+    value, lower, upper = ends
+    return value, lower, upper
+
+
+def _standard_error(squares: Any, m: int) -> Any:
+    """Of means, from the sums of squared distances from them; NaN for a single row."""
+    return np.sqrt(np.maximum(squares, 0.0) / (m - 1) / m) if m > 1 else math.nan * squares
