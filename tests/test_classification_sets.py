@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -216,6 +217,32 @@ def test_draws_are_uniform_and_independent_of_the_kind_of_table():
     assert len(set(row_draws(mixed, 0))) == 2
     matrix = sparse.csr_array(small[1:])
     assert row_draws(matrix, 0).shape == (1,)
+
+
+def test_a_draw_depends_on_its_row_alone():
+    frame = pd.DataFrame({"zip": ["10115", "80331", None, "D-1"], "v": [1, 2, 3, 4]}, dtype=object)
+    alone = [row_draws(frame[i : i + 1], 0)[0] for i in range(4)]
+    assert_array_equal(row_draws(frame, 0), alone)
+    rows = sparse.csr_matrix(([1.0, 0.0, 2.0], [2, 1, 0], [0, 3]), shape=(1, 3))
+    assert_array_equal(row_draws(rows, 0), row_draws(sparse.csr_matrix([[2.0, 0.0, 1.0]]), 0))
+    assert_array_equal(rows.indices, [2, 1, 0])  # as they were given
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], [1, 2, 3], ["a", "b", "c"]])
+def test_limits_of_classes_do_not_depend_on_their_names(names):
+    X, y = load_iris(return_X_y=True)
+    model = LogisticRegression(max_iter=500).fit(X[::2], np.array(names)[y[::2]])
+    found = SetClassifier(model, confidence_level=0.8, by="class").calibrate(X[1::2], np.array(names)[y[1::2]])
+    plain = LogisticRegression(max_iter=500).fit(X[::2], y[::2])
+    expected = SetClassifier(plain, confidence_level=0.8, by="class").calibrate(X[1::2], y[1::2])
+    assert np.isfinite(expected.limit_).all()
+    assert_array_equal(found.limit_, expected.limit_)
+    assert_array_equal(found.coverage_range_, expected.coverage_range_)
+
+
+def test_a_function_has_to_give_a_column_for_each_class():
+    with pytest.raises(ValueError, match=r"has to return \(n, n_classes\) probabilities"):
+        SetClassifier(lambda X: X[:, 0]).calibrate(np.ones((5, 2)), np.zeros(5))
 
 
 # RAPS -----------------------------------------------------------------------------------------------------------------

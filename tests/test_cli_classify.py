@@ -219,3 +219,22 @@ class TestScorecard:
         )
         alike = scorecard(y[1000:], score[1000:], by=by[1000:])
         assert not any(part["is_odd"] for part in alike.parts)
+
+    @pytest.mark.parametrize(("n_categories", "n_rows"), [(20, 1), (10, 20)])
+    def test_small_categories_that_are_alike_rarely_raise_alarm(self, n_categories, n_rows):
+        alarms = 0
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            score = rng.uniform(size=n_categories * n_rows)
+            y = (score > 0.5) == (rng.uniform(size=score.size) < 0.95)
+            found = scorecard(y, score, by=np.repeat(np.arange(n_categories), n_rows))
+            alarms += any(part["is_odd"] for part in found.parts)
+        assert alarms <= 8  # 5 % of 60, with room for chance
+
+    def test_says_which_rows_are_scarce(self):
+        rng = np.random.default_rng(0)
+        score = rng.uniform(size=400)
+        y = np.where(np.arange(400) < 100, rng.uniform(size=400) < score, np.nan)
+        for labels, method, scarce in ((y[:100], "wilson", "many rows about"), (y, "prediction-powered", "a label")):
+            found = scorecard(labels, score[: len(labels)], method=method)
+            assert any(scarce in finding.sentence for finding in found.findings)

@@ -6,11 +6,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.stats import hypergeom
 
 from pimeter.classification.calibration import calibration_error, reliability
 from pimeter.classification.confusion import Cells, outcome_codes
-from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, normal_quantile, wilson
+from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, wilson
 from pimeter.classification.uncertainty import classification_uncertainty
+from pimeter.classification.unlabelled import ALIKE
 from pimeter.diagnosis.columns import categories
 
 if TYPE_CHECKING:
@@ -253,12 +255,15 @@ def _against_the_commoner(found: ClassificationUncertainty, rows: _Labelled) -> 
 def _in_words(found: ClassificationUncertainty) -> list[Finding]:
     ends = {name: f"{_percent(found.lower[name][0])} to {_percent(found.upper[name][0])} %" for name in METRICS}
     width = found.upper["accuracy"][0] - found.lower["accuracy"][0]
+    # Without labels of its own, or with few among many, what is known comes from those that calibrate or are there.
+    scarce = found.assumes == ALIKE or found.method["accuracy"][0] == "prediction-powered"
+    rows = "rows with a label" if scarce else "rows"
     return [
         Finding("What is a positive answer worth?", f"{ends['ppv']} of the rows called positive are positive."),
         Finding("How many positives does it find?", f"{ends['tpr']} of the positives are called positive."),
         Finding(
             "Would more rows help?",
-            f"Accuracy is known to {_percent(width)} percentage points; four times as many rows halve that.",
+            f"Accuracy is known to {_percent(width)} percentage points; four times as many {rows} about halve that.",
         ),
     ]
 
@@ -277,12 +282,15 @@ def _calibration(bins: dict[str, list[float]], error: float) -> Finding:
     off = sum(
         not low <= score <= high for score, low, high in zip(bins["score"], bins["low"], bins["high"], strict=True)
     )
-    typical = f"Typically they are {_percent(error)} percentage points off, at least (calibration error)."
     question = "Can scores be read as probabilities?"
     if not off:
-        return Finding(question, f"Nothing speaks against it. {typical}")
-    text = f"No: in {off} of {len(bins['score'])} bins the share of positives contradicts the score. {typical}"
-    return Finding(question, f"{text} pm.calibrated_scores mends that.", True)
+        return Finding(question, f"Nothing speaks against it, in none of {len(bins['score'])} bins.")
+    return Finding(
+        question,
+        f"No: in {off} of {len(bins['score'])} bins the share of positives contradicts the score. Typically they are "
+        f"{_percent(error)} percentage points off (calibration error). pm.calibrated_scores mends that.",
+        True,
+    )
 
 
 def _n_bins(rows: _Labelled) -> int:
@@ -340,12 +348,12 @@ def _parts(rows: _Labelled, by: NDArray[Any], threshold: float, level: float) ->
     counts = np.bincount(codes, minlength=len(labels))
     right = np.bincount(codes, is_right, minlength=len(labels))
     shared = 1.0 - (1.0 - level) / max(len(labels), 1)
+    # Were all categories alike, each would hold a random draw of the right answers: Fisher's exact test.
+    law = hypergeom(len(is_right), int(right.sum()), counts)
+    by_chance = 2.0 * np.minimum(law.cdf(right), law.sf(right - 1))
     found = []
-    for label, n, hits in zip(labels, counts.tolist(), right.tolist(), strict=True):
+    for label, n, hits, chance in zip(labels, counts.tolist(), right.tolist(), by_chance, strict=True):
         lower, upper = wilson(Share(hits / n, float(n)), shared)
-        others, every = len(is_right) - n, float(is_right.mean())
-        gap = abs(hits / n - (len(is_right) * every - hits) / others) if others else 0.0
-        chance = normal_quantile(shared) * (every * (1.0 - every) * (1.0 / n + 1.0 / max(others, 1))) ** 0.5
         found.append(
             {
                 "label": label,
@@ -353,7 +361,7 @@ def _parts(rows: _Labelled, by: NDArray[Any], threshold: float, level: float) ->
                 "accuracy": hits / n,
                 "lower": lower,
                 "upper": upper,
-                "is_odd": gap > chance,
+                "is_odd": bool(chance < 1.0 - shared),
             }
         )
     return found

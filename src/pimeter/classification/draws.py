@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 # The constants of splitmix64, whose last steps mix the bits.
 STEP, FIRST, SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+MISSING = {"None", "nan", "NaT", "<NA>"}  # what stands for no value in columns of objects
 BITS = np.uint64(11)  # 53 of 64 make a float
 
 
@@ -54,8 +56,9 @@ def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def _columns(X: Any) -> list[NDArray[np.uint64]]:
     """Columns as 64 bits each."""
     if issparse(X) and hasattr(X, "tocsr"):
-        rows = X.tocsr()
-        rows.sort_indices()
+        rows = X.tocsr(copy=True).astype(np.float64)
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
         marks = [
             np.concatenate([rows.indices[a:b], rows.data[a:b]]).tobytes()
             for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
@@ -71,16 +74,22 @@ def _columns(X: Any) -> list[NDArray[np.uint64]]:
 
 def _bits(values: NDArray[Any]) -> NDArray[np.uint64]:
     if values.dtype.kind == "O":
-        try:
-            values = values.astype(np.float64)
-        except (TypeError, ValueError):  # texts, or other objects
-            values = values.astype(str)
+        return np.array([_bits_of(value) for value in values], np.uint64)
     if values.dtype.kind in "fiub":
         numbers = values.astype(np.float64) + 0.0  # no -0.0
         numbers[np.isnan(numbers)] = np.nan
         return numbers.view(np.uint64)
     words, codes = np.unique(values.astype(str), return_inverse=True)
     return np.array([_digest(word.encode()) for word in words.tolist()], np.uint64)[codes.reshape(-1)]
+
+
+def _bits_of(value: Any) -> np.uint64:
+    """One object, whatever else its column holds."""
+    if isinstance(value, Real | np.bool_):
+        return np.uint64(_bits(np.array([float(value)]))[0])
+    if not isinstance(value, str) and str(value) in MISSING:
+        return np.uint64(_bits(np.array([np.nan]))[0])
+    return np.uint64(_digest(str(value).encode()))
 
 
 def _digest(data: bytes) -> int:

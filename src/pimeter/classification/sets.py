@@ -71,14 +71,14 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         How badly a class fits: 1 - its probability (smallest sets on average); the probability of all classes that are
         likelier (sets that follow how hard the row is, and always hold the likeliest class unless they are randomized);
         the same with a penalty for long sets, whose two constants come from a fifth of the calibration rows, which then
-        do not calibrate.
+        do not calibrate (of few rows there may be no penalty: see `penalty_`).
     by : "class", column, callable or None, default=None
         Who the promise is made to: all rows together; with "class" each class; else each category, of a column of X (a
         name, or a position in an array) or of a function of X. Categories may also be passed as `by` to each method.
     randomized : bool, default=False
         For "aps" and "raps": whether a random part of the class's own probability counts, in calibration and in
-        prediction, so that coverage is not above the level by more than 1/(m + 1). The draw is made from `random_state`
-        and the row itself: neither batch nor order matter.
+        prediction, so that coverage is not above the level by more than 1/(m + 1), if rows differ. The draw is made
+        from `random_state` and the row itself: neither batch nor order matter, and equal rows have the same one.
     cv : int, splitter, iterable or None, default=None
         None: `fit` trains on 80 % of the rows and calibrates on the others. Otherwise CV+: all rows do both, in folds.
     guarantee : bool or "set", default=True
@@ -471,7 +471,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if hasattr(model, "classes_"):
             self.classes_ = np.asarray(model.classes_)
         else:
-            self.classes_ = np.arange(np.shape(model(_safe_indexing(X, np.arange(1))))[1])
+            shape = np.shape(model(_safe_indexing(X, np.arange(1))))
+            if len(shape) != 2:
+                msg = f"estimator returns {shape} for one row; a function has to return (n, n_classes) probabilities."
+                raise ValueError(msg)
+            self.classes_ = np.arange(shape[1])
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         n = len(target)
         rows = np.random.default_rng(self._seed).permutation(n)
@@ -545,7 +549,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self.n_calibration_ = sum(len(scores) for scores, _ in self._folds)
         levels = [one.level for one in self.categories_] or [limits.promised(None)]
         self.guaranteed_level_ = float(np.min(levels))
-        groups = [one.category for one in self.categories_] or [None]
+        groups = list(limits.counts) or [None]
         ends, ranges = (np.array([part(group) for group in groups]) for part in (limits.limit, limits.coverage_range))
         self.limit_: Any = ends if self.categories_ else float(ends[0])
         self.coverage_range_ = ranges if self.categories_ else ranges[0]
