@@ -73,7 +73,7 @@ def test_words_and_report(classify, tmp_path):
     code, out, err = classify("good.csv", "--by", "shop", "--out", "report.html")
     assert code == 0, err
     assert out.startswith("The classifier is right for ")
-    assert "Can scores be read as probabilities? Nothing speaks against it." in out
+    assert "Can scores be read as probabilities? Nothing speaks against it: none of" in out
     assert "Is it as good everywhere?" in out
     assert out.endswith("Report: report.html\n")
     page = (tmp_path / "report.html").read_text()
@@ -166,7 +166,7 @@ def test_the_papers_ranges_are_named_for_what_they_are(classify, tmp_path):
         ("label,score\nyes,0.5\nno,0.2\n", ["--by", "shop"], "has no column 'shop'"),
         ("label,score\nyes,0.5\nno,0.2\n", ["--method", "guess"], "method must be one of wilson"),
         ("label,score\nyes,0.5\nno,0.2\n", ["--threshold", "1.5"], "threshold must be a number"),
-        ("label,score\nyes,0.5\nno,0.2\n", ["--level", "95"], "For per cent divide by 100"),
+        ("label,score\nyes,0.5\nno,0.2\n", ["--level", "95"], "95 % is 0.95"),
         ("label,score\nyes,0.5\nno,0.2\n", ["--calibration", "good.csv"], 'calibration is for method="calibrated"'),
         ("label,score\nyes,0.5\nno,0.2,1\n", [], "line 3 has not 2 fields"),
         ("", [], "is empty"),

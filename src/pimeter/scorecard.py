@@ -284,7 +284,7 @@ def _calibration(bins: dict[str, list[float]], error: float) -> Finding:
     )
     question = "Can scores be read as probabilities?"
     if not off:
-        return Finding(question, f"Nothing speaks against it, in none of {len(bins['score'])} bins.")
+        return Finding(question, f"Nothing speaks against it: none of {len(bins['score'])} bins contradicts the score.")
     return Finding(
         question,
         f"No: in {off} of {len(bins['score'])} bins the share of positives contradicts the score. Typically they are "
