@@ -9,11 +9,13 @@ Standard normal errors are made lazily, chunk by chunk, on a LocalCluster of two
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import platform
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import dask
@@ -58,10 +60,8 @@ def with_a_death(cluster: LocalCluster, n: int) -> float:
     return found
 
 
-def groups(n: int, n_groups: int, pids: list[int]) -> str:
-    """A neuron for each group: time, memory, and the distance to the answers in memory."""
-    x = errors(n)
-    by = da.random.default_rng(SEED + 1).integers(0, n_groups, n, chunks=x.chunks)
+def watched(call: Callable[[], object], pids: list[int]) -> tuple[object, str]:
+    """What a call returns, and what it took: seconds, and memory of the largest of these processes."""
     most, ended = [0], threading.Event()
 
     def watch() -> None:
@@ -71,20 +71,38 @@ def groups(n: int, n_groups: int, pids: list[int]) -> str:
     watcher = threading.Thread(target=watch)
     watcher.start()
     start = time.perf_counter()
-    found = pm.grouped_quantile(x, by, LEVEL)
-    seconds = time.perf_counter() - start
-    ended.set()
-    watcher.join()
+    try:
+        found = call()
+    finally:
+        ended.set()
+        watcher.join()
+    return found, f"{time.perf_counter() - start:.1f} s, at most {most[0] / 1e9:.2f} GB in a process"
+
+
+def groups(n: int, n_groups: int, pids: list[int]) -> str:
+    """A neuron for each group, and the distance to the answers in memory."""
+    x = errors(n)
+    by = da.random.default_rng(SEED + 1).integers(0, n_groups, n, chunks=x.chunks)
+    found, cost = watched(lambda: pm.grouped_quantile(x, by, LEVEL), pids)
     with dask.config.set(scheduler="threads"):
         x, by = dask.compute(x, by)
-    start = time.perf_counter()
     here = pm.grouped_quantile(x, by, LEVEL)
-    in_one = time.perf_counter() - start
     off = float(np.abs(found.quantiles - here.quantiles).max())
     return (
-        f"{n:,} errors in {len(found.labels):,} groups: {seconds:.1f} s (in memory {in_one:.1f} s), at most "
-        f"{most[0] / 1e9:.2f} GB in a process; largest distance to the answers in memory {off:.1e}."
+        f"`grouped_quantile`, {n:,} errors in {len(found.labels):,} groups: {cost}; largest distance to the answers in "
+        f"memory {off:.1e}."
     )
+
+
+def rows(n: int, pids: list[int]) -> str:
+    """`measure`, and the distance of its radius to the order statistic of all errors."""
+    x = errors(n)
+    found, cost = watched(lambda: pm.measure(x, da.zeros_like(x), confidence_level=LEVEL), pids)
+    with dask.config.set(scheduler="threads"):
+        sizes = abs(x).compute()
+    rank = math.ceil((n + 1) * LEVEL - 1e-9) - 1
+    off = abs(found.radius[0] - float(np.partition(sizes, rank)[rank]))
+    return f"`measure`, {n:,} rows: {cost}; distance of its radius to the order statistic of all errors {off:.1e}."
 
 
 def main() -> None:
@@ -113,6 +131,7 @@ def main() -> None:
         with dask.config.set(scheduler="threads"):
             table()
             print(groups(200_000, 5000, [os.getpid()]))
+            print(rows(1_200_000, [os.getpid()]))
         return
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=None) as cluster,
@@ -124,8 +143,10 @@ def main() -> None:
         killed = with_a_death(cluster, n)
         notes.append(f"{n:,} errors: {whole!r}; with one worker killed after a second: {killed!r}.")
         print(notes[-1])
-        notes.append(groups(20_000_000, GROUPS, [worker.pid for worker in cluster.workers.values()]))
-        print(notes[-1])
+        pids = [worker.pid for worker in cluster.workers.values()]
+        for note in (groups(20_000_000, GROUPS, pids), rows(20_000_000, pids)):
+            notes.append(note)
+            print(note)
     text = (
         f"# Quantiles of dask arrays\n\n`python benchmarks/dask_speed.py`, seed {SEED}, level {LEVEL}, standard normal "
         f"errors made lazily in chunks of {CHUNK:,}, LocalCluster of 2 processes with 1 GB each; "

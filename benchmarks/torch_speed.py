@@ -1,6 +1,6 @@
 """How fast are quantiles of tensors? Against `torch.quantile` (or `torch.sort`, where it refuses) in the same run.
 
-    python benchmarks/torch_speed.py [--quick]
+    python benchmarks/torch_speed.py [--quick] [--out FOLDER]
 
 On the CPU, and on a GPU if there is one; a ratio is the peer's time over ours. On a GPU one read of the same memory (a
 sum) is the limit. The table goes to `results/torch_speed_<device>.md`. Needs numpy and torch alone.
@@ -90,7 +90,9 @@ def run(device: str, shapes: list[tuple[int, int]], dtypes: list[torch.dtype], r
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, nothing saved")
-    quick = parser.parse_args().quick
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the table")
+    given = parser.parse_args()
+    quick = given.quick
     versions = f"torch {torch.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     jobs = {"cpu": ([(200, 1000), (1, 10_000_000)], [torch.float32, torch.float64], 15)}
     if torch.cuda.is_available():
@@ -108,7 +110,8 @@ def main() -> None:
                 f"# Quantiles of tensors: {name}\n\n`python benchmarks/torch_speed.py`, level {LEVEL}, standard normal "
                 f"errors, medians of {repeats} paired repeats. {versions}.\n\n{head}\n{'|---' * 8}|\n"
             )
-            (RESULTS / f"torch_speed_{slug}.md").write_text(text + "\n".join(lines) + "\n")
+            given.out.mkdir(parents=True, exist_ok=True)
+            (given.out / f"torch_speed_{slug}.md").write_text(text + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

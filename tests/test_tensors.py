@@ -62,6 +62,22 @@ class TestSameNumbers:
 
 
 @on_each_device
+@pytest.mark.parametrize("n", [203, 3003])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_few_errors_a_million_times_farther_away(device, dtype, n):
+    x = np.random.default_rng(2).standard_normal((2, n))
+    x[:, :3] = 1e6
+    assert_same(x.astype(dtype), device, [0.1, 0.5, 0.97])
+
+
+@on_each_device
+def test_next_to_no_spread(device):
+    x = np.concatenate([1e-120 * np.arange(50.0), [1e5] * 3])
+    expected = pm.quantile(x, LEVELS)
+    assert_allclose(pm.quantile(torch.tensor(x, device=device), LEVELS).cpu().numpy(), expected, rtol=1e-9)
+
+
+@on_each_device
 class TestCallingConvention:
     @pytest.mark.parametrize("axis", [None, 0, 1, -1, (0, 2)])
     @pytest.mark.parametrize("keepdims", [False, True])

@@ -1,0 +1,715 @@
+"""Quantiles by the rule on a GPU.
+
+Rows of up to LARGE errors (`short`) are sorted on the chip, and ruler and root follow in the next program. Of longer
+ones (`long`) pivots from a subsample bound what is near the level; that is gathered in one read, sorted, and given to
+the same ruler.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from pimeter._kernels.torch import activation, hazen
+from pimeter._kernels.triton_fixed import fixed
+from pimeter._kernels.triton_root import (
+    FINE,
+    INFINITE,
+    MANY_ROWS,
+    MISSING,
+    aligned,
+    floor,
+    loaded,
+    next_try,
+    precision,
+    root,
+    summed_shares,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+AT_ONCE = 32768  # rows that are sorted before their quantiles are found
+
+
+@triton.jit
+def _power(a, exponent):
+    return tl.exp2(exponent * tl.log2(a))
+
+
+@triton.jit
+def _absolute(a):
+    return tl.abs(a)
+
+
+# The rule's formulas, which `load_rule` compiles from their very own lines.
+rule_widths: Any
+rule_both: Any
+rule_strangeness: Any
+rule_roughness: Any
+rule_resolution: Any
+rule_slope: Any
+rule_shrunk: Any
+
+
+@lru_cache(maxsize=1)
+def load_rule(rule: Any) -> None:
+    """Make the formulas of a module like `pimeter.bandwidth` known to the functions below."""
+    names: dict[str, Any] = {
+        "tl": tl,
+        "abs": _absolute,
+        "Numbers": tl.tensor,
+        "Windows": tl.tensor,
+        "__name__": rule.__name__,
+    }
+    for name, value in vars(rule).items():
+        if isinstance(value, int | float):
+            names[name] = tl.constexpr(value)
+        elif isinstance(value, FunctionType) and value.__module__ == rule.__name__:
+            function = FunctionType(value.__code__, names, name, value.__defaults__)
+            function.__qualname__ = name
+            names[name] = triton.jit(function)
+    names["power"] = _power
+    names["LEAST"] = tl.constexpr(1e-30)  # float32 has nothing as small as the rule's
+    globals().update({f"rule_{name}": function for name, function in names.items()})
+
+
+@triton.jit
+def _side(n_bits: tl.constexpr, bit: tl.constexpr):
+    return tl.reshape(tl.arange(0, 2), [1] * (n_bits - bit - 1) + [2] + [1] * bit) == 1
+
+
+@triton.jit
+def _xor(a, b):
+    return a ^ b
+
+
+@triton.jit
+def _exchanged(x, bit: tl.constexpr, n_bits: tl.constexpr):
+    """The smaller of two errors that differ in one bit of their places to its 0, the larger to its 1."""
+    places = x.to(tl.int32, bitcast=True)
+    other = (places ^ tl.reduce(places, n_bits - 1 - bit, _xor, keep_dims=True)).to(x.dtype, bitcast=True)
+    return tl.where(_side(n_bits, bit), tl.maximum(x, other), tl.minimum(x, other))
+
+
+@triton.jit
+def _sorted(x, N_BITS: tl.constexpr, ORDER: tl.constexpr):
+    """Bitonic sort, where places that a thread holds itself come first: most exchanges then need no other thread.
+
+    As `tl.sort`, at half the instructions: falling runs are negated, so that each exchange is a minimum or a maximum.
+    ORDER tells which bits of the places that x was loaded to are whose.
+    """
+    y = tl.permute(tl.reshape(x, [2] * N_BITS), ORDER.value)
+    for k in tl.static_range(1, N_BITS + 1):
+        if k < N_BITS:
+            y = tl.where(_side(N_BITS, k), -y, y)
+        for i in tl.static_range(k):
+            y = _exchanged(y, k - 1 - i, N_BITS)
+        if k < N_BITS:
+            y = tl.where(_side(N_BITS, k), -y, y)
+    return tl.reshape(y, x.shape)
+
+
+@triton.jit
+def sorted_rows(
+    x_ptr, out_ptr, status_ptr, n, BLOCK: tl.constexpr, N_BITS: tl.constexpr, ORDER: tl.constexpr, ALIGN: tl.constexpr
+):
+    """Rows sorted on the chip as float32, and whether they hold NaN or infinities."""
+    row = tl.program_id(0).to(tl.int64)
+    x, begin, held = loaded(x_ptr, row, n, BLOCK, ALIGN, tl.float32)
+    n_odd = tl.sum((held & (tl.abs(x) == float("inf"))).to(tl.int32) + 4096 * (x != x).to(tl.int32), 0)
+    tl.store(status_ptr + row, tl.where(n_odd >= 4096, 1, tl.where(n_odd > 0, 2, 0)))
+    tl.store(out_ptr + begin + tl.arange(0, BLOCK), _sorted(x, N_BITS, ORDER), mask=held)
+
+
+@triton.jit
+def _hazen(sorted_ptr, origin, factor, i, share):
+    """Hazen's quantiles of sorted errors, seen from an origin, times a factor."""
+    before = (tl.load(sorted_ptr + i).to(share.dtype) - origin) * factor
+    after = (tl.load(sorted_ptr + i + 1).to(share.dtype) - origin) * factor
+    return before + share * (after - before)
+
+
+@triton.jit
+def _listed(sorted_ptr, origin, factor, index_ptr, share_ptr, k):
+    """The same, of ranks in tables."""
+    return _hazen(sorted_ptr, origin, factor, tl.load(index_ptr + k), tl.load(share_ptr + k))
+
+
+@triton.jit
+def _ranked(sorted_ptr, origin, rank, number, F: tl.constexpr):
+    """The same, of a rank among so many."""
+    first = tl.minimum(rank.to(tl.int64), number - 2)
+    return _hazen(sorted_ptr, origin, 1.0, first, (rank - first).to(F))
+
+
+@triton.jit
+def _on_ruler(x, cell, origin, marks_ptr, slopes_ptr, at_ptr):
+    """Where errors of these cells lie on the ruler, seen from that end of the cell which is nearer to its origin."""
+    end = cell + (cell < origin).to(tl.int32)
+    return tl.load(at_ptr + end) + (x - tl.load(marks_ptr + end)) * tl.load(slopes_ptr + cell)
+
+
+@triton.jit
+def _off_ruler(t, cell, origin, marks_ptr, slopes_ptr, at_ptr):
+    """The way back."""
+    end = cell + (cell < origin).to(tl.int32)
+    return tl.load(marks_ptr + end) + (t - tl.load(at_ptr + end)) / tl.load(slopes_ptr + cell)
+
+
+@triton.jit
+def _last(is_up_to, n_cells):
+    """The last of the cells up to somewhere, or the first."""
+    return tl.minimum(tl.maximum(tl.sum(is_up_to.to(tl.int32), 0) - 1, 0), tl.maximum(n_cells - 1, 0))
+
+
+@triton.jit
+def _power_of_two(a):
+    """The one below a positive number, for the sake of exact quotients."""
+    if a.dtype == tl.float64:
+        p = (a.to(tl.int64, bitcast=True) & 0x7FF0000000000000).to(tl.float64, bitcast=True)
+        p = tl.minimum(tl.maximum(p, 2.0**-1022), 2.0**1021)
+    else:
+        p = (a.to(tl.int32, bitcast=True) & 0x7F800000).to(tl.float32, bitcast=True)
+        p = tl.minimum(tl.maximum(p, 2.0**-126), 2.0**125)
+    return p
+
+
+@triton.jit
+def _positions(lengths, before, j, origin):
+    """Where cells start on the ruler, counted from one of them, from their lengths and those of the cells before.
+
+    Far-off errors may take much of it, and digits: nothing is added to be taken away.
+    """
+    right = tl.where(j > origin, before, 0.0)
+    left = tl.where(j < origin, lengths, 0.0)
+    return tl.cumsum(right, 0) - tl.cumsum(left, 0, reverse=True)
+
+
+@triton.jit
+def _shifted(a, scratch_ptr, j):
+    """The values of the places before."""
+    tl.debug_barrier()
+    tl.store(scratch_ptr + j, a)
+    tl.debug_barrier()
+    return tl.load(scratch_ptr + tl.maximum(j - 1, 0))
+
+
+@triton.jit
+def short_rows(
+    sorted_ptr,
+    out_ptr,
+    status_ptr,
+    scratch_ptr,
+    index_ptr,
+    share_ptr,
+    cells_ptr,
+    cell_of_ptr,
+    levels_ptr,
+    taken_ptr,
+    n,
+    n_cells,
+    n_levels,
+    tolerance,
+    LEAST: tl.constexpr,
+    MARKS: tl.constexpr,
+    FLOOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+    CELLS: tl.constexpr,
+    F: tl.constexpr,
+):
+    """Quantiles of sorted rows by the rule; see `reference.Kernel.automatic`.
+
+    Which order statistics are asked for depends on n alone, so that the tables hold their indices: of the marks
+    (CELLS of them), of the two quartiles, and of three points (bracket and plain quantile) for each level.
+    """
+    i = tl.arange(0, BLOCK)
+    j = tl.arange(0, CELLS)
+    is_cell = j < n_cells
+    level = (tl.load(cells_ptr + j), tl.load(cells_ptr + CELLS + j), tl.load(cells_ptr + 2 * CELLS + j))
+    normal = (
+        tl.load(cells_ptr + 3 * CELLS + j),
+        tl.load(cells_ptr + 4 * CELLS + j),
+        tl.load(cells_ptr + 5 * CELLS + j),
+    )
+    unit = tl.load(cells_ptr + 6 * CELLS + j)
+    weight = tl.load(cells_ptr + 7 * CELLS + j)
+    row = tl.program_id(0).to(tl.int64)
+    sorted_ptr += row * n
+    marks_ptr = scratch_ptr + row * 3 * CELLS
+    slopes_ptr = marks_ptr + CELLS
+    at_ptr = slopes_ptr + CELLS
+    m = tl.load(index_ptr).to(tl.float64) * 0.0 + n
+    size = m.to(F)
+    status = tl.load(status_ptr + row)
+    max_steps = tl.where(status > 0, 0, 200)
+    x = tl.load(sorted_ptr + i, mask=i < n, other=float("inf")).to(F)
+    middle = tl.load(sorted_ptr + n // 2).to(F)
+    factor = _power_of_two(tl.maximum(tl.abs(tl.load(sorted_ptr)), tl.abs(tl.load(sorted_ptr + n - 1))).to(F))
+    scale = 1.0 / factor
+    x = (x - middle) * scale
+    mark = _hazen(
+        sorted_ptr,
+        middle,
+        scale,
+        tl.load(index_ptr + j, mask=j <= n_cells, other=0),
+        tl.load(share_ptr + j, mask=j <= n_cells, other=0.0),
+    )
+    tl.store(marks_ptr + j, mark)
+    quartile_1 = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, CELLS)
+    quartile_3 = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, CELLS + 1)
+    quartiles = (quartile_3 - quartile_1) / 1.349
+    reach = tl.load(sorted_ptr + n - 1).to(F) * scale - tl.load(sorted_ptr).to(F) * scale
+    deviation = x / tl.where(quartiles > 0.0, quartiles, 1.0)
+    deviation = tl.where(i < n, tl.minimum(tl.maximum(deviation, -1e15), 1e15), 0.0)
+    total, square = tl.sum(deviation, 0), tl.sum(deviation * deviation, 0)
+    variance = tl.maximum((square - total * total / size) / (size - 1.0), 0.0)
+    spread = quartiles * tl.minimum(tl.sqrt(variance), 1.0)
+    is_tied = (quartiles <= LEAST * reach) | (spread == 0.0) | (n < 3)
+    spread = tl.where(is_tied, 1.0, spread)
+    tl.debug_barrier()
+    before = tl.load(marks_ptr + tl.maximum(j - MARKS, 0), mask=is_cell, other=0.0)
+    start = tl.load(marks_ptr + j, mask=is_cell, other=0.0)
+    end = tl.load(marks_ptr + j + 1, mask=is_cell, other=1.0)
+    after = tl.load(marks_ptr + tl.minimum(j + 1 + MARKS, n_cells), mask=is_cell, other=1.0)
+    measured = ((end - before) / spread, (after - start) / spread, (end - start) / spread)
+    error = rule_widths(measured[0], measured[1], measured[2])
+    strange = rule_strangeness(rule_both(measured), rule_both(normal)) * weight
+    rough = rule_roughness(error, level, normal, size) * weight
+    h, worth = rule_resolution(tl.sum(strange, 0), tl.sum(rough, 0), size)
+    slopes = rule_slope(error, level, normal, unit, worth, size) / spread
+    lengths = tl.where(is_cell, (end - start) * slopes, 0.0)
+    lengths_before = _shifted(lengths, at_ptr, j)
+    tl.store(slopes_ptr + j, slopes)
+    cell = tl.load(cell_of_ptr + i, mask=i < n, other=0).to(tl.int32)
+    for k in range(n_levels):
+        p = tl.load(levels_ptr + k)
+        origin = tl.load(cell_of_ptr + n + 3 * k + 1).to(tl.int32)
+        at = _positions(lengths, lengths_before, j, origin)
+        tl.debug_barrier()
+        tl.store(at_ptr + j, at)
+        tl.debug_barrier()
+        positions = _on_ruler(x, cell, origin, marks_ptr, slopes_ptr, at_ptr)
+        three = CELLS + 2 + 3 * k
+        low = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, three)
+        here = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, three + 1)
+        high = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, three + 2)
+        own_ptr = cell_of_ptr + n + 3 * k
+        t_low = _on_ruler(low, tl.load(own_ptr).to(tl.int32), origin, marks_ptr, slopes_ptr, at_ptr)
+        t_here = _on_ruler(here, origin, origin, marks_ptr, slopes_ptr, at_ptr)
+        t_high = _on_ruler(high, tl.load(own_ptr + 2).to(tl.int32), origin, marks_ptr, slopes_ptr, at_ptr)
+        sought = rule_shrunk(p, h.to(tl.float64))
+        t, _stop = root(
+            positions, positions, 0.0, m, h, FLOOR, sought, t_here, t_low, t_high, tolerance, max_steps, False
+        )
+        w = _off_ruler(t, _last(is_cell & (at <= t), n_cells), origin, marks_ptr, slopes_ptr, at_ptr)
+        w = tl.where(is_tied, here, tl.minimum(tl.maximum(w, low), high))
+        answer = w.to(tl.float64) * factor.to(tl.float64) + middle.to(tl.float64)
+        taken = tl.load(sorted_ptr + tl.load(taken_ptr + k)).to(tl.float64)  # of errors with infinities
+        answer = tl.where(status == 0, answer, tl.where(status == 1, float("nan"), taken))
+        tl.store(out_ptr + row * n_levels + k, answer)
+
+
+@triton.jit
+def gathered(
+    x_ptr,
+    bounds_ptr,
+    kept_ptr,
+    counts_ptr,
+    n,
+    length,
+    room,
+    LINES: tl.constexpr,
+    BLOCK: tl.constexpr,
+    ALIGN: tl.constexpr,
+):
+    """Keep what lies between two bounds, in any order; count what lies below and what is kept, NaN and infinities."""
+    part = tl.program_id(0).to(tl.int64)
+    row = tl.program_id(1).to(tl.int64)
+    low = tl.load(bounds_ptr + 2 * row)
+    high = tl.load(bounds_ptr + 2 * row + 1)
+    i = tl.arange(0, LINES)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]  # one warp a line: none waits for another
+    begin = tl.multiple_of(row * n, ALIGN)
+    below = tl.zeros([LINES, BLOCK], tl.int32)
+    odd = tl.zeros([LINES, BLOCK], tl.float32)
+    for start in range(part * length, tl.minimum((part + 1) * length, n), LINES * BLOCK):
+        held = (start + i < n) & (start + i < (part + 1) * length)
+        x = tl.load(x_ptr + begin + start + i, mask=held, other=0.0)
+        is_kept = held & (x >= low) & (x <= high)
+        below += (held & (x < low)).to(tl.int32)
+        odd += (x - x).to(tl.float32)  # NaN for NaN and infinities
+        place = tl.cumsum(is_kept.to(tl.int32), 1)
+        number = tl.sum(is_kept.to(tl.int32), 1)
+        base = tl.atomic_add(
+            counts_ptr + 4 * row + 1 + tl.zeros([LINES], tl.int32), number.to(tl.int64), mask=number > 0
+        )
+        place = base[:, None] + place
+        tl.store(kept_ptr + row * room + place - 1, x, mask=is_kept & (place <= room))
+    tl.atomic_add(counts_ptr + 4 * row, tl.sum(tl.sum(below, 1), 0).to(tl.int64))
+    n_odd = tl.sum(tl.sum((odd != odd).to(tl.int32), 1), 0)
+    if n_odd > 0:
+        tl.atomic_add(counts_ptr + 4 * row + 2, n_odd.to(tl.int64))
+
+
+@triton.jit
+def near_rows(
+    sorted_ptr,
+    positions_ptr,
+    counts_ptr,
+    out_ptr,
+    status_ptr,
+    scratch_ptr,
+    ranks_ptr,
+    cells_ptr,
+    room,
+    n_cells,
+    origin,
+    numbers_ptr,
+    tolerance,
+    MARKS: tl.constexpr,
+    END: tl.constexpr,
+    FLOOR: tl.constexpr,
+    BLOCK: tl.constexpr,
+    CELLS: tl.constexpr,
+    F: tl.constexpr,
+):
+    """One quantile of each long row by the rule, from its sorted errors near the level; see `compiled.long_sample`.
+
+    `ranks` holds where, among all sorted errors, the marks of the cells near the level stand (2 CELLS of them, with
+    those of the windows beyond), and the three points of the level.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    sorted_ptr += row * room
+    positions_ptr += row * room
+    counts_ptr += 4 * row
+    scratch_ptr += row * 4 * CELLS
+    marks_ptr = scratch_ptr
+    slopes_ptr = marks_ptr + 2 * CELLS
+    at_ptr = slopes_ptr + CELLS
+    offset = tl.load(counts_ptr)
+    number = tl.load(counts_ptr + 1)
+    m = tl.load(numbers_ptr)
+    h = tl.load(numbers_ptr + 1).to(F)
+    sought = tl.load(numbers_ptr + 2)
+    j = tl.arange(0, CELLS)
+    is_cell = j < n_cells
+    n_marks = n_cells + 1 + 2 * MARKS
+    rank_first = tl.load(ranks_ptr) - offset
+    rank_last = tl.load(ranks_ptr + n_marks - 1) - offset
+    is_narrow = (number > room) | (number < 2) | (rank_first < 0.0) | (rank_last > number - 1.0)
+    status = tl.where(tl.load(counts_ptr + 2) > 0, 2, tl.where(is_narrow, 3, 0))
+    if status != 0:
+        tl.store(status_ptr + row, status)
+        tl.store(out_ptr + row, float("nan"))
+        return
+    rank = tl.load(ranks_ptr + 2 * CELLS + 1) - offset
+    middle = tl.load(sorted_ptr + tl.minimum(rank.to(tl.int64), number - 2)).to(F)
+    here = _ranked(sorted_ptr, middle, rank, number, F)
+    low = _ranked(sorted_ptr, middle, tl.load(ranks_ptr + 2 * CELLS) - offset, number, F)
+    high = _ranked(sorted_ptr, middle, tl.load(ranks_ptr + 2 * CELLS + 2) - offset, number, F)
+    k = tl.arange(0, 2 * CELLS)
+    ranks = tl.load(ranks_ptr + k, mask=k < n_marks, other=offset) - offset
+    tl.store(marks_ptr + k, _ranked(sorted_ptr, middle, ranks, number, F))
+    tl.debug_barrier()
+    before = tl.load(marks_ptr + j, mask=is_cell, other=0.0)
+    start = tl.load(marks_ptr + j + MARKS, mask=is_cell, other=0.0)
+    end = tl.load(marks_ptr + j + MARKS + 1, mask=is_cell, other=1.0)
+    after = tl.load(marks_ptr + j + 2 * MARKS + 1, mask=is_cell, other=1.0)
+    spread = tl.load(marks_ptr + n_marks - 1) - tl.load(marks_ptr)
+    is_tied = spread == 0.0
+    spread = _power_of_two(tl.where(is_tied, 1.0, spread))
+    level = (tl.load(cells_ptr + j), tl.load(cells_ptr + CELLS + j), tl.load(cells_ptr + 2 * CELLS + j))
+    unit = tl.load(cells_ptr + 3 * CELLS + j)
+    error = rule_widths((end - before) / spread, (after - start) / spread, (end - start) / spread)
+    slopes = rule_slope(error, level, level, unit, 0.0, m.to(F)) / spread
+    lengths = tl.where(is_cell, (end - start) * slopes, 0.0)
+    at = _positions(lengths, _shifted(lengths, at_ptr, j), j, origin)
+    tl.debug_barrier()
+    tl.store(marks_ptr + j, start)
+    tl.store(slopes_ptr + j, slopes)
+    tl.store(at_ptr + j, at)
+    tl.debug_barrier()
+    last = tl.maximum(n_cells - 1, 0)
+    t_low = _on_ruler(low, _last(is_cell & (start <= low), n_cells), origin, marks_ptr, slopes_ptr, at_ptr)
+    t = _on_ruler(here, _last(is_cell & (start <= here), n_cells), origin, marks_ptr, slopes_ptr, at_ptr)
+    t_high = _on_ruler(high, _last(is_cell & (start <= high), n_cells), origin, marks_ptr, slopes_ptr, at_ptr)
+    reach = END * h
+    at_first = tl.load(at_ptr)
+    at_last = tl.load(at_ptr + last) + tl.sum(tl.where(j == last, lengths, 0.0), 0)
+    is_short = ((offset > 0) & (t_low - reach < at_first)) | ((offset + number < m) & (t_high + reach > at_last))
+    i = tl.arange(0, BLOCK)
+    for begin in range(0, number, BLOCK):
+        held = begin + i < number
+        x = tl.load(sorted_ptr + begin + i, mask=held, other=0.0).to(F) - middle
+        cell = tl.zeros([BLOCK], tl.int32)
+        bit = CELLS // 2
+        while bit > 0:
+            tried = cell + bit
+            mark = tl.load(marks_ptr + tl.minimum(tried, CELLS - 1))
+            cell = tl.where((tried < n_cells) & (mark <= x), tried, cell)
+            bit = bit // 2
+        tl.store(positions_ptr + begin + i, _on_ruler(x, cell, origin, marks_ptr, slopes_ptr, at_ptr), mask=held)
+    tl.debug_barrier()
+    a = t - float("inf")
+    b = t + float("inf")
+    stop = 0
+    steps = 0
+    while (stop == 0) & (steps < 200):
+        inside, tails, rise, _, _, _, _ = summed_shares(
+            positions_ptr, positions_ptr, 0, number, t, h, FLOOR, BLOCK, False, False
+        )
+        t, a, b, stop = next_try(t, a, b, offset + inside, tails, rise.to(F), m, h, sought, t_low, t_high, tolerance)
+        steps += 1
+    w = _off_ruler(t, _last(is_cell & (at <= t), n_cells), origin, marks_ptr, slopes_ptr, at_ptr)
+    w = tl.where(is_tied, here, tl.minimum(tl.maximum(w, low), high))
+    tl.store(out_ptr + row, w.to(tl.float64) + middle.to(tl.float64))
+    tl.store(status_ptr + row, tl.where(is_short & (is_tied == 0), 3, 0))
+
+
+def _order(block: int, together: int) -> tuple[int, ...]:
+    """Dimensions of a block, one for each bit of its places: first those between threads, then a thread's own."""
+    n_bits, read = block.bit_length() - 1, together.bit_length() - 1
+    between = range(read, read + 5)
+    own = [bit for bit in range(n_bits) if bit not in between]
+    return tuple(n_bits - 1 - bit for group in (between, own) for bit in sorted(group, reverse=True))
+
+
+class Places(NamedTuple):
+    """Which order statistics of a short row are asked for, and the ruler's windows: tables for `short_rows`."""
+
+    index: Tensor
+    share: Tensor
+    cells: Tensor
+    cell_of: Tensor
+    levels: Tensor
+    taken: Tensor
+    n_cells: int
+
+
+def _windows(a: Any, k: int) -> list[Any]:
+    n = a.size - 2 * k - 1
+    before, start, end, after = a[:n], a[k : k + n], a[k + 1 : k + 1 + n], a[2 * k + 1 :]
+    return [end - before, after - start, end - start]
+
+
+@lru_cache(maxsize=64)
+def _places(rule: Any, n: int, levels: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Places:
+    ruler = rule.ruler(max(float(n), 3.0))
+    k, n_cells = rule.MARKS, ruler.unit.size
+    block = triton.next_power_of_2(n_cells + 1)
+
+    def ranks(level: Any) -> Any:
+        return np.clip(np.asarray(level) * n - 0.5, 0.0, n - 1.0)
+
+    marks = ranks(ruler.level[k:-k])
+    p = np.array(levels)
+    error = rule.BRACKET * rule.standard_error(p, float(n))
+    three = ranks(np.stack([p - error, p, p + error], 1).ravel())
+    asked = np.concatenate([np.pad(marks, (0, block - marks.size)), ranks([0.25, 0.75]), three])
+    index = np.minimum(asked.astype(np.int64), n - 2)
+    cell_of = np.clip(np.searchsorted(marks, np.concatenate([np.arange(n), three]), "right") - 1, 0, n_cells - 1)
+    rows = [*_windows(ruler.level, k), *_windows(ruler.normal, k), ruler.unit]
+    cells = np.stack(
+        [np.pad(row, (0, block - n_cells), constant_values=1.0) for row in rows]
+        + [np.pad(ruler.unit / ruler.unit.sum(), (0, block - n_cells))]
+    )
+    tensors = (
+        torch.tensor(index, dtype=torch.int32),
+        torch.tensor(asked - index, dtype=dtype),
+        torch.tensor(cells, dtype=dtype),
+        torch.tensor(cell_of, dtype=torch.int16),
+        torch.tensor(p, dtype=torch.float64),
+        torch.tensor(np.ceil(p * n) - 1.0, dtype=torch.int32),
+    )
+    index, share, windows, cell, level, taken = (t.to(device) for t in tensors)
+    return Places(index, share, windows, cell, level, taken, n_cells)
+
+
+def _sort_rows(x: Tensor, out: Tensor, status: Tensor) -> None:
+    """By one warp each: exchanges between warps are slow."""
+    together = aligned(x, x.shape[1])
+    block = max(32 * together, triton.next_power_of_2(x.shape[1]))
+    sizes = {"BLOCK": block, "N_BITS": block.bit_length() - 1, "ALIGN": together, "ORDER": _order(block, together)}
+    sorted_rows[(len(x),)](x, out, status, x.shape[1], num_warps=1, **sizes)
+
+
+def short(rule: Any, x: Tensor, levels: Sequence[float]) -> tuple[Tensor, None]:
+    """Quantiles by the rule of rows that are sorted on the chip."""
+    rows, n = x.shape
+    F, dtype, tolerance = precision(x, None)
+    places = _places(rule, n, tuple(levels), dtype, x.device)
+    cells = places.cells.shape[1]
+    held = torch.empty((min(rows, AT_ONCE), n), dtype=dtype, device=x.device)
+    scratch = torch.empty((len(held), 3 * cells), dtype=dtype, device=x.device)
+    out = torch.empty((rows, len(levels)), dtype=torch.float64, device=x.device)
+    status = torch.empty(rows, dtype=torch.int32, device=x.device)
+    for first in range(0, rows, AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        if dtype == torch.float32:
+            _sort_rows(x[part], held, status[part])
+        else:  # minima and maxima of float64 are slow
+            held = x[part].sort(1).values
+            status[part] = torch.where(held.isnan().any(1), MISSING, torch.where(held.isinf().any(1), INFINITE, FINE))
+        least = rule.LEAST if dtype == torch.float64 else 0.0  # float32 has nothing as small
+        sizes = {"MARKS": rule.MARKS, "BLOCK": triton.next_power_of_2(n), "CELLS": cells}
+        given = (held, out[part], status[part], scratch, *places[:-1], n, places.n_cells, len(levels), tolerance)
+        short_rows[(len(x[part]),)](*given, LEAST=least, FLOOR=floor(rule.SATURATION), F=F, num_warps=2, **sizes)
+    return out, None
+
+
+class Near(NamedTuple):
+    """Cells of the ruler near a level of a long row, and pivots of a subsample that bound them."""
+
+    first: int
+    last: int
+    n_sub: int
+    low: int  # pivots; -1 and n_sub for none
+    high: int
+
+
+def cells_near(rule: Any, n: int, p: float, n_sub: int) -> Near:
+    """As in `compiled.long_sample`."""
+    ruler = rule.ruler(float(n))
+    first, last = rule.near(float(n), p)
+    u, v = ruler.level[first], ruler.level[last + 2 * rule.MARKS]
+    low = int(u * n_sub - 4.0 * math.sqrt(u * (1.0 - u) * n_sub) - 2.0) if first > 0 else -1
+    high = int(v * n_sub + 4.0 * math.sqrt(v * (1.0 - v) * n_sub) + 2.0) + 1 if last < ruler.unit.size else n_sub
+    return Near(first, last, n_sub, max(low, -1), min(high, n_sub))
+
+
+def long(rule: Any, x: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    """Quantiles by the rule of long rows, from what is near the level; where that fails, rows are sorted as a whole."""
+    rows, n = x.shape
+    n_sub = min(int(n**0.75), 4096 if rows >= MANY_ROWS else 2**20)
+    near = cells_near(rule, n, p, n_sub)
+    share = (min(near.high, n_sub) - max(near.low, 0)) / n_sub
+    if share > 0.5:
+        return from_sorted(rule, x, p, near)
+    pivots = x[:, :: n // n_sub][:, :n_sub].sort(1).values
+    bounds = torch.empty((rows, 2), dtype=x.dtype, device=x.device)
+    bounds[:, 0] = pivots[:, near.low] if near.low >= 0 else -torch.inf
+    bounds[:, 1] = pivots[:, near.high] if near.high < n_sub else torch.inf
+    room = int(1.1 * share * n + 4.0 * n / math.sqrt(n_sub) * math.sqrt(share) + 64) // 4 * 4
+    kept = torch.full((rows, room), torch.inf, dtype=x.dtype, device=x.device)
+    counts = torch.zeros((rows, 4), dtype=torch.int64, device=x.device)
+    n_parts = min(triton.cdiv(n, 16384), 8192)
+    length = triton.cdiv(triton.cdiv(n, n_parts), 4096) * 4096
+    gathered[(triton.cdiv(n, length), rows)](
+        x, bounds, kept, counts, n, length, room, LINES=8, BLOCK=32 * aligned(x, n), ALIGN=aligned(x, n), num_warps=8
+    )
+    return _through_ruler(rule, kept.sort(1).values, counts, n, p, near)
+
+
+def from_sorted(rule: Any, x: Tensor, p: float, near: Near) -> tuple[Tensor, Tensor]:
+    rows, n = x.shape
+    level = rule.ruler(float(n)).level
+    first = max(int(level[near.first] * n - 2.0), 0)
+    last = min(int(level[near.last + 2 * rule.MARKS] * n + 3.0), n)
+    counts = torch.zeros((rows, 4), dtype=torch.int64, device=x.device)
+    counts[:, 0], counts[:, 1] = first, last - first
+    counts[:, 2] = (~x.isfinite()).any(1)
+    return _through_ruler(rule, x.sort(1).values[:, first:last].contiguous(), counts, n, p, near)
+
+
+class NearPlaces(NamedTuple):
+    """Tables for `near_rows`."""
+
+    ranks: Tensor
+    cells: Tensor
+    numbers: Tensor
+    origin: int
+
+
+@lru_cache(maxsize=64)
+def _near_places(rule: Any, n: int, p: float, near: Near, dtype: torch.dtype, device: torch.device) -> NearPlaces:
+    ruler, k = rule.ruler(float(n)), rule.MARKS
+    n_cells = near.last - near.first
+    cells = triton.next_power_of_2(max(n_cells, 2 * k + 1) + 1)
+    level = ruler.level[near.first : near.last + 2 * k + 1]
+    error = rule.BRACKET * rule.standard_error(p, float(n))
+    ranks = np.zeros(2 * cells + 3)
+    ranks[: level.size], ranks[2 * cells :] = level, (p - error, p, p + error)
+    ranks = np.clip(ranks * n - 0.5, 0.0, n - 1.0)
+    origin = int(np.clip(np.searchsorted(ranks[k : k + n_cells], ranks[2 * cells + 1], "right") - 1, 0, n_cells - 1))
+    tables = np.stack(
+        [
+            np.pad(a, (0, cells - n_cells), constant_values=1.0)
+            for a in [*_windows(level, k), ruler.unit[near.first : near.last]]
+        ]
+    )
+    h = rule.large_resolution(float(n))
+    return NearPlaces(
+        torch.tensor(ranks, device=device),
+        torch.tensor(tables, dtype=dtype, device=device),
+        torch.tensor([float(n), h, rule.shrunk(p, h)], dtype=torch.float64, device=device),
+        origin,
+    )
+
+
+def _through_ruler(rule: Any, band: Tensor, counts: Tensor, n: int, p: float, near: Near) -> tuple[Tensor, Tensor]:
+    """Quantiles from sorted rows of errors near the level, and how many there are below and within."""
+    F, dtype, tolerance = precision(band, None)
+    rows, room = band.shape
+    tables = _near_places(rule, n, p, near, dtype, band.device)
+    cells = tables.cells.shape[1]
+    out = torch.empty(rows, dtype=torch.float64, device=band.device)
+    status = torch.empty(rows, dtype=torch.int32, device=band.device)
+    scratch = torch.empty((rows, 4 * cells), dtype=dtype, device=band.device)
+    positions = torch.empty((rows, room), dtype=dtype, device=band.device)
+    given = (band, positions, counts, out, status, scratch, tables.ranks, tables.cells)
+    numbers = (room, near.last - near.first, tables.origin, tables.numbers, tolerance)
+    sizes = {"MARKS": rule.MARKS, "BLOCK": 2048, "CELLS": cells}
+    end = rule.SATURATION
+    near_rows[(rows,)](*given, *numbers, END=end, FLOOR=floor(end), F=F, num_warps=8, **sizes)
+    return out, status
+
+
+def counted(kernel: Any, x: Tensor, counts: Tensor, levels: list[float]) -> tuple[Tensor, Tensor]:
+    """Quantiles by the rule of rows with counts, whose sums decide how long their rulers are."""
+    out = torch.empty((len(x), len(levels)), dtype=torch.float64, device=x.device)
+    status = torch.zeros(len(x), dtype=torch.int32, device=x.device)
+    held = counts > 0.0
+    is_missing = (x.isnan() & held).any(1)
+    is_infinite = (x.isinf() & held).any(1)
+    status[is_infinite] = INFINITE
+    status[is_missing] = MISSING
+    x = torch.where(status[:, None] > 0, 0.0, x.double())
+    high = torch.where(held, x, -torch.inf).amax(1, keepdim=True)
+    order = torch.where(held, x, torch.inf).argsort(dim=1, stable=True)
+    x, counts = torch.where(held, x, high).gather(1, order), counts.gather(1, order)
+    sizes = counts.sum(1)
+    p = torch.tensor(levels, dtype=torch.float64, device=x.device)
+    for m in sizes.unique():
+        i = (sizes == m).nonzero().flatten()
+        out[i] = _counted_alike(kernel, x[i], counts[i], p, float(m))
+    out[is_missing] = torch.nan
+    return out, status
+
+
+def _counted_alike(kernel: Any, x: Tensor, counts: Tensor, p: Tensor, m: float) -> Tensor:
+    """Sorted rows with counts of one sum."""
+    rule = kernel.rule
+    error = rule.BRACKET * rule.standard_error(p, m)
+    low, here, high = (hazen(x, counts, level) for level in (p - error, p, p + error))
+    if m < 3.0 or x.shape[1] < 2:
+        return torch.as_tensor(here)
+    ruler = kernel.lay(x, counts, m)
+    h = ruler.h if isinstance(ruler.h, Tensor) else torch.full_like(low[:, :1], ruler.h)
+    positions = ruler.position(x) / h
+    sought = rule.shrunk(p, h)
+    t, _ = fixed(positions.contiguous(), counts, sought.contiguous(), 1.0, rule.SATURATION)
+    t_low, t_here, t_high = (ruler.position(a) / h for a in (low, here, high))
+    plain = activation(t_here[..., None] - positions[:, None], rule.SATURATION)[0] * counts[:, None]
+    is_flat = (plain.sum(2) / m - sought).abs() <= 1e-15
+    t = torch.where(is_flat, t_here, t.maximum(t_low).minimum(t_high))
+    j = (torch.searchsorted(ruler.at / h, t, right=True) - 1).clamp(0, ruler.slopes.shape[1] - 1)
+    w = ruler.marks.gather(1, j) + (t * h - ruler.at.gather(1, j)) / ruler.slopes.gather(1, j)
+    return torch.where(ruler.is_tied, here, w.maximum(low).minimum(high))
