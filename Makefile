@@ -31,7 +31,7 @@ endif
 SLOW := $(addprefix --ignore=tests/test_,benchmarks.py docs.py download.py examples.py experiments.py networks.py page.py \
 	regression_coverage.py soak.py wheel.py)
 
-.PHONY: help demo test test-lowest test-nonumba coverage soak wheel check format docs bench bench-peers paper clean
+.PHONY: help demo test test-lowest test-nonumba coverage mutants soak wheel check format docs bench bench-peers paper clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -52,6 +52,9 @@ test-nonumba: $(VENV)/.dev ## Run what is quick of the tests as if numba were no
 
 coverage: $(VENV)/.dev $(VENV)/.torch ## Lines and branches that tests reach, compiled kernels left out
 	@$(BIN)/python -m pytest -n 2 -q --cov --cov-report=term:skip-covered $(SLOW) $(ARGS)
+
+mutants: .venv-mutants/.mutmut ## Change formulas one by one and see whether tests notice (long)
+	@.venv-mutants/bin/mutmut run --max-children 2 $(ARGS)
 
 soak: $(VENV)/.dev ## Simulate every promise for an hour; goes on where it stopped (ARGS="--minutes 10")
 	@$(BIN)/python benchmarks/soak.py $(ARGS)
@@ -95,7 +98,7 @@ paper: $(VENV)/.paper ## Repeat the paper's experiments (long)
 	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run $$name; done
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .venv-lowest .venv-peers .venv-river .venv-wheel build dist pimeter-demo.html docs/_build .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-lowest .venv-mutants .venv-peers .venv-river .venv-wheel build dist pimeter-demo.html docs/_build .coverage mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -117,6 +120,15 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing the lowest versions into .venv-lowest (once, a minute or so) ..."
 	@$(PYTHON) -m venv .venv-lowest
 	@PIP_CONSTRAINT=constraints-lowest.txt .venv-lowest/bin/python -m pip install -qq -e '.[dev,plot]'
+	@touch $@
+
+# mutmut does not know newer versions of pytest. There is no numba here: compilers cannot read mutants.
+.venv-mutants/.mutmut: pyproject.toml constraints.txt
+	@$(PYTHON) -m venv .venv-mutants
+	@grep -v '^pytest==' constraints.txt > .venv-mutants/constraints.txt
+	@PIP_CONSTRAINT=.venv-mutants/constraints.txt .venv-mutants/bin/python -m pip install -qq \
+		numpy scipy scikit-learn narwhals hypothesis 'pytest<9' pytest-xdist mutmut==3.8.0
+	@.venv-mutants/bin/python -m pip install -qq --no-deps -e .
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python

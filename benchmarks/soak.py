@@ -14,9 +14,12 @@ when all cells have what they need, never because of what was found. Of each cal
 - or a hit or a miss, a hit being promised with probability c: the one-sided binomial test;
 - or whether a bound holds that has no probability: a single failure rejects it.
 
-Holm's correction holds the probability of any false alarm below 1e-3. The power of each test is the probability that it
-would notice, by itself and at the smallest level that Holm uses, coverage .005 below what is promised, with the spread
-that was seen (of coverages by normal approximation).
+All cells of a promise whose laws have no ties, where coverage is at its lowest, are also tested together: a normal test
+of the mean margin, cells weighted by their number and expected variance, settings of one cell, which share
+calibrations, taken for one and the same. Holm's correction over all tests, of cells and of promises, holds the
+probability of any false alarm below 1e-3. The power of a test is the probability that it would notice, by itself and at
+the smallest level that Holm uses, coverage .005 below what is promised (in all of its cells), with the spread that was
+seen.
 """
 
 from __future__ import annotations
@@ -111,14 +114,18 @@ class Tally:
 
     def power(self, level: float) -> float:
         """Probability to notice a shortfall at this level of the test."""
-        if self.kind == "bound":
-            return np.nan
         if self.kind == "share":
             rejected = stats.binom.ppf(level, self.n, self.promised) - 1
             return float(stats.binom.cdf(rejected, self.n, self.promised - SHORTFALL))
         growth = self.stake * SHORTFALL - self.stake**2 * (self.deviation**2 + SHORTFALL**2) / 2
         spread = max(self.stake * self.deviation, 1e-12)
         return float(stats.norm.cdf((self.n * growth + np.log(level)) / (spread * self.n**0.5)))
+
+    @property
+    def weight(self) -> float:
+        """Number of calibrations over the variance that was expected before any was drawn."""
+        stake = self.stake or SHORTFALL / (self.promised * (1.0 - self.promised))
+        return self.n * stake / SHORTFALL
 
 
 @dataclass
@@ -306,7 +313,8 @@ def distribution(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         model = calibrated(cell, rng, k)
         low, high = model.predict_quantile(np.zeros((1, 1)), [1 - cell.p, cell.p])[0].T
         if cell.m >= cell.p / (1 - cell.p) - 1e-9:
-            for setting, ends_ in (("upper", (-far, high)), ("lower", (low, far))):
+            # The quantile at 1/2 is an upper one.
+            for setting, ends_ in (("upper", (-far, high)), ("lower", (low, far)))[: 1 + (cell.p > 0.5)]:
                 coverage = cell.law.within(*map(np.asarray, ends_))
                 found.means("predict_quantile", setting, cell.p, coverage, variance=cell.variance)
         if not cell.law.has_ties:
@@ -819,7 +827,7 @@ def soaked(minutes: float, jobs: int) -> State:
 
 @dataclass(frozen=True)
 class Row:
-    """One test."""
+    """One promise in one cell."""
 
     name: str
     setting: str
@@ -829,80 +837,104 @@ class Row:
     power: float
 
 
-def tested(found: list[tuple[Cell, Found]]) -> list[Row]:
-    """All tests with p-values after Holm's correction, and their power."""
+@dataclass(frozen=True)
+class Whole:
+    """One promise in all its cells."""
+
+    rows: list[Row]
+    adjusted: float
+    power: float
+
+
+def tested(found: list[tuple[Cell, Found]]) -> dict[str, Whole]:
+    """All tests by promise, with p-values after Holm's correction and their power."""
     flat = [(name, setting, cell, tally) for cell, f in found for (name, setting), tally in f.tallies.items()]
-    tests = [i for i, (*_, tally) in enumerate(flat) if tally.kind != "none"]
-    order = sorted(tests, key=lambda i: flat[i][3].p_value)
-    adjusted, largest = dict.fromkeys(range(len(flat)), np.nan), 0.0
-    for rank, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(order) - rank) * flat[i][3].p_value))
-        adjusted[i] = largest
+    p_values: dict[object, float] = {i: one[3].p_value for i, one in enumerate(flat) if one[3].kind != "none"}
+    errors = {}
+    for name in dict.fromkeys(one[0] for one in flat):
+        cells_: dict[str, list[Tally]] = {}
+        for other, _, cell, tally in flat:
+            if other == name and tally.kind in {"mean", "share"} and not cell.law.has_ties:
+                cells_.setdefault(cell.key, []).append(tally)
+        if cells_:
+            weight = np.array([np.mean([t.weight for t in some]) for some in cells_.values()])
+            margin = np.array([np.mean([t.mean - t.promised for t in some]) for some in cells_.values()])
+            error = np.array([np.mean([t.deviation / t.n**0.5 for t in some]) for some in cells_.values()])
+            errors[name] = max(float(np.sum((weight * error) ** 2) ** 0.5 / weight.sum()), 1e-12)
+            p_values[name] = float(stats.norm.cdf(weight @ margin / weight.sum() / errors[name]))
+    adjusted, largest = {}, 0.0
+    for rank, key in enumerate(sorted(p_values, key=lambda key: p_values[key])):
+        largest = adjusted[key] = max(largest, min(1.0, (len(p_values) - rank) * p_values[key]))
+    level = FAMILY / max(len(p_values), 1)
+    wholes = {}
+    for name in dict.fromkeys(one[0] for one in flat):
+        rows = [
+            Row(*one, adjusted.get(i, np.nan), one[3].power(level) if one[3].kind in {"mean", "share"} else np.nan)
+            for i, one in enumerate(flat)
+            if one[0] == name
+        ]
+        power = float(stats.norm.cdf(SHORTFALL / errors[name] + stats.norm.ppf(level))) if name in errors else np.nan
+        wholes[name] = Whole(rows, adjusted.get(name, np.nan), power)
+    return wholes
+
+
+def rejected(wholes: dict[str, Whole]) -> list[str]:
+    """Promises that a test rejects, in one cell or in all."""
     return [
-        Row(
-            name,
-            setting,
-            cell,
-            tally,
-            adjusted[i],
-            np.nan if tally.kind == "none" else tally.power(FAMILY / len(tests)),
-        )
-        for i, (name, setting, cell, tally) in enumerate(flat)
+        name
+        for name, whole in wholes.items()
+        if whole.adjusted <= FAMILY or any(row.adjusted <= FAMILY for row in whole.rows)
     ]
 
 
-def rejected(rows: list[Row]) -> list[Row]:
-    return [row for row in rows if row.adjusted <= FAMILY]
-
-
-def summary(rows: list[Row], turns: float) -> str:
+def summary(wholes: dict[str, Whole], turns: float) -> str:
     """The table of promises."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scipy", "scikit-learn"))
-    by_name: dict[str, list[Row]] = {}
-    for row in rows:
-        by_name.setdefault(row.name, []).append(row)
-    # The same calibrations are behind several promises of a cell.
-    cells_ = {row.cell.key: max(r.tally.calibrations for r in rows if r.cell is row.cell) for row in rows}
-    tests = [row for row in rows if row.tally.kind != "none"]
+    every = [row for whole in wholes.values() for row in whole.rows]
+    drawn: dict[str, int] = {}
+    for row in every:  # the same calibrations are behind several promises of a cell
+        drawn[row.cell.key] = max(drawn.get(row.cell.key, 0), row.tally.calibrations)
+    n_tests = sum(row.tally.kind != "none" for row in every) + sum(not np.isnan(w.adjusted) for w in wholes.values())
+    broken = rejected(wholes)
     head = f"""# Are the promises kept?
 
 `python benchmarks/soak.py`, seed {SEED}; {versions}, Python {platform.python_version()}.
 
-**{sum(cells_.values()):,} simulated calibrations** in {len(cells_):,} cells, {turns:.0%} of what a full run takes. Of
-**{len(tests):,} tests {len(rejected(rows))} reject a promise** at a family error of {FAMILY:g} (Holm).
+**{sum(drawn.values()):,} simulated calibrations** in {len(drawn):,} cells, {turns:.0%} of what a full run takes;
+{n_tests:,} tests at a family error of {FAMILY:g} (Holm). **Promises rejected: {", ".join(broken) or "none"}.**
 
 What is tested, and how, is said in `benchmarks/soak.py`; what is promised, in [the docs](../../docs/promises.md);
-`soak.csv` has a line for each test. *Margin*: least mean minus what is promised, among all tests of the row; chance
-alone makes some negative. *Power*: against a shortfall of .005, least and median; a bound that always holds has none.
-The same calibrations serve several promises.
+`soak.csv` has a line for each cell. *Margin*: mean of what was found minus what is promised, over all cells, and the
+least of a cell; chance alone makes some negative. *Power*: to notice coverage .005 short, of the test of all cells
+together and, median, of one cell; a bound that always holds has none. The same calibrations serve several promises.
 
-| promise | m | levels | tests | calibrations | margin | least p-value, Holm | power | rejected |
-|---|---|---|---|---|---|---|---|---|"""
+| promise | m | levels | cells | calibrations | margin | least | p, all cells | p, least | power | of a cell |
+|---|---|---|---|---|---|---|---|---|---|---|"""
     lines = [head]
-    for name, some in by_name.items():
-        sizes, levels = sorted({row.cell.m for row in some}), sorted({row.cell.p for row in some})
-        calibrations = sum({row.cell.key: row.tally.calibrations for row in some}.values())
-        powers = [row.power for row in some if not np.isnan(row.power)]
-        power = f"{min(powers):.2f}, {np.median(powers):.2f}" if powers else ""
-        margins = [row.tally.mean - row.tally.promised for row in some if row.tally.kind != "none"]
-        tests = len(margins)
-        worst = min((row.adjusted for row in some if row.tally.kind != "none"), default=np.nan)
-        cells_of = f"{sizes[0]:,} to {sizes[-1]:,} | {levels[0]:g} to {levels[-1]:g}"
-        if not tests:
-            means = ", ".join(f"{row.setting} {row.tally.mean:.3f}" for row in some)
-            lines.append(f"| {name} | {cells_of} | 0 | {calibrations:,} | nothing is promised: {means} | | | |")
+    for name, whole in wholes.items():
+        some = [row for row in whole.rows if row.tally.kind != "none"]
+        sizes, levels = ({getattr(row.cell, what) for row in whole.rows} for what in ("m", "p"))
+        where = f"{min(sizes):,} to {max(sizes):,} | {min(levels):g} to {max(levels):g}"
+        calibrations = sum({row.cell.key: row.tally.calibrations for row in whole.rows}.values())
+        where = f"| {name} | {where} | {len({row.cell.key for row in whole.rows}):,} | {calibrations:,} |"
+        if not some:
+            means = ", ".join(f"{row.setting} ({row.cell.law.name}) {row.tally.mean:.2f}" for row in whole.rows)
+            lines.append(f"{where} nothing is promised: {means} | | | | | |")
             continue
+        margins = [row.tally.mean - row.tally.promised for row in some]
+        power = ["" if np.isnan(p) else f"{p:.2f}" for p in (whole.power, np.median([row.power for row in some]))]
+        together = "" if np.isnan(whole.adjusted) else f"{whole.adjusted:.2g}"
+        least = f"{min(row.adjusted for row in some):.2g}"
         lines.append(
-            f"| {name} | {cells_of} | {tests:,} | {calibrations:,} | {min(margins):+.4f} | {worst:.2g} | {power} | "
-            f"{len(rejected(some))} |"
+            f"{where} {np.mean(margins):+.4f} | {min(margins):+.4f} | {together} | {least} | {' | '.join(power)} |"
         )
     return "\n".join([*lines, ""])
 
 
-def table(rows: list[Row]) -> str:
-    """All tests as lines of a file."""
+def table(wholes: dict[str, Whole]) -> str:
+    """All cells as lines of a file."""
     lines = ["promise,setting,errors,m,p,test,promised,mean,deviation,values,calibrations,p_value,holm,power"]
-    for row in rows:
+    for row in (row for whole in wholes.values() for row in whole.rows):
         t, cell = row.tally, row.cell
         names = ",".join(f'"{text.replace(chr(34), chr(39))}"' for text in (row.name, row.setting, cell.law.name))
         numbers = f"{t.promised:.6g},{t.mean:.6g},{t.deviation:.3g},{t.n},{t.calibrations}"
@@ -923,10 +955,10 @@ def main() -> None:
     state = soaked(arguments.minutes, arguments.jobs)
     every = all_cells()
     taken = sum(map(len, state.turns.values())) / sum(share(cell, t) > 0 for cell in every for t in range(TURNS))
-    rows = tested([(cell, state.found[cell.key]) for cell in every if cell.key in state.found])
-    text = summary(rows, taken)
+    wholes = tested([(cell, state.found[cell.key]) for cell in every if cell.key in state.found])
+    text = summary(wholes, taken)
     RESULTS.write_text(text)
-    RESULTS.with_suffix(".csv").write_text(table(rows))
+    RESULTS.with_suffix(".csv").write_text(table(wholes))
     print(text)
 
 

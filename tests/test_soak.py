@@ -30,11 +30,11 @@ def soak(monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 def test_quick_run_has_a_row_for_each_promise_and_rejects_none(soak):
     # Seeds are fixed; were they not, one run in a thousand would reject.
-    rows = soak.tested([(cell, soak.turn(cell, 0, min(cell.calibrations, 20))) for cell in soak.quick_cells()])
-    assert {row.name for row in rows} == PROMISES
-    assert not soak.rejected(rows)
-    assert all(name in soak.summary(rows, 1.0) for name in PROMISES)
-    assert soak.table(rows).count("\n") == len(rows) + 1
+    wholes = soak.tested([(cell, soak.turn(cell, 0, min(cell.calibrations, 20))) for cell in soak.quick_cells()])
+    assert set(wholes) == PROMISES
+    assert not soak.rejected(wholes)
+    assert all(f"| {name} |" in soak.summary(wholes, 1.0) for name in PROMISES)
+    assert soak.table(wholes).count("\n") == sum(len(whole.rows) for whole in wholes.values()) + 1
 
 
 def test_committed_rows_are_those_of_the_page_and_reject_none():
@@ -82,9 +82,12 @@ def test_p_values_of_shares_and_bounds(soak):
     found.shares("share", "", 0.9, np.arange(100) < 80)
     found.bounds("bound", "", np.arange(100) < 99)
     found.nothing("nothing", "", np.full(3, 0.1))
-    rows = {row.name: row for row in soak.tested([(soak.cells()[0], found)])}
+    wholes = soak.tested([(soak.cells()[0], found)])
+    rows = {name: whole.rows[0] for name, whole in wholes.items()}
     assert_allclose(rows["share"].tally.p_value, stats.binomtest(80, 100, 0.9, alternative="less").pvalue)
-    assert_allclose(rows["share"].adjusted, rows["share"].tally.p_value)  # the larger of two
+    assert_allclose(rows["share"].adjusted, 2 * rows["share"].tally.p_value)  # the last but one
+    error = (0.8 * 0.2 / 100) ** 0.5
+    assert_allclose(wholes["share"].adjusted, stats.norm.cdf(-0.1 / error))
     assert rows["bound"].adjusted == 0.0
     assert np.isnan(rows["nothing"].adjusted)
     # All that binomial tests at this level reject, at .005 less.
