@@ -27,10 +27,14 @@ TORCH := $(VENV)/.torch
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format docs bench bench-peers paper clean
+# What repeats experiments and benchmarks, opens a browser or simulates for long tells nothing about other packages.
+SLOW := $(addprefix --ignore=tests/test_,benchmarks.py docs.py download.py examples.py experiments.py networks.py page.py \
+	regression_coverage.py soak.py wheel.py)
+
+.PHONY: help demo test test-lowest test-nonumba coverage mutants soak wheel check format docs bench bench-peers paper clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 demo: $(VENV)/.demo ## Train a model on real data, measure it and write a report: pimeter-demo.html
 	@$(BIN)/pimeter demo
@@ -38,6 +42,31 @@ demo: $(VENV)/.demo ## Train a model on real data, measure it and write a report
 test: $(VENV)/.dev $(TORCH) ## Run the whole test suite with all examples (ARGS="-k errors" for some; PIMETER_TORCH=1 with torch)
 	@$(if $(TORCH),,echo "torch is not asked for: what needs it is skipped. PIMETER_TORCH=1 make test runs it, too.")
 	@$(BIN)/python -m pytest -n 2 -rs $(ARGS)
+
+test-lowest: .venv-lowest/.dev ## Run what is quick of the tests with the lowest versions of other packages
+	@.venv-lowest/bin/python -m pytest -n 2 -W default --disable-warnings $(SLOW) $(ARGS)
+
+test-nonumba: $(VENV)/.dev ## Run what is quick of the tests as if numba were not installed
+	@mkdir -p $(VENV)/nonumba && echo 'raise ModuleNotFoundError("No module named numba", name="numba")' > $(VENV)/nonumba/numba.py
+	@PYTHONPATH=$(VENV)/nonumba $(BIN)/python -m pytest -n 2 $(SLOW) --ignore=src/pimeter/_kernels/compiled.py $(ARGS)
+
+coverage: $(VENV)/.dev $(VENV)/.torch ## Lines and branches that tests reach, compiled kernels left out
+	@$(BIN)/python -m pytest -n 2 -q --cov --cov-report=term:skip-covered $(SLOW) $(ARGS)
+
+mutants: .venv-mutants/.mutmut ## Change formulas one by one and see whether tests notice (long)
+	@.venv-mutants/bin/mutmut run --max-children 2 $(ARGS)
+
+soak: $(VENV)/.dev ## Simulate every promise for an hour; goes on where it stopped (ARGS="--minutes 10")
+	@$(BIN)/python benchmarks/soak.py $(ARGS)
+
+wheel: ## Build wheel and sdist, install the wheel into an empty environment and run the README there
+	@rm -rf dist .venv-wheel && $(PYTHON) -m venv .venv-wheel
+	@$(subst $(BIN),.venv-wheel/bin,$(PIP)) hatchling && .venv-wheel/bin/python -m hatchling build -d dist
+	@rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel
+	@$(subst $(BIN),.venv-wheel/bin,$(PIP)) dist/*.whl
+	@cd dist && ../.venv-wheel/bin/python -c 'import pimeter as pm; print(pm.quantile([1.0, 2.0, 4.0], 0.5))'
+	@$(subst $(BIN),.venv-wheel/bin,$(PIP)) "$$(echo dist/*.whl)[app]" pandas
+	@sed -n '/^```python/,/^```/{/^```/!p}' README.md > dist/readme.py && cd dist && ../.venv-wheel/bin/python readme.py
 
 check: $(VENV)/.dev $(TORCH) ## Check format, lint, types and the import contract; changes nothing
 	$(BIN)/ruff format --check .
@@ -69,7 +98,7 @@ paper: $(VENV)/.paper ## Repeat the paper's experiments (long)
 	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run $$name; done
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .venv-peers .venv-river build dist pimeter-demo.html docs/_build .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-lowest .venv-mutants .venv-peers .venv-river .venv-wheel build dist pimeter-demo.html docs/_build .coverage mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -86,6 +115,21 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing pimeter and its test tools into $(VENV) (once, a minute or so) ..."
 	@$(PIP) -e '.[dev,plot]'
 	@touch $@ $(VENV)/.demo
+
+.venv-lowest/.dev: pyproject.toml constraints-lowest.txt
+	@echo "Installing the lowest versions into .venv-lowest (once, a minute or so) ..."
+	@$(PYTHON) -m venv .venv-lowest
+	@PIP_CONSTRAINT=constraints-lowest.txt .venv-lowest/bin/python -m pip install -qq -e '.[dev,plot]'
+	@touch $@
+
+# mutmut does not know newer versions of pytest. There is no numba here: compilers cannot read mutants.
+.venv-mutants/.mutmut: pyproject.toml constraints.txt
+	@$(PYTHON) -m venv .venv-mutants
+	@grep -v '^pytest==' constraints.txt > .venv-mutants/constraints.txt
+	@PIP_CONSTRAINT=.venv-mutants/constraints.txt .venv-mutants/bin/python -m pip install -qq \
+		numpy scipy scikit-learn narwhals hypothesis 'pytest<9' pytest-xdist mutmut==3.8.0
+	@.venv-mutants/bin/python -m pip install -qq --no-deps -e .
+	@touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing what builds the documentation into $(VENV) (once) ..."

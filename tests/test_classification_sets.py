@@ -160,6 +160,16 @@ def test_each_category_is_covered_and_small_ones_share():
     assert found.predict_set(new[:5], by=["never seen"] * 5).shape == (5, K)
 
 
+def test_a_category_that_a_row_less_makes_small_lends_its_scores():
+    by = np.repeat(["big", "border", "small"], [len(Y) - 14, 9, 5])  # 9 rows are needed
+    found = SetClassifier(model, confidence_level=0.9).calibrate(X, Y, by=by)
+    pool = SetClassifier(model, confidence_level=0.9).calibrate(X[-14:], Y[-14:])
+    alone = SetClassifier(model, confidence_level=0.9).calibrate(X[-14:-5], Y[-14:-5])
+    for label, other in (("small", pool), ("never seen", pool), ("border", alone)):
+        assert_array_equal(found.predict_set(NEW, by=[label] * len(NEW)), other.predict_set(NEW))
+    assert [line.source for line in found.categories_] == ["own", "own", "shared"]
+
+
 def test_a_missing_category_is_a_category():
     by = np.where(X[:, 0] > 0, 1.0, np.nan)
     named = np.where(X[:, 0] > 0, "up", "missing")

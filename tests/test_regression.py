@@ -328,6 +328,16 @@ class TestGrouped:
             "big": "own",
         }
 
+    def test_ones_that_a_row_less_makes_small_lend_theirs(self):
+        by = np.repeat(["big", "border", "small"], [245, 30, 25])
+        model = IntervalRegressor(zero, width=GroupedWidth(min_size=30)).calibrate(X, Y, by=by)
+        pool = IntervalRegressor(zero).calibrate(X[245:], Y[245:])
+        border = IntervalRegressor(zero).calibrate(X[245:275], Y[245:275])
+        for label, other in (("small", pool), ("never seen", pool), ("border", border)):
+            assert_array_equal(model.predict_interval(X[:1], by=[label]), other.predict_interval(X[:1]))
+            assert_array_equal(model.predict_quantile(X[:1], 0.9, by=[label]), other.predict_quantile(X[:1], 0.9))
+        assert [line.source for line in model.categories_] == ["own", "own", "shared"]
+
     def test_small_ones_depend_on_the_level(self):
         by = np.repeat(["big", "small"], [250, 50])
         model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import LinearRegression, Ridge
 
-from pimeter import IntervalRegressor, ScaledWidth, coverage_score
+from pimeter import GroupedWidth, IntervalRegressor, ScaledWidth, coverage_score
 
 DRAWS = 1000
 LAWS = {
@@ -86,6 +86,28 @@ def test_categories_are_covered_each(guarantee):
     levels = np.array([line.level for line in model.categories_])
     assert (coverage.mean(axis=1) >= levels - 3 * error).all()
     assert [line.source for line in model.categories_] == ["own", "own", "shared", "shared"]
+
+
+@pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
+def test_small_categories_are_covered_together_where_hard_ones_are_small_by_chance():
+    # Four rows make a category large, and hard ones have five on average. If none but the small ones were in the pool,
+    # it would hold fewer rows of hard ones than there are among new rows of small ones: about .72 covered, not .8.
+    rng = np.random.default_rng(0)
+    share, scale = np.repeat([5.0, 1.5], [20, 70]), np.repeat([100.0, 1.0], [20, 70])
+    share /= share.sum()
+    covered, small = np.empty((2, 200))
+    for i in range(200):
+        by = rng.choice(90, size=205, p=share)
+        zero = lambda X: np.zeros(len(X))  # noqa: E731
+        model = IntervalRegressor(zero, confidence_level=0.8, width=GroupedWidth(by=0))
+        model.calibrate(by[:, None], rng.normal(scale=scale[by]))
+        bounds = model.predict_interval(np.arange(90)[:, None])[:, 1] / scale
+        is_small = np.bincount(by, minlength=90) < 4
+        covered[i] = (share * (2 * stats.norm.cdf(bounds) - 1))[is_small].sum()
+        small[i] = share[is_small].sum()
+    ratio = covered.sum() / small.sum()
+    error = (covered - ratio * small).std() / small.mean() / 200**0.5
+    assert 0.8 - 3 * error <= ratio <= 0.83
 
 
 @pytest.mark.parametrize("tails", ["symmetric", "equal", "sided"])

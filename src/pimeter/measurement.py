@@ -12,7 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args, get_origin, get_type_hints
 
-import narwhals as nw
 import numpy as np
 
 from pimeter.diagnosis.buckets import Buckets
@@ -29,6 +28,7 @@ from pimeter.diagnosis.findings import (
     together,
 )
 from pimeter.files import replaced
+from pimeter.frames import frame_of
 from pimeter.moments import NORMAL, Middle, Moments
 from pimeter.promise import promise, quantile_ranks
 from pimeter.quantiles import quantile
@@ -175,11 +175,7 @@ class Measurement:
         """The scores as a pandas frame: one row each, with their ranges."""
         rows = [asdict(score) for score in self.scores.values()]
         table = {"score": [*self.scores], **{key: [row[key] for row in rows] for key in rows[0]}}
-        try:
-            return nw.from_dict(table, backend="pandas").to_native()
-        except ImportError as missing:
-            msg = "to_frame needs pandas: pip install pandas. `scores` holds the same numbers."
-            raise ImportError(msg) from missing
+        return frame_of(table)
 
     def to_json(self) -> str:
         """Everything as JSON text, which `from_json` turns into the same bits again."""

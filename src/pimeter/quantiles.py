@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -210,9 +211,15 @@ def _bandwidth(beta: float | str) -> float | None:
 def _axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
-    from numpy.lib.array_utils import normalize_axis_tuple
-
-    return normalize_axis_tuple(axis, ndim)
+    given = [operator.index(one) for one in (axis if isinstance(axis, tuple | list) else (axis,))]
+    for one in given:
+        if not -ndim <= one < ndim:
+            raise np.exceptions.AxisError(one, ndim)
+    axes = tuple(one % ndim for one in given)
+    if len(set(axes)) < len(axes):
+        msg = f"repeated axis: axis={axis!r} names one twice."
+        raise ValueError(msg)
+    return axes
 
 
 def _rows(values: NDArray[Any], axes: tuple[int, ...]) -> tuple[NDArray[Any], tuple[int, ...]]:

@@ -62,18 +62,18 @@ class Limits:
         if not counts:
             self.scores: dict[Any, list[Array]] = {None: [np.sort(part) for part in every]}
             return
-        small = (
-            {label for label, n in counts.items() if not self.promise_of(n).is_kept} if not self.is_by_class else set()
-        )
+        small = {label for label, n in counts.items() if not (self.is_by_class or self.promise_of(n).is_kept)}
+        # Those that would be small with a row less lend their scores to the small ones, see `regression.calibration`.
+        lent = {label for label, n in counts.items() if not self.is_by_class and n == self.promise_of(n).needed}
         self.group_of = {label: SHARED if label in small else ("own", label) for label in counts}
-        self.scores = {SHARED: []}
-        self.scores |= {("own", label): [] for label in counts if label not in small}
+        self.scores = {group: [] for group in [SHARED, *self.group_of.values()]}
         for scores, labels in folds:
             assert labels is not None
-            groups = [self.group_of[label] for label in labels.tolist()]
             members: dict[Any, list[int]] = {}
-            for i, group in enumerate(groups):
-                members.setdefault(group, []).append(i)
+            for i, label in enumerate(labels.tolist()):
+                members.setdefault(self.group_of[label], []).append(i)
+                if label in lent:
+                    members.setdefault(SHARED, []).append(i)
             for group, parts in self.scores.items():
                 parts.append(np.sort(scores[members.get(group, [])]))
 

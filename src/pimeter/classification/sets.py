@@ -28,6 +28,7 @@ from sklearn.utils.validation import (
 from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
 from pimeter.classification.draws import row_draws
 from pimeter.classification.limits import Limits
+from pimeter.frames import frame_of, library_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -261,10 +262,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         found = limits.sets(scores, labels)
         if not as_frame:
             return found
-        frame = nw.from_native(given, eager_only=True, pass_through=True)
-        library: Any = frame.implementation if isinstance(frame, nw.DataFrame) else "pandas"
         columns = {str(label): found[:, i] for i, label in enumerate(self.classes_.tolist())}
-        table = nw.from_dict(columns, backend=library).to_native()
+        table = frame_of(columns, library_of(given))
         if hasattr(given, "iloc"):
             table.index = given.index
         return table

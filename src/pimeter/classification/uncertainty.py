@@ -8,7 +8,6 @@ from html import escape
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 
 from pimeter.classification.confusion import BINOMIAL, Cells, Estimate, Sampling, by_classes, by_rates, outcome_codes
@@ -16,6 +15,7 @@ from pimeter.classification.propagation import propagated
 from pimeter.classification.rates import METRICS, Metric, Rates
 from pimeter.classification.unlabelled import ALIKE, CALIBRATED, REFITS, Calibrator, calibrated, prediction_powered
 from pimeter.errors import outcome_errors
+from pimeter.frames import frame_of
 from pimeter.promise import promise
 from pimeter.quantiles import quantile
 
@@ -108,7 +108,7 @@ class ClassificationUncertainty:
             Name of the frame library, such as "polars".
         """
         rows = self._rows()
-        return nw.from_dict({key: [row[key] for row in rows] for key in rows[0]}, backend=library).to_native()
+        return frame_of({key: [row[key] for row in rows] for key in rows[0]}, library)
 
     def _rows(self) -> list[dict[str, Any]]:
         thresholds: Sequence[float | None] = self.thresholds or (None,)

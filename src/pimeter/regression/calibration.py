@@ -104,6 +104,7 @@ class Neurons:
     row_of: dict[Any, int] | None = None  # from category to its row of the table
     shared: int = 0  # row of the table for categories never seen
     counts: dict[Any, int] | None = None  # rows of each category
+    pooled: frozenset[Any] = frozenset()  # categories whose rows the shared neuron learns from
 
     @classmethod
     def of(
@@ -118,6 +119,9 @@ class Neurons:
     ) -> Neurons:
         """Learn from calibration rows: which categories have enough, and what they and all others promise.
 
+        The shared neuron learns from the small categories *and* from those that would be small with a row less: to a
+        new row of a small category the two look alike once it counts itself, and without the latter, hard categories
+        that are short of rows by chance would be fewer in the pool than among the new rows that it answers for.
         With `like` the same categories have a neuron of their own as there, whatever the level.
         """
 
@@ -131,29 +135,34 @@ class Neurons:
         counts = np.bincount(codes, minlength=len(categories))
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
         table: list[list[Neuron]] = []
-        row_of, small = {}, []
+        row_of, pooled = {}, []
         for category, own in zip(categories, members, strict=True):
             found = neurons(own)
             if like is not None and like.row_of is not None:
                 enough = like.row_of.get(category, like.shared) != like.shared
+                spare = category not in like.pooled
+            elif min_rows is None:
+                weakest = [one.weakest for one in found]
+                enough = all(one.is_kept for one in weakest)
+                spare = all(one.m - 1.0 >= one.needed for one in weakest)
             else:
-                enough = all(one.weakest.is_kept for one in found) if min_rows is None else len(own) >= min_rows
+                enough, spare = len(own) >= min_rows, len(own) > min_rows
             if enough:
                 row_of[category] = len(table)
                 table.append(found)
-            else:
-                small.append((category, own))
-        row_of |= {category: len(table) for category, _ in small}
-        if small:
-            table.append(neurons(np.concatenate([own for _, own in small])))
-            shared = len(table) - 1
+            if not spare:
+                pooled.append((category, own))
+        shared = len(table)
+        row_of |= {category: shared for category, _ in pooled if category not in row_of}
+        if pooled:
+            table.append(neurons(np.concatenate([own for _, own in pooled])))
         else:
-            shared = len(table)
             # Nothing is known of categories never seen: as far as any error, and no promise.
             nothing = promise(0, p, guarantee=guarantee, n_cuts=tails.n_cuts)
             table.append([_unknown(neuron, nothing) for neuron in neurons(slice(None))])
         rows_of = dict(zip(categories, counts.tolist(), strict=True))
-        return cls(table, _typical(table), p, tails, rows.folds, row_of, shared, rows_of)
+        names = frozenset(category for category, _ in pooled)
+        return cls(table, _typical(table), p, tails, rows.folds, row_of, shared, rows_of, names)
 
     def codes(self, labels: NDArray[Any] | None) -> NDArray[np.intp] | None:
         """Row of the table for each new row; warns of categories that nothing is known of."""

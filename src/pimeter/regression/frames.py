@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
+
+from pimeter.frames import frame_of, library_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,10 +46,7 @@ def interval_frame(
     columns |= {name: intervals[:, :, i].ravel() for i, name in enumerate(("lower", "upper"))}
     if promised is not None:
         columns["guaranteed_level"] = promised[place[0], place[2]]
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    library: Any = frame.implementation if isinstance(frame, nw.DataFrame) else "pandas"
-    found = nw.from_dict(columns, backend=library).to_native()
-    index = getattr(X, "index", None)
-    if not is_long and isinstance(frame, nw.DataFrame) and index is not None:
-        found.index = index
+    found = frame_of(columns, library_of(X))
+    if not is_long and hasattr(X, "iloc"):
+        found.index = X.index
     return found
