@@ -18,7 +18,7 @@ from statsmodels.stats.proportion import proportion_confint
 import pimeter as pm
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.propagation import Series, derivatives, propagated
-from pimeter.classification.rates import METRICS, SHARES, Rates, Share, clopper_pearson, normal, wilson
+from pimeter.classification.rates import METRICS, SHARES, Rates, Share, clopper_pearson, normal, share, wilson
 
 METHODS = ("wilson", "clopper-pearson", "normal", "bootstrap")
 
@@ -461,6 +461,26 @@ def test_weights_matter_by_their_ratios_only():
     zeros = pm.classification_uncertainty(Y, Q, sample_weight=half, random_state=0)
     for part in ("value", "lower", "upper"):
         assert_allclose(list(getattr(kept, part).values()), list(getattr(zeros, part).values()), rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_weights_of_any_size(size):
+    plain, scaled = (
+        pm.classification_uncertainty(Y, Q, sample_weight=np.full(400, weight), random_state=0)
+        for weight in (1.0, size)
+    )
+    assert plain.to_dict() == scaled.to_dict()
+
+
+def test_a_mistake_of_small_weight_makes_nothing_surer():
+    y, score = cells(5, 5, 1, 0)
+    widths = []
+    for weight in (0.0, 0.001, 0.01):
+        found = pm.classification_uncertainty(y, score, sample_weight=[1.0] * 10 + [weight], metrics="accuracy")
+        widths.append(found.upper["accuracy"] - found.lower["accuracy"])
+    assert_allclose(widths, widths[0], rtol=0.01)
+    # Weights 4, 1 and 1: Kish's 36 / 18, where the variance of the share alone would say 3 rows.
+    assert share((0,), (0, 1), np.array([16.0, 2.0]), np.array([4.0, 2.0])).n == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("method", METHODS)

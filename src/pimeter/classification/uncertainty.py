@@ -192,7 +192,8 @@ def classification_uncertainty(
         ``"wilson"``
             Wilson's interval for shares of rows (accuracy and rates), bootstrap for all else.
         ``"clopper-pearson"``
-            The exact one for shares, which covers at least as often as it says; bootstrap for all else.
+            The exact one for shares, which covers at least as often as it says, with equal weights; bootstrap for all
+            else.
         ``"normal"``
             The paper's ``z sqrt(mu (1 - mu) / n)`` for shares, slopes (delta method) for all else.
         ``"bootstrap"``
@@ -493,7 +494,7 @@ def _weights(given: ArrayLike | None, n: int) -> Array | None:
     if not np.isfinite(weights).all() or (weights < 0.0).any() or not weights.any():
         msg = f"sample_weight must be finite, not negative and not all 0; got {weights.min():g} to {weights.max():g}."
         raise ValueError(msg)
-    return weights
+    return weights / weights.max()  # neither squares nor sums leave the range of floats
 
 
 def _labels(given: ArrayLike | None, n: int, method: str, name: str = "y_true") -> _Labels | None:
