@@ -515,6 +515,25 @@ def test_a_metric_of_ones_own(method):
     assert 0 < widths["g-mean"] < 1
 
 
+def test_a_name_of_ones_own_changes_nothing():
+    names = {"precision": "ppv", "hits": "accuracy", "phi": "mcc", "recalls": "balanced_accuracy"}
+    P = np.column_stack([Q / 2, 1 - Q, Q / 2])
+    for y, score in ((Y, Q), (np.where(Q < 0.2, 2, Y), P)):
+        own = pm.classification_uncertainty(y, score, metrics=names, random_state=0)
+        known = pm.classification_uncertainty(y, score, metrics=list(names.values()), random_state=0)
+        assert list(own.method.values()) == list(known.method.values())
+        assert list(own.lower.values()) == list(known.lower.values())
+        assert {"hits", "phi", "recalls"} <= set(own.value)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "mcc", "balanced_accuracy"])
+def test_a_metric_of_ones_own_is_not_taken_for_the_known_one_of_that_name(name):
+    y = np.arange(30) % 3
+    found = pm.classification_uncertainty(y, np.eye(3)[y[::-1]], metrics={name: lambda r: r.tp + 7.0}, random_state=0)
+    assert found.value[f"{name}[1]"] == 8.0
+    assert name not in found.value  # there is none of all classes
+
+
 def test_metrics_by_function_and_name():
     def youden(r):
         return r.tp + r.tn - 1

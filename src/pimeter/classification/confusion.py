@@ -13,13 +13,13 @@ from pimeter.classification.propagation import derivatives
 from pimeter.classification.rates import (
     FN,
     FP,
-    METRICS,
     SHARES,
     TN,
     TP,
     Metric,
     Rates,
     Share,
+    builtin,
     clopper_pearson,
     normal,
     normal_quantile,
@@ -110,10 +110,10 @@ def by_rates(
     found: dict[str, Estimate] = {}
     rest: dict[str, Metric] = {}
     for name, metric in metrics.items():
-        if not _is_share(name, metric):
+        if builtin(metric) not in SHARES:
             rest[name] = metric
             continue
-        own = share(*SHARES[name], cells.squares, cells.sums)
+        own = share(*SHARES[builtin(metric)], cells.squares, cells.sums)
         is_bare = not own.n or own.value in {0.0, 1.0}
         if method == "bootstrap" and not is_bare:
             rest[name] = metric
@@ -126,10 +126,6 @@ def by_rates(
     else:
         found |= _drawn(cells, values, rest, confidence_level, sampling)
     return {name: found[name] for name in metrics}
-
-
-def _is_share(name: str, metric: Metric) -> bool:
-    return name in SHARES and METRICS[name] is metric
 
 
 def _number(name: str, found: Any) -> float:
@@ -145,7 +141,7 @@ def _drawn(
 ) -> dict[str, Estimate]:
     """By bootstrap; where a cell is empty all but shares get half a row more of each kind."""
     found: dict[str, Estimate] = {}
-    shares = {name: metric for name, metric in metrics.items() if _is_share(name, metric)}
+    shares = {name: metric for name, metric in metrics.items() if builtin(metric) in SHARES}
     others = {name: metric for name, metric in metrics.items() if name not in shares}
     is_empty = bool((cells.rows == 0.0).any())
     for part, extra in ((shares, 0.0), (others, PSEUDO if is_empty else 0.0)):
@@ -210,19 +206,18 @@ def by_classes(
             with np.errstate(invalid="ignore"):
                 found[f"macro_{name}"] = np.where(known, per_class, 0.0).sum(axis=0) / known.sum(axis=0)
             found[f"micro_{name}"] = np.broadcast_to(np.asarray(metric(pooled), np.float64), table.shape[2:])
-        if "mcc" in metrics:
-            found["mcc"] = _multiclass_mcc(table)
-        if "balanced_accuracy" in metrics:
-            with np.errstate(invalid="ignore"):
-                found["balanced_accuracy"] = np.nanmean(np.where(each.p_p > 0.0, each.tp, np.nan), axis=0)
+            if builtin(metric) == "mcc":
+                found[name] = _multiclass_mcc(table)
+            if builtin(metric) == "balanced_accuracy":
+                found[name] = np.nanmean(np.where(each.p_p > 0.0, each.tp, np.nan), axis=0)
         return found
 
     out: dict[str, Estimate] = {}
     right = np.arange(k) * (k + 1)
-    if "accuracy" in metrics:
-        # Right answers as TN, wrong ones as FP: for their share two cells are enough.
-        both = Cells(*(np.array([c[right].sum(), 0.0, 0.0, c.sum() - c[right].sum()]) for c in cells))
-        out |= by_rates(both, {"accuracy": METRICS["accuracy"]}, method, confidence_level, sampling)
+    # Right answers as TN, wrong ones as FP: for their share two cells are enough.
+    both = Cells(*(np.array([c[right].sum(), 0.0, 0.0, c.sum() - c[right].sum()]) for c in cells))
+    overall = {name: metric for name, metric in metrics.items() if builtin(metric) == "accuracy"}
+    out |= by_rates(both, overall, method, confidence_level, sampling)
     is_bare = cells.rows[right].sum() in {0.0, cells.rows.sum()}
     note = f"{ONE_KIND}: half a row of each class was added" if is_bare else ""
     used = cells.padded(PSEUDO / k) if is_bare else cells

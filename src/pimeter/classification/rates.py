@@ -111,6 +111,13 @@ METRICS: dict[str, Metric] = {
     "f1": _f1,
     "mcc": _mcc,
 }
+
+
+def builtin(metric: Metric) -> str:
+    """Name of one of `METRICS`, whatever it is called by the caller; empty for a metric of one's own."""
+    return next((name for name, one in METRICS.items() if one is metric), "")
+
+
 # Metrics that are the share of some rows among others: cells counted, cells among which.
 SHARES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "accuracy": ((TN, TP), (TN, TP, FN, FP)),
