@@ -135,6 +135,14 @@ def test_propagation_is_near_the_largest_change_over_the_corners(name):
         assert np.sqrt(np.sum((derivatives(metric, at)[0] * delta) ** 2)) < largest
 
 
+def test_a_metric_without_a_slope_where_an_outcome_never_occurred():
+    own = {"log": lambda r: np.log(r.fp), "odds": lambda r: r.tp / r.fp}
+    found = pm.classification_uncertainty(*cells(20, 15, 5, 0), metrics=own, method="normal")
+    for name in own:
+        assert np.isnan([found.lower[name], found.upper[name]]).all()
+        assert found.note[name] == "an outcome never occurred: no slope there"
+
+
 def test_pim_is_the_papers():
     y, q = rows(4000)
     found = pm.classification_uncertainty(y, q, method="pim")
@@ -208,6 +216,18 @@ def test_a_million_rows_need_little_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200e6
+
+
+def test_many_classes_need_little_memory():
+    k = 60
+    y, z = np.divmod(np.arange(k * k), k)  # a row in each cell
+    score = np.zeros((k * k, k), np.float32)
+    score[np.arange(k * k), z] = 1.0
+    tracemalloc.start()
+    pm.classification_uncertainty(y, score, metrics=["accuracy", "f1"], n_resamples=100, random_state=0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6  # all cells but one, for each of them, are 100 MB
 
 
 def test_normal_is_of_width_zero_where_the_paper_is_and_says_so():
@@ -404,6 +424,14 @@ def test_several_thresholds_are_several_calls():
 def test_a_score_equal_to_the_threshold_is_negative():
     found = pm.classification_uncertainty([0, 1, 1, 0], [0.5, 0.5, 0.8, 0.2], metrics=["tpr", "tnr"])
     assert (found.value["tpr"], found.value["tnr"]) == (0.5, 1.0)
+
+
+def test_a_threshold_is_as_precise_as_the_scores():
+    y, score = [0, 1, 0, 1], [0.3, 0.9, 0.1, 0.8]
+    for dtype in (np.float16, np.float32, np.float64):
+        found = pm.classification_uncertainty(y, np.array(score, dtype), threshold=[0.3], metrics="fpr")
+        assert found.value["fpr"] == [0.0]
+        assert found.thresholds == (0.3,)
 
 
 def test_several_classes_are_scikit_learns():
@@ -607,6 +635,9 @@ NAN = np.where(np.arange(400) == 7, np.nan, Y)
         ({"labels": [0, 1, 2]}, "labels must name the 2 classes"),
         ({"labels": [0, 5]}, "do not fit labels"),
         ({"method": "magic"}, "method must be one of wilson"),
+        ({"confidence_level": "a"}, "confidence_level must lie between 0 and 1; got 'a'"),
+        ({"threshold": "a"}, "threshold must hold numbers; got 'a'"),
+        ({"sample_weight": ["a", "b"]}, r"sample_weight must hold numbers; got \['a', 'b'\]"),
         ({"confidence_level": 95}, "confidence_level must lie between 0 and 1; got 95"),
         ({"threshold": 1.5}, "threshold must be a number"),
         ({"threshold": [[0.5]]}, "threshold must be a number"),
