@@ -19,6 +19,7 @@ import pimeter as pm
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.propagation import Series, derivatives, propagated
 from pimeter.classification.rates import METRICS, SHARES, Rates, Share, clopper_pearson, normal, share, wilson
+from pimeter.classification.resampling import BLOCK, Resamples
 
 METHODS = ("wilson", "clopper-pearson", "normal", "bootstrap")
 
@@ -218,16 +219,17 @@ def test_a_million_rows_need_little_memory():
     assert peak < 200e6
 
 
-def test_many_classes_need_little_memory():
-    k = 60
-    y, z = np.divmod(np.arange(k * k), k)  # a row in each cell
-    score = np.zeros((k * k, k), np.float32)
-    score[np.arange(k * k), z] = 1.0
-    tracemalloc.start()
-    pm.classification_uncertainty(y, score, metrics=["accuracy", "f1"], n_resamples=100, random_state=0)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 60e6  # all cells but one, for each of them, are 100 MB
+def test_many_cells_are_never_held_at_once():
+    """Neither resamples nor tables with a row less: with 100 classes the latter would be 800 MB."""
+    seen = []
+
+    def first(drawn):
+        seen.append(drawn.size)
+        return {"first": drawn[0]}
+
+    rows_of_cells = np.ones(2500)
+    Resamples(rows_of_cells, rows_of_cells, rows_of_cells, 500, np.random.default_rng(0)).intervals(first, 0.95)
+    assert max(seen) <= BLOCK < sum(seen)
 
 
 def test_normal_is_of_width_zero_where_the_paper_is_and_says_so():
@@ -465,6 +467,48 @@ def test_several_classes_all_right():
     assert found.value["macro_f1"] == 1.0
     assert found.lower["macro_f1"] < 0.99
     assert "half a row" in found.note["macro_f1"]
+
+
+@pytest.mark.parametrize("missed", [0, 5])
+def test_a_class_that_is_always_right_or_never_is_not_sure(missed):
+    y = np.repeat([0, 1, 2], [100, 100, 5])
+    z = y.copy()
+    z[:10], z[205 - missed :] = 1, 0
+    found = pm.classification_uncertainty(y, np.eye(3)[z], metrics=["tpr", "balanced_accuracy"], random_state=0)
+    for name in ("macro_tpr", "balanced_accuracy"):
+        # Wilson's interval of the five rows alone is .43 wide, which is .14 in the average.
+        assert 0.12 < found.upper[name] - found.lower[name] < 0.35
+        assert 0.0 <= found.lower[name] <= found.value[name] <= found.upper[name] <= 1.0
+        assert "always right or never" in found.note[name]
+    assert not found.note["micro_tpr"]
+
+
+@pytest.mark.parametrize(("k", "n", "rare"), [(3, 400, 5), (10, 200, 20)])
+def test_coverage_of_averages_over_classes(k, n, rare):
+    """Few rows in the last class, or in each of many classes, where padding must not move the average."""
+    rng = np.random.default_rng(3)
+    share = np.append(np.full(k - 1, (1 - rare / n) / (k - 1)), rare / n)
+    right = np.append(np.full(k - 1, 0.95), 0.9)
+    law = np.diag(share * right) + np.roll(np.diag(share * (1 - right)), 1, axis=1)
+    labels, table = np.divmod(np.arange(k * k), k)
+    held = []
+    while len(held) < 100:
+        counts = rng.multinomial(n, law.ravel())
+        y, z = np.repeat(labels, counts), np.repeat(table, counts)
+        if len(np.unique(y)) == k:
+            found = pm.classification_uncertainty(
+                y, np.eye(k)[z], metrics="balanced_accuracy", n_resamples=300, random_state=rng
+            )
+            held.append(found.lower["balanced_accuracy"] <= right.mean() <= found.upper["balanced_accuracy"])
+    assert np.mean(held) > 0.95 - 3 * (0.95 * 0.05 / 100) ** 0.5
+
+
+def test_averages_say_which_classes_they_leave_out():
+    y = np.repeat([0, 1, 2], 20)
+    z = np.where(y == 2, np.arange(60) % 2, np.where(np.arange(60) % 10 == 0, 1 - y, y))
+    found = pm.classification_uncertainty(y, np.eye(3)[z], metrics=["tpr", "ppv"], random_state=0)
+    assert "not defined for 1 of 3 classes, which are left out" in found.note["macro_ppv"]
+    assert "left out" not in found.note["macro_tpr"]
 
 
 def test_labels_give_the_order_of_columns_and_pos_label_the_positive_class():

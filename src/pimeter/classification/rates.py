@@ -118,6 +118,12 @@ def builtin(metric: Metric) -> str:
     return next((name for name, one in METRICS.items() if one is metric), "")
 
 
+def bounds(metric: Metric) -> tuple[float, float]:
+    """Least and largest value that it can have; infinite for a metric of one's own."""
+    name = builtin(metric)
+    return (-1.0, 1.0) if name == "mcc" else (0.0, 1.0) if name else (-np.inf, np.inf)
+
+
 # Metrics that are the share of some rows among others: cells counted, cells among which.
 SHARES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "accuracy": ((TN, TP), (TN, TP, FN, FP)),
@@ -143,8 +149,8 @@ def share(counted: Any, among: Any, squares: Array, sums: Array) -> Share:
     """Share of cells among others, from sums of weights and of squared weights per cell.
 
     With equal weights n is the number of rows. Otherwise it is the number of equally weighted rows whose share would
-    have the same variance, but no more than Kish's ``(sum w)^2 / sum w^2``: a rare answer that happens to have met small
-    weights makes nothing surer.
+    have the same variance, but no more than Kish's ``(sum w)^2 / sum w^2``: a rare answer that happens to have met
+    small weights makes nothing surer.
     """
     others = [cell for cell in among if cell not in counted]
     inside, outside = sums[list(counted)].sum(), sums[others].sum()
