@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import tracemalloc
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -227,8 +228,8 @@ def test_many_cells_are_never_held_at_once():
         seen.append(drawn.size)
         return {"first": drawn[0]}
 
-    rows_of_cells = np.ones(2500)
-    Resamples(rows_of_cells, rows_of_cells, rows_of_cells, 500, np.random.default_rng(0)).intervals(first, 0.95)
+    rows_of_cells = np.ones(1100)
+    Resamples(rows_of_cells, rows_of_cells, rows_of_cells, 100, np.random.default_rng(0)).intervals(first, 0.95)
     assert max(seen) <= BLOCK < sum(seen)
 
 
@@ -308,11 +309,12 @@ def test_one_of_two_may_be_wrong(case):
     rng = np.random.default_rng(2)
     is_bent = case == "a map that does not fit"
     bent = (lambda q: q + 0.15 * np.sin(2 * np.pi * q)) if is_bent else (lambda q: expit(2 * logit(q)))
-    of_new = (0.5, 0.5) if is_bent else (2.0, 2.0)
-    truth = 0.5 + 1 / np.pi if is_bent else 0.6875  # means of max(q, 1 - q)
+    # Beyond the calibration rows the map has to reach far, and is known the less.
+    of_rows, of_new = ((0.5, 0.5), (0.5, 0.5)) if is_bent else ((8.0, 8.0), (0.5, 0.5))
+    truth = 0.5 + 1 / np.pi  # mean of max(q, 1 - q) under the arcsine law
     held = 0
     for _ in range(120):
-        q, new = np.clip(rng.beta(0.5, 0.5, 500), 1e-9, 1 - 1e-9), rng.beta(*of_new, 1000)
+        q, new = (np.clip(rng.beta(*law, n), 1e-9, 1 - 1e-9) for law, n in ((of_rows, 500), (of_new, 1000)))
         y = rng.uniform(size=500) < q
         found = pm.classification_uncertainty(
             None,
@@ -351,6 +353,23 @@ def test_scores_that_all_get_the_same_answer_have_intervals_of_some_width():
         assert (found.lower["ppv"], found.upper["ppv"]) == (0.0, 1.0)
 
 
+def test_calibrated_metrics_that_are_not_defined_have_the_ends_that_they_can_have():
+    own = {"mcc": "mcc", "ppv": "ppv", "cost": lambda r: 100 * r.p_n * r.fp / (r.p_p * r.tp + r.p_n * r.fp)}
+    found = pm.classification_uncertainty(None, np.linspace(0, 0.4, 50), method="calibrated", metrics=own)
+    assert np.isnan(list(found.value.values())).all()
+    assert [found.lower["mcc"], found.upper["mcc"], found.lower["ppv"], found.upper["ppv"]] == [-1, 1, 0, 1]
+    assert np.isnan([found.lower["cost"], found.upper["cost"]]).all()
+
+
+def test_calibrated_scores_of_equal_confidence_are_not_to_be_believed():
+    found = pm.classification_uncertainty(
+        None, [0.9, 0.9, 0.9, 0.1], method="calibrated", metrics=["accuracy", "ppv", "tpr"]
+    )
+    assert found.note["accuracy"] == found.note["ppv"] == "width zero: not to be believed"
+    assert found.note["tpr"] == ""
+    assert found.upper["tpr"] - found.lower["tpr"] > 0.01
+
+
 def test_calibration_may_be_handed_over_before_or_after_the_calibrator():
     y, q = rows(500, 5)
     bent, new = expit(2 * logit(q) + 0.5), expit(2 * logit(rows(500, 6)[1]) + 0.5)
@@ -367,6 +386,19 @@ def test_labels_that_contradict_the_scores_warn():
     with pytest.warns(pm.CoverageWarning, match="not calibrated: labels show an accuracy that is 0.1.* lower"):
         pm.classification_uncertainty(Y, expit(5 * logit(Q)), method="calibrated")
     pm.classification_uncertainty(Y, Q, method="calibrated")  # warnings are errors
+
+
+def test_confident_scores_that_are_calibrated_seldom_warn():
+    """Few rows may hold no mistake at all, whose own variance is nothing."""
+    rng = np.random.default_rng(4)
+    warned = 0
+    for _ in range(200):
+        y, q = rows(100, rng, 0.05, 0.05)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            pm.classification_uncertainty(y, q, method="calibrated", metrics="accuracy")
+        warned += len(seen)
+    assert warned <= 6
 
 
 def test_prediction_powered_uses_good_scores_and_leaves_poor_ones():
@@ -401,6 +433,40 @@ def test_prediction_powered_takes_none_for_missing_labels():
     as_nan = np.where(np.arange(len(Y)) < 100, Y, np.nan)
     found = [pm.classification_uncertainty(y, Q, method="prediction-powered").to_dict() for y in (partly, as_nan)]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("counts", [(15, 15, 0, 0), (15, 1, 0, 3), (0, 5, 3, 2), (6, 5, 4, 0)])
+def test_prediction_powered_is_never_of_width_zero(counts):
+    y, _ = cells(*counts)
+    rng = np.random.default_rng(0)
+    low, high = rng.uniform(0.1, 0.3, len(y)), rng.uniform(0.7, 0.9, len(y))
+    score = np.where(cells(*counts)[1] > 0.5, high, low)
+    partly, scores = np.append(y, np.full(200, np.nan)), np.append(score, rng.uniform(size=200))
+    found = pm.classification_uncertainty(partly, scores, method="prediction-powered", random_state=0)
+    alone = pm.classification_uncertainty(y, score, random_state=0)
+    for name in found.value:
+        least = -1 if name == "mcc" else 0
+        assert least <= found.lower[name] <= found.upper[name] <= 1
+        assert found.upper[name] - found.lower[name] > 0.02
+        assert not found.value[name] < found.lower[name]
+        assert not found.value[name] > found.upper[name]
+        if found.value[name] in {0.0, 1.0}:
+            assert "labels alone" in found.note[name]
+            assert found.value[name] == alone.value[name]
+
+
+def test_prediction_powered_stays_within_what_a_metric_can_be():
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        y, q = rows(230, rng, 0.1, 0.1)
+        if y[:30].any() and not y[:30].all():
+            partly = np.where(np.arange(230) < 30, y, np.nan)
+            found = pm.classification_uncertainty(
+                partly, q, method="prediction-powered", n_resamples=100, random_state=rng
+            )
+            for name, value in found.value.items():
+                assert np.isnan(value) or found.lower[name] <= value <= found.upper[name], name
+                assert np.isnan(value) or value <= 1.0 + 1e-12
 
 
 def test_prediction_powered_with_an_outcome_that_has_no_label():

@@ -195,7 +195,8 @@ def classification_uncertainty(
             The exact one for shares, which covers at least as often as it says, with equal weights; bootstrap for all
             else.
         ``"normal"``
-            The paper's ``z sqrt(mu (1 - mu) / n)`` for shares, slopes (delta method) for all else.
+            The paper's ``z sqrt(mu (1 - mu) / n)`` for shares, slopes (delta method) for all else; averages over more
+            than two classes have a bootstrap interval here too.
         ``"bootstrap"``
             BCa of resampled rows, with the neuron's quantile. Where all rows of a share have the same answer:
             Clopper-Pearson; where an outcome never occurred: with half a row more of each. The `note` says so.
@@ -205,7 +206,8 @@ def classification_uncertainty(
         ``"calibrated"``
             From scores alone, if they are calibrated; labels, if given, check that and warn.
         ``"prediction-powered"``
-            From some rows with labels and others without; scores are used as far as they help.
+            From some rows with labels and others without; scores are used as far as they help, and not where an
+            outcome that matters has no labelled row.
     metrics : name, list of names and functions, or dict of name to function, optional
         Any of accuracy, balanced_accuracy, tpr, fpr, tnr, fnr, ppv, npv, fdr, for, f1, mcc; all by default. A function
         takes a `Rates` object ``r`` with the four rates ``r.tn``, ``r.tp``, ``r.fn``, ``r.fp`` and the proportions
@@ -376,7 +378,8 @@ def _prediction_powered(task: _Task, _method: str, thresholds: Array, *_: Any) -
         )
         raise ValueError(msg)
     rows = (task.score, is_labelled, task.is_positive)
-    return [prediction_powered(*rows, float(one), task.metrics, task.level) for one in thresholds.ravel()], None
+    how = (task.metrics, task.level, task.draws)
+    return [prediction_powered(*rows, float(one), *how) for one in thresholds.ravel()], None
 
 
 _BY_METHOD: dict[str, Callable[..., _Found]] = {
@@ -488,7 +491,7 @@ def _scores(name: str, given: ArrayLike) -> Array:
 
 def _numbers(name: str, given: ArrayLike) -> Array:
     try:
-        return np.asarray(given, dtype=np.float64)
+        return np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as wrong:
         msg = f"{name} must hold numbers; got {given!r}."
         raise ValueError(msg) from wrong
@@ -504,7 +507,8 @@ def _weights(given: ArrayLike | None, n: int) -> Array | None:
     if not np.isfinite(weights).all() or (weights < 0.0).any() or not weights.any():
         msg = f"sample_weight must be finite, not negative and not all 0; got {weights.min():g} to {weights.max():g}."
         raise ValueError(msg)
-    return weights / weights.max()  # neither squares nor sums leave the range of floats
+    weights /= weights.max()  # so that neither squares nor sums leave the range of floats
+    return weights
 
 
 def _labels(given: ArrayLike | None, n: int, method: str, name: str = "y_true") -> _Labels | None:
