@@ -612,11 +612,16 @@ def test_weights_of_any_size(size):
 
 def test_a_mistake_of_small_weight_makes_nothing_surer():
     y, score = cells(5, 5, 1, 0)
-    widths = []
-    for weight in (0.0, 0.001, 0.01):
-        found = pm.classification_uncertainty(y, score, sample_weight=[1.0] * 10 + [weight], metrics="accuracy")
-        widths.append(found.upper["accuracy"] - found.lower["accuracy"])
-    assert_allclose(widths, widths[0], rtol=0.01)
+    for method in ("wilson", "bootstrap"):
+        widths = []
+        for weight in (0.0, 0.001, 0.01):
+            found = pm.classification_uncertainty(
+                y, score, sample_weight=[1.0] * 10 + [weight], metrics=["tpr", "f1"], method=method, random_state=0
+            )
+            widths.append([found.upper[name] - found.lower[name] for name in found.value])
+        assert "half a row" in found.note["f1"]
+        # The bootstrap of a few rows is coarse.
+        assert_allclose(widths, np.broadcast_to(widths[0], (3, 2)), rtol=0.25)
     # Weights 4, 1 and 1: Kish's 36 / 18, where the variance of the share alone would say 3 rows.
     assert share((0,), (0, 1), np.array([16.0, 2.0]), np.array([4.0, 2.0])).n == pytest.approx(2.0)
 

@@ -43,6 +43,7 @@ BINOMIAL: dict[str, Callable[[Share, float], tuple[float, float]]] = {
 PSEUDO = 0.5  # rows that are added to each cell where one is empty: Jeffreys' choice
 NO_ROWS = "no rows to take a share of"
 EMPTY = "an outcome never occurred: half a row was added to each"
+LIGHT = "an outcome has less weight than half a row, which was added to each"
 ONE_KIND = "all rows have the same answer"
 NO_WIDTH = "width zero: not to be believed"
 BARE = "a class is always right or never"
@@ -89,9 +90,14 @@ class Cells(NamedTuple):
             np.bincount(codes, weights**2, minlength=n_cells).astype(np.float64),
         )
 
+    @property
+    def typical(self) -> float:
+        """Mean weight of a row."""
+        return float(self.sums.sum() / self.rows.sum())
+
     def padded(self, extra: float | Array) -> Cells:
         """With a few more rows of typical weight in each cell."""
-        typical = self.sums.sum() / self.rows.sum()
+        typical = self.typical
         return Cells(self.rows + extra, self.sums + extra * typical, self.squares + extra * typical**2)
 
 
@@ -120,7 +126,7 @@ def by_rates(
             continue
         own = share(*SHARES[builtin(metric)], cells.squares, cells.sums)
         is_bare = not own.n or own.value in {0.0, 1.0}
-        if method == "bootstrap" and not is_bare:
+        if method == "bootstrap" and own.n * min(own.value, 1.0 - own.value) >= PSEUDO:
             rest[name] = metric
             continue
         used = "clopper-pearson" if method == "bootstrap" else method
@@ -144,11 +150,11 @@ def _number(name: str, found: Any) -> float:
 def _drawn(
     cells: Cells, values: Mapping[str, float], metrics: Mapping[str, Metric], confidence_level: float, draw: Sampling
 ) -> dict[str, Estimate]:
-    """By bootstrap; where a cell is empty all but shares get half a row more of each kind."""
+    """By bootstrap; where a cell is empty, or of less weight than half a row, all but shares get half a row of each."""
     found: dict[str, Estimate] = {}
     shares = {name: metric for name, metric in metrics.items() if builtin(metric) in SHARES}
     others = {name: metric for name, metric in metrics.items() if name not in shares}
-    is_empty = bool((cells.rows == 0.0).any())
+    is_empty = bool((cells.sums < PSEUDO * cells.typical).any())
     for part, extra in ((shares, 0.0), (others, PSEUDO if is_empty else 0.0)):
         if not part:
             continue
@@ -160,7 +166,7 @@ def _drawn(
             }
 
         ends = Resamples(*(cells.padded(extra) if extra else cells), *draw).intervals(evaluated, confidence_level)
-        note = EMPTY if extra else ""
+        note = "" if not extra else LIGHT if cells.rows.all() else EMPTY
         found |= {name: _around(values[name], *ends[name], "bootstrap", note) for name in part}
     return found
 
