@@ -147,8 +147,9 @@ def test_calibration_error_refuses(y, score, more, message):
 
 
 def test_calibrators_refuse():
-    with pytest.raises(ValueError, match="one class only"):
-        pm.calibrated_scores([1, 1], [0.1, 0.2], [0.3])
+    for method in ("sigmoid", "isotonic", "temperature", "scaling-binning"):
+        with pytest.raises(ValueError, match="one class only"):
+            pm.calibrated_scores([1, 1], [0.1, 0.2], [0.3], method=method)
     with pytest.raises(ValueError, match="method must be sigmoid"):
         pm.calibrated_scores(Y, SCORE, SCORE, method="beta")
     with pytest.raises(ValueError, match="new_score must be scores"):

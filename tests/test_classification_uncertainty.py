@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import tracemalloc
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,8 @@ from statsmodels.stats.proportion import proportion_confint
 import pimeter as pm
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.propagation import Series, derivatives, propagated
-from pimeter.classification.rates import METRICS, SHARES, Rates, Share, clopper_pearson, normal, wilson
+from pimeter.classification.rates import METRICS, SHARES, Rates, Share, clopper_pearson, normal, share, wilson
+from pimeter.classification.resampling import BLOCK, Resamples
 
 METHODS = ("wilson", "clopper-pearson", "normal", "bootstrap")
 
@@ -135,6 +137,14 @@ def test_propagation_is_near_the_largest_change_over_the_corners(name):
         assert np.sqrt(np.sum((derivatives(metric, at)[0] * delta) ** 2)) < largest
 
 
+def test_a_metric_without_a_slope_where_an_outcome_never_occurred():
+    own = {"log": lambda r: np.log(r.fp), "odds": lambda r: r.tp / r.fp}
+    found = pm.classification_uncertainty(*cells(20, 15, 5, 0), metrics=own, method="normal")
+    for name in own:
+        assert np.isnan([found.lower[name], found.upper[name]]).all()
+        assert found.note[name] == "an outcome never occurred: no slope there"
+
+
 def test_pim_is_the_papers():
     y, q = rows(4000)
     found = pm.classification_uncertainty(y, q, method="pim")
@@ -208,6 +218,19 @@ def test_a_million_rows_need_little_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200e6
+
+
+def test_many_cells_are_never_held_at_once():
+    """Neither resamples nor tables with a row less: with 100 classes the latter would be 800 MB."""
+    seen = []
+
+    def first(drawn):
+        seen.append(drawn.size)
+        return {"first": drawn[0]}
+
+    rows_of_cells = np.ones(1100)
+    Resamples(rows_of_cells, rows_of_cells, rows_of_cells, 100, np.random.default_rng(0)).intervals(first, 0.95)
+    assert max(seen) <= BLOCK < sum(seen)
 
 
 def test_normal_is_of_width_zero_where_the_paper_is_and_says_so():
@@ -286,11 +309,12 @@ def test_one_of_two_may_be_wrong(case):
     rng = np.random.default_rng(2)
     is_bent = case == "a map that does not fit"
     bent = (lambda q: q + 0.15 * np.sin(2 * np.pi * q)) if is_bent else (lambda q: expit(2 * logit(q)))
-    of_new = (0.5, 0.5) if is_bent else (2.0, 2.0)
-    truth = 0.5 + 1 / np.pi if is_bent else 0.6875  # means of max(q, 1 - q)
+    # Beyond the calibration rows the map has to reach far, and is known the less.
+    of_rows, of_new = ((0.5, 0.5), (0.5, 0.5)) if is_bent else ((8.0, 8.0), (0.5, 0.5))
+    truth = 0.5 + 1 / np.pi  # mean of max(q, 1 - q) under the arcsine law
     held = 0
     for _ in range(120):
-        q, new = np.clip(rng.beta(0.5, 0.5, 500), 1e-9, 1 - 1e-9), rng.beta(*of_new, 1000)
+        q, new = (np.clip(rng.beta(*law, n), 1e-9, 1 - 1e-9) for law, n in ((of_rows, 500), (of_new, 1000)))
         y = rng.uniform(size=500) < q
         found = pm.classification_uncertainty(
             None,
@@ -329,6 +353,23 @@ def test_scores_that_all_get_the_same_answer_have_intervals_of_some_width():
         assert (found.lower["ppv"], found.upper["ppv"]) == (0.0, 1.0)
 
 
+def test_calibrated_metrics_that_are_not_defined_have_the_ends_that_they_can_have():
+    own = {"mcc": "mcc", "ppv": "ppv", "cost": lambda r: 100 * r.p_n * r.fp / (r.p_p * r.tp + r.p_n * r.fp)}
+    found = pm.classification_uncertainty(None, np.linspace(0, 0.4, 50), method="calibrated", metrics=own)
+    assert np.isnan(list(found.value.values())).all()
+    assert [found.lower["mcc"], found.upper["mcc"], found.lower["ppv"], found.upper["ppv"]] == [-1, 1, 0, 1]
+    assert np.isnan([found.lower["cost"], found.upper["cost"]]).all()
+
+
+def test_calibrated_scores_of_equal_confidence_are_not_to_be_believed():
+    found = pm.classification_uncertainty(
+        None, [0.9, 0.9, 0.9, 0.1], method="calibrated", metrics=["accuracy", "ppv", "tpr"]
+    )
+    assert found.note["accuracy"] == found.note["ppv"] == "width zero: not to be believed"
+    assert found.note["tpr"] == ""
+    assert found.upper["tpr"] - found.lower["tpr"] > 0.01
+
+
 def test_calibration_may_be_handed_over_before_or_after_the_calibrator():
     y, q = rows(500, 5)
     bent, new = expit(2 * logit(q) + 0.5), expit(2 * logit(rows(500, 6)[1]) + 0.5)
@@ -345,6 +386,19 @@ def test_labels_that_contradict_the_scores_warn():
     with pytest.warns(pm.CoverageWarning, match="not calibrated: labels show an accuracy that is 0.1.* lower"):
         pm.classification_uncertainty(Y, expit(5 * logit(Q)), method="calibrated")
     pm.classification_uncertainty(Y, Q, method="calibrated")  # warnings are errors
+
+
+def test_confident_scores_that_are_calibrated_seldom_warn():
+    """Few rows may hold no mistake at all, whose own variance is nothing."""
+    rng = np.random.default_rng(4)
+    warned = 0
+    for _ in range(200):
+        y, q = rows(100, rng, 0.05, 0.05)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            pm.classification_uncertainty(y, q, method="calibrated", metrics="accuracy")
+        warned += len(seen)
+    assert warned <= 6
 
 
 def test_prediction_powered_uses_good_scores_and_leaves_poor_ones():
@@ -381,6 +435,40 @@ def test_prediction_powered_takes_none_for_missing_labels():
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("counts", [(15, 15, 0, 0), (15, 1, 0, 3), (0, 5, 3, 2), (6, 5, 4, 0)])
+def test_prediction_powered_is_never_of_width_zero(counts):
+    y, _ = cells(*counts)
+    rng = np.random.default_rng(0)
+    low, high = rng.uniform(0.1, 0.3, len(y)), rng.uniform(0.7, 0.9, len(y))
+    score = np.where(cells(*counts)[1] > 0.5, high, low)
+    partly, scores = np.append(y, np.full(200, np.nan)), np.append(score, rng.uniform(size=200))
+    found = pm.classification_uncertainty(partly, scores, method="prediction-powered", random_state=0)
+    alone = pm.classification_uncertainty(y, score, random_state=0)
+    for name in found.value:
+        least = -1 if name == "mcc" else 0
+        assert least <= found.lower[name] <= found.upper[name] <= 1
+        assert found.upper[name] - found.lower[name] > 0.02
+        assert not found.value[name] < found.lower[name]
+        assert not found.value[name] > found.upper[name]
+        if found.value[name] in {0.0, 1.0}:
+            assert "labels alone" in found.note[name]
+            assert found.value[name] == alone.value[name]
+
+
+def test_prediction_powered_stays_within_what_a_metric_can_be():
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        y, q = rows(230, rng, 0.1, 0.1)
+        if y[:30].any() and not y[:30].all():
+            partly = np.where(np.arange(230) < 30, y, np.nan)
+            found = pm.classification_uncertainty(
+                partly, q, method="prediction-powered", n_resamples=100, random_state=rng
+            )
+            for name, value in found.value.items():
+                assert np.isnan(value) or found.lower[name] <= value <= found.upper[name], name
+                assert np.isnan(value) or value <= 1.0 + 1e-12
+
+
 def test_prediction_powered_with_an_outcome_that_has_no_label():
     y, score = np.array([0.0, 1.0, 0.0, np.nan, np.nan]), np.array([0.1, 0.2, 0.3, 0.9, 0.2])
     found = pm.classification_uncertainty(y, score, method="prediction-powered")
@@ -404,6 +492,14 @@ def test_several_thresholds_are_several_calls():
 def test_a_score_equal_to_the_threshold_is_negative():
     found = pm.classification_uncertainty([0, 1, 1, 0], [0.5, 0.5, 0.8, 0.2], metrics=["tpr", "tnr"])
     assert (found.value["tpr"], found.value["tnr"]) == (0.5, 1.0)
+
+
+def test_a_threshold_is_as_precise_as_the_scores():
+    y, score = [0, 1, 0, 1], [0.3, 0.9, 0.1, 0.8]
+    for dtype in (np.float16, np.float32, np.float64):
+        found = pm.classification_uncertainty(y, np.array(score, dtype), threshold=[0.3], metrics="fpr")
+        assert found.value["fpr"] == [0.0]
+        assert found.thresholds == (0.3,)
 
 
 def test_several_classes_are_scikit_learns():
@@ -439,6 +535,48 @@ def test_several_classes_all_right():
     assert "half a row" in found.note["macro_f1"]
 
 
+@pytest.mark.parametrize("missed", [0, 5])
+def test_a_class_that_is_always_right_or_never_is_not_sure(missed):
+    y = np.repeat([0, 1, 2], [100, 100, 5])
+    z = y.copy()
+    z[:10], z[205 - missed :] = 1, 0
+    found = pm.classification_uncertainty(y, np.eye(3)[z], metrics=["tpr", "balanced_accuracy"], random_state=0)
+    for name in ("macro_tpr", "balanced_accuracy"):
+        # Wilson's interval of the five rows alone is .43 wide, which is .14 in the average.
+        assert 0.12 < found.upper[name] - found.lower[name] < 0.35
+        assert 0.0 <= found.lower[name] <= found.value[name] <= found.upper[name] <= 1.0
+        assert "always right or never" in found.note[name]
+    assert not found.note["micro_tpr"]
+
+
+@pytest.mark.parametrize(("k", "n", "rare"), [(3, 400, 5), (10, 200, 20)])
+def test_coverage_of_averages_over_classes(k, n, rare):
+    """Few rows in the last class, or in each of many classes, where padding must not move the average."""
+    rng = np.random.default_rng(3)
+    share = np.append(np.full(k - 1, (1 - rare / n) / (k - 1)), rare / n)
+    right = np.append(np.full(k - 1, 0.95), 0.9)
+    law = np.diag(share * right) + np.roll(np.diag(share * (1 - right)), 1, axis=1)
+    labels, table = np.divmod(np.arange(k * k), k)
+    held = []
+    while len(held) < 100:
+        counts = rng.multinomial(n, law.ravel())
+        y, z = np.repeat(labels, counts), np.repeat(table, counts)
+        if len(np.unique(y)) == k:
+            found = pm.classification_uncertainty(
+                y, np.eye(k)[z], metrics="balanced_accuracy", n_resamples=300, random_state=rng
+            )
+            held.append(found.lower["balanced_accuracy"] <= right.mean() <= found.upper["balanced_accuracy"])
+    assert np.mean(held) > 0.95 - 3 * (0.95 * 0.05 / 100) ** 0.5
+
+
+def test_averages_say_which_classes_they_leave_out():
+    y = np.repeat([0, 1, 2], 20)
+    z = np.where(y == 2, np.arange(60) % 2, np.where(np.arange(60) % 10 == 0, 1 - y, y))
+    found = pm.classification_uncertainty(y, np.eye(3)[z], metrics=["tpr", "ppv"], random_state=0)
+    assert "not defined for 1 of 3 classes, which are left out" in found.note["macro_ppv"]
+    assert "left out" not in found.note["macro_tpr"]
+
+
 def test_labels_give_the_order_of_columns_and_pos_label_the_positive_class():
     y = np.where(Y == 1, "no", "yes")
     one = pm.classification_uncertainty(y, Q, pos_label="no", method="normal").value
@@ -461,6 +599,31 @@ def test_weights_matter_by_their_ratios_only():
     zeros = pm.classification_uncertainty(Y, Q, sample_weight=half, random_state=0)
     for part in ("value", "lower", "upper"):
         assert_allclose(list(getattr(kept, part).values()), list(getattr(zeros, part).values()), rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_weights_of_any_size(size):
+    plain, scaled = (
+        pm.classification_uncertainty(Y, Q, sample_weight=np.full(400, weight), random_state=0)
+        for weight in (1.0, size)
+    )
+    assert plain.to_dict() == scaled.to_dict()
+
+
+def test_a_mistake_of_small_weight_makes_nothing_surer():
+    y, score = cells(5, 5, 1, 0)
+    for method in ("wilson", "bootstrap"):
+        widths = []
+        for weight in (0.0, 0.001, 0.01):
+            found = pm.classification_uncertainty(
+                y, score, sample_weight=[1.0] * 10 + [weight], metrics=["tpr", "f1"], method=method, random_state=0
+            )
+            widths.append([found.upper[name] - found.lower[name] for name in found.value])
+        assert "half a row" in found.note["f1"]
+        # The bootstrap of a few rows is coarse.
+        assert_allclose(widths, np.broadcast_to(widths[0], (3, 2)), rtol=0.25)
+    # Weights 4, 1 and 1: Kish's 36 / 18, where the variance of the share alone would say 3 rows.
+    assert share((0,), (0, 1), np.array([16.0, 2.0]), np.array([4.0, 2.0])).n == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -493,6 +656,25 @@ def test_a_metric_of_ones_own(method):
     # Wilson's and the bootstrap's widths differ a little.
     assert widths["twice"] == pytest.approx(2 * widths["acc"], rel=0.05)
     assert 0 < widths["g-mean"] < 1
+
+
+def test_a_name_of_ones_own_changes_nothing():
+    names = {"precision": "ppv", "hits": "accuracy", "phi": "mcc", "recalls": "balanced_accuracy"}
+    P = np.column_stack([Q / 2, 1 - Q, Q / 2])
+    for y, score in ((Y, Q), (np.where(Q < 0.2, 2, Y), P)):
+        own = pm.classification_uncertainty(y, score, metrics=names, random_state=0)
+        known = pm.classification_uncertainty(y, score, metrics=list(names.values()), random_state=0)
+        assert list(own.method.values()) == list(known.method.values())
+        assert list(own.lower.values()) == list(known.lower.values())
+        assert {"hits", "phi", "recalls"} <= set(own.value)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "mcc", "balanced_accuracy"])
+def test_a_metric_of_ones_own_is_not_taken_for_the_known_one_of_that_name(name):
+    y = np.arange(30) % 3
+    found = pm.classification_uncertainty(y, np.eye(3)[y[::-1]], metrics={name: lambda r: r.tp + 7.0}, random_state=0)
+    assert found.value[f"{name}[1]"] == 8.0
+    assert name not in found.value  # there is none of all classes
 
 
 def test_metrics_by_function_and_name():
@@ -568,6 +750,9 @@ NAN = np.where(np.arange(400) == 7, np.nan, Y)
         ({"labels": [0, 1, 2]}, "labels must name the 2 classes"),
         ({"labels": [0, 5]}, "do not fit labels"),
         ({"method": "magic"}, "method must be one of wilson"),
+        ({"confidence_level": "a"}, "confidence_level must lie between 0 and 1; got 'a'"),
+        ({"threshold": "a"}, "threshold must hold numbers; got 'a'"),
+        ({"sample_weight": ["a", "b"]}, r"sample_weight must hold numbers; got \['a', 'b'\]"),
         ({"confidence_level": 95}, "confidence_level must lie between 0 and 1; got 95"),
         ({"threshold": 1.5}, "threshold must be a number"),
         ({"threshold": [[0.5]]}, "threshold must be a number"),

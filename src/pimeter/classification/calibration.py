@@ -148,18 +148,18 @@ def calibrated_scores(
     >>> round(calibration_error(y[2000:], new), 3)
     0.0
     """
-    if method == "scaling-binning":
-        return ScalingBinning().fit(score, y).transform(new_score)
-    if method not in {"sigmoid", "isotonic", "temperature"}:
+    if method not in {"sigmoid", "isotonic", "temperature", "scaling-binning"}:
         msg = f"method must be sigmoid, isotonic, temperature or scaling-binning; got {method!r}."
         raise ValueError(msg)
-    from sklearn.calibration import CalibratedClassifierCV
-
     known, label = _pair(y, score, "y", "score")
     new = _score(new_score, "new_score")
     if not label.any() or label.all():
         msg = "y holds one class only; a calibrator needs rows of both."
         raise ValueError(msg)
+    if method == "scaling-binning":
+        return ScalingBinning().fit(known, label).transform(new)
+    from sklearn.calibration import CalibratedClassifierCV
+
     model = CalibratedClassifierCV(FrozenEstimator(_LogOdds().fit(known[:, None], label)), method=method)
     found: Array = model.fit(known[:, None], label).predict_proba(new[:, None])[:, 1]
     return found

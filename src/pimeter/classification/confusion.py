@@ -20,6 +20,8 @@ from pimeter.classification.rates import (
     Metric,
     Rates,
     Share,
+    bounds,
+    builtin,
     clopper_pearson,
     normal,
     normal_quantile,
@@ -41,7 +43,11 @@ BINOMIAL: dict[str, Callable[[Share, float], tuple[float, float]]] = {
 PSEUDO = 0.5  # rows that are added to each cell where one is empty: Jeffreys' choice
 NO_ROWS = "no rows to take a share of"
 EMPTY = "an outcome never occurred: half a row was added to each"
+LIGHT = "an outcome has less weight than half a row, which was added to each"
 ONE_KIND = "all rows have the same answer"
+NO_WIDTH = "width zero: not to be believed"
+BARE = "a class is always right or never"
+HALF_ROWS = "half a row of each class was added"
 
 
 @dataclass(frozen=True)
@@ -84,9 +90,14 @@ class Cells(NamedTuple):
             np.bincount(codes, weights**2, minlength=n_cells).astype(np.float64),
         )
 
-    def padded(self, extra: float) -> Cells:
+    @property
+    def typical(self) -> float:
+        """Mean weight of a row."""
+        return float(self.sums.sum() / self.rows.sum())
+
+    def padded(self, extra: float | Array) -> Cells:
         """With a few more rows of typical weight in each cell."""
-        typical = self.sums.sum() / self.rows.sum()
+        typical = self.typical
         return Cells(self.rows + extra, self.sums + extra * typical, self.squares + extra * typical**2)
 
 
@@ -110,12 +121,12 @@ def by_rates(
     found: dict[str, Estimate] = {}
     rest: dict[str, Metric] = {}
     for name, metric in metrics.items():
-        if not _is_share(name, metric):
+        if builtin(metric) not in SHARES:
             rest[name] = metric
             continue
-        own = share(*SHARES[name], cells.squares, cells.sums)
+        own = share(*SHARES[builtin(metric)], cells.squares, cells.sums)
         is_bare = not own.n or own.value in {0.0, 1.0}
-        if method == "bootstrap" and not is_bare:
+        if method == "bootstrap" and own.n * min(own.value, 1.0 - own.value) >= PSEUDO:
             rest[name] = metric
             continue
         used = "clopper-pearson" if method == "bootstrap" else method
@@ -126,10 +137,6 @@ def by_rates(
     else:
         found |= _drawn(cells, values, rest, confidence_level, sampling)
     return {name: found[name] for name in metrics}
-
-
-def _is_share(name: str, metric: Metric) -> bool:
-    return name in SHARES and METRICS[name] is metric
 
 
 def _number(name: str, found: Any) -> float:
@@ -143,11 +150,11 @@ def _number(name: str, found: Any) -> float:
 def _drawn(
     cells: Cells, values: Mapping[str, float], metrics: Mapping[str, Metric], confidence_level: float, draw: Sampling
 ) -> dict[str, Estimate]:
-    """By bootstrap; where a cell is empty all but shares get half a row more of each kind."""
+    """By bootstrap; where a cell is empty, or of less weight than half a row, all but shares get half a row of each."""
     found: dict[str, Estimate] = {}
-    shares = {name: metric for name, metric in metrics.items() if _is_share(name, metric)}
+    shares = {name: metric for name, metric in metrics.items() if builtin(metric) in SHARES}
     others = {name: metric for name, metric in metrics.items() if name not in shares}
-    is_empty = bool((cells.rows == 0.0).any())
+    is_empty = bool((cells.sums < PSEUDO * cells.typical).any())
     for part, extra in ((shares, 0.0), (others, PSEUDO if is_empty else 0.0)):
         if not part:
             continue
@@ -159,7 +166,7 @@ def _drawn(
             }
 
         ends = Resamples(*(cells.padded(extra) if extra else cells), *draw).intervals(evaluated, confidence_level)
-        note = EMPTY if extra else ""
+        note = "" if not extra else LIGHT if cells.rows.all() else EMPTY
         found |= {name: _around(values[name], *ends[name], "bootstrap", note) for name in part}
     return found
 
@@ -182,7 +189,7 @@ def _sloped(cells: Cells, value: float, metric: Metric, confidence_level: float)
     if not np.isfinite(variance):
         return Estimate(value, np.nan, np.nan, "normal", "an outcome never occurred: no slope there")
     half = normal_quantile(confidence_level) * variance**0.5
-    return Estimate(value, value - half, value + half, "normal", "" if half else "width zero: not to be believed")
+    return Estimate(value, value - half, value + half, "normal", "" if half else NO_WIDTH)
 
 
 def by_classes(
@@ -199,37 +206,53 @@ def by_classes(
     """
     k = len(labels)
     against = _one_against_rest(k)
+    own = [(against @ part).reshape(4, k) for part in cells]
+    recalls = {name: METRICS["tpr"] for name, metric in metrics.items() if builtin(metric) == "balanced_accuracy"}
+    averages = {f"macro_{name}": metric for name, metric in metrics.items()} | recalls
 
-    def averaged(drawn: Array) -> dict[str, Any]:
-        table = (against @ drawn).reshape(4, k, -1)
-        each, pooled = Rates.of(table), Rates.of(table.sum(axis=1))
+    def over_classes(drawn: Array) -> dict[str, Any]:
+        each = Rates.of((against @ drawn).reshape(4, k, -1))
         found = {}
-        for name, metric in metrics.items():
-            per_class = np.broadcast_to(np.asarray(metric(each), np.float64), table.shape[1:])
+        for name, metric in averages.items():
+            per_class = np.broadcast_to(np.asarray(metric(each), np.float64), (k, drawn.shape[1]))
             known = np.isfinite(per_class)
             with np.errstate(invalid="ignore"):
-                found[f"macro_{name}"] = np.where(known, per_class, 0.0).sum(axis=0) / known.sum(axis=0)
-            found[f"micro_{name}"] = np.broadcast_to(np.asarray(metric(pooled), np.float64), table.shape[2:])
-        if "mcc" in metrics:
-            found["mcc"] = _multiclass_mcc(table)
-        if "balanced_accuracy" in metrics:
-            with np.errstate(invalid="ignore"):
-                found["balanced_accuracy"] = np.nanmean(np.where(each.p_p > 0.0, each.tp, np.nan), axis=0)
+                found[name] = np.where(known, per_class, 0.0).sum(axis=0) / known.sum(axis=0)
         return found
 
-    out: dict[str, Estimate] = {}
+    def over_rows(drawn: Array) -> dict[str, Any]:
+        table = (against @ drawn).reshape(4, k, -1)
+        pooled = Rates.of(table.sum(axis=1))
+        found = {}
+        for name, metric in metrics.items():
+            found[f"micro_{name}"] = np.broadcast_to(np.asarray(metric(pooled), np.float64), drawn.shape[1:])
+            if builtin(metric) == "mcc":
+                found[name] = _multiclass_mcc(table)
+        return found
+
     right = np.arange(k) * (k + 1)
-    if "accuracy" in metrics:
-        # Right answers as TN, wrong ones as FP: for their share two cells are enough.
-        both = Cells(*(np.array([c[right].sum(), 0.0, 0.0, c.sum() - c[right].sum()]) for c in cells))
-        out |= by_rates(both, {"accuracy": METRICS["accuracy"]}, method, confidence_level, sampling)
-    is_bare = cells.rows[right].sum() in {0.0, cells.rows.sum()}
-    note = f"{ONE_KIND}: half a row of each class was added" if is_bare else ""
-    used = cells.padded(PSEUDO / k) if is_bare else cells
-    values = averaged(cells.sums[:, None])
-    ends = Resamples(*used, *sampling).intervals(averaged, confidence_level)
-    out |= {name: _around(float(values[name][0]), *ends[name], "bootstrap", note) for name in ends}
-    own = [(against @ part).reshape(4, k) for part in cells]
+    # Right answers as TN, wrong ones as FP: for their share two cells are enough.
+    both = Cells(*(np.array([c[right].sum(), 0.0, 0.0, c.sum() - c[right].sum()]) for c in cells))
+    overall = {name: metric for name, metric in metrics.items() if builtin(metric) == "accuracy"}
+    out = by_rates(both, overall, method, confidence_level, sampling)
+    _, tp, fn, fp = own[0]
+    occurs = tp + fn + fp > 0.0
+    padded = cells.padded(PSEUDO / k * np.outer(tp + fn > 0.0, occurs).ravel())
+    note = f"{ONE_KIND}: {HALF_ROWS}" if tp.sum() in {0.0, cells.rows.sum()} else ""
+    bare = note or (f"{BARE}: {HALF_ROWS}" if np.any(occurs & (tp * fn * fp == 0.0)) else "")
+    each = Rates.of(own[1])
+    unknown = {name: k - np.isfinite(metric(each) + np.zeros(k)).sum() for name, metric in averages.items()}
+    for averaged, why in ((over_classes, bare), (over_rows, note)):
+        used = padded if why else cells
+        values, centres = averaged(cells.sums[:, None]), averaged(used.sums[:, None])
+        for name, ends in Resamples(*used, *sampling).intervals(averaged, confidence_level).items():
+            # Half rows in many classes would move an average farther than it is uncertain: only their width is wanted.
+            moved = 0.0 if note else float(values[name][0] - centres[name][0])
+            least, most = bounds(averages[name]) if name in averages else (-np.inf, np.inf)
+            lower, upper = (float(np.clip(end + moved, least, most)) for end in ends)
+            left = f"not defined for {unknown[name]} of {k} classes, which are left out" if unknown.get(name) else ""
+            notes = "; ".join(filter(None, (why, left)))
+            out[name] = _around(float(values[name][0]), lower, upper, "bootstrap", notes)
     for i, label in enumerate(labels):
         outcomes = Cells(*(part[:, i] for part in own))
         for name, estimate in by_rates(outcomes, metrics, method, confidence_level, sampling).items():

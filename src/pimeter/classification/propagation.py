@@ -84,7 +84,9 @@ class Series:
 
     def log(self) -> Series:
         """What ``numpy.log`` calls."""
-        return self._of(float(np.log(self.value)), 1.0 / self.value, -1.0 / self.value**2)
+        x = np.float64(self.value)
+        with np.errstate(all="ignore"):
+            return self._of(float(np.log(x)), float(1.0 / x), float(-1.0 / x**2))
 
     def __abs__(self) -> Series:
         return -self if self.value < 0.0 else self

@@ -111,6 +111,19 @@ METRICS: dict[str, Metric] = {
     "f1": _f1,
     "mcc": _mcc,
 }
+
+
+def builtin(metric: Metric) -> str:
+    """Name of one of `METRICS`, whatever it is called by the caller; empty for a metric of one's own."""
+    return next((name for name, one in METRICS.items() if one is metric), "")
+
+
+def bounds(metric: Metric) -> tuple[float, float]:
+    """Least and largest value that it can have; infinite for a metric of one's own."""
+    name = builtin(metric)
+    return (-1.0, 1.0) if name == "mcc" else (0.0, 1.0) if name else (-np.inf, np.inf)
+
+
 # Metrics that are the share of some rows among others: cells counted, cells among which.
 SHARES: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "accuracy": ((TN, TP), (TN, TP, FN, FP)),
@@ -136,7 +149,8 @@ def share(counted: Any, among: Any, squares: Array, sums: Array) -> Share:
     """Share of cells among others, from sums of weights and of squared weights per cell.
 
     With equal weights n is the number of rows. Otherwise it is the number of equally weighted rows whose share would
-    have the same variance.
+    have the same variance, but no more than Kish's ``(sum w)^2 / sum w^2``: a rare answer that happens to have met
+    small weights makes nothing surer.
     """
     others = [cell for cell in among if cell not in counted]
     inside, outside = sums[list(counted)].sum(), sums[others].sum()
@@ -145,10 +159,11 @@ def share(counted: Any, among: Any, squares: Array, sums: Array) -> Share:
         return Share(float("nan"), 0.0)
     value = float(inside / every)
     in_squares, out_squares = squares[list(counted)].sum(), squares[others].sum()
-    if inside and outside:
-        variance = (in_squares * (1.0 - value) ** 2 + out_squares * value**2) / every**2
-        return Share(value, float(value * (1.0 - value) / variance))
-    return Share(value, float(every**2 / (in_squares + out_squares)))
+    most = float(every**2 / (in_squares + out_squares))
+    if not inside or not outside:
+        return Share(value, most)
+    variance = (in_squares * (1.0 - value) ** 2 + out_squares * value**2) / every**2
+    return Share(value, min(float(value * (1.0 - value) / variance), most))
 
 
 def normal_quantile(confidence_level: float) -> float:
@@ -176,7 +191,7 @@ def wilson(found: Share, confidence_level: float) -> tuple[float, float]:
 
 
 def clopper_pearson(found: Share, confidence_level: float) -> tuple[float, float]:
-    """The exact interval, which covers at least as often as it says; everything where there are no rows."""
+    """The exact interval, which with equal weights covers at least as often as it says; everything without rows."""
     from scipy.special import betaincinv
 
     value, n = found

@@ -66,19 +66,24 @@ class Resamples:
         ]
         sums = self.rows * self.mean
         present = np.flatnonzero(self.rows > 0.0)
-        less = np.repeat(sums[:, None], len(present), axis=1)
-        less[present, np.arange(len(present))] -= self.mean[present] * np.minimum(1.0, self.rows[present])
-        value, left_out = metrics(sums[:, None]), metrics(less)
+        value = metrics(sums[:, None])
+        left_out = [metrics(self._one_less(sums, present[i : i + size])) for i in range(0, len(present), size)]
         return {
             name: bca(
                 np.concatenate([block[name] for block in blocks]),
                 float(value[name][0]),
-                left_out[name],
+                np.concatenate([block[name] for block in left_out]),
                 self.rows[present],
                 confidence_level,
             )
             for name in value
         }
+
+    def _one_less(self, sums: Array, which: NDArray[np.intp]) -> Array:
+        """Sums with a row less in one of the cells each, (k, cells)."""
+        less = np.repeat(sums[:, None], len(which), axis=1)
+        less[which, np.arange(len(which))] -= self.mean[which] * np.minimum(1.0, self.rows[which])
+        return less
 
 
 def bca(resamples: Array, value: float, left_out: Array, counts: Array, confidence_level: float) -> tuple[float, float]:

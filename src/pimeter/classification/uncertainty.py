@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -185,16 +185,18 @@ def classification_uncertainty(
     confidence_level : float, default=0.95
         How often intervals shall hold the metric of all rows of this kind.
     threshold : float or array-like of shape (T,), default=0.5
-        Scores above it predict the positive class; a score equal to it does not. Several give a result for each. With
-        more than two classes the one with the highest score is predicted (of equals the first), and there is no
-        threshold.
+        Scores above it predict the positive class; a score equal to it (in the precision of the scores) does not.
+        Several give a result for each. With more than two classes the one with the highest score is predicted (of
+        equals the first), and there is no threshold.
     method : str, default="wilson"
         ``"wilson"``
             Wilson's interval for shares of rows (accuracy and rates), bootstrap for all else.
         ``"clopper-pearson"``
-            The exact one for shares, which covers at least as often as it says; bootstrap for all else.
+            The exact one for shares, which covers at least as often as it says, with equal weights; bootstrap for all
+            else.
         ``"normal"``
-            The paper's ``z sqrt(mu (1 - mu) / n)`` for shares, slopes (delta method) for all else.
+            The paper's ``z sqrt(mu (1 - mu) / n)`` for shares, slopes (delta method) for all else; averages over more
+            than two classes have a bootstrap interval here too.
         ``"bootstrap"``
             BCa of resampled rows, with the neuron's quantile. Where all rows of a share have the same answer:
             Clopper-Pearson; where an outcome never occurred: with half a row more of each. The `note` says so.
@@ -204,7 +206,8 @@ def classification_uncertainty(
         ``"calibrated"``
             From scores alone, if they are calibrated; labels, if given, check that and warn.
         ``"prediction-powered"``
-            From some rows with labels and others without; scores are used as far as they help.
+            From some rows with labels and others without; scores are used as far as they help, and not where an
+            outcome that matters has no labelled row.
     metrics : name, list of names and functions, or dict of name to function, optional
         Any of accuracy, balanced_accuracy, tpr, fpr, tnr, fnr, ppv, npv, fdr, for, f1, mcc; all by default. A function
         takes a `Rates` object ``r`` with the four rates ``r.tn``, ``r.tp``, ``r.fn``, ``r.fp`` and the proportions
@@ -285,7 +288,8 @@ def classification_uncertainty(
     thresholds = _thresholds(threshold)
     task = _Task(known, is_positive, score, weights, chosen, level, draws)
     solve: Callable[..., _Found] = _BY_METHOD.get(method, _from_cells)
-    estimates, assumes = solve(task, method, thresholds, calibration, classes[column])
+    with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
+        estimates, assumes = solve(task, method, _as_precise(thresholds, y_score), calibration, classes[column])
     return ClassificationUncertainty(
         estimates, tuple(thresholds.ravel().tolist()), thresholds.ndim == 0, level, len(score), assumes
     )
@@ -374,7 +378,8 @@ def _prediction_powered(task: _Task, _method: str, thresholds: Array, *_: Any) -
         )
         raise ValueError(msg)
     rows = (task.score, is_labelled, task.is_positive)
-    return [prediction_powered(*rows, float(one), task.metrics, task.level) for one in thresholds.ravel()], None
+    how = (task.metrics, task.level, task.draws)
+    return [prediction_powered(*rows, float(one), *how) for one in thresholds.ravel()], None
 
 
 _BY_METHOD: dict[str, Callable[..., _Found]] = {
@@ -412,12 +417,13 @@ def _several(
     assert known is not None
     k = len(classes)
     cells = Cells.counted(known.codes * k + score.argmax(axis=1), k * k, weights)
-    found = by_classes(cells, classes, metrics, method, level, draws)
+    with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
+        found = by_classes(cells, classes, metrics, method, level, draws)
     return ClassificationUncertainty([found], (), True, level, len(score))
 
 
 def _checked(confidence_level: float, method: str, n_resamples: int, random_state: Any) -> tuple[float, str, Sampling]:
-    if not 0.0 < confidence_level < 1.0:
+    if not isinstance(confidence_level, Real) or not 0.0 < confidence_level < 1.0:
         msg = f"confidence_level must lie between 0 and 1; got {confidence_level!r}. For per cent divide by 100."
         raise ValueError(msg)
     if method not in METHODS:
@@ -483,16 +489,25 @@ def _scores(name: str, given: ArrayLike) -> Array:
     return score
 
 
+def _numbers(name: str, given: ArrayLike) -> Array:
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as wrong:
+        msg = f"{name} must hold numbers; got {given!r}."
+        raise ValueError(msg) from wrong
+
+
 def _weights(given: ArrayLike | None, n: int) -> Array | None:
     if given is None:
         return None
-    weights = np.asarray(given, dtype=np.float64)
+    weights = _numbers("sample_weight", given)
     if weights.shape != (n,):
         msg = f"sample_weight must hold one weight for each of the {n} rows; got shape {weights.shape}."
         raise ValueError(msg)
     if not np.isfinite(weights).all() or (weights < 0.0).any() or not weights.any():
         msg = f"sample_weight must be finite, not negative and not all 0; got {weights.min():g} to {weights.max():g}."
         raise ValueError(msg)
+    weights /= weights.max()  # so that neither squares nor sums leave the range of floats
     return weights
 
 
@@ -570,11 +585,17 @@ def _positive(classes: list[Any], pos_label: Any) -> int:
 
 
 def _thresholds(given: Any) -> Array:
-    thresholds = np.asarray(given, dtype=np.float64)
+    thresholds = _numbers("threshold", given)
     if thresholds.ndim > 1 or not thresholds.size or not ((thresholds >= 0.0) & (thresholds <= 1.0)).all():
         msg = f"threshold must be a number, or a list of numbers, between 0 and 1; got {given!r}."
         raise ValueError(msg)
     return thresholds
+
+
+def _as_precise(thresholds: Array, score: ArrayLike) -> Array:
+    """Thresholds as scores of few digits would have them: .3 in single precision is not above .3."""
+    dtype = np.asarray(score).dtype
+    return thresholds.astype(dtype).astype(np.float64) if dtype.kind == "f" else thresholds
 
 
 def _calibration_rows(given: Any, positive: Any) -> tuple[NDArray[np.bool_], Array]:

@@ -9,25 +9,38 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
-from pimeter.classification.confusion import EMPTY, NO_ROWS, PSEUDO, Estimate, outcome_codes
+from pimeter.classification.confusion import (
+    EMPTY,
+    NO_ROWS,
+    NO_WIDTH,
+    PSEUDO,
+    Cells,
+    Estimate,
+    Sampling,
+    by_rates,
+    outcome_codes,
+)
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.propagation import derivatives
 from pimeter.classification.rates import (
     FN,
     FP,
-    METRICS,
     SHARES,
     TN,
     TP,
     Metric,
     Rates,
     Share,
+    bounds,
+    builtin,
     normal_quantile,
+    share,
     wilson,
 )
 from pimeter.promise import CoverageWarning
@@ -41,7 +54,8 @@ REFITS = 200  # of the calibrator, at most
 BLOCK = 2_000_000  # numbers that are held at the same time
 GAP = 3.0  # standard errors between labels and scores that are no chance
 MOST = 1e15  # rows that an estimate without variance is worth
-BOUNDED = {*SHARES, "f1", "balanced_accuracy"}  # by 0 and 1
+NO_VARIANCE = 1.0 / MOST
+LABELS_ALONE = "an outcome has no labelled row, so that labels alone count"
 CALIBRATED = "perfectly calibrated scores"
 ALIKE = "calibration rows drawn like these rows, or scores that Platt's map calibrates"
 
@@ -108,16 +122,16 @@ def _expected(q: Array, is_predicted: NDArray[np.bool_]) -> Array:
     return np.stack([(1.0 - q) * no, q * yes, q * no, (1.0 - q) * yes])
 
 
-def _interval(
-    name: str, metric: Metric, value: float, variance: float, level: float, least: float = 1.0
-) -> tuple[float, float]:
-    """Wilson's between 0 and 1, with the rows that the variance is worth, at least so many; a normal one for others."""
-    if METRICS.get(name) is metric and name in BOUNDED:
-        inside = min(max(value, 0.0), 1.0)
-        n = inside * (1.0 - inside) / variance if variance > 0.0 else MOST
-        return wilson(Share(inside, min(max(n, least, 1.0), MOST)), level)
+def _interval(metric: Metric, value: float, variance: float, level: float) -> tuple[float, float]:
+    """Wilson's between 0 and 1, with the rows that the variance is worth; a normal one for others."""
+    least, most = bounds(metric)
+    value = float(np.clip(value, least, most))
+    if least == 0.0:
+        # Near 0 and 1 the variance is rather that of an outcome not seen among n rows, PSEUDO / n^2.
+        n = max(value * (1.0 - value) / variance, (PSEUDO / variance) ** 0.5) if variance > NO_VARIANCE else MOST
+        return wilson(Share(value, n), level)
     half = normal_quantile(level) * variance**0.5
-    return value - half, value + half
+    return max(value - half, least), min(value + half, most)
 
 
 def calibrated(
@@ -145,20 +159,18 @@ def calibrated(
         for name, metric in metrics.items():
             value = float(metric(Rates.of(fits[:, 0])))
             if not np.isfinite(value):
-                found[name] = Estimate(np.nan, 0.0, 1.0, "calibrated", NO_ROWS)
+                least, most = bounds(metric)
+                ends = (least, most) if np.isfinite(least) else (np.nan, np.nan)
+                found[name] = Estimate(np.nan, *ends, "calibrated", NO_ROWS)
                 continue
             slopes, _ = derivatives(lambda *c, metric=metric: metric(Rates.of(c)), near[:, 0])
             slopes = np.where(np.isfinite(slopes), slopes, 0.0)
             variance = float(of**2 @ (around @ slopes) ** 2) + _spread(metric(Rates.of(near[:, 1:])))
-            least = 1.0
             if calibrator is not None:
                 variance += calibrator.unseen(at_rows @ of, slopes, at)
-                # Neither part varies more than labels would: v (1 - v) (1/m + 1/n), if the map is any good.
-                among = near[list(SHARES[name][1]), 0].sum() if name in SHARES else 0.0
-                least = among / (share @ share + 1.0 / calibrator.counts[at].sum())
             middle = float(metric(Rates.of(near[:, 0])))
-            lower, upper = _interval(name, metric, middle, variance, confidence_level, least)
-            note = EMPTY if is_one_sided else ""
+            lower, upper = _interval(metric, middle, variance, confidence_level)
+            note = EMPTY if is_one_sided else "" if variance > NO_VARIANCE else NO_WIDTH
             found[name] = Estimate(value, min(lower, value), max(upper, value), "calibrated", note)
         estimates.append(found)
         if is_positive is not None:
@@ -185,8 +197,11 @@ def _check_calibration(is_right: NDArray[np.bool_], expected: Array, share: Arra
     """Warn where labels contradict the scores."""
     accuracy = fits[0] + fits[1]
     gap = float(share @ is_right - accuracy[0])
-    away = is_right - (expected[0] + expected[1])
-    variance = float(share**2 @ (away - share @ away) ** 2) + _spread(accuracy[1:])
+    says = expected[0] + expected[1]
+    away = is_right - says
+    # Mistakes that confident scores expect, but that few rows do not show, count as well.
+    surprise = max(float(share**2 @ (away - share @ away) ** 2), float(share**2 @ (says * (1.0 - says))))
+    variance = surprise + _spread(accuracy[1:])
     if abs(gap) > GAP * variance**0.5:
         what, then = (
             ("These rows are not like the calibration rows", "hand over calibration=(y, score) of rows that are")
@@ -207,8 +222,12 @@ def prediction_powered(
     threshold: float,
     metrics: Mapping[str, Metric],
     confidence_level: float,
+    sampling: Sampling,
 ) -> dict[str, Estimate]:
-    """Estimates from labels, corrected by what scores say of the rows without, as far as that helps (PPI++)."""
+    """Estimates from labels, corrected by what scores say of the rows without, as far as that helps (PPI++).
+
+    Where an outcome that matters has no labelled row, their variance is not known, and labels alone have the say.
+    """
     is_predicted = score > threshold
     expected = _expected(score, is_predicted)
     here, there = expected[:, is_labelled], expected[:, ~is_labelled]
@@ -216,14 +235,17 @@ def prediction_powered(
     codes = outcome_codes(is_positive[is_labelled], is_predicted[is_labelled])
     observed = np.zeros((4, n))
     observed[codes, np.arange(n)] = 1.0
-    cells = observed.mean(axis=1)
+    cells, counts = observed.mean(axis=1), observed.sum(axis=1)
     found = {}
     for name, metric in metrics.items():
         at_labels = float(metric(Rates.of(cells)))
         slopes, _ = derivatives(lambda *c, metric=metric: metric(Rates.of(c)), cells)
-        if not np.isfinite(at_labels) or not np.isfinite(slopes).all():
-            ends: tuple[Any, Any] = (0.0, 1.0) if name in SHARES else (np.nan, np.nan)
-            found[name] = Estimate(at_labels, *ends, "prediction-powered", "an outcome has no labelled row")
+        rows = SHARES.get(builtin(metric))
+        has_variance = 0.0 < share(*rows, counts, counts).value < 1.0 if rows else counts.all()
+        if not has_variance or not np.isfinite([at_labels, *slopes]).all():
+            labels = Cells(counts, counts, counts)
+            alone = by_rates(labels, {name: metric}, "wilson", confidence_level, sampling)[name]
+            found[name] = replace(alone, note="; ".join(filter(None, (LABELS_ALONE, alone.note))))
             continue
         target, here_says, there_says = slopes @ observed, slopes @ here, slopes @ there
         together = np.concatenate([here_says, there_says])
@@ -233,10 +255,7 @@ def prediction_powered(
         tuned = min(max(float(tuned), 0.0), 1.0)
         value = at_labels + tuned * float(there_says.mean() - here_says.mean())
         variance = float((target - tuned * here_says).var(ddof=1)) / n + tuned**2 * float(there_says.var()) / n_more
-        if variance == 0.0 and name in SHARES:
-            among = SHARES[name][1]
-            ends = wilson(Share(at_labels, n * cells[list(among)].sum()), confidence_level)
-        else:
-            ends = _interval(name, metric, value, variance, confidence_level)
+        value = float(np.clip(value, *bounds(metric)))
+        ends = _interval(metric, value, variance, confidence_level)
         found[name] = Estimate(value, *ends, "prediction-powered", f"weight of the scores {tuned:.2f}")
     return found
