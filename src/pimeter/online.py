@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from pimeter._kernels import stream
+from pimeter.errors import real_array
 from pimeter.quantiles import _kernel, _unlocked, quantile
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class OnlineNeuron(BaseEstimator):
         OnlineNeuron
             Itself; as it was before if the error is no finite number.
         """
-        if not (isinstance(error, Real) and abs(error) <= LARGEST):
+        if not (isinstance(error, Real) and abs(float(error)) <= LARGEST):
             msg = f"error must be a finite number; got {error!r}. Leave out errors that are not known."
             raise ValueError(msg)
         self._state = stream.learn((float(error),), *self._task(), self._state)
@@ -140,11 +141,11 @@ class OnlineNeuron(BaseEstimator):
         OnlineNeuron
             Itself; as it was before if any error is no finite number.
         """
-        values = np.ascontiguousarray(errors)
-        if values.ndim != 1 or values.dtype.kind not in "fiub":
-            msg = f"errors must be numbers of shape (n,); got dtype {values.dtype} and shape {values.shape}."
+        given = real_array("errors", errors)
+        if given.ndim != 1:
+            msg = f"errors must have shape (n,); got {given.shape}."
             raise ValueError(msg)
-        values = values.astype(np.float64, copy=False)
+        values = np.ascontiguousarray(given, dtype=np.float64)
         fine = np.abs(values) <= LARGEST
         if not fine.all():
             first = int(np.flatnonzero(~fine)[0])
@@ -246,17 +247,17 @@ class QuantileSketch:
         QuantileSketch
             The sketch itself.
         """
-        x = np.array(values, dtype=np.float64).ravel()
-        counts = np.ones(x.size) if weights is None else np.array(weights, dtype=np.float64).ravel()
+        x = np.array(real_array("values", values), dtype=np.float64).ravel()
+        counts = np.ones(x.size) if weights is None else np.array(real_array("weights", weights), np.float64).ravel()
         if counts.size != x.size:
             msg = f"weights have {counts.size:,} elements, values {x.size:,}; give one for each value."
             raise ValueError(msg)
-        if not (np.isfinite(counts).all() and (counts >= 0.0).all()):
+        if not ((counts >= 0.0) & (counts <= LARGEST)).all():
             msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
             raise ValueError(msg)
         x, counts = x[counts > 0.0], counts[counts > 0.0]
-        if not np.isfinite(x).all():
-            msg = "values must be finite; drop NaN and infinities first."
+        if not (np.abs(x) <= LARGEST).all():
+            msg = f"values must be finite, of size {LARGEST:g} at most; drop NaN and infinities first."
             raise ValueError(msg)
         if x.size:
             self._add(x, counts, float(x.min()), float(x.max()))
@@ -273,7 +274,7 @@ class QuantileSketch:
 
     def quantile(self, q: ArrayLike) -> NDArray[np.float64]:
         """Quantiles at levels in [0, 1], in the shape of `q`."""
-        levels = np.asarray(q, np.float64)
+        levels = real_array("q", q).astype(np.float64)
         if levels.size and not (levels.min() >= 0.0 and levels.max() <= 1.0):
             msg = f"q must lie in [0, 1]; got {q!r}. For per cent divide by 100."
             raise ValueError(msg)
@@ -336,6 +337,8 @@ class QuantileSketch:
             first = np.flatnonzero(np.diff(cell, prepend=-1))
             sums = np.add.reduceat(counts, first)
             origin = means[first]  # sums of differences: means of far-off errors keep their digits
-            shifts = np.add.reduceat(counts * (means - np.repeat(origin, np.diff(first, append=means.size))), first)
-            means, counts = origin + shifts / sums, sums
+            lengths = np.diff(first, append=means.size)
+            share = counts / np.repeat(sums, lengths)
+            means = origin + np.add.reduceat(share * (means - np.repeat(origin, lengths)), first)
+            counts = sums
         self._means, self._counts = means, counts
