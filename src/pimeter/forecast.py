@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from pimeter.bandwidth import safe_factor
 from pimeter.errors import real_array
 from pimeter.neuron import Box
 from pimeter.online import LARGEST, STEPS, learn_columns, started
@@ -436,7 +437,8 @@ def _smoothed(radii: Array, tails: Tails) -> Array:
     smooth = radii.copy()
     for side in (0, 1):
         if np.isfinite(radii[..., side]).all():
-            smooth[..., side] = savgol_filter(radii[..., side], window, DEGREE, axis=1)
+            factor = safe_factor(float(np.abs(radii[..., side]).max()))
+            smooth[..., side] = savgol_filter(factor * radii[..., side], window, DEGREE, axis=1) / factor
     return smooth if tails.has_centre else np.maximum(smooth, 0.0)
 
 
@@ -479,8 +481,8 @@ def _deviation(errors: Array, axes: tuple[int, ...]) -> Array:
     if (known < 2).any():
         msg = f"A standard deviation takes at least 2 known errors of a series or window; got {known.min()}."
         raise ValueError(msg)
-    unit = max(float(np.nanmax(np.abs(errors))), np.finfo(np.float64).tiny)  # squares of the largest stay finite
-    return np.asarray(unit * np.nanstd(errors / unit, axis=axes, ddof=1))
+    factor = safe_factor(float(np.nanmax(np.abs(errors))))
+    return np.asarray(np.nanstd(factor * errors, axis=axes, ddof=1) / factor)
 
 
 def _known_quantile(sample: Array, level: float) -> Array:

@@ -231,7 +231,6 @@ class _Path(NamedTuple):
     losses: Array
 
 
-@np.errstate(over="ignore")  # a beta without measure: the neuron stalls, and that is said
 def _descend(tasks: list[_Task], counts: Array | None, end: float, how: Descent) -> _Path:
     """Adam on ``[F - p]^2`` until each neuron has arrived, lost its patience or run out of steps."""
     positions, steepness, target, rate, at = (np.array(column) for column in zip(*tasks, strict=True))
@@ -367,6 +366,7 @@ class QuantileNeuron(BaseEstimator):
         self.reflect = reflect
         self.solver = solver
 
+    @np.errstate(over="ignore", invalid="ignore")  # of errors near the largest float only the quantile is known
     def fit(self, errors: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the quantile of each column of errors.
 
@@ -409,6 +409,9 @@ class QuantileNeuron(BaseEstimator):
         else:
             how = Descent() if isinstance(self.solver, str) else self.solver
             learned = self._descent(columns, (1.0 + level) / 2.0 if self.reflect else level, how)
+            if not np.isfinite(learned).all():
+                msg = f"solver={how} left all floats; give a smaller learning_rate, or None."
+                raise ValueError(msg)
         width = samples.dtype
         self.quantile_ = self._own(np.asarray(learned, width))
         standard_errors = [column.standard_error(w) for column, w in zip(columns, learned, strict=True)]
@@ -531,7 +534,6 @@ class QuantileNeuron(BaseEstimator):
         return weights
 
 
-@np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
 def _checked_counts(sample_weight: ArrayLike, samples: NDArray[Any]) -> Array:
     """Weights as counts, one per row."""
     counts: Array = check_array(
