@@ -13,9 +13,11 @@ import copy
 import faulthandler
 import hashlib
 import json
+import math
 import os
 import pickle
 import platform
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -315,25 +317,32 @@ class Refused(NamedTuple):
 def outcome(call: Callable[[], Any], words: Sequence[str], *given: Any) -> Any:
     """What a call gives, or `Refused` for an error that says one of these words; everything else is a fault."""
     before = [_fingerprint(one) for one in given]
-    faulthandler.dump_traceback_later(SECONDS, exit=True)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            for kind in ALLOWED:
-                warnings.simplefilter("ignore", kind)
-            for said in (".*feature names", "The number of unique classes"):  # by scikit-learn
-                warnings.filterwarnings("ignore", said, UserWarning)
-            try:
-                found = call()
-            except (ValueError, TypeError) as why:  # NotFittedError is a ValueError
-                found = Refused(str(why))
-                if not any(word in found.why for word in words):
-                    msg = f"unclear: {type(why).__name__}: {why}"
-                    raise AssertionError(msg) from why
-    finally:
-        faulthandler.cancel_dump_traceback_later()
+    _watch()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for kind in ALLOWED:
+            warnings.simplefilter("ignore", kind)
+        for said in (".*feature names", "The number of unique classes"):  # by scikit-learn
+            warnings.filterwarnings("ignore", said, UserWarning)
+        try:
+            found = call()
+        except (ValueError, TypeError) as why:  # NotFittedError is a ValueError
+            found = Refused(str(why))
+            if not any(word in found.why for word in words):
+                msg = f"unclear: {type(why).__name__}: {why}"
+                raise AssertionError(msg) from why
     assert [_fingerprint(one) for one in given] == before, "the input was changed"
     return found
+
+
+_armed = [-math.inf]
+
+
+def _watch() -> None:
+    """A hang ends the process with a traceback, also in compiled code; arming takes long, so it is not done each time."""
+    if time.monotonic() - _armed[0] > SECONDS / 10:
+        _armed[0] = time.monotonic()
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
 
 
 def _fingerprint(value: Any) -> Any:
@@ -368,7 +377,11 @@ def fuzzed(names: str, attempt: Callable[[Draw], bool], share: float = 1.0) -> N
         counts["examples"] += 1
         counts["answers"] += attempt(data.draw)
 
-    test()
+    try:
+        test()
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        _armed[0] = -math.inf
     assert counts["examples"] > 0
     if ASKED:
         DONE.parent.mkdir(exist_ok=True)

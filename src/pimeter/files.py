@@ -416,7 +416,7 @@ def replaced(path: Path) -> Iterator[Path]:
     Raises
     ------
     ValueError
-        If nothing can be written there; said before anything else is done.
+        If nothing can be written there, which is said before anything else is done; or not all of it.
 
     Examples
     --------
@@ -444,5 +444,8 @@ def replaced(path: Path) -> Iterator[Path]:
         os.umask(mask)
         draft.chmod(0o666 & ~mask)  # as any new file, not as a temporary one
         draft.replace(path)
+    except OSError as why:  # such as a disk that is full
+        msg = f"{shown(path)} cannot be written: {why.strerror or why}."
+        raise ValueError(msg) from why
     finally:
         draft.unlink(missing_ok=True)
