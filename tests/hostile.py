@@ -37,7 +37,7 @@ from pimeter import CoverageWarning
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 ROOT = Path(__file__).parents[1]
-FEW = 12  # examples of a cheap name in the test suite
+FEW = 8  # examples of a cheap name in the test suite
 ASKED = int(os.environ.get("PIMETER_FUZZ", "0"))
 DONE, RESULTS = ROOT / "benchmarks" / ".parts" / "fuzz.json", ROOT / "benchmarks" / "results" / "fuzz.md"
 SECONDS = 120  # after which one example counts as a hang
@@ -339,7 +339,7 @@ _armed = [-math.inf]
 
 
 def _watch() -> None:
-    """A hang ends the process with a traceback, also in compiled code; arming takes long, so it is not done each time."""
+    """A hang ends the process with a traceback, also in compiled code; arming is slow, so it is done now and then."""
     if time.monotonic() - _armed[0] > SECONDS / 10:
         _armed[0] = time.monotonic()
         faulthandler.dump_traceback_later(SECONDS, exit=True)

@@ -223,14 +223,14 @@ class QuantileSketch:
             msg = f"size must be a whole number between 16 and 16,777,216; got {size!r}."
             raise ValueError(msg)
         self.size = int(size)
-        self._means, self._counts = np.empty(0), np.empty(0)
-        self._waiting: list[tuple[Array, Array]] = []
+        # Means and counts: the merged ones, then those that wait. One tuple, so that threads may read at the same time.
+        self._parts: tuple[tuple[Array, Array], ...] = ((np.empty(0), np.empty(0)),)
         self._ends = (math.inf, -math.inf)
 
     @property
     def count(self) -> float:
         """How many errors it has seen, or the sum of their weights."""
-        return float(self._counts.sum() + sum(counts.sum() for _, counts in self._waiting))
+        return float(sum(counts.sum() for _, counts in self._parts))
 
     def update(self, values: ArrayLike, weights: ArrayLike | None = None) -> Self:
         """Add errors.
@@ -267,7 +267,7 @@ class QuantileSketch:
         """A new sketch of what both have seen, as small as the smaller one; neither changes."""
         merged = QuantileSketch(min(self.size, other.size))
         for sketch in (self, other):
-            for means, counts in [(sketch._means, sketch._counts), *sketch._waiting]:
+            for means, counts in sketch._parts:
                 if means.size:
                     merged._add(means, counts, *sketch._ends)
         return merged
@@ -278,23 +278,21 @@ class QuantileSketch:
         if levels.size and not (levels.min() >= 0.0 and levels.max() <= 1.0):
             msg = f"q must lie in [0, 1]; got {q!r}. For per cent divide by 100."
             raise ValueError(msg)
-        self._merge_neighbours()
-        if not self._means.size:
+        means, counts = self._merged()
+        if not means.size:
             msg = "the sketch is empty; update it with errors first."
             raise ValueError(msg)
-        if (self._counts <= 1.0).all():
-            return np.asarray(quantile(self._means, levels, weights=self._counts))
-        ends = np.cumsum(self._counts)
-        at = np.concatenate([[0.0], ends - self._counts / 2.0, ends[-1:]])
-        return np.asarray(
-            np.interp(levels * ends[-1], at, np.concatenate([self._ends[:1], self._means, self._ends[1:]]))
-        )
+        if (counts <= 1.0).all():
+            return np.asarray(quantile(means, levels, weights=counts))
+        ends = np.cumsum(counts)
+        at = np.concatenate([[0.0], ends - counts / 2.0, ends[-1:]])
+        return np.asarray(np.interp(levels * ends[-1], at, np.concatenate([self._ends[:1], means, self._ends[1:]])))
 
     def to_bytes(self) -> bytes:
         """The sketch as bytes, the same on every machine; no pickle."""
-        self._merge_neighbours()
-        body = self._means.astype("<f8").tobytes() + self._counts.astype("<f8").tobytes()
-        return HEADER.pack(MAGIC, VERSION, 0, self.size, self._means.size, *self._ends, zlib.crc32(body)) + body
+        means, counts = self._merged()
+        body = means.astype("<f8").tobytes() + counts.astype("<f8").tobytes()
+        return HEADER.pack(MAGIC, VERSION, 0, self.size, means.size, *self._ends, zlib.crc32(body)) + body
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -312,22 +310,21 @@ class QuantileSketch:
             raise ValueError(msg)
         sketch = cls(size)
         numbers = np.frombuffer(body, "<f8").astype(np.float64)
-        sketch._means, sketch._counts, sketch._ends = numbers[:n], numbers[n:], (low, high)
+        sketch._parts, sketch._ends = ((numbers[:n], numbers[n:]),), (low, high)
         return sketch
 
     def _add(self, means: Array, counts: Array, low: float, high: float) -> None:
         self._ends = (min(self._ends[0], low), max(self._ends[1], high))
-        self._waiting.append((means, counts))
-        if sum(waiting.size for waiting, _ in self._waiting) > BUFFERED * self.size:
-            self._merge_neighbours()
+        self._parts = (*self._parts, (means, counts))
+        if sum(waiting.size for waiting, _ in self._parts[1:]) > BUFFERED * self.size:
+            self._merged()
 
-    def _merge_neighbours(self) -> None:
+    def _merged(self) -> tuple[Array, Array]:
         """Bring all together, and merge what lies in one cell of the ruler."""
-        if not self._waiting:
-            return
-        parts = [(self._means, self._counts), *self._waiting]
+        parts = self._parts
+        if len(parts) == 1:
+            return parts[0]
         means, counts = (np.concatenate(some) for some in zip(*parts, strict=True))
-        self._waiting = []
         order = np.argsort(means, kind="stable")
         means, counts = means[order], counts[order]
         if means.size > self.size:
@@ -341,4 +338,5 @@ class QuantileSketch:
             share = counts / np.repeat(sums, lengths)
             means = origin + np.add.reduceat(share * (means - np.repeat(origin, lengths)), first)
             counts = sums
-        self._means, self._counts = means, counts
+        self._parts = ((means, counts),)
+        return means, counts
