@@ -158,6 +158,30 @@ def quantiles(draw: Draw) -> bool:
     return True
 
 
+@target("grouped_quantile")
+def group_quantiles(draw: Draw) -> bool:
+    m = draw(sizes())
+    e, by = draw(arrays((m,))), draw(categories(m))
+    q = draw(mostly([0.0, 0.5, 0.9, [0.1, 0.9]], [1.1, np.nan, "a", None]))
+    beta, reflect = draw(mostly(["auto", 10.0], [0.0, "sharp"])), draw(st.sampled_from([False, False, True]))
+    found = outcome(
+        lambda: pm.grouped_quantile(e.value, by, q, beta=beta, reflect=reflect),
+        ("errors", "by ", "q ", "rows", "labels", "beta", "reflect", "a "),
+        e,
+        by,
+    )
+    if isinstance(found, Refused):
+        return False
+    no_silent_gap(found.quantiles, e)
+    names = np.asarray(by).tolist()
+    for label, rows, one in zip(found.labels.tolist(), found.rows, np.moveaxis(found.quantiles, -1, 0), strict=True):
+        own = e.numbers[[name == label for name in names]]
+        assert len(own) == rows
+        if e.is_tame:
+            assert_allclose(one, pm.quantile(own, q, beta=beta, reflect=reflect), rtol=1e-9)
+    return True
+
+
 @target("QuantileNeuron", "Descent", share=0.5)
 def neurons(draw: Draw) -> bool:
     m = draw(sizes())
