@@ -31,7 +31,7 @@ endif
 SLOW := $(addprefix --ignore=tests/test_,benchmarks.py docs.py download.py examples.py experiments.py networks.py page.py \
 	regression_coverage.py soak.py wheel.py)
 
-.PHONY: help demo test test-lowest test-nonumba coverage mutants soak wheel check format docs bench bench-peers paper clean
+.PHONY: help demo test test-lowest test-nonumba coverage mutants soak fuzz wheel check format docs bench bench-peers paper clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -93,6 +93,9 @@ bench-peers: ## Compare with MAPIE, crepes, puncc, river and confidenceinterval,
 	@.venv-river/bin/python benchmarks/classification_coverage.py $(ARGS)
 	@.venv-river/bin/python benchmarks/classification_sets.py $(ARGS)
 	@.venv-river/bin/python benchmarks/sketch_accuracy.py $(ARGS)
+
+fuzz: $(VENV)/.dev ## Try all public names and the command line on hostile input, 1e5 examples (long; goes on where it stopped)
+	@PIMETER_FUZZ=$${PIMETER_FUZZ:-6200} $(BIN)/python -m pytest -n 0 -q -rs tests/test_fuzz.py tests/test_fuzz_files.py
 
 paper: $(VENV)/.paper ## Repeat the paper's experiments (long)
 	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run $$name; done

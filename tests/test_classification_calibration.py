@@ -185,3 +185,9 @@ def test_pictures():
     with pytest.raises(ValueError, match="axes must be four"):
         pm.plot_outcomes(Y, SCORE, axes=own[0])
     plt.close("all")
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_few_rows_of_a_class_calibrate_without_a_warning_about_folds(method):
+    found = pm.calibrated_scores([0, 0, 0, 1], [0.1, 0.2, 0.3, 0.8], [0.1, 0.9], method=method)
+    assert 0.0 <= found[0] < found[1] <= 1.0

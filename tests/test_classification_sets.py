@@ -413,3 +413,12 @@ def test_bad_rows_change_nothing():
         SetClassifier(LogisticRegression()).fit(X, np.zeros(300))
     with pytest.raises(ValueError, match="one per fold"):
         SetClassifier(LogisticRegression(), cv=3, confidence_level=0.5).fit(X, Y).calibrate(X, Y)
+
+
+def test_pandas_missing_category_is_a_category():
+    by = pd.array(["a", None] * 40, dtype="string")
+    odds = np.tile([0.3, 0.7], (80, 1))
+    model = SetClassifier(lambda X: odds[: len(X)], confidence_level=0.8).calibrate(
+        np.zeros((80, 1)), np.arange(80) % 2, by=by
+    )
+    assert [one.category for one in model.categories_] == ["a", None]

@@ -192,6 +192,13 @@ class TestMistakes:
         frame.with_columns(y=pl.date(2026, 1, 1)).write_parquet("dates.parquet")
         self.check(pimeter_command("measure", "dates.parquet"), "column 'y' holds Date, not numbers")
 
+    @pytest.mark.parametrize("text", ["y,y_hat\x01\x01\n1,\xff2\n", 'y,y_hat\n1,2\r3,4\r"5\n'])
+    def test_odd_separators_and_ends_of_lines(self, text, pimeter_command, tmp_path):
+        (tmp_path / "odd.csv").write_bytes(text.encode("latin-1"))
+        code, out, err = pimeter_command("measure", "odd.csv")
+        assert (code, out) == (2, "")
+        assert err.count("\n") == 1
+
     def test_broken_json_lines(self, pimeter_command, tmp_path):
         (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n{"y":1.5,"y_hat":"two"}\n')
         self.check(pimeter_command("measure", "a.jsonl"), "row 2 of column 'y_hat' holds 'two'")
@@ -206,7 +213,7 @@ class TestMistakes:
 
     def test_a_report_that_fails_leaves_the_old_one(self, frame, pimeter_command, tmp_path):
         (tmp_path / "report.html").write_text("old")
-        self.check(pimeter_command("measure", "good.csv", "--level", 2, "--out", "report.html"), "confidence_level")
+        self.check(pimeter_command("measure", "good.csv", "--level", 2, "--out", "report.html"), "--level")
         assert (tmp_path / "report.html").read_text() == "old"
         assert len(list(tmp_path.iterdir())) == 2
 

@@ -149,7 +149,7 @@ def test_outcome_errors_refuse(y, score, threshold, message):
 
 
 def test_windows_of_unequal_length():
-    with pytest.raises(ValueError, match="y_true holds windows of unequal length"):
+    with pytest.raises(ValueError, match="y_true holds rows of unequal length"):
         horizon_errors([[1.0, 2.0], [3.0]], [[1.0, 2.0], [3.0, 4.0]])
 
 

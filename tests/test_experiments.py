@@ -207,7 +207,8 @@ if __name__ == "__main__":
 """
 
 
-def test_kill_loses_and_doubles_nothing_and_leaves_no_process(tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_kill_loses_and_doubles_nothing_and_leaves_no_process(tmp_path, how):
     script = tmp_path / "slow.py"
     script.write_text(KILLED)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
@@ -221,7 +222,7 @@ def test_kill_loses_and_doubles_nothing_and_leaves_no_process(tmp_path):
     deadline = time.monotonic() + 60
     while len(killed.rows()) < 8 and time.monotonic() < deadline:
         time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
+    process.send_signal(how)
     # The workers hold the pipe as well: its end means that they are gone.
     process.communicate(timeout=60)
     assert 8 <= len(killed.rows()) < 32

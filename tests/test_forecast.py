@@ -331,7 +331,7 @@ class TestMistakes:
             _ = cone.radius_
 
     def test_windows_of_unequal_length(self):
-        with pytest.raises(ValueError, match="y_true holds windows of unequal length"):
+        with pytest.raises(ValueError, match="y_true holds rows of unequal length"):
             ForecastIntervals().fit([[1.0, 2.0], [3.0]], [[1.0, 2.0], [3.0]])
 
     @pytest.mark.parametrize(
@@ -440,3 +440,26 @@ class TestMendedForGood:
             cone.predict_interval([[1.0]], [])
         with pytest.raises(ValueError, match="n_past must be the number"):
             cone.baseline_interval([[1.0]], n_past="10")
+
+
+@pytest.mark.parametrize("tails", ["symmetric", "equal", "upper"])
+def test_a_joint_cone_over_a_step_without_errors_is_finite(tails):
+    """In the first half of the windows the first step was exact, in the second half it was not."""
+    y_pred = np.zeros((80, 3))
+    y_true = np.random.default_rng(0).standard_normal((80, 3))
+    y_true[:40, 0] = 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoverageWarning)
+        cone = ForecastIntervals(0.8, tails=tails, joint=True).fit(y_true, y_pred)
+    ends = cone.predict_interval(y_pred)
+    assert np.isfinite(ends[..., 1]).all()
+
+
+def test_forecasts_beyond_all_measure_are_refused():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoverageWarning)
+        cone = ForecastIntervals(0.8).fit(np.ones((40, 1)), np.zeros((40, 1)))
+    with pytest.raises(
+        ValueError, match=r"y_pred must be finite; 1 of 1 values are NaN or infinite, or beyond 1e\+300"
+    ):
+        cone.predict_interval([[1.7e308]])

@@ -304,3 +304,18 @@ class TestJson:
     def test_other_text_is_refused(self, text):
         with pytest.raises(ValueError, match="text is"):
             Measurement.from_json(text)
+
+
+def test_numbers_whose_sums_no_float_holds_are_refused():
+    with pytest.raises(ValueError, match=r"must not exceed 1e\+305 in size; got 1e\+307"):
+        measure([1e307, 0.0], [0.0, 0.0])
+
+
+def test_a_level_near_1_takes_no_time():
+    y = np.random.default_rng(0).standard_normal(50)
+    assert measure(y, np.zeros(50), confidence_level=1.0 - 1e-9).guaranteed_level < 1.0 - 1e-9
+
+
+def test_masked_rows_are_missing():
+    with pytest.raises(ValueError, match="y_true must be finite"):
+        measure(np.ma.MaskedArray([1.0, 2.0], mask=[False, True]), [1.0, 2.0])

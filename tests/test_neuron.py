@@ -325,8 +325,8 @@ def test_bad_errors_are_explained(solver, errors, message):
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0, -1.0, 1.0], "none negative and not all zero; got -1 to 1"),
-        ([0.0, 0.0, 0.0], "none negative and not all zero; got 0 to 0"),
+        ([1.0, -1.0, 1.0], "none negative and not all zero, 1e+15 in all at most; got -1 to 1"),
+        ([0.0, 0.0, 0.0], "none negative and not all zero, 1e+15 in all at most; got 0 to 0"),
         ([1.0, np.nan, 1.0], "Input sample_weight contains NaN"),
         ([1.0, 2.0], "inconsistent numbers of samples"),
         (np.ones((3, 2)), "one count per row; got (3, 2)"),

@@ -114,3 +114,23 @@ def test_place_of_the_neuron_rises_with_the_level(m):
     places = [np.clip(m * neuron_level(m, p), rank_below(m, p), rank(m, p)) for p in levels]
     assert (np.diff(places) >= 0).all()
     assert len(np.unique(places)) > 500  # it is not always at one of the two errors
+
+
+@pytest.mark.parametrize(
+    ("level", "within", "rows"),
+    [(1.0 - 1e-9, 0.02, 149), (0.95, 1e-5, 1_285_235_460), (1e-9, 1e-9, 5_768_424_004)],
+)
+def test_rows_needed_at_extremes_take_no_time(level, within, rows):
+    """Numbers of rows are not tried one by one: a level near 1 took hours and all memory."""
+    assert rows_needed(level, within) == rows
+
+
+def test_rows_that_nobody_has_are_refused():
+    with pytest.raises(ValueError, match=r"within=1e-12 takes more than 1e\+12 rows"):
+        rows_needed(0.5, 1e-12)
+
+
+def test_a_promise_about_the_set_at_a_level_near_1():
+    p = 1.0 - 1e-9
+    needed = promise(100, p, guarantee="set", n_cuts=2).needed
+    assert binom.cdf(1, needed, 1.0 - p) == pytest.approx(0.05)  # fewer than two errors beyond the quantile

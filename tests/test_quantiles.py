@@ -253,3 +253,21 @@ class TestBadInput:
         assert_allclose(pm.quantile(a, 0.7, axis=0, weights=counts), expected, rtol=1e-12)
         full = np.broadcast_to(counts[:, None], a.shape)
         assert_allclose(pm.quantile(a, 0.7, axis=0, weights=full), expected, rtol=1e-12)
+
+
+def test_counts_beyond_all_measure_are_refused():
+    with pytest.raises(ValueError, match=r"weights are counts, of 1e\+15 values at most; they add up to 2e\+300"):
+        pm.quantile([1.0, 2.0], 0.5, weights=[1e300, 1e300])
+
+
+@pytest.mark.parametrize("axis", ["0", 0.5])
+def test_an_axis_that_is_none_is_named(axis):
+    with pytest.raises(TypeError, match="axis must be a whole number"):
+        pm.quantile([1.0, 2.0], 0.5, axis)
+
+
+def test_a_bandwidth_of_the_callers_on_the_largest_floats():
+    x = np.array([-1.7e308, -1e308, 1e308, 1.7e308])
+    found = pm.quantile(x, [0.1, 0.5, 0.9], beta=1e-300)
+    assert found.tolist() == sorted(found)
+    assert np.abs(found).max() <= 1.7e308

@@ -692,3 +692,17 @@ class TestBadInput:
 def test_promises_of_ranks():
     assert promise(0, 0.9).rank == 0
     assert IntervalRegressor(Ridge(), cv=5, confidence_level=0.9).fit(X, Y).guaranteed_level_ == 0.8 - (2 / 300) ** 0.5
+
+
+@pytest.mark.parametrize(
+    "y", [np.arange(40).astype("datetime64[s]"), np.arange(40).astype("timedelta64[s]"), np.arange(40).astype(str)]
+)
+def test_targets_that_are_no_numbers_are_refused(y):
+    with pytest.raises(ValueError, match="y must hold real numbers"):
+        IntervalRegressor(lambda X: np.zeros(len(X))).calibrate(np.zeros((40, 1)), y)
+
+
+def test_masked_targets_are_missing():
+    y = np.ma.MaskedArray(np.arange(40.0), mask=np.arange(40) == 7)
+    with pytest.raises(ValueError, match="y contains NaN, first in row 7"):
+        IntervalRegressor(lambda X: np.zeros(len(X))).calibrate(np.zeros((40, 1)), y)

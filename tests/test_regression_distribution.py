@@ -262,3 +262,10 @@ class TestShift:
             shift_weights(np.zeros((3, 2)), np.zeros((100, 2)))
         with pytest.raises(ValueError, match="both must have the same columns"):
             shift_weights(np.zeros((30, 2)), np.zeros((30, 3)))
+
+
+def test_frames_of_two_libraries_have_no_common_rows():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    table = {"a": np.arange(10.0)}
+    with pytest.raises(ValueError, match="give frames of one library"):
+        shift_weights(pandas.DataFrame(table), polars.DataFrame(table))

@@ -430,3 +430,26 @@ def test_a_search_over_words_takes_a_learned_scale_only_where_it_helps(power, be
     model = pm.IntervalRegressor(LinearRegression(), random_state=0)
     search = GridSearchCV(model, {"width": ["constant", "scaled"]}, scoring=pm.interval_scorer, cv=3).fit(X, y)
     assert search.best_params_ == {"width": best}
+
+
+HUGE = np.array([[-1.7e308, 1.7e308], [-1.7e308, 1.7e308]])
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda: pm.mean_width_score(HUGE),
+        lambda: pm.interval_score([0.0, 1.0], HUGE),
+        lambda: pm.coverage_width_criterion([0.0, 1.0], HUGE),
+        lambda: pm.crps_score([-1.7e308, -1.7e308], [1.7e308, 1.7e308], 0.5),
+    ],
+)
+def test_a_score_that_no_float_holds_is_refused(score):
+    with pytest.raises(ValueError, match="too large"):
+        score()
+
+
+def test_masked_targets_are_missing():
+    y = np.ma.MaskedArray([0.0, 1e9], mask=[False, True])
+    with pytest.raises(ValueError, match=r"y_true must be finite; y_true\[1\] is nan"):
+        pm.coverage_score(y, [[-1.0, 1.0], [-1.0, 1.0]])

@@ -115,3 +115,22 @@ class TestBadInput:
                 pm.QuantileSketch.from_bytes(broken)
         with pytest.raises(ValueError, match="version 2"):
             pm.QuantileSketch.from_bytes(data[:4] + b"\2\0" + data[6:])
+
+
+def test_a_masked_value_is_refused():
+    with pytest.raises(ValueError, match="values must be finite"):
+        pm.QuantileSketch().update(np.ma.MaskedArray([1.0, 1e9], mask=[False, True]))
+
+
+@pytest.mark.parametrize("values", [np.array(["2024-01-01"], "datetime64[D]"), [1j], ["1.0"]])
+def test_what_is_no_number_is_refused(values):
+    with pytest.raises(ValueError, match="values must hold real numbers"):
+        pm.QuantileSketch().update(values)
+
+
+def test_means_of_far_apart_values_and_large_weights_stay_finite():
+    x = np.tile([-1e300, 1e300], 50)
+    sketch = pm.QuantileSketch(16).update(x, np.full(100, 1e290))
+    found = sketch.quantile([0.1, 0.5, 0.9])
+    assert np.isfinite(found).all()
+    assert_allclose(found[[0, 2]], [-1e300, 1e300])

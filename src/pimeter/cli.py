@@ -556,7 +556,13 @@ def _sink(frame: Any, draft: Path, out: Path) -> None:
     elif ending in {"jsonl", "ndjson"}:
         frame.sink_ndjson(draft, compression=compression, check_extension=False)
     elif ending in {"parquet", "pq"} and compression == "uncompressed":
-        frame.sink_parquet(draft)
+        from polars.exceptions import ComputeError
+
+        try:
+            frame.sink_parquet(draft)
+        except ComputeError as why:  # polars hides an OSError in it
+            msg = f"--out {shown(out)} cannot be written: {why}."
+            raise ValueError(msg) from why
     else:
         msg = f"--out {shown(out)}: its name must end in .csv, .tsv, .jsonl (these also with .gz or .zst) or .parquet."
         raise ValueError(msg)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -169,14 +170,25 @@ def horizon_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[
     return absolute_errors(np.lib.stride_tricks.sliding_window_view(observed, h), forecast)
 
 
+def unmasked(values: Any) -> Any:
+    """The same, with NaN or None for what is masked: numpy forgets the mask on the way to a plain array."""
+    if not np.ma.is_masked(values):
+        return values
+    kind, missing = (np.float64, np.nan) if values.dtype.kind in "fiub" else (object, None)
+    return values.astype(kind).filled(missing)
+
+
+def is_missing(label: Any) -> bool:
+    """Whether it is None, NaN, NaT or pandas' NA, which cannot be compared."""
+    return label is None or (not isinstance(label, str | int) and str(label) in {"nan", "NaT", "<NA>"})
+
+
 def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
     """Real numbers as an array, with NaN for what is masked; or a ValueError that names it."""
-    if isinstance(values, np.ma.MaskedArray):
-        values = np.ma.filled(values.astype(np.float64), np.nan)
     try:
-        array = np.asarray(values)
+        array = np.asarray(unmasked(values))
     except ValueError as uneven:
-        msg = f"{name} holds windows of unequal length; give each of them all its steps, NaN where one is not known."
+        msg = f"{name} holds rows of unequal length; give each of them as many values, NaN where one is not known."
         raise ValueError(msg) from uneven
     if array.dtype.kind not in "fiub":
         msg = f"{name} must hold real numbers; got dtype {array.dtype}. Convert it first, such as with astype(float)."
@@ -223,7 +235,7 @@ def outcome_errors(
     >>> tn, tp, fn, fp
     (array([0.25]), array([0.25]), array([0.125, 0.   ]), array([0.5]))
     """
-    if not 0.0 <= threshold <= 1.0:
+    if not (isinstance(threshold, Real) and 0.0 <= threshold <= 1.0):
         msg = f"threshold must lie between 0 and 1, as scores do; got {threshold!r}."
         raise ValueError(msg)
     label, score = (_finite_floats(*named) for named in (("y_true", y_true), ("y_score", y_score)))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import glob
+import gzip
 import json
 import os
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,10 +26,12 @@ PARQUET, JSON_LINES = "parquet", "jsonl"
 KINDS = {".parquet": PARQUET, ".pq": PARQUET, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES}
 MISSING = ["", "na", "n/a", "nan", "null", "none"]  # words that say that a number is not known
 LONGEST = 60  # characters of a name in a message
+LONGEST_LINE = 1 << 24  # bytes of a header
+GZIP = b"\x1f\x8b"
 N_LISTED = 8  # names in a message
 N_INFERRED = 10_000  # rows that tell what a column holds
 BLOCK = 1 << 20  # bytes that are looked at together
-PACKED = {b"\x1f\x8b", b"\x28\xb5", *(bytes([0x78, level]) for level in (0x01, 0x5E, 0x9C, 0xDA))}  # first bytes
+PACKED = {GZIP, b"\x28\xb5", *(bytes([0x78, level]) for level in (0x01, 0x5E, 0x9C, 0xDA))}  # first bytes
 BROKEN = "\ufffd"  # what stands for bytes that are no UTF-8
 
 
@@ -174,7 +178,10 @@ class Table:
         if has_quotes:  # a separator within quotes is none
             lines = _lines(self.path).collect(engine="streaming")["line"].fill_null("")
             reader = csv.reader((f"{text}\n" for text in lines), delimiter=self.kind)
-            number = next((reader.line_num for row in reader if row and len(row) != n), None)
+            try:
+                number = next((reader.line_num for row in reader if row and len(row) != n), None)
+            except csv.Error:
+                number = reader.line_num
         if number is not None:
             fields = "1 field" if n == 1 else f"{n} fields"
             msg = f"{self.name}: line {number:,} has not {fields} like the header."
@@ -294,6 +301,7 @@ def _table(name: str, path: Path) -> Table:
     if not start:
         msg = f"{name} is empty."
         raise ValueError(msg)
+    _check_first_line(name, path, start)
     table = Table(name, path, "", ())
     try:
         table = Table(name, path, _kind(path, start), ())
@@ -303,6 +311,20 @@ def _table(name: str, path: Path) -> Table:
     if any(BROKEN in column for column in names):
         raise ValueError(table._trouble(ValueError("its header is not UTF-8 text")))
     return Table(name, path, table.kind, names)
+
+
+def _check_first_line(name: str, path: Path, start: bytes) -> None:
+    """Refuse a text file whose header has no end, before all of it is in memory."""
+    if start == b"PAR1" or KINDS.get(path.suffix) == PARQUET:
+        return
+    with gzip.open(path) if start[:2] == GZIP else path.open("rb") as file:
+        try:
+            line = file.readline(LONGEST_LINE)
+        except (EOFError, OSError, zlib.error):
+            return  # what is broken is said later, with its place
+    if len(line) == LONGEST_LINE:
+        msg = f"{name}: its first line is longer than {LONGEST_LINE >> 20} MB. Is it a table?"
+        raise ValueError(msg)
 
 
 def _kind(path: Path, start: bytes) -> str:
@@ -347,6 +369,7 @@ def _lines(path: Path) -> pl.LazyFrame:
         encoding="utf8-lossy",
         row_index_name="number",
         row_index_offset=1,
+        extra_columns="ignore",  # a line may hold the separator
         truncate_ragged_lines=True,
         glob=False,
     )
@@ -393,7 +416,7 @@ def replaced(path: Path) -> Iterator[Path]:
     Raises
     ------
     ValueError
-        If nothing can be written there; said before anything else is done.
+        If nothing can be written there, which is said before anything else is done; or not all of it.
 
     Examples
     --------
@@ -421,5 +444,8 @@ def replaced(path: Path) -> Iterator[Path]:
         os.umask(mask)
         draft.chmod(0o666 & ~mask)  # as any new file, not as a temporary one
         draft.replace(path)
+    except OSError as why:  # such as a disk that is full
+        msg = f"{shown(path)} cannot be written: {why.strerror or why}."
+        raise ValueError(msg) from why
     finally:
         draft.unlink(missing_ok=True)

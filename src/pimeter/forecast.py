@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from pimeter.bandwidth import safe_factor
 from pimeter.errors import real_array
 from pimeter.neuron import Box
 from pimeter.online import LARGEST, STEPS, learn_columns, started
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 BLOCK = 250_000  # errors that are turned into sizes at a time: what fits into a cache is not read twice
+THINNEST = 1e-9  # side of a joint cone, in units of its widest
 WINDOW, DEGREE = 7, 2  # steps and degree of the polynomial through which radii are smoothed
 
 
@@ -264,14 +266,17 @@ class ForecastIntervals(BaseEstimator):
         """
         check_is_fitted(self)
         forecast = self._forecast(y_pred)
-        levels = np.asarray(self._fitted_with[0] if confidence_level is None else confidence_level, dtype=np.float64)
+        levels = np.asarray(self._fitted_with[0])
+        if confidence_level is not None:
+            levels = real_array("confidence_level", confidence_level).astype(np.float64)
         if levels.ndim > 1 or not levels.size or not ((levels > 0.0) & (levels < 1.0)).all():
             msg = f"confidence_level must lie between 0 and 1; got {confidence_level!r}. For per cent divide by 100."
             raise ValueError(msg)
         radii = np.stack([self._radii(p) for p in levels.ravel().tolist()], axis=-1)  # ([series,] h, 2, levels)
         lower, upper = (forecast[..., None] + sign * radii[..., None, :, i, :] for i, sign in enumerate((-1.0, 1.0)))
         crossed = lower > upper  # possible below 50 %, and while signed neurons learn
-        middle = np.where(crossed, 0.5 * lower + 0.5 * upper, 0.0)
+        with np.errstate(invalid="ignore"):  # ends that are both infinite do not cross
+            middle = np.where(crossed, 0.5 * lower + 0.5 * upper, 0.0)
         ends = np.stack([np.where(crossed, middle, lower), np.where(crossed, middle, upper)], axis=-2)
         return np.asarray(ends[..., 0] if levels.ndim == 0 else ends)
 
@@ -354,7 +359,11 @@ class ForecastIntervals(BaseEstimator):
         sides = tails.radii(_reach(errors, tails, p))
         sides = _smoothed(sides, tails) if self.smooth else sides
         centre = _known_quantile(errors, 0.5) if tails.has_centre else np.zeros(errors.shape[:2])
-        below, above = (np.maximum(sides[..., i] + sign * centre, 0.0) for i, sign in enumerate((1.0, -1.0)))
+        # No side is without any width: one error beyond it would make the whole cone infinite.
+        shape = np.maximum(sides + np.stack([centre, -centre], axis=-1), 0.0)
+        largest = np.where(np.isfinite(shape), shape, 0.0).max(axis=(1, 2), keepdims=True)
+        least = np.where(largest > 0.0, np.maximum(THINNEST * largest, np.finfo(np.float64).tiny), 1.0)
+        below, above = np.moveaxis(np.maximum(shape, least), -1, 0)
         return [Box(*own) for own in zip(below, above, centre, strict=True)]
 
     def _forecast(self, y_pred: ArrayLike) -> Array:
@@ -366,9 +375,11 @@ class ForecastIntervals(BaseEstimator):
             expected = f"(n, {h})" if n_series is None else f"({n_series}, n, {h})"
             msg = f"y_pred must have shape {expected}, as in fit; got {forecast.shape}. One path is y_pred[None]."
             raise ValueError(msg)
-        if not np.isfinite(forecast).all():
-            n_wrong = np.count_nonzero(~np.isfinite(forecast))
-            msg = f"y_pred must be finite; {n_wrong} of {forecast.size} values are NaN or infinite."
+        wrong = ~(np.abs(forecast) <= LARGEST)
+        if wrong.any():
+            n_wrong = np.count_nonzero(wrong)
+            what = f"NaN or infinite, or beyond {LARGEST:g}"
+            msg = f"y_pred must be finite; {n_wrong} of {forecast.size} values are {what}."
             raise ValueError(msg)
         return forecast
 
@@ -426,7 +437,8 @@ def _smoothed(radii: Array, tails: Tails) -> Array:
     smooth = radii.copy()
     for side in (0, 1):
         if np.isfinite(radii[..., side]).all():
-            smooth[..., side] = savgol_filter(radii[..., side], window, DEGREE, axis=1)
+            factor = safe_factor(float(np.abs(radii[..., side]).max()))
+            smooth[..., side] = savgol_filter(factor * radii[..., side], window, DEGREE, axis=1) / factor
     return smooth if tails.has_centre else np.maximum(smooth, 0.0)
 
 
@@ -469,7 +481,8 @@ def _deviation(errors: Array, axes: tuple[int, ...]) -> Array:
     if (known < 2).any():
         msg = f"A standard deviation takes at least 2 known errors of a series or window; got {known.min()}."
         raise ValueError(msg)
-    return np.asarray(np.nanstd(errors, axis=axes, ddof=1))
+    factor = safe_factor(float(np.nanmax(np.abs(errors))))
+    return np.asarray(np.nanstd(factor * errors, axis=axes, ddof=1) / factor)
 
 
 def _known_quantile(sample: Array, level: float) -> Array:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from pimeter import bandwidth
+from pimeter.errors import is_missing, real_array, unmasked
 from pimeter.quantiles import _settings, quantile
 
 if TYPE_CHECKING:
@@ -83,17 +84,21 @@ def grouped_quantile(
         task = dask.Task(tuple(levels), h, reflect, bandwidth, quantile)
         labels, rows, flat = dask_groups.quantiles(errors, by, task, _each)
     else:
-        values, groups = np.asarray(errors), np.asarray(by)
+        values, groups = real_array("errors", errors), np.asarray(unmasked(by))
         if values.ndim != 1 or values.shape != groups.shape:
             msg = f"errors and by must be of one shape (m,); got {values.shape} and {groups.shape}."
             raise ValueError(msg)
         if not values.size:
             msg = "there are no rows; a quantile needs at least one."
             raise ValueError(msg)
-        if (groups != groups).any() or (groups.dtype == object and any(label is None for label in groups)):  # noqa: PLR0124
+        if any(map(is_missing, groups.tolist())) if groups.dtype.kind == "O" else (groups != groups).any():  # noqa: PLR0124
             msg = "by holds missing labels; drop such rows, or name them."
             raise ValueError(msg)
-        labels, codes, rows = np.unique(groups, return_inverse=True, return_counts=True)
+        try:
+            labels, codes, rows = np.unique(groups, return_inverse=True, return_counts=True)
+        except TypeError as mixed:
+            msg = f"by holds labels that cannot be put in order ({mixed}); give numbers or words."
+            raise TypeError(msg) from mixed
         flat = _each(values, codes, len(labels), levels, "auto" if h is None else 1.0 / h, reflect)
     return GroupQuantiles(labels, rows, flat.T.reshape(*shape, len(labels)))
 

@@ -20,7 +20,6 @@ from pimeter.diagnosis.crossfit import ranks
 from pimeter.diagnosis.findings import (
     Diagnosis,
     Named,
-    checked_level,
     checked_rows,
     cross_fitted,
     diagnosed,
@@ -30,7 +29,7 @@ from pimeter.diagnosis.findings import (
 from pimeter.files import replaced
 from pimeter.frames import frame_of
 from pimeter.moments import NORMAL, Middle, Moments
-from pimeter.promise import promise, quantile_ranks
+from pimeter.promise import checked_share, promise, quantile_ranks
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -353,7 +352,7 @@ def measure(
     >>> round(result.scores["mae"].value, 2), result.to_frame().shape
     (1.21, (8, 5))
     """
-    level = checked_level(confidence_level)
+    level = checked_share("confidence_level", confidence_level)
     levels = np.array(sorted({*STOPS, level}))
     found = None
     if type(y_true).__module__.partition(".")[0] == "dask":

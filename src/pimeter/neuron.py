@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -16,8 +17,9 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from pimeter import bandwidth
 from pimeter._kernels import reference
+from pimeter.errors import real_array, unmasked
 from pimeter.promise import quantile_ranks
-from pimeter.quantiles import quantile
+from pimeter.quantiles import MOST, quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -108,8 +110,9 @@ class _Sight(NamedTuple):
 
     def outputs(self, weight: float, errors: Array) -> Array:
         """Sigmoid of each error: what it adds to the neuron's output."""
-        ahead = self.position(weight) - self.position(errors)
-        steep = np.sign(ahead) * self.end if math.isinf(self.steepness) else ahead * self.steepness
+        with np.errstate(over="ignore"):
+            ahead = self.position(weight) - self.position(errors)
+            steep = np.sign(ahead) * self.end if math.isinf(self.steepness) else ahead * self.steepness
         return reference.activation(steep, self.end)
 
 
@@ -363,6 +366,7 @@ class QuantileNeuron(BaseEstimator):
         self.reflect = reflect
         self.solver = solver
 
+    @np.errstate(over="ignore", invalid="ignore")  # of errors near the largest float only the quantile is known
     def fit(self, errors: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the quantile of each column of errors.
 
@@ -405,6 +409,9 @@ class QuantileNeuron(BaseEstimator):
         else:
             how = Descent() if isinstance(self.solver, str) else self.solver
             learned = self._descent(columns, (1.0 + level) / 2.0 if self.reflect else level, how)
+            if not np.isfinite(learned).all():
+                msg = f"solver={how} left all floats; give a smaller learning_rate, or None."
+                raise ValueError(msg)
         width = samples.dtype
         self.quantile_ = self._own(np.asarray(learned, width))
         standard_errors = [column.standard_error(w) for column, w in zip(columns, learned, strict=True)]
@@ -477,10 +484,15 @@ class QuantileNeuron(BaseEstimator):
         tags.input_tags.positive_only = bool(self.reflect)
         return tags
 
+    @np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
     def _columns(self, errors: ArrayLike, *, reset: bool) -> NDArray[np.floating[Any]]:
         """Finite floats of shape (m, k), not negative if they are absolute errors."""
-        array = np.asarray(errors)
-        table = array[:, None] if array.ndim == 1 else errors
+        array = np.asarray(unmasked(errors))
+        if array.dtype.kind in "mMVUS" or (
+            array.ndim == 0 and not issparse(errors)
+        ):  # no array, but scikit-learn tries
+            real_array("errors", array)
+        table = array[:, None] if array.ndim == 1 else unmasked(errors)
         samples: NDArray[np.floating[Any]] = validate_data(
             self, table, reset=reset, dtype=[np.float64, np.float32, np.float16]
         )
@@ -524,14 +536,16 @@ class QuantileNeuron(BaseEstimator):
 
 def _checked_counts(sample_weight: ArrayLike, samples: NDArray[Any]) -> Array:
     """Weights as counts, one per row."""
-    counts: Array = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    counts: Array = check_array(
+        real_array("sample_weight", sample_weight), ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
     if counts.ndim != 1:
         msg = f"sample_weight must have shape (m,), one count per row; got {counts.shape}."
         raise ValueError(msg)
     check_consistent_length(samples, counts)
-    if (counts < 0.0).any() or not counts.any():
+    if (counts < 0.0).any() or not counts.any() or counts.max() > MOST / len(counts):
         found = f"{counts.min():g} to {counts.max():g}"
-        msg = f"sample_weight must hold counts, none negative and not all zero; got {found}."
+        msg = f"sample_weight must hold counts, none negative and not all zero, {MOST:g} in all at most; got {found}."
         raise ValueError(msg)
     return counts
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from pimeter._kernels import stream
+from pimeter.errors import real_array
 from pimeter.quantiles import _kernel, _unlocked, quantile
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class OnlineNeuron(BaseEstimator):
         OnlineNeuron
             Itself; as it was before if the error is no finite number.
         """
-        if not (isinstance(error, Real) and abs(error) <= LARGEST):
+        if not (isinstance(error, Real) and abs(float(error)) <= LARGEST):
             msg = f"error must be a finite number; got {error!r}. Leave out errors that are not known."
             raise ValueError(msg)
         self._state = stream.learn((float(error),), *self._task(), self._state)
@@ -140,11 +141,11 @@ class OnlineNeuron(BaseEstimator):
         OnlineNeuron
             Itself; as it was before if any error is no finite number.
         """
-        values = np.ascontiguousarray(errors)
-        if values.ndim != 1 or values.dtype.kind not in "fiub":
-            msg = f"errors must be numbers of shape (n,); got dtype {values.dtype} and shape {values.shape}."
+        given = real_array("errors", errors)
+        if given.ndim != 1:
+            msg = f"errors must have shape (n,); got {given.shape}."
             raise ValueError(msg)
-        values = values.astype(np.float64, copy=False)
+        values = np.ascontiguousarray(given, dtype=np.float64)
         fine = np.abs(values) <= LARGEST
         if not fine.all():
             first = int(np.flatnonzero(~fine)[0])
@@ -222,14 +223,14 @@ class QuantileSketch:
             msg = f"size must be a whole number between 16 and 16,777,216; got {size!r}."
             raise ValueError(msg)
         self.size = int(size)
-        self._means, self._counts = np.empty(0), np.empty(0)
-        self._waiting: list[tuple[Array, Array]] = []
+        # Means and counts: the merged ones, then those that wait. One tuple, so that threads may read at the same time.
+        self._parts: tuple[tuple[Array, Array], ...] = ((np.empty(0), np.empty(0)),)
         self._ends = (math.inf, -math.inf)
 
     @property
     def count(self) -> float:
         """How many errors it has seen, or the sum of their weights."""
-        return float(self._counts.sum() + sum(counts.sum() for _, counts in self._waiting))
+        return float(sum(counts.sum() for _, counts in self._parts))
 
     def update(self, values: ArrayLike, weights: ArrayLike | None = None) -> Self:
         """Add errors.
@@ -246,17 +247,17 @@ class QuantileSketch:
         QuantileSketch
             The sketch itself.
         """
-        x = np.array(values, dtype=np.float64).ravel()
-        counts = np.ones(x.size) if weights is None else np.array(weights, dtype=np.float64).ravel()
+        x = np.array(real_array("values", values), dtype=np.float64).ravel()
+        counts = np.ones(x.size) if weights is None else np.array(real_array("weights", weights), np.float64).ravel()
         if counts.size != x.size:
             msg = f"weights have {counts.size:,} elements, values {x.size:,}; give one for each value."
             raise ValueError(msg)
-        if not (np.isfinite(counts).all() and (counts >= 0.0).all()):
+        if not ((counts >= 0.0) & (counts <= LARGEST)).all():
             msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
             raise ValueError(msg)
         x, counts = x[counts > 0.0], counts[counts > 0.0]
-        if not np.isfinite(x).all():
-            msg = "values must be finite; drop NaN and infinities first."
+        if not (np.abs(x) <= LARGEST).all():
+            msg = f"values must be finite, of size {LARGEST:g} at most; drop NaN and infinities first."
             raise ValueError(msg)
         if x.size:
             self._add(x, counts, float(x.min()), float(x.max()))
@@ -266,34 +267,32 @@ class QuantileSketch:
         """A new sketch of what both have seen, as small as the smaller one; neither changes."""
         merged = QuantileSketch(min(self.size, other.size))
         for sketch in (self, other):
-            for means, counts in [(sketch._means, sketch._counts), *sketch._waiting]:
+            for means, counts in sketch._parts:
                 if means.size:
                     merged._add(means, counts, *sketch._ends)
         return merged
 
     def quantile(self, q: ArrayLike) -> NDArray[np.float64]:
         """Quantiles at levels in [0, 1], in the shape of `q`."""
-        levels = np.asarray(q, np.float64)
+        levels = real_array("q", q).astype(np.float64)
         if levels.size and not (levels.min() >= 0.0 and levels.max() <= 1.0):
             msg = f"q must lie in [0, 1]; got {q!r}. For per cent divide by 100."
             raise ValueError(msg)
-        self._merge_neighbours()
-        if not self._means.size:
+        means, counts = self._merged()
+        if not means.size:
             msg = "the sketch is empty; update it with errors first."
             raise ValueError(msg)
-        if (self._counts <= 1.0).all():
-            return np.asarray(quantile(self._means, levels, weights=self._counts))
-        ends = np.cumsum(self._counts)
-        at = np.concatenate([[0.0], ends - self._counts / 2.0, ends[-1:]])
-        return np.asarray(
-            np.interp(levels * ends[-1], at, np.concatenate([self._ends[:1], self._means, self._ends[1:]]))
-        )
+        if (counts <= 1.0).all():
+            return np.asarray(quantile(means, levels, weights=counts))
+        ends = np.cumsum(counts)
+        at = np.concatenate([[0.0], ends - counts / 2.0, ends[-1:]])
+        return np.asarray(np.interp(levels * ends[-1], at, np.concatenate([self._ends[:1], means, self._ends[1:]])))
 
     def to_bytes(self) -> bytes:
         """The sketch as bytes, the same on every machine; no pickle."""
-        self._merge_neighbours()
-        body = self._means.astype("<f8").tobytes() + self._counts.astype("<f8").tobytes()
-        return HEADER.pack(MAGIC, VERSION, 0, self.size, self._means.size, *self._ends, zlib.crc32(body)) + body
+        means, counts = self._merged()
+        body = means.astype("<f8").tobytes() + counts.astype("<f8").tobytes()
+        return HEADER.pack(MAGIC, VERSION, 0, self.size, means.size, *self._ends, zlib.crc32(body)) + body
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -311,22 +310,21 @@ class QuantileSketch:
             raise ValueError(msg)
         sketch = cls(size)
         numbers = np.frombuffer(body, "<f8").astype(np.float64)
-        sketch._means, sketch._counts, sketch._ends = numbers[:n], numbers[n:], (low, high)
+        sketch._parts, sketch._ends = ((numbers[:n], numbers[n:]),), (low, high)
         return sketch
 
     def _add(self, means: Array, counts: Array, low: float, high: float) -> None:
         self._ends = (min(self._ends[0], low), max(self._ends[1], high))
-        self._waiting.append((means, counts))
-        if sum(waiting.size for waiting, _ in self._waiting) > BUFFERED * self.size:
-            self._merge_neighbours()
+        self._parts = (*self._parts, (means, counts))
+        if sum(waiting.size for waiting, _ in self._parts[1:]) > BUFFERED * self.size:
+            self._merged()
 
-    def _merge_neighbours(self) -> None:
+    def _merged(self) -> tuple[Array, Array]:
         """Bring all together, and merge what lies in one cell of the ruler."""
-        if not self._waiting:
-            return
-        parts = [(self._means, self._counts), *self._waiting]
+        parts = self._parts
+        if len(parts) == 1:
+            return parts[0]
         means, counts = (np.concatenate(some) for some in zip(*parts, strict=True))
-        self._waiting = []
         order = np.argsort(means, kind="stable")
         means, counts = means[order], counts[order]
         if means.size > self.size:
@@ -336,6 +334,9 @@ class QuantileSketch:
             first = np.flatnonzero(np.diff(cell, prepend=-1))
             sums = np.add.reduceat(counts, first)
             origin = means[first]  # sums of differences: means of far-off errors keep their digits
-            shifts = np.add.reduceat(counts * (means - np.repeat(origin, np.diff(first, append=means.size))), first)
-            means, counts = origin + shifts / sums, sums
-        self._means, self._counts = means, counts
+            lengths = np.diff(first, append=means.size)
+            share = counts / np.repeat(sums, lengths)
+            means = origin + np.add.reduceat(share * (means - np.repeat(origin, lengths)), first)
+            counts = sums
+        self._parts = ((means, counts),)
+        return means, counts

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Real
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,6 +21,8 @@ Guarantee = bool | Literal["set"]
 
 ROUNDING = 1e-9  # (m + 1) p is a whole number if it is this near to one: in floats 100 * .55 is a little more than 55
 CONFIDENCE = 0.95  # of guarantee="set"
+MOST = 10**12  # rows that `rows_needed` answers with
+ALTERNATING, BLOCK = 10_000, 200  # numbers of rows that it looks at one by one, and together
 RANGE = (0.05, 0.95)  # the points of the Beta law that a coverage range spans
 STRAYS = 0.15  # standard errors by which a neuron's place follows t, see `neuron_level` ...
 AHEAD, BEHIND = 0.2, 0.45  # ... and ranks that it goes ahead, and stays behind for a single error beyond it
@@ -188,12 +192,19 @@ def _needed(p: float, for_set: bool, n_cuts: int, confidence: float) -> int:
     if not for_set:
         odds = (p + n_cuts - 1.0) / (1.0 - p)
         return max(1, math.ceil(odds - ROUNDING))
+
     # All m errors, or all but the two at the ends, have to exceed p with confidence: 1 - confidence >= the share of
     # calibration sets where not even the outermost errors are beyond the quantile.
-    m = max(n_cuts, math.floor(math.log(1.0 - confidence) / math.log(p)))
-    while p**m + (n_cuts - 1) * m * p ** (m - 1) * (1.0 - p) > (1.0 - confidence) * (1.0 + ROUNDING):
-        m += 1
-    return m
+    def is_enough(m: int) -> bool:
+        return p**m + (n_cuts - 1) * m * p ** (m - 1) * (1.0 - p) <= (1.0 - confidence) * (1.0 + ROUNDING)
+
+    few = max(n_cuts, math.floor(math.log(1.0 - confidence) / math.log(p)))
+    if is_enough(few):
+        return few
+    enough = 2 * few
+    while not is_enough(enough):
+        few, enough = enough, 2 * enough
+    return few + bisect_left(range(few, enough), True, key=is_enough)
 
 
 def rows_needed(confidence_level: float, within: float) -> int:
@@ -223,19 +234,43 @@ def rows_needed(confidence_level: float, within: float) -> int:
     """
     from scipy.special import betaincinv
 
-    for name, value in (("confidence_level", confidence_level), ("within", within)):
-        if not 0.0 < value < 1.0:
-            msg = f"{name} must lie between 0 and 1; got {value!r}. For per cent divide by 100."
+    p, within = checked_share("confidence_level", confidence_level), checked_share("within", within)
+
+    def is_off(m: Any, k: Any) -> Any:
+        """Whether the coverage of the error of rank k of m may be farther away."""
+        low, high = (betaincinv(k, m + 1.0 - k, point) for point in RANGE)
+        return (p - low > within) | (high - p > within)
+
+    def may_be_off(m: float) -> bool:
+        """Whether it may with a rank that is rounded up by nothing, or by almost 1."""
+        ranks = np.array([(m + 1.0) * p, (m + 1.0) * p + 1.0])
+        return bool(is_off(m, np.minimum(ranks, m)).any())
+
+    few, enough = 0, 1
+    while may_be_off(enough):
+        few, enough = enough, 2 * enough
+        if enough > MOST:
+            msg = f"within={within!r} takes more than {MOST:.0e} rows at confidence_level={p!r}; give a larger one."
             raise ValueError(msg)
-    p = confidence_level
-    about = p * (1.0 - p) * (NormalDist().inv_cdf(RANGE[1]) / within) ** 2
-    # Ranks are whole numbers, so enough and too few rows alternate for a while around that.
-    reach = 5.0 / within
-    m = np.arange(max(1, math.floor(about - reach)), math.ceil(about + reach) + _needed(p, False, 1, 0.0) + 1)
-    k = np.minimum(np.ceil((m + 1.0) * p - ROUNDING), m)
-    low, high = (betaincinv(k, m + 1.0 - k, point) for point in RANGE)
-    too_few = (p - low > within) | (high - p > within)
-    return int(m[0] + (np.flatnonzero(too_few)[-1] + 1 if too_few.any() else 0))
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (middle, enough) if may_be_off(middle) else (few, middle)
+    # Ranks are whole numbers, so enough and too few rows alternate for a while below that; where the while is long, the
+    # last few numbers of too few rows are not told from enough.
+    for end in range(enough, max(0, enough - ALTERNATING), -BLOCK):
+        m = np.arange(max(1, end - BLOCK), end)
+        off = np.flatnonzero(is_off(m, np.minimum(np.ceil((m + 1.0) * p - ROUNDING), m)))
+        if off.size:
+            return int(m[off[-1]] + 1)
+    return enough if enough > ALTERNATING else 1
+
+
+def checked_share(name: str, value: float) -> float:
+    """A number between 0 and 1, or a ValueError that names it."""
+    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 < value < 1.0):
+        msg = f"{name} must lie between 0 and 1; got {value!r}. For per cent divide by 100."
+        raise ValueError(msg)
+    return float(value)
 
 
 def cross_validated_level(level: float, n: float, n_cuts: int = 1) -> float:

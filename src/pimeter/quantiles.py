@@ -17,6 +17,7 @@ import numpy as np
 
 from pimeter import bandwidth
 from pimeter._kernels.reference import hazen
+from pimeter.errors import real_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 MISSING, INFINITE = 1, 2  # what a kernel says of a row
+MOST = 1e15  # values that counts stand for: beyond, floats no longer count one by one, and rulers get too long
 MANY = 200_000  # values from which on rows are worth a second thread
 
 
@@ -163,7 +165,12 @@ def _checked_quantiles(
         if not (np.isfinite(counts) & (counts >= 0.0)).all():
             msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
             raise ValueError(msg)
-        if not (counts.sum(axis=1) > 0.0).all():
+        with np.errstate(over="ignore"):
+            totals = counts.sum(axis=1)
+        if (totals > MOST).any():
+            msg = f"weights are counts, of {MOST:g} values at most; they add up to {totals.max():g}. Make them smaller."
+            raise ValueError(msg)
+        if not (totals > 0.0).all():
             msg = "weights are 0 for a whole sample; a quantile needs at least one value that counts."
             raise ValueError(msg)
     if reflect and (samples < 0).any():
@@ -190,7 +197,7 @@ def _floats(a: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[np.floating]]:
 
 
 def _levels(q: ArrayLike) -> Array:
-    levels = np.asarray(q, dtype=np.float64)
+    levels: Array = real_array("q", q).astype(np.float64, copy=False)
     if levels.size and not (levels.min() >= 0.0 and levels.max() <= 1.0):
         msg = f"q must lie in [0, 1]; got {q!r}. For per cent divide by 100."
         raise ValueError(msg)
@@ -211,7 +218,11 @@ def _bandwidth(beta: float | str) -> float | None:
 def _axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
-    given = [operator.index(one) for one in (axis if isinstance(axis, tuple | list) else (axis,))]
+    try:
+        given = [operator.index(one) for one in (axis if isinstance(axis, tuple | list) else (axis,))]
+    except TypeError as wrong:
+        msg = f"axis must be a whole number, a tuple of them or None; got {axis!r}."
+        raise TypeError(msg) from wrong
     for one in given:
         if not -ndim <= one < ndim:
             raise np.exceptions.AxisError(one, ndim)
@@ -234,7 +245,7 @@ def _rows(values: NDArray[Any], axes: tuple[int, ...]) -> tuple[NDArray[Any], tu
 
 def _counts(weights: ArrayLike, values: NDArray[Any], axes: tuple[int, ...]) -> Array:
     """Weights as rows beside the samples."""
-    counts = np.asarray(weights, dtype=np.float64)
+    counts: Array = real_array("weights", weights).astype(np.float64, copy=False)
     if counts.shape != values.shape:
         if counts.ndim != 1 or len(axes) != 1 or counts.size != values.shape[axes[0]]:
             msg = (
@@ -327,7 +338,9 @@ def _fixed_rows(samples: NDArray[Any], levels: Array, h: float) -> Array:
             elif np.isinf(x.min()) or np.isinf(x.max()):
                 out[i] = np.quantile(x, levels, method="inverted_cdf")
             else:
-                starts = near[first] + (ranks - first) * (near[after] - near[first])
+                with np.errstate(over="ignore", invalid="ignore"):
+                    gap = near[after] - near[first]
+                    starts = near[first] + np.where(np.isinf(gap), 0.0, (ranks - first) * gap)
                 out[i] = kernel.fixed(x, nothing, levels, h, starts)
 
     if samples.size < MANY or len(samples) == 1:

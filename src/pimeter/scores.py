@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from pimeter.errors import real_array
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
@@ -69,6 +71,7 @@ def coverage_score(
     return _over_outputs(_mean_row(inside, sample_weight), outputs, multioutput)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is too large is refused at the end
 def mean_width_score(
     y_interval: ArrayLike,
     *,
@@ -112,9 +115,10 @@ def mean_width_score(
     interval = _numbers("y_interval", y_interval, infinite=True)
     axis = _bound_axis(interval.shape, bound_axis)
     lower, upper = _ordered(interval, axis)
-    return _over_outputs(_mean_row(upper - lower, sample_weight), axis == 2, multioutput)
+    return _over_outputs(_mean_row(upper - lower, sample_weight), axis == 2, multioutput, interval)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is too large is refused at the end
 def coverage_width_criterion(
     y_true: ArrayLike,
     y_interval: ArrayLike,
@@ -180,11 +184,12 @@ def coverage_width_criterion(
     level = _levels_of(confidence_level, n_levels)
     coverage = _mean_row((lower <= target) & (target <= upper), sample_weight)
     extent = _extent(target, target_range, sample_weight)
-    with np.errstate(over="ignore"):
-        penalty = np.where(coverage < level - SAME, np.exp(-eta * (coverage - level)), 0.0)
-    return _over_outputs(_mean_row(upper - lower, sample_weight) / extent * (1.0 + penalty), outputs, multioutput)
+    penalty = np.where(coverage < level - SAME, np.exp(-eta * (coverage - level)), 0.0)
+    share = _mean_row(upper - lower, sample_weight) / extent
+    return _over_outputs(share * (1.0 + penalty), outputs, multioutput, lower, upper, penalty)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is too large is refused at the end
 def interval_score(
     y_true: ArrayLike,
     y_interval: ArrayLike,
@@ -239,9 +244,10 @@ def interval_score(
     level = _levels_of(confidence_level, n_levels)
     outside = np.maximum(lower - target, 0.0) + np.maximum(target - upper, 0.0)
     score = upper - lower + 2.0 / (1.0 - level) * outside
-    return _over_outputs(_mean_row(score, sample_weight), outputs, multioutput)
+    return _over_outputs(_mean_row(score, sample_weight), outputs, multioutput, lower, upper)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is too large is refused at the end
 def crps_score(
     y_true: ArrayLike,
     quantiles: ArrayLike,
@@ -304,7 +310,7 @@ def crps_score(
     1.5
     """
     target, predicted = _targets(y_true), _numbers("quantiles", quantiles)
-    level = np.asarray(levels, dtype=np.float64)
+    level = real_array("levels", levels).astype(np.float64)
     if level.ndim == 0:
         level, predicted = level[None], predicted[..., None]
     _check_levels("levels", level)
@@ -325,7 +331,7 @@ def crps_score(
         for i, p in enumerate(level)
     ]
     score = 2.0 * _level_weights(level) @ np.stack(losses)
-    return _over_outputs(score if target.ndim == 2 else score[0], target.ndim == 2, multioutput)
+    return _over_outputs(score if target.ndim == 2 else score[0], target.ndim == 2, multioutput, predicted)
 
 
 def interval_scorer(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -557,10 +563,7 @@ def _targets(y_true: ArrayLike) -> Array:
 
 def _numbers(name: str, values: ArrayLike, infinite: bool = False) -> Array:
     """Real numbers as float64, or a ValueError that names the array."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiub":
-        msg = f"{name} must hold real numbers; got dtype {array.dtype}. Convert it first, such as with astype(float)."
-        raise ValueError(msg)
+    array = real_array(name, values)
     if array.size == 0:
         msg = f"{name} must hold at least one value; got shape {array.shape}."
         raise ValueError(msg)
@@ -584,7 +587,7 @@ def _check_levels(name: str, level: Array) -> None:
 
 def _levels_of(confidence_level: ArrayLike, n_levels: int | None) -> Array:
     """The level of each interval: a number, or one for each place on the axis of levels."""
-    level = np.asarray(confidence_level, dtype=np.float64)
+    level = real_array("confidence_level", confidence_level).astype(np.float64)
     _check_levels("confidence_level", level)
     if level.shape not in ({()} if n_levels is None else {(n_levels,), ()} if n_levels == 1 else {(n_levels,)}):
         expected = "a number, as y_interval has no axis of levels" if n_levels is None else f"{n_levels} numbers"
@@ -645,8 +648,11 @@ def _extent(target: Array, target_range: ArrayLike | None, sample_weight: ArrayL
     return extent
 
 
-def _over_outputs(score: Array, has_outputs: bool, multioutput: Multioutput) -> Any:
+def _over_outputs(score: Array, has_outputs: bool, multioutput: Multioutput, *origins: Array) -> Any:
     """Mean over outputs if there are any and it is asked for; what is one number becomes a float."""
+    if not np.isfinite(score).all() and all(np.isfinite(part).all() for part in origins):
+        msg = "The score is too large for float64: measure y_true and the intervals or quantiles in a larger unit."
+        raise ValueError(msg)
     if multioutput not in {"uniform_average", "raw_values"}:
         msg = f"multioutput must be 'uniform_average' or 'raw_values'; got {multioutput!r}."
         raise ValueError(msg)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.rates import Share, wilson
+from pimeter.errors import real_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -160,7 +161,9 @@ def calibrated_scores(
         return ScalingBinning().fit(known, label).transform(new)
     from sklearn.calibration import CalibratedClassifierCV
 
-    model = CalibratedClassifierCV(FrozenEstimator(_LogOdds().fit(known[:, None], label)), method=method)
+    rows = np.arange(len(known))  # all in one fold: the classifier is not trained
+    frozen = FrozenEstimator(_LogOdds().fit(known[:, None], label))
+    model = CalibratedClassifierCV(frozen, method=method, cv=[(rows, rows)])
     found: Array = model.fit(known[:, None], label).predict_proba(new[:, None])[:, 1]
     return found
 
@@ -290,8 +293,9 @@ def _equal_bins(score: Array, n_bins: int) -> tuple[NDArray[np.intp], Array]:
     return dense.reshape(-1), edges[used[1:] - 1] if len(edges) else edges
 
 
+@np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
 def _score(given: ArrayLike, name: str) -> Array:
-    score: Array = check_array(given, ensure_2d=False, dtype=np.float64, input_name=name)
+    score: Array = check_array(real_array(name, given), ensure_2d=False, dtype=np.float64, input_name=name)
     if score.ndim == 2 and score.shape[1] == 1:
         score = score[:, 0]
     if score.ndim != 1 or score.min() < 0.0 or score.max() > 1.0:
@@ -301,10 +305,11 @@ def _score(given: ArrayLike, name: str) -> Array:
     return score
 
 
+@np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
 def _pair(y: ArrayLike, score: ArrayLike, y_name: str, score_name: str) -> tuple[Array, NDArray[np.bool_]]:
     """Scores, and labels as truth values."""
     scores = _score(score, score_name)
-    label: Array = check_array(y, ensure_2d=False, dtype=np.float64, input_name=y_name)
+    label: Array = check_array(real_array(y_name, y), ensure_2d=False, dtype=np.float64, input_name=y_name)
     check_consistent_length(scores, label)
     if label.ndim != 1 or not ((label == 0.0) | (label == 1.0)).all():
         found = f"shape {label.shape}, values such as {label.ravel()[:5]}"

@@ -28,7 +28,9 @@ from sklearn.utils.validation import (
 from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
 from pimeter.classification.draws import row_draws
 from pimeter.classification.limits import Limits
+from pimeter.errors import is_missing, unmasked
 from pimeter.frames import frame_of, library_of
+from pimeter.promise import checked_share
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -251,12 +253,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         level = self.confidence_level if confidence_level is None else confidence_level
-        if not isinstance(level, Real) or not 0.0 < level < 1.0:
-            msg = f"confidence_level must lie between 0 and 1; got {level!r}. For per cent divide by 100."
-            raise ValueError(msg)
+        level = checked_share("confidence_level", level)
         given, X = X, self._table(X, reset=False)
         labels = self._labels(X, by)
-        limits = self._limits if level == self._limits.level else self._learned(float(level))
+        limits = self._limits if level == self._limits.level else self._learned(level)
         draws = self._draws(X)
         scores = [SCORES[self.score](self._probabilities(model, X), draws, self.penalty_) for model in self._models()]
         found = limits.sets(scores, labels)
@@ -373,7 +373,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if y is None:
             msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one class per row."
             raise ValueError(msg)
-        target: NDArray[Any] = column_or_1d(y, warn=True)
+        target: NDArray[Any] = column_or_1d(unmasked(y), warn=True)
         n = _num_samples(X)
         if len(target) != n:
             msg = f"y has {len(target)} rows, but X has {n}: give one class for each row of X."
@@ -401,11 +401,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if by is not None and not getattr(self, "_has_labels", True):
             msg = "by is given for new rows, but calibration had none: pass it to fit or calibrate, too."
             raise ValueError(msg)
-        labels = np.asarray(by if by is not None else self.by(X) if callable(self.by) else _column(X, self.by))
+        labels = np.asarray(
+            unmasked(by) if by is not None else self.by(X) if callable(self.by) else _column(X, self.by)
+        )
         if labels.shape != (_num_samples(X),):
             msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
             raise ValueError(msg)
-        known = [None if label != label else label for label in labels.tolist()]  # noqa: PLR0124 NaN is a category, too
+        known = [None if is_missing(label) else label for label in labels.tolist()]  # a category, too
         found: NDArray[Any] = np.empty(len(known), object)
         found[:] = known
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from numbers import Integral, Real
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,9 +14,9 @@ from pimeter.classification.confusion import BINOMIAL, Cells, Estimate, Sampling
 from pimeter.classification.propagation import propagated
 from pimeter.classification.rates import METRICS, Metric, Rates
 from pimeter.classification.unlabelled import ALIKE, CALIBRATED, REFITS, Calibrator, calibrated, prediction_powered
-from pimeter.errors import outcome_errors
+from pimeter.errors import is_missing, outcome_errors, real_array, unmasked
 from pimeter.frames import frame_of
-from pimeter.promise import promise
+from pimeter.promise import checked_share, promise
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -423,16 +423,14 @@ def _several(
 
 
 def _checked(confidence_level: float, method: str, n_resamples: int, random_state: Any) -> tuple[float, str, Sampling]:
-    if not isinstance(confidence_level, Real) or not 0.0 < confidence_level < 1.0:
-        msg = f"confidence_level must lie between 0 and 1; got {confidence_level!r}. For per cent divide by 100."
-        raise ValueError(msg)
+    level = checked_share("confidence_level", confidence_level)
     if method not in METHODS:
         msg = f"method must be one of {', '.join(METHODS)}; got {method!r}."
         raise ValueError(msg)
     if not isinstance(n_resamples, Integral) or n_resamples < 100:
         msg = f"n_resamples must be a whole number of at least 100; got {n_resamples!r}."
         raise ValueError(msg)
-    return float(confidence_level), method, Sampling(int(n_resamples), np.random.default_rng(random_state))
+    return level, method, Sampling(int(n_resamples), np.random.default_rng(random_state))
 
 
 def _metrics(given: Any) -> dict[str, Metric]:
@@ -467,12 +465,9 @@ def _metrics(given: Any) -> dict[str, Metric]:
 
 
 def _scores(name: str, given: ArrayLike) -> Array:
-    score = np.asarray(given)
-    if score.dtype.kind not in "fiub" or score.ndim not in {1, 2} or not score.size:
-        msg = (
-            f"{name} must hold numbers of shape (n,) or (n, n_classes), at least one row; got {score.dtype} "
-            f"of shape {score.shape}."
-        )
+    score = real_array(name, given)
+    if score.ndim not in {1, 2} or not score.size:
+        msg = f"{name} must have shape (n,) or (n, n_classes), with at least one row; got {score.shape}."
         raise ValueError(msg)
     score = score.astype(np.float64, copy=False)
     if score.ndim == 2 and score.shape[1] == 1:
@@ -489,18 +484,10 @@ def _scores(name: str, given: ArrayLike) -> Array:
     return score
 
 
-def _numbers(name: str, given: ArrayLike) -> Array:
-    try:
-        return np.array(given, dtype=np.float64)
-    except (TypeError, ValueError) as wrong:
-        msg = f"{name} must hold numbers; got {given!r}."
-        raise ValueError(msg) from wrong
-
-
 def _weights(given: ArrayLike | None, n: int) -> Array | None:
     if given is None:
         return None
-    weights = _numbers("sample_weight", given)
+    weights: Array = real_array("sample_weight", given).astype(np.float64)
     if weights.shape != (n,):
         msg = f"sample_weight must hold one weight for each of the {n} rows; got shape {weights.shape}."
         raise ValueError(msg)
@@ -518,12 +505,12 @@ def _labels(given: ArrayLike | None, n: int, method: str, name: str = "y_true") 
             return None
         msg = f'{name} is None, which only method="calibrated" can do without; got method={method!r}.'
         raise ValueError(msg)
-    labels = np.asarray(given)
+    labels = np.asarray(unmasked(given))
     if labels.shape != (n,):
         msg = f"{name} must hold one label for each of the {n} rows of scores; got shape {labels.shape}."
         raise ValueError(msg)
     if labels.dtype.kind == "O":
-        missing = np.array([label is None or label != label for label in labels.tolist()])  # noqa: PLR0124 NaN
+        missing = np.array([is_missing(label) for label in labels.tolist()])
     else:
         missing = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(n, bool)
     if missing.any() and method != "prediction-powered":
@@ -585,7 +572,7 @@ def _positive(classes: list[Any], pos_label: Any) -> int:
 
 
 def _thresholds(given: Any) -> Array:
-    thresholds = _numbers("threshold", given)
+    thresholds: Array = real_array("threshold", given).astype(np.float64)
     if thresholds.ndim > 1 or not thresholds.size or not ((thresholds >= 0.0) & (thresholds <= 1.0)).all():
         msg = f"threshold must be a number, or a list of numbers, between 0 and 1; got {given!r}."
         raise ValueError(msg)

@@ -10,6 +10,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 
+from pimeter.errors import unmasked
 from pimeter.regression.calibration import coded
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def labels_of(by: ArrayLike | None, n: int) -> NDArray[Any] | None:
     """One category per row."""
     if by is None:
         return None
-    labels = np.asarray(by)
+    labels = np.asarray(unmasked(by))
     if labels.shape == (n, 1):
         labels = labels[:, 0]
     if labels.shape != (n,):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,8 +16,8 @@ from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import Column, categories, columns, fifths, labels_of
 from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
 from pimeter.diagnosis.spread import power_spectral_entropy, white_test
-from pimeter.errors import signed_errors
-from pimeter.promise import promise, quantile_ranks, rows_needed
+from pimeter.errors import real_array, signed_errors
+from pimeter.promise import checked_share, promise, quantile_ranks, rows_needed
 from pimeter.regression.scaled import FEW, ScaledWidth
 from pimeter.regression.sides import TAILS
 from pimeter.regression.width import Aim
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+LARGEST = 1e305  # target or prediction, of which some can be added up
 SOME = 5_000  # rows of the checks that would take long on all ...
 LEARNED = 2_000  # ... and of those, the ones that a scaled width is tried on
 # Each finding that rests on chance raises a false alarm this often at most; seven of them, so 2.1 % in all.
@@ -220,28 +220,24 @@ def diagnose(
     >>> print(diagnose(y_pred + X[:, 0] * rng.normal(size=1000), y_pred, X).advice[-1])
     IntervalRegressor(model, width="scaled", tails="symmetric")
     """
-    level = checked_level(confidence_level)
+    level = checked_share("confidence_level", confidence_level)
     target, prediction, errors = checked_rows(y_true, y_pred)
     table = [] if X is None else columns(X, len(target), evenly(len(target)))
     fit, named = cross_fitted(errors, prediction, labels_of(by, len(target)), np.array([level]))
     return diagnosed(target, prediction, Buckets.of(errors), fit, 0, table, named)
 
 
-def checked_level(confidence_level: float) -> float:
-    """A level between 0 and 1."""
-    if isinstance(confidence_level, bool) or not (isinstance(confidence_level, Real) and 0.0 < confidence_level < 1.0):
-        msg = f"confidence_level must lie between 0 and 1; got {confidence_level!r}. 95 % is 0.95."
-        raise ValueError(msg)
-    return float(confidence_level)
-
-
 def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Array]:
     """Targets, predictions and errors as columns of finite numbers."""
-    target, prediction = np.asarray(y_true), np.asarray(y_pred)
+    target, prediction = real_array("y_true", y_true), real_array("y_pred", y_pred)
     target, prediction = (a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for a in (target, prediction))
     errors: Array = signed_errors(target, prediction).astype(np.float64, copy=False)
     if target.ndim != 1:
         msg = f"y_true must have shape (m,); got {target.shape}. Measure each output by itself."
+        raise ValueError(msg)
+    largest = max(float(np.abs(values).max()) for values in (target, prediction))
+    if largest > LARGEST:
+        msg = f"y_true and y_pred must not exceed {LARGEST:g} in size; got {largest:g}. Use a larger unit."
         raise ValueError(msg)
     exact = {target.dtype, prediction.dtype} <= {np.dtype(np.float64)}
     target, prediction = (a.astype(np.float64, copy=False) for a in (target, prediction))

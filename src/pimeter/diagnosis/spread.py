@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+
+from pimeter.errors import real_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -187,9 +189,9 @@ def _column(name: str, values: ArrayLike) -> Array:
 
 def _numbers(name: str, values: ArrayLike) -> Array:
     """Finite numbers as float64."""
-    array: NDArray[Any] = np.asarray(values)
-    if array.dtype.kind not in "fiub" or array.size == 0:
-        msg = f"{name} must hold real numbers; got dtype {array.dtype}, shape {array.shape}."
+    array = real_array(name, values)
+    if array.size == 0:
+        msg = f"{name} must hold at least one value; got shape {array.shape}."
         raise ValueError(msg)
     numbers: Array = array.astype(np.float64, copy=False)
     if not np.isfinite(numbers).all():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pimeter.errors import is_missing
 from pimeter.promise import CoverageWarning, Guarantee, Promise, promise, rescaled_weights, shortage
 from pimeter.regression.sides import Neuron, Sample, Tails, uncrossed
 from pimeter.regression.width import Shape
@@ -312,8 +313,8 @@ def coded(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
 
 
 def _known(label: Any) -> Any:
-    """The label, or None for NaN."""
-    return None if isinstance(label, float) and math.isnan(label) else label
+    """The label, or None for what is missing."""
+    return None if is_missing(label) else label
 
 
 def _unknown(neuron: Neuron, nothing: Promise) -> Neuron:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
+from pimeter.errors import unmasked
 from pimeter.regression.width import Aim, Shape, Width
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class GroupedWidth(Width):
             given = self.by(X)
         else:
             given = _column(X, self.by)
-        labels = np.asarray(given)
+        labels = np.asarray(unmasked(given))
         if labels.shape != (_num_samples(X),):
             msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
             raise ValueError(msg)

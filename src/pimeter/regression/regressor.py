@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from pimeter.errors import real_array, unmasked
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.calibration import Neurons, Rows, Shaped
 from pimeter.regression.cqr import QuantileWidth
@@ -514,10 +515,16 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         if y is None:
             msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one target per row."
             raise ValueError(msg)
-        target: Array = check_array(
-            y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, allow_nd=True, ensure_min_samples=0
+        given = check_array(
+            unmasked(y), ensure_2d=False, dtype=None, ensure_all_finite=False, allow_nd=True, ensure_min_samples=0
         )
-        if target.ndim > 2:
+        try:
+            target = real_array("y", given if given.dtype.kind != "O" else given.astype(np.float64))
+        except (TypeError, ValueError) as why:
+            msg = f"y must hold real numbers, one for each row of X: {why}"
+            raise ValueError(msg) from why
+        target = target.astype(np.float64, copy=False)
+        if target.ndim not in {1, 2}:
             msg = f"y must have shape (n,) or (n, k); got {target.shape}."
             raise ValueError(msg)
         if len(target) != _num_samples(X):
@@ -531,7 +538,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
 
     def _levels(self, name: str, given: ArrayLike) -> Array:
         """Levels asked for."""
-        levels = np.asarray(given, dtype=np.float64)
+        levels: Array = real_array(name, given).astype(np.float64)
         if levels.ndim > 1 or not levels.size or not ((levels > 0.0) & (levels < 1.0)).all():
             msg = f"{name} must be a level, or a list of levels, between 0 and 1; got {given!r}."
             raise ValueError(msg)
@@ -631,9 +638,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     ) -> Rows:
         """Errors of calibration rows, in units of their shape."""
         prediction = predictions(model, X, self._n_outputs)
-        errors = target.reshape(prediction.shape) - prediction
+        with np.errstate(over="ignore"):
+            errors = target.reshape(prediction.shape) - prediction
         check_finite("prediction", errors, REMEDY)
         rows = Rows(*width.shape(X, prediction).scores(errors), labels, weights)
+        check_finite("y in units of its width", rows.above, "It is too far from the prediction: leave such rows out.")
         return rows if weights is None or weights.all() else rows.of(weights > 0.0)
 
     def _learned(self, rows: Rows, level: float) -> Neurons:
@@ -694,7 +703,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
 
 def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:
     """Where a distribution is asked for: a value for all rows, one for each of `size`, or several for each."""
-    asked = np.asarray(y, dtype=np.float64)
+    asked: Array = real_array("y", y).astype(np.float64)
     if asked.ndim == 0:
         asked = np.full(size, asked)
     if asked.shape[: len(size)] != size or asked.ndim > len(size) + 1:
@@ -706,11 +715,14 @@ def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:
     return asked
 
 
+@np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
 def _importance(sample_weight: ArrayLike | None, X: Any) -> Array | None:
     """Importance weights, one per row."""
     if sample_weight is None:
         return None
-    weights: Array = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    weights: Array = check_array(
+        real_array("sample_weight", sample_weight), ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
     if weights.shape != (_num_samples(X),):
         msg = f"sample_weight must hold one weight for each of the {_num_samples(X)} rows of X; got {weights.shape}."
         raise ValueError(msg)

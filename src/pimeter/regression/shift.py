@@ -104,6 +104,12 @@ def _together(X: Any, X_new: Any) -> Any:
     """Both tables as one."""
     frames = [nw.from_native(table, eager_only=True, pass_through=True) for table in (X, X_new)]
     if all(isinstance(frame, nw.DataFrame) for frame in frames):
+        if frames[0].implementation != frames[1].implementation or frames[0].columns != frames[1].columns:
+            msg = (
+                f"X is a {type(X).__name__} with columns {frames[0].columns} and X_new a {type(X_new).__name__} with "
+                f"{frames[1].columns}; give frames of one library with the same columns."
+            )
+            raise ValueError(msg)
         return nw.concat(frames).to_native()
     if sparse.issparse(X) or sparse.issparse(X_new):
         return sparse.vstack([X, X_new]).tocsr()

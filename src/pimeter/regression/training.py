@@ -54,7 +54,8 @@ class Task(NamedTuple):
         """Some rows of X, what the model predicts for them and its errors, both (n, k)."""
         part = _safe_indexing(self.X, rows)
         found = predictions(model, part, self.n_outputs)
-        errors = self.y[rows].reshape(found.shape) - found
+        with np.errstate(over="ignore"):
+            errors = self.y[rows].reshape(found.shape) - found
         check_finite("prediction", errors, REMEDY)
         return part, found, errors
 

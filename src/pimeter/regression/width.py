@@ -56,7 +56,8 @@ class Shape(NamedTuple):
             above, below = errors - self.upper, -errors - self.lower
         if self.scale is None:
             return above, below
-        return above / self.scale, None if below is None else below / self.scale
+        with np.errstate(over="ignore"):
+            return above / self.scale, None if below is None else below / self.scale
 
     def spread(self, prediction: Array) -> tuple[Array, Array | None]:
         """Centre and half width of the band; where there is none, the prediction and the scale."""

@@ -1,0 +1,762 @@
+"""Every public name on hostile input: a right answer or a clean error.
+
+A few examples of each run with the other tests, many more with `make fuzz`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
+
+import pimeter as pm
+from pimeter import bandwidth
+from pimeter._kernels import reference
+from tests.hostile import Draw, Given, Refused, arrays, categories, fuzzed, is_level, levels, outcome, tables
+
+
+class Target(NamedTuple):
+    """How a public name is tried."""
+
+    attempt: Callable[[Draw], bool]  # whether there was an answer
+    share: float  # of the examples that a cheap name gets
+
+
+TARGETS: dict[str, Target] = {}
+
+
+def target(*names: str, share: float = 1.0) -> Callable[[Callable[[Draw], bool]], Callable[[Draw], bool]]:
+    def register(attempt: Callable[[Draw], bool]) -> Callable[[Draw], bool]:
+        TARGETS.update(dict.fromkeys(names, Target(attempt, share)))
+        return attempt
+
+    return register
+
+
+def sizes() -> st.SearchStrategy[int]:
+    return st.sampled_from([1, 2, 3, 5, 8, 20, 60])
+
+
+def mostly(usable: list[Any], odd: list[Any]) -> st.SearchStrategy[Any]:
+    """One of what can be used, or now and then one of the others."""
+    return st.sampled_from([None] * 7 + [odd]).flatmap(lambda some: st.sampled_from(some or usable))
+
+
+def same_rows(draw: Draw, n: int, *shape: int) -> tuple[Given, Given]:
+    return draw(arrays((n, *shape))), draw(arrays((n, *shape)))
+
+
+def no_silent_gap(found: Any, *given: Given) -> None:
+    """Finite numbers give finite numbers."""
+    if all(one.is_finite for one in given):
+        assert np.isfinite(found).all(), found
+
+
+def fits(found: Any, *given: Given) -> bool:
+    """An answer; tame input has one, whatever else is refused."""
+    if isinstance(found, Refused):
+        assert not all(one.is_tame for one in given), found.why
+        return False
+    return True
+
+
+# ---------------------------------------------------------------------------------------------------- errors
+
+
+@target("absolute_errors", "sided_errors")
+def errors(draw: Draw) -> bool:
+    y, f = same_rows(draw, draw(sizes()), *draw(st.sampled_from([(), (), (2,)])))
+    found = outcome(lambda: pm.absolute_errors(y.value, f.value), ("y_true", "y_pred"), y, f)
+    sides = outcome(lambda: pm.sided_errors(y.value, f.value), ("y_true", "y_pred", "one column"), y, f)
+    if not fits(found, y, f):
+        assert isinstance(sides, Refused)
+        return False
+    if found.dtype.itemsize <= 8:  # differences in long doubles reach farther
+        assert_allclose(found, np.abs(y.numbers - f.numbers), rtol=2e-3, atol=1e-3 * np.finfo(found.dtype).tiny)
+    assert np.isfinite(found).all()
+    if not isinstance(sides, Refused):
+        assert sorted(np.concatenate(sides)) == sorted(found[found > 0.0])
+    return True
+
+
+@target("horizon_errors")
+def horizons(draw: Draw) -> bool:
+    n, h = draw(sizes()), draw(st.integers(1, 4))
+    f = draw(arrays((n, h)))
+    y = draw(arrays(draw(st.sampled_from([(n, h), (n + h - 1,)]))))
+    found = outcome(lambda: pm.horizon_errors(y.value, f.value), ("y_true", "y_pred"), y, f)
+    if fits(found, y, f):
+        assert found.shape == f.numbers.shape
+        no_silent_gap(found, y, f)
+        return True
+    return False
+
+
+@target("outcome_errors")
+def outcomes(draw: Draw) -> bool:
+    n = draw(sizes())
+    y, score = draw(arrays((n,), ["labels"])), draw(arrays((n,), ["shares", "labels", "subnormal", "huge"]))
+    cut = draw(levels())
+    found = outcome(
+        lambda: pm.outcome_errors(y.value, score.value, threshold=cut), ("y_true", "y_score", "threshold"), y, score
+    )
+    if isinstance(found, Refused):
+        return False
+    joined = np.concatenate(found)
+    assert len(joined) == len(y.numbers)
+    assert ((joined >= 0.0) & (joined <= 1.0)).all()
+    return True
+
+
+# ------------------------------------------------------------------------------------------------- quantiles
+
+
+@cache
+def plain_kernel() -> Any:
+    return reference.Kernel(bandwidth)
+
+
+@target("quantile", share=3.0)
+def quantiles(draw: Draw) -> bool:
+    shape = draw(st.sampled_from([(1,), (2,), (7,), (40,), (300,), (6, 4), (2, 3, 5), (0,)]))
+    a = draw(arrays(shape))
+    q = draw(mostly([0.0, 0.1, 0.5, 0.9, 1.0, [0.2, 0.8], [[0.9], [0.1]], []], [-0.1, 1.1, np.nan, "a", None]))
+    axis = draw(mostly([None, None, None, 0, -1, (0,)], [5, "0", 0.5]))
+    beta = draw(mostly(["auto", "auto", "auto", 10.0, 1e-300, 1e300], [0.0, -1, "sharp", np.inf, None]))
+    options = {"reflect": draw(st.sampled_from([False, False, True])), "keepdims": draw(st.booleans())}
+    weights = draw(st.sampled_from([None, None, None, "draw"]))
+    w = draw(arrays(shape, ["sizes", "labels", "zeros", "ties", "huge", "subnormal"])) if weights else None
+    found = outcome(
+        lambda: pm.quantile(a.value, q, axis, weights=None if w is None else w.value, beta=beta, **options),
+        ("a ", "q ", "axis", "weights", "beta", "reflect"),
+        a,
+        w,
+    )
+    if isinstance(found, Refused):
+        return False
+    x = a.numbers
+    if axis is None and w is None and x.size:
+        if np.isfinite(x).all():
+            assert np.all((found >= x.min() - abs(x.min()) * 1e-3) & (found <= x.max() + abs(x.max()) * 1e-3))
+        if a.is_tame and beta == "auto" and not options["reflect"] and np.size(q):
+            by_hand = np.empty((1, np.size(q)))
+            rising = np.unique(q)
+            inner = rising[(rising > 0.0) & (rising < 1.0)]
+            by_hand = np.empty((1, inner.size))
+            plain_kernel().automatic_rows(np.ascontiguousarray(x, np.float64).reshape(1, -1), inner, by_hand)
+            assert_allclose(np.unique(found)[(rising > 0.0) & (rising < 1.0)], by_hand[0], rtol=1e-9, atol=1e-12)
+    no_silent_gap(found, a)
+    return True
+
+
+@target("grouped_quantile")
+def group_quantiles(draw: Draw) -> bool:
+    m = draw(sizes())
+    e, by = draw(arrays((m,))), draw(categories(m))
+    q = draw(mostly([0.0, 0.5, 0.9, [0.1, 0.9]], [1.1, np.nan, "a", None]))
+    beta, reflect = draw(mostly(["auto", 10.0], [0.0, "sharp"])), draw(st.sampled_from([False, False, True]))
+    found = outcome(
+        lambda: pm.grouped_quantile(e.value, by, q, beta=beta, reflect=reflect),
+        ("errors", "by ", "q ", "rows", "labels", "beta", "reflect", "a "),
+        e,
+        by,
+    )
+    if isinstance(found, Refused):
+        return False
+    no_silent_gap(found.quantiles, e)
+    names = np.asarray(by).tolist()
+    for label, rows, one in zip(found.labels.tolist(), found.rows, np.moveaxis(found.quantiles, -1, 0), strict=True):
+        own = e.numbers[[name == label for name in names]]
+        assert len(own) == rows
+        if e.is_tame:
+            assert_allclose(one, pm.quantile(own, q, beta=beta, reflect=reflect), rtol=1e-9)
+    return True
+
+
+@target("QuantileNeuron", "Descent", share=0.5)
+def neurons(draw: Draw) -> bool:
+    m = draw(sizes())
+    e = draw(
+        arrays(
+            draw(st.sampled_from([(m,), (m, 2)])),
+            ["sizes", "normal", "ties", "constant", "zeros", "huge", "subnormal", "all sizes"],
+        )
+    )
+    w = draw(st.one_of(st.none(), arrays((m,), ["sizes", "labels", "zeros", "subnormal"])))
+    level = draw(levels())
+    settings = {
+        "learning_rate": draw(mostly([None, 0.05, 1e-300, 1e300], [0.0, "a", np.nan])),
+        "max_iter": draw(mostly([50, 1], [0, 1.5])),
+    }
+    descent = outcome(lambda: pm.Descent(**settings), tuple(settings))
+    solver = draw(mostly(["root", "root", "descent", descent], ["none", None]))
+    neuron = pm.QuantileNeuron(level, beta=draw(mostly(["auto", "auto", 10.0, 1e300], [-1.0])), solver=solver)
+    words = (
+        *("confidence_level", "errors", "sample", "beta", "solver", "learning_rate", "max_iter", "data"),
+        *("Input", "array", "feature", "convert"),  # scikit-learn's words
+    )
+    weights = None if w is None else w.value
+    found = outcome(lambda: neuron.fit(e.value, sample_weight=weights), words, e, w)
+    if isinstance(found, Refused):
+        assert not hasattr(neuron, "quantile_")
+        return False
+    learned, x = np.atleast_1d(neuron.quantile_), e.numbers.reshape(len(e.numbers), -1)
+    assert np.isfinite(learned).all()
+    if solver == "root":  # a descent that is cut short may end anywhere, and says so
+        assert (learned >= x.min() - abs(x.min()) * 1e-3).all()
+        assert (learned <= x.max() + abs(x.max()) * 1e-3).all()
+    assert e.is_finite
+    shares = outcome(lambda: neuron.smoothed_coverage(e.value), words, e)
+    if not isinstance(shares, Refused):
+        assert np.all((shares >= -1e-9) & (shares <= 1.0 + 1e-9)), shares
+    return True
+
+
+@target("OnlineNeuron")
+def online(draw: Draw) -> bool:
+    e = draw(arrays((draw(sizes()),)))
+    neuron = pm.OnlineNeuron(
+        draw(levels()),
+        step=draw(mostly(["constant", "decaying"], ["none"])),
+        rate=draw(mostly([None, None, None, 0.1, 1e300], [0.0, "a"])),
+    )
+    words = ("error", "confidence_level", "step", "rate")
+    found = outcome(lambda: neuron.learn_many(e.value), words, e)
+    one = draw(st.sampled_from([1.0, 0, True, np.float32(2.0), 1e308, np.nan, np.inf, None, "1", 1j, [1.0]]))
+    after = outcome(lambda: clone(neuron).learn_one(one), words)
+    assert isinstance(after, Refused) or math.isfinite(after.quantile_)
+    if isinstance(found, Refused):
+        assert math.isnan(neuron.quantile_)
+        return False
+    assert e.is_finite or not e.numbers.size
+    if e.numbers.size:
+        assert math.isfinite(neuron.quantile_)
+    singly = clone(neuron)
+    for error in e.numbers.tolist():
+        singly.learn_one(error)
+    assert_allclose(singly.quantile_, neuron.quantile_, rtol=1e-9)
+    return True
+
+
+@target("QuantileSketch")
+def sketches(draw: Draw) -> bool:
+    words = ("values", "weights", "size", "sketch", "Sketch", "q ")
+    size = draw(mostly([16, 64, 2048], [0, 15.5, "a", 2**40]))
+    sketch = outcome(lambda: pm.QuantileSketch(size), words)
+    if isinstance(sketch, Refused):
+        return False
+    x = draw(arrays((draw(st.sampled_from([1, 3, 40, 200])),)))
+    w = draw(st.one_of(st.none(), arrays((40,), ["sizes", "labels", "zeros", "huge"])))
+    found = outcome(lambda: sketch.update(x.value, None if w is None else w.value), words, x, w)
+    if isinstance(found, Refused):
+        assert sketch.count == 0.0
+        return False
+    if not sketch.count:
+        return False
+    low, high = (x.numbers.min(), x.numbers.max()) if w is None else (-math.inf, math.inf)
+    q = draw(st.sampled_from([0.0, 0.5, 1.0, [0.1, 0.9], np.nan, "a", None]))
+    for one in (sketch, sketch.merge(pm.QuantileSketch(32).update([low if w is None else 0.0]))):
+        learned = outcome(lambda one=one: one.quantile(q), words)
+        if not isinstance(learned, Refused):
+            assert np.all(np.isfinite(learned))
+            assert np.all((learned >= low - abs(low) * 1e-9) & (learned <= high + abs(high) * 1e-9)), (
+                learned,
+                low,
+                high,
+            )
+    sent = bytearray(sketch.to_bytes())
+    place, what = draw(st.integers(0, len(sent) - 1)), draw(st.integers(1, 255))
+    assert pm.QuantileSketch.from_bytes(bytes(sent)).to_bytes() == bytes(sent)
+    sent[place] ^= what
+    broken = outcome(lambda: pm.QuantileSketch.from_bytes(bytes(sent[: draw(st.integers(0, len(sent)))])), words)
+    if not isinstance(broken, Refused):
+        assert np.isfinite(broken.quantile(0.5))
+    return True
+
+
+@target("rows_needed", "CoverageWarning")
+def rows(draw: Draw) -> bool:
+    level, within = draw(levels()), draw(st.one_of(levels(), st.sampled_from([1e-5, 1e-12, 1e-300])))
+    found = outcome(lambda: pm.rows_needed(level, within), ("confidence_level", "within"))
+    if isinstance(found, Refused):
+        return False
+    assert isinstance(found, int)
+    assert found >= 1
+    return True
+
+
+# ---------------------------------------------------------------------------------------------------- scores
+
+
+def intervals(draw: Draw, n: int, *shape: int) -> Given:
+    """Lower and upper ends, most of them in order."""
+    ends = draw(arrays((n, *shape, 2)))
+    if ends.numbers is None or ends.numbers.shape != (n, *shape, 2) or draw(st.sampled_from([False] * 5 + [True])):
+        return ends
+    ordered = np.sort(ends.numbers, axis=-1)
+    return Given(ordered, ordered, ends.is_tame)
+
+
+@target("coverage_score", "mean_width_score", "coverage_width_criterion", "interval_score", share=0.7)
+def interval_scores(draw: Draw) -> bool:
+    n = draw(sizes())
+    y, ends = draw(arrays((n,))), intervals(draw, n)
+    w = draw(st.one_of(st.none(), st.none(), arrays((n,), ["sizes", "labels", "zeros", "subnormal", "huge"])))
+    weight = None if w is None else w.value
+    level = draw(levels())
+    words = ("y_true", "y_interval", "bound", "sample_weight", "confidence_level", "target_range", "range")
+    args = (y, ends, *([] if w is None else [w]))
+    calls: dict[str, Callable[[], Any]] = {
+        "coverage": lambda: pm.coverage_score(y.value, ends.value, sample_weight=weight),
+        "width": lambda: pm.mean_width_score(ends.value, sample_weight=weight),
+        "criterion": lambda: pm.coverage_width_criterion(y.value, ends.value, level, sample_weight=weight),
+        "score": lambda: pm.interval_score(y.value, ends.value, level, sample_weight=weight),
+    }
+    found = {name: outcome(call, words, *args) for name, call in calls.items()}
+    for one in found.values():
+        if not isinstance(one, Refused):
+            no_silent_gap(one, *([ends] if one is found["width"] else args))
+    if y.is_tame and ends.is_tame and w is None and (ends.numbers[:, 0] <= ends.numbers[:, 1]).all():
+        lower, upper = ends.numbers.T
+        assert_allclose(
+            found["coverage"], np.mean([a <= t <= b for a, t, b in zip(lower, y.numbers, upper, strict=True)])
+        )
+        assert_allclose(found["width"], np.mean(upper - lower))
+        if is_level(level) and 1e-6 < level < 1.0 - 1e-6:
+            misses = np.maximum(lower - y.numbers, 0.0) + np.maximum(y.numbers - upper, 0.0)
+            assert_allclose(found["score"], np.mean(upper - lower + 2.0 / (1.0 - level) * misses), rtol=1e-6)
+    return not isinstance(found["score"], Refused)
+
+
+@target("crps_score")
+def crps(draw: Draw) -> bool:
+    n, k = draw(sizes()), draw(st.integers(1, 3))
+    y, quantile_table = draw(arrays((n,))), draw(arrays((n, k)))
+    asked = draw(st.one_of(st.just(np.linspace(0.1, 0.9, k)), st.just([0.5]), levels()))
+    w = draw(st.one_of(st.none(), arrays((n,), ["sizes", "labels", "zeros"])))
+    words = ("y_true", "quantiles", "levels", "sample_weight")
+    found = outcome(
+        lambda: pm.crps_score(y.value, quantile_table.value, asked, sample_weight=None if w is None else w.value),
+        words, y, quantile_table, w,
+    )  # fmt: skip
+    if isinstance(found, Refused):
+        return False
+    no_silent_gap(found, y, quantile_table)
+    return True
+
+
+# ------------------------------------------------------------------------------------------------ regression
+
+
+class Still(RegressorMixin, BaseEstimator):
+    """Learns the first target, whatever X is: what fails is not the model."""
+
+    def fit(self, X: Any, y: Any) -> Still:
+        self.first_ = np.asarray(y)[0]
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.repeat(self.first_[None], X.shape[0] if hasattr(X, "shape") else len(X), axis=0)
+
+
+class Known:
+    """Predicts the row's number."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        return np.arange(n) % 5.0
+
+
+REGRESSION = (
+    *("X", "y ", "y_", "by", "sample_weight", "confidence_level", "prediction", "q ", "groups", "estimator", "joint"),
+    *("rows", "sample", "array", "feature", "column", "min_size", "width", "guarantee", "quantiles"),
+    *("n_samples", "n_splits", "Complex", "sparse", "dimension"),  # scikit-learn's words
+)
+
+
+def regression(draw: Draw, width: Any, *, may_train: bool = True) -> bool:
+    n = draw(st.sampled_from([1, 2, 3, 8, 25, 60]))
+    X, y = draw(tables(n)), draw(arrays(draw(st.sampled_from([(n,), (n,), (n,), (n, 2)]))))
+    w = draw(st.one_of(st.none(), st.none(), arrays((n,), ["sizes", "labels", "zeros", "subnormal", "huge"])))
+    grouped = isinstance(width, pm.GroupedWidth) or width == "grouped"
+    by = draw(categories(n)) if grouped else None
+    trains = may_train and draw(st.booleans())
+    model = pm.IntervalRegressor(
+        Still() if trains else Known(),
+        width=width,
+        confidence_level=draw(st.sampled_from([0.5, 0.9, 0.9, 0.999])),
+        tails=draw(st.sampled_from(["symmetric", "symmetric", "equal", "sided", "lower", "upper"])),
+        cv=draw(st.sampled_from([None, None, 2, 100])) if trains else None,
+        guarantee=draw(st.sampled_from([True, True, False, "set"])),
+        joint=draw(st.sampled_from([False, False, True])),
+        y_min=draw(st.sampled_from([None, None, 0.0, -1e300])),
+        random_state=0,
+    )
+    weight = None if w is None else w.value
+    learn = (lambda: model.fit(X.value, y.value, by=by)) if trains else (
+        lambda: model.calibrate(X.value, y.value, by=by, sample_weight=weight)
+    )  # fmt: skip
+    found = outcome(learn, REGRESSION, X, y, by, *([] if w is None else [w]))
+    if isinstance(found, Refused):
+        assert not hasattr(model, "_rows")
+        return False
+    assert y.is_finite
+    new = X if draw(st.booleans()) else draw(tables(n))
+    level = draw(st.one_of(st.none(), levels()))
+    ends = outcome(lambda: model.predict_interval(new.value, level, by=by), REGRESSION, new, by)
+    if not isinstance(ends, Refused):
+        assert not np.isnan(ends).any()
+        lower, upper = (ends[..., i, :] if np.ndim(level) else ends[..., i] for i in (0, 1))
+        assert (lower <= upper).all()
+        if model.tails not in {"lower", "upper"} and w is None and not np.ma.is_masked(y.value):
+            assert np.isfinite(ends).all()
+    q = draw(st.sampled_from([0.1, 0.5, 0.9, [0.1, 0.9], 0.0, np.nan, "a", None]))
+    quantile_table = outcome(lambda: model.predict_quantile(new.value, q, by=by), REGRESSION, new, by)
+    assert isinstance(quantile_table, Refused) or not np.isnan(quantile_table).any()
+    at = draw(st.sampled_from([0.0, 1e308, np.inf, np.nan, "a", None, [[1.0, 2.0]] * n]))
+    shares = outcome(lambda: model.predict_cdf(new.value, at, by=by), REGRESSION, new, by)
+    assert isinstance(shares, Refused) or ((shares >= 0.0) & (shares <= 1.0)).all()
+    n_before, before = model.n_calibration_, np.array(model.radius_)
+    more = draw(arrays((n,)))
+    grown = outcome(lambda: model.update(new.value, more.value, by=by), REGRESSION, new, more, by)
+    if isinstance(grown, Refused):
+        assert model.n_calibration_ == n_before
+        np.testing.assert_array_equal(model.radius_, before)
+    return True
+
+
+@target("IntervalRegressor", share=1.0)
+def constant_width(draw: Draw) -> bool:
+    return regression(draw, "constant")
+
+
+@target("GroupedWidth", share=0.5)
+def grouped_width(draw: Draw) -> bool:
+    by = draw(st.sampled_from([None, None, None, "x0", 0, 7, "nowhere", len]))
+    return regression(draw, pm.GroupedWidth(by=by, min_size=draw(st.sampled_from([None, None, 1, 5]))))
+
+
+@target("ScaledWidth", share=0.1)
+def scaled_width(draw: Draw) -> bool:
+    how = draw(st.sampled_from([None, "prediction", DummyRegressor()]))
+    return regression(draw, pm.ScaledWidth(how, power=draw(st.sampled_from([0.75, 1.0, 0.0]))))
+
+
+@target("LocalWidth", share=0.05)
+def local_width(draw: Draw) -> bool:
+    return regression(draw, pm.LocalWidth(nearness=draw(st.sampled_from(["kernel", "kernel", "forest"]))))
+
+
+@target("QuantileWidth", share=0.05)
+def quantile_width(draw: Draw) -> bool:
+    return regression(draw, pm.QuantileWidth())
+
+
+@target("AutoWidth", share=0.02)
+def auto_width(draw: Draw) -> bool:
+    return regression(draw, pm.AutoWidth())
+
+
+@target("interval_scorer", "coverage_scorer", "crps_scorer", share=0.3)
+def scorers(draw: Draw) -> bool:
+    n = draw(st.sampled_from([1, 3, 25]))
+    X, y = draw(tables(n)), draw(arrays((n,)))
+    model = pm.IntervalRegressor(Known()).calibrate(np.zeros((40, 2)), np.arange(40.0))
+    found = [
+        outcome(lambda score=score: score(model, X.value, y.value), REGRESSION, X, y)
+        for score in (pm.interval_scorer, pm.coverage_scorer, pm.crps_scorer)
+    ]
+    for one in found:
+        if not isinstance(one, Refused):
+            no_silent_gap(one, y)
+    return not isinstance(found[0], Refused)
+
+
+@target("shift_weights", share=0.05)
+def shifts(draw: Draw) -> bool:
+    n = draw(st.sampled_from([3, 8, 40]))
+    X, new = draw(tables(n)), draw(tables(n))
+    found = outcome(lambda: pm.shift_weights(X.value, new.value, random_state=0), REGRESSION, X, new)
+    if isinstance(found, Refused):
+        return False
+    assert np.isfinite(np.concatenate(found[:2])).all()
+    assert (np.concatenate(found[:2]) > 0.0).all()
+    return True
+
+
+# ------------------------------------------------------------------------------------------------- forecasts
+
+
+@target("ForecastIntervals")
+def cones(draw: Draw) -> bool:
+    n, h = draw(st.sampled_from([1, 2, 8, 40])), draw(st.integers(1, 8))
+    shape = draw(st.sampled_from([(n, h), (n, h), (2, n, h)]))
+    y, f = draw(arrays(shape)), draw(arrays(shape))
+    level = draw(levels())
+    cone = pm.ForecastIntervals(
+        level,
+        tails=draw(st.sampled_from(["symmetric", "equal", "sided", "lower", "upper"])),
+        joint=draw(st.booleans()),
+        smooth=draw(st.booleans()),
+        step=draw(st.sampled_from(["constant", "decaying"])),
+    )
+    words = (
+        "y_true",
+        "y_pred",
+        "windows",
+        "step",
+        "confidence_level",
+        "joint",
+        "horizon",
+        "n_past",
+        "errors",
+        "fitted",
+    )
+    found = outcome(lambda: cone.fit(y.value, f.value), words, y, f)
+    if isinstance(found, Refused):
+        assert isinstance(outcome(lambda: cone.predict_interval(f.value), words, f), Refused)
+        return False
+    new, later = draw(arrays(shape)), draw(arrays(shape))
+    n_past = draw(st.sampled_from([1, 5, 0, None, np.nan]))
+    for _ in range(2):
+        ends = outcome(lambda: cone.predict_interval(new.value), words, new)
+        if not isinstance(ends, Refused):
+            assert not np.isnan(ends).any()
+            assert (ends[..., 0] <= ends[..., 1]).all()
+            if cone.tails not in {"lower", "upper"} and not cone.joint:
+                assert np.isfinite(ends).all()
+        base = outcome(lambda: cone.baseline_interval(new.value, n_past=n_past), words, new)
+        assert isinstance(base, Refused) or np.isfinite(base).all()
+        before = np.array(cone.radius_)
+        if isinstance(outcome(lambda: cone.update(later.value, new.value), words, later, new), Refused):
+            np.testing.assert_array_equal(cone.radius_, before)
+    return True
+
+
+# -------------------------------------------------------------------------------------------- classification
+
+CLASSES = (
+    "y_true",
+    "y_score",
+    "label",
+    "score",
+    "threshold",
+    "sample_weight",
+    "confidence_level",
+    "calibration",
+    "class",
+    "method",
+)
+
+
+@target("classification_uncertainty", "ClassificationUncertainty", share=0.2)
+def uncertainties(draw: Draw) -> bool:
+    n = draw(sizes())
+    y = draw(arrays((n,), ["labels", "labels", "ties"]))
+    score = draw(
+        arrays(draw(st.sampled_from([(n,), (n,), (n, 2), (n, 3)])), ["shares", "labels", "constant", "subnormal"])
+    )
+    w = draw(st.one_of(st.none(), st.none(), arrays((n,), ["sizes", "labels", "zeros", "subnormal", "huge"])))
+    method = draw(
+        st.sampled_from(
+            ["wilson", "clopper-pearson", "normal", "bootstrap", "pim", "calibrated", "prediction-powered", "none"]
+        )
+    )
+    other = draw(st.one_of(st.none(), st.none(), st.tuples(arrays((n,), ["labels"]), arrays((n,), ["shares"]))))
+    found = outcome(
+        lambda: pm.classification_uncertainty(
+            y.value,
+            score.value,
+            method=method,
+            confidence_level=draw(levels()),
+            threshold=draw(st.one_of(st.just(0.5), levels())),
+            sample_weight=None if w is None else w.value,
+            calibration=None if other is None else (other[0].value, other[1].value),
+            n_resamples=100,
+            random_state=0,
+        ),
+        CLASSES,
+        y,
+        score,
+        *([] if w is None else [w]),
+    )
+    if isinstance(found, Refused):
+        return False
+    for name in found.value:
+        value, lower, upper = (np.atleast_1d(part[name]) for part in (found.value, found.lower, found.upper))
+        assert not np.isinf([value, lower, upper]).any()
+        known = ~np.isnan(value)
+        assert (np.isnan(lower) | (lower <= upper))[known].all(), name
+    assert found.to_frame().shape[0] > 0
+    assert "<" in found._repr_html_()
+    json.dumps(found.to_dict())
+    return True
+
+
+@target("calibration_error", "calibrated_scores", "ScalingBinning", share=0.3)
+def calibrations(draw: Draw) -> bool:
+    n = draw(sizes())
+    laws = ["shares", "shares", "labels", "constant", "subnormal"]
+    y, score, new = draw(arrays((n,), ["labels"])), draw(arrays((n,), laws)), draw(arrays((n,), laws))
+    n_bins = draw(st.sampled_from([1, 10, 1000, 0, "a", 2.5]))
+    words = (*CLASSES, "n_bins", "y ", "y_", "sample", "array", "Input", "inconsistent", "X ")
+    how = draw(mostly(["debiased", "plugin", "lower"], ["none"]))
+    error = outcome(lambda: pm.calibration_error(y.value, score.value, n_bins=n_bins, method=how), words, y, score)
+    assert isinstance(error, Refused) or 0.0 <= error <= 1.0
+    method = draw(st.sampled_from(["sigmoid", "isotonic", "temperature", "scaling-binning", "none"]))
+    mapped = outcome(lambda: pm.calibrated_scores(y.value, score.value, new.value, method=method), words, y, score, new)
+    assert isinstance(mapped, Refused) or ((mapped >= 0.0) & (mapped <= 1.0)).all()
+    binning = outcome(
+        lambda: pm.ScalingBinning(n_bins).fit(score.value, y.value).transform(new.value), words, y, score, new
+    )
+    assert isinstance(binning, Refused) or ((binning >= 0.0) & (binning <= 1.0)).all()
+    return not isinstance(error, Refused)
+
+
+@target("plot_reliability", "plot_outcomes", share=0.03)
+def classifier_pictures(draw: Draw) -> bool:
+    from matplotlib import pyplot as plt
+
+    n = draw(sizes())
+    y, score = draw(arrays((n,), ["labels"])), draw(arrays((n,), ["shares", "labels", "constant", "subnormal"]))
+    words = (*CLASSES, "sample", "array", "Input", "inconsistent")
+    found = [
+        outcome(lambda draw_it=draw_it: draw_it(y.value, score.value), words, y, score)
+        for draw_it in (pm.plot_reliability, pm.plot_outcomes)
+    ]
+    plt.close("all")
+    return not isinstance(found[0], Refused)
+
+
+class Odds:
+    """Probabilities by the row's number."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+    def __call__(self, X: Any) -> np.ndarray:
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        odds = 1.0 + (np.arange(n)[:, None] + np.arange(self.k)) % 4
+        return odds / odds.sum(axis=1, keepdims=True)
+
+
+@target("SetClassifier", share=0.7)
+def sets(draw: Draw) -> bool:
+    n = draw(st.sampled_from([1, 2, 3, 8, 25, 60]))
+    X, y, by = draw(tables(n)), draw(arrays((n,), ["labels", "ties"])), draw(categories(n))
+    trains = draw(st.booleans())
+    model = pm.SetClassifier(
+        DummyClassifier(strategy="prior") if trains else Odds(2),
+        confidence_level=draw(st.sampled_from([0.5, 0.9, 0.999])),
+        score=draw(st.sampled_from(["lac", "aps", "raps"])),
+        by=draw(st.sampled_from([None, None, "class", "x0", 0])),
+        randomized=draw(st.booleans()),
+        cv=draw(st.sampled_from([None, None, 2, 100])) if trains else None,
+        guarantee=draw(st.sampled_from([True, True, False, "set"])),
+        random_state=0,
+    )
+    words = (*REGRESSION, *CLASSES, "Unknown label type")
+    learn = (
+        (lambda: model.fit(X.value, y.value, by=by)) if trains else (lambda: model.calibrate(X.value, y.value, by=by))
+    )
+    found = outcome(learn, words, X, y, by)
+    if isinstance(found, Refused):
+        assert not hasattr(model, "classes_")
+        return False
+    level = draw(st.one_of(st.none(), levels()))
+    held = outcome(lambda: model.predict_set(X.value, level, by=by), words, X, by)
+    if not isinstance(held, Refused):
+        assert held.dtype == bool
+        assert held.shape == (n, len(model.classes_))
+    return True
+
+
+# --------------------------------------------------------------------------------------------------- measure
+
+MEASURE = ("y_true", "y_pred", "X", "by", "confidence_level", "column")
+
+
+@target("measure", "Measurement", share=0.04)
+def measurements(draw: Draw) -> bool:
+    n = draw(st.sampled_from([1, 2, 3, 8, 25, 60]))
+    y, f, by = draw(arrays((n,))), draw(arrays((n,))), draw(categories(n))
+    X = draw(st.one_of(st.none(), tables(n)))
+    level = draw(levels())
+    found = outcome(
+        lambda: pm.measure(y.value, f.value, X=None if X is None else X.value, by=by, confidence_level=level),
+        MEASURE, y, f, by, X,
+    )  # fmt: skip
+    if isinstance(found, Refused):
+        return False
+    assert y.is_finite
+    assert f.is_finite
+    assert all(map(math.isfinite, (*found.radius, found.mean_width)))
+    text = found.to_json()
+    assert pm.Measurement.from_json(text) == found
+    assert "<html" in found.to_html()
+    place = draw(st.integers(0, len(text) - 1))
+    changed = text[:place] + draw(st.sampled_from(["", "x", "0", '"', "{", "\x00"])) + text[place + 1 :]
+    again = outcome(lambda: pm.Measurement.from_json(changed), ("text",))
+    assert isinstance(again, Refused) or again == found
+    return True
+
+
+@target("diagnose", share=0.05)
+def diagnoses(draw: Draw) -> bool:
+    n = draw(st.sampled_from([1, 2, 3, 8, 25, 60]))
+    y, f, by = draw(arrays((n,))), draw(arrays((n,))), draw(categories(n))
+    X = draw(st.one_of(st.none(), tables(n)))
+    found = outcome(lambda: pm.diagnose(y.value, f.value, None if X is None else X.value, by), MEASURE, y, f, by, X)
+    if isinstance(found, Refused):
+        return False
+    assert found.advice
+    return True
+
+
+@target("white_test", "power_spectral_entropy", share=0.5)
+def spreads(draw: Draw) -> bool:
+    n = draw(sizes())
+    e, X = draw(arrays((n,))), draw(arrays((n, 2)))
+    entropy = outcome(lambda: pm.power_spectral_entropy(e.value, squared=draw(st.booleans())), ("errors",), e)
+    assert isinstance(entropy, Refused) or 0.0 <= entropy <= 1.0 + 1e-9
+    how = draw(st.sampled_from(["errors", "linear", "none"]))
+    found = outcome(
+        lambda: pm.white_test(e.value, X.value, residuals=how), ("errors", "X ", "residuals", "White"), e, X
+    )
+    if isinstance(found, Refused):
+        return False
+    assert math.isfinite(found.statistic)
+    assert 0.0 <= found.p_value <= 1.0
+    return True
+
+
+# --------------------------------------------------------------------------------------------------- the runs
+
+
+def test_every_public_name_is_tried():
+    assert sorted(TARGETS) == sorted(pm.__all__)
+
+
+def groups() -> dict[str, Target]:
+    """Names that are tried together, joined."""
+    joined: dict[Callable[..., bool], list[str]] = {}
+    for name, one in TARGETS.items():
+        joined.setdefault(one.attempt, []).append(name)
+    return {", ".join(names): TARGETS[names[0]] for names in joined.values()}
+
+
+GROUPS = groups()
+
+
+@pytest.mark.parametrize("names", GROUPS)
+def test_right_answer_or_clean_error(names):
+    fuzzed(names, *GROUPS[names])
