@@ -92,6 +92,35 @@ def test_chunks_of_unknown_size():
     assert_near(found.compute(), x, pm.quantile(x[x > 0.0], 0.9))
 
 
+@pytest.mark.parametrize("n_values", [7, 100, 1000])
+@pytest.mark.parametrize("q", [0.1, 0.37, 0.9])
+def test_ties_are_felt_from_afar(n_values, q):
+    x = np.random.default_rng(9).integers(n_values, size=100_000)
+    expected = pm.quantile(x.astype(float), q)
+    assert_allclose(pm.quantile(da.from_array(x, chunks=30_000), q).compute(), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"beta": 20.0}])
+def test_weights_of_chunks_of_unknown_size(options):
+    x = np.random.default_rng(10).standard_normal((100_000, 2))
+    counts = np.random.default_rng(11).choice([0.0, 1.0, 2.0], 100_000)
+    known, own = da.from_array(x, chunks=(30_000, 1)), da.from_array(counts, chunks=30_000)
+    held = x[:, 0] > 0.0
+    is_held = da.from_array(x[:, 0], chunks=30_000) > 0.0
+    found = pm.quantile(known[is_held], 0.9, 0, weights=own[is_held], **options).compute()
+    assert_near(found, x, pm.quantile(x[held], 0.9, 0, weights=counts[held], **options))
+    with pytest.raises(ValueError, match="same chunks"):
+        pm.quantile(known[is_held], 0.9, 0, weights=counts[held])
+    with pytest.raises(ValueError, match="same chunks"):
+        pm.quantile(known[is_held], 0.9, 0, weights=own).compute()
+
+
+def test_no_levels():
+    x = da.ones((4, 3), chunks=2)
+    assert pm.quantile(x, [], 0).compute().shape == np.shape(pm.quantile(x.compute(), [], 0))
+    assert pm.quantile(x, [], 0, keepdims=True).compute().shape == (0, 1, 3)
+
+
 def test_series_and_frames():
     frame = pd.DataFrame(np.random.default_rng(3).standard_normal((90_000, 2)), columns=["a", "b"])
     parts = dd.from_pandas(frame, npartitions=4)
@@ -135,6 +164,13 @@ class TestOddData:
         x = draw("normal", 100_000)
         x[:7] = np.inf
         assert_near(pm.quantile(da.from_array(x, chunks=9000), 0.9).compute(), x, pm.quantile(x, 0.9))
+        x[7:20] = -np.inf
+        levels = [0.0, 0.0001, 0.5, 0.99995, 1.0]
+        for options in ({}, {"beta": 3.0}):
+            found = pm.quantile(da.from_array(x, chunks=9000), levels, **options).compute()
+            assert_allclose(found, pm.quantile(x, levels, **options), atol=1e-6)
+        x[:] = np.inf
+        assert pm.quantile(da.from_array(x, chunks=9000), 0.5).compute() == np.inf
 
     def test_empty_partitions(self):
         x = draw("normal", 1000)
@@ -190,6 +226,8 @@ class TestNeuron:
             pm.QuantileNeuron(solver="descent").fit(x)
         with pytest.raises(ValueError, match="NaN or infinite"):
             pm.QuantileNeuron().fit(x * np.nan)
+        with pytest.raises(ValueError, match="got y as well"):
+            pm.QuantileNeuron().fit(x, x)
 
 
 @pytest.fixture(scope="module")

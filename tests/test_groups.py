@@ -88,8 +88,8 @@ def test_large_groups_are_counted_not_moved(monkeypatch, options):
     assert is_large.sum() == 2
     assert max(moved) <= errors.size - found.rows[is_large].sum()
     assert_array_equal(found.quantiles[:, ~is_large], expected.quantiles[:, ~is_large])
-    # What bins cost: a millionth of the answer.
-    assert_allclose(found.quantiles[:, is_large], expected.quantiles[:, is_large], rtol=1e-6)
+    # What bins of the second read cost, a five-hundredth of a standard error: groups are in truth fifty times as large.
+    assert_allclose(found.quantiles[:, is_large], expected.quantiles[:, is_large], rtol=5e-6)
 
 
 def test_on_a_cluster_with_empty_and_missing_values():

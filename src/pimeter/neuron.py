@@ -387,14 +387,10 @@ class QuantileNeuron(BaseEstimator):
         """
         self._validate_params()
         if type(errors).__module__.partition(".")[0] == "dask":
+            _refuse_targets(np.ndim(errors) == 1, y)
             return self._fit_lazily(errors, sample_weight)
         self._is_single = np.asarray(errors).ndim == 1
-        if self._is_single and y is not None:
-            msg = (
-                "fit takes errors of shape (m,) alone; got y as well. If these are targets and predictions, use "
-                "fit(absolute_errors(y_true, y_pred))."
-            )
-            raise ValueError(msg)
+        _refuse_targets(self._is_single, y)
         samples = self._columns(errors, reset=True)
         counts = None if sample_weight is None else _checked_counts(sample_weight, samples)
         if counts is not None:
@@ -532,6 +528,15 @@ class QuantileNeuron(BaseEstimator):
             )
             warnings.warn(msg, ConvergenceWarning, stacklevel=3)
         return weights
+
+
+def _refuse_targets(is_single: bool, y: object) -> None:
+    if is_single and y is not None:
+        msg = (
+            "fit takes errors of shape (m,) alone; got y as well. If these are targets and predictions, use "
+            "fit(absolute_errors(y_true, y_pred))."
+        )
+        raise ValueError(msg)
 
 
 def _checked_counts(sample_weight: ArrayLike, samples: NDArray[Any]) -> Array:

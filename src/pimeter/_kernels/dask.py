@@ -5,9 +5,10 @@
    again, in bins of equal width.
 3. And again, in the bins that are left: now each bin keeps its number and its sum.
 
-Bins of the third read are so small that their means, counted as often, stand for the errors themselves. Errors farther
-away are only counted. Samples of SMALL errors and less are brought together instead. With a bandwidth of the caller's
-the second read gives a root, and the third one step of Newton's method, from all errors.
+Bins of the third read are so small that their means, counted as often, stand for the errors themselves. Around them are
+those of the second read, for tied errors are felt farther away; errors beyond are only counted. Samples of SMALL errors
+and less are brought together instead. With a bandwidth of the caller's the second read gives a root, and the third one
+step of Newton's method, from all errors.
 
 A chunk is made anew for each read, by a task that holds the chunk's own graph: none waits in memory for the next read.
 Where chunks share work, as after `rechunk`, and in collections that are in memory already, they are made once.
@@ -40,6 +41,7 @@ SMALL = 2**16  # errors of a sample that may as well be brought together
 MOST = 256  # quantiles, samples times levels, up to which the data is read three times
 FELT = 41.0  # bandwidths from a root beyond which an error only counts
 FAN_IN = 16  # partial results that are added at once
+NEIGHBOURS, WIDER = 8, 8.0  # bins of the first read to either side that are looked into, too, if they are this near
 _SIGN = np.int64(2**63 - 1)
 
 
@@ -97,6 +99,7 @@ class Range:
     is_infinite: bool
     is_missing: bool
     root: float = math.nan
+    place: tuple[int, int] = (0, 0)  # bins of the second read that the third one looks into
 
     @property
     def is_small(self) -> bool:
@@ -120,15 +123,22 @@ def _columns(block: Any, weights: Any, task: Task) -> list[tuple[Array, Array | 
     if isinstance(block, list):
         return [(column, None) for column in block]
 
-    def columns(a: Any) -> Array:
-        values = np.asarray(made(a), np.float64)
-        k = math.prod(n for i, n in enumerate(values.shape) if i not in task.axes)
-        return np.moveaxis(values, task.axes, range(len(task.axes))).reshape(values.size // max(k, 1), k)
+    values = np.asarray(made(block), np.float64)
 
-    x = columns(block)
+    def columns(a: Array) -> Array:
+        k = math.prod(n for i, n in enumerate(a.shape) if i not in task.axes)
+        return np.moveaxis(a, task.axes, range(len(task.axes))).reshape(a.size // max(k, 1), k)
+
+    x = columns(values)
     if weights is None:
         return [(np.ascontiguousarray(column), None) for column in x.T]
-    w = columns(weights)
+    own = np.asarray(made(weights), np.float64)
+    if own.ndim != values.ndim or any(
+        n != values.shape[i] for i, n in enumerate(own.shape) if i in task.axes or n != 1
+    ):
+        msg = f"a chunk of weights has shape {own.shape}, its values have {values.shape}; give both the same chunks."
+        raise ValueError(msg)
+    w = columns(np.broadcast_to(own, values.shape))
     if not (np.isfinite(w) & (w >= 0.0)).all():
         msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
         raise ValueError(msg)
@@ -179,10 +189,8 @@ def second_plan(found: Counts, task: Task) -> list[Range]:
         if missing > 0.0 or m <= SMALL:
             ranges.append(Range(low=0.0, high=1.0, **common))
         elif task.h is None or not 0.0 < p < 1.0 or infinite > 0.0:
-            a, b = (min(int(np.searchsorted(ends, rank)), used[-1]) for rank in _ranks(task, m, p))
-            largest = np.finfo(np.float64).max
-            inner = np.clip([low[used[used >= a][0]], high[used[used <= b][-1]]], -largest, largest)
-            ranges.append(Range(low=float(inner[0]), high=float(inner[1]), **common))
+            inner = _inner(used[np.isfinite(low[used] + high[used])], ends, low, high, _ranks(task, m, p))
+            ranges.append(Range(low=inner[0], high=inner[1], **common))
         else:
             beta = 1.0 / task.h
             roots = [task.solve(x[used], p, weights=bins[used], beta=beta, reflect=task.reflect) for x in (low, high)]
@@ -190,6 +198,22 @@ def second_plan(found: Counts, task: Task) -> list[Range]:
             low_end, high_end = max(roots[0] - reach, outer[0]), min(roots[1] + reach, outer[1])
             ranges.append(Range(low=float(low_end), high=float(high_end), **common))
     return ranges
+
+
+def _inner(
+    used: NDArray[np.intp], ends: Array, low: Array, high: Array, ranks: tuple[float, float]
+) -> tuple[float, float]:
+    """From the smallest to the largest finite error of the bins of some ranks, and of neighbours that are near."""
+    if not used.size:
+        return 0.0, 1.0
+    first, last = np.clip(np.searchsorted(used, np.searchsorted(ends, ranks)), 0, used.size - 1)
+    own = low[used[first]], high[used[last]]
+    wider = low[used[max(first - NEIGHBOURS, 0)]], high[used[min(last + NEIGHBOURS, used.size - 1)]]
+    least, most = own[0] - WIDER * (own[1] - own[0]), own[1] + WIDER * (own[1] - own[0])
+    return (
+        float(wider[0] if wider[0] >= least else own[0]),
+        float(wider[1] if wider[1] <= most else own[1]),
+    )
 
 
 def _ranks(task: Task, m: float, p: float) -> tuple[float, float]:
@@ -237,8 +261,9 @@ def third_plan(found: Counts, task: Task, ranges: list[Range]) -> list[Range]:
         elif task.h is None or not 0.0 < p < 1.0 or at.is_infinite:
             ends = found.below[i] + np.cumsum(found.bins[i])
             a, b = (int(np.searchsorted(ends, rank)) for rank in _ranks(task, at.m, p))
-            low, high = at.low + max(a - 1, 0) * at.width, at.low + min(b + 2, at.n_bins) * at.width
-            plan.append(replace(at, low=low, high=high))
+            place = max(a - 1, 0), min(b + 2, at.n_bins)
+            low, high = (at.low + k * at.width for k in place)
+            plan.append(replace(at, low=low, high=high, place=place))
         else:
             values, counts = _means(found, i, at)
             root = task.solve(values, p, weights=counts, beta=1.0 / task.h, reflect=task.reflect)
@@ -246,15 +271,38 @@ def third_plan(found: Counts, task: Task, ranges: list[Range]) -> list[Range]:
     return plan
 
 
-def _means(found: Counts, i: int, at: Range) -> tuple[Array, Array]:
-    """Means of bins and how often they count; what is farther away counts just beyond."""
-    used = found.bins[i] > 0.0
-    values = at.low + found.sums[i][used] / found.bins[i][used]
-    above = at.m - found.below[i] - found.bins[i].sum()
-    ends = np.array([-np.inf, np.inf]) if at.is_infinite else np.nextafter([at.low, at.high], [-np.inf, np.inf])
+def _means(found: Counts, i: int, at: Range, around: tuple[Counts, Range] | None = None) -> tuple[Array, Array]:
+    """Means of bins and how often they count, with the wider bins around; what is farther away counts just beyond."""
+    above = max(at.m - found.below[i] - found.bins[i].sum(), 0.0)
+    values, counts = _used(found, i, at, slice(None))
+    low, high, below = at.low, at.high, found.below[i]
+    if around is not None:
+        wide, outer = around
+        lower, n_lower = _used(wide, i, outer, slice(0, at.place[0]))
+        upper, n_upper = _used(wide, i, outer, slice(at.place[1], None))
+        # An error at the border of two bins may have been taken for the one or for the other.
+        n_lower, below = _shared(n_lower[::-1], below)
+        n_upper, above = _shared(n_upper, above)
+        values = np.concatenate([np.minimum(lower, low), values, np.maximum(upper, high)])
+        counts = np.concatenate([n_lower[::-1], counts, n_upper])
+        low, high = outer.low, outer.high
+    ends = np.array([-np.inf, np.inf]) if at.is_infinite else np.nextafter([low, high], [-np.inf, np.inf])
     x = np.concatenate([ends[:1], values, ends[1:]])
-    counts = np.concatenate([found.below[i : i + 1], found.bins[i][used], [max(above, 0.0)]])
+    counts = np.concatenate([[below], counts, [above]])
     return x[counts > 0.0], counts[counts > 0.0]
+
+
+def _used(found: Counts, i: int, at: Range, which: slice) -> tuple[Array, Array]:
+    """Means of some bins that hold errors, and their counts."""
+    bins, sums = found.bins[i][which], found.sums[i][which]
+    used = bins > 0.0
+    return at.low + sums[used] / bins[used], bins[used]
+
+
+def _shared(counts: Array, total: float) -> tuple[Array, float]:
+    """Counts from the nearest bin outwards that do not exceed a total in all, and what is left of it."""
+    kept = np.diff(np.minimum(np.cumsum(counts), total), prepend=0.0)
+    return kept, total - float(kept.sum())
 
 
 def third_read(block: Any, weights: Any, task: Task, ranges: list[Range]) -> Counts:
@@ -273,7 +321,13 @@ def third_read(block: Any, weights: Any, task: Task, ranges: list[Range]) -> Cou
     return found
 
 
-def solved(found: Counts, task: Task, ranges: list[Range], kept: tuple[int, ...]) -> Array:
+def solved(
+    found: Counts,
+    task: Task,
+    ranges: list[Range],
+    kept: tuple[int, ...],
+    around: tuple[Counts, list[Range]] | None = None,
+) -> Array:
     """The quantiles, levels first."""
     answers = np.empty(len(ranges))
     for i, ((_, p), at) in enumerate(zip(task.quantiles(len(ranges) // len(task.levels)), ranges, strict=True)):
@@ -286,7 +340,8 @@ def solved(found: Counts, task: Task, ranges: list[Range], kept: tuple[int, ...]
             step = (share - ((1.0 + p) / 2.0 if task.reflect else p)) / slope if slope > 0.0 else 0.0
             answers[i] = np.clip(at.root - np.clip(step, -task.h, task.h), *at.ends)
         else:
-            values, counts = found.held[i] if at.is_small else _means(found, i, at)
+            wide = None if around is None else (around[0], around[1][i])
+            values, counts = found.held[i] if at.is_small else _means(found, i, at, wide)
             answers[i] = task.solve(
                 values, p, weights=None if (counts == 1.0).all() else counts, beta=beta, reflect=task.reflect
             )
@@ -337,18 +392,18 @@ def made(block: Any) -> Any:
     return block.load() if isinstance(block, Source) else block
 
 
-def three_reads(blocks: Sequence[Any], weights: Sequence[Any] | None, task: Task) -> tuple[Any, Any]:
-    """Delayed `Counts` of the last read of some blocks, and the delayed ranges they are for."""
+def three_reads(blocks: Sequence[Any], weights: Sequence[Any] | None, task: Task) -> tuple[Any, Any, Any]:
+    """Delayed `Counts` of the last read of some blocks, the ranges they are for, and both of the read before."""
     first, second, third, plan_second, plan_third = (
         dask.delayed(f, pure=True) for f in (first_read, next_read, third_read, second_plan, third_plan)
     )
     pairs = list(zip(blocks, [None] * len(blocks) if weights is None else weights, strict=True))
     counts = summed([first(block, w, task) for block, w in pairs])
     ranges = plan_second(counts, task)
-    counts = summed([second(block, w, task, ranges) for block, w in pairs])
-    ranges = plan_third(counts, task, ranges)
+    around = summed([second(block, w, task, ranges) for block, w in pairs]), ranges
+    ranges = plan_third(around[0], task, ranges)
     counts = summed([third(block, w, task, ranges) for block, w in pairs])
-    return counts, ranges
+    return counts, ranges, around
 
 
 def as_array(a: Any) -> Any:
@@ -376,6 +431,8 @@ def quantile(
         msg = f"a has shape {a.shape}: no values along axis {axes}; a quantile needs at least one."
         raise ValueError(msg)
     k = math.prod(kept)
+    if not levels:
+        return da.zeros(shape + tuple(1 if i in axes else n for i, n in enumerate(a.shape) if keepdims or i in others))
     if math.isnan(k):
         msg = "a has chunks of unknown size along an axis that is kept; call a.compute_chunk_sizes() first."
         raise ValueError(msg)
@@ -425,34 +482,41 @@ def _assembled(a: Any, weights: Any, others: tuple[int, ...], task: Task) -> Any
     """Three reads for each chunk of the axes that are kept."""
     order = others + task.axes
     blocks = sources(a).transpose(order)
-    counts = None if weights is None else sources(weights).transpose(order)
+    counts = None if weights is None else np.broadcast_to(sources(weights).transpose(order), blocks.shape)
     chunks = [a.chunks[i] for i in others]
     grid = np.empty(blocks.shape[: len(others)], object)
     for place in np.ndindex(grid.shape):
         kept = tuple(int(chunks[i][place[i]]) for i in range(len(others)))
         own = None if counts is None else list(np.ravel(counts[place]))
-        found, ranges = three_reads(list(np.ravel(blocks[place])), own, task)
-        answer = dask.delayed(solved, pure=True)(found, task, ranges, kept)
+        found, ranges, around = three_reads(list(np.ravel(blocks[place])), own, task)
+        answer = dask.delayed(solved, pure=True)(found, task, ranges, kept, around)
         grid[place] = da.from_delayed(answer, (len(task.levels), *kept), dtype=np.float64)
     return da.block(grid.tolist()) if others else grid[()]
 
 
 def _counts(weights: Any, a: Any, axes: tuple[int, ...]) -> Any:
     """Weights as an array with the chunks of a."""
-    w = (
-        as_array(weights)
-        if type(weights).__module__.startswith("dask")
-        else da.asarray(np.asarray(weights, np.float64))
-    )
-    if w.ndim == 1 and a.ndim > 1 and len(axes) == 1:
-        w = w.reshape([-1 if i == axes[0] else 1 for i in range(a.ndim)])
-        w = da.broadcast_to(w, a.shape)
-    if w.shape != a.shape and not any(math.isnan(n) for n in (*w.shape, *a.shape)):
+    is_lazy = type(weights).__module__.startswith("dask")
+    w = as_array(weights) if is_lazy else da.asarray(np.asarray(weights, np.float64))
+    is_one_each = w.ndim == 1 and a.ndim > 1 and len(axes) == 1
+    if any(math.isnan(n) for n in (*w.shape, *a.shape)):
+        if is_one_each:
+            w = w[tuple(slice(None) if i == axes[0] else None for i in range(a.ndim))]
+        if not is_lazy or w.ndim != a.ndim or any(w.numblocks[i] != a.numblocks[i] for i in axes):
+            msg = (
+                "chunks have unknown sizes: give weights as a dask collection with the same chunks as a, or call "
+                "compute_chunk_sizes() of both first."
+            )
+            raise ValueError(msg)
+        return w
+    if is_one_each and w.size == a.shape[axes[0]]:
+        w = da.broadcast_to(w.reshape([-1 if i == axes[0] else 1 for i in range(a.ndim)]), a.shape)
+    if w.shape != a.shape:
         msg = (
             f"weights have shape {w.shape}; expected that of a, {a.shape}, or one weight for each value along one axis."
         )
         raise ValueError(msg)
-    return w if w.chunks == a.chunks or any(math.isnan(n) for n in a.shape) else w.rechunk(a.chunks)
+    return w if w.chunks == a.chunks else w.rechunk(a.chunks)
 
 
 def samples(errors: Any, weights: Any, task: Task) -> list[tuple[Array, Array, float]]:
@@ -460,10 +524,11 @@ def samples(errors: Any, weights: Any, task: Task) -> list[tuple[Array, Array, f
     x = as_array(errors)
     x = x if x.ndim == 1 or x.numblocks[1] == 1 else x.rechunk({1: -1})
     counts = None if weights is None else list(sources(_counts(weights, x, (0,))).ravel())
-    found, at = dask.compute(*three_reads(list(sources(x).ravel()), counts, task))
+    found, at, around = dask.compute(*three_reads(list(sources(x).ravel()), counts, task))
     if any(one.is_missing or one.is_infinite for one in at):
         msg = "errors hold NaN or infinite values; a neuron learns from finite ones: drop such rows first."
         raise ValueError(msg)
-    answers = solved(found, task, at, (len(at),))[0]
-    means = [found.held[i] if one.is_small else _means(found, i, one) for i, one in enumerate(at)]
+    answers = solved(found, task, at, (len(at),), around)[0]
+    wide = [(around[0], one) for one in around[1]]
+    means = [found.held[i] if one.is_small else _means(found, i, one, wide[i]) for i, one in enumerate(at)]
     return [(values, counts, float(w)) for (values, counts), w in zip(means, answers, strict=True)]
