@@ -55,6 +55,7 @@ coverage: $(VENV)/.dev $(VENV)/.torch ## Lines and branches that tests reach, co
 
 mutants: .venv-mutants/.mutmut ## Change formulas one by one and see whether tests notice (long)
 	@.venv-mutants/bin/mutmut run --max-children 2 $(ARGS)
+	@.venv-mutants/bin/python benchmarks/mutants.py
 
 soak: $(VENV)/.dev ## Simulate every promise for an hour; goes on where it stopped (ARGS="--minutes 10")
 	@$(BIN)/python benchmarks/soak.py $(ARGS)

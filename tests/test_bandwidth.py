@@ -55,12 +55,10 @@ class TestRuler:
         first, last = rule.near(m, p)
         angles = np.arccos(1 - 2 * rule.ruler(m).level[rule.MARKS : -rule.MARKS])
         felt = 10.0 * 1.45 / math.sqrt(m + 1) + 2 * 0.75 / math.sqrt(m)
-        here = math.acos(1 - 2 * p)
         cell = angles[1] - angles[0]
-        low, high = here - angles[first], angles[last] - here
-        assert first == 0 or 1.29 * felt <= low <= 1.3 * felt + 2 * cell + 1e-9
-        assert last == len(angles) - 1 or 1.29 * felt <= high <= 1.3 * felt + 3 * cell + 1e-9
-        assert 0 <= first < last <= len(angles) - 1
+        here = int((math.acos(1 - 2 * p) - angles[0]) / cell)
+        n_cells = int(1.3 * felt / cell) + 1  # on either side
+        assert (first, last) == (max(here - n_cells, 0), min(here + 1 + n_cells, len(angles) - 1))
 
     def test_ends_are_near_themselves(self):
         n_cells = rule.ruler(1e5).unit.size
@@ -168,6 +166,11 @@ class TestPlainKernel:
         assert reference.spread(X[:1], np.array([5.0]), 1e-100) == 0.0
         assert reference.spread(X[:2], np.array([2.0, 1.0]), 1e-100) > 0.0
         assert reference.spread(X, NONE, 1.0) == 0.0
+        far = X + 100.0
+        least = quartiles / (X[-1] - X[0])
+        assert reference.spread(far, NONE, least * (1 + 1e-9)) == 0.0
+        assert reference.spread(far, NONE, least * (1 - 1e-9)) > 0.0
+        assert_allclose(reference.spread(humps + 2.0**30, NONE, 1e-100), humps.std(ddof=1), rtol=1e-6)
 
     def test_ruler_goes_there_and_back(self):
         for x in (X, SPIKE):
@@ -179,6 +182,13 @@ class TestPlainKernel:
         assert reference.scale(np.zeros(5), NONE, rule) is None
         assert reference.scale(X, NONE, rule).m == 13.0
         assert reference.scale(X, COUNTS, rule).m == COUNTS.sum()
+
+    def test_no_spread_is_no_reason_to_smooth(self):
+        tied = np.r_[np.zeros(9), 1.0]
+        kernel = reference.Kernel(rule)
+        assert_array_equal(kernel.automatic(tied, NONE, LEVELS), reference.hazen(tied, NONE, LEVELS))
+        counts = np.array([9.0, 1.0])
+        assert_array_equal(kernel.automatic(tied[-2:], counts, LEVELS), reference.hazen(tied[-2:], counts, LEVELS))
 
     def test_root_of_a_flat_share(self):
         far = np.array([0.0, 1e6])

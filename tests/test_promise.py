@@ -3,12 +3,29 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import beta, binom
+from scipy.stats import beta, binom, norm
 
 from pimeter import rows_needed
-from pimeter.promise import cross_validated_level, neuron_level, promise, quantile_ranks, rank, rank_below
+from pimeter.promise import (
+    _needed,
+    cross_validated_level,
+    neuron_level,
+    promise,
+    quantile_ranks,
+    rank,
+    rank_below,
+    rescaled_weights,
+    shortage,
+)
 
 LEVELS = pytest.mark.parametrize("p", [0.01, 0.05, 0.3, 0.5, 0.9, 0.95, 0.999])
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    """What was asked for before is worked out again, by the code as it is."""
+    for remembered in (promise, quantile_ranks, _needed):
+        remembered.cache_clear()
 
 
 @LEVELS
@@ -134,3 +151,72 @@ def test_a_promise_about_the_set_at_a_level_near_1():
     p = 1.0 - 1e-9
     needed = promise(100, p, guarantee="set", n_cuts=2).needed
     assert binom.cdf(1, needed, 1.0 - p) == pytest.approx(0.05)  # fewer than two errors beyond the quantile
+
+
+@pytest.mark.parametrize(("m", "p"), [(30, 0.95), (50, 0.9), (12, 0.8), (217, 0.99), (25.5, 0.9), (7, 0.03)])
+def test_place_of_the_neuron(m, p):
+    place = (m + 1) * p
+    t = place - max(1, np.floor(place + 1e-9))
+    moved = 0.15 * np.sqrt(place * (1 - p)) * norm.ppf(t) + 0.2 - 0.45 / (m + 1 - place) if 0 < t < 1 else 0.0
+    assert_allclose(neuron_level(m, p), (place + moved) / m, rtol=1e-12)
+
+
+def test_place_of_the_neuron_at_a_rank_and_at_the_ends():
+    assert_allclose([neuron_level(99, 0.55), neuron_level(19, 0.95)], [55 / 99, 1.0], rtol=1e-14)
+    assert (
+        neuron_level(5, 0.99) == 0.0
+    )  # far behind the only error beyond; it is kept between two ranks where it is used
+    assert_allclose(neuron_level(99, 0.005), 0.5 / 99, rtol=1e-12)  # below the first rank it is not moved
+
+
+def test_weights_carry_ratios_only():
+    weights = np.array([2.0, 1.0, 1.0])
+    assert_allclose(rescaled_weights(weights), [4 / 3, 2 / 3, 2 / 3], rtol=1e-14)
+    assert_allclose(rescaled_weights(1e-300 * weights), rescaled_weights(1e300 * weights), rtol=1e-14)
+
+
+@pytest.mark.parametrize("guarantee", [True, False, "set"])
+@pytest.mark.parametrize(
+    ("m", "p", "n_cuts"), [(100, 0.95, 1), (100, 0.9, 2), (13.5, 0.9, 1), (12, 0.95, 1), (3, 0.1, 2)]
+)
+def test_range_is_that_of_the_beta_law(m, p, n_cuts, guarantee):
+    found = promise(m, p, guarantee=guarantee, n_cuts=n_cuts)
+    level = (p + n_cuts - 1) / n_cuts
+    place = found.rank if guarantee else min((m + 1) * level, m)
+    if guarantee is True:
+        place = min(np.ceil((m + 1) * level - 1e-9), m)
+    inside = n_cuts * place - (n_cuts - 1) * (m + 1)
+    expected = beta(inside, m + 1 - inside).ppf([0.05, 0.95]) if inside > 0 else [0.0, 0.0]
+    if guarantee != "set" or m >= found.needed:
+        assert_allclose(found.coverage_range, expected, rtol=1e-9)
+
+
+def test_words_of_a_shortage():
+    few = promise(12, 0.95)
+    assert shortage(few, 0.95) == "12 errors can promise 92.3 %, not 95 %; 19 are needed"
+    assert shortage(few, 0.95, " of a category").startswith("12 errors of a category can promise")
+    assert "can promise nothing, not 95 %; 59 are" in shortage(promise(12.5, 0.95, guarantee="set"), 0.95)
+
+
+@pytest.mark.parametrize(("level", "n", "n_cuts"), [(0.9, 50, 1), (0.95, 200, 2), (0.5, 10, 1)])
+def test_what_is_proven_of_folds(level, n, n_cuts):
+    expected = max(0.0, 2 * level - 1 - n_cuts * np.sqrt(2 / n))
+    assert_allclose(cross_validated_level(level, n, n_cuts), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize(("p", "within"), [(0.5, 0.3), (0.9, 0.0999), (0.99, 0.5), (0.05, 0.2), (0.8, 0.05)])
+def test_rows_needed_is_the_last_number_that_is_too_few_and_one_more(p, within):
+    m = np.arange(1, 3000)
+    k = np.minimum(np.ceil((m + 1) * p - 1e-9), m)
+    low, high = (beta.ppf(point, k, m + 1 - k) for point in (0.05, 0.95))
+    too_few = (p - low > within) | (high - p > within)
+    assert rows_needed(p, within) == (m[too_few][-1] + 1 if too_few.any() else 1)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -0.1, 95])
+def test_rows_needed_says_what_is_wrong(value):
+    for name, arguments in (("confidence_level", (value, 0.1)), ("within", (0.9, value))):
+        with pytest.raises(
+            ValueError, match=rf"^{name} must lie between 0 and 1; got {value}. For per cent divide by 100.$"
+        ):
+            rows_needed(*arguments)
