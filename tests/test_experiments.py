@@ -496,6 +496,20 @@ class TestIntervals:
         assert "| yacht   | QD-Ens, published  |" in text
         assert (tmp_path / "table2.png").read_bytes().startswith(b"\x89PNG")
 
+    @pytest.mark.parametrize(
+        ("picp", "mpiw", "own", "why"),
+        [
+            (0.95, 1.1, [], "alike"),
+            (0.99, 1.6, [], "it covers more, and is wider"),
+            (0.85, 0.6, [], "other splits"),
+            (0.85, 0.6, [0.8, 0.9], "covers 0.850 of its own calibration errors; narrower"),
+            (0.95, 1.6, [0.95], "does not stall here; wider"),
+        ],
+    )
+    def test_says_why_ours_differ_from_the_published(self, picp, mpiw, own, why):
+        line = {"picp": picp, "mpiw": mpiw}
+        assert why in uci_page._reason(line, {"picp": 0.95, "mpiw": 1.0}, own)
+
     def test_peers_without_their_libraries_are_refused(self, monkeypatch):
         monkeypatch.setattr(uci, "find_spec", lambda _: None)
         with pytest.raises(RefusedError, match=r"need mapie and crepes: pip install 'pimeter\[experiments\]'"):
