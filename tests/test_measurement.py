@@ -319,3 +319,9 @@ def test_a_level_near_1_takes_no_time():
 def test_masked_rows_are_missing():
     with pytest.raises(ValueError, match="y_true must be finite"):
         measure(np.ma.MaskedArray([1.0, 2.0], mask=[False, True]), [1.0, 2.0])
+
+
+def test_columns_of_a_frame_may_be_numbered():
+    X, y = np.random.default_rng(0).standard_normal((60, 2)), np.arange(60.0)
+    named = measure(y, np.zeros(60), X=pd.DataFrame(X, columns=["0", "1"]))
+    assert measure(y, np.zeros(60), X=pd.DataFrame(X)).scores == named.scores

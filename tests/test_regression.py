@@ -706,3 +706,11 @@ def test_masked_targets_are_missing():
     y = np.ma.MaskedArray(np.arange(40.0), mask=np.arange(40) == 7)
     with pytest.raises(ValueError, match="y contains NaN, first in row 7"):
         IntervalRegressor(lambda X: np.zeros(len(X))).calibrate(np.zeros((40, 1)), y)
+
+
+def test_the_column_of_categories_may_be_numbered():
+    pandas = pytest.importorskip("pandas")
+    X, y = np.arange(80.0)[:, None] % 2, np.arange(80.0)
+    model = IntervalRegressor(lambda X: np.zeros(len(X)), confidence_level=0.8, width=GroupedWidth(by=0))
+    ends = model.calibrate(pandas.DataFrame(X), y).predict_interval(pandas.DataFrame(X))
+    assert_array_equal(ends, clone(model).calibrate(X, y).predict_interval(X))

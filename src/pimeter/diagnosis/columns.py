@@ -64,7 +64,9 @@ def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
         frame = frame.to_frame()
     if isinstance(frame, nw.DataFrame):
         _check_rows(frame.shape, n)
-        return [_series(frame[name][rows.tolist()], name) for name in frame.columns]
+        kept = rows.tolist()
+        named = zip(frame.columns, frame.iter_columns(), strict=True)  # names may be numbers, which would mean rows
+        return [_series(series[kept], name)._replace(name=str(name)) for name, series in named]
     table = np.asarray(X)
     if table.ndim == 1:
         table = table[:, None]

@@ -100,7 +100,7 @@ def _column(X: Any, by: Any) -> Any:
         if by not in frame.columns:
             msg = f"by={by!r} is not a column of X, which has {frame.columns}."
             raise ValueError(msg)
-        return frame[by].to_numpy()
+        return frame.get_column(by).to_numpy()
     table = np.asarray(X)
     if not isinstance(by, Integral) or table.ndim != 2 or not -table.shape[1] <= by < table.shape[1]:
         msg = f"by={by!r} is not the position of a column of X, which is an array of shape {table.shape}."
