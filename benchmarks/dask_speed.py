@@ -134,7 +134,7 @@ def main() -> None:
             print(rows(1_200_000, [os.getpid()]))
         return
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=":0") as cluster,
         Client(cluster),
     ):
         table()

@@ -99,7 +99,7 @@ def test_on_a_cluster_with_empty_and_missing_values():
         da.concatenate([da.from_array(a, chunks=-1) for a in (x[:0], x[:900], x[:0], x[900:])]) for x in (errors, by)
     ]
     with (
-        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
         Client(cluster),
         dask.config.set(scheduler=None),
     ):

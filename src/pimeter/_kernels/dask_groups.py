@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 LARGE = 2**22  # rows of a group that are brought together, at most
-AT_ONCE = 2**22  # rows of a partition of groups, about
+AT_ONCE = 2**20  # rows of a partition of groups, about
 
 
 def quantiles(
@@ -61,7 +61,7 @@ def quantiles(
         dd.from_delayed(blocks, meta=_EMPTY, verify_meta=False)
         .map_partitions(_without, large, meta=_EMPTY)
         .shuffle("group", npartitions=n_parts)
-        .map_partitions(_solved, task, solve, meta=_answers(np.empty(0, np.int64), flat[:0]))
+        .map_partitions(_solved, task, solve, meta=_answers(np.empty(0, np.int32), flat[:0]))
     )
     pick, first = (dask.delayed(f, pure=True) for f in (_samples, first_read))
     parts, bits = dask.compute(
@@ -77,7 +77,7 @@ def quantiles(
     return counts.index.to_numpy(), counts.to_numpy().astype(np.intp), flat
 
 
-_EMPTY = pd.DataFrame({"group": np.empty(0, np.int64), "error": np.empty(0)})
+_EMPTY = pd.DataFrame({"group": np.empty(0, np.int32), "error": np.empty(0)})
 
 
 def _tally(labels: Any) -> Any:
@@ -94,7 +94,7 @@ def _coded(errors: Source | Any, labels: Source | Any, table: Any) -> Any:
     if len(x) != len(own):
         msg = f"rows per partition differ: {len(x)} errors and {len(own)} labels; repartition one like the other."
         raise ValueError(msg)
-    return pd.DataFrame({"group": table.get_indexer(own).astype(np.int64), "error": x})
+    return pd.DataFrame({"group": table.get_indexer(own).astype(np.int32), "error": x})
 
 
 def _without(frame: Any, large: NDArray[np.intp]) -> Any:
@@ -113,5 +113,5 @@ def _solved(frame: Any, task: Task, solve: Callable[..., Array]) -> Any:
     return _answers(groups, flat)
 
 
-def _answers(groups: NDArray[np.int64], flat: Array) -> Any:
+def _answers(groups: NDArray[np.int32], flat: Array) -> Any:
     return pd.DataFrame({"group": groups, **{f"level {k}": column for k, column in enumerate(flat.T)}})
