@@ -3,7 +3,9 @@
     python benchmarks/mutants.py
 
 mutmut leaves functions with a decorator as they are: `promise`, `quantile_ranks`, `ruler` and what else remembers its
-answers. A test that takes too long counts as noticed, a change that no test reaches as not noticed.
+answers. A test that takes too long counts as noticed, a change that no test reaches as not noticed. Most of what
+survives changes no answer: in `rows_needed`, `_shares` and `near` it makes the range wider in which the answer is
+sought, in `spread` it moves an origin that only saves digits, elsewhere it turns < into <= where both never happen.
 """
 
 from __future__ import annotations

@@ -220,3 +220,8 @@ def test_rows_needed_says_what_is_wrong(value):
             ValueError, match=rf"^{name} must lie between 0 and 1; got {value}. For per cent divide by 100.$"
         ):
             rows_needed(*arguments)
+
+
+def test_nothing_is_known_between_two_ends_of_one_error_and_nothing_needed_if_all_will_do():
+    assert promise(1, 0.1, n_cuts=2).coverage_range == (0.0, 0.0)
+    assert rows_needed(0.5, 0.6) == 1
