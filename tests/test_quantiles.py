@@ -66,6 +66,13 @@ class TestShapes:
         assert_array_equal(pm.quantile(a.T, 0.9, axis=1), pm.quantile(a, 0.9, axis=0))
         assert_array_equal(pm.quantile(a.astype(">f8"), 0.9, axis=0), pm.quantile(a, 0.9, axis=0))
 
+    def test_answers_stay_between_errors_of_all_sizes(self):
+        # Divided by the largest, the least of these is 0.
+        x = np.array([3e192, 8e268, 3e-152])
+        for found in (pm.quantile(x, [0.1, 0.9]), pm.quantile(x, [0.1, 0.9], weights=[1.0, 1.0, 2.0])):
+            assert found[0] >= x.min()
+            assert found[-1] <= x.max()
+
     @pytest.mark.parametrize("m", [50, 5000])
     def test_nan_stays_in_its_slice(self, m):
         a = np.random.default_rng(4).standard_normal((m, 3))

@@ -365,7 +365,8 @@ def _counted(sample: NDArray[Any], counts: Array, levels: Array, h: float | None
     if h is not None:
         return np.asarray(_kernel().fixed(x, counts, levels, h, hazen(x, counts, levels)))
     factor = bandwidth.safe_factor(float(np.abs(x).max()))
-    return np.asarray(_kernel().automatic(x * factor, counts, levels) / factor)
+    found: Array = _kernel().automatic(x * factor, counts, levels) / factor
+    return np.clip(found, x[0], x[-1])
 
 
 def nearby_quantiles(x: Array, nearness: Array, levels: Array) -> Array:
@@ -400,7 +401,7 @@ def nearby_quantiles(x: Array, nearness: Array, levels: Array) -> Array:
     ]
     for task in tasks:
         task.result()
-    return out / factor
+    return np.clip(out / factor, x[0], x[-1])
 
 
 def _nearby(x: Array, nearness: Array, rows: NDArray[np.intp], m: float, levels: Array, out: Array) -> None:

@@ -442,14 +442,15 @@ def rows(x: Any, level: Any, normal: Any, unit: Any, is_large: bool, levels: Any
             status[i] = MISSING if n_missing else INFINITE
             continue
         _sort(row, ordered)
-        factor = safe_factor(max(abs(ordered[0]), abs(ordered[-1])))
+        low, high = ordered[0], ordered[-1]
+        factor = safe_factor(max(abs(low), abs(high)))
         if factor != 1.0:
             for j in range(row.size):
-                ordered[j] *= factor
+                ordered[j] *= factor  # the least of them may become 0
         sorted_sample(ordered, no_counts, level, normal, unit, is_large, levels, out[i])
         if factor != 1.0:
             for k in range(levels.size):
-                out[i, k] /= factor
+                out[i, k] = min(max(out[i, k] / factor, low), high)
 
 
 @_compile

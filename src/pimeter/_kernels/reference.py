@@ -148,7 +148,8 @@ class Kernel:
         status = np.where(np.isnan(x).any(axis=1), 1, np.where(np.isinf(x).any(axis=1), 2, 0)).astype(np.int8)
         for i in np.flatnonzero(status == 0):
             factor = self._rule.safe_factor(float(np.abs(x[i]).max()))
-            out[i] = self.automatic(np.sort(x[i].astype(np.float64) * factor), np.empty(0), levels) / factor
+            found = self.automatic(np.sort(x[i].astype(np.float64) * factor), np.empty(0), levels) / factor
+            out[i] = np.clip(found, x[i].min(), x[i].max())  # scaled errors may become 0
         return status
 
     def automatic(self, x: Array, counts: Array, levels: Array) -> Array:
