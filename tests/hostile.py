@@ -371,7 +371,9 @@ def fuzzed(names: str, attempt: Callable[[Draw], bool], share: float = 1.0) -> N
         pytest.skip("done before with the same code")
     counts = {"examples": 0, "answers": 0}
 
-    @settings(max_examples=n, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=n, deadline=None, database=None, derandomize=not ASKED, suppress_health_check=list(HealthCheck)
+    )
     @given(data=st.data())
     def test(data: st.DataObject) -> None:
         counts["examples"] += 1

@@ -10,6 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
+from pimeter.bandwidth import safe_factor
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -57,10 +59,11 @@ class Features:
         return self.scaler_.transform(self._filled(rows)) if self.for_distance else rows
 
     def _numbers(self, X: Any, prediction: Array) -> Any:
-        # In units of their own: a tree takes differences below 1e-7 for none.
+        # In units of their own: a tree takes differences below 1e-7 for none; squares of extreme ones are no numbers.
         if not hasattr(self, "unit_"):
-            self.unit_ = StandardScaler().fit(prediction)
-        last = self.unit_.transform(prediction)
+            self.factor_ = safe_factor(float(np.abs(prediction).max(initial=0.0)))
+            self.unit_ = StandardScaler().fit(prediction * self.factor_)
+        last = self.unit_.transform(prediction * self.factor_)
         if not self.has_columns_:
             return last
         if hasattr(X, "toarray"):
