@@ -162,12 +162,12 @@ def summed_shares(
             high = tl.maximum(high, tl.where(held, x, -float("inf")))
             before = tl.maximum(before, tl.where(held & (x <= t), x, -float("inf")))
             after = tl.minimum(after, tl.where(held & (x > t), x, float("inf")))
-    stretch = 1.0 / (1.0 - 2.0 * FLOOR)
+    # A name for the stretch would be a float32.
     sums = tl.reduce((number.to(tl.float64), tails.to(tl.float64), rise.to(tl.float64)), 0, _add)
     return (
         sums[0],
-        sums[1] * stretch,
-        sums[2] * stretch,
+        sums[1] / (1.0 - 2.0 * FLOOR),
+        sums[2] / (1.0 - 2.0 * FLOOR),
         tl.min(low, 0),
         tl.max(high, 0),
         tl.max(before, 0),
