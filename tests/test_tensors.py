@@ -71,6 +71,16 @@ def test_a_few_errors_a_million_times_farther_away(device, dtype, n):
 
 
 @on_each_device
+@pytest.mark.parametrize("shape", [(1, 2**22 + 3), (130, 30_000)])
+def test_long_rows_in_any_order(device, shape):
+    x = draw("normal", shape).astype(np.float32)
+    assert_same(x, device, 0.95)
+    assert_same(np.sort(x), device, 0.95)
+    x[:, ::3] += 50.0  # a pattern
+    assert_same(x, device, 0.95)
+
+
+@on_each_device
 def test_next_to_no_spread(device):
     x = np.concatenate([1e-120 * np.arange(50.0), [1e5] * 3])
     expected = pm.quantile(x, LEVELS)

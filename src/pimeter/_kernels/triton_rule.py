@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 AT_ONCE = 32768  # rows that are sorted before their quantiles are found
+BLOCK = 256  # errors that are looked through at once
+ON_CHIP = 8192  # as many errors, of float32, are sorted there; more are sorted faster elsewhere
 
 
 @triton.jit
@@ -321,42 +323,49 @@ def short_rows(
 @triton.jit
 def gathered(
     x_ptr,
-    bounds_ptr,
+    pivots_ptr,
     kept_ptr,
     counts_ptr,
     n,
     length,
     room,
-    LINES: tl.constexpr,
+    n_sub,
+    first,
+    last,
+    SLOTS: tl.constexpr,
     BLOCK: tl.constexpr,
     ALIGN: tl.constexpr,
 ):
-    """Keep what lies between two bounds, in any order; count what lies below and what is kept, NaN and infinities."""
+    """Keep what lies between two pivots, in any order; count what lies below and what is kept, NaN and infinities.
+
+    Blocks take turns at the row's slots, of which each has its own room and counts: few wait for the same counter.
+    """
     part = tl.program_id(0).to(tl.int64)
     row = tl.program_id(1).to(tl.int64)
-    low = tl.load(bounds_ptr + 2 * row)
-    high = tl.load(bounds_ptr + 2 * row + 1)
-    i = tl.arange(0, LINES)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]  # one warp a line: none waits for another
-    begin = tl.multiple_of(row * n, ALIGN)
-    below = tl.zeros([LINES, BLOCK], tl.int32)
-    odd = tl.zeros([LINES, BLOCK], tl.float32)
-    for start in range(part * length, tl.minimum((part + 1) * length, n), LINES * BLOCK):
-        held = (start + i < n) & (start + i < (part + 1) * length)
-        x = tl.load(x_ptr + begin + start + i, mask=held, other=0.0)
-        is_kept = held & (x >= low) & (x <= high)
-        below += (held & (x < low)).to(tl.int32)
-        odd += (x - x).to(tl.float32)  # NaN for NaN and infinities
-        place = tl.cumsum(is_kept.to(tl.int32), 1)
-        number = tl.sum(is_kept.to(tl.int32), 1)
-        base = tl.atomic_add(
-            counts_ptr + 4 * row + 1 + tl.zeros([LINES], tl.int32), number.to(tl.int64), mask=number > 0
-        )
-        place = base[:, None] + place
-        tl.store(kept_ptr + row * room + place - 1, x, mask=is_kept & (place <= room))
-    tl.atomic_add(counts_ptr + 4 * row, tl.sum(tl.sum(below, 1), 0).to(tl.int64))
-    n_odd = tl.sum(tl.sum((odd != odd).to(tl.int32), 1), 0)
+    low = tl.load(pivots_ptr + row * n_sub + first, mask=first >= 0, other=-float("inf"))
+    high = tl.load(pivots_ptr + row * n_sub + last, mask=last < n_sub, other=float("inf"))
+    i = tl.arange(0, BLOCK)
+    x_ptr += tl.multiple_of(row * n, ALIGN)
+    kept_ptr += row * SLOTS * room
+    counts_ptr += row * SLOTS * 4
+    end = tl.minimum((part + 1) * length, n)
+    below = tl.zeros([BLOCK], tl.int32)
+    odd = tl.zeros([BLOCK], tl.float32)
+    for start in range(part * length, end, BLOCK):
+        held = i < tl.minimum(end - start, BLOCK).to(tl.int32)
+        x = tl.load(x_ptr + start + i, mask=held, other=float("nan"))
+        is_kept = (x >= low) & (x <= high)
+        below += (x < low).to(tl.int32)
+        odd += tl.where(held, (x - x).to(tl.float32), 0.0)  # NaN for NaN and infinities
+        number = tl.sum(is_kept.to(tl.int32), 0)
+        if number > 0:
+            slot = (start // BLOCK) % SLOTS
+            place = tl.atomic_add(counts_ptr + 4 * slot + 1, number.to(tl.int64)) + tl.cumsum(is_kept.to(tl.int32), 0)
+            tl.store(kept_ptr + slot * room + place - 1, x, mask=is_kept & (place <= room))
+    tl.atomic_add(counts_ptr + 4 * (part % SLOTS), tl.sum(below, 0).to(tl.int64))
+    n_odd = tl.sum((odd != odd).to(tl.int32), 0)
     if n_odd > 0:
-        tl.atomic_add(counts_ptr + 4 * row + 2, n_odd.to(tl.int64))
+        tl.atomic_add(counts_ptr + 2, n_odd.to(tl.int64))
 
 
 @triton.jit
@@ -375,6 +384,7 @@ def near_rows(
     numbers_ptr,
     tolerance,
     MARKS: tl.constexpr,
+    SLOTS: tl.constexpr,
     END: tl.constexpr,
     FLOOR: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -387,15 +397,16 @@ def near_rows(
     those of the windows beyond), and the three points of the level.
     """
     row = tl.program_id(0).to(tl.int64)
-    sorted_ptr += row * room
-    positions_ptr += row * room
-    counts_ptr += 4 * row
+    sorted_ptr += row * SLOTS * room
+    positions_ptr += row * SLOTS * room
+    slots_ptr = counts_ptr + 4 * (row * SLOTS + tl.arange(0, SLOTS))
     scratch_ptr += row * 4 * CELLS
     marks_ptr = scratch_ptr
     slopes_ptr = marks_ptr + 2 * CELLS
     at_ptr = slopes_ptr + CELLS
-    offset = tl.load(counts_ptr)
-    number = tl.load(counts_ptr + 1)
+    offset = tl.sum(tl.load(slots_ptr), 0)
+    numbers = tl.load(slots_ptr + 1)
+    number = tl.sum(numbers, 0)
     m = tl.load(numbers_ptr)
     h = tl.load(numbers_ptr + 1).to(F)
     sought = tl.load(numbers_ptr + 2)
@@ -404,8 +415,8 @@ def near_rows(
     n_marks = n_cells + 1 + 2 * MARKS
     rank_first = tl.load(ranks_ptr) - offset
     rank_last = tl.load(ranks_ptr + n_marks - 1) - offset
-    is_narrow = (number > room) | (number < 2) | (rank_first < 0.0) | (rank_last > number - 1.0)
-    status = tl.where(tl.load(counts_ptr + 2) > 0, 2, tl.where(is_narrow, 3, 0))
+    is_narrow = (tl.max(numbers, 0) > room) | (number < 2) | (rank_first < 0.0) | (rank_last > number - 1.0)
+    status = tl.where(tl.sum(tl.load(slots_ptr + 2), 0) > 0, 2, tl.where(is_narrow, 3, 0))
     if status != 0:
         tl.store(status_ptr + row, status)
         tl.store(out_ptr + row, float("nan"))
@@ -474,10 +485,10 @@ def near_rows(
     tl.store(status_ptr + row, tl.where(is_short & (is_tied == 0), 3, 0))
 
 
-def _order(block: int, together: int) -> tuple[int, ...]:
+def _order(block: int, together: int, n_warps: int) -> tuple[int, ...]:
     """Dimensions of a block, one for each bit of its places: first those between threads, then a thread's own."""
     n_bits, read = block.bit_length() - 1, together.bit_length() - 1
-    between = range(read, read + 5)
+    between = range(read, read + 4 + n_warps.bit_length())
     own = [bit for bit in range(n_bits) if bit not in between]
     return tuple(n_bits - 1 - bit for group in (between, own) for bit in sorted(group, reverse=True))
 
@@ -534,11 +545,13 @@ def _places(rule: Any, n: int, levels: tuple[float, ...], dtype: torch.dtype, de
 
 
 def _sort_rows(x: Tensor, out: Tensor, status: Tensor) -> None:
-    """By one warp each: exchanges between warps are slow."""
+    """By one warp each, or two for long ones: exchanges between warps are slow."""
     together = aligned(x, x.shape[1])
     block = max(32 * together, triton.next_power_of_2(x.shape[1]))
-    sizes = {"BLOCK": block, "N_BITS": block.bit_length() - 1, "ALIGN": together, "ORDER": _order(block, together)}
-    sorted_rows[(len(x),)](x, out, status, x.shape[1], num_warps=1, **sizes)
+    n_warps = 1 if block <= 2048 else 2
+    order = _order(block, together, n_warps)
+    sizes = {"BLOCK": block, "N_BITS": block.bit_length() - 1, "ALIGN": together, "ORDER": order}
+    sorted_rows[(len(x),)](x, out, status, x.shape[1], num_warps=n_warps, **sizes)
 
 
 def short(rule: Any, x: Tensor, levels: Sequence[float]) -> tuple[Tensor, None]:
@@ -593,19 +606,29 @@ def long(rule: Any, x: Tensor, p: float) -> tuple[Tensor, Tensor]:
     share = (min(near.high, n_sub) - max(near.low, 0)) / n_sub
     if share > 0.5:
         return from_sorted(rule, x, p, near)
-    pivots = x[:, :: n // n_sub][:, :n_sub].sort(1).values
-    bounds = torch.empty((rows, 2), dtype=x.dtype, device=x.device)
-    bounds[:, 0] = pivots[:, near.low] if near.low >= 0 else -torch.inf
-    bounds[:, 1] = pivots[:, near.high] if near.high < n_sub else torch.inf
-    room = int(1.1 * share * n + 4.0 * n / math.sqrt(n_sub) * math.sqrt(share) + 64) // 4 * 4
-    kept = torch.full((rows, room), torch.inf, dtype=x.dtype, device=x.device)
-    counts = torch.zeros((rows, 4), dtype=torch.int64, device=x.device)
-    n_parts = min(triton.cdiv(n, 16384), 8192)
-    length = triton.cdiv(triton.cdiv(n, n_parts), 4096) * 4096
+    pivots = _sorted_values(x[:, :: n // n_sub][:, :n_sub].contiguous())
+    slots = 64 if rows < MANY_ROWS and n >= 2**22 else 1
+    spread = n * math.sqrt(share * (1.0 - share) / n_sub)
+    room = int(share * n + 3.75 * spread) // slots // 4 * 4 + 4  # too little for one row in 10,000
+    room += (slots > 1) * 4 * BLOCK  # sorted errors come by blocks, others by chance
+    kept = torch.full((rows, slots * room), torch.inf, dtype=x.dtype, device=x.device)
+    counts = torch.zeros((rows, slots, 4), dtype=torch.int64, device=x.device)
+    length = triton.cdiv(max(n // 65536, 8192), 8192) * 8192
+    bounds = (n_sub, near.low, near.high)
     gathered[(triton.cdiv(n, length), rows)](
-        x, bounds, kept, counts, n, length, room, LINES=8, BLOCK=32 * aligned(x, n), ALIGN=aligned(x, n), num_warps=8
+        x, pivots, kept, counts, n, length, room, *bounds, SLOTS=slots, BLOCK=BLOCK, ALIGN=aligned(x, n), num_warps=1
     )
-    return _through_ruler(rule, kept.sort(1).values, counts, n, p, near)
+    return _through_ruler(rule, _sorted_values(kept), counts, n, p, near)
+
+
+def _sorted_values(x: Tensor) -> Tensor:
+    """Rows without NaN in rising order."""
+    n = x.shape[1]
+    if x.dtype != torch.float32 or n > ON_CHIP or len(x) < MANY_ROWS:
+        return x.sort(1).values
+    out = torch.empty_like(x)
+    _sort_rows(x, out, torch.empty(len(x), dtype=torch.int32, device=x.device))
+    return out
 
 
 def from_sorted(rule: Any, x: Tensor, p: float, near: Near) -> tuple[Tensor, Tensor]:
@@ -613,9 +636,9 @@ def from_sorted(rule: Any, x: Tensor, p: float, near: Near) -> tuple[Tensor, Ten
     level = rule.ruler(float(n)).level
     first = max(int(level[near.first] * n - 2.0), 0)
     last = min(int(level[near.last + 2 * rule.MARKS] * n + 3.0), n)
-    counts = torch.zeros((rows, 4), dtype=torch.int64, device=x.device)
-    counts[:, 0], counts[:, 1] = first, last - first
-    counts[:, 2] = (~x.isfinite()).any(1)
+    counts = torch.zeros((rows, 1, 4), dtype=torch.int64, device=x.device)
+    counts[..., 0], counts[..., 1] = first, last - first
+    counts[:, 0, 2] = (~x.isfinite()).any(1)
     return _through_ruler(rule, x.sort(1).values[:, first:last].contiguous(), counts, n, p, near)
 
 
@@ -655,20 +678,22 @@ def _near_places(rule: Any, n: int, p: float, near: Near, dtype: torch.dtype, de
 
 
 def _through_ruler(rule: Any, band: Tensor, counts: Tensor, n: int, p: float, near: Near) -> tuple[Tensor, Tensor]:
-    """Quantiles from sorted rows of errors near the level, and how many there are below and within."""
+    """Quantiles from sorted rows of errors near the level, and how many there are below and within, by slots."""
     F, dtype, tolerance = precision(band, None)
-    rows, room = band.shape
+    rows, length = band.shape
+    slots = counts.shape[1]
     tables = _near_places(rule, n, p, near, dtype, band.device)
     cells = tables.cells.shape[1]
     out = torch.empty(rows, dtype=torch.float64, device=band.device)
     status = torch.empty(rows, dtype=torch.int32, device=band.device)
     scratch = torch.empty((rows, 4 * cells), dtype=dtype, device=band.device)
-    positions = torch.empty((rows, room), dtype=dtype, device=band.device)
+    positions = torch.empty((rows, length), dtype=dtype, device=band.device)
     given = (band, positions, counts, out, status, scratch, tables.ranks, tables.cells)
-    numbers = (room, near.last - near.first, tables.origin, tables.numbers, tolerance)
-    sizes = {"MARKS": rule.MARKS, "BLOCK": 2048, "CELLS": cells}
+    numbers = (length // slots, near.last - near.first, tables.origin, tables.numbers, tolerance)
+    n_warps = 8 if rows >= MANY_ROWS else 32
+    sizes = {"MARKS": rule.MARKS, "SLOTS": slots, "BLOCK": 256 * n_warps, "CELLS": cells}
     end = rule.SATURATION
-    near_rows[(rows,)](*given, *numbers, END=end, FLOOR=floor(end), F=F, num_warps=8, **sizes)
+    near_rows[(rows,)](*given, *numbers, END=end, FLOOR=floor(end), F=F, num_warps=n_warps, **sizes)
     return out, status
 
 
