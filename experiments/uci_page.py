@@ -166,13 +166,14 @@ def _verdicts(rows: Sequence[Row]) -> list[str]:
             f"- Coverage of *pimeter*: at or above `least` on {len(enough)} {of}{_except(ours, enough)}; {mean}.",
             f"- Width of *pimeter*: smaller than that of QD-Ens on {len(narrower)} {of}{_except(ours, narrower)}.",
         ]
-    ratios = _ratios(rows)
+    ratios, numbers = _ratios(rows)
     if ratios:
         worst = max(ratios, key=lambda name: ratios[name])
         middle = float(np.exp(np.mean(np.log(list(ratios.values())))))
         said.append(
             f"- Interval score of *pimeter* beside the best peer of each dataset: {middle:.3f} in geometric mean over "
-            f"{len(ratios)} datasets, the largest ratio {ratios[worst]:.3f} ({worst})."
+            f"{len(ratios)} datasets, the largest ratio {ratios[worst]:.3f} ({worst}). Only splits "
+            f"that all peers have run count: {_counted(numbers)}."
         )
     stalled = {line["dataset"]: line for line in lines if line["method"] == "paper: stops on own rows, descent"}
     solved = {line["dataset"]: line for line in lines if line["method"] == "paper: stops on own rows, root"}
@@ -243,9 +244,15 @@ def _except(all_names: Mapping[str, Row], names: Sequence[str]) -> str:
     return f" (not on {', '.join(others)})" if others else ""
 
 
-def _ratios(rows: Sequence[Row]) -> dict[str, float]:
-    """Our score over the least one of the peers, on the splits where all of them are known."""
-    found = {}
+def _counted(numbers: Mapping[str, int]) -> str:
+    """How many splits, and of which datasets."""
+    of = {n: [name for name, own in numbers.items() if own == n] for n in sorted(set(numbers.values()), reverse=True)}
+    return "; ".join(f"{n} of {', '.join(names)}" for n, names in of.items())
+
+
+def _ratios(rows: Sequence[Row]) -> tuple[dict[str, float], dict[str, int]]:
+    """Our score over the least one of the peers, on the splits where all of them are known, and how many these are."""
+    found, numbers = {}, {}
     for name in dict.fromkeys(str(row["dataset"]) for row in rows):
         scores: dict[str, dict[int, float]] = {}
         for row in (row for row in rows if row["dataset"] == name and _is_compared(str(row["method"]))):
@@ -256,8 +263,8 @@ def _ratios(rows: Sequence[Row]) -> dict[str, float]:
         means = {method: sum(own[split] for split in sorted(common)) for method, own in scores.items()}
         own = means.pop(OURS, None)
         if common and own is not None and means:
-            found[name] = own / min(means.values())
-    return found
+            found[name], numbers[name] = own / min(means.values()), len(common)
+    return found, numbers
 
 
 def _is_compared(method: str) -> bool:
