@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+import sklearn
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.frozen import FrozenEstimator
@@ -145,7 +146,7 @@ def calibrated_scores(
     >>> score = q**3 / (q**3 + (1 - q) ** 3)  # a classifier that is too sure of itself
     >>> round(calibration_error(y[2000:], score[2000:]), 3)
     0.167
-    >>> new = calibrated_scores(y[:2000], score[:2000], score[2000:], method="temperature")
+    >>> new = calibrated_scores(y[:2000], score[:2000], score[2000:])
     >>> round(calibration_error(y[2000:], new), 3)
     0.0
     """
@@ -159,6 +160,9 @@ def calibrated_scores(
         raise ValueError(msg)
     if method == "scaling-binning":
         return ScalingBinning().fit(known, label).transform(new)
+    if method == "temperature" and not _knows_temperature():
+        msg = f'method="temperature" needs scikit-learn 1.8 or newer; here is {sklearn.__version__}.'
+        raise ValueError(msg)
     from sklearn.calibration import CalibratedClassifierCV
 
     rows = np.arange(len(known))  # all in one fold: the classifier is not trained
@@ -166,6 +170,10 @@ def calibrated_scores(
     model = CalibratedClassifierCV(frozen, method=method, cv=[(rows, rows)])
     found: Array = model.fit(known[:, None], label).predict_proba(new[:, None])[:, 1]
     return found
+
+
+def _knows_temperature() -> bool:
+    return tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 8)
 
 
 class _LogOdds(ClassifierMixin, BaseEstimator):
