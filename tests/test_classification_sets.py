@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -168,6 +169,23 @@ def test_a_category_that_a_row_less_makes_small_lends_its_scores():
     for label, other in (("small", pool), ("never seen", pool), ("border", alone)):
         assert_array_equal(found.predict_set(NEW, by=[label] * len(NEW)), other.predict_set(NEW))
     assert [line.source for line in found.categories_] == ["own", "own", "shared"]
+
+
+@pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
+@pytest.mark.parametrize("by", ["class", None])
+@pytest.mark.parametrize("guarantee", [True, False, "set"])
+def test_sets_of_a_higher_level_are_never_smaller(by, guarantee):
+    """A category of 12 rows that the model is wrong about had its own limit at 90 %, and a lower one at 95 %."""
+    rng = np.random.default_rng(0)
+    kind = np.repeat(np.arange(31), 12)
+    P = rng.dirichlet(np.ones(3), len(kind))
+    y = np.array([rng.choice(3, p=p) for p in P])
+    P[kind == 0], y[kind == 0] = [0.98, 0.01, 0.01], 2
+    found = SetClassifier(lambda P: P, confidence_level=0.9, by=by, guarantee=guarantee)
+    found.calibrate(P, y, by=None if by else kind)
+    sets = [found.predict_set(P, level, by=None if by else kind) for level in (0.5, 0.8, 0.9, 0.95, 0.99)]
+    assert all((low <= high).all() for low, high in pairwise(sets))
+    assert_array_equal(sets[2], found.predict_set(P, by=None if by else kind))
 
 
 def test_a_missing_category_is_a_category():

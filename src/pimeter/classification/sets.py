@@ -240,7 +240,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         X : array, frame or whatever the estimator takes, of n rows
             Features.
         confidence_level : float, optional
-            Another level than that of the estimator.
+            Another level than that of the estimator. The same categories have scores of their own at all levels, so
+            that sets of a higher one are never smaller.
         by : array-like of shape (n,), optional
             Categories of the rows.
         as_frame : bool, default=False
@@ -256,7 +257,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         level = checked_share("confidence_level", level)
         given, X = X, self._table(X, reset=False)
         labels = self._labels(X, by)
-        limits = self._limits if level == self._limits.level else self._learned(level)
+        limits = self._limits if level == self._limits.level else self._learned(level, like=self._limits)
         draws = self._draws(X)
         scores = [SCORES[self.score](self._probabilities(model, X), draws, self.penalty_) for model in self._models()]
         found = limits.sets(scores, labels)
@@ -555,11 +556,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self.limit_: Any = ends if self.categories_ else float(ends[0])
         self.coverage_range_ = ranges if self.categories_ else ranges[0]
 
-    def _learned(self, level: float) -> Limits:
+    def _learned(self, level: float, like: Limits | None = None) -> Limits:
         is_by_class = isinstance(self.by, str) and self.by == "class"
         groups = range(len(self.classes_)) if is_by_class else None
         names = self.classes_.tolist() if is_by_class else None
-        limits = Limits(self._folds, level, self.guarantee, groups, names)
+        limits = Limits(self._folds, level, self.guarantee, groups, names, like)
         limits.warn()
         return limits
 

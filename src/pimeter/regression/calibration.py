@@ -202,20 +202,19 @@ class Neurons:
         return np.array([values[self.row_of[category]] for category in self.counts])
 
     def warn(self) -> None:
-        """Say where errors are too few for the level."""
+        """Say where errors are too few for the level; once for all categories with a neuron of their own."""
         used = range(len(self.table)) if self.row_of is None else sorted(set(self.row_of.values()))
+        short: dict[str, list[Promise]] = {}
         for row in used:
             weakest = min((neuron.weakest for neuron in self.table[row]), key=lambda promise: promise.m)
             if not weakest.is_kept:
-                of = (
-                    ""
-                    if self.row_of is None
-                    else " of the smaller categories"
-                    if row == self.shared
-                    else " of a category"
-                )
-                of += " on one side of the prediction" if self.tails.is_parted else ""
-                warnings.warn(f"{shortage(weakest, self.level, of)}.", CoverageWarning, stacklevel=6)
+                own = " of the smaller categories" if row == self.shared else " of a category"
+                short.setdefault("" if self.row_of is None else own, []).append(weakest)
+        for of, promises in short.items():
+            least = min(promises, key=lambda promise: promise.m)
+            several = f" (the smallest of {len(promises)} such)" if len(promises) > 1 else ""
+            side = " on one side of the prediction" if self.tails.is_parted else ""
+            warnings.warn(f"{shortage(least, self.level, of + several + side)}.", CoverageWarning, stacklevel=6)
 
     def neuron(self, row: int, output: int) -> Neuron:
         """The neuron of a category and an output; all outputs have the same if it is a joint one."""

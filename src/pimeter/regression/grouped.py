@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 class GroupedWidth(Width):
     """One neuron per category, so that each category is covered, not only all of them together.
 
-    Categories with too few rows for the confidence level and categories never seen share one neuron of all rows of
-    such categories, never the neuron of the whole: a category that is rare is often also one that is hard.
+    Categories with too few rows for the estimator's confidence level and categories never seen share one neuron of all
+    rows of such categories, never the neuron of the whole: a category that is rare is often also one that is hard. Who
+    shares stays so at other levels, where a category of its own may have too few rows for a higher one.
 
     Parameters
     ----------

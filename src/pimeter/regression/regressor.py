@@ -319,7 +319,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         X : array, frame or whatever the estimator takes, of n rows
             Features.
         confidence_level : float or array-like of shape (L,), optional
-            Other levels than that of the estimator.
+            Other levels than that of the estimator. The same categories have a neuron of their own at all of them, so
+            that intervals of a higher level are never narrower.
         by : array-like of shape (n,), optional
             Categories of the rows, for ``width="grouped"``.
         sample_weight : array-like of shape (n,), optional
@@ -348,7 +349,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         out = np.empty((*found.prediction.shape[1:], 2, levels.size))
         promised = np.full((len(out), levels.size), np.nan)
         for i, level in enumerate(levels.ravel()):
-            neurons = self._neurons if level == self._neurons.level else self._learned(self._rows, float(level))
+            neurons = self._neurons
+            if level != neurons.level:
+                neurons = self._learned(self._rows, float(level), like=self._neurons)
             codes = neurons.codes(labels)
             self._ends(neurons, found, codes, weights, out[..., i])
             if weights is not None:
@@ -645,11 +648,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         check_finite("y in units of its width", rows.above, "It is too far from the prediction: leave such rows out.")
         return rows if weights is None or weights.all() else rows.of(weights > 0.0)
 
-    def _learned(self, rows: Rows, level: float) -> Neurons:
-        """Neurons at a level; warns where errors are too few."""
+    def _learned(self, rows: Rows, level: float, like: Neurons | None = None) -> Neurons:
+        """Neurons at a level, with the same categories as others where these are given; warns of too few errors."""
         rows = rows.jointly() if self._is_joint() else rows
         min_rows = self._widths()[0].min_rows
-        neurons = Neurons.of(rows, TAILS[self.tails], level, self.guarantee, min_rows=min_rows)
+        neurons = Neurons.of(rows, TAILS[self.tails], level, self.guarantee, min_rows=min_rows, like=like)
         neurons.warn()
         return neurons
 
