@@ -359,6 +359,14 @@ def test_other_levels_frames_and_names():
     assert found.predict(new).tolist()[0] in names
 
 
+def test_a_new_calibration_forgets_the_names_of_an_earlier_one():
+    found = SetClassifier(model, confidence_level=0.9).calibrate(pd.DataFrame(X, columns=list("abcd")), Y)
+    assert found.feature_names_in_.tolist() == list("abcd")
+    found.calibrate(X, Y)
+    assert not hasattr(found, "feature_names_in_")
+    assert found.predict_set(NEW).shape == (500, K)
+
+
 def test_grid_search_over_the_score():
     search = GridSearchCV(SetClassifier(LogisticRegression(), confidence_level=0.5), {"score": ["lac", "aps"]}, cv=2)
     assert search.fit(X, Y).best_params_["score"] in {"lac", "aps"}

@@ -351,6 +351,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         return copy(self)
 
     def _become(self, draft: Self) -> Self:
+        """Take over what the draft has learned, and forget what it has not."""
+        self.__dict__.clear()
         self.__dict__.update(draft.__dict__)
         return self
 
