@@ -359,6 +359,17 @@ def test_other_levels_frames_and_names():
     assert found.predict(new).tolist()[0] in names
 
 
+def test_an_object_without_classes_is_as_good_as_a_function():
+    class Asked:
+        predict_proba = staticmethod(model)
+
+    found = SetClassifier(Asked(), confidence_level=0.9).calibrate(X, Y)
+    assert found.classes_.tolist() == list(range(K))
+    assert_array_equal(
+        found.predict_set(NEW), SetClassifier(model, confidence_level=0.9).calibrate(X, Y).predict_set(NEW)
+    )
+
+
 def test_a_new_calibration_forgets_the_names_of_an_earlier_one():
     found = SetClassifier(model, confidence_level=0.9).calibrate(pd.DataFrame(X, columns=list("abcd")), Y)
     assert found.feature_names_in_.tolist() == list("abcd")

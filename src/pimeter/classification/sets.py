@@ -66,8 +66,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier, FrozenEstimator or callable
         The model, with ``predict_proba``. `fit` trains a clone; `calibrate` takes a fitted one as it is. A
-        ``FrozenEstimator`` and a function ``f(X)`` that returns probabilities are never trained; a function's classes
-        are those of its columns, 0, 1, ...
+        ``FrozenEstimator``, an object that only predicts and a function ``f(X)`` that returns probabilities are never
+        trained; without ``classes_`` the classes are those of the columns, 0, 1, ...
     confidence_level : float, default=0.95
         Share of new rows whose set shall hold the true class.
     score : {"lac", "aps", "raps"}, default="lac"
@@ -475,9 +475,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if hasattr(model, "classes_"):
             self.classes_ = np.asarray(model.classes_)
         else:
-            shape = np.shape(model(_safe_indexing(X, np.arange(1))))
+            shape = np.shape(_asked(model, _safe_indexing(X, np.arange(1))))
             if len(shape) != 2:
-                msg = f"estimator returns {shape} for one row; a function has to return (n, n_classes) probabilities."
+                msg = f"estimator returns {shape} for one row; it has to return (n, n_classes) probabilities."
                 raise ValueError(msg)
             self.classes_ = np.arange(shape[1])
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -502,7 +502,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 
     def _probabilities(self, model: Any, X: Any) -> Array:
         """Probabilities (n, n_classes); 0 for a class that the model has not seen."""
-        found = np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model(X), dtype=np.float64)
+        found = np.asarray(_asked(model, X), dtype=np.float64)
         own = np.asarray(getattr(model, "classes_", self.classes_))
         if found.shape != (_num_samples(X), len(own)):
             msg = (
@@ -565,6 +565,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         limits = Limits(self._folds, level, self.guarantee, groups, names, like)
         limits.warn()
         return limits
+
+
+def _asked(model: Any, X: Any) -> Any:
+    """What an object or a function says of rows."""
+    return model.predict_proba(X) if hasattr(model, "predict_proba") else model(X)
 
 
 def _column(X: Any, by: Any) -> Any:
