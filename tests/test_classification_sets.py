@@ -370,6 +370,23 @@ def test_an_object_without_classes_is_as_good_as_a_function():
     )
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"confidence_level": 0.5}, {"score": "lac", "randomized": False}, {"by": 0}, {"guarantee": "set"}],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_settings_that_change_count_from_the_next_calibration_on(changed):
+    found = SetClassifier(model, confidence_level=0.9, score="aps", randomized=True, random_state=0).calibrate(X, Y)
+    before = [found.predict_set(NEW, level) for level in (None, 0.8)]
+    found.set_params(**changed)
+    for level, sets in zip((None, 0.8), before, strict=True):
+        assert_array_equal(found.predict_set(NEW, level), sets)
+    if "by" not in changed:
+        again = found.calibrate(X, Y).predict_set(NEW)
+        assert_array_equal(again, clone(found).calibrate(X, Y).predict_set(NEW))
+        assert (again != before[0]).any()
+
+
 def test_a_new_calibration_forgets_the_names_of_an_earlier_one():
     found = SetClassifier(model, confidence_level=0.9).calibrate(pd.DataFrame(X, columns=list("abcd")), Y)
     assert found.feature_names_in_.tolist() == list("abcd")

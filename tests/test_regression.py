@@ -300,6 +300,24 @@ class TestUpdate:
             IntervalRegressor(Ridge(), cv=3).fit(X, Y).update(X, Y)
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"confidence_level": 0.5}, {"tails": "upper"}, {"guarantee": "set"}, {"width": "grouped"}, {"joint": True}],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_settings_that_change_count_from_the_next_calibration_on(changed):
+    model = IntervalRegressor(zero, confidence_level=0.9, tails="equal", guarantee=False).calibrate(X, Y)
+
+    def said():
+        intervals = [model.predict_interval(X, level) for level in (None, 0.8)]
+        return [*intervals, model.predict_quantile(X, [0.1, 0.7]), model.predict_cdf(X, Y)]
+
+    before = said()
+    model.set_params(**changed)
+    for now, then in zip(said(), before, strict=True):
+        assert_array_equal(now, then)
+
+
 class TestGrouped:
     def test_each_category_has_its_own_neuron(self):
         by = np.where(X[:, 0] > 0, "high", "low")

@@ -101,6 +101,7 @@ class Neurons:
     typical: Array  # (neurons, outputs, 2) radii down and up for new rows of weight 1
     level: float
     tails: Tails
+    guarantee: Guarantee
     folds: Folds | None = None
     row_of: dict[Any, int] | None = None  # from category to its row of the table
     shared: int = 0  # row of the table for categories never seen
@@ -131,7 +132,7 @@ class Neurons:
 
         if rows.labels is None:
             one = [neurons(slice(None))]
-            return cls(one, _typical(one), p, tails, rows.folds)
+            return cls(one, _typical(one), p, tails, guarantee, rows.folds)
         categories, codes = coded(rows.labels)
         counts = np.bincount(codes, minlength=len(categories))
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
@@ -163,7 +164,7 @@ class Neurons:
             table.append([_unknown(neuron, nothing) for neuron in neurons(slice(None))])
         rows_of = dict(zip(categories, counts.tolist(), strict=True))
         names = frozenset(category for category, _ in pooled)
-        return cls(table, _typical(table), p, tails, rows.folds, row_of, shared, rows_of, names)
+        return cls(table, _typical(table), p, tails, guarantee, rows.folds, row_of, shared, rows_of, names)
 
     def codes(self, labels: NDArray[Any] | None) -> NDArray[np.intp] | None:
         """Row of the table for each new row; warns of categories that nothing is known of."""
