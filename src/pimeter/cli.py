@@ -322,6 +322,9 @@ def classify(
     level: Annotated[
         float, typer.Option(help="How often intervals shall hold the true metric.", callback=_between)
     ] = 0.95,
+    n_resamples: Annotated[
+        int, typer.Option(help="Resamples of the bootstrap; more are needed for levels above 0.995.")
+    ] = 2000,
     out: Annotated[Path | None, typer.Option(help="Write the report, one HTML page, here.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
@@ -358,6 +361,7 @@ def classify(
                 method=method,
                 confidence_level=level,
                 calibration=labelled,
+                n_resamples=n_resamples,
             )
         if draft:
             from pimeter.report.classifier import classifier_html
