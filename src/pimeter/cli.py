@@ -32,6 +32,7 @@ SCORES = ("score", "scores", "y_score", "probability", "proba", "prob", "p", "y_
 POSITIVE = {"1": ("0", "-1"), "true": ("false",), "yes": ("no",), "positive": ("negative",), "y": ("n",), "t": ("f",)}
 ALL = "all"
 DEMO = "pimeter-demo.html"
+NO_PAIR = "target or no prediction"
 
 app = typer.Typer(
     rich_markup_mode="rich",
@@ -131,7 +132,8 @@ def measure(
         step(f"Reading {table.name}")
         others = [*chosen, *([by] if by else [])]
         if is_lazy:
-            frame = lazy_frame(file, [*columns, *others]).dropna(subset=list(columns))
+            whole = lazy_frame(file, [*columns, *others])
+            frame = whole.dropna(subset=list(columns))
             step("Measuring")
         else:
             frame = _known(table, table.read(columns, others), columns, notes)
@@ -143,6 +145,8 @@ def measure(
                 by=(frame[by] if is_lazy else frame[by].to_numpy()) if by else None,
                 confidence_level=level,
             )
+            if is_lazy and (n := len(whole)) > result.n_rows:
+                notes.append(_left_out(n - result.n_rows, n, NO_PAIR))
         n_judged = result.diagnosis["width"].rows
         sample = f"{n_judged:,} of {result.n_rows:,} rows, drawn at random" if n_judged < result.n_rows else None
         if sample:
@@ -522,9 +526,7 @@ def _is_positive(table: Table, labels: Any, positive: str | None, notes: list[st
     return np.where(labels.is_null().to_numpy(), np.nan, (labels == positive).fill_null(False).to_numpy())
 
 
-def _known(
-    table: Table, frame: Any, columns: Sequence[str], notes: list[str], what: str = "target or no prediction"
-) -> Any:
+def _known(table: Table, frame: Any, columns: Sequence[str], notes: list[str], what: str = NO_PAIR) -> Any:
     """The rows that have all of these columns."""
     if not any(frame[name].null_count() for name in columns):
         return frame
@@ -538,9 +540,12 @@ def _known(
         )
         msg = f"{table.name}: {why}; all {frame.height:,} rows are missing."
         raise ValueError(msg)
-    n = frame.height - kept.height
-    notes.append(f"left out {n:,} of {frame.height:,} rows that have no {what}")
+    notes.append(_left_out(frame.height - kept.height, frame.height, what))
     return kept
+
+
+def _left_out(n: int, of: int, what: str) -> str:
+    return f"left out {n:,} of {of:,} rows that have no {what}"
 
 
 @contextmanager
