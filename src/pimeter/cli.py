@@ -126,6 +126,9 @@ def measure(
     """Say how good a model is, from what happened and what it said."""
     notes: list[str] = []
     is_lazy = engine == "dask"
+    if scheduler is not None and not is_lazy:
+        msg = f"--scheduler {shown(scheduler)} is for --engine dask; add it, or leave --scheduler out."
+        raise ValueError(msg)
     with opened(first_match(file) if is_lazy else file) as table, _draft(out) as draft, _progress() as step:
         columns = _columns(table, target, prediction, notes)
         chosen = _features(table, features, {*columns, by})
