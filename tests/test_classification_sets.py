@@ -209,8 +209,15 @@ def test_categories_of_a_column_or_a_function():
     assert_array_equal(of_frame.predict_set(new), given)
     with pytest.raises(ValueError, match="by is given twice"):
         of_frame.predict_set(new, by=new["kind"])
-    with pytest.raises(ValueError, match="by='hue' is neither a column"):
+    with pytest.raises(ValueError, match="by='hue' is not a column of X, which has"):
         SetClassifier(model, by="hue").calibrate(frame, Y)
+    ends = [SetClassifier(lambda X: model(X[:, :K]), confidence_level=0.8, by=by) for by in (K, -1)]
+    table, new = (np.column_stack([rows, rows[:, 0] > 0]) for rows in (X, NEW))
+    for positioned in ends:
+        assert_array_equal(positioned.calibrate(table, Y).predict_set(new), given)
+    for by in (K + 1, -K - 2, "hue"):
+        with pytest.raises(ValueError, match=f"by={by!r} is not the position of a column"):
+            SetClassifier(model, by=by).calibrate(table, Y)
 
 
 # Draws ----------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from copy import copy
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
-import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -29,7 +28,7 @@ from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
 from pimeter.classification.draws import row_draws
 from pimeter.classification.limits import Limits
 from pimeter.errors import is_missing, unmasked
-from pimeter.frames import frame_of, library_of
+from pimeter.frames import column_of, frame_of, library_of
 from pimeter.promise import checked_share
 
 if TYPE_CHECKING:
@@ -420,7 +419,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if by is not None and not getattr(self, "_has_labels", True):
             msg = "by is given for new rows, but calibration had none: pass it to fit or calibrate, too."
             raise ValueError(msg)
-        labels = np.asarray(unmasked(by) if by is not None else own(X) if callable(own) else _column(X, own))
+        labels = np.asarray(unmasked(by) if by is not None else own(X) if callable(own) else column_of(X, own))
         if labels.shape != (_num_samples(X),):
             msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
             raise ValueError(msg)
@@ -584,14 +583,3 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 def _asked(model: Any, X: Any) -> Any:
     """What an object or a function says of rows."""
     return model.predict_proba(X) if hasattr(model, "predict_proba") else model(X)
-
-
-def _column(X: Any, by: Any) -> Any:
-    """Values of one column of a frame or an array."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame) and by in frame.columns:
-        return frame.get_column(by).to_numpy()
-    if isinstance(frame, nw.DataFrame) or not isinstance(by, Integral) or not 0 <= int(by) < np.shape(X)[1]:
-        msg = f"by={by!r} is neither a column of X nor the position of one; X has shape {np.shape(X)}."
-        raise ValueError(msg)
-    return np.asarray(X)[:, by]
