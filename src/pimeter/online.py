@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from pimeter._kernels import stream
 from pimeter.errors import real_array
-from pimeter.quantiles import MOST, _kernel, _unlocked, quantile
+from pimeter.quantiles import MOST, array_kernel, quantile, unlocked
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -151,7 +151,7 @@ class OnlineNeuron(BaseEstimator):
             first = int(np.flatnonzero(~fine)[0])
             msg = f"errors must be finite; errors[{first}] is {values[first]}. Leave out errors that are not known."
             raise ValueError(msg)
-        self._state = _kernel().learn(_unlocked(values), *self._task(), self._state)
+        self._state = array_kernel().learn(unlocked(values), *self._task(), self._state)
         return self
 
     def _task(self) -> tuple[float, int, float]:
@@ -171,7 +171,7 @@ class OnlineNeuron(BaseEstimator):
 def learn_columns(errors: Array, level: float, step: str, states: Array) -> Array:
     """States (k, 4) of k neurons after errors (n, k) of which NaN are not known yet."""
     after = states.copy()
-    _kernel().learn_columns(_unlocked(np.ascontiguousarray(errors)), level, STEPS[step], after)
+    array_kernel().learn_columns(unlocked(np.ascontiguousarray(errors)), level, STEPS[step], after)
     return after
 
 
