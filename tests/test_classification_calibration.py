@@ -174,6 +174,9 @@ def test_calibrators_refuse():
         pm.calibrated_scores(Y, SCORE, [3.0])
     with pytest.raises(ValueError, match="'n_bins' parameter"):
         pm.ScalingBinning(n_bins=0).fit(SCORE, Y)
+    for label in (0, 1):
+        with pytest.raises(ValueError, match="one class only"):
+            pm.ScalingBinning().fit(SCORE, np.full(len(SCORE), label))
 
 
 def test_reliability_intervals_hold_calibrated_shares():

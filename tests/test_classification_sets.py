@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -170,6 +171,23 @@ def test_a_category_that_a_row_less_makes_small_lends_its_scores():
     assert [line.source for line in found.categories_] == ["own", "own", "shared"]
 
 
+@pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
+@pytest.mark.parametrize("by", ["class", None])
+@pytest.mark.parametrize("guarantee", [True, False, "set"])
+def test_sets_of_a_higher_level_are_never_smaller(by, guarantee):
+    """A category of 12 rows that the model is wrong about had its own limit at 90 %, and a lower one at 95 %."""
+    rng = np.random.default_rng(0)
+    kind = np.repeat(np.arange(31), 12)
+    P = rng.dirichlet(np.ones(3), len(kind))
+    y = np.array([rng.choice(3, p=p) for p in P])
+    P[kind == 0], y[kind == 0] = [0.98, 0.01, 0.01], 2
+    found = SetClassifier(lambda P: P, confidence_level=0.9, by=by, guarantee=guarantee)
+    found.calibrate(P, y, by=None if by else kind)
+    sets = [found.predict_set(P, level, by=None if by else kind) for level in (0.5, 0.8, 0.9, 0.95, 0.99)]
+    assert all((low <= high).all() for low, high in pairwise(sets))
+    assert_array_equal(sets[2], found.predict_set(P, by=None if by else kind))
+
+
 def test_a_missing_category_is_a_category():
     by = np.where(X[:, 0] > 0, 1.0, np.nan)
     named = np.where(X[:, 0] > 0, "up", "missing")
@@ -191,8 +209,15 @@ def test_categories_of_a_column_or_a_function():
     assert_array_equal(of_frame.predict_set(new), given)
     with pytest.raises(ValueError, match="by is given twice"):
         of_frame.predict_set(new, by=new["kind"])
-    with pytest.raises(ValueError, match="by='hue' is neither a column"):
+    with pytest.raises(ValueError, match="by='hue' is not a column of X, which has"):
         SetClassifier(model, by="hue").calibrate(frame, Y)
+    ends = [SetClassifier(lambda X: model(X[:, :K]), confidence_level=0.8, by=by) for by in (K, -1)]
+    table, new = (np.column_stack([rows, rows[:, 0] > 0]) for rows in (X, NEW))
+    for positioned in ends:
+        assert_array_equal(positioned.calibrate(table, Y).predict_set(new), given)
+    for by in (K + 1, -K - 2, "hue"):
+        with pytest.raises(ValueError, match=f"by={by!r} is not the position of a column"):
+            SetClassifier(model, by=by).calibrate(table, Y)
 
 
 # Draws ----------------------------------------------------------------------------------------------------------------
@@ -339,6 +364,42 @@ def test_other_levels_frames_and_names():
     assert frame.index.equals(new.index)
     assert isinstance(found.predict_set(pl.DataFrame(new), as_frame=True), pl.DataFrame)
     assert found.predict(new).tolist()[0] in names
+
+
+def test_an_object_without_classes_is_as_good_as_a_function():
+    class Asked:
+        predict_proba = staticmethod(model)
+
+    found = SetClassifier(Asked(), confidence_level=0.9).calibrate(X, Y)
+    assert found.classes_.tolist() == list(range(K))
+    assert_array_equal(
+        found.predict_set(NEW), SetClassifier(model, confidence_level=0.9).calibrate(X, Y).predict_set(NEW)
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"confidence_level": 0.5}, {"score": "lac", "randomized": False}, {"by": 0}, {"guarantee": "set"}],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_settings_that_change_count_from_the_next_calibration_on(changed):
+    found = SetClassifier(model, confidence_level=0.9, score="aps", randomized=True, random_state=0).calibrate(X, Y)
+    before = [found.predict_set(NEW, level) for level in (None, 0.8)]
+    found.set_params(**changed)
+    for level, sets in zip((None, 0.8), before, strict=True):
+        assert_array_equal(found.predict_set(NEW, level), sets)
+    if "by" not in changed:
+        again = found.calibrate(X, Y).predict_set(NEW)
+        assert_array_equal(again, clone(found).calibrate(X, Y).predict_set(NEW))
+        assert (again != before[0]).any()
+
+
+def test_a_new_calibration_forgets_the_names_of_an_earlier_one():
+    found = SetClassifier(model, confidence_level=0.9).calibrate(pd.DataFrame(X, columns=list("abcd")), Y)
+    assert found.feature_names_in_.tolist() == list("abcd")
+    found.calibrate(X, Y)
+    assert not hasattr(found, "feature_names_in_")
+    assert found.predict_set(NEW).shape == (500, K)
 
 
 def test_grid_search_over_the_score():

@@ -229,7 +229,7 @@ def test_many_cells_are_never_held_at_once():
         return {"first": drawn[0]}
 
     rows_of_cells = np.ones(1100)
-    Resamples(rows_of_cells, rows_of_cells, rows_of_cells, 100, np.random.default_rng(0)).intervals(first, 0.95)
+    Resamples(rows_of_cells, rows_of_cells, rows_of_cells, 100, np.random.default_rng(0)).intervals(first, 0.9)
     assert max(seen) <= BLOCK < sum(seen)
 
 
@@ -462,7 +462,7 @@ def test_prediction_powered_stays_within_what_a_metric_can_be():
         if y[:30].any() and not y[:30].all():
             partly = np.where(np.arange(230) < 30, y, np.nan)
             found = pm.classification_uncertainty(
-                partly, q, method="prediction-powered", n_resamples=100, random_state=rng
+                partly, q, method="prediction-powered", n_resamples=200, random_state=rng
             )
             for name, value in found.value.items():
                 assert np.isnan(value) or found.lower[name] <= value <= found.upper[name], name
@@ -757,6 +757,9 @@ NAN = np.where(np.arange(400) == 7, np.nan, Y)
         ({"threshold": 1.5}, "threshold must be a number"),
         ({"threshold": [[0.5]]}, "threshold must be a number"),
         ({"n_resamples": 10}, "n_resamples must be a whole number of at least 100"),
+        ({"n_resamples": 199}, r"n_resamples=199 is too few for the bootstrap at 95 %.*Set n_resamples=200 or more"),
+        ({"confidence_level": 0.999}, r"n_resamples=2000 is too few .* at 99.9 %.*Set n_resamples=10000 or more"),
+        ({"confidence_level": 0.9999, "method": "bootstrap", "metrics": "accuracy"}, "Set n_resamples=100000 or more"),
         ({"sample_weight": np.full(400, -1.0)}, "sample_weight must be finite, not negative"),
         ({"sample_weight": np.ones(3)}, "one weight for each of the 400 rows"),
         ({"sample_weight": np.arange(400.0), "method": "pim"}, 'cannot be used with method="pim"'),
@@ -778,3 +781,18 @@ def test_bad_input(change, message):
     given = {"y_true": Y, "y_score": Q} | change
     with pytest.raises(ValueError, match=message):
         pm.classification_uncertainty(given.pop("y_true"), given.pop("y_score"), **given)
+
+
+@pytest.mark.parametrize(
+    ("level", "n_resamples"), [(0.9, 100), (0.95, 200), (0.99, 2000), (0.995, 2000), (0.999, 10_000)]
+)
+def test_enough_resamples_for_the_level(level, n_resamples):
+    found = pm.classification_uncertainty(Y, Q, confidence_level=level, n_resamples=n_resamples, random_state=0)
+    assert found.method["f1"] == "bootstrap"
+    assert found.lower["f1"] < found.value["f1"] < found.upper["f1"]
+
+
+@pytest.mark.parametrize("method", ["wilson", "clopper-pearson", "normal"])
+def test_shares_need_no_resamples(method):
+    found = pm.classification_uncertainty(Y, Q, confidence_level=0.99999, metrics=["accuracy", "tpr"], method=method)
+    assert set(found.method.values()) == {method}

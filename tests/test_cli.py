@@ -176,6 +176,11 @@ class TestMistakes:
         assert err.count("\n") == 1
         assert said in err
 
+    def test_a_scheduler_of_no_engine(self, frame, pimeter_command):
+        code, out, err = pimeter_command("measure", "good.csv", "--scheduler", "tcp://10.0.0.1:8786")
+        assert (code, out) == (2, "")
+        assert "--scheduler 'tcp://10.0.0.1:8786' is for --engine dask; add it" in err
+
     def test_files_that_are_none(self, pimeter_command, tmp_path):
         (tmp_path / "folder").mkdir()
         self.check(pimeter_command("measure", "folder"), "'folder' is a folder")

@@ -69,6 +69,14 @@ def test_answers_are_those_of_the_library(classify):
     assert all(sum(outcome["counts"]) == outcome["rows"] for outcome in found["outcomes"])
 
 
+def test_a_high_level_needs_more_resamples(classify):
+    code, _, err = classify("good.csv", "--level", 0.999)
+    assert code == 2
+    assert "n_resamples=10000 or more" in err
+    code, out, _ = classify("good.csv", "--level", 0.999, "--n-resamples", 10_000, "--json")
+    assert (code, json.loads(out)["uncertainty"]["confidence_level"]) == (0, 0.999)
+
+
 def test_words_and_report(classify, tmp_path):
     code, out, err = classify("good.csv", "--by", "shop", "--out", "report.html")
     assert code == 0, err

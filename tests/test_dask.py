@@ -338,6 +338,23 @@ class TestMeasure:
         assert "1,000 of 3,000 rows, drawn at random" in shown.err
         assert "1,000 of 3,000 rows, drawn at random" in out.read_text()
 
+    @pytest.mark.parametrize("most", [1000, 10_000])
+    @pytest.mark.parametrize("ending", ["parquet", "csv"])
+    def test_command_line_counts_rows_that_are_left_out(self, predictions, tmp_path, monkeypatch, capsys, ending, most):
+        monkeypatch.setattr("pimeter.measurement.MOST_ROWS", most)
+        gaps = predictions.copy()
+        gaps.loc[gaps.index[:10], "y"] = np.nan
+        gaps.loc[gaps.index[5:12], "y_pred"] = np.nan
+        for i, part in enumerate(np.array_split(np.arange(3000), 3)):
+            getattr(gaps.iloc[part], f"to_{ending}")(tmp_path / f"part-{i}.{ending}")
+        monkeypatch.setattr(sys, "argv", ["pimeter", "measure", str(tmp_path / f"*.{ending}"), "--engine", "dask"])
+        with pytest.raises(SystemExit) as left:
+            cli.run()
+        shown = capsys.readouterr()
+        assert left.value.code == 0
+        assert "With 2,988 rows" in shown.out
+        assert "left out 12 of 3,000 rows that have no target or no prediction" in shown.err
+
     def test_command_line(self, predictions, tmp_path):
         for i, part in enumerate(np.array_split(np.arange(3000), 3)):
             predictions.iloc[part].to_parquet(tmp_path / f"part-{i}.parquet")

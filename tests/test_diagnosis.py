@@ -46,7 +46,7 @@ class TestBuckets:
     @pytest.mark.parametrize("is_compiled", [True, False])
     def test_what_they_say_is_what_sorting_says(self, law, m, is_compiled, monkeypatch):
         if not is_compiled:
-            monkeypatch.setattr(buckets, "_kernel", lambda: reference.Kernel(bandwidth))
+            monkeypatch.setattr(buckets, "array_kernel", lambda: reference.Kernel(bandwidth))
         rng = np.random.default_rng(m)
         values = LAWS[law](rng, m)
         group = (np.arange(m) % 3).astype(np.uint8)

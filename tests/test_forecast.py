@@ -342,6 +342,7 @@ class TestMistakes:
             (np.ones((0, 3)), np.ones((0, 3)), r"got \(0, 3\)"),
             (np.full((5, 2), np.inf), np.full((5, 2), np.inf), "finite"),
             (np.ones((5, 2)), np.full((5, 2), -np.inf), "finite"),
+            (np.where(np.eye(5, 2) > 0.0, np.nan, 1.0), np.where(np.eye(5, 2) > 0.0, np.inf, 1.0), "finite"),
             (np.array([["a"]]), np.ones((1, 1)), "y_true must hold real numbers"),
             (np.full((5, 2), [1.0, np.nan]), np.ones((5, 2)), "Step 2 is NaN in all windows"),
         ],

@@ -581,7 +581,7 @@ def uncertainties(draw: Draw) -> bool:
             threshold=draw(st.one_of(st.just(0.5), levels())),
             sample_weight=None if w is None else w.value,
             calibration=None if other is None else (other[0].value, other[1].value),
-            n_resamples=100,
+            n_resamples=200,
             random_state=0,
         ),
         CLASSES,

@@ -130,7 +130,7 @@ def test_read_only_samples_need_no_compilation(m):
     """Pandas hands out read-only arrays."""
     x = np.random.default_rng(5).standard_normal(m)
     expected = pm.quantile(x, 0.9)
-    kernel = quantiles._kernel()._compiled
+    kernel = quantiles.array_kernel()._compiled
     before = len(kernel.rows.signatures), len(kernel.long_sample.signatures)
     x.setflags(write=False)
     assert pm.quantile(x, 0.9) == expected

@@ -300,6 +300,24 @@ class TestUpdate:
             IntervalRegressor(Ridge(), cv=3).fit(X, Y).update(X, Y)
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"confidence_level": 0.5}, {"tails": "upper"}, {"guarantee": "set"}, {"width": "grouped"}, {"joint": True}],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_settings_that_change_count_from_the_next_calibration_on(changed):
+    model = IntervalRegressor(zero, confidence_level=0.9, tails="equal", guarantee=False).calibrate(X, Y)
+
+    def said():
+        intervals = [model.predict_interval(X, level) for level in (None, 0.8)]
+        return [*intervals, model.predict_quantile(X, [0.1, 0.7]), model.predict_cdf(X, Y)]
+
+    before = said()
+    model.set_params(**changed)
+    for now, then in zip(said(), before, strict=True):
+        assert_array_equal(now, then)
+
+
 class TestGrouped:
     def test_each_category_has_its_own_neuron(self):
         by = np.where(X[:, 0] > 0, "high", "low")
@@ -338,13 +356,33 @@ class TestGrouped:
             assert_array_equal(model.predict_quantile(X[:1], 0.9, by=[label]), other.predict_quantile(X[:1], 0.9))
         assert [line.source for line in model.categories_] == ["own", "own", "shared"]
 
-    def test_small_ones_depend_on_the_level(self):
-        by = np.repeat(["big", "small"], [250, 50])
-        model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
-        with pytest.warns(
-            CoverageWarning, match="50 errors of the smaller categories can promise 98.0 %, not 99 %; 99"
-        ):
-            model.predict_interval(X[:1], 0.99, by=["small"])
+    def test_one_of_too_few_errors_for_a_higher_level_keeps_its_neuron(self):
+        by = np.repeat(["big", "middle", "small", "tiny"], [190, 50, 50, 10])
+        with pytest.warns(CoverageWarning, match="10 errors of the smaller categories can promise 90.9 %, not 95 %"):
+            model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
+        with pytest.warns(CoverageWarning) as caught:
+            bounds = model.predict_interval(X[:2], 0.99, by=["small", "tiny"])
+        assert_array_equal(bounds[:, 1], [np.abs(Y[240:290]).max(), np.abs(Y[290:]).max()])
+        assert [str(one.message) for one in caught] == [
+            "50 errors of a category (the smallest of 2 such) can promise 98.0 %, not 99 %; 99 are needed.",
+            "10 errors of the smaller categories can promise 90.9 %, not 99 %; 99 are needed.",
+        ]
+
+    @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
+    @pytest.mark.parametrize("tails", TAILS)
+    @pytest.mark.parametrize(("cv", "guarantee"), [(None, True), (None, False), (None, "set"), (4, True), (4, False)])
+    def test_higher_level_is_never_narrower(self, tails, cv, guarantee):
+        """One hard category of 12 rows had the largest of its errors at 90 %, and a rank of all small ones at 95 %."""
+        rng = np.random.default_rng(0)
+        by = np.repeat(np.arange(51), 12)
+        X, y = np.zeros((len(by), 1)), rng.normal(size=len(by)) * np.where(by == 0, 100.0, 1.0)
+        model = IntervalRegressor(DummyRegressor(), confidence_level=0.9, width="grouped", tails=tails, cv=cv)
+        model.set_params(guarantee=guarantee, random_state=0).fit(X, y, by=by)
+        levels = [0.3, 0.5, 0.8, 0.9, 0.95, 0.99]
+        bounds = model.predict_interval(X[:52], levels, by=np.arange(52))  # one of them never seen
+        assert (bounds[:, 0, 1:] <= bounds[:, 0, :-1]).all()
+        assert (bounds[:, 1, 1:] >= bounds[:, 1, :-1]).all()
+        assert_array_equal(bounds[..., 3], model.predict_interval(X[:52], by=np.arange(52)))
 
     def test_nothing_is_known_of_unseen_ones_beside_large_ones(self):
         by = np.repeat([1, 2], 150)

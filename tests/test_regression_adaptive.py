@@ -31,6 +31,7 @@ from pimeter import (
 from pimeter.promise import rescaled_weights
 from pimeter.quantiles import nearby_quantiles
 from pimeter.regression import nearness, surroundings
+from pimeter.regression.features import Features
 from pimeter.regression.sides import TAILS
 from pimeter.regression.surroundings import Surroundings
 from pimeter.regression.width import Aim
@@ -356,6 +357,15 @@ class TestAll:
         model = IntervalRegressor(lambda X: np.zeros(len(X)), width=width, random_state=0).calibrate(objects, y)
         wide = np.diff(model.predict_interval(objects))[:, 0]
         assert wide[hard].mean() > 2.0 * wide[~hard].mean()
+
+    @pytest.mark.parametrize("word", ["nan", "NaT", "<NA>"])
+    def test_a_word_that_looks_missing_is_a_word(self, word):
+        missing = [None, np.nan, np.datetime64("NaT")]
+        X = np.array([[word], ["a"], *([gap] for gap in missing)], dtype=object)
+        codes = Features(for_distance=False).fit(X, np.zeros((5, 1))).transform(X, np.zeros((5, 1)))[:, 0]
+        assert np.isfinite(codes[:2]).all()
+        assert codes[0] != codes[1]
+        assert np.isnan(codes[2:]).all()
 
     @pytest.mark.parametrize("width", WIDTHS)
     def test_each_side_of_the_prediction_is_covered(self, width):

@@ -72,6 +72,7 @@ def test_neuron_is_narrower_than_interpolation_and_covers():
     assert np.exp(np.mean(np.log(ratios))) <= 1.0
 
 
+@pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
 @pytest.mark.parametrize("guarantee", [True, False])
 def test_categories_are_covered_each(guarantee):
     rng = np.random.default_rng(0)
@@ -86,6 +87,13 @@ def test_categories_are_covered_each(guarantee):
     levels = np.array([line.level for line in model.categories_])
     assert (coverage.mean(axis=1) >= levels - 3 * error).all()
     assert [line.source for line in model.categories_] == ["own", "own", "shared", "shared"]
+    for p in (0.5, 0.8, 0.99):  # the same categories have a neuron at all levels, and enough rows for some
+        m = np.array([100, 60, 12, 12])
+        asked = model.predict_interval(np.zeros((4, 1)), p, by=range(4))[..., 1] / scale[:, None]
+        coverage = stats.t(2).cdf(asked) - stats.t(2).cdf(-asked)
+        promised = p - 1 / (m + 1) if guarantee is False else p
+        error = coverage.std(axis=1) / DRAWS**0.5
+        assert (coverage.mean(axis=1) >= np.minimum(promised, m / (m + 1)) - 3 * error).all()
 
 
 @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")

@@ -67,7 +67,24 @@ def test_weights_are_counts():
     ours = pm.QuantileSketch(2048).update(x, counts)
     assert ours.count == counts.sum()
     copies = pm.QuantileSketch(2048).update(np.repeat(x, counts))
-    assert_allclose(ours.quantile(0.9), copies.quantile(0.9), atol=0.05)
+    assert_allclose(ours.quantile(LEVELS), copies.quantile(LEVELS), rtol=1e-9)
+    assert pm.QuantileSketch().update([0.0, 10.0], weights=[99, 1]).quantile(0.95) == 0.0
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 20.0])
+def test_weighted_errors_are_all_kept_until_some_are_merged(scale):
+    rng = np.random.default_rng(6)
+    x, counts = rng.standard_normal(60), scale * rng.uniform(0.5, 2.0, 60)
+    one, two = (pm.QuantileSketch(64).update(x[half], counts[half]) for half in (slice(30), slice(30, 60)))
+    sketch = one.merge(pm.QuantileSketch.from_bytes(two.to_bytes()))
+    for kept in (sketch, pm.QuantileSketch.from_bytes(sketch.to_bytes())):
+        assert_allclose(kept.quantile(LEVELS), pm.quantile(x, LEVELS, weights=counts), rtol=1e-9)
+    small = pm.QuantileSketch(16).update(x, counts)  # a mean for each four errors: quantiles lie between means
+    for merged in (small, pm.QuantileSketch.from_bytes(small.to_bytes()), pm.QuantileSketch(64).merge(small)):
+        means, sums = merged._merged()
+        ends = np.cumsum(sums)
+        places, known = [0.0, *(ends - sums / 2.0), ends[-1]], [x.min(), *means, x.max()]
+        assert_allclose(merged.quantile(LEVELS), np.interp(LEVELS * ends[-1], places, known), rtol=1e-12)
 
 
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=60), st.integers(16, 40))

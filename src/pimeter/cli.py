@@ -32,6 +32,7 @@ SCORES = ("score", "scores", "y_score", "probability", "proba", "prob", "p", "y_
 POSITIVE = {"1": ("0", "-1"), "true": ("false",), "yes": ("no",), "positive": ("negative",), "y": ("n",), "t": ("f",)}
 ALL = "all"
 DEMO = "pimeter-demo.html"
+NO_PAIR = "target or no prediction"
 
 app = typer.Typer(
     rich_markup_mode="rich",
@@ -125,13 +126,17 @@ def measure(
     """Say how good a model is, from what happened and what it said."""
     notes: list[str] = []
     is_lazy = engine == "dask"
+    if scheduler is not None and not is_lazy:
+        msg = f"--scheduler {shown(scheduler)} is for --engine dask; add it, or leave --scheduler out."
+        raise ValueError(msg)
     with opened(first_match(file) if is_lazy else file) as table, _draft(out) as draft, _progress() as step:
         columns = _columns(table, target, prediction, notes)
         chosen = _features(table, features, {*columns, by})
         step(f"Reading {table.name}")
         others = [*chosen, *([by] if by else [])]
         if is_lazy:
-            frame = lazy_frame(file, [*columns, *others]).dropna(subset=list(columns))
+            whole = lazy_frame(file, [*columns, *others])
+            frame = whole.dropna(subset=list(columns))
             step("Measuring")
         else:
             frame = _known(table, table.read(columns, others), columns, notes)
@@ -143,6 +148,8 @@ def measure(
                 by=(frame[by] if is_lazy else frame[by].to_numpy()) if by else None,
                 confidence_level=level,
             )
+            if is_lazy and (n := len(whole)) > result.n_rows:
+                notes.append(_left_out(n - result.n_rows, n, NO_PAIR))
         n_judged = result.diagnosis["width"].rows
         sample = f"{n_judged:,} of {result.n_rows:,} rows, drawn at random" if n_judged < result.n_rows else None
         if sample:
@@ -322,6 +329,9 @@ def classify(
     level: Annotated[
         float, typer.Option(help="How often intervals shall hold the true metric.", callback=_between)
     ] = 0.95,
+    n_resamples: Annotated[
+        int, typer.Option(help="Resamples of the bootstrap; more are needed for levels above 0.995.")
+    ] = 2000,
     out: Annotated[Path | None, typer.Option(help="Write the report, one HTML page, here.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
@@ -358,6 +368,7 @@ def classify(
                 method=method,
                 confidence_level=level,
                 calibration=labelled,
+                n_resamples=n_resamples,
             )
         if draft:
             from pimeter.report.classifier import classifier_html
@@ -518,9 +529,7 @@ def _is_positive(table: Table, labels: Any, positive: str | None, notes: list[st
     return np.where(labels.is_null().to_numpy(), np.nan, (labels == positive).fill_null(False).to_numpy())
 
 
-def _known(
-    table: Table, frame: Any, columns: Sequence[str], notes: list[str], what: str = "target or no prediction"
-) -> Any:
+def _known(table: Table, frame: Any, columns: Sequence[str], notes: list[str], what: str = NO_PAIR) -> Any:
     """The rows that have all of these columns."""
     if not any(frame[name].null_count() for name in columns):
         return frame
@@ -534,9 +543,12 @@ def _known(
         )
         msg = f"{table.name}: {why}; all {frame.height:,} rows are missing."
         raise ValueError(msg)
-    n = frame.height - kept.height
-    notes.append(f"left out {n:,} of {frame.height:,} rows that have no {what}")
+    notes.append(_left_out(frame.height - kept.height, frame.height, what))
     return kept
+
+
+def _left_out(n: int, of: int, what: str) -> str:
+    return f"left out {n:,} of {of:,} rows that have no {what}"
 
 
 @contextmanager

@@ -403,7 +403,9 @@ def _errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, bool]:
         with np.errstate(over="ignore", invalid="ignore"):
             block[:] = np.subtract(target[part], forecast[part], dtype=np.float64).transpose(0, 2, 1)
             fine = np.abs(block) <= LARGEST
-        if not fine.all() and (np.isinf(target[part]).any() or not (fine | np.isnan(block)).all()):
+        if not fine.all() and (
+            np.isinf(target[part]).any() or np.isinf(forecast[part]).any() or not (fine | np.isnan(block)).all()
+        ):
             msg = (
                 "y_true and y_pred must be finite, or NaN where a step is not known; got infinite values, or errors "
                 f"of more than {LARGEST:g}."

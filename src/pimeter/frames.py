@@ -1,10 +1,12 @@
-"""Columns as a data frame, of the library that the caller's table is from."""
+"""Columns as a data frame, of the library that the caller's table is from, and one column of a table."""
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 
 
 def library_of(table: Any) -> Any:
@@ -34,3 +36,18 @@ def frame_of(columns: dict[str, Any], library: Any = "pandas") -> Any:
             f"a frame needs {library}, which is not installed: pip install {library}. The numbers come without it, too."
         )
         raise ImportError(msg) from missing
+
+
+def column_of(X: Any, by: Any) -> Any:
+    """Values of the column `by`: a name in a frame, a position in an array."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        if by not in frame.columns:
+            msg = f"by={by!r} is not a column of X, which has {frame.columns}."
+            raise ValueError(msg)
+        return frame.get_column(by).to_numpy()
+    table = np.asarray(X)
+    if not isinstance(by, Integral) or table.ndim != 2 or not -table.shape[1] <= by < table.shape[1]:
+        msg = f"by={by!r} is not the position of a column of X, which is an array of shape {table.shape}."
+        raise ValueError(msg)
+    return table[:, by]

@@ -8,7 +8,7 @@ import numpy as np
 
 from pimeter import bandwidth
 from pimeter.errors import is_missing, real_array, unmasked
-from pimeter.quantiles import _settings, quantile
+from pimeter.quantiles import quantile, settings
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -73,7 +73,7 @@ def grouped_quantile(
     >>> [(str(label), int(n), round(float(w), 1)) for label, n, w in zip(*found, strict=True)]
     [('north', 957, 2.0), ('south', 1043, 5.8)]
     """
-    levels, shape, _, h = _settings(q, None, 1, beta)
+    levels, shape, _, h = settings(q, None, 1, beta)
     lazy = [type(given).__module__.partition(".")[0] == "dask" for given in (errors, by)]
     if any(lazy):
         if not all(lazy):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pimeter.quantiles import _kernel, _unlocked
+from pimeter.quantiles import array_kernel, unlocked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,8 +45,8 @@ class Middle(NamedTuple):
     def __call__(self, target: Array, errors: Array) -> Moments:
         """Sums over some rows."""
         powers, squares = np.zeros((2, 3)), np.zeros(5)
-        counting = _kernel().counting
-        target = _unlocked(np.ascontiguousarray(target))
+        counting = array_kernel().counting
+        target = unlocked(np.ascontiguousarray(target))
         counting.sum_powers(errors, self.unit, self.near, powers)
         counting.sum_squares(errors, target, self.target_unit, self.target, self.target_near, squares)
         return Moments(self, len(errors), powers, squares)

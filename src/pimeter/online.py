@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from pimeter._kernels import stream
 from pimeter.errors import real_array
-from pimeter.quantiles import _kernel, _unlocked, quantile
+from pimeter.quantiles import MOST, array_kernel, quantile, unlocked
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -151,7 +151,7 @@ class OnlineNeuron(BaseEstimator):
             first = int(np.flatnonzero(~fine)[0])
             msg = f"errors must be finite; errors[{first}] is {values[first]}. Leave out errors that are not known."
             raise ValueError(msg)
-        self._state = _kernel().learn(_unlocked(values), *self._task(), self._state)
+        self._state = array_kernel().learn(unlocked(values), *self._task(), self._state)
         return self
 
     def _task(self) -> tuple[float, int, float]:
@@ -171,7 +171,7 @@ class OnlineNeuron(BaseEstimator):
 def learn_columns(errors: Array, level: float, step: str, states: Array) -> Array:
     """States (k, 4) of k neurons after errors (n, k) of which NaN are not known yet."""
     after = states.copy()
-    _kernel().learn_columns(_unlocked(np.ascontiguousarray(errors)), level, STEPS[step], after)
+    array_kernel().learn_columns(unlocked(np.ascontiguousarray(errors)), level, STEPS[step], after)
     return after
 
 
@@ -188,7 +188,7 @@ def started(errors: Array, weights: Array, step: str) -> Array:
 
 
 MAGIC, VERSION = b"PIMQ", 1
-HEADER = struct.Struct("<4sHHIIddI")  # magic, version, nothing, size, means, smallest, largest, checksum
+HEADER = struct.Struct("<4sHHIIddI")  # magic, version, is it exact, size, means, smallest, largest, checksum
 BUFFERED = 4  # times the size: errors that wait to be merged
 
 
@@ -197,7 +197,7 @@ class QuantileSketch:
 
     It keeps means of neighbouring errors and how many each stands for, at equal distances on the ruler of
     `pimeter.bandwidth`: fine towards the ends, where quantiles are hard. Up to `size` errors nothing is merged, and
-    quantiles are those of `quantile`; later they are interpolated.
+    quantiles are those of `quantile`, with the same weights; later they are interpolated.
 
     Parameters
     ----------
@@ -226,6 +226,7 @@ class QuantileSketch:
         # Means and counts: the merged ones, then those that wait. One tuple, so that threads may read at the same time.
         self._parts: tuple[tuple[Array, Array], ...] = ((np.empty(0), np.empty(0)),)
         self._ends = (math.inf, -math.inf)
+        self._is_exact = True  # as long as no two errors became one mean
 
     @property
     def count(self) -> float:
@@ -270,6 +271,7 @@ class QuantileSketch:
             for means, counts in sketch._parts:
                 if means.size:
                     merged._add(means, counts, *sketch._ends)
+            merged._is_exact = merged._is_exact and sketch._is_exact
         return merged
 
     def quantile(self, q: ArrayLike) -> NDArray[np.float64]:
@@ -282,9 +284,9 @@ class QuantileSketch:
         if not means.size:
             msg = "the sketch is empty; update it with errors first."
             raise ValueError(msg)
-        if (counts <= 1.0).all():
-            return np.asarray(quantile(means, levels, weights=counts))
         ends = np.cumsum(counts)
+        if self._is_exact:
+            return np.asarray(quantile(means, levels, weights=counts * min(1.0, MOST / ends[-1])))
         at = np.concatenate([[0.0], ends - counts / 2.0, ends[-1:]])
         return np.asarray(np.interp(levels * ends[-1], at, np.concatenate([self._ends[:1], means, self._ends[1:]])))
 
@@ -292,7 +294,7 @@ class QuantileSketch:
         """The sketch as bytes, the same on every machine; no pickle."""
         means, counts = self._merged()
         body = means.astype("<f8").tobytes() + counts.astype("<f8").tobytes()
-        return HEADER.pack(MAGIC, VERSION, 0, self.size, means.size, *self._ends, zlib.crc32(body)) + body
+        return HEADER.pack(MAGIC, VERSION, self._is_exact, self.size, means.size, *self._ends, zlib.crc32(body)) + body
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -300,7 +302,7 @@ class QuantileSketch:
         if len(data) < HEADER.size or data[:4] != MAGIC:
             msg = f"these {len(data):,} bytes are no QuantileSketch."
             raise ValueError(msg)
-        _, version, _, size, n, low, high, checksum = HEADER.unpack_from(data)
+        _, version, is_exact, size, n, low, high, checksum = HEADER.unpack_from(data)
         if version != VERSION:
             msg = f"this QuantileSketch has version {version}; this pimeter reads version {VERSION}: update pimeter."
             raise ValueError(msg)
@@ -310,7 +312,7 @@ class QuantileSketch:
             raise ValueError(msg)
         sketch = cls(size)
         numbers = np.frombuffer(body, "<f8").astype(np.float64)
-        sketch._parts, sketch._ends = ((numbers[:n], numbers[n:]),), (low, high)
+        sketch._parts, sketch._ends, sketch._is_exact = ((numbers[:n], numbers[n:]),), (low, high), is_exact == 1
         return sketch
 
     def _add(self, means: Array, counts: Array, low: float, high: float) -> None:
@@ -338,5 +340,6 @@ class QuantileSketch:
             share = counts / np.repeat(sums, lengths)
             means = origin + np.add.reduceat(share * (means - np.repeat(origin, lengths)), first)
             counts = sums
+            self._is_exact = False  # before the parts: who reads them next must know
         self._parts = ((means, counts),)
         return means, counts

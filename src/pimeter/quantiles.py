@@ -46,7 +46,8 @@ def _load_kernel() -> Any:
 _loading = Lock()
 
 
-def _kernel() -> Any:
+def array_kernel() -> Any:
+    """The kernel for NumPy's arrays."""
     with _loading:  # many threads that come first compile once
         return _load_kernel()
 
@@ -131,7 +132,7 @@ def _lazy_quantile(
     from pimeter._kernels import dask
 
     a = dask.as_array(a)
-    levels, shape, axes, h = _settings(q, axis, a.ndim, beta)
+    levels, shape, axes, h = settings(q, axis, a.ndim, beta)
     task = dask.Task(tuple(levels), h, reflect, bandwidth, quantile)
     return dask.quantile(a, levels, shape, axes, weights, keepdims, task)
 
@@ -141,7 +142,7 @@ def _load_tensor_kernel() -> bool:
         if not _tensor_kernel:
             from pimeter._kernels import torch
 
-            _tensor_kernel.append(torch.Kernel(bandwidth, _settings, _checked_quantiles))
+            _tensor_kernel.append(torch.Kernel(bandwidth, settings, _checked_quantiles))
     return True
 
 
@@ -149,7 +150,7 @@ _tensor_kernel: list[Any] = []
 _load_tensor_kernel._dynamo_marked_constant = True  # type: ignore[attr-defined] # torch.compile calls, not traces it
 
 
-def _settings(
+def settings(
     q: ArrayLike, axis: int | tuple[int, ...] | None, ndim: int, beta: float | str
 ) -> tuple[list[float], tuple[int, ...], tuple[int, ...], float | None]:
     """Levels and their shape, axes and bandwidth, as plain numbers."""
@@ -288,13 +289,13 @@ def _quantiles(samples: NDArray[Any], counts: Array | None, levels: Array, h: fl
 
 def _each_row(samples: NDArray[Any], levels: Array) -> Array:
     """The rule on each row as it is, blocks of rows in threads."""
-    kernel = _kernel()
+    kernel = array_kernel()
     out = np.empty((len(samples), levels.size))
     if not levels.size:
         return out
     if samples.dtype == np.float16 or samples.shape[1] <= bandwidth.LARGE:  # no need to compile for each width
         samples = samples.astype(np.float64, copy=False)
-    samples = _unlocked(samples)
+    samples = unlocked(samples)
     if samples.size < MANY or len(samples) == 1:
         status = kernel.automatic_rows(samples, levels, out)
     else:
@@ -309,7 +310,7 @@ def _each_row(samples: NDArray[Any], levels: Array) -> Array:
     return out
 
 
-def _unlocked(x: NDArray[Any]) -> NDArray[Any]:
+def unlocked(x: NDArray[Any]) -> NDArray[Any]:
     """The same memory, not marked read-only: kernels do not write in it, but numba would compile for it once more."""
     if x.flags.writeable or not x.size:
         return x
@@ -325,7 +326,7 @@ def _fixed_rows(samples: NDArray[Any], levels: Array, h: float) -> Array:
     ranks = np.clip(levels * n - 0.5, 0.0, n - 1.0)
     first = ranks.astype(np.intp)
     after = np.minimum(first + 1, n - 1)
-    kernel, nothing = _kernel(), np.empty(0)
+    kernel, nothing = array_kernel(), np.empty(0)
 
     near_levels = np.union1d(first, after)
 
@@ -363,9 +364,9 @@ def _counted(sample: NDArray[Any], counts: Array, levels: Array, h: float | None
     order = np.argsort(x, kind="stable")
     x, counts = x[order], counts[order]
     if h is not None:
-        return np.asarray(_kernel().fixed(x, counts, levels, h, hazen(x, counts, levels)))
+        return np.asarray(array_kernel().fixed(x, counts, levels, h, hazen(x, counts, levels)))
     factor = bandwidth.safe_factor(float(np.abs(x).max()))
-    found: Array = _kernel().automatic(x * factor, counts, levels) / factor
+    found: Array = array_kernel().automatic(x * factor, counts, levels) / factor
     return np.clip(found, x[0], x[-1])
 
 
@@ -407,7 +408,7 @@ def nearby_quantiles(x: Array, nearness: Array, levels: Array) -> Array:
 def _nearby(x: Array, nearness: Array, rows: NDArray[np.intp], m: float, levels: Array, out: Array) -> None:
     """Places of one effective number of values."""
     found = np.empty((len(rows), levels.size))
-    _kernel().weighted_rows(x, nearness[rows], m, levels, found)
+    array_kernel().weighted_rows(x, nearness[rows], m, levels, found)
     out[rows] = found
 
 

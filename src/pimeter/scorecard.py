@@ -106,6 +106,7 @@ def scorecard(
     method: str = "wilson",
     confidence_level: float = 0.95,
     calibration: tuple[ArrayLike, ArrayLike] | None = None,
+    n_resamples: int = 2000,
 ) -> Scorecard:
     """Metrics at each threshold, and at the first one what they mean.
 
@@ -119,7 +120,7 @@ def scorecard(
         Category of each row.
     thresholds : tuple of float, default=(0.5,)
         Scores above predict 1.
-    method, confidence_level, calibration
+    method, confidence_level, calibration, n_resamples
         As for `classification_uncertainty`.
 
     Examples
@@ -140,6 +141,7 @@ def scorecard(
         threshold=thresholds,
         method=method,
         calibration=calibration,
+        n_resamples=n_resamples,
         random_state=0,
     )
     label = np.full(len(score), np.nan) if y_true is None else np.asarray(y_true, dtype=np.float64)

@@ -84,7 +84,7 @@ class ScalingBinning(TransformerMixin, RegressorMixin, BaseEstimator):
             Itself.
         """
         self._validate_params()
-        score, label = _pair(y, X, "y", "X")
+        score, label = _both(y, X, "X")
         slope, intercept = platt_lines(log_odds(score), label, np.ones((1, len(score))))
         q = expit(slope[0] * log_odds(score) + intercept[0])
         codes, edges = _equal_bins(q, int(self.n_bins))
@@ -153,11 +153,8 @@ def calibrated_scores(
     if method not in {"sigmoid", "isotonic", "temperature", "scaling-binning"}:
         msg = f"method must be sigmoid, isotonic, temperature or scaling-binning; got {method!r}."
         raise ValueError(msg)
-    known, label = _pair(y, score, "y", "score")
+    known, label = _both(y, score, "score")
     new = _score(new_score, "new_score")
-    if not label.any() or label.all():
-        msg = "y holds one class only; a calibrator needs rows of both."
-        raise ValueError(msg)
     if method == "scaling-binning":
         return ScalingBinning().fit(known, label).transform(new)
     if method == "temperature" and not _knows_temperature():
@@ -324,3 +321,12 @@ def _pair(y: ArrayLike, score: ArrayLike, y_name: str, score_name: str) -> tuple
         msg = f"{y_name} must hold labels 0 and 1, one per row; got {found}."
         raise ValueError(msg)
     return scores, label == 1.0
+
+
+def _both(y: ArrayLike, score: ArrayLike, score_name: str) -> tuple[Array, NDArray[np.bool_]]:
+    """The same, with rows of both classes, without which there is no calibrator."""
+    scores, label = _pair(y, score, "y", score_name)
+    if not label.any() or label.all():
+        msg = "y holds one class only; a calibrator needs rows of both."
+        raise ValueError(msg)
+    return scores, label

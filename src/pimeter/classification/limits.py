@@ -39,7 +39,8 @@ class Limits:
     """What scores of calibration rows say of new ones, at one level.
 
     A class is in the set if fewer than k calibration scores are below its own; each of them is compared with the score
-    by the model that has not seen its row. With one model this says that the score is at most that of rank k.
+    by the model that has not seen its row. With one model this says that the score is at most that of rank k. With
+    `like` the same categories have scores of their own as there, whatever the level.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Limits:
         guarantee: Any,
         classes: Any,
         names: list[Any] | None,
+        like: Limits | None = None,
     ) -> None:
         self.level, self.guarantee, self.names = level, guarantee, names
         self.is_by_class, self.has_folds = classes is not None, len(folds) > 1
@@ -62,17 +64,20 @@ class Limits:
         if not counts:
             self.scores: dict[Any, list[Array]] = {None: [np.sort(part) for part in every]}
             return
-        small = {label for label, n in counts.items() if not (self.is_by_class or self.promise_of(n).is_kept)}
         # Those that would be small with a row less lend their scores to the small ones, see `regression.calibration`.
-        lent = {label for label, n in counts.items() if not self.is_by_class and n == self.promise_of(n).needed}
-        self.group_of = {label: SHARED if label in small else ("own", label) for label in counts}
+        self.small: set[Any] = set() if like is None else like.small
+        self.lent: set[Any] = set() if like is None else like.lent
+        if like is None and not self.is_by_class:
+            self.small = {label for label, n in counts.items() if not self.promise_of(n).is_kept}
+            self.lent = {label for label, n in counts.items() if n == self.promise_of(n).needed}
+        self.group_of = {label: SHARED if label in self.small else ("own", label) for label in counts}
         self.scores = {group: [] for group in [SHARED, *self.group_of.values()]}
         for scores, labels in folds:
             assert labels is not None
             members: dict[Any, list[int]] = {}
             for i, label in enumerate(labels.tolist()):
                 members.setdefault(self.group_of[label], []).append(i)
-                if label in lent:
+                if label in self.lent:
                     members.setdefault(SHARED, []).append(i)
             for group, parts in self.scores.items():
                 parts.append(np.sort(scores[members.get(group, [])]))

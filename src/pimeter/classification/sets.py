@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from copy import copy
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
-import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -29,7 +28,7 @@ from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
 from pimeter.classification.draws import row_draws
 from pimeter.classification.limits import Limits
 from pimeter.errors import is_missing, unmasked
-from pimeter.frames import frame_of, library_of
+from pimeter.frames import column_of, frame_of, library_of
 from pimeter.promise import checked_share
 
 if TYPE_CHECKING:
@@ -54,6 +53,19 @@ class _ScoreName(str):
         return self.accuracy(X, y, sample_weight=sample_weight)
 
 
+class _Settings(NamedTuple):
+    """What sets were calibrated with: parameters that are changed later count from the next calibration on."""
+
+    score: str
+    by: Any
+    randomized: bool
+    guarantee: Any
+
+    @property
+    def is_by_class(self) -> bool:
+        return isinstance(self.by, str) and self.by == "class"
+
+
 class SetClassifier(ClassifierMixin, BaseEstimator):
     """Sets of classes for any classifier, from its scores on rows that it was not trained on.
 
@@ -66,8 +78,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier, FrozenEstimator or callable
         The model, with ``predict_proba``. `fit` trains a clone; `calibrate` takes a fitted one as it is. A
-        ``FrozenEstimator`` and a function ``f(X)`` that returns probabilities are never trained; a function's classes
-        are those of its columns, 0, 1, ...
+        ``FrozenEstimator``, an object that only predicts and a function ``f(X)`` that returns probabilities are never
+        trained; without ``classes_`` the classes are those of the columns, 0, 1, ...
     confidence_level : float, default=0.95
         Share of new rows whose set shall hold the true class.
     score : {"lac", "aps", "raps"}, default="lac"
@@ -240,7 +252,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         X : array, frame or whatever the estimator takes, of n rows
             Features.
         confidence_level : float, optional
-            Another level than that of the estimator.
+            Another level than that of the estimator. The same categories have scores of their own at all levels, so
+            that sets of a higher one are never smaller.
         by : array-like of shape (n,), optional
             Categories of the rows.
         as_frame : bool, default=False
@@ -252,13 +265,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             Whether each class is in the set; no row needs to have one.
         """
         check_is_fitted(self)
-        level = self.confidence_level if confidence_level is None else confidence_level
-        level = checked_share("confidence_level", level)
+        level = self._limits.level if confidence_level is None else checked_share("confidence_level", confidence_level)
         given, X = X, self._table(X, reset=False)
         labels = self._labels(X, by)
-        limits = self._limits if level == self._limits.level else self._learned(level)
+        limits = self._limits if level == self._limits.level else self._learned(level, like=self._limits)
         draws = self._draws(X)
-        scores = [SCORES[self.score](self._probabilities(model, X), draws, self.penalty_) for model in self._models()]
+        score = SCORES[self._settings.score]
+        scores = [score(self._probabilities(model, X), draws, self.penalty_) for model in self._models()]
         found = limits.sets(scores, labels)
         if not as_frame:
             return found
@@ -347,9 +360,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if self.randomized and self.score == "lac":
             msg = 'randomized=True has no meaning for score="lac", where nothing is parted; use "aps" or "raps".'
             raise ValueError(msg)
-        return copy(self)
+        draft = copy(self)
+        draft._settings = _Settings(self.__dict__["score"], self.by, self.randomized, self.guarantee)
+        return draft
 
     def _become(self, draft: Self) -> Self:
+        """Take over what the draft has learned, and forget what it has not."""
+        self.__dict__.clear()
         self.__dict__.update(draft.__dict__)
         return self
 
@@ -390,20 +407,19 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 
     def _labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any] | None:
         """Category of each row; None if there are none, or if classes take their place."""
-        if by is not None and self.by is not None:
-            msg = f"by is given twice: to the method, and as SetClassifier(by={self.by!r}). Leave one of them out."
+        own = self._settings.by
+        if by is not None and own is not None:
+            msg = f"by is given twice: to the method, and as SetClassifier(by={own!r}). Leave one of them out."
             raise ValueError(msg)
-        if by is None and (self.by is None or (isinstance(self.by, str) and self.by == "class")):
-            if self.by is None and getattr(self, "_has_labels", False):
+        if by is None and (own is None or self._settings.is_by_class):
+            if own is None and getattr(self, "_has_labels", False):
                 msg = "by is missing: calibration had a category per row, so new rows need one, too. Pass by=..."
                 raise ValueError(msg)
             return None
         if by is not None and not getattr(self, "_has_labels", True):
             msg = "by is given for new rows, but calibration had none: pass it to fit or calibrate, too."
             raise ValueError(msg)
-        labels = np.asarray(
-            unmasked(by) if by is not None else self.by(X) if callable(self.by) else _column(X, self.by)
-        )
+        labels = np.asarray(unmasked(by) if by is not None else own(X) if callable(own) else column_of(X, own))
         if labels.shape != (_num_samples(X),):
             msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
             raise ValueError(msg)
@@ -413,7 +429,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         return found
 
     def _draws(self, X: Any) -> Array | None:
-        return row_draws(X, self._seed) if self.randomized else None
+        return row_draws(X, self._seed) if self._settings.randomized else None
 
     def _fit(self, X: Any, y: Any, by: ArrayLike | None, fit_params: dict[str, Any]) -> None:
         target = self._targets(X, y)
@@ -430,7 +446,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         labels = self._labels(X, by)
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows = np.random.default_rng(self._seed).permutation(n)
-        n_tuning = int(n * TUNING * HELD_OUT) if self.score == "raps" else 0
+        n_tuning = int(n * TUNING * HELD_OUT) if self._settings.score == "raps" else 0
         tuning, rest = rows[:n_tuning], np.sort(rows[n_tuning:])
         models, parts = [], []
         for train, left in self._splits(_safe_indexing(X, rest), target[rest]):
@@ -472,15 +488,15 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if hasattr(model, "classes_"):
             self.classes_ = np.asarray(model.classes_)
         else:
-            shape = np.shape(model(_safe_indexing(X, np.arange(1))))
+            shape = np.shape(_asked(model, _safe_indexing(X, np.arange(1))))
             if len(shape) != 2:
-                msg = f"estimator returns {shape} for one row; a function has to return (n, n_classes) probabilities."
+                msg = f"estimator returns {shape} for one row; it has to return (n, n_classes) probabilities."
                 raise ValueError(msg)
             self.classes_ = np.arange(shape[1])
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         n = len(target)
         rows = np.random.default_rng(self._seed).permutation(n)
-        n_tuning = int(TUNING * n) if self.score == "raps" else 0
+        n_tuning = int(TUNING * n) if self._settings.score == "raps" else 0
         self._learn_penalty(model, X, target, rows[:n_tuning])
         self._learn(X, target, labels, [model], [np.sort(rows[n_tuning:])])
 
@@ -499,7 +515,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 
     def _probabilities(self, model: Any, X: Any) -> Array:
         """Probabilities (n, n_classes); 0 for a class that the model has not seen."""
-        found = np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model(X), dtype=np.float64)
+        found = np.asarray(_asked(model, X), dtype=np.float64)
         own = np.asarray(getattr(model, "classes_", self.classes_))
         if found.shape != (_num_samples(X), len(own)):
             msg = (
@@ -528,7 +544,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 
     def _learn_penalty(self, model: Any, X: Any, target: NDArray[Any], rows: Index) -> None:
         self.penalty_ = Penalty()
-        if self.score == "raps" and len(rows):
+        if self._settings.score == "raps" and len(rows):
             part = _safe_indexing(X, rows)
             found, codes = self._probabilities(model, part), self._codes(target[rows])
             self.penalty_ = chosen_penalty(found, codes, self._draws(part), float(self.confidence_level))
@@ -540,9 +556,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self._folds = []
         for model, rows in zip(models, parts, strict=True):
             part = _safe_indexing(X, rows)
-            scores = SCORES[self.score](self._probabilities(model, part), self._draws(part), self.penalty_)
+            scores = SCORES[self._settings.score](self._probabilities(model, part), self._draws(part), self.penalty_)
             codes = self._codes(target[rows])
-            own = codes if isinstance(self.by, str) and self.by == "class" else None if labels is None else labels[rows]
+            own = codes if self._settings.is_by_class else None if labels is None else labels[rows]
             self._folds.append((scores[np.arange(len(rows)), codes], own))
         self._has_labels = labels is not None
         self._limits = limits = self._learned(float(self.confidence_level))
@@ -555,21 +571,15 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self.limit_: Any = ends if self.categories_ else float(ends[0])
         self.coverage_range_ = ranges if self.categories_ else ranges[0]
 
-    def _learned(self, level: float) -> Limits:
-        is_by_class = isinstance(self.by, str) and self.by == "class"
+    def _learned(self, level: float, like: Limits | None = None) -> Limits:
+        is_by_class = self._settings.is_by_class
         groups = range(len(self.classes_)) if is_by_class else None
         names = self.classes_.tolist() if is_by_class else None
-        limits = Limits(self._folds, level, self.guarantee, groups, names)
+        limits = Limits(self._folds, level, self._settings.guarantee, groups, names, like)
         limits.warn()
         return limits
 
 
-def _column(X: Any, by: Any) -> Any:
-    """Values of one column of a frame or an array."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame) and by in frame.columns:
-        return frame.get_column(by).to_numpy()
-    if isinstance(frame, nw.DataFrame) or not isinstance(by, Integral) or not 0 <= int(by) < np.shape(X)[1]:
-        msg = f"by={by!r} is neither a column of X nor the position of one; X has shape {np.shape(X)}."
-        raise ValueError(msg)
-    return np.asarray(X)[:, by]
+def _asked(model: Any, X: Any) -> Any:
+    """What an object or a function says of rows."""
+    return model.predict_proba(X) if hasattr(model, "predict_proba") else model(X)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from pimeter._kernels.counting import LOOK, SIZE
-from pimeter.quantiles import _kernel
+from pimeter.quantiles import array_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +43,7 @@ class Buckets:
         shift = max(0, int(ends[1] - ends[0]).bit_length() - (n_buckets - middle).bit_length() + 1)
         counts = np.zeros((n_groups, n_buckets), np.intp)
         scale = (int(ends[0]), shift, middle)
-        _kernel().counting.count_buckets(values.view(np.int64), group, *scale, counts)
+        array_kernel().counting.count_buckets(values.view(np.int64), group, *scale, counts)
         return cls(values, group, scale, counts)
 
     def order_statistics(self, members: NDArray[np.bool_], ranks: Counts) -> Array:
@@ -75,7 +75,7 @@ class Buckets:
             one[at] = LOOK
         places = np.empty(len(self.values), np.uint8)
         bits = self.values.view(np.int64)
-        _kernel().counting.place(self.values, bits, self.group, *self.scale, bounds, known, places)
+        array_kernel().counting.place(self.values, bits, self.group, *self.scale, bounds, known, places)
         return places
 
     def _bucket(self, values: Array) -> Counts:
@@ -89,7 +89,7 @@ class Buckets:
         is_wanted[wanted] = True
         rows = np.empty(int(self.counts[:, is_wanted].sum()) + 1, np.intp)
         bits = self.values.view(np.int64)
-        _kernel().counting.keep_buckets(bits, *self.scale, is_wanted, rows)
+        array_kernel().counting.keep_buckets(bits, *self.scale, is_wanted, rows)
         values = self.values[rows[:-1]]
         order = np.argsort(values)
         return values[order], rows[order], is_wanted

@@ -101,6 +101,7 @@ class Neurons:
     typical: Array  # (neurons, outputs, 2) radii down and up for new rows of weight 1
     level: float
     tails: Tails
+    guarantee: Guarantee
     folds: Folds | None = None
     row_of: dict[Any, int] | None = None  # from category to its row of the table
     shared: int = 0  # row of the table for categories never seen
@@ -131,7 +132,7 @@ class Neurons:
 
         if rows.labels is None:
             one = [neurons(slice(None))]
-            return cls(one, _typical(one), p, tails, rows.folds)
+            return cls(one, _typical(one), p, tails, guarantee, rows.folds)
         categories, codes = coded(rows.labels)
         counts = np.bincount(codes, minlength=len(categories))
         members = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
@@ -163,7 +164,7 @@ class Neurons:
             table.append([_unknown(neuron, nothing) for neuron in neurons(slice(None))])
         rows_of = dict(zip(categories, counts.tolist(), strict=True))
         names = frozenset(category for category, _ in pooled)
-        return cls(table, _typical(table), p, tails, rows.folds, row_of, shared, rows_of, names)
+        return cls(table, _typical(table), p, tails, guarantee, rows.folds, row_of, shared, rows_of, names)
 
     def codes(self, labels: NDArray[Any] | None) -> NDArray[np.intp] | None:
         """Row of the table for each new row; warns of categories that nothing is known of."""
@@ -202,20 +203,19 @@ class Neurons:
         return np.array([values[self.row_of[category]] for category in self.counts])
 
     def warn(self) -> None:
-        """Say where errors are too few for the level."""
+        """Say where errors are too few for the level; once for all categories with a neuron of their own."""
         used = range(len(self.table)) if self.row_of is None else sorted(set(self.row_of.values()))
+        short: dict[str, list[Promise]] = {}
         for row in used:
             weakest = min((neuron.weakest for neuron in self.table[row]), key=lambda promise: promise.m)
             if not weakest.is_kept:
-                of = (
-                    ""
-                    if self.row_of is None
-                    else " of the smaller categories"
-                    if row == self.shared
-                    else " of a category"
-                )
-                of += " on one side of the prediction" if self.tails.is_parted else ""
-                warnings.warn(f"{shortage(weakest, self.level, of)}.", CoverageWarning, stacklevel=6)
+                own = " of the smaller categories" if row == self.shared else " of a category"
+                short.setdefault("" if self.row_of is None else own, []).append(weakest)
+        for of, promises in short.items():
+            least = min(promises, key=lambda promise: promise.m)
+            several = f" (the smallest of {len(promises)} such)" if len(promises) > 1 else ""
+            side = " on one side of the prediction" if self.tails.is_parted else ""
+            warnings.warn(f"{shortage(least, self.level, of + several + side)}.", CoverageWarning, stacklevel=6)
 
     def neuron(self, row: int, output: int) -> Neuron:
         """The neuron of a category and an output; all outputs have the same if it is a joint one."""

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
 from pimeter.bandwidth import safe_factor
+from pimeter.errors import is_missing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -127,8 +128,7 @@ def _floats(series: Any) -> Array:
 
 def _of_objects(column: NDArray[Any]) -> Column:
     """Numbers if all of them are, words otherwise."""
-    missing = [value is None or str(value) in {"nan", "NaT", "<NA>"} for value in column]
-    words = [None if gap else value for value, gap in zip(column.tolist(), missing, strict=True)]
+    words = [None if is_missing(value) else word for value, word in zip(column, column.tolist(), strict=True)]
     if not any(isinstance(word, str) for word in words):
         try:
             return np.array([np.nan if word is None else float(word) for word in words], np.float64)

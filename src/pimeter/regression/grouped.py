@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import narwhals as nw
 import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
 from pimeter.errors import unmasked
+from pimeter.frames import column_of
 from pimeter.regression.width import Aim, Shape, Width
 
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 class GroupedWidth(Width):
     """One neuron per category, so that each category is covered, not only all of them together.
 
-    Categories with too few rows for the confidence level and categories never seen share one neuron of all rows of
-    such categories, never the neuron of the whole: a category that is rare is often also one that is hard.
+    Categories with too few rows for the estimator's confidence level and categories never seen share one neuron of all
+    rows of such categories, never the neuron of the whole: a category that is rare is often also one that is hard. Who
+    shares stays so at other levels, where a category of its own may have too few rows for a higher one.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ class GroupedWidth(Width):
         elif callable(self.by):
             given = self.by(X)
         else:
-            given = _column(X, self.by)
+            given = column_of(X, self.by)
         labels = np.asarray(unmasked(given))
         if labels.shape != (_num_samples(X),):
             msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
@@ -91,18 +92,3 @@ class GroupedWidth(Width):
     def min_rows(self) -> int | None:
         """Rows from which on a category has a neuron of its own."""
         return self.min_size
-
-
-def _column(X: Any, by: Any) -> Any:
-    """Values of one column of a frame or an array."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        if by not in frame.columns:
-            msg = f"by={by!r} is not a column of X, which has {frame.columns}."
-            raise ValueError(msg)
-        return frame.get_column(by).to_numpy()
-    table = np.asarray(X)
-    if not isinstance(by, Integral) or table.ndim != 2 or not -table.shape[1] <= by < table.shape[1]:
-        msg = f"by={by!r} is not the position of a column of X, which is an array of shape {table.shape}."
-        raise ValueError(msg)
-    return table[:, by]

@@ -319,7 +319,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         X : array, frame or whatever the estimator takes, of n rows
             Features.
         confidence_level : float or array-like of shape (L,), optional
-            Other levels than that of the estimator.
+            Other levels than that of the estimator. The same categories have a neuron of their own at all of them, so
+            that intervals of a higher level are never narrower.
         by : array-like of shape (n,), optional
             Categories of the rows, for ``width="grouped"``.
         sample_weight : array-like of shape (n,), optional
@@ -335,9 +336,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             Lower and upper ends.
         """
         check_is_fitted(self)
-        levels = self._levels(
-            "confidence_level", self.confidence_level if confidence_level is None else confidence_level
-        )
+        asked = self._neurons.level if confidence_level is None else confidence_level
+        levels = self._levels("confidence_level", asked)
         given, X = X, self._table(X, reset=False)
         labels = self._widths()[0].labels(X, by)
         weights = _importance(sample_weight, X)
@@ -348,7 +348,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         out = np.empty((*found.prediction.shape[1:], 2, levels.size))
         promised = np.full((len(out), levels.size), np.nan)
         for i, level in enumerate(levels.ravel()):
-            neurons = self._neurons if level == self._neurons.level else self._learned(self._rows, float(level))
+            neurons = self._neurons
+            if level != neurons.level:
+                neurons = self._learned(self._rows, float(level), like=self._neurons)
             codes = neurons.codes(labels)
             self._ends(neurons, found, codes, weights, out[..., i])
             if weights is not None:
@@ -432,7 +434,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         found = self._shaped(X).around_the_middle()
         size = found.prediction.shape[1:]
         asked = _places(y, size if self._n_outputs is not None else size[:1])
-        neurons = self._one_sided(self.confidence_level, "upper")
+        neurons = self._one_sided(self._neurons.level, "upper")
         table = asked.reshape(*size, -1)
         shares = neurons.shares(found, neurons.codes(labels), table)
         if self.y_min is not None:
@@ -645,17 +647,19 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         check_finite("y in units of its width", rows.above, "It is too far from the prediction: leave such rows out.")
         return rows if weights is None or weights.all() else rows.of(weights > 0.0)
 
-    def _learned(self, rows: Rows, level: float) -> Neurons:
-        """Neurons at a level; warns where errors are too few."""
+    def _learned(self, rows: Rows, level: float, like: Neurons | None = None) -> Neurons:
+        """Neurons at a level, with the same categories as others where these are given; warns of too few errors."""
         rows = rows.jointly() if self._is_joint() else rows
         min_rows = self._widths()[0].min_rows
-        neurons = Neurons.of(rows, TAILS[self.tails], level, self.guarantee, min_rows=min_rows)
+        # Settings that were changed after calibration count from the next one on.
+        tails, guarantee = (TAILS[self.tails], self.guarantee) if like is None else (like.tails, like.guarantee)
+        neurons = Neurons.of(rows, tails, level, guarantee, min_rows=min_rows, like=like)
         neurons.warn()
         return neurons
 
     def _one_sided(self, level: float, tails: str) -> Neurons:
         """Neurons on signed errors; the same categories have one at all levels, so that quantiles do not cross."""
-        return Neurons.of(self._rows.signed(), TAILS[tails], level, self.guarantee, like=self._neurons)
+        return Neurons.of(self._rows.signed(), TAILS[tails], level, self._neurons.guarantee, like=self._neurons)
 
     def _learn(self, rows: Rows) -> None:
         """Set everything that calibration is known by."""
