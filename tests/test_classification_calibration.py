@@ -5,7 +5,6 @@ from __future__ import annotations
 import matplotlib as mpl
 import numpy as np
 import pytest
-import sklearn
 from numpy.testing import assert_allclose
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
@@ -47,18 +46,7 @@ def test_platt_survives_classes_that_scores_separate():
     assert expit(flat[1][0]) == pytest.approx((score > 0.7).mean(), abs=1e-6)
 
 
-NO_TEMPERATURE = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) < (1, 8)
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        "sigmoid",
-        "isotonic",
-        pytest.param("temperature", marks=pytest.mark.skipif(NO_TEMPERATURE, reason="scikit-learn before 1.8")),
-        "scaling-binning",
-    ],
-)
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic", "temperature", "scaling-binning"])
 def test_calibrators_calibrate(method):
     new = pm.calibrated_scores(Y, SCORE, SCORE_NEW, method=method)
     assert new.shape == (2000,)
@@ -67,12 +55,6 @@ def test_calibrators_calibrate(method):
     before, after = (pm.calibration_error(Y_NEW, score) for score in (SCORE_NEW, new))
     assert before > 0.1
     assert after < before / 3
-
-
-def test_temperature_asks_for_a_newer_scikit_learn(monkeypatch):
-    monkeypatch.setattr(sklearn, "__version__", "1.7.2")
-    with pytest.raises(ValueError, match=r'"temperature" needs scikit-learn 1.8 or newer; here is 1.7.2'):
-        pm.calibrated_scores(Y, SCORE, SCORE_NEW, method="temperature")
 
 
 def test_isotonic_is_scikit_learns():

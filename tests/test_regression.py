@@ -593,6 +593,8 @@ class TestFrames:
     def test_other_columns_are_refused(self, library):
         X, y = self.table(library)
         model = self.model().fit(X, y)
+        if not hasattr(model, "feature_names_in_"):
+            pytest.skip("scikit-learn before 1.9 knows no names of polars' columns")
         with pytest.raises(ValueError, match="feature names"):
             model.predict_interval(
                 X.rename(columns={"a": "c"}) if library.__name__ == "pandas" else X.rename({"a": "c"})

@@ -80,8 +80,10 @@ def rescaled_weights(weights: Array) -> Array:
     --------
     >>> import numpy as np
     >>> from pimeter.promise import rescaled_weights
-    >>> rescaled_weights(np.array([3.0, 3.0, 3.0])), rescaled_weights(np.array([2.0, 1.0, 1.0])).sum().round(2)
-    (array([1., 1., 1.]), np.float64(2.67))
+    >>> rescaled_weights(np.array([3.0, 3.0, 3.0]))
+    array([1., 1., 1.])
+    >>> print(rescaled_weights(np.array([2.0, 1.0, 1.0])).sum().round(2))
+    2.67
     """
     scaled = weights / weights.max()
     counts: Array = scaled * (scaled.sum() / (scaled @ scaled))

@@ -359,10 +359,12 @@ def _counted(sample: NDArray[Any], counts: Array, levels: Array, h: float | None
     x, counts = sample.astype(np.float64)[counts > 0.0], counts[counts > 0.0]
     if np.isnan(x).any():
         return np.full(levels.size, np.nan)
-    if np.isinf(x).any():
-        return np.quantile(x, levels, weights=counts, method="inverted_cdf")
     order = np.argsort(x, kind="stable")
     x, counts = x[order], counts[order]
+    if np.isinf(x).any():
+        ends = np.cumsum(counts)
+        at: Array = x[np.minimum(np.searchsorted(ends, levels * ends[-1]), x.size - 1)]
+        return at
     if h is not None:
         return np.asarray(array_kernel().fixed(x, counts, levels, h, hazen(x, counts, levels)))
     factor = bandwidth.safe_factor(float(np.abs(x).max()))

@@ -7,7 +7,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-import sklearn
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.frozen import FrozenEstimator
@@ -130,7 +129,7 @@ def calibrated_scores(
     new_score : array-like of shape (n,)
         Scores of other rows.
     method : {"sigmoid", "isotonic", "temperature", "scaling-binning"}, default="sigmoid"
-        The first three (the first is Platt's) are scikit-learn's, on log-odds; temperature needs scikit-learn 1.8.
+        The first three (the first is Platt's) are scikit-learn's, on log-odds.
 
     Returns
     -------
@@ -157,9 +156,6 @@ def calibrated_scores(
     new = _score(new_score, "new_score")
     if method == "scaling-binning":
         return ScalingBinning().fit(known, label).transform(new)
-    if method == "temperature" and not _knows_temperature():
-        msg = f'method="temperature" needs scikit-learn 1.8 or newer; here is {sklearn.__version__}.'
-        raise ValueError(msg)
     from sklearn.calibration import CalibratedClassifierCV
 
     rows = np.arange(len(known))  # all in one fold: the classifier is not trained
@@ -167,10 +163,6 @@ def calibrated_scores(
     model = CalibratedClassifierCV(frozen, method=method, cv=[(rows, rows)])
     found: Array = model.fit(known[:, None], label).predict_proba(new[:, None])[:, 1]
     return found
-
-
-def _knows_temperature() -> bool:
-    return tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 8)
 
 
 class _LogOdds(ClassifierMixin, BaseEstimator):
