@@ -282,7 +282,7 @@ def test_bad_levels_are_named(score, level, interval, message):
 @pytest.mark.parametrize(
     ("y_true", "options", "message"),
     [
-        (np.ones(4), {}, "which must be positive; that of y_true is 0.0. Give target_range"),
+        (np.ones(4), {}, "range, positive and finite; that of y_true is 0.0. Give target_range"),
         (TARGETS, {"target_range": -1}, "that of target_range is -1.0"),
         (TARGETS, {"target_range": [1, 2]}, "target_range must be a number or one per output; got shape (2,)"),
         (TARGETS, {"eta": -1}, "eta must be a finite number, at least 0; got -1"),
@@ -442,11 +442,36 @@ HUGE = np.array([[-1.7e308, 1.7e308], [-1.7e308, 1.7e308]])
         lambda: pm.interval_score([0.0, 1.0], HUGE),
         lambda: pm.coverage_width_criterion([0.0, 1.0], HUGE),
         lambda: pm.crps_score([-1.7e308, -1.7e308], [1.7e308, 1.7e308], 0.5),
+        lambda: pm.mean_width_score([[[0.0, 1.7e308], [0.0, 1.7e308]]], bound_axis=2),
     ],
 )
 def test_a_score_that_no_float_holds_is_refused(score):
-    with pytest.raises(ValueError, match="too large"):
+    with pytest.raises(ValueError, match=r"^The score is too large for float64: measure .* in a larger unit\.$"):
         score()
+
+
+def test_widths_of_outputs_that_have_no_mean_are_there_by_themselves():
+    widths = pm.mean_width_score([[[0.0, 1.7e308], [0.0, 1.7e308]]], bound_axis=2, multioutput="raw_values")
+    assert_array_equal(widths, [1.7e308, 1.7e308])
+
+
+def test_a_range_that_no_float_holds_is_no_unit():
+    with pytest.raises(ValueError, match=r"range, positive and finite; that of y_true is inf\. Give target_range"):
+        pm.coverage_width_criterion(HUGE[0], [[0.0, 1e308], [0.0, 1e308]])
+
+
+def test_a_fine_that_no_float_holds_is_infinite_unless_there_is_no_width_to_be_fined():
+    assert pm.coverage_width_criterion([0.0, 1.0], [[2.0, 3.0], [2.0, 3.0]], eta=1e4) == np.inf
+    assert pm.coverage_width_criterion([0.0, 1.0], [[2.0, 2.0], [2.0, 2.0]], eta=1e4) == 0.0
+
+
+def test_only_ratios_of_weights_count():
+    """The sum of the large ones is no float."""
+    for unit in (5e-324, 1.0, 5e307):
+        weight = unit * np.array([1.0, 1.0, 2.0, 0.0])
+        assert pm.coverage_score(TARGETS, BOUNDS, sample_weight=weight) == 0.75
+        assert pm.mean_width_score(BOUNDS, sample_weight=weight) == 2.5
+        assert pm.crps_score(TARGETS, TARGETS + [4, 8, 2, 100], 0.5, sample_weight=weight) == 4.0
 
 
 def test_masked_targets_are_missing():
