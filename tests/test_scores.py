@@ -471,7 +471,7 @@ def test_only_ratios_of_weights_count():
         weight = unit * np.array([1.0, 1.0, 2.0, 0.0])
         assert pm.coverage_score(TARGETS, BOUNDS, sample_weight=weight) == 0.75
         assert pm.mean_width_score(BOUNDS, sample_weight=weight) == 2.5
-        assert pm.crps_score(TARGETS, TARGETS + [4, 8, 2, 100], 0.5, sample_weight=weight) == 4.0
+        assert pm.crps_score(TARGETS, TARGETS + np.array([4, 8, 2, 100]), 0.5, sample_weight=weight) == 4.0
 
 
 def test_masked_targets_are_missing():
