@@ -167,6 +167,7 @@ def test_place_of_the_neuron_at_a_rank_and_at_the_ends():
         neuron_level(5, 0.99) == 0.0
     )  # far behind the only error beyond; it is kept between two ranks where it is used
     assert_allclose(neuron_level(99, 0.005), 0.5 / 99, rtol=1e-12)  # below the first rank it is not moved
+    assert neuron_level(25.5, 26 / 26.5) == 1.0  # the place is a rank, and beyond an effective number of errors
 
 
 def test_weights_carry_ratios_only():
