@@ -99,6 +99,17 @@ def test_numbers_needed():
     assert promise(1, 0.95, guarantee="set", n_cuts=2).needed == 93
 
 
+@pytest.mark.parametrize("p", [0.01, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("confidence", [0.3, 0.75, 0.95, 0.999])
+def test_numbers_needed_for_the_set_are_the_fewest(p, confidence):
+    for n_cuts in (1, 2):
+        needed = promise(1, p, guarantee="set", n_cuts=n_cuts, confidence=confidence).needed
+        # Chance that the outermost errors, n_cuts of them, are not all beyond the quantile.
+        misses = binom.cdf(n_cuts - 1, [needed - 1, needed], 1.0 - p)
+        assert misses[1] <= (1.0 - confidence) * (1.0 + 1e-9)
+        assert needed == n_cuts or misses[0] > 1.0 - confidence
+
+
 @pytest.mark.parametrize("p", [0.5, 0.9, 0.95, 0.99])
 @pytest.mark.parametrize("within", [0.005, 0.02, 0.1])
 def test_rows_needed(p, within):

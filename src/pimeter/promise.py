@@ -65,7 +65,7 @@ def neuron_level(m: float, p: float) -> float:
     """
     place = (m + 1.0) * p
     t = place - rank_below(m, p)
-    if ROUNDING < t < 1.0 - ROUNDING:
+    if t > ROUNDING:
         beyond = m + 1.0 - place
         place += STRAYS * math.sqrt(place * (1.0 - p)) * NormalDist().inv_cdf(t) + AHEAD - BEHIND / beyond
     return min(max(place, 0.0) / m, 1.0)
