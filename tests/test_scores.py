@@ -47,6 +47,9 @@ def test_one_row_is_enough():
 
 def test_a_target_on_a_bound_is_inside_and_bounds_may_be_infinite():
     assert pm.coverage_score(TARGETS, BOUNDS) == 0.75
+    for interval in ([[0.0, 1.0], [2.0, 3.0]], [[-1.0, 0.0], [1.0, 2.0]]):
+        assert pm.coverage_score([0.0, 2.0], interval) == 1.0
+        assert pm.coverage_width_criterion([0.0, 2.0], interval) == 0.5
     assert pm.mean_width_score(BOUNDS) == np.inf
     assert pm.interval_score(TARGETS, BOUNDS) == np.inf
 
@@ -175,6 +178,11 @@ def test_rows_of_weight_zero_have_no_range():
     narrow = np.stack([TARGETS, TARGETS + 1], axis=1)
     assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, sample_weight=[0.5, 1, 3, 0]), 1 / 6)
     assert_allclose(pm.coverage_width_criterion(TARGETS / 20, narrow / 20, sample_weight=[0.5, 1, 3, 0]), 1 / 6)
+
+
+def test_coverage_and_width_of_the_criterion_are_weighted():
+    """Coverage 3/4 and width (3 * 2 + 6) / 4 of 10."""
+    assert pm.coverage_width_criterion([0, 10], [[0, 2], [20, 26]], 0.7, sample_weight=[3, 1]) == pytest.approx(0.3)
 
 
 def test_one_range_is_that_of_all_outputs():
@@ -463,8 +471,9 @@ def test_several_scorers_at_once(noisy):
 @pytest.mark.parametrize("scorer", [pm.interval_scorer, pm.coverage_scorer, pm.crps_scorer])
 def test_features_pass_through_all_steps_before_the_scored_one(noisy, scorer):
     X, y = noisy
-    steps = make_pipeline(FunctionTransformer(np.negative), FunctionTransformer(np.sinh), Band(0.5)).fit(X, y)
-    assert scorer(steps, X, y) == scorer(Band(0.5), np.sinh(-X), y)
+    minus, bent = FunctionTransformer(np.negative), FunctionTransformer(np.sinh)
+    assert scorer(make_pipeline(minus, bent, Band(0.5)).fit(X, y), X, y) == scorer(Band(0.5), np.sinh(-X), y)
+    assert scorer(make_pipeline(minus, Band(0.5)).fit(X, y), X, y) == scorer(Band(0.5), -X, y)
 
 
 def test_estimators_that_cannot_be_scored_are_told_what_to_do(noisy):
