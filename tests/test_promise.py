@@ -8,6 +8,7 @@ from scipy.stats import beta, binom, norm
 from pimeter import rows_needed
 from pimeter.promise import (
     _needed,
+    _shares,
     cross_validated_level,
     neuron_level,
     promise,
@@ -37,6 +38,19 @@ def test_level_is_that_of_the_binomial_law(m, p):
     # binom.cdf is accurate to about 1e-11 at m = 1e7.
     assert_allclose(exact_level, binom.cdf(high - 1, m, p) - binom.cdf(low - 1, m, p), atol=1e-10)
     assert exact_level >= 0.95 or (low, high) == (1, m)
+
+
+@LEVELS
+@pytest.mark.parametrize("m", [1, 7, 300, 5000])
+def test_shares_are_those_of_the_binomial_law(m, p):
+    first, below = _shares(m, p)
+    assert_allclose(below, binom.cdf(first - 1 + np.arange(below.size), m, p), atol=1e-13)
+    assert_allclose([below[0], below[-1]], [0.0, 1.0], atol=1e-15)
+
+
+def test_pairs_of_ranks_by_hand():
+    assert quantile_ranks(100, 0.5)[:2] == (40, 60)
+    assert quantile_ranks(20, 0.95, 0.3)[:2] == (19, 20)  # 19 of 20 are below with probability 20 * .95^19 * .05 = .377
 
 
 @LEVELS
@@ -224,6 +238,17 @@ def test_rows_needed_is_the_last_number_that_is_too_few_and_one_more(p, within):
     low, high = (beta.ppf(point, k, m + 1 - k) for point in (0.05, 0.95))
     too_few = (p - low > within) | (high - p > within)
     assert rows_needed(p, within) == (m[too_few][-1] + 1 if too_few.any() else 1)
+
+
+def test_rows_needed_are_enough_however_few():
+    """One row may be near enough where two are not: at 0.34, within 0.625."""
+    m = np.arange(1, 400)
+    for p in np.linspace(0.02, 0.98, 49):
+        k = np.minimum(np.ceil((m + 1) * p - 1e-9), m)
+        low, high = beta.ppf([[0.05], [0.95]], k, m + 1 - k)
+        away = np.maximum(p - low, high - p)
+        for within in np.linspace(0.305, 0.985, 35):
+            assert rows_needed(p, within) == np.flatnonzero(np.append(True, away > within))[-1] + 1
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.1, 95])

@@ -246,7 +246,7 @@ def rows_needed(confidence_level: float, within: float) -> int:
         ranks = np.array([(m + 1.0) * p, (m + 1.0) * p + 1.0])
         return bool(is_off(m, np.minimum(ranks, m)).any())
 
-    few, enough = 0, 1
+    few = enough = BLOCK  # fewer are looked at one by one: with one or two rows all ranks are the largest
     while may_be_off(enough):
         few, enough = enough, 2 * enough
         if enough > MOST:
