@@ -107,6 +107,23 @@ def test_promise_is_that_of_the_beta_law(p, n_cuts):
                 assert law.mean() >= found.level - 1e-12 if n_cuts == 1 or m > 1 else found.level == 0
 
 
+@pytest.mark.parametrize("guarantee", [True, False, "set"])
+def test_nothing_is_promised_without_errors(guarantee):
+    nothing = promise(0, 0.95, guarantee=guarantee)
+    assert (nothing.m, nothing.rank, nothing.is_kept) == (0.0, 0, False)
+    assert nothing.needed == (59 if guarantee == "set" else 19)
+    assert np.isnan([nothing.level, *nothing.coverage_range]).all()
+
+
+def test_levels_that_are_promised():
+    assert [promise(m, 0.95, guarantee="set").level for m in (59, 60, 1000)] == [0.95] * 3
+    assert np.isnan(promise(58, 0.95, guarantee="set").level)
+    assert [promise(m, 0.95).level for m in (19, 20, 1000)] == [0.95] * 3
+    # A neuron between two ranks covers what the lower one does: 29 of 31, and 95 from either end of 100.
+    assert_allclose(promise(30, 0.95, guarantee=False).level, 29 / 31)
+    assert_allclose(promise(100, 0.9, guarantee=False, n_cuts=2).level, (2 * 95 - 101) / 101)
+
+
 def test_numbers_needed():
     assert [promise(1, p).needed for p in (0.5, 0.9, 0.95, 0.99)] == [1, 9, 19, 99]
     assert [promise(1, p, n_cuts=2).needed for p in (0.9, 0.95)] == [19, 39]
