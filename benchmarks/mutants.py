@@ -2,10 +2,15 @@
 
     python benchmarks/mutants.py
 
-mutmut leaves functions with a decorator as they are: `promise`, `quantile_ranks`, `ruler` and what else remembers its
-answers. A test that takes too long counts as noticed, a change that no test reaches as not noticed. Most of what
-survives changes no answer: in `rows_needed`, `_shares` and `near` it makes the range wider in which the answer is
-sought, in `spread` it moves an origin that only saves digits, elsewhere it turns < into <= where both never happen.
+mutmut leaves functions with a decorator as they are, so that in its copy nothing remembers its answers (Makefile).
+A test that takes too long counts as noticed, a change that no test reaches as not noticed. Tests that compare kernels
+need a compiler, which cannot read mutants; most of what survives in `scale` they notice (`tests/test_kernels.py`).
+
+Most else that survives changes no answer. In `rows_needed`, `_needed`, `_shares`, `quantile_ranks` and `near` the range
+in which the answer is sought becomes wider; in `spread` an origin moves that only saves digits; in `scale` another unit
+of large samples cancels; ends that answers are cut at only catch rounding; in `promise` a level is kept that is the
+smaller of two anyway; in `scores.py` numbers that are float64 become float64, or are copied. Elsewhere < turns into <=
+where both never happen.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-MUTANTS = ROOT / "mutants" / "src"
+MUTANTS = ROOT / "mutants" / "mutants" / "src"
 RESULTS = Path(__file__).parent / "results" / "mutants.md"
 MEANING = {0: "survived", 5: "no test", 33: "no test", None: "not tried"}  # all else: a test failed or took too long
 

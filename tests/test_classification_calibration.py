@@ -43,7 +43,16 @@ def test_platt_survives_classes_that_scores_separate():
     assert np.isfinite([slope[0], intercept[0]]).all()
     assert slope[0] > 1
     flat = platt_lines(np.zeros(50), score > 0.7, np.ones((1, 50)))
+    assert flat[0][0] == 0.0
     assert expit(flat[1][0]) == pytest.approx((score > 0.7).mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("start", [(20.0, 0.0), (-5.0, 30.0), (0.0, -40.0)])
+def test_platt_finds_its_way_from_afar(start):
+    """Newton's steps are too long there."""
+    counts = np.ones((1, 2000))
+    expected = np.ravel(platt_lines(log_odds(SCORE), Y, counts))
+    assert_allclose(np.ravel(platt_lines(log_odds(SCORE), Y, counts, start)), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic", "temperature", "scaling-binning"])
@@ -183,6 +192,8 @@ def test_pictures():
         assert sum(bar.get_height() for bar in ax.patches) == pytest.approx(1.0)
     left = [bar.get_x() for bar in axes[0, 0].patches if bar.get_height()]
     assert max(left) < 0.4
+    own = plt.subplots()[1]
+    assert pm.plot_reliability(Y, SCORE, ax=own) is own
     own = plt.subplots(2, 2)[1]
     assert pm.plot_outcomes(Y, SCORE, axes=own)[1, 1] is own[1, 1]
     with pytest.raises(ValueError, match="axes must be four"):

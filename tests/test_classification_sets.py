@@ -431,6 +431,12 @@ def test_grid_search_over_the_score():
             "leaves some rows out several times",
         ),
         (
+            {"estimator": LogisticRegression(), "cv": [(np.arange(9), np.arange(0))]},
+            "fit",
+            ValueError,
+            "cv has a split that leaves no row out of training: nothing to calibrate with",
+        ),
+        (
             {"estimator": lambda X: np.ones((len(X), 2))},
             "calibrate",
             ValueError,
@@ -443,6 +449,17 @@ def test_grid_search_over_the_score():
 def test_bad_settings(params, call, error, message):
     with pytest.raises(error, match=message):
         getattr(SetClassifier(**{"estimator": model, **params}), call)(X, Y)
+
+
+def test_sparse_rows_are_for_estimators_that_take_them():
+    with pytest.raises(ValueError, match=r"X is sparse, but sparse data is not supported .*; use X\.toarray\(\)"):
+        SetClassifier(GaussianNB()).fit(sparse.csr_matrix(X), Y)
+
+
+def test_folds_with_too_few_rows_give_full_sets():
+    with pytest.warns(CoverageWarning, match="20 errors can promise 95.2 %, not 99 %; 99 are needed"):
+        few = SetClassifier(LogisticRegression(), confidence_level=0.99, cv=2, random_state=0).fit(X[:20], Y[:20])
+    assert few.predict_set(NEW).all()
 
 
 def test_bad_rows_change_nothing():

@@ -17,6 +17,7 @@ from sklearn import metrics as sk
 from statsmodels.stats.proportion import proportion_confint
 
 import pimeter as pm
+from pimeter.classification import unlabelled
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.propagation import Series, derivatives, propagated
 from pimeter.classification.rates import METRICS, SHARES, Rates, Share, clopper_pearson, normal, share, wilson
@@ -49,7 +50,8 @@ def test_binomial_intervals_are_those_of_statsmodels(ours, theirs, k, n, level):
 
 
 def test_nothing_is_known_without_rows():
-    assert wilson(Share(np.nan, 0), 0.95) == clopper_pearson(Share(np.nan, 0), 0.95) == (0.0, 1.0)
+    for method in (wilson, clopper_pearson, normal):
+        assert method(Share(np.nan, 0), 0.95) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -370,6 +372,17 @@ def test_calibrated_scores_of_equal_confidence_are_not_to_be_believed():
     assert found.upper["tpr"] - found.lower["tpr"] > 0.01
 
 
+def test_refits_in_blocks_are_those_at_once(monkeypatch):
+    y, q = rows(300)
+    settings = {"method": "calibrated", "calibration": (y, q), "random_state": 0}
+    at_once = pm.classification_uncertainty(None, q, **settings)
+    monkeypatch.setattr(unlabelled, "BLOCK", 7 * 300)
+    in_blocks = pm.classification_uncertainty(None, q, **settings)
+    for ends in ("lower", "upper"):
+        found, expected = (list(getattr(one, ends).values()) for one in (in_blocks, at_once))
+        assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_calibration_may_be_handed_over_before_or_after_the_calibrator():
     y, q = rows(500, 5)
     bent, new = expit(2 * logit(q) + 0.5), expit(2 * logit(rows(500, 6)[1]) + 0.5)
@@ -656,6 +669,22 @@ def test_a_metric_of_ones_own(method):
     # Wilson's and the bootstrap's widths differ a little.
     assert widths["twice"] == pytest.approx(2 * widths["acc"], rel=0.05)
     assert 0 < widths["g-mean"] < 1
+
+
+def test_a_metric_of_ones_own_that_resamples_seldom_have_is_not_defined():
+    y, q = rows(200)
+    tpr = float(sk.recall_score(y, q > 0.5))
+    own = {"exactly": lambda r: np.where(np.abs(r.tp - tpr) < 1e-9, 1.0, np.nan), "never": lambda r: r.tp * np.nan}
+    found = pm.classification_uncertainty(y, q, method="bootstrap", metrics=own, random_state=0)
+    assert found.value["exactly"] == 1.0
+    assert np.isnan([found.lower[name] for name in own] + [found.upper[name] for name in own]).all()
+    assert {row["note"] for row in found.to_dict()["rows"]} == {"not defined for these rows"}
+
+
+def test_one_column_of_scores_is_that_of_two_classes():
+    y, q = rows(200)
+    one, other = (pm.classification_uncertainty(y, score, random_state=0) for score in (q, q[:, None]))
+    assert one.to_dict() == other.to_dict()
 
 
 def test_a_name_of_ones_own_changes_nothing():

@@ -158,6 +158,7 @@ BAD = {
     "level": (GOOD, ["--level", "95"], "'--level': it must lie between 0 and 1; got 95"),
     "option": (GOOD, ["--levle", "0.9"], "--levle"),
     "level in words": (GOOD, ["--level", "high"], "Invalid value for '--level'"),
+    "gzip broken in the header": (gzip.compress(GOOD.encode())[:14], [], "'bad.csv' cannot be read: unexpected end"),
     "broken gzip": (gzip.compress(GOOD.encode() * 99)[:-40], [], "'bad.csv' cannot be read: unexpected end of file"),
 }
 
@@ -209,6 +210,8 @@ class TestMistakes:
         self.check(pimeter_command("measure", "a.jsonl"), "row 2 of column 'y_hat' holds 'two'")
         (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n{"y":1.5,\n')
         self.check(pimeter_command("measure", "a.jsonl"), "line 2 is not JSON")
+        (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n3\n')
+        self.check(pimeter_command("measure", "a.jsonl"), "'a.jsonl' cannot be read: ")
 
     @pytest.mark.parametrize("out", ["no/such/folder/report.html", "folder", "/proc/report.html"])
     def test_output_that_cannot_be_written(self, frame, out, pimeter_command, tmp_path):

@@ -189,6 +189,12 @@ def test_mistakes_are_one_line_and_leave_nothing(classify, tmp_path, text, argum
     assert sorted(path.name for path in tmp_path.iterdir()) == ["good.csv", "wrong.csv"]
 
 
+def test_rows_cannot_come_twice_from_standard_input(classify):
+    code, out, err = classify("-", "--method", "calibrated", "--calibration", "-")
+    assert (code, out) == (2, "")
+    assert err == "pimeter: rows and calibration rows cannot both come from standard input.\n"
+
+
 class TestScorecard:
     def test_a_classifier_that_is_worse_than_the_commoner_answer_raises_alarm(self):
         rng = np.random.default_rng(0)

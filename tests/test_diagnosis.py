@@ -227,6 +227,15 @@ class TestWhite:
         with pytest.raises(ValueError, match=message):
             white_test(errors, X, **options)
 
+    def test_ranks_that_rounding_has_lost(self, monkeypatch):
+        def two_ranks(*_):
+            raise AssertionError
+
+        X, _, _, noise = rows(n=100)
+        monkeypatch.setattr("statsmodels.stats.diagnostic.het_white", two_ranks)
+        with pytest.raises(ValueError, match="X is so near to collinear that its rank is lost to rounding"):
+            white_test(noise, X)
+
     def test_without_statsmodels_the_extra_is_named(self, monkeypatch):
         X, _, y_pred, noise = rows(n=100)
         monkeypatch.setitem(sys.modules, "statsmodels.regression.linear_model", None)
@@ -295,6 +304,7 @@ class TestDiagnose:
         X, by, y_pred, noise = rows()
         y_true = y_pred + noise * np.where(by == "b", 4, 1)
         passed = diagnose(y_true, y_pred, by=by)
+        assert str(diagnose(y_true, y_pred, by=by[:, None])) == str(passed)
         assert (passed.width, passed["width"].raised) == ("grouped", True)
         assert "in category b" in passed["width"].sentence
         frame = pd.DataFrame({"x": X[:, 0], "shop": by})
@@ -343,9 +353,13 @@ class TestDiagnose:
 
     def test_differences_that_do_not_matter_raise_no_alarm(self):
         X, _, y_pred, noise = rows(n=100_000)
-        found = diagnose(y_pred + noise * (1 + 0.05 * (X[:, 0] - 0.5)) + 0.02, y_pred, X)
+        noise[1:] += 0.1 * noise[:-1]
+        noise *= np.where(noise > 0, 1.12, 1.0) * (1 + 0.1 * (X[:, 0] - 0.5))
+        found = diagnose(y_pred + noise + 0.02 + np.linspace(-0.15, 0.15, 100_000), y_pred, X)
         assert found.raised == ()
-        assert "too little to matter" in found["bias"].sentence
+        for name in ("width", "bias", "skew", "serial"):
+            assert found[name].sentence.endswith("too little to matter.")
+        assert found["drift"].sentence.endswith("a drift too small to matter.")
         assert (found["bias"].rows, found["drift"].rows, found["gain"].rows) == (100_000, 5_000, 2_000)
 
     def test_simultaneous_intervals_hold_the_coverage(self):

@@ -152,6 +152,13 @@ class TestThreads:
         assert_array_equal(results[0], np.stack([pm.quantile(row, [0.1, 0.95]) for row in x], axis=1))
 
 
+def test_a_kernel_that_is_broken_is_not_taken_for_a_missing_numba(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pimeter._kernels.compiled", None)
+    monkeypatch.delattr("pimeter._kernels.compiled", raising=False)
+    with pytest.raises(ModuleNotFoundError, match=r"pimeter\._kernels\.compiled"):
+        quantiles._load_kernel.__wrapped__()
+
+
 def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, **environment}
     return subprocess.run(

@@ -306,6 +306,19 @@ def test_bad_settings_of_descent_are_explained(parameters, message):
         Descent(**parameters)
 
 
+def test_a_descent_that_stops_far_off_knows_nothing_of_its_error():
+    with pytest.warns(ConvergenceWarning, match="1 of 1 neurons stalled; .* off by about inf"):
+        far = QuantileNeuron(solver=Descent(learning_rate=1e3, max_iter=5)).fit(
+            np.random.default_rng(0).normal(size=50)
+        )
+    assert far.error_bound_ == far.standard_error_ == np.inf
+
+
+def test_a_descent_that_leaves_all_floats_is_refused():
+    with pytest.raises(ValueError, match=r"learning_rate=1.7e\+308.* left all floats; give a smaller learning_rate"):
+        QuantileNeuron(solver=Descent(learning_rate=1.7e308)).fit(np.random.default_rng(0).normal(size=50))
+
+
 @SOLVERS
 @pytest.mark.parametrize(
     ("errors", "message"),

@@ -96,6 +96,12 @@ def test_equal_errors_and_zeros_stay():
         assert abs(weight - 0.9) < 0.133
 
 
+def test_equal_errors_stay_without_a_compiler_too():
+    state = stream.learn(np.full(5, 2.5), 0.9, stream.SETTLE, 0.0, (0.0, 0.0, 0.0, 0.0))
+    assert state[:2] == (2.5, 0.0)
+    assert state[3] == 5.0
+
+
 def test_one_wild_error_does_not_throw_the_weight():
     errors = np.abs(np.random.default_rng(3).standard_normal(3000))
     neuron = OnlineNeuron(0.9).learn_many(errors)

@@ -8,6 +8,7 @@ from scipy.stats import beta, binom, norm
 from pimeter import rows_needed
 from pimeter.promise import (
     _needed,
+    _shares,
     cross_validated_level,
     neuron_level,
     promise,
@@ -25,7 +26,8 @@ LEVELS = pytest.mark.parametrize("p", [0.01, 0.05, 0.3, 0.5, 0.9, 0.95, 0.999])
 def forgotten():
     """What was asked for before is worked out again, by the code as it is."""
     for remembered in (promise, quantile_ranks, _needed):
-        remembered.cache_clear()
+        if hasattr(remembered, "cache_clear"):  # `make mutants` takes memory away
+            remembered.cache_clear()
 
 
 @LEVELS
@@ -36,6 +38,19 @@ def test_level_is_that_of_the_binomial_law(m, p):
     # binom.cdf is accurate to about 1e-11 at m = 1e7.
     assert_allclose(exact_level, binom.cdf(high - 1, m, p) - binom.cdf(low - 1, m, p), atol=1e-10)
     assert exact_level >= 0.95 or (low, high) == (1, m)
+
+
+@LEVELS
+@pytest.mark.parametrize("m", [1, 7, 300, 5000])
+def test_shares_are_those_of_the_binomial_law(m, p):
+    first, below = _shares(m, p)
+    assert_allclose(below, binom.cdf(first - 1 + np.arange(below.size), m, p), atol=1e-13)
+    assert_allclose([below[0], below[-1]], [0.0, 1.0], atol=1e-15)
+
+
+def test_pairs_of_ranks_by_hand():
+    assert quantile_ranks(100, 0.5)[:2] == (40, 60)
+    assert quantile_ranks(20, 0.95, 0.3)[:2] == (19, 20)  # 19 of 20 are below with probability 20 * .95^19 * .05 = .377
 
 
 @LEVELS
@@ -92,11 +107,39 @@ def test_promise_is_that_of_the_beta_law(p, n_cuts):
                 assert law.mean() >= found.level - 1e-12 if n_cuts == 1 or m > 1 else found.level == 0
 
 
+@pytest.mark.parametrize("guarantee", [True, False, "set"])
+def test_nothing_is_promised_without_errors(guarantee):
+    nothing = promise(0, 0.95, guarantee=guarantee)
+    assert (nothing.m, nothing.rank, nothing.is_kept) == (0.0, 0, False)
+    assert nothing.needed == (59 if guarantee == "set" else 19)
+    assert np.isnan([nothing.level, *nothing.coverage_range]).all()
+
+
+def test_levels_that_are_promised():
+    assert [promise(m, 0.95, guarantee="set").level for m in (59, 60, 1000)] == [0.95] * 3
+    assert np.isnan(promise(58, 0.95, guarantee="set").level)
+    assert [promise(m, 0.95).level for m in (19, 20, 1000)] == [0.95] * 3
+    # A neuron between two ranks covers what the lower one does: 29 of 31, and 95 from either end of 100.
+    assert_allclose(promise(30, 0.95, guarantee=False).level, 29 / 31)
+    assert_allclose(promise(100, 0.9, guarantee=False, n_cuts=2).level, (2 * 95 - 101) / 101)
+
+
 def test_numbers_needed():
     assert [promise(1, p).needed for p in (0.5, 0.9, 0.95, 0.99)] == [1, 9, 19, 99]
     assert [promise(1, p, n_cuts=2).needed for p in (0.9, 0.95)] == [19, 39]
     assert [promise(1, p, guarantee="set").needed for p in (0.9, 0.95)] == [29, 59]
     assert promise(1, 0.95, guarantee="set", n_cuts=2).needed == 93
+
+
+@pytest.mark.parametrize("p", [0.01, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("confidence", [0.3, 0.75, 0.95, 0.999])
+def test_numbers_needed_for_the_set_are_the_fewest(p, confidence):
+    for n_cuts in (1, 2):
+        needed = promise(1, p, guarantee="set", n_cuts=n_cuts, confidence=confidence).needed
+        # Chance that the outermost errors, n_cuts of them, are not all beyond the quantile.
+        misses = binom.cdf(n_cuts - 1, [needed - 1, needed], 1.0 - p)
+        assert misses[1] <= (1.0 - confidence) * (1.0 + 1e-9)
+        assert needed == n_cuts or misses[0] > 1.0 - confidence
 
 
 @pytest.mark.parametrize("p", [0.5, 0.9, 0.95, 0.99])
@@ -167,6 +210,7 @@ def test_place_of_the_neuron_at_a_rank_and_at_the_ends():
         neuron_level(5, 0.99) == 0.0
     )  # far behind the only error beyond; it is kept between two ranks where it is used
     assert_allclose(neuron_level(99, 0.005), 0.5 / 99, rtol=1e-12)  # below the first rank it is not moved
+    assert neuron_level(25.5, 26 / 26.5) == 1.0  # the place is a rank, and beyond an effective number of errors
 
 
 def test_weights_carry_ratios_only():
@@ -211,6 +255,17 @@ def test_rows_needed_is_the_last_number_that_is_too_few_and_one_more(p, within):
     low, high = (beta.ppf(point, k, m + 1 - k) for point in (0.05, 0.95))
     too_few = (p - low > within) | (high - p > within)
     assert rows_needed(p, within) == (m[too_few][-1] + 1 if too_few.any() else 1)
+
+
+def test_rows_needed_are_enough_however_few():
+    """One row may be near enough where two are not: at 0.34, within 0.625."""
+    m = np.arange(1, 400)
+    for p in np.linspace(0.02, 0.98, 49):
+        k = np.minimum(np.ceil((m + 1) * p - 1e-9), m)
+        low, high = beta.ppf([[0.05], [0.95]], k, m + 1 - k)
+        away = np.maximum(p - low, high - p)
+        for within in np.linspace(0.305, 0.985, 35):
+            assert rows_needed(p, within) == np.flatnonzero(np.append(True, away > within))[-1] + 1
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.1, 95])

@@ -149,6 +149,9 @@ class TestRadius:
         assert model.radius_[0] == np.sort(np.abs(y))[198_000]
         tied = np.repeat([1.0, 2.0], 100_000)
         assert IntervalRegressor(zero, confidence_level=0.5).calibrate(tied[:, None], tied).radius_[0] == 2.0
+        y[:: int(200_000 ** (1 / 3))] = 1e9  # of all rows that are looked at first
+        model = IntervalRegressor(zero, confidence_level=0.9).calibrate(y[:, None], y)
+        assert model.radius_[0] == np.sort(np.abs(y))[180_000]
 
 
 class TestModel:
@@ -225,6 +228,13 @@ class TestModel:
         alone, both = (IntervalRegressor(Ridge(), cv=4, n_jobs=n, random_state=0).fit(X, Y) for n in (None, 2))
         assert_array_equal(alone.predict_interval(X), both.predict_interval(X))
 
+    def test_a_width_learns_nothing_from_one_group_of_training_rows(self):
+        scaled, constant = (
+            IntervalRegressor(LinearRegression(), width=width, cv=2).fit(X, Y, groups=np.arange(300) % 2)
+            for width in ("scaled", "constant")
+        )
+        assert_allclose(scaled.predict_interval(X), constant.predict_interval(X))
+
     def test_groups_are_never_parted(self):
         groups = np.repeat(np.arange(30), 10)
 
@@ -294,6 +304,23 @@ class TestUpdate:
             IntervalRegressor(first).calibrate(X[:100], Y[:100]).update(X[100:], Y[100:], sample_weight=np.ones(200))
         )
         assert_array_equal(unweighted.radius_, IntervalRegressor(first).calibrate(X, Y).radius_)
+
+    def test_rows_of_weight_zero_are_left_out(self):
+        weight, by = np.arange(200) % 2, np.arange(200) % 3
+        some = IntervalRegressor(first, width="grouped").calibrate(X[:100], Y[:100], by=np.arange(100) % 3)
+        every = IntervalRegressor(first, width="grouped").calibrate(X[:100], Y[:100], by=np.arange(100) % 3)
+        some.update(X[101::2], Y[101::2], by=by[1::2])
+        every.update(X[100:], Y[100:], by=by, sample_weight=weight)
+        assert_array_equal(every.radius_, some.radius_)
+        assert every.n_calibration_ == some.n_calibration_ == 200
+
+    def test_keeps_both_ends_of_a_band(self):
+        halves = [IntervalRegressor(first, width="quantile", random_state=0).calibrate(X[:200], Y[:200])]
+        halves.append(clone(halves[0]).calibrate(X[:200], Y[:200]))
+        bounds = halves[0].predict_interval(X)
+        halves[0].update(X[200:], Y[200:] + 1e3)  # all of them far above
+        assert halves[0].n_calibration_ == halves[1].n_calibration_ + 100
+        assert (halves[0].predict_interval(X)[:, 1] > bounds[:, 1] + 900).all()
 
     def test_is_refused_with_folds(self):
         with pytest.raises(ValueError, match="call fit with all rows"):
@@ -716,6 +743,10 @@ class TestBadInput:
     def test_set_with_folds(self):
         with pytest.raises(ValueError, match="set cv=None"):
             IntervalRegressor(Ridge(), cv=3, guarantee="set").fit(X, Y)
+
+    def test_one_group_cannot_be_parted(self):
+        with pytest.raises(ValueError, match="groups has a single group, but this width needs rows of another one"):
+            IntervalRegressor(first, width="scaled").calibrate(X, Y, groups=np.zeros(300))
 
     def test_folds_that_leave_nothing_out(self):
         with pytest.raises(ValueError, match="leaves no row out of training"):

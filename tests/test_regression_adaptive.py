@@ -346,9 +346,11 @@ class TestAll:
             "words": pandas.array(np.where(hard, "b", "a"), dtype="string"),
             "times": times,
             "mixed": [1 if h else "a" for h in hard],
+            "lengths": times - times[0],
+            "pairs": [(1, 2) if h else (3, 4) for h in hard],
             "noise": rng.normal(size=600),
         }
-        for names in (["nullable"], ["words", "noise"], ["times"], ["mixed", "noise"]):
+        for names in (["nullable"], ["words", "noise"], ["times"], ["mixed", "noise"], ["lengths"], ["pairs", "noise"]):
             X = pandas.DataFrame({10 * i: columns[name] for i, name in enumerate(names)})  # numbers, but no places
             model = IntervalRegressor(lambda X: np.zeros(len(X)), width=width, random_state=0).calibrate(X, y)
             wide = np.diff(model.predict_interval(X))[:, 0]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -222,6 +223,8 @@ class TestShift:
         assert found.effective_size == pytest.approx(2000 / np.e, rel=0.2)
         linear = shift_weights(X, new, classifier=LogisticRegression(), random_state=0)
         assert_allclose(np.log(linear.new), new[:, 0] - 0.5, atol=0.6)
+        thin = shift_weights(csr_matrix(X), csr_matrix(new), classifier=LogisticRegression(), random_state=0)
+        assert_allclose(thin.new, linear.new, rtol=1e-4)
 
     @pytest.mark.parametrize("library", ["pandas", "polars"])
     def test_frames_with_categories(self, library):
@@ -262,6 +265,8 @@ class TestShift:
             shift_weights(np.zeros((3, 2)), np.zeros((100, 2)))
         with pytest.raises(ValueError, match="both must have the same columns"):
             shift_weights(np.zeros((30, 2)), np.zeros((30, 3)))
+        with pytest.raises(ValueError, match="both must have the same columns"):
+            shift_weights(csr_matrix((30, 2)), csr_matrix((30, 3)))
 
 
 def test_frames_of_two_libraries_have_no_common_rows():

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import mean_absolute_error, mean_pinball_loss
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import pimeter as pm
 
@@ -38,8 +38,18 @@ def scored(draw):
     return draw(hnp.arrays(float, shape, elements=values)), np.sort(ends, axis=2)
 
 
+def test_one_row_is_enough():
+    assert pm.coverage_score([1.0], [[0.0, 2.0]]) == 1.0
+    assert pm.crps_score([1.0], [3.0], 0.5) == 2.0
+    with pytest.raises(ValueError, match=r"y_true must hold at least one value; got shape \(0,\)\.$"):
+        pm.coverage_score([], np.empty((0, 2)))
+
+
 def test_a_target_on_a_bound_is_inside_and_bounds_may_be_infinite():
     assert pm.coverage_score(TARGETS, BOUNDS) == 0.75
+    for interval in ([[0.0, 1.0], [2.0, 3.0]], [[-1.0, 0.0], [1.0, 2.0]]):
+        assert pm.coverage_score([0.0, 2.0], interval) == 1.0
+        assert pm.coverage_width_criterion([0.0, 2.0], interval) == 0.5
     assert pm.mean_width_score(BOUNDS) == np.inf
     assert pm.interval_score(TARGETS, BOUNDS) == np.inf
 
@@ -161,6 +171,37 @@ def test_criterion_as_in_the_appendix():
     assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.75), 0.1)
     assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, eta=50), 0.1 * (1 + np.exp(50 * 0.2)))
     assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.75, target_range=20), 0.05)
+    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, eta=0), 0.2)  # doubled, however much is missing
+
+
+def test_rows_of_weight_zero_have_no_range():
+    narrow = np.stack([TARGETS, TARGETS + 1], axis=1)
+    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, sample_weight=[0.5, 1, 3, 0]), 1 / 6)
+    assert_allclose(pm.coverage_width_criterion(TARGETS / 20, narrow / 20, sample_weight=[0.5, 1, 3, 0]), 1 / 6)
+
+
+def test_coverage_and_width_of_the_criterion_are_weighted():
+    """Coverage 3/4 and width (3 * 2 + 6) / 4 of 10."""
+    assert pm.coverage_width_criterion([0, 10], [[0, 2], [20, 26]], 0.7, sample_weight=[3, 1]) == pytest.approx(0.3)
+
+
+def test_one_range_is_that_of_all_outputs():
+    y_true = np.stack([TARGETS, 10 * TARGETS], axis=1)
+    interval = y_true[..., None] + [0, 2]
+    for found in (
+        pm.coverage_width_criterion(y_true, interval, target_range=4, multioutput="raw_values"),
+        pm.coverage_width_criterion(y_true, interval[..., None], target_range=4, multioutput="raw_values")[:, 0],
+    ):
+        assert_allclose(found, [0.5, 0.5])
+    each = pm.coverage_width_criterion(y_true, interval, target_range=[4, 8], multioutput="raw_values")
+    assert_allclose(each, [0.5, 0.25])
+    assert_allclose(pm.coverage_width_criterion(y_true, interval, multioutput="raw_values"), [0.2, 0.02])
+
+
+@pytest.mark.parametrize("ends", [[-np.inf, 9.0], [1.0, np.inf]])
+def test_half_lines_are_infinitely_wide(ends):
+    for score in (pm.coverage_width_criterion, pm.interval_score):
+        assert score([2.0, 3.0], [ends, [0.0, 4.0]]) == np.inf
 
 
 @given(st.integers(1, 60), st.floats(0.1, 9))
@@ -245,6 +286,11 @@ def test_crps_scores_each_output_by_itself():
         ([], np.empty((0, 2)), "y_true must hold at least one value"),
         (["a", "b", "c", "d"], BOUNDS, "y_true must hold real numbers; got dtype <U1"),
         (np.zeros((4, 1, 1)), BOUNDS, "y_true must have shape (n,) or (n, k); got (4, 1, 1)"),
+        (TARGETS, np.zeros((4, 2, 3, 2)), "or (4, 2, L) for L levels; got (4, 2, 3, 2). Give the lower and the upper"),
+        (np.zeros((4, 3)), BOUNDS, "must have shape (4, 3, 2), or (4, 3, 2, L) for L levels; got (4, 2)."),
+        (TARGETS, np.full((4, 2), -np.inf), "at [0] they are -inf and -inf (4 such of 4)"),
+        (np.zeros((2, 2)), [[[0, 1], [0, 1]], [[0, 1], [2, 1]]], "at [1, 1] they are 2.0 and 1.0 (1 such of 4)"),
+        ([0, np.inf, -np.inf, 2], BOUNDS, "y_true[1] is inf (2 such of 4 values). Leave these rows out."),
     ],
 )
 def test_bad_arrays_are_named(score, y_true, y_interval, message):
@@ -253,9 +299,18 @@ def test_bad_arrays_are_named(score, y_true, y_interval, message):
 
 
 @OF_INTERVALS
-@pytest.mark.parametrize("weight", [[1, 1, 1], [1, 1, 1, -1], [0, 0, 0, 0], [1, 1, 1, np.nan], np.ones((4, 1))])
-def test_bad_weights_are_named(score, weight):
-    with pytest.raises(ValueError, match="sample_weight must be"):
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1, 1, 1], "4 numbers, one per row, none negative, not all 0; got shape (3,) from 1.0 to 1.0."),
+        ([1, 1, 3, -1], "got shape (4,) from -1.0 to 3.0."),
+        ([0, 0, 0, 0], "from 0.0 to 0.0."),
+        ([1, 1, 1, np.nan], "finite; sample_weight[3] is nan"),
+        (np.ones((4, 1)), "got shape (4, 1) from 1.0 to 1.0."),
+    ],
+)
+def test_bad_weights_are_named(score, weight, message):
+    with pytest.raises(ValueError, match=rf"^sample_weight must be .*{re.escape(message)}"):
         score(TARGETS, BOUNDS, sample_weight=weight)
 
 
@@ -271,7 +326,10 @@ def test_bad_multioutput_is_named(score):
     [
         (95, BOUNDS, "confidence_level must be between 0 and 1, both excluded; got 95.0. 95 % is 0.95."),
         ([0.8, 0.9], BOUNDS, "confidence_level must be a number, as y_interval has no axis of levels; got [0.8, 0.9]"),
-        (0.9, np.stack([BOUNDS, BOUNDS], axis=2), "confidence_level must be 2 numbers; got 0.9"),
+        (0.9, np.stack([BOUNDS, BOUNDS], axis=2), "confidence_level must be 2 numbers; got 0.9. Give the levels that"),
+        (0.0, BOUNDS, "confidence_level must be between 0 and 1, both excluded; got 0.0."),
+        (1.0, BOUNDS, "confidence_level must be between 0 and 1, both excluded; got 1.0."),
+        ("high", BOUNDS, "confidence_level must hold real numbers"),
     ],
 )
 def test_bad_levels_are_named(score, level, interval, message):
@@ -282,10 +340,12 @@ def test_bad_levels_are_named(score, level, interval, message):
 @pytest.mark.parametrize(
     ("y_true", "options", "message"),
     [
-        (np.ones(4), {}, "which must be positive; that of y_true is 0.0. Give target_range"),
+        (np.ones(4), {}, "range, positive and finite; that of y_true is 0.0. Give target_range"),
         (TARGETS, {"target_range": -1}, "that of target_range is -1.0"),
         (TARGETS, {"target_range": [1, 2]}, "target_range must be a number or one per output; got shape (2,)"),
-        (TARGETS, {"eta": -1}, "eta must be a finite number, at least 0; got -1"),
+        (TARGETS, {"target_range": "all"}, "target_range must hold real numbers"),
+        (TARGETS, {"eta": -1}, "eta must be a finite number, at least 0; got -1. The paper takes 0.1."),
+        (TARGETS, {"eta": np.inf}, "eta must be a finite number, at least 0; got inf"),
     ],
 )
 def test_bad_options_of_the_criterion_are_named(y_true, options, message):
@@ -298,18 +358,47 @@ def test_bounds_are_found_by_their_axis():
     assert pm.mean_width_score(interval).shape == (4,)
     assert isinstance(pm.mean_width_score(interval[..., 0]), float)
     assert pm.mean_width_score(interval[:, 0]).shape == (4,)
-    with pytest.raises(ValueError, match=re.escape("bound_axis=2 for outputs, bound_axis=1 for levels")):
-        pm.mean_width_score(interval[:, :2, :, 0])
-    for wrong, axis in ((interval, 3), (interval[:, 0, :, 0], 2), (interval[0, 0, 0], None), (interval[:, :, 0], None)):
-        with pytest.raises(ValueError, match=r"y_interval must have shape \(n, 2\)"):
+    shape = "y_interval must have shape (n, 2) or (n, k, 2), or (n, 2, L) or (n, k, 2, L) with L levels; got "
+    for wrong, axis, message in (
+        (interval[:, :2, :, 0], None, "y_interval of shape (5, 2, 2) may be two outputs or two levels. Say which axis"),
+        (interval[:, :2, :, 0], None, "holds the bounds: bound_axis=2 for outputs, bound_axis=1 for levels."),
+        (interval, 3, f"{shape}(5, 3, 2, 4) and bound_axis=3."),
+        (interval, 1, f"{shape}(5, 3, 2, 4) and bound_axis=1."),
+        (interval[:, 0, :, 0], 2, f"{shape}(5, 2) and bound_axis=2."),
+        (interval[0, 0, 0], None, f"{shape}(4,)."),
+        (interval[:, :, 0], None, f"{shape}(5, 3, 4)."),
+        (interval[:, :, :, None], None, f"{shape}(5, 3, 2, 1, 4)."),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
             pm.mean_width_score(wrong, bound_axis=axis)
+
+
+def test_bad_widths_are_named():
+    with pytest.raises(ValueError, match=r"^y_interval must not be NaN; y_interval\[1, 0\] is nan"):
+        pm.mean_width_score([[0, 1], [np.nan, 1]])
+    with pytest.raises(
+        ValueError, match=r"^A lower bound must not exceed its upper bound; at \[1\] they are 3.0 and 1.0"
+    ):
+        pm.mean_width_score([[0, 1], [3, 1]])
 
 
 @pytest.mark.parametrize(
     ("quantiles", "levels", "message"),
     [
-        (np.zeros((4, 2)), [0.1, 0.5, 0.9], "quantiles must have shape (4, 3)"),
-        (np.zeros((4, 2)), [0.5, 0.5], "levels must be one row of different numbers"),
+        (
+            np.zeros((4, 2)),
+            [0.1, 0.5, 0.9],
+            "quantiles must have shape (4, 3), a value per target and level, the levels",
+        ),
+        (np.zeros((4, 2)), [0.1, 0.5, 0.9], "levels last; got (4, 2)."),
+        (
+            np.zeros((4, 2)),
+            [0.5, 0.5],
+            "levels must be one row of different numbers; got [0.5, 0.5]. Give each level once",
+        ),
+        (np.zeros((4, 2)), [], "levels must be one row of different numbers; got []"),
+        (np.zeros((4, 1, 2)), [[0.2, 0.5]], "levels must be one row of different numbers; got [[0.2, 0.5]]"),
+        (np.zeros((4, 2)), ["a", "b"], "levels must hold real numbers"),
         (np.zeros((4, 2)), [0.5, 1.0], "levels must be between 0 and 1, both excluded; got [0.5, 1.0]"),
         (np.full((4, 2), np.inf), [0.2, 0.5], "quantiles must be finite; quantiles[0, 0] is inf"),
     ],
@@ -379,23 +468,34 @@ def test_several_scorers_at_once(noisy):
     assert_allclose(scores["test_interval"], np.full(5, -4.0))
 
 
+@pytest.mark.parametrize("scorer", [pm.interval_scorer, pm.coverage_scorer, pm.crps_scorer])
+def test_features_pass_through_all_steps_before_the_scored_one(noisy, scorer):
+    X, y = noisy
+    minus, bent = FunctionTransformer(np.negative), FunctionTransformer(np.sinh)
+    assert scorer(make_pipeline(minus, bent, Band(0.5)).fit(X, y), X, y) == scorer(Band(0.5), np.sinh(-X), y)
+    assert scorer(make_pipeline(minus, Band(0.5)).fit(X, y), X, y) == scorer(Band(0.5), -X, y)
+
+
 def test_estimators_that_cannot_be_scored_are_told_what_to_do(noisy):
     X, y = noisy
     line = LinearRegression().fit(X, y)
-    for scorer in (pm.interval_scorer, pm.coverage_scorer):
-        with pytest.raises(TypeError, match=re.escape("LinearRegression does not have. Wrap it: IntervalRegressor(")):
-            scorer(line, X, y)
 
     class Intervals:
         def predict_interval(self, X):
             return Band().predict_interval(X)
 
-    with pytest.raises(TypeError, match="Intervals has no confidence_level"):
-        pm.interval_scorer(Intervals(), X, y)
-    with pytest.raises(TypeError, match=r"which Intervals does not have\. Score its intervals with interval_scorer"):
-        pm.crps_scorer(Intervals(), X, y)
-    with pytest.raises(TypeError, match="predict_quantile, which LinearRegression does not have"):
-        pm.crps_scorer(make_pipeline(line), X, y)
+    wrap = "LinearRegression does not have. Wrap it: IntervalRegressor(LinearRegression(...))."
+    score = "Intervals does not have. Score its intervals with interval_scorer instead."
+    level = "Intervals has no confidence_level. Use an IntervalRegressor, or call interval_score with the level."
+    for scorer, model, message in (
+        (pm.interval_scorer, line, f"A scorer of intervals calls predict_interval, which {wrap}"),
+        (pm.coverage_scorer, line, f"A scorer of intervals calls predict_interval, which {wrap}"),
+        (pm.crps_scorer, make_pipeline(line), f"A scorer of quantiles calls predict_quantile, which {wrap}"),
+        (pm.crps_scorer, Intervals(), f"crps_scorer calls predict_quantile, which {score}"),
+        (pm.interval_scorer, Intervals(), f"interval_scorer needs to know the level of the intervals, but {level}"),
+    ):
+        with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+            scorer(model, X, y)
 
 
 # The search that users make
@@ -442,11 +542,36 @@ HUGE = np.array([[-1.7e308, 1.7e308], [-1.7e308, 1.7e308]])
         lambda: pm.interval_score([0.0, 1.0], HUGE),
         lambda: pm.coverage_width_criterion([0.0, 1.0], HUGE),
         lambda: pm.crps_score([-1.7e308, -1.7e308], [1.7e308, 1.7e308], 0.5),
+        lambda: pm.mean_width_score([[[0.0, 1.7e308], [0.0, 1.7e308]]], bound_axis=2),
     ],
 )
 def test_a_score_that_no_float_holds_is_refused(score):
-    with pytest.raises(ValueError, match="too large"):
+    with pytest.raises(ValueError, match=r"^The score is too large for float64: measure .* in a larger unit\.$"):
         score()
+
+
+def test_widths_of_outputs_that_have_no_mean_are_there_by_themselves():
+    widths = pm.mean_width_score([[[0.0, 1.7e308], [0.0, 1.7e308]]], bound_axis=2, multioutput="raw_values")
+    assert_array_equal(widths, [1.7e308, 1.7e308])
+
+
+def test_a_range_that_no_float_holds_is_no_unit():
+    with pytest.raises(ValueError, match=r"range, positive and finite; that of y_true is inf\. Give target_range"):
+        pm.coverage_width_criterion(HUGE[0], [[0.0, 1e308], [0.0, 1e308]])
+
+
+def test_a_fine_that_no_float_holds_is_infinite_unless_there_is_no_width_to_be_fined():
+    assert pm.coverage_width_criterion([0.0, 1.0], [[2.0, 3.0], [2.0, 3.0]], eta=1e4) == np.inf
+    assert pm.coverage_width_criterion([0.0, 1.0], [[2.0, 2.0], [2.0, 2.0]], eta=1e4) == 0.0
+
+
+def test_only_ratios_of_weights_count():
+    """The sum of the large ones is no float."""
+    for unit in (5e-324, 1.0, 5e307):
+        weight = unit * np.array([1.0, 1.0, 2.0, 0.0])
+        assert pm.coverage_score(TARGETS, BOUNDS, sample_weight=weight) == 0.75
+        assert pm.mean_width_score(BOUNDS, sample_weight=weight) == 2.5
+        assert pm.crps_score(TARGETS, TARGETS + np.array([4, 8, 2, 100]), 0.5, sample_weight=weight) == 4.0
 
 
 def test_masked_targets_are_missing():

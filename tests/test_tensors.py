@@ -61,6 +61,11 @@ class TestSameNumbers:
         assert_same(draw(law, (3, 60)).astype(dtype), device, weights=weights, **options)
 
 
+def test_weights_need_not_be_a_tensor():
+    found = pm.quantile(torch.tensor([1.0, 2.0, 4.0]), 0.7, weights=[1, 2, 1])
+    assert_allclose(found, pm.quantile(np.array([1.0, 2.0, 4.0]), 0.7, weights=[1, 2, 1]), rtol=1e-5)
+
+
 @on_each_device
 @pytest.mark.parametrize("n", [203, 3003])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -113,7 +113,8 @@ class _Sight(NamedTuple):
         with np.errstate(over="ignore"):
             ahead = self.position(weight) - self.position(errors)
             steep = np.sign(ahead) * self.end if math.isinf(self.steepness) else ahead * self.steepness
-        return reference.activation(steep, self.end)
+        # Rounding may leave a little more than 1, and densities would be negative.
+        return np.minimum(reference.activation(steep, self.end), 1.0)
 
 
 class _Column(NamedTuple):
@@ -405,9 +406,6 @@ class QuantileNeuron(BaseEstimator):
         else:
             how = Descent() if isinstance(self.solver, str) else self.solver
             learned = self._descent(columns, (1.0 + level) / 2.0 if self.reflect else level, how)
-            if not np.isfinite(learned).all():
-                msg = f"solver={how} left all floats; give a smaller learning_rate, or None."
-                raise ValueError(msg)
         width = samples.dtype
         self.quantile_ = self._own(np.asarray(learned, width))
         standard_errors = [column.standard_error(w) for column, w in zip(columns, learned, strict=True)]
@@ -509,6 +507,9 @@ class QuantileNeuron(BaseEstimator):
         counts = None if columns[0].counts is None else np.array([column.counts for column in columns])
         path = _descend([column.task(level, how) for column in columns], counts, columns[0].sight.end, how)
         weights = np.array([column.sight.error(at) for column, at in zip(columns, path.best, strict=True)])
+        if not np.isfinite(weights).all():
+            msg = f"solver={how} left all floats; give a smaller learning_rate, or None."
+            raise ValueError(msg)
         curves = [column.sight.error(at) for column, at in zip(columns, path.positions.T, strict=True)]
         m = columns[0].m
         converged = path.distance <= max(0.5 / m, 0.1 * bandwidth.standard_error(level, m))

@@ -65,7 +65,7 @@ def neuron_level(m: float, p: float) -> float:
     """
     place = (m + 1.0) * p
     t = place - rank_below(m, p)
-    if ROUNDING < t < 1.0 - ROUNDING:
+    if t > ROUNDING:
         beyond = m + 1.0 - place
         place += STRAYS * math.sqrt(place * (1.0 - p)) * NormalDist().inv_cdf(t) + AHEAD - BEHIND / beyond
     return min(max(place, 0.0) / m, 1.0)
@@ -248,7 +248,7 @@ def rows_needed(confidence_level: float, within: float) -> int:
         ranks = np.array([(m + 1.0) * p, (m + 1.0) * p + 1.0])
         return bool(is_off(m, np.minimum(ranks, m)).any())
 
-    few, enough = 0, 1
+    few = enough = BLOCK  # fewer are looked at one by one: with one or two rows all ranks are the largest
     while may_be_off(enough):
         few, enough = enough, 2 * enough
         if enough > MOST:

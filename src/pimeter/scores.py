@@ -71,7 +71,6 @@ def coverage_score(
     return _over_outputs(_mean_row(inside, sample_weight), outputs, multioutput)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is too large is refused at the end
 def mean_width_score(
     y_interval: ArrayLike,
     *,
@@ -115,10 +114,10 @@ def mean_width_score(
     interval = _numbers("y_interval", y_interval, infinite=True)
     axis = _bound_axis(interval.shape, bound_axis)
     lower, upper = _ordered(interval, axis)
-    return _over_outputs(_mean_row(upper - lower, sample_weight), axis == 2, multioutput, interval)
+    with np.errstate(over="ignore"):  # what is too large is refused at the end
+        return _over_outputs(_mean_row(upper - lower, sample_weight), axis == 2, multioutput, interval)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is too large is refused at the end
 def coverage_width_criterion(
     y_true: ArrayLike,
     y_interval: ArrayLike,
@@ -183,13 +182,13 @@ def coverage_width_criterion(
     target, lower, upper, outputs, n_levels = _aligned(y_true, y_interval)
     level = _levels_of(confidence_level, n_levels)
     coverage = _mean_row((lower <= target) & (target <= upper), sample_weight)
-    extent = _extent(target, target_range, sample_weight)
-    penalty = np.where(coverage < level - SAME, np.exp(-eta * (coverage - level)), 0.0)
-    share = _mean_row(upper - lower, sample_weight) / extent
-    return _over_outputs(share * (1.0 + penalty), outputs, multioutput, lower, upper, penalty)
+    with np.errstate(over="ignore"):  # what is too large is refused at the end
+        share = _mean_row(upper - lower, sample_weight) / _extent(target, target_range, sample_weight)
+        fined = (coverage < level - SAME) & (share > 0.0)  # 0 times a fine that no float holds is not a number
+        penalty = np.where(fined, np.exp(-eta * (coverage - level)), 0.0)
+        return _over_outputs(share * (1.0 + penalty), outputs, multioutput, lower, upper, penalty)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is too large is refused at the end
 def interval_score(
     y_true: ArrayLike,
     y_interval: ArrayLike,
@@ -242,12 +241,12 @@ def interval_score(
     """
     target, lower, upper, outputs, n_levels = _aligned(y_true, y_interval)
     level = _levels_of(confidence_level, n_levels)
-    outside = np.maximum(lower - target, 0.0) + np.maximum(target - upper, 0.0)
-    score = upper - lower + 2.0 / (1.0 - level) * outside
-    return _over_outputs(_mean_row(score, sample_weight), outputs, multioutput, lower, upper)
+    with np.errstate(over="ignore"):  # what is too large is refused at the end
+        outside = np.maximum(lower - target, 0.0) + np.maximum(target - upper, 0.0)
+        score = upper - lower + 2.0 / (1.0 - level) * outside
+        return _over_outputs(_mean_row(score, sample_weight), outputs, multioutput, lower, upper)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is too large is refused at the end
 def crps_score(
     y_true: ArrayLike,
     quantiles: ArrayLike,
@@ -326,12 +325,13 @@ def crps_score(
     from sklearn.metrics import mean_pinball_loss
 
     weight = _checked_weight(sample_weight, len(target))
-    losses = [
-        mean_pinball_loss(target, predicted[..., i], sample_weight=weight, alpha=p, multioutput="raw_values")
-        for i, p in enumerate(level)
-    ]
-    score = 2.0 * _level_weights(level) @ np.stack(losses)
-    return _over_outputs(score if target.ndim == 2 else score[0], target.ndim == 2, multioutput, predicted)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is refused at the end
+        losses = [
+            mean_pinball_loss(target, predicted[..., i], sample_weight=weight, alpha=p, multioutput="raw_values")
+            for i, p in enumerate(level)
+        ]
+        score = 2.0 * _level_weights(level) @ np.stack(losses)
+        return _over_outputs(score if target.ndim == 2 else score[0], target.ndim == 2, multioutput)
 
 
 def interval_scorer(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -615,7 +615,8 @@ def _checked_weight(sample_weight: ArrayLike | None, n: int) -> Array | None:
             f"{weight.min()} to {weight.max()}."
         )
         raise ValueError(msg)
-    return weight
+    relative: Array = weight / weight.max()  # so that their sum is a number
+    return relative
 
 
 def _mean_row(values: NDArray[Any], sample_weight: ArrayLike | None) -> Array:
@@ -638,10 +639,10 @@ def _extent(target: Array, target_range: ArrayLike | None, sample_weight: ArrayL
             raise ValueError(msg)
         if target.ndim == 3 and extent.ndim:
             extent = extent[:, None]  # beside the levels
-    if not (extent > 0).all():
+    if not ((extent > 0) & (extent < np.inf)).all():
         whose = "y_true" if target_range is None else "target_range"
         msg = (
-            f"The width is measured in units of the target's range, which must be positive; that of {whose} is "
+            f"The width is measured in units of the target's range, positive and finite; that of {whose} is "
             f"{extent.squeeze()}. Give target_range, such as the range of all targets known."
         )
         raise ValueError(msg)
@@ -650,12 +651,12 @@ def _extent(target: Array, target_range: ArrayLike | None, sample_weight: ArrayL
 
 def _over_outputs(score: Array, has_outputs: bool, multioutput: Multioutput, *origins: Array) -> Any:
     """Mean over outputs if there are any and it is asked for; what is one number becomes a float."""
-    if not np.isfinite(score).all() and all(np.isfinite(part).all() for part in origins):
-        msg = "The score is too large for float64: measure y_true and the intervals or quantiles in a larger unit."
-        raise ValueError(msg)
     if multioutput not in {"uniform_average", "raw_values"}:
         msg = f"multioutput must be 'uniform_average' or 'raw_values'; got {multioutput!r}."
         raise ValueError(msg)
     if has_outputs and multioutput == "uniform_average":
         score = score.mean(axis=0)
+    if not np.isfinite(score).all() and all(np.isfinite(part).all() for part in origins):
+        msg = "The score is too large for float64: measure y_true and the intervals or quantiles in a larger unit."
+        raise ValueError(msg)
     return score if np.ndim(score) else float(score)

@@ -373,11 +373,12 @@ def _is_work(node: Any) -> bool:
 
 def sources(x: Any) -> NDArray[Any]:
     """The chunks in their grid: sources, or delayed ones where sources would repeat work of others."""
+    delayed = np.asarray(x.to_delayed())
+    held = dict(x.__dask_graph__()).values()
+    if any(type(getattr(node, "value", node)).__module__.startswith("distributed") for node in held):
+        return delayed  # a client keeps them already, and its own optimizer would take them for granted
     ready = x.optimize() if hasattr(x, "optimize") else dask.optimize(x)[0]  # frames know better
     graph = dict(ready.__dask_graph__())
-    delayed = np.asarray(x.to_delayed())
-    if any("distributed" in type(getattr(node, "value", node)).__module__ for node in graph.values()):
-        return delayed
     work = {key for key, node in graph.items() if _is_work(node)}
     parts = [(key, cull(graph, [key])[0]) for key in flatten(ready.__dask_keys__())]
     if sum(len(work & part.keys()) for _, part in parts) > len(work):

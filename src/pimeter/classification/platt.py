@@ -66,7 +66,7 @@ def platt_lines(
         det = np.maximum(h_aa * h_bb - h_ab**2, 1e-300)
         step_a, step_b = (h_bb * g_a - h_ab * g_b) / det, (h_aa * g_b - h_ab * g_a) / det
         size = np.ones(len(counts))
-        for _ in range(30):  # halve steps that lead uphill
+        for _ in range(60):  # halve steps that lead uphill
             after = loss(slope - size * step_a, intercept - size * step_b)
             worse = after > now + 1e-12 * np.abs(now)
             if not worse.any():

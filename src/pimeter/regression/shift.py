@@ -111,10 +111,8 @@ def _together(X: Any, X_new: Any) -> Any:
             )
             raise ValueError(msg)
         return nw.concat(frames).to_native()
-    if sparse.issparse(X) or sparse.issparse(X_new):
-        return sparse.vstack([X, X_new]).tocsr()
-    tables = [np.asarray(table) for table in (X, X_new)]
+    tables: list[Any] = [table if sparse.issparse(table) else np.asarray(table) for table in (X, X_new)]
     if tables[0].shape[1:] != tables[1].shape[1:]:
         msg = f"X has shape {tables[0].shape} and X_new {tables[1].shape}; both must have the same columns."
         raise ValueError(msg)
-    return np.concatenate(tables)
+    return sparse.vstack(tables).tocsr() if any(map(sparse.issparse, tables)) else np.concatenate(tables)
