@@ -395,7 +395,7 @@ class QuantileNeuron(BaseEstimator):
         counts = None if sample_weight is None else _checked_counts(sample_weight, samples)
         if counts is not None:
             samples, counts = samples[counts > 0.0], counts[counts > 0.0]
-        level = float(self.confidence_level)
+        level, width = float(self.confidence_level), samples.dtype
         columns = [_Column.of(column, counts, self.beta, self.reflect) for column in samples.T]
         self._sights = [column.sight for column in columns]
         for name in ("n_iter_", "converged_", "loss_curve_", "weight_curve_", "error_bound_"):
@@ -405,10 +405,11 @@ class QuantileNeuron(BaseEstimator):
         else:
             how = Descent() if isinstance(self.solver, str) else self.solver
             learned = self._descent(columns, (1.0 + level) / 2.0 if self.reflect else level, how)
-            if not np.isfinite(learned).all():
-                msg = f"solver={how} left all floats; give a smaller learning_rate, or None."
+            with np.errstate(over="ignore"):
+                is_finite = np.isfinite(np.asarray(learned, width)).all()
+            if not is_finite:
+                msg = f"solver={how} left all {width}; give a smaller learning_rate, or None."
                 raise ValueError(msg)
-        width = samples.dtype
         self.quantile_ = self._own(np.asarray(learned, width))
         standard_errors = [column.standard_error(w) for column, w in zip(columns, learned, strict=True)]
         self.standard_error_ = self._own(np.array(standard_errors, width))
