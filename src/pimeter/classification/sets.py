@@ -372,7 +372,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         """X with rows to index, and with the columns that it had before."""
-        (table,) = indexable(X)
+        (table,) = indexable(unmasked(X))
         shape = getattr(table, "shape", (0, 1))
         if len(shape) == 1 and hasattr(self, "n_features_in_") and not reset:
             msg = f"X has shape {shape}. Reshape your data to (n, {self.n_features_in_}): X.reshape(1, -1) is one row."
@@ -401,6 +401,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if target.dtype.kind == "f" and not np.isfinite(target).all():
             kind = "NaN" if np.isnan(target).any() else "infinity"
             msg = f"y contains {kind}, first in row {int(np.argmin(np.isfinite(target)))}. Leave such rows out."
+            raise ValueError(msg)
+        if target.dtype.kind in "cV":
+            msg = f"y has dtype {target.dtype}; give one class for each row, as a number or a word."
             raise ValueError(msg)
         check_classification_targets(target)
         return target

@@ -68,7 +68,10 @@ class Features:
         if not self.has_columns_:
             return last
         if hasattr(X, "toarray"):
-            return np.column_stack([X.toarray(), last]) if self.for_distance else sparse.hstack([X, last], format="csr")
+            table = X.tocsr().astype(np.float64)
+            table.data = np.clip(table.data, -LARGEST, LARGEST)
+            columns = [table.toarray() if self.for_distance else table, last]
+            return np.column_stack(columns) if self.for_distance else sparse.hstack(columns, format="csr")
         found: list[Array] = []
         for column, codes in zip(_columns(X), self.kinds_, strict=True):
             if codes is None:
