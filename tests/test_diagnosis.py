@@ -112,6 +112,10 @@ class TestCrossFit:
 
 
 class TestColumns:
+    def test_masked_cells_are_missing(self):
+        X = np.ma.MaskedArray([[1.0], [-99.0], [3.0]], mask=[[False], [True], [False]])
+        assert np.isnan(columns(X, 3, np.arange(3))[0].values).tolist() == [False, True, False]
+
     def test_fifths_of_numbers(self):
         codes, labels = fifths(np.arange(1.0, 11.0))
         assert codes.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
@@ -203,6 +207,9 @@ class TestWhite:
         X, _, _, noise = rows()
         bare, trended = (white_test(y, X, residuals="linear").p_value for y in (noise, noise + X @ [1, 2, 3]))
         assert_allclose(bare, trended, rtol=1e-6)
+        largest = np.sign(noise) * 1e308 + noise * 1e307
+        scaled, huge = (white_test(y, X, residuals="linear").p_value for y in (largest / 1e308, largest))
+        assert_allclose(scaled, huge, rtol=1e-6)
 
     @pytest.mark.parametrize("unit", [1e-200, 1e200])
     def test_unit_and_redundant_columns_do_not_matter(self, unit):

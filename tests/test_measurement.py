@@ -325,3 +325,9 @@ def test_columns_of_a_frame_may_be_numbered():
     X, y = np.random.default_rng(0).standard_normal((60, 2)), np.arange(60.0)
     named = measure(y, np.zeros(60), X=pd.DataFrame(X, columns=["0", "1"]))
     assert measure(y, np.zeros(60), X=pd.DataFrame(X)).scores == named.scores
+
+
+def test_long_doubles_whose_errors_are_no_floats_are_refused():
+    huge = np.array([1.7e308, -1.7e308] * 20, np.longdouble)
+    with pytest.raises(ValueError, match=r"must not exceed 1e\+305"):
+        measure(huge, -huge)

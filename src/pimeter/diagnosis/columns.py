@@ -67,7 +67,7 @@ def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
         kept = rows.tolist()
         named = zip(frame.columns, frame.iter_columns(), strict=True)  # names may be numbers, which would mean rows
         return [_series(series[kept], name)._replace(name=str(name)) for name, series in named]
-    table = np.asarray(X)
+    table = np.asarray(unmasked(X))
     if table.ndim == 1:
         table = table[:, None]
     _check_rows(table.shape, n)

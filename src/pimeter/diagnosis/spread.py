@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from pimeter.bandwidth import safe_factor
 from pimeter.errors import real_array
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def white_test(errors: ArrayLike, X: ArrayLike, *, residuals: Literal["errors", 
     (True, 'full')
     """
     error = _column("errors", errors)
+    error = error * safe_factor(float(np.abs(error).max()))
     table = _numbers("X", X)
     if table.ndim != 2 or len(table) != len(error):
         msg = f"X must have shape (n, d) with one row for each of the {len(error)} errors; got {table.shape}."
