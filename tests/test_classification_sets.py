@@ -506,3 +506,9 @@ def test_masked_features_are_missing():
     )
     with pytest.raises(ValueError, match="X contains NaN"):
         SetClassifier(LogisticRegression()).fit(masked, Y)
+
+
+@pytest.mark.parametrize("table", [sparse.csr_array(X), X[:, 0]], ids=["sparse", "row"])
+def test_a_column_of_no_array_has_no_categories(table):
+    with pytest.raises(ValueError, match="by=0 is not the position of a column of X"):
+        SetClassifier(LogisticRegression(), by=0).fit(table, Y)
