@@ -148,6 +148,7 @@ NUMERIC: dict[str, Callable[[np.ndarray], Any]] = {
     "tuple": lambda x: tuple(x.tolist()),
     "masked": _masked,
     "pandas": _frame,
+    "pandas array": lambda x: pd.array(x, dtype="Float64") if x.ndim == 1 else _frame(x),
     "nullable": _nullable,
     "polars": _polars,
     "objects": _as(object),
@@ -198,7 +199,7 @@ def _numbers(value: Any) -> np.ndarray:
     """What numbers an argument holds, by the plainest way there is."""
     if isinstance(value, np.ma.MaskedArray):
         return value.astype(np.float64).filled(np.nan)
-    if isinstance(value, pd.DataFrame | pd.Series):
+    if isinstance(value, pd.DataFrame | pd.Series | pd.api.extensions.ExtensionArray):
         return value.to_numpy(dtype=np.float64, na_value=np.nan)
     found = np.asarray(value)
     return found.astype(np.float64)
@@ -228,7 +229,7 @@ def arrays(
     if fault == "strange":
         return Given(STRANGE[draw(st.sampled_from(sorted(STRANGE)))](x), None, False)
     kind = draw(st.sampled_from(kinds))
-    if x.ndim not in {1, 2} and kind in {"pandas", "nullable", "polars", "tuple"}:
+    if x.ndim not in {1, 2} and kind in {"pandas", "pandas array", "nullable", "polars", "tuple"}:
         kind = "plain"
     value = NUMERIC[kind](x)
     tame = fault == "" and shape == asked and law in {"normal", "sizes", "shares", "labels"}
@@ -286,6 +287,7 @@ def categories(draw: st.DrawFn, n: int) -> Any:
         "words": lambda: np.array(["north", "süd", ""])[few],
         "pandas": lambda: pd.Series(pd.Categorical.from_codes(few, ["a", "b", "c"]), index=np.arange(n)[::-1]),
         "nullable": lambda: pd.Series(np.where(few == 0, None, "x"), dtype="string"),
+        "pandas array": lambda: pd.array(np.where(few == 0, None, few), dtype="Int64"),
         "polars": lambda: pl.Series("by", few.tolist()),
         "with gaps": lambda: np.where(few == 0, np.nan, few),
         "objects": lambda: np.array([None, "a", 1.5, float("nan"), True], object)[few + rng.integers(3)],

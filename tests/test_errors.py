@@ -156,3 +156,11 @@ def test_windows_of_unequal_length():
 def test_masked_values_are_not_taken_for_known():
     with pytest.raises(ValueError, match="y_true must be finite"):
         absolute_errors(np.ma.masked_equal([1.0, 2.0], 2.0), [1.0, 2.0])
+
+
+def test_masks_of_pandas_are_its_own():
+    pandas = pytest.importorskip("pandas")
+    whole = pandas.array([1.0, 4.0], dtype="Float64")
+    assert absolute_errors(whole, [1, 2]).tolist() == [0.0, 2.0]
+    with pytest.raises(ValueError, match=r"y_true must hold real numbers|y_true must be finite"):
+        absolute_errors(pandas.array([1, None], dtype="Int64"), [1, 2])

@@ -790,3 +790,9 @@ def test_means_of_folds_that_are_no_numbers_are_refused():
         one.constant_[:] = 1.7e308
     with pytest.raises(ValueError, match="prediction contains infinity"):
         model.predict_interval(X)
+
+
+def test_a_column_may_have_any_name():
+    pandas = pytest.importorskip("pandas")
+    model = IntervalRegressor(first).calibrate(pandas.DataFrame(X, columns=["_mask", "data", "shape"]), Y)
+    assert_array_equal(model.radius_, IntervalRegressor(first).calibrate(X, Y).radius_)

@@ -172,7 +172,7 @@ def horizon_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[
 
 def unmasked(values: Any) -> Any:
     """The same, with NaN or None for what is masked: numpy forgets the mask on the way to a plain array."""
-    if not np.ma.is_masked(values):
+    if not (isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)):  # pandas has masks of its own
         return values
     kind, missing = (np.float64, np.nan) if values.dtype.kind in "fiub" else (object, None)
     return values.astype(kind).filled(missing)
