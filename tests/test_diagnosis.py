@@ -234,6 +234,13 @@ class TestWhite:
         with pytest.raises(ValueError, match=message):
             white_test(errors, X, **options)
 
+    def test_sizes_without_a_rest(self):
+        X = np.array([0.0, 1, 1, 1, 0, 1, 0, 0])
+        with pytest.raises(ValueError, match="X tells the sizes of errors without a rest"):
+            white_test(np.array([1, -1] * 4) * X, X[:, None])
+        finding = diagnose(np.array([1, -1] * 4) * X + X, X)["white"]
+        assert "without a rest" in finding.sentence
+
     def test_without_statsmodels_the_extra_is_named(self, monkeypatch):
         X, _, y_pred, noise = rows(n=100)
         monkeypatch.setitem(sys.modules, "statsmodels.regression.linear_model", None)

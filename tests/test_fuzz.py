@@ -449,7 +449,7 @@ def constant_width(draw: Draw) -> bool:
 
 @target("GroupedWidth", share=0.5)
 def grouped_width(draw: Draw) -> bool:
-    by = draw(st.sampled_from([None, None, None, "x0", 0, 7, "nowhere", len]))
+    by = draw(st.sampled_from([None] * 6 + ["x0", "x0", 0, 0, 7, "nowhere", len]))
     return regression(draw, pm.GroupedWidth(by=by, min_size=draw(st.sampled_from([None, None, 1, 5]))))
 
 
@@ -573,14 +573,14 @@ def uncertainties(draw: Draw) -> bool:
     score = draw(
         arrays(draw(st.sampled_from([(n,), (n,), (n, 2), (n, 3)])), ["shares", "shares", "labels", "constant"])
     )
-    if score.numbers is not None and score.numbers.ndim == 2 and draw(st.integers(0, 3)):
+    if score.is_finite and score.numbers.ndim == 2 and draw(st.integers(0, 3)):
         odds = 1.0 + np.abs(score.numbers)
         shares = odds / odds.sum(axis=1, keepdims=True)
         score = Given(shares, shares, score.is_tame)
     w = draw(st.one_of(st.none(), st.none(), arrays((n,), ["sizes", "labels", "zeros", "subnormal", "huge"])))
     method = draw(
         st.sampled_from(
-            ["wilson", "clopper-pearson", "normal", "bootstrap", "pim", "calibrated", "prediction-powered", "none"]
+            ["none", "wilson", "clopper-pearson", "normal", "bootstrap", "pim", "calibrated", "prediction-powered"]
         )
     )
     other = draw(st.one_of(st.none(), st.none(), st.tuples(arrays((n,), ["labels"]), arrays((n,), ["shares"]))))
@@ -590,7 +590,7 @@ def uncertainties(draw: Draw) -> bool:
             score.value,
             method=method,
             confidence_level=draw(levels()),
-            threshold=draw(st.one_of(*[st.just(0.5)] * 3, levels())),
+            threshold=draw(mostly([0.5, 0.5, 0.1, 1e-9], [0.0, 1.0, -0.1, np.nan, "a", None, [0.5]])),
             sample_weight=None if w is None else w.value,
             calibration=None if other is None else (other[0].value, other[1].value),
             n_resamples=200,

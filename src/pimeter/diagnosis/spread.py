@@ -118,7 +118,7 @@ def white_test(errors: ArrayLike, X: ArrayLike, *, residuals: Literal["errors", 
     if np.ptp(squares) == 0.0:
         msg = "White's test cannot be made: all errors have the same size."
         raise ValueError(msg)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(divide="ignore"):
         # Squares and products of features may repeat others, as the square of a column of zeros and ones does; the
         # degrees of freedom then follow the rank.
         warnings.filterwarnings("ignore", message=".*rank-deficient")
@@ -131,6 +131,9 @@ def white_test(errors: ArrayLike, X: ArrayLike, *, residuals: Literal["errors", 
         except AssertionError as disagreement:  # statsmodels finds two different ranks
             msg = "White's test cannot be made: X is so near to collinear that its rank is lost to rounding."
             raise ValueError(msg) from disagreement
+    if not math.isfinite(statistic):
+        msg = "White's test cannot be made: X tells the sizes of errors without a rest."
+        raise ValueError(msg)
     return WhiteTest(float(statistic), float(p_value), form, n, n_columns)
 
 
