@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from pimeter import bandwidth
 from pimeter._kernels import reference
-from pimeter.errors import real_array, unmasked
+from pimeter.errors import even_array, real_array, unmasked
 from pimeter.promise import quantile_ranks
 from pimeter.quantiles import MOST, quantile
 
@@ -389,7 +389,7 @@ class QuantileNeuron(BaseEstimator):
         if type(errors).__module__.partition(".")[0] == "dask":
             _refuse_targets(np.ndim(errors) == 1, y)
             return self._fit_lazily(errors, sample_weight)
-        self._is_single = np.asarray(errors).ndim == 1
+        self._is_single = even_array("errors", errors).ndim == 1
         _refuse_targets(self._is_single, y)
         samples = self._columns(errors, reset=True)
         counts = None if sample_weight is None else _checked_counts(sample_weight, samples)
@@ -484,7 +484,7 @@ class QuantileNeuron(BaseEstimator):
     @np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
     def _columns(self, errors: ArrayLike, *, reset: bool) -> NDArray[np.floating[Any]]:
         """Finite floats of shape (m, k), not negative if they are absolute errors."""
-        array = np.asarray(unmasked(errors))
+        array = even_array("errors", errors)
         if array.dtype.kind in "mMVUS" or (
             array.ndim == 0 and not issparse(errors)
         ):  # no array, but scikit-learn tries

@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
 from pimeter.classification.draws import row_draws
 from pimeter.classification.limits import Limits
-from pimeter.errors import is_missing, unmasked
+from pimeter.errors import even_array, is_missing, unmasked
 from pimeter.frames import column_of, frame_of, library_of
 from pimeter.promise import checked_share
 
@@ -422,7 +422,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if by is not None and not getattr(self, "_has_labels", True):
             msg = "by is given for new rows, but calibration had none: pass it to fit or calibrate, too."
             raise ValueError(msg)
-        labels = np.asarray(unmasked(by) if by is not None else own(X) if callable(own) else column_of(X, own))
+        given = by if by is not None else own(X) if callable(own) else column_of(X, own)
+        labels = even_array("by", given)
         if labels.shape != (_num_samples(X),):
             msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
             raise ValueError(msg)

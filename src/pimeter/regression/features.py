@@ -95,7 +95,10 @@ def is_table(X: Any) -> bool:
     """Whether X has columns: a frame, a sparse matrix, or an array of two dimensions."""
     if hasattr(X, "toarray") or isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
         return True
-    return np.asarray(X).ndim == 2
+    try:
+        return np.asarray(X).ndim == 2
+    except ValueError:  # rows of unequal length, such as texts as lists of words
+        return False
 
 
 def _columns(X: Any) -> list[Column]:

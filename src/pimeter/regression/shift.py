@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import _num_samples
 
-from pimeter.errors import unmasked
+from pimeter.errors import even_array
 from pimeter.promise import rescaled_weights
 from pimeter.regression.features import Features, is_table
 
@@ -126,7 +126,7 @@ def _together(X: Any, X_new: Any) -> Any:
     if sparse.issparse(X_new) != is_sparse:
         msg = "one of X and X_new is a sparse matrix, the other is not; give both as such, or use toarray()."
         raise ValueError(msg)
-    tables: list[Any] = [table if is_sparse else np.asarray(unmasked(table)) for table in (X, X_new)]
+    tables: list[Any] = [X, X_new] if is_sparse else [even_array("X", X), even_array("X_new", X_new)]
     if tables[0].shape[1:] != tables[1].shape[1:]:
         msg = f"X has shape {tables[0].shape} and X_new {tables[1].shape}; both must have the same columns."
         raise ValueError(msg)
