@@ -796,3 +796,13 @@ def test_a_column_may_have_any_name():
     pandas = pytest.importorskip("pandas")
     model = IntervalRegressor(first).calibrate(pandas.DataFrame(X, columns=["_mask", "data", "shape"]), Y)
     assert_array_equal(model.radius_, IntervalRegressor(first).calibrate(X, Y).radius_)
+
+
+@pytest.mark.parametrize("cv", [None, 2])
+def test_ends_beyond_all_floats_are_refused(cv):
+    model = IntervalRegressor(DummyRegressor(), cv=cv).fit(X, 1e306 * np.sin(np.arange(300.0)))
+    assert np.isfinite(model.predict_interval(X)).all()
+    for i, one in enumerate([model.estimator_] if cv is None else model.estimator_):
+        one.constant_[:] = 0.0 if i else np.finfo(float).max
+    with pytest.raises(ValueError, match=r"an interval ends beyond all floats.*Use a larger unit for y"):
+        model.predict_interval(X)

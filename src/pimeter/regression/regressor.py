@@ -702,7 +702,14 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         self, neurons: Neurons, found: Shaped, codes: NDArray[np.intp] | None, weights: Array | None, out: Array
     ) -> None:
         """Ends of intervals, into `out` (n, k, 2), cut at the least and the largest possible target."""
-        neurons.intervals(found, codes, weights, out)
+        try:
+            with np.errstate(over="raise"):
+                neurons.intervals(found, codes, weights, out)
+        except FloatingPointError as beyond:
+            msg = (
+                "an interval ends beyond all floats: the prediction or the width is too large. Use a larger unit for y."
+            )
+            raise ValueError(msg) from beyond
         if self.y_min is not None or self.y_max is not None:
             np.clip(out, self.y_min, self.y_max, out=out)
 
