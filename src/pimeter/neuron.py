@@ -591,7 +591,7 @@ class Box:
         """Least size of the box that holds all k errors of a row, (m,) for signed errors (m, k); NaN if one is NaN."""
         distance = errors - self.centre
         reach = np.where(distance < 0.0, self.below, self.above)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             shares = np.where(distance == 0.0, 0.0, np.abs(distance) / reach)
         largest: Array = shares.max(axis=1)
         return largest
