@@ -373,6 +373,12 @@ class TestDiagnose:
             inside = round(part.coverage * part.rows)
             assert_allclose(stats.binom.sf(inside - 1, part.rows, part.low) if inside else tail, tail, rtol=1e-6)
 
+    def test_errors_that_are_nothing_beside_others_are_alike(self):
+        y_true = np.where(np.arange(200) % 9 < 2, 1.0, 5e-324 * (np.arange(200) % 5))
+        finding = diagnose(y_true, np.zeros(200))["heavy"]
+        assert np.isnan(finding.value)
+        assert "Half of the errors or more are alike" in finding.sentence
+
     def test_few_rows(self):
         _, _, y_pred, noise = rows(n=15)
         found = diagnose(y_pred + noise, y_pred)

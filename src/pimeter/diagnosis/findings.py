@@ -577,7 +577,7 @@ def _heavy(errors: Array) -> Finding:
     """How far the 98 % point of the sizes is from their median, against normal errors."""
     m = len(errors)
     half, far = np.quantile(np.abs(errors - np.median(errors)), [0.5, 0.98], method="hazen")
-    if m < 2.5 * FEWEST or half == 0.0:
+    if m < 2.5 * FEWEST or half <= np.finfo(np.float64).tiny * far:
         why = "Half of the errors or more are alike" if m >= 2.5 * FEWEST else f"{_count(m)} too few to know the tails"
         return _finding("heavy", m, math.nan, NORMAL_RATIO, f"{why}.")
     ratio = float(far / half)
