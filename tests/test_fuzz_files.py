@@ -269,6 +269,22 @@ def test_the_size_of_zstandard_frames_is_told_by_their_blocks():
         assert size <= files._zstd_size(packed) < size + 4 * files.ZSTD_BLOCK
 
 
+@pytest.mark.parametrize("method", ["collect", "sink_csv"])
+def test_a_panic_of_polars_is_a_broken_file(tmp_path, monkeypatch, method):
+    """Some bits of a Parquet file, flipped, make polars panic: no exception of the usual kinds."""
+
+    def panic(*_: Any, **__: Any) -> None:
+        raise pl.exceptions.PanicException
+
+    file, out = tmp_path / "file.parquet", tmp_path / "out.csv"
+    file.write_bytes(packed(TABLES["interval"], ".parquet"))
+    monkeypatch.setattr(pl.LazyFrame, method, panic)
+    code, _, complained = run("interval", file, "--apply", file, "--out", out)
+    assert code == 2
+    assert ("no whole Parquet file" if method == "collect" else "cannot be written") in complained
+    assert not out.exists()
+
+
 def test_a_pipe_is_read_and_a_device_is_not(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -806,3 +806,9 @@ def test_ends_beyond_all_floats_are_refused(cv):
         one.constant_[:] = 0.0 if i else np.finfo(float).max
     with pytest.raises(ValueError, match=r"an interval ends beyond all floats.*Use a larger unit for y"):
         model.predict_interval(X)
+
+
+def test_no_rows_at_all_are_refused():
+    model = IntervalRegressor(zero).calibrate(X, Y)
+    with pytest.raises(ValueError, match=r"X has 0 sample\(s\)"):
+        model.predict_interval([])

@@ -267,6 +267,9 @@ class TestShift:
             shift_weights(csr_array(np.eye(30)), np.eye(30))
         with pytest.raises(ValueError, match="both must have the same columns"):
             shift_weights(csr_array((30, 2)), csr_array((30, 3)))
+        bare = pytest.importorskip("pandas").DataFrame(index=np.arange(30))
+        with pytest.raises(ValueError, match="X and X_new have no columns"):
+            shift_weights(bare, bare)
 
     def test_sparse_masked_and_far_off_rows(self):
         X = np.where(np.arange(60)[:, None] < 5, 1.7e308, np.arange(60.0)[:, None] % 7)

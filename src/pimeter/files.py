@@ -92,7 +92,7 @@ class Table:
                 # The slow way: numbers are words at first, so that a wrong one has a place.
                 words = self._scan(dict.fromkeys(numbers, pl.String()), n_inferred=None)
                 frame = words.select(wanted).collect(engine="streaming")
-        except (pl.exceptions.PolarsError, OSError) as why:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
             raise ValueError(self._trouble(why)) from why
         if not frame.height:
             msg = f"{self.name} has no rows."
@@ -190,7 +190,7 @@ class Table:
             msg = f"{self.name}: line {number:,} has not {fields} like the header."
             raise ValueError(msg)
 
-    def _trouble(self, why: Exception) -> str:
+    def _trouble(self, why: BaseException) -> str:
         """What is wrong with a file that polars cannot read, with the line where it is known."""
         import polars as pl
 
@@ -310,7 +310,7 @@ def _table(name: str, path: Path) -> Table:
     try:
         table = Table(name, path, _kind(path, start), ())
         names = tuple(table._scan({}).collect_schema().names())
-    except (pl.exceptions.PolarsError, OSError) as why:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
         raise ValueError(table._trouble(why)) from why
     if any(BROKEN in column for column in names):
         raise ValueError(table._trouble(ValueError("its header is not UTF-8 text")))
@@ -462,7 +462,7 @@ def words(column: pl.Series) -> pl.Series:
     return text.set(text.str.to_lowercase().is_in(MISSING), None)
 
 
-def _first_line(why: Exception) -> str:
+def _first_line(why: BaseException) -> str:
     return str(why).partition("\n")[0].rstrip(".")
 
 

@@ -373,6 +373,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     def _table(self, X: Any, *, reset: bool) -> Any:
         """X with rows to index, and with the columns that it had before."""
         (table,) = indexable(unmasked(X))
+        if isinstance(table, list | tuple) and not table:
+            msg = "X has 0 sample(s), while a minimum of 1 is required: give at least one row."
+            raise ValueError(msg)
         shape = getattr(table, "shape", (0, 1))
         if len(shape) == 1 and hasattr(self, "n_features_in_") and not reset:
             msg = f"X has shape {shape}. Reshape your data to (n, {self.n_features_in_}): X.reshape(1, -1) is one row."

@@ -111,6 +111,9 @@ def _together(X: Any, X_new: Any) -> Any:
                 f"{frames[1].columns}; give frames of one library with the same columns."
             )
             raise ValueError(msg)
+        if not frames[0].columns:
+            msg = "X and X_new have no columns; give those that tell where rows come from."
+            raise ValueError(msg)
         kinds = [frame.schema for frame in frames]
         unlike = [name for name in frames[0].columns if kinds[0][name] != kinds[1][name]]
         for name in unlike:
