@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
@@ -15,6 +14,7 @@ from pimeter.frames import column_of
 from pimeter.regression.width import Aim, Shape, Width
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
