@@ -60,8 +60,9 @@ mutants: .venv-mutants/.mutmut ## Change formulas one by one and see whether tes
 	@cd mutants && ../.venv-mutants/bin/mutmut run --max-children 2 $(ARGS)
 	@.venv-mutants/bin/python benchmarks/mutants.py
 
-soak: $(VENV)/.dev ## Simulate every promise for an hour; goes on where it stopped (ARGS="--minutes 10")
+soak: $(VENV)/.dev ## Simulate every promise for an hour, then make fuzz; goes on where it stopped (ARGS="--minutes 10")
 	@$(BIN)/python benchmarks/soak.py $(ARGS)
+	@$(MAKE) --no-print-directory fuzz
 
 wheel: ## Build wheel and sdist, install the wheel into an empty environment and run the README there
 	@rm -rf dist .venv-wheel && $(PYTHON) -m venv .venv-wheel

@@ -500,3 +500,32 @@ def test_pandas_missing_category_is_a_category():
         np.zeros((80, 1)), np.arange(80) % 2, by=by
     )
     assert [one.category for one in model.categories_] == ["a", None]
+
+
+def test_records_are_no_classes():
+    with pytest.raises(ValueError, match=r"y has dtype .*; give one class for each row"):
+        SetClassifier(LogisticRegression()).fit(X, np.zeros(300, [("a", float), ("b", int)]))
+
+
+def test_masked_features_are_missing():
+    masked = np.ma.MaskedArray(X, mask=X < -3.0)
+
+    def filled(X):
+        return model(np.nan_to_num(X))
+
+    found, plain = (
+        SetClassifier(filled, confidence_level=0.6, score="aps", by=0, randomized=True, random_state=0)
+        for _ in range(2)
+    )
+    some = [np.round(np.clip(x, -4.0, 0.0)) for x in (masked, np.where(X < -3.0, np.nan, X))]
+    assert_array_equal(
+        found.calibrate(some[0], Y).predict_set(some[0]), plain.calibrate(some[1], Y).predict_set(some[1])
+    )
+    with pytest.raises(ValueError, match="X contains NaN"):
+        SetClassifier(LogisticRegression()).fit(masked, Y)
+
+
+@pytest.mark.parametrize("table", [sparse.csr_array(X), X[:, 0]], ids=["sparse", "row"])
+def test_a_column_of_no_array_has_no_categories(table):
+    with pytest.raises(ValueError, match="by=0 is not the position of a column of X"):
+        SetClassifier(LogisticRegression(), by=0).fit(table, Y)

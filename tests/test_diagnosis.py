@@ -112,6 +112,10 @@ class TestCrossFit:
 
 
 class TestColumns:
+    def test_masked_cells_are_missing(self):
+        X = np.ma.MaskedArray([[1.0], [-99.0], [3.0]], mask=[[False], [True], [False]])
+        assert np.isnan(columns(X, 3, np.arange(3))[0].values).tolist() == [False, True, False]
+
     def test_fifths_of_numbers(self):
         codes, labels = fifths(np.arange(1.0, 11.0))
         assert codes.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
@@ -203,6 +207,9 @@ class TestWhite:
         X, _, _, noise = rows()
         bare, trended = (white_test(y, X, residuals="linear").p_value for y in (noise, noise + X @ [1, 2, 3]))
         assert_allclose(bare, trended, rtol=1e-6)
+        largest = np.sign(noise) * 1e308 + noise * 1e307
+        scaled, huge = (white_test(y, X, residuals="linear").p_value for y in (largest / 1e308, largest))
+        assert_allclose(scaled, huge, rtol=1e-6)
 
     @pytest.mark.parametrize("unit", [1e-200, 1e200])
     def test_unit_and_redundant_columns_do_not_matter(self, unit):
@@ -235,6 +242,13 @@ class TestWhite:
         monkeypatch.setattr("statsmodels.stats.diagnostic.het_white", two_ranks)
         with pytest.raises(ValueError, match="X is so near to collinear that its rank is lost to rounding"):
             white_test(noise, X)
+
+    def test_sizes_without_a_rest(self):
+        X = np.array([0.0, 1, 1, 1, 0, 1, 0, 0])
+        with pytest.raises(ValueError, match="X tells the sizes of errors without a rest"):
+            white_test(np.array([1, -1] * 4) * X, X[:, None])
+        finding = diagnose(np.array([1, -1] * 4) * X + X, X)["white"]
+        assert "without a rest" in finding.sentence
 
     def test_without_statsmodels_the_extra_is_named(self, monkeypatch):
         X, _, y_pred, noise = rows(n=100)
@@ -372,6 +386,12 @@ class TestDiagnose:
             tail = 0.003 / 2 / 22
             inside = round(part.coverage * part.rows)
             assert_allclose(stats.binom.sf(inside - 1, part.rows, part.low) if inside else tail, tail, rtol=1e-6)
+
+    def test_errors_that_are_nothing_beside_others_are_alike(self):
+        y_true = np.where(np.arange(200) % 9 < 2, 1.0, 5e-324 * (np.arange(200) % 5))
+        finding = diagnose(y_true, np.zeros(200))["heavy"]
+        assert np.isnan(finding.value)
+        assert "Half of the errors or more are alike" in finding.sentence
 
     def test_few_rows(self):
         _, _, y_pred, noise = rows(n=15)

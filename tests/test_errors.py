@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
+import pimeter as pm
 from pimeter import absolute_errors, horizon_errors, outcome_errors, sided_errors
 
 BOTH = pytest.mark.parametrize("errors_of", [absolute_errors, sided_errors])
@@ -156,3 +157,37 @@ def test_windows_of_unequal_length():
 def test_masked_values_are_not_taken_for_known():
     with pytest.raises(ValueError, match="y_true must be finite"):
         absolute_errors(np.ma.masked_equal([1.0, 2.0], 2.0), [1.0, 2.0])
+
+
+def test_masks_of_pandas_are_its_own():
+    pandas = pytest.importorskip("pandas")
+    whole = pandas.array([1.0, 4.0], dtype="Float64")
+    assert absolute_errors(whole, [1, 2]).tolist() == [0.0, 2.0]
+    with pytest.raises(ValueError, match=r"y_true must hold real numbers|y_true must be finite"):
+        absolute_errors(pandas.array([1, None], dtype="Int64"), [1, 2])
+
+
+RAGGED = [[1.0], [1.0, 2.0]] * 20
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("X", lambda: pm.measure(np.arange(40.0), np.zeros(40), X=RAGGED)),
+        ("by", lambda: pm.measure(np.arange(40.0), np.zeros(40), by=RAGGED)),
+        ("by", lambda: pm.grouped_quantile(np.arange(40.0), RAGGED, 0.5)),
+        ("by", lambda: pm.IntervalRegressor(len, width="grouped").calibrate(np.zeros((40, 1)), np.ones(40), by=RAGGED)),
+        ("errors", lambda: pm.QuantileNeuron().fit(RAGGED)),
+        ("X_new", lambda: pm.shift_weights(np.zeros((40, 2)), RAGGED)),
+        ("y_true", lambda: pm.classification_uncertainty(RAGGED, np.linspace(0.0, 1.0, 40))),
+    ],
+)
+def test_rows_of_unequal_length_are_named(name, call):
+    with pytest.raises(ValueError, match=f"^{name} holds rows of unequal length"):
+        call()
+
+
+def test_texts_as_lists_of_words_are_no_table():
+    y = np.arange(40.0)
+    model = pm.IntervalRegressor(lambda X: np.zeros(len(X)), confidence_level=0.8, width="scaled", random_state=0)
+    assert np.isfinite(model.calibrate(RAGGED, y).predict_interval(RAGGED)).all()

@@ -232,6 +232,36 @@ def test_kill_loses_and_doubles_nothing_and_leaves_no_process(tmp_path, how):
     assert contents(killed) == contents(whole)
 
 
+REAL = """
+import dataclasses, sys
+from pathlib import Path
+from experiments import __main__ as cli, fig1
+from tests.test_experiments import MANY
+
+cli.EXPERIMENTS["fig1"] = dataclasses.replace(fig1.EXPERIMENT, quick=MANY)
+sys.exit(cli.main(["run", "fig1", "--quick"], quick=Path(sys.argv[1])))
+"""
+MANY = dataclasses.replace(fig1.QUICK, sizes=tuple(range(10, 40)), n_samples=20, n_slow=3)
+
+
+def test_a_killed_figure_goes_on_where_it_stopped(tmp_path):
+    def start(folder):
+        return subprocess.Popen([sys.executable, "-c", REAL, folder], cwd=ROOT, stdout=subprocess.DEVNULL)
+
+    killed, whole = (Store(tmp_path / name, "fig1-quick") for name in ("killed", "whole"))
+    process = start(killed.folder)
+    deadline = time.monotonic() + 120
+    while not killed.rows() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.kill()
+    process.wait()
+    before = killed.rows()
+    assert start(killed.folder).wait(timeout=120) == 0
+    run(fig1.EXPERIMENT, MANY, whole)
+    assert 0 < len(before) < len(whole.rows())
+    assert contents(killed) == contents(whole)
+
+
 class TestReport:
     def test_table_aligns_words_left_and_numbers_right(self):
         text = report.table_text([{"name": "a", "x": 1.23456, "n": 1}, {"name": "bbbbb", "x": 10.0, "n": ""}])

@@ -464,3 +464,13 @@ def test_forecasts_beyond_all_measure_are_refused():
         ValueError, match=r"y_pred must be finite; 1 of 1 values are NaN or infinite, or beyond 1e\+300"
     ):
         cone.predict_interval([[1.7e308]])
+
+
+@pytest.mark.parametrize("step", ["constant", "decaying"])
+def test_errors_beyond_all_measure_do_not_reach_the_joint_neuron(step):
+    y_true = np.random.default_rng(0).integers(-3, 4, (100, 2)) * 5e-324
+    cone = ForecastIntervals(0.8, joint=True, step=step).fit(y_true, np.zeros((100, 2)))
+    before = cone.predict_interval(np.zeros((1, 2)))
+    with pytest.raises(ValueError, match=r"more than 1e\+300 times as large as usual"):
+        cone.update([[1e18, 0.0]], np.zeros((1, 2)))
+    np.testing.assert_array_equal(cone.predict_interval(np.zeros((1, 2))), before)

@@ -10,6 +10,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import strategies as st
 
-from pimeter import cli
+from pimeter import cli, files
 from tests.hostile import fuzzed
 
 N = 60
@@ -210,6 +211,92 @@ def test_a_line_without_end_is_refused_early(tmp_path, ending):
     assert "first line" in done.stderr
     assert done.stderr.count("\n") == 1
     assert int(done.stdout.split()[-1]) < 600_000  # kB
+
+
+HEADER = b"y,y_hat\n1,2\n"
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".csv.gz"])
+def test_a_later_line_without_end_is_refused_early(tmp_path, ending):
+    file = tmp_path / f"line{ending}"
+    header = b'{"y": 1.0, "y_hat": 2.0}\n' if ending == ".jsonl" else HEADER
+    with file.open("wb") as made:
+        if ending == ".csv.gz":
+            made.write(gzip.compress(header) + gzip.compress(b"7" * (1 << 20)) * 40)
+        else:
+            made.write(header)
+            made.truncate(1 << 30)  # takes no room on the disk
+    code, _, complained = run("measure", file)
+    assert code == 2
+    assert "a line around byte 16,777,216 is longer than 16 MB" in complained
+
+
+def zstd(part: bytes) -> bytes:
+    """A frame that is written in pieces, so that it does not tell its size."""
+    made = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(made, "zstd") as packed:
+        for start in range(0, len(part), 1 << 20):
+            packed.write(part[start : start + (1 << 20)])
+    return bytes(made.getvalue())
+
+
+@pytest.mark.parametrize("ending", [".csv.gz", ".csv.zst"])
+@pytest.mark.parametrize("part", [b"1,2\n3,5\n", b"\0"], ids=["rows", "line"])
+def test_a_packed_file_of_next_to_nothing_is_refused_early(tmp_path, ending, part):
+    file = tmp_path / f"bomb{ending}"
+    pack = zstd if ending == ".csv.zst" else gzip.compress
+    piece = HEADER + part * (15_000_000 // len(part)) + b"\n"
+    file.write_bytes(pack(HEADER) + pack(piece) * 12)  # 180 MB
+    code, _, complained = run("measure", file)
+    assert code == 2
+    assert "unpacks to more than 128 MB, 100 times its size or more" in complained
+
+
+def test_the_size_of_zstandard_frames_is_told_by_their_blocks():
+    text = TABLES["measure"].write_csv().encode() * 300
+    noise = RNG.bytes(300_000)
+    skipped = b"\x5a\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"hello"
+    whole = pa.Codec("zstd").compress(text, asbytes=True)  # one part, which tells its size
+    for packed, size in (
+        (zstd(text), len(text)),
+        (bytes(whole), len(text)),
+        (zstd(noise), len(noise)),
+        (zstd(text) + skipped + zstd(noise) + bytes(whole), 2 * len(text) + len(noise)),
+        (zstd(b"\0" * 10_000_000), 10_000_000),
+        (b"", 0),
+        (zstd(text)[:1000], 0),
+    ):
+        assert size <= files._zstd_size(packed) < size + 4 * files.ZSTD_BLOCK
+
+
+@pytest.mark.parametrize("method", ["collect", "sink_csv"])
+def test_a_panic_of_polars_is_a_broken_file(tmp_path, monkeypatch, method):
+    """Some bits of a Parquet file, flipped, make polars panic: no exception of the usual kinds."""
+
+    def panic(*_: Any, **__: Any) -> None:
+        raise pl.exceptions.PanicException
+
+    file, out = tmp_path / "file.parquet", tmp_path / "out.csv"
+    file.write_bytes(packed(TABLES["interval"], ".parquet"))
+    monkeypatch.setattr(pl.LazyFrame, method, panic)
+    code, _, complained = run("interval", file, "--apply", file, "--out", out)
+    assert code == 2
+    assert ("no whole Parquet file" if method == "collect" else "cannot be written") in complained
+    assert not out.exists()
+
+
+def test_a_pipe_is_read_and_a_device_is_not(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(packed(TABLES["measure"], ".csv")))
+    writer.start()
+    code, said, _ = run("measure", pipe, "--json")
+    writer.join()
+    assert code == 0
+    file = tmp_path / "file.csv"
+    file.write_bytes(packed(TABLES["measure"], ".csv"))
+    assert said == run("measure", file, "--json")[1]
+    assert "'/dev/zero' is a device; give a file" in run("measure", "/dev/zero")[2]
 
 
 class Trap:

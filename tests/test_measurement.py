@@ -325,3 +325,19 @@ def test_columns_of_a_frame_may_be_numbered():
     X, y = np.random.default_rng(0).standard_normal((60, 2)), np.arange(60.0)
     named = measure(y, np.zeros(60), X=pd.DataFrame(X, columns=["0", "1"]))
     assert measure(y, np.zeros(60), X=pd.DataFrame(X)).scores == named.scores
+
+
+def test_long_doubles_whose_errors_are_no_floats_are_refused():
+    huge = np.array([1.7e308, -1.7e308] * 20, np.longdouble)
+    with pytest.raises(ValueError, match=r"must not exceed 1e\+305"):
+        measure(huge, -huge)
+
+
+def test_targets_that_are_alike_beside_the_errors_have_no_variance_to_explain():
+    y_true = np.random.default_rng(0).normal(size=60)
+    alike, huge, large = (
+        measure(y, y_pred).scores["r2"].value
+        for y, y_pred in ((np.ones(60), y_true), (y_true, 1e200 * y_true), (y_true, 1e20 * y_true))
+    )
+    assert np.isnan([alike, huge]).all()
+    assert large < -1e39

@@ -407,3 +407,12 @@ class TestBox:
             assert np.mean(hits) < 0.9512 - 3 * 0.0056
         else:
             assert abs(np.mean(hits) - 0.9512) < 3 * 0.0056
+
+
+def test_a_descent_beyond_the_floats_of_the_errors_is_refused():
+    errors = np.random.default_rng(0).exponential(size=60).astype(np.float16)
+    with (
+        pytest.warns(ConvergenceWarning),
+        pytest.raises(ValueError, match="left all float16; give a smaller learning_rate"),
+    ):
+        QuantileNeuron(0.999, solver=Descent(learning_rate=1e300, max_iter=1)).fit(errors)

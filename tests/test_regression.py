@@ -785,3 +785,63 @@ def test_the_column_of_categories_may_be_numbered():
     model = IntervalRegressor(lambda X: np.zeros(len(X)), confidence_level=0.8, width=GroupedWidth(by=0))
     ends = model.calibrate(pandas.DataFrame(X), y).predict_interval(pandas.DataFrame(X))
     assert_array_equal(ends, clone(model).calibrate(X, y).predict_interval(X))
+
+
+@pytest.mark.parametrize("width", ["constant", "scaled", "grouped", "local", "quantile", "auto"])
+def test_masked_features_are_missing(width):
+    x = np.arange(80.0)
+    masked = np.ma.MaskedArray(np.where(x == 7, -1e6, x)[:, None], mask=(x == 7)[:, None])
+    gaps = np.where(x == 7, np.nan, x)[:, None]
+    by = {"by": x % 2} if width == "grouped" else {}
+
+    def seen(X):
+        assert np.isnan(np.asarray(X)).sum() <= 1
+        return np.where(np.asarray(X)[:, 0] == -1e6, 1e9, 0.0)
+
+    model, plain = (IntervalRegressor(seen, confidence_level=0.8, width=width, random_state=0) for _ in range(2))
+    model.calibrate(masked, x, **by)
+    plain.calibrate(gaps, x, **by)
+    assert_array_equal(model.predict_interval(masked, **by), plain.predict_interval(gaps, **by))
+    with pytest.raises(ValueError, match="X contains NaN"):
+        IntervalRegressor(Ridge()).fit(masked, x)
+
+
+@pytest.mark.parametrize("unit", [1.7e308, 5e-324])
+def test_weights_beyond_all_measure_are_refused(unit):
+    with pytest.raises(ValueError, match=r"sample_weight must be 0 or from 1e-100 to 1e\+100.*divide by the mean"):
+        IntervalRegressor(zero).calibrate(X, Y, sample_weight=np.full(300, unit))
+
+
+def test_a_share_beyond_all_errors_is_whole():
+    model = IntervalRegressor(zero, width=ScaledWidth("prediction", power=1)).calibrate(X, Y * 1e-300)
+    assert model.predict_cdf(X[:2], 1e308).tolist() == [300.5 / 301] * 2
+
+
+def test_means_of_folds_that_are_no_numbers_are_refused():
+    model = IntervalRegressor(DummyRegressor(), cv=2).fit(X, np.linspace(0.0, 1.0, 300))
+    for one in model.estimator_:
+        one.constant_[:] = 1.7e308
+    with pytest.raises(ValueError, match="prediction contains infinity"):
+        model.predict_interval(X)
+
+
+def test_a_column_may_have_any_name():
+    pandas = pytest.importorskip("pandas")
+    model = IntervalRegressor(first).calibrate(pandas.DataFrame(X, columns=["_mask", "data", "shape"]), Y)
+    assert_array_equal(model.radius_, IntervalRegressor(first).calibrate(X, Y).radius_)
+
+
+@pytest.mark.parametrize("cv", [None, 2])
+def test_ends_beyond_all_floats_are_refused(cv):
+    model = IntervalRegressor(DummyRegressor(), cv=cv).fit(X, 1e306 * np.sin(np.arange(300.0)))
+    assert np.isfinite(model.predict_interval(X)).all()
+    for i, one in enumerate([model.estimator_] if cv is None else model.estimator_):
+        one.constant_[:] = 0.0 if i else np.finfo(float).max
+    with pytest.raises(ValueError, match=r"an interval ends beyond all floats.*Use a larger unit for y"):
+        model.predict_interval(X)
+
+
+def test_no_rows_at_all_are_refused():
+    model = IntervalRegressor(zero).calibrate(X, Y)
+    with pytest.raises(ValueError, match=r"X has 0 sample\(s\)"):
+        model.predict_interval([])

@@ -531,3 +531,14 @@ def test_promise_of_learned_widths(width, tails):
         covered.append(((low <= y_new) & (y_new <= high)).mean(axis=(0, 1)))
     means = np.concatenate(covered)
     assert means.mean() >= 0.9 - 3 * means.std() / len(means) ** 0.5
+
+
+@pytest.mark.parametrize("width", WIDTHS, ids=str)
+def test_errors_whose_squares_are_no_numbers_are_refused(width):
+    X = np.linspace(0.0, 1.0, 100)[:, None]
+    y = 1e308 * np.sin(np.arange(100.0))
+    with pytest.raises(ValueError, match="must not exceed 1e\\+150 in size to learn a width"):
+        IntervalRegressor(zero, width=width).calibrate(X, y)
+    with pytest.raises(ValueError, match="must not exceed 1e\\+150 in size to learn a width"):
+        IntervalRegressor(Ridge(), width=width).fit(X, y / 10)
+    assert np.isfinite(IntervalRegressor(zero, width=width).calibrate(X, y * 1e-160).predict_interval(X)).all()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -223,7 +223,7 @@ class TestShift:
         assert found.effective_size == pytest.approx(2000 / np.e, rel=0.2)
         linear = shift_weights(X, new, classifier=LogisticRegression(), random_state=0)
         assert_allclose(np.log(linear.new), new[:, 0] - 0.5, atol=0.6)
-        thin = shift_weights(csr_matrix(X), csr_matrix(new), classifier=LogisticRegression(), random_state=0)
+        thin = shift_weights(csr_array(X), csr_array(new), classifier=LogisticRegression(), random_state=0)
         assert_allclose(thin.new, linear.new, rtol=1e-4)
 
     @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -265,8 +265,21 @@ class TestShift:
             shift_weights(np.zeros((3, 2)), np.zeros((100, 2)))
         with pytest.raises(ValueError, match="both must have the same columns"):
             shift_weights(np.zeros((30, 2)), np.zeros((30, 3)))
+        with pytest.raises(ValueError, match="one of X and X_new is a sparse matrix"):
+            shift_weights(csr_array(np.eye(30)), np.eye(30))
         with pytest.raises(ValueError, match="both must have the same columns"):
-            shift_weights(csr_matrix((30, 2)), csr_matrix((30, 3)))
+            shift_weights(csr_array((30, 2)), csr_array((30, 3)))
+        bare = pytest.importorskip("pandas").DataFrame(index=np.arange(30))
+        with pytest.raises(ValueError, match="X and X_new have no columns"):
+            shift_weights(bare, bare)
+
+    def test_sparse_masked_and_far_off_rows(self):
+        X = np.where(np.arange(60)[:, None] < 5, 1.7e308, np.arange(60.0)[:, None] % 7)
+        masked = np.ma.masked_equal(np.where(X == 3.0, -1e9, X), -1e9)
+        plain, found = (shift_weights(x[:30], x[30:], random_state=0) for x in (X, csr_array(X)))
+        assert_allclose(found.calibration, plain.calibration)
+        gaps, found = (shift_weights(x[:30], x[30:], random_state=0) for x in (np.where(X == 3.0, np.nan, X), masked))
+        assert_allclose(found.calibration, gaps.calibration)
 
 
 def test_frames_of_two_libraries_have_no_common_rows():
@@ -274,3 +287,13 @@ def test_frames_of_two_libraries_have_no_common_rows():
     table = {"a": np.arange(10.0)}
     with pytest.raises(ValueError, match="give frames of one library"):
         shift_weights(pandas.DataFrame(table), polars.DataFrame(table))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_two_kinds(library):
+    frame = pytest.importorskip(library).DataFrame
+    whole, half = np.arange(30), np.arange(30) + 0.5
+    found = shift_weights(frame({"a": whole}), frame({"a": half}), random_state=0)
+    assert_allclose(found.new, shift_weights(whole[:, None], half[:, None], random_state=0).new)
+    with pytest.raises(ValueError, match="column 'a' is Int64 in X and String in X_new"):
+        shift_weights(frame({"a": whole}), frame({"a": ["x"] * 30}))

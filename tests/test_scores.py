@@ -59,6 +59,15 @@ def test_rows_of_weight_zero_are_ignored_even_if_infinite():
     assert_allclose(pm.coverage_score(TARGETS, BOUNDS, sample_weight=[1, 1, 2, 0]), 0.75)
 
 
+@pytest.mark.parametrize("unit", [1.5e308, 1e308, 1e-300, 5e-324])
+def test_only_ratios_of_weights_count_however_large_or_small(unit):
+    weight = np.array([1.0, 1.0, 1.0, 0.0]) * unit
+    assert_allclose(pm.coverage_score(TARGETS, BOUNDS, sample_weight=weight), 2 / 3)
+    quantiles = np.tile([0.0, 1.0], (4, 1))
+    ones = pm.crps_score(TARGETS, quantiles, [0.3, 0.7], sample_weight=[1, 1, 1, 0])
+    assert_allclose(pm.crps_score(TARGETS, quantiles, [0.3, 0.7], sample_weight=weight), ones)
+
+
 @given(scored(), st.sampled_from(["coverage", "criterion", "interval", "width"]))
 def test_each_output_and_level_is_scored_by_itself(pair, name):
     y_true, y_interval = pair

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import pimeter as pm
-from pimeter.online import HEADER
+from pimeter.online import CHECKSUM, HEADER
 
 LEVELS = np.array([0.001, 0.05, 0.5, 0.9, 0.99])
 
@@ -35,7 +35,7 @@ def test_many_errors(law):
     for part in np.array_split(x, 37):
         sketch.update(part)
     assert (distance(sketch, x) < 1.0).all()  # within one cell, whatever was merged meanwhile
-    assert len(sketch.to_bytes()) <= HEADER.size + 16 * 512
+    assert len(sketch.to_bytes()) <= HEADER.size + CHECKSUM + 16 * 512
     assert_array_equal(sketch.quantile([0.0, 1.0]), [x.min(), x.max()])
 
 
@@ -130,6 +130,11 @@ class TestBadInput:
         for broken in (b"", b"x" * 60, data[:-1], data[:-1] + b"\0", data + b"\0"):
             with pytest.raises(ValueError, match=r"no QuantileSketch|broken"):
                 pm.QuantileSketch.from_bytes(broken)
+        for place in range(len(data)):  # ends and size are under the checksum, too
+            broken = bytearray(data)
+            broken[place] ^= 1 << place % 8
+            with pytest.raises(ValueError, match=r"QuantileSketch"):
+                pm.QuantileSketch.from_bytes(bytes(broken))
         with pytest.raises(ValueError, match="version 2"):
             pm.QuantileSketch.from_bytes(data[:4] + b"\2\0" + data[6:])
 

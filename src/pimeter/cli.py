@@ -561,23 +561,24 @@ def _sink(frame: Any, draft: Path, out: Path) -> None:
     """Write a lazy table in the form that the name of the file says."""
     *_, ending = "".join(out.suffixes[-2:]).removesuffix(".gz").removesuffix(".zst").rpartition(".")
     compression = {".gz": "gzip", ".zst": "zstd"}.get(out.suffix, "uncompressed")
-    if ending == "csv":
-        frame.sink_csv(draft, compression=compression, check_extension=False)
-    elif ending == "tsv":
-        frame.sink_csv(draft, separator="\t", compression=compression, check_extension=False)
-    elif ending in {"jsonl", "ndjson"}:
-        frame.sink_ndjson(draft, compression=compression, check_extension=False)
-    elif ending in {"parquet", "pq"} and compression == "uncompressed":
-        from polars.exceptions import ComputeError
+    from polars.exceptions import PanicException, PolarsError
 
-        try:
+    try:
+        if ending == "csv":
+            frame.sink_csv(draft, compression=compression, check_extension=False)
+        elif ending == "tsv":
+            frame.sink_csv(draft, separator="\t", compression=compression, check_extension=False)
+        elif ending in {"jsonl", "ndjson"}:
+            frame.sink_ndjson(draft, compression=compression, check_extension=False)
+        elif ending in {"parquet", "pq"} and compression == "uncompressed":
             frame.sink_parquet(draft)
-        except ComputeError as why:  # polars hides an OSError in it
-            msg = f"--out {shown(out)} cannot be written: {why}."
-            raise ValueError(msg) from why
-    else:
-        msg = f"--out {shown(out)}: its name must end in .csv, .tsv, .jsonl (these also with .gz or .zst) or .parquet."
-        raise ValueError(msg)
+        else:
+            endings = ".csv, .tsv, .jsonl (these also with .gz or .zst) or .parquet"
+            msg = f"--out {shown(out)}: its name must end in {endings}."
+            raise ValueError(msg)
+    except (PolarsError, PanicException) as why:  # a full disk, or columns that are broken and were not read before
+        msg = f"--out {shown(out)} cannot be written: {why}."
+        raise ValueError(msg) from why
 
 
 @contextmanager

@@ -172,10 +172,11 @@ def horizon_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[
 
 def unmasked(values: Any) -> Any:
     """The same, with NaN or None for what is masked: numpy forgets the mask on the way to a plain array."""
-    if not np.ma.is_masked(values):
+    if not (isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)):  # pandas has masks of its own
         return values
     kind, missing = (np.float64, np.nan) if values.dtype.kind in "fiub" else (object, None)
-    return values.astype(kind).filled(missing)
+    known: Any = values.astype(kind)
+    return known.filled(missing)
 
 
 def is_missing(label: Any) -> bool:
@@ -183,13 +184,18 @@ def is_missing(label: Any) -> bool:
     return label is None or (not isinstance(label, str | int) and str(label) in {"nan", "NaT", "<NA>"})
 
 
-def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
-    """Real numbers as an array, with NaN for what is masked; or a ValueError that names it."""
+def even_array(name: str, values: Any) -> NDArray[Any]:
+    """An array, with NaN or None for what is masked; or a ValueError that names what has rows of unequal length."""
     try:
-        array = np.asarray(unmasked(values))
+        return np.asarray(unmasked(values))
     except ValueError as uneven:
         msg = f"{name} holds rows of unequal length; give each of them as many values, NaN where one is not known."
         raise ValueError(msg) from uneven
+
+
+def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Real numbers as an array, with NaN for what is masked; or a ValueError that names it."""
+    array = even_array(name, values)
     if array.dtype.kind not in "fiub":
         msg = f"{name} must hold real numbers; got dtype {array.dtype}. Convert it first, such as with astype(float)."
         raise ValueError(msg)

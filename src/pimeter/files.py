@@ -6,13 +6,14 @@ import csv
 import glob
 import gzip
 import json
+import mmap
 import os
 import shutil
 import sys
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,12 +27,14 @@ PARQUET, JSON_LINES = "parquet", "jsonl"
 KINDS = {".parquet": PARQUET, ".pq": PARQUET, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES}
 MISSING = ["", "na", "n/a", "nan", "null", "none"]  # words that say that a number is not known
 LONGEST = 60  # characters of a name in a message
-LONGEST_LINE = 1 << 24  # bytes of a header
-GZIP = b"\x1f\x8b"
+LONGEST_LINE = 1 << 24  # bytes
+MOST_UNPACKED, MOST_TIMES = 1 << 27, 100  # bytes that a packed file may hold, or so many times its own size
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # first bytes
+ZLIB = {bytes([0x78, level]) for level in (0x01, 0x5E, 0x9C, 0xDA)}
+ZSTD_BLOCK = 1 << 17  # bytes
 N_LISTED = 8  # names in a message
 N_INFERRED = 10_000  # rows that tell what a column holds
 BLOCK = 1 << 20  # bytes that are looked at together
-PACKED = {GZIP, b"\x28\xb5", *(bytes([0x78, level]) for level in (0x01, 0x5E, 0x9C, 0xDA))}  # first bytes
 BROKEN = "\ufffd"  # what stands for bytes that are no UTF-8
 
 
@@ -89,7 +92,7 @@ class Table:
                 # The slow way: numbers are words at first, so that a wrong one has a place.
                 words = self._scan(dict.fromkeys(numbers, pl.String()), n_inferred=None)
                 frame = words.select(wanted).collect(engine="streaming")
-        except (pl.exceptions.PolarsError, OSError) as why:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
             raise ValueError(self._trouble(why)) from why
         if not frame.height:
             msg = f"{self.name} has no rows."
@@ -187,7 +190,7 @@ class Table:
             msg = f"{self.name}: line {number:,} has not {fields} like the header."
             raise ValueError(msg)
 
-    def _trouble(self, why: Exception) -> str:
+    def _trouble(self, why: BaseException) -> str:
         """What is wrong with a file that polars cannot read, with the line where it is known."""
         import polars as pl
 
@@ -269,28 +272,29 @@ def first_match(pattern: str) -> str:
 
 @contextmanager
 def opened(source: str) -> Iterator[Table]:
-    """The table in a file, or in what comes from standard input, which is kept in a file meanwhile.
+    """The table in a file, or in what comes from standard input or a named pipe, kept in a file meanwhile.
 
     Raises
     ------
     ValueError
         If there is no such file, or no table in it.
     """
-    if source != STDIN:
-        yield _table(shown(source), Path(source))
+    path = Path(source)
+    if source != STDIN and not path.is_fifo():
+        yield _table(shown(source), path)
         return
     with tempfile.TemporaryDirectory(prefix="pimeter-") as folder:
-        path = Path(folder) / "input"
-        with path.open("wb") as kept:
-            shutil.copyfileobj(sys.stdin.buffer, kept)
-        yield _table("standard input", path)
+        kept = Path(folder) / "input"
+        with kept.open("wb") as copy, path.open("rb") if source != STDIN else nullcontext(sys.stdin.buffer) as stream:
+            shutil.copyfileobj(stream, copy)
+        yield _table("standard input" if source == STDIN else shown(source), kept)
 
 
 def _table(name: str, path: Path) -> Table:
     import polars as pl
 
-    if path.is_dir():
-        msg = f"{name} is a folder; give a file."
+    if path.exists() and not path.is_file():
+        msg = f"{name} is {'a folder' if path.is_dir() else 'a device'}; give a file."
         raise ValueError(msg)
     try:
         with path.open("rb") as file:
@@ -301,30 +305,83 @@ def _table(name: str, path: Path) -> Table:
     if not start:
         msg = f"{name} is empty."
         raise ValueError(msg)
-    _check_first_line(name, path, start)
+    _check_size(name, path, start)
     table = Table(name, path, "", ())
     try:
         table = Table(name, path, _kind(path, start), ())
         names = tuple(table._scan({}).collect_schema().names())
-    except (pl.exceptions.PolarsError, OSError) as why:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
         raise ValueError(table._trouble(why)) from why
     if any(BROKEN in column for column in names):
         raise ValueError(table._trouble(ValueError("its header is not UTF-8 text")))
     return Table(name, path, table.kind, names)
 
 
-def _check_first_line(name: str, path: Path, start: bytes) -> None:
-    """Refuse a text file whose header has no end, before all of it is in memory."""
+def _check_size(name: str, path: Path, start: bytes) -> None:
+    """Refuse a line without end and a packed file that is next to nothing, before all of it is in memory."""
     if start == b"PAR1" or KINDS.get(path.suffix) == PARQUET:
         return
-    with gzip.open(path) if start[:2] == GZIP else path.open("rb") as file:
-        try:
-            line = file.readline(LONGEST_LINE)
-        except (EOFError, OSError, zlib.error):
-            return  # what is broken is said later, with its place
-    if len(line) == LONGEST_LINE:
-        msg = f"{name}: its first line is longer than {LONGEST_LINE >> 20} MB. Is it a table?"
+    if start[:2] in ZLIB:
+        msg = f"{name} is packed by zlib; unpack it, or pack it as .gz or .zst."
         raise ValueError(msg)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
+        most = max(MOST_UNPACKED, MOST_TIMES * len(held))
+        size, endless = len(held), None
+        if start == ZSTD:
+            size = _zstd_size(held)
+        elif start[:2] == GZIP:
+            size, endless = _gzip_size(held, most)
+        else:
+            whole = range(0, size - LONGEST_LINE + 1, LONGEST_LINE)
+            endless = next((i for i in whole if held.find(b"\n", i, i + LONGEST_LINE) < 0), None)
+    if endless is not None:
+        which = "its first line" if endless == 0 else f"a line around byte {endless:,}"
+        msg = f"{name}: {which} is longer than {LONGEST_LINE >> 20} MB. Is it a table?"
+        raise ValueError(msg)
+    if size > most:
+        what = f"{name} unpacks to more than {most >> 20:,} MB, {MOST_TIMES} times its size or more"
+        msg = f"{what}. Unpack it first if it is a table."
+        raise ValueError(msg)
+
+
+def _gzip_size(packed: mmap.mmap, most: int) -> tuple[int, int | None]:
+    """Bytes that a gzip file unpacks to, not counted much beyond `most`, and where a line without end is, if one is."""
+    size = 0
+    with gzip.open(packed) as text:
+        try:
+            while size <= most and (block := text.read(LONGEST_LINE)):
+                if len(block) == LONGEST_LINE and b"\n" not in block:
+                    return size, size
+                size += len(block)
+        except (EOFError, OSError, zlib.error):
+            pass  # what is broken is said later, with its place
+    return size, None
+
+
+def _zstd_size(packed: mmap.mmap) -> int:
+    """Bytes that frames of Zstandard (RFC 8878) unpack to at most: each block tells its size, or holds 128 kB."""
+
+    def number(n_bytes: int) -> int:
+        return int.from_bytes(packed[place : place + n_bytes], "little")
+
+    total = place = 0
+    while place + 8 < len(packed):
+        magic = number(4)
+        place += 4
+        if magic >> 4 == 0x184D2A5:  # a frame to skip
+            place += 4 + number(4)
+            continue
+        descriptor = number(1)
+        is_single = descriptor >> 5 & 1
+        place += 2 - is_single + (0, 1, 2, 4)[descriptor & 3] + (is_single, 2, 4, 8)[descriptor >> 6]
+        is_last = magic != int.from_bytes(ZSTD, "little")  # broken: said later
+        while not is_last and place < len(packed):
+            header = number(3)
+            is_last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
+            total += ZSTD_BLOCK if kind == 2 else size
+            place += 3 + (1 if kind == 1 else size)
+        place += 4 * (descriptor >> 2 & 1)
+    return total
 
 
 def _kind(path: Path, start: bytes) -> str:
@@ -343,7 +400,7 @@ def _is_regular(path: Path, separator: str, n: int) -> bool:
     import numpy as np
 
     text = np.memmap(path, np.uint8, mode="r")
-    if bytes(text[:2]) in PACKED:
+    if bytes(text[:2]) == GZIP or bytes(text[:4]) == ZSTD:
         return False
     n_fields = 0  # that ended in the line so far
     for start in range(0, len(text), BLOCK):
@@ -405,7 +462,7 @@ def words(column: pl.Series) -> pl.Series:
     return text.set(text.str.to_lowercase().is_in(MISSING), None)
 
 
-def _first_line(why: Exception) -> str:
+def _first_line(why: BaseException) -> str:
     return str(why).partition("\n")[0].rstrip(".")
 
 

@@ -474,7 +474,11 @@ def _reach(errors: Array, tails: Tails, p: float) -> list[Array]:
 
 def _scores(boxes: list[Box], errors: Array) -> Array:
     """What the joint neurons see of errors (series, h, n): (series, 1, n)."""
-    return np.stack([box.scores(own.T) for box, own in zip(boxes, errors, strict=True)])[:, None, :]
+    found = np.stack([box.scores(own.T) for box, own in zip(boxes, errors, strict=True)])[:, None, :]
+    if (found > LARGEST).any():
+        msg = f"errors of one window are more than {LARGEST:g} times as large as usual. Leave it out."
+        raise ValueError(msg)
+    return found
 
 
 def _deviation(errors: Array, axes: tuple[int, ...]) -> Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from pimeter import bandwidth
-from pimeter.errors import is_missing, real_array, unmasked
+from pimeter.errors import even_array, is_missing, real_array
 from pimeter.quantiles import quantile, settings
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def grouped_quantile(
         task = dask.Task(tuple(levels), h, reflect, bandwidth, quantile)
         labels, rows, flat = dask_groups.quantiles(errors, by, task, _each)
     else:
-        values, groups = real_array("errors", errors), np.asarray(unmasked(by))
+        values, groups = real_array("errors", errors), even_array("by", by)
         if values.ndim != 1 or values.shape != groups.shape:
             msg = f"errors and by must be of one shape (m,); got {values.shape} and {groups.shape}."
             raise ValueError(msg)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+NOTHING = 1e-100  # a variance that is less than this of the squared errors is none
 SOME = 1 << 13  # rows that stay in the cache
 NORMAL = 1.6448536269514722  # standard errors to either side for 90 % confidence
 Range = tuple[float, float, float]  # value, lower, upper
@@ -79,7 +80,7 @@ class Moments:
     def explained(self) -> Range | None:
         """Share of the targets' variance that the model explains, with the range of a ratio of means."""
         error, base = self.middle.target_near + self.squares[:2] / self.m
-        if self.middle.is_alike or base == 0.0:
+        if self.middle.is_alike or base <= NOTHING * error:
             return None
         ratio = float(error / base)
         weighted = self.squares[0] - ratio * self.squares[1]

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from pimeter import bandwidth
 from pimeter._kernels import reference
-from pimeter.errors import real_array, unmasked
+from pimeter.errors import even_array, real_array, unmasked
 from pimeter.promise import quantile_ranks
 from pimeter.quantiles import MOST, quantile
 
@@ -390,13 +390,13 @@ class QuantileNeuron(BaseEstimator):
         if type(errors).__module__.partition(".")[0] == "dask":
             _refuse_targets(np.ndim(errors) == 1, y)
             return self._fit_lazily(errors, sample_weight)
-        self._is_single = np.asarray(errors).ndim == 1
+        self._is_single = even_array("errors", errors).ndim == 1
         _refuse_targets(self._is_single, y)
         samples = self._columns(errors, reset=True)
         counts = None if sample_weight is None else _checked_counts(sample_weight, samples)
         if counts is not None:
             samples, counts = samples[counts > 0.0], counts[counts > 0.0]
-        level = float(self.confidence_level)
+        level, width = float(self.confidence_level), samples.dtype
         columns = [_Column.of(column, counts, self.beta, self.reflect) for column in samples.T]
         self._sights = [column.sight for column in columns]
         for name in ("n_iter_", "converged_", "loss_curve_", "weight_curve_", "error_bound_"):
@@ -406,7 +406,11 @@ class QuantileNeuron(BaseEstimator):
         else:
             how = Descent() if isinstance(self.solver, str) else self.solver
             learned = self._descent(columns, (1.0 + level) / 2.0 if self.reflect else level, how)
-        width = samples.dtype
+            with np.errstate(over="ignore"):
+                is_finite = np.isfinite(np.asarray(learned, width)).all()
+            if not is_finite:
+                msg = f"solver={how} left all {width}; give a smaller learning_rate, or None."
+                raise ValueError(msg)
         self.quantile_ = self._own(np.asarray(learned, width))
         standard_errors = [column.standard_error(w) for column, w in zip(columns, learned, strict=True)]
         self.standard_error_ = self._own(np.array(standard_errors, width))
@@ -481,7 +485,7 @@ class QuantileNeuron(BaseEstimator):
     @np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
     def _columns(self, errors: ArrayLike, *, reset: bool) -> NDArray[np.floating[Any]]:
         """Finite floats of shape (m, k), not negative if they are absolute errors."""
-        array = np.asarray(unmasked(errors))
+        array = even_array("errors", errors)
         if array.dtype.kind in "mMVUS" or (
             array.ndim == 0 and not issparse(errors)
         ):  # no array, but scikit-learn tries
@@ -591,7 +595,7 @@ class Box:
         """Least size of the box that holds all k errors of a row, (m,) for signed errors (m, k); NaN if one is NaN."""
         distance = errors - self.centre
         reach = np.where(distance < 0.0, self.below, self.above)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             shares = np.where(distance == 0.0, 0.0, np.abs(distance) / reach)
         largest: Array = shares.max(axis=1)
         return largest

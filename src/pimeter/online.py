@@ -188,7 +188,8 @@ def started(errors: Array, weights: Array, step: str) -> Array:
 
 
 MAGIC, VERSION = b"PIMQ", 1
-HEADER = struct.Struct("<4sHHIIddI")  # magic, version, is it exact, size, means, smallest, largest, checksum
+HEADER = struct.Struct("<4sHHIIdd")  # magic, version, is it exact, size, means, smallest, largest; a checksum follows
+CHECKSUM = 4  # bytes
 BUFFERED = 4  # times the size: errors that wait to be merged
 
 
@@ -294,20 +295,22 @@ class QuantileSketch:
         """The sketch as bytes, the same on every machine; no pickle."""
         means, counts = self._merged()
         body = means.astype("<f8").tobytes() + counts.astype("<f8").tobytes()
-        return HEADER.pack(MAGIC, VERSION, self._is_exact, self.size, means.size, *self._ends, zlib.crc32(body)) + body
+        header = HEADER.pack(MAGIC, VERSION, self._is_exact, self.size, means.size, *self._ends)
+        return header + zlib.crc32(header + body).to_bytes(CHECKSUM, "little") + body
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """The sketch that `to_bytes` wrote; a `ValueError` if these are other bytes, or broken ones."""
-        if len(data) < HEADER.size or data[:4] != MAGIC:
+        if len(data) < HEADER.size + CHECKSUM or data[:4] != MAGIC:
             msg = f"these {len(data):,} bytes are no QuantileSketch."
             raise ValueError(msg)
-        _, version, is_exact, size, n, low, high, checksum = HEADER.unpack_from(data)
+        _, version, is_exact, size, n, low, high = HEADER.unpack_from(data)
         if version != VERSION:
             msg = f"this QuantileSketch has version {version}; this pimeter reads version {VERSION}: update pimeter."
             raise ValueError(msg)
-        body = bytes(data[HEADER.size :])
-        if len(body) != 16 * n or zlib.crc32(body) != checksum or n > size:
+        header, body = bytes(data[: HEADER.size]), bytes(data[HEADER.size + CHECKSUM :])
+        checksum = int.from_bytes(data[HEADER.size : HEADER.size + CHECKSUM], "little")
+        if len(body) != 16 * n or zlib.crc32(header + body) != checksum or n > size:
             msg = "these bytes of a QuantileSketch are broken: their length or checksum is wrong."
             raise ValueError(msg)
         sketch = cls(size)

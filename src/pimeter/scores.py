@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from pimeter.bandwidth import safe_factor
 from pimeter.errors import real_array
 
 if TYPE_CHECKING:
@@ -615,8 +616,7 @@ def _checked_weight(sample_weight: ArrayLike | None, n: int) -> Array | None:
             f"{weight.min()} to {weight.max()}."
         )
         raise ValueError(msg)
-    relative: Array = weight / weight.max()  # so that their sum is a number
-    return relative
+    return weight * safe_factor(float(weight.max()))  # only ratios count, and sums of the largest floats are none
 
 
 def _mean_row(values: NDArray[Any], sample_weight: ArrayLike | None) -> Array:

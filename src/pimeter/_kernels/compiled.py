@@ -7,15 +7,16 @@ the GIL, and `quantiles.py` hands them to threads. The rule is compiled from its
 from __future__ import annotations
 
 import math
+import pickle
 import warnings
 import zlib
 from pathlib import Path
-from pickle import UnpicklingError
 from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from pimeter._kernels import counting, stream
 
@@ -650,19 +651,42 @@ def fixed_sample(x: Any, counts: Any, levels: Any, h: float, starts: Any, out: A
         out[k] = _root(x, counts, 0.0, m, h, 40.0, levels[k], starts[k], low, high)
 
 
+class _Sealed(IndexDataCacheFile):
+    """Numba's cache on disk with a checksum behind each pickle: a broken one is as none, and is written anew.
+
+    Numba would run whatever machine code it finds.
+    """
+
+    def _dump(self, obj: Any) -> bytes:
+        data: bytes = super()._dump(obj)
+        return data + zlib.crc32(data).to_bytes(4, "little")
+
+    def _load_index(self) -> Any:
+        version, path = pickle.dumps(self._version, protocol=-1), Path(self._index_path)
+        data = path.read_bytes() if path.exists() else b""
+        return super()._load_index() if data.startswith(version) and _is_whole(data[len(version) :]) else {}
+
+    def _load_data(self, name: str) -> Any:
+        if not _is_whole(Path(self._data_path(name)).read_bytes()):
+            raise FileNotFoundError  # numba then compiles
+        return super()._load_data(name)
+
+
+def _is_whole(data: bytes) -> bool:
+    return zlib.crc32(data[:-4]).to_bytes(4, "little") == data[-4:]
+
+
 class Kernel:
     """The compiled functions for one rule, a module like `pimeter.bandwidth`.
 
-    They are loaded from numba's cache on disk; without a place for it, or with a broken one, they are compiled in
-    memory, with one warning.
+    They are loaded from numba's cache on disk; without a place for it they are compiled in memory, with one warning.
     """
 
     def __init__(self, rule: ModuleType) -> None:
         self._rule: Any = rule
         try:
             self._load(cache=True)
-        # What numba raises without a directory to write in, on a full disk, and what broken pickles are known to raise.
-        except (RuntimeError, OSError, EOFError, UnpicklingError, AttributeError, ImportError, IndexError) as reason:
+        except (RuntimeError, OSError) as reason:  # no directory to write in, a full disk
             self._load(cache=False)
             msg = f"no cache of compiled code ({reason}): pimeter compiles in memory, some seconds in each new process."
             warnings.warn(msg, stacklevel=4)
@@ -677,7 +701,10 @@ class Kernel:
         for source in (*formulas, *_sources):
             function = FunctionType(source.__code__, names, source.__name__, source.__defaults__)
             function.__qualname__ = f"{source.__name__}_{stamp:x}"
-            names[source.__name__] = numba.njit(nogil=True, cache=cache, error_model="numpy")(function)
+            compiled: Any = numba.njit(nogil=True, cache=cache, error_model="numpy")(function)
+            if isinstance(getattr(compiled, "_cache", None), FunctionCache):
+                compiled._cache._cache_file.__class__ = _Sealed
+            names[source.__name__] = compiled
         self._compiled: Any = SimpleNamespace(**names)
 
         sample, levels, out = np.linspace(0.0, 1.0, 8), np.array([0.5]), np.empty((1, 1))

@@ -10,6 +10,8 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 
+from pimeter.errors import even_array
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -67,7 +69,7 @@ def _columns(X: Any) -> list[NDArray[np.uint64]]:
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return [_bits(column.to_numpy()) for column in frame.iter_columns()]
-    table = np.asarray(X)
+    table = even_array("X", X)
     flat = table.reshape(len(table), -1)
     return [_bits(flat[:, i]) for i in range(flat.shape[1])]
 

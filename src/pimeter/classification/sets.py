@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
 from pimeter.classification.draws import row_draws
 from pimeter.classification.limits import Limits
-from pimeter.errors import is_missing, unmasked
+from pimeter.errors import even_array, is_missing, unmasked
 from pimeter.frames import column_of, frame_of, library_of
 from pimeter.promise import checked_share
 
@@ -372,7 +372,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         """X with rows to index, and with the columns that it had before."""
-        (table,) = indexable(X)
+        (table,) = indexable(unmasked(X))
+        if isinstance(table, list | tuple) and not table:
+            msg = "X has 0 sample(s), while a minimum of 1 is required: give at least one row."
+            raise ValueError(msg)
         shape = getattr(table, "shape", (0, 1))
         if len(shape) == 1 and hasattr(self, "n_features_in_") and not reset:
             msg = f"X has shape {shape}. Reshape your data to (n, {self.n_features_in_}): X.reshape(1, -1) is one row."
@@ -402,6 +405,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             kind = "NaN" if np.isnan(target).any() else "infinity"
             msg = f"y contains {kind}, first in row {int(np.argmin(np.isfinite(target)))}. Leave such rows out."
             raise ValueError(msg)
+        if target.dtype.kind in "cV":
+            msg = f"y has dtype {target.dtype}; give one class for each row, as a number or a word."
+            raise ValueError(msg)
         check_classification_targets(target)
         return target
 
@@ -419,7 +425,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if by is not None and not getattr(self, "_has_labels", True):
             msg = "by is given for new rows, but calibration had none: pass it to fit or calibrate, too."
             raise ValueError(msg)
-        labels = np.asarray(unmasked(by) if by is not None else own(X) if callable(own) else column_of(X, own))
+        given = by if by is not None else own(X) if callable(own) else column_of(X, own)
+        labels = even_array("by", given)
         if labels.shape != (_num_samples(X),):
             msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
             raise ValueError(msg)

@@ -14,7 +14,7 @@ from pimeter.classification.confusion import BINOMIAL, Cells, Estimate, Sampling
 from pimeter.classification.propagation import propagated
 from pimeter.classification.rates import METRICS, Metric, Rates
 from pimeter.classification.unlabelled import ALIKE, CALIBRATED, REFITS, Calibrator, calibrated, prediction_powered
-from pimeter.errors import is_missing, outcome_errors, real_array, unmasked
+from pimeter.errors import even_array, is_missing, outcome_errors, real_array
 from pimeter.frames import frame_of
 from pimeter.promise import checked_share, promise
 from pimeter.quantiles import quantile
@@ -506,7 +506,7 @@ def _labels(given: ArrayLike | None, n: int, method: str, name: str = "y_true") 
             return None
         msg = f'{name} is None, which only method="calibrated" can do without; got method={method!r}.'
         raise ValueError(msg)
-    labels = np.asarray(unmasked(given))
+    labels = even_array(name, given)
     if labels.shape != (n,):
         msg = f"{name} must hold one label for each of the {n} rows of scores; got shape {labels.shape}."
         raise ValueError(msg)

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 
-from pimeter.errors import unmasked
+from pimeter.errors import even_array
 from pimeter.regression.calibration import coded
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
         kept = rows.tolist()
         named = zip(frame.columns, frame.iter_columns(), strict=True)  # names may be numbers, which would mean rows
         return [_series(series[kept], name)._replace(name=str(name)) for name, series in named]
-    table = np.asarray(X)
+    table = even_array("X", X)
     if table.ndim == 1:
         table = table[:, None]
     _check_rows(table.shape, n)
@@ -117,7 +117,7 @@ def labels_of(by: ArrayLike | None, n: int) -> NDArray[Any] | None:
     """One category per row."""
     if by is None:
         return None
-    labels = np.asarray(unmasked(by))
+    labels = even_array("by", by)
     if labels.shape == (n, 1):
         labels = labels[:, 0]
     if labels.shape != (n,):

@@ -231,7 +231,7 @@ def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Ar
     """Targets, predictions and errors as columns of finite numbers."""
     target, prediction = real_array("y_true", y_true), real_array("y_pred", y_pred)
     target, prediction = (a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for a in (target, prediction))
-    errors: Array = signed_errors(target, prediction).astype(np.float64, copy=False)
+    errors = signed_errors(target, prediction)
     if target.ndim != 1:
         msg = f"y_true must have shape (m,); got {target.shape}. Measure each output by itself."
         raise ValueError(msg)
@@ -241,7 +241,7 @@ def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Ar
         raise ValueError(msg)
     exact = {target.dtype, prediction.dtype} <= {np.dtype(np.float64)}
     target, prediction = (a.astype(np.float64, copy=False) for a in (target, prediction))
-    return target, prediction, errors if exact else target - prediction
+    return target, prediction, errors.astype(np.float64, copy=False) if exact else target - prediction
 
 
 def evenly(m: int, most: int = SOME) -> NDArray[np.intp]:
@@ -577,7 +577,7 @@ def _heavy(errors: Array) -> Finding:
     """How far the 98 % point of the sizes is from their median, against normal errors."""
     m = len(errors)
     half, far = np.quantile(np.abs(errors - np.median(errors)), [0.5, 0.98], method="hazen")
-    if m < 2.5 * FEWEST or half == 0.0:
+    if m < 2.5 * FEWEST or half <= np.finfo(np.float64).tiny * far:
         why = "Half of the errors or more are alike" if m >= 2.5 * FEWEST else f"{_count(m)} too few to know the tails"
         return _finding("heavy", m, math.nan, NORMAL_RATIO, f"{why}.")
     ratio = float(far / half)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from pimeter.bandwidth import safe_factor
 from pimeter.errors import real_array
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def white_test(errors: ArrayLike, X: ArrayLike, *, residuals: Literal["errors", 
     (True, 'full')
     """
     error = _column("errors", errors)
+    error = error * safe_factor(float(np.abs(error).max()))
     table = _numbers("X", X)
     if table.ndim != 2 or len(table) != len(error):
         msg = f"X must have shape (n, d) with one row for each of the {len(error)} errors; got {table.shape}."
@@ -116,7 +118,7 @@ def white_test(errors: ArrayLike, X: ArrayLike, *, residuals: Literal["errors", 
     if np.ptp(squares) == 0.0:
         msg = "White's test cannot be made: all errors have the same size."
         raise ValueError(msg)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(divide="ignore"):
         # Squares and products of features may repeat others, as the square of a column of zeros and ones does; the
         # degrees of freedom then follow the rank.
         warnings.filterwarnings("ignore", message=".*rank-deficient")
@@ -129,6 +131,9 @@ def white_test(errors: ArrayLike, X: ArrayLike, *, residuals: Literal["errors", 
         except AssertionError as disagreement:  # statsmodels finds two different ranks
             msg = "White's test cannot be made: X is so near to collinear that its rank is lost to rounding."
             raise ValueError(msg) from disagreement
+    if not math.isfinite(statistic):
+        msg = "White's test cannot be made: X tells the sizes of errors without a rest."
+        raise ValueError(msg)
     return WhiteTest(float(statistic), float(p_value), form, n, n_columns)
 
 

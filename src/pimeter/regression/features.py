@@ -68,7 +68,10 @@ class Features:
         if not self.has_columns_:
             return last
         if hasattr(X, "toarray"):
-            return np.column_stack([X.toarray(), last]) if self.for_distance else sparse.hstack([X, last], format="csr")
+            table = X.tocsr().astype(np.float64)
+            table.data = np.clip(table.data, -LARGEST, LARGEST)
+            columns = [table.toarray() if self.for_distance else table, last]
+            return np.column_stack(columns) if self.for_distance else sparse.hstack(columns, format="csr")
         found: list[Array] = []
         for column, codes in zip(_columns(X), self.kinds_, strict=True):
             if codes is None:
@@ -92,7 +95,10 @@ def is_table(X: Any) -> bool:
     """Whether X has columns: a frame, a sparse matrix, or an array of two dimensions."""
     if hasattr(X, "toarray") or isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
         return True
-    return np.asarray(X).ndim == 2
+    try:
+        return np.asarray(X).ndim == 2
+    except ValueError:  # rows of unequal length, such as texts as lists of words
+        return False
 
 
 def _columns(X: Any) -> list[Column]:

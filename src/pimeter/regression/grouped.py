@@ -6,15 +6,15 @@ from collections.abc import Callable, Hashable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
-from pimeter.errors import unmasked
+from pimeter.errors import even_array
 from pimeter.frames import column_of
 from pimeter.regression.width import Aim, Shape, Width
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
@@ -82,7 +82,7 @@ class GroupedWidth(Width):
             given = self.by(X)
         else:
             given = column_of(X, self.by)
-        labels = np.asarray(unmasked(given))
+        labels = even_array("by", given)
         if labels.shape != (_num_samples(X),):
             msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
             raise ValueError(msg)

@@ -47,6 +47,7 @@ WIDTHS: dict[str, type[Width]] = {
     "auto": AutoWidth,
 }
 HELD_OUT = 0.2  # share of rows that calibrate with cv=None, as in the paper
+LARGEST_WEIGHT = 1e100  # and its inverse is the least: sums and ratios of weights stay numbers
 
 
 class IntervalRegressor(RegressorMixin, BaseEstimator):
@@ -552,7 +553,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> Any:
         """X with rows to index, and with the columns that it had before."""
-        (table,) = indexable(X)
+        (table,) = indexable(unmasked(X))
+        if isinstance(table, list | tuple) and not table:
+            msg = "X has 0 sample(s), while a minimum of 1 is required: give at least one row."
+            raise ValueError(msg)
         shape = getattr(table, "shape", (0, 1))
         if len(shape) == 1 and not reset and hasattr(self, "n_features_in_"):
             msg = f"X has shape {shape}. Reshape your data to (n, {self.n_features_in_}): X.reshape(1, -1) is one row."
@@ -693,14 +697,22 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         models = self.estimator_ if isinstance(self.estimator_, list) else [self.estimator_]
         found = [predictions(model, X, self._n_outputs) for model in models]
         table = found[0][None] if len(found) == 1 else np.stack(found)
-        check_finite("prediction", table[0] if len(found) == 1 else table.mean(axis=0), REMEDY)
+        with np.errstate(over="ignore"):
+            check_finite("prediction", table[0] if len(found) == 1 else table.mean(axis=0), REMEDY)
         return table
 
     def _ends(
         self, neurons: Neurons, found: Shaped, codes: NDArray[np.intp] | None, weights: Array | None, out: Array
     ) -> None:
         """Ends of intervals, into `out` (n, k, 2), cut at the least and the largest possible target."""
-        neurons.intervals(found, codes, weights, out)
+        try:
+            with np.errstate(over="raise"):
+                neurons.intervals(found, codes, weights, out)
+        except FloatingPointError as beyond:
+            msg = (
+                "an interval ends beyond all floats: the prediction or the width is too large. Use a larger unit for y."
+            )
+            raise ValueError(msg) from beyond
         if self.y_min is not None or self.y_max is not None:
             np.clip(out, self.y_min, self.y_max, out=out)
 
@@ -732,5 +744,11 @@ def _importance(sample_weight: ArrayLike | None, X: Any) -> Array | None:
         raise ValueError(msg)
     if (weights < 0.0).any() or not weights.any():
         msg = f"sample_weight must not be negative nor all 0; got {weights.min():g} to {weights.max():g}."
+        raise ValueError(msg)
+    if ((weights > LARGEST_WEIGHT) | ((weights < 1.0 / LARGEST_WEIGHT) & (weights > 0.0))).any():
+        msg = (
+            f"sample_weight must be 0 or from {1.0 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}; got "
+            f"{weights.min():g} to {weights.max():g}. Only ratios count: divide by the mean."
+        )
         raise ValueError(msg)
     return weights

@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import _num_samples
 
+from pimeter.errors import even_array
 from pimeter.promise import rescaled_weights
 from pimeter.regression.features import Features, is_table
 
@@ -110,9 +111,26 @@ def _together(X: Any, X_new: Any) -> Any:
                 f"{frames[1].columns}; give frames of one library with the same columns."
             )
             raise ValueError(msg)
-        return nw.concat(frames).to_native()
-    tables: list[Any] = [table if sparse.issparse(table) else np.asarray(table) for table in (X, X_new)]
+        if not frames[0].columns:
+            msg = "X and X_new have no columns; give those that tell where rows come from."
+            raise ValueError(msg)
+        kinds = [frame.schema for frame in frames]
+        unlike = [name for name in frames[0].columns if kinds[0][name] != kinds[1][name]]
+        for name in unlike:
+            if not all(own[name].is_numeric() or own[name] == nw.Boolean for own in kinds):
+                msg = (
+                    f"column {name!r} is {kinds[0][name]} in X and {kinds[1][name]} in X_new; give columns of one kind."
+                )
+                raise ValueError(msg)
+        return nw.concat(
+            [frame.with_columns([nw.col(name).cast(nw.Float64) for name in unlike]) for frame in frames]
+        ).to_native()
+    is_sparse = sparse.issparse(X)
+    if sparse.issparse(X_new) != is_sparse:
+        msg = "one of X and X_new is a sparse matrix, the other is not; give both as such, or use toarray()."
+        raise ValueError(msg)
+    tables: list[Any] = [X, X_new] if is_sparse else [even_array("X", X), even_array("X_new", X_new)]
     if tables[0].shape[1:] != tables[1].shape[1:]:
         msg = f"X has shape {tables[0].shape} and X_new {tables[1].shape}; both must have the same columns."
         raise ValueError(msg)
-    return sparse.vstack(tables).tocsr() if any(map(sparse.issparse, tables)) else np.concatenate(tables)
+    return sparse.vstack(tables).tocsr() if is_sparse else np.concatenate(tables)

@@ -103,7 +103,8 @@ class Sample(NamedTuple):
             errors = errors[order]
             weights = np.ones(len(errors)) if self.weights is None else self.weights[rows][order]
             below = np.concatenate([[0.0], np.cumsum(weights)])
-            asked = (y - centres[i]) / scales[i]
+            with np.errstate(over="ignore"):  # beyond all errors either way
+                asked = (y - centres[i]) / scales[i]
             first = np.searchsorted(errors, asked)
             total += below[first]
             equal = np.flatnonzero(errors[np.minimum(first, len(errors) - 1)] == asked) if len(errors) else first[:0]

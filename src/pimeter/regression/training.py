@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Index = NDArray[np.intp]
 
+LARGEST = 1e150  # prediction or error of which squares can be added up
 INNER = 5  # folds in which a width gets to see errors on unseen rows
 
 
@@ -57,6 +58,11 @@ class Task(NamedTuple):
         with np.errstate(over="ignore"):
             errors = self.y[rows].reshape(found.shape) - found
         check_finite("prediction", errors, REMEDY)
+        if self.width.learns and np.maximum(np.abs(found), np.abs(errors)).max(initial=0.0) > LARGEST:
+            msg = (
+                f"predictions and errors must not exceed {LARGEST:g} in size to learn a width. Use a larger unit for y."
+            )
+            raise ValueError(msg)
         return part, found, errors
 
     def learned_width(self, rows: Index) -> Width:
