@@ -246,7 +246,7 @@ def tables(draw: st.DrawFn, n: int, *, tameness: int = 12) -> Given:
         return rows._replace(value=np.asarray(rows.value)) if isinstance(rows.value, memoryview) else rows
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     if how == "sparse":
-        return Given(sparse.random_array((n, d), density=0.5, rng=rng, format="csr"), None, False)
+        return Given(sparse.csr_array(rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.5)), None, False)
     if how == "repeated names":
         return Given(pd.DataFrame(rng.standard_normal((n, 2)), columns=["a", "a"]), None, False)
     column = st.sampled_from(sorted(COLUMNS))
