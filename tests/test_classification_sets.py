@@ -235,6 +235,12 @@ def test_draws_belong_to_rows():
     assert (other.predict_set(NEW) != sets).any()
 
 
+def test_randomized_sets_need_rows():
+    model = SetClassifier(lambda _: np.array([[0.5, 0.5]]), confidence_level=0.5, score="aps", randomized=True)
+    with pytest.raises(ValueError, match="X must have rows, which randomized sets draw by; got dict"):
+        model.calibrate({0: 0.1}, [1]).predict_set({0: 0.1})
+
+
 def test_draws_are_uniform_and_independent_of_the_kind_of_table():
     table = np.random.default_rng(0).normal(size=(5000, 3))
     draws = row_draws(table, 3)

@@ -70,6 +70,9 @@ def _columns(X: Any) -> list[NDArray[np.uint64]]:
     if isinstance(frame, nw.DataFrame):
         return [_bits(column.to_numpy()) for column in frame.iter_columns()]
     table = even_array("X", X)
+    if not table.ndim:
+        msg = f"X must have rows, which randomized sets draw by; got {type(X).__name__}."
+        raise ValueError(msg)
     flat = table.reshape(len(table), -1)
     return [_bits(flat[:, i]) for i in range(flat.shape[1])]
 
