@@ -8,6 +8,7 @@ the data or to start Chromium.
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,11 @@ def pytest_configure(config: pytest.Config) -> None:
     is_worker = hasattr(config, "workerinput")
     if os.environ.get("PIMETER_CI") == "1" and not is_worker:
         config.pluginmanager.register(_SkipWatch(), "skip-watch")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _can_be_interrupted():
+    """Also in the background, where shells have Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -89,14 +89,6 @@ def test_a_forked_child_uses_what_its_parent_fitted(uses):
     assert os.waitpid(child, 0)[1] == 0
 
 
-@pytest.fixture(autouse=True)
-def _can_be_interrupted():
-    """Also in the background, where shells have Ctrl-C ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 class Interrupted:
     """A model at whose nth answer the user presses Ctrl-C."""
 
