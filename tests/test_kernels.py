@@ -62,6 +62,12 @@ class TestOneFormula:
         assert_allclose(COMPILED.fixed(x, counts, LEVELS, h, starts), expected, rtol=1e-9, atol=1e-9)
         assert_allclose(COMPILED.fixed(x, np.empty(0), LEVELS, h, starts), expected, rtol=1e-9, atol=1e-9)
 
+    @pytest.mark.parametrize("kernel", [PLAIN, COMPILED])
+    def test_fixed_with_errors_very_many_bandwidths_away(self, kernel):
+        """(w - x)/h overflows there, and the share is 0 or 1."""
+        x, levels = np.array([-1e300, 0.0, 1e300]), np.array([0.2, 0.5, 0.9])
+        assert_allclose(kernel.fixed(x, np.empty(0), levels, 1e-20, x), x, atol=1e-18)
+
     def test_the_reference_solves_its_equation(self):
         x = np.sort(draw("normal", 300))
         scale = reference.scale(x, np.empty(0), bandwidth)

@@ -114,6 +114,7 @@ def _root(
     """
     w = counts / counts.sum() if counts.size else np.full(positions.size, 1.0 / positions.size)
 
+    @np.errstate(over="ignore")  # errors very many bandwidths away count whole
     def excess(t: float) -> float:
         return float(w @ activation((t - positions) / h, end)) - p
 
