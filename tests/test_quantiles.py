@@ -183,6 +183,16 @@ class TestProperties:
         assert (np.diff(results) > 0).all()
         assert pm.quantile(x, 0.5, weights=[0, 0, 0.25, 0, 0]) == 2.0
 
+    @pytest.mark.parametrize("m", [3, 40])
+    @pytest.mark.parametrize("beta", ["auto", 3.0])
+    def test_weights_of_tied_values_have_no_order(self, beta, m):
+        """Nor has the mirror image, in which they come the other way round."""
+        rng, levels = np.random.default_rng(m), np.array([0.1, 0.5, 0.62, 0.9])
+        x, counts, order = rng.integers(0, m // 8 + 2, m).astype(float), 2.0 * rng.random(m), rng.permutation(m)
+        found = pm.quantile(x, levels, weights=counts, beta=beta)
+        assert_allclose(pm.quantile(x[order], levels, weights=counts[order], beta=beta), found, rtol=1e-12)
+        assert_allclose(-pm.quantile(-x[::-1], 1.0 - levels, weights=counts[::-1], beta=beta), found, rtol=1e-12)
+
     def test_reflection_uses_the_mirror_image(self):
         errors = np.abs(np.random.default_rng(8).standard_normal(80))
         mirrored = pm.quantile(np.concatenate([errors, -errors]), 0.95)

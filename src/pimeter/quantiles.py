@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pimeter import bandwidth
-from pimeter._kernels.reference import hazen
+from pimeter._kernels.reference import even, hazen
 from pimeter.errors import real_array
 
 if TYPE_CHECKING:
@@ -360,7 +360,7 @@ def _counted(sample: NDArray[Any], counts: Array, levels: Array, h: float | None
     if np.isnan(x).any():
         return np.full(levels.size, np.nan)
     order = np.argsort(x, kind="stable")
-    x, counts = x[order], counts[order]
+    x, counts = x[order], even(x[order], counts[order])
     if np.isinf(x).any():
         ends = np.cumsum(counts)
         at: Array = x[np.minimum(np.searchsorted(ends, levels * ends[-1]), x.size - 1)]
@@ -396,7 +396,7 @@ def nearby_quantiles(x: Array, nearness: Array, levels: Array) -> Array:
     nearness *= (m / total)[:, None]
     out = np.empty((len(m), levels.size))
     factor = bandwidth.safe_factor(float(np.abs(x[[0, -1]]).max()))
-    sample = x * factor
+    sample, nearness = x * factor, even(x, nearness)
     tasks = [
         _pool().submit(_nearby, sample, nearness, rows, float(size), levels, out)
         for size in np.unique(m)

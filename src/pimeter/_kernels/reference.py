@@ -40,6 +40,15 @@ def hazen(x: Array, counts: Array, level: Array) -> Array:
     return np.asarray(np.interp(level * ends[-1], stands, np.repeat(x, 2)))
 
 
+def even(x: Array, counts: Array) -> Array:
+    """Counts (..., m) of sorted values, those of tied values replaced by their mean: among equals there is no order."""
+    starts = np.flatnonzero(np.append(True, x[1:] != x[:-1]))
+    if starts.size == x.size:
+        return counts
+    sizes = np.diff(starts, append=x.size)
+    return np.repeat(np.add.reduceat(counts, starts, axis=-1) / sizes, sizes, axis=-1)
+
+
 class Scale(NamedTuple):
     """A ruler laid on a sample: piecewise linear from errors to positions, with its rule."""
 

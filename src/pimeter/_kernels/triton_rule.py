@@ -708,8 +708,8 @@ def counted(kernel: Any, x: Tensor, counts: Tensor, levels: list[float]) -> tupl
     status[is_missing] = MISSING
     x = torch.where(status[:, None] > 0, 0.0, x.double())
     high = torch.where(held, x, -torch.inf).amax(1, keepdim=True)
-    order = torch.where(held, x, torch.inf).argsort(dim=1, stable=True)
-    x, counts = torch.where(held, x, high).gather(1, order), counts.gather(1, order)
+    key, order = torch.where(held, x, torch.inf).sort(dim=1, stable=True)
+    x, counts = torch.where(held, x, high).gather(1, order), _even(key, counts.gather(1, order))
     sizes = counts.sum(1)
     p = torch.tensor(levels, dtype=torch.float64, device=x.device)
     for m in sizes.unique():
@@ -717,6 +717,14 @@ def counted(kernel: Any, x: Tensor, counts: Tensor, levels: list[float]) -> tupl
         out[i] = _counted_alike(kernel, x[i], counts[i], p, float(m))
     out[is_missing] = torch.nan
     return out, status
+
+
+def _even(x: Tensor, counts: Tensor) -> Tensor:
+    """Counts of sorted rows; see `reference.even`."""
+    start, stop = torch.searchsorted(x, x), torch.searchsorted(x, x, right=True)
+    ends = torch.nn.functional.pad(counts.cumsum(1), (1, 0))
+    mean = (ends.gather(1, stop) - ends.gather(1, start)) / (stop - start)
+    return torch.where(stop - start > 1, mean, counts)
 
 
 def _counted_alike(kernel: Any, x: Tensor, counts: Tensor, p: Tensor, m: float) -> Tensor:
