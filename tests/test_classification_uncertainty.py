@@ -197,6 +197,7 @@ def test_draws_of_cells_are_draws_of_whole_rows():
         assert_allclose([found.lower[name], found.upper[name]], expected, atol=0.15 * spread)
 
 
+@pytest.mark.filterwarnings("ignore:y_score is lower")  # all wrong is among them
 @pytest.mark.parametrize(
     "counts",
     [(20, 20, 0, 0), (0, 0, 20, 20), (20, 20, 0, 5), (20, 0, 20, 0), (39, 1, 0, 0), (39, 0, 1, 0), (0, 20, 0, 20)],
@@ -588,6 +589,19 @@ def test_averages_say_which_classes_they_leave_out():
     found = pm.classification_uncertainty(y, np.eye(3)[z], metrics=["tpr", "ppv"], random_state=0)
     assert "not defined for 1 of 3 classes, which are left out" in found.note["macro_ppv"]
     assert "left out" not in found.note["macro_tpr"]
+
+
+def test_scores_about_the_other_class_make_a_warning():
+    """Of labels 1 and 2, `predict_proba(X)[:, 1]` is about 2, and pos_label is 1 unless said otherwise."""
+    rng = np.random.default_rng(0)
+    score = rng.random(400)
+    label = np.where(rng.random(400) < score, 2, 1)
+    with pytest.warns(UserWarning, match=r"y_score is lower where the label is 1 .*Then give that as pos_label"):
+        pm.classification_uncertainty(label, score)
+    pm.classification_uncertainty(label, score, pos_label=2)
+    for chance in rng.random((20, 400)):  # scores that know nothing are not accused
+        pm.classification_uncertainty(label, chance)
+    pm.classification_uncertainty([1, 2, 2], [0.1, 0.8, 0.9])  # too few to say
 
 
 def test_labels_give_the_order_of_columns_and_pos_label_the_positive_class():

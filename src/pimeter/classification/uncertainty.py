@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 METHODS = (*BINOMIAL, "bootstrap", "pim", "calibrated", "prediction-powered")
 OUTCOMES = ("true negatives", "true positives", "false negatives", "false positives")
+N_ERRORS = 4.0  # standard errors by which scores of the positive class may be lower without a word
 SPREAD = "spread of the scores, not a confidence interval"
 
 
@@ -216,7 +218,8 @@ def classification_uncertainty(
     labels : sequence, optional
         The classes, in the order of the columns of `y_score`; sorted by default.
     pos_label : object, default=1
-        The positive class where there are two.
+        The positive class where there are two: the one that a column of `y_score` is about. Scores that are clearly
+        lower for this class make a warning.
     sample_weight : array-like of shape (n,), optional
         Importance of the rows. Only ratios matter: what unequal weights cost in certainty is accounted for.
     calibration : tuple (y, score), optional
@@ -286,6 +289,8 @@ def classification_uncertainty(
     if score.ndim == 2:
         score = score[:, column]
     is_positive = None if known is None else known.codes == column
+    if known is not None and is_positive is not None:
+        _tell_if_swapped(score[is_positive], score[known.is_known & ~is_positive], classes[column])
     thresholds = _thresholds(threshold)
     task = _Task(known, is_positive, score, weights, chosen, level, draws)
     solve: Callable[..., _Found] = _BY_METHOD.get(method, _from_cells)
@@ -570,6 +575,20 @@ def _positive(classes: list[Any], pos_label: Any) -> int:
         msg = f"pos_label={pos_label!r} is not one of the classes {classes!r}; say which of them is the positive one."
         raise ValueError(msg)
     return classes.index(pos_label)
+
+
+def _tell_if_swapped(positive: Array, negative: Array, label: Any) -> None:
+    """Scores about the other class would turn every rate into another one."""
+    if min(positive.size, negative.size) < 2:
+        return
+    error = np.sqrt(positive.var(ddof=1) / positive.size + negative.var(ddof=1) / negative.size)
+    if positive.mean() < negative.mean() - N_ERRORS * error:
+        msg = (
+            f"y_score is lower where the label is {label!r} (mean {positive.mean():.3g}, elsewhere "
+            f"{negative.mean():.3g}), but it is read as the score of that class. Is it about the other one? "
+            "Then give that as pos_label."
+        )
+        warnings.warn(msg, UserWarning, stacklevel=3)
 
 
 def _thresholds(given: Any) -> Array:
