@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import beta, binom, norm
 
-from pimeter import rows_needed
+from pimeter import IntervalRegressor, rows_needed
 from pimeter.promise import (
     _needed,
     _shares,
@@ -226,13 +226,28 @@ def test_weights_carry_ratios_only():
 def test_range_is_that_of_the_beta_law(m, p, n_cuts, guarantee):
     found = promise(m, p, guarantee=guarantee, n_cuts=n_cuts)
     level = (p + n_cuts - 1) / n_cuts
-    place = found.rank if guarantee else min((m + 1) * level, m)
-    if guarantee is True:
-        place = min(np.ceil((m + 1) * level - 1e-9), m)
-    inside = n_cuts * place - (n_cuts - 1) * (m + 1)
-    expected = beta(inside, m + 1 - inside).ppf([0.05, 0.95]) if inside > 0 else [0.0, 0.0]
-    if guarantee != "set" or m >= found.needed:
-        assert_allclose(found.coverage_range, expected, rtol=1e-9)
+    places = [found.rank] * 2
+    if guarantee != "set":
+        places = [np.ceil((m + 1) * level - 1e-9)] * 2
+    if not guarantee:  # a neuron between two ranks covers what they do
+        places[0] = max(1, np.floor((m + 1) * level + 1e-9))
+    for point, place, end in zip((0.05, 0.95), places, found.coverage_range, strict=True):
+        inside = n_cuts * min(place, m) - (n_cuts - 1) * (m + 1)
+        if guarantee != "set" or m >= found.needed:
+            assert_allclose(end, beta(inside, m + 1 - inside).ppf(point) if inside > 0 else 0.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("tails", "m"), [("symmetric", 30), ("upper", 30), ("equal", 45)])
+def test_range_holds_where_the_neuron_stands_between_two_ranks(tails, m):
+    """In 4,000 calibrations at once, each an output of its own."""
+    y = np.random.default_rng(m).uniform(-1.0, 1.0, (m, 4000))
+    model = IntervalRegressor(lambda X: np.zeros((len(X), 4000)), confidence_level=0.95, tails=tails, guarantee=False)
+    ends = model.calibrate(np.zeros((m, 1)), y).predict_interval(np.zeros((1, 1)))[0]
+    coverage = np.diff(np.clip(ends, -1.0, 1.0), axis=-1)[..., 0] / 2.0
+    low, high = model.coverage_range_
+    error = (0.05 * 0.95 / 4000) ** 0.5
+    assert (coverage < low).mean() <= 0.05 + 4.0 * error
+    assert (coverage > high).mean() <= 0.05 + 4.0 * error
 
 
 def test_words_of_a_shortage():

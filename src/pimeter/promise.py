@@ -106,7 +106,8 @@ class Promise:
     needed : int
         Number of errors from which on the confidence level itself can be promised.
     coverage_range : tuple of float
-        5 % and 95 % points of the coverage of the set at hand; with ties they are lower bounds.
+        5 % and 95 % points of the coverage of the set at hand; with ties they are lower bounds. With
+        ``guarantee=False`` the 5 % point of the rank below the neuron and the 95 % point of that above.
     """
 
     m: float
@@ -165,27 +166,23 @@ def promise(
         first, below = _shares(int(m), p)
         inside = first + int(np.searchsorted(below, confidence))  # fewer than this many lie within, with confidence
         place = float(inside if n_cuts == 1 else math.ceil((m + 1.0 + inside) / 2.0))
-        promised = p if m >= needed else math.nan
+        least, promised = place, p if m >= needed else math.nan
     elif guarantee:
-        place = rank(m, level)
+        least = place = rank(m, level)
         promised = p if m >= needed else min(p, coverage(m))
     else:
-        place = (m + 1.0) * level
-        promised = coverage(min(rank_below(m, level), m))
-    return Promise(
-        m, min(math.ceil(place - ROUNDING), math.floor(m)), promised, needed, _range(coverage(min(place, m)), m)
-    )
+        least, place = rank_below(m, level), rank(m, level)
+        promised = coverage(min(least, m))
+    low, high = (_point(coverage(min(k, m)), m, point) for k, point in zip((least, place), RANGE, strict=True))
+    return Promise(m, min(math.ceil(place - ROUNDING), math.floor(m)), promised, needed, (low, high))
 
 
-def _range(mean: float, m: float) -> tuple[float, float]:
-    """Points of the Beta law with this mean that m errors give the coverage."""
+def _point(mean: float, m: float, point: float) -> float:
+    """Point of the Beta law with this mean that m errors give the coverage."""
     from scipy.special import betaincinv
 
-    if mean <= 0.0:
-        return 0.0, 0.0
     inside = mean * (m + 1.0)
-    low, high = betaincinv(inside, m + 1.0 - inside, np.array(RANGE))
-    return float(low), float(high)
+    return float(betaincinv(inside, m + 1.0 - inside, point)) if inside > 0.0 else 0.0
 
 
 @lru_cache(maxsize=256)

@@ -81,7 +81,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     guarantee : bool or "set", default=True
         True: the radius is one of the errors, that of rank ``ceil((m + 1) p)``, without smoothing. "set": the least
         rank that covers p with 95 % confidence for the calibration set at hand. False: the neuron, smoothed, between
-        the two errors next to rank ``(m + 1) p``; never wider than with True, its mean coverage within 1/(m + 1) of p.
+        the two errors next to rank ``(m + 1) p``; never wider than with True, its mean coverage within 1/(m + 1) of p
+        (with equal tails twice that).
     joint : bool, default=False
         Whether intervals shall cover all outputs of a row at once, by one more neuron on the error that reaches
         farthest; otherwise each output separately.
@@ -107,7 +108,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         Whether that is the confidence level.
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
         5 % and 95 % points of the coverage of this calibration set, by the Beta law of ranks (errors without ties; with
-        ties coverage is higher). NaN with `cv` and for sided tails, where no such law is known.
+        ties coverage is higher); with ``guarantee=False`` of the rank below and of that above. NaN with `cv` and for
+        sided tails, where no such law is known.
     radius_ : ndarray of shape ([n_categories,] [n_outputs,] 2)
         How far intervals reach below and above the prediction, in units of the scale; beyond the ends of a band of
         quantiles, where it may be negative; with `cv` that of the out-of-fold errors.
