@@ -55,6 +55,19 @@ class TestRadius:
         y = np.arange(1.0, 100.0)
         assert IntervalRegressor(zero, confidence_level=0.55).calibrate(y[:, None], y).radius_[0] == 55.0
 
+    @pytest.mark.parametrize("width", ["constant", ScaledWidth("prediction", power=1)])
+    @pytest.mark.parametrize("tails", ["symmetric", "equal", "upper"])
+    def test_rounding_leaves_no_target_of_few_decimals_outside(self, tails, width):
+        """1.4 - |.33 - 1.4| is more than .33 in floats, and a fifth of the targets may be .33."""
+        rng = np.random.default_rng(0)
+        for prediction in (1.4, 0.3, 7.0, -2.56):
+            y = rng.choice([0.33, 1.5, 2.1], size=199, p=[0.2, 0.6, 0.2])
+            own = IntervalRegressor(
+                lambda X: np.full(len(X), prediction), confidence_level=0.9, tails=tails, width=width
+            )  # noqa: B023
+            lower, upper = own.calibrate(y[:, None], y).predict_interval(y[:, None]).T
+            assert ((lower <= y) & (y <= upper)).mean() >= 0.9
+
     def test_of_tails(self):
         y = np.concatenate([-np.arange(1.0, 41.0), np.arange(1.0, 61.0) * 10, [0.0]])
         signed = np.sort(y)

@@ -46,6 +46,18 @@ def test_bisection_finds_the_order_statistic(n_lists, m, seed, apart, has_ties):
         assert_allclose(ends(centres, None, sizes, lists, k), plain, rtol=1e-14, atol=1e-14 * (1 + apart))
 
 
+@pytest.mark.parametrize("offset", [0.0, 0.3, 1.7e9, 1e13])
+@pytest.mark.parametrize("step", [0.1, 1e-3])
+def test_bisection_ends_where_values_are_apart_by_rounding_alone(offset, step):
+    rng = np.random.default_rng(int(10 * offset) + int(1 / step))
+    for _ in range(50):
+        sizes, lists = np.round(rng.normal(size=200) / step) * step, np.repeat(np.arange(4), 50)
+        centres = offset + np.round(rng.normal(size=(4, 30)) / step) * step
+        for scales in (None, rng.choice([0.1, 0.3, 1.7], size=(4, 30))):
+            found = _bisected(centres, scales, list(np.sort(sizes.reshape(4, 50), axis=1)), 181)
+            assert_array_equal(found, _written_out(centres, scales, sizes, lists, 181))
+
+
 def test_ends_of_cross_conformal_intervals():
     X, new = RNG.normal(size=(200, 3)), RNG.normal(size=(50, 3))
     y = X.sum(axis=1) + RNG.standard_t(3, size=200)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
+ROUNDINGS = 6.0  # units in the last place that difference, quotient, product and sum may take from an end
+
+
 @dataclass(frozen=True)
 class Rows:
     """Calibration rows: their errors in units of their scale, and what else is known of them."""
@@ -233,12 +236,16 @@ class Neurons:
             else:
                 lower, upper = typical[0 if codes is None else codes, j].T
             prediction = found.prediction[0, :, j]
-            scale, start, end = (None if part is None else part[0, :, j] for part in found.shapes)
-            if scale is not None:
-                lower, upper = lower * scale, upper * scale
-            np.subtract(prediction, lower if start is None else lower + start, out=out[:, j, 0])
-            np.add(prediction, upper if end is None else upper + end, out=out[:, j, 1])
-            if start is not None:
+            shape = Shape(*(None if part is None else part[0, :, j] for part in found.shapes))
+            for side, (radius, band) in enumerate(((lower, shape.lower), (upper, shape.upper))):
+                reach = radius if shape.scale is None else radius * shape.scale
+                reach = reach if band is None else reach + band
+                end = np.add(prediction, reach if side else -reach, out=out[:, j, side])
+                beyond = np.nextafter(end, np.inf if side else -np.inf)
+                above, below = shape.scores(beyond - prediction)
+                score = above if side else -above if below is None else below
+                _move(end, prediction, 1.0 if side else -1.0, score <= radius)
+            if shape.lower is not None:
                 out[:, j, 0], out[:, j, 1] = uncrossed(out[:, j, 0], out[:, j, 1])
 
     def _weighted(self, output: int, codes: NDArray[np.intp], weights: Array) -> Array:
@@ -275,7 +282,10 @@ class Neurons:
             for row in [0] if codes is None else np.unique(codes):
                 rows = slice(None) if codes is None else np.flatnonzero(codes == row)
                 own = Shape(*(None if part is None else part[:, rows] for part in shape))
-                out[rows, j, 0], out[rows, j, 1] = self.neuron(row, j).ends(centres[:, rows], own)
+                ends = self.neuron(row, j).ends(centres[:, rows], own)
+                for side, end in enumerate(ends):
+                    _move(end, np.abs(centres[:, rows]).max(axis=0), 1.0 if side else -1.0, True)
+                    out[rows, j, side] = end
 
     def shares(self, found: Shaped, codes: NDArray[np.intp] | None, y: Array) -> Array:
         """Share of signed errors below those that targets y (n, k, g) would have, the new row counting as half one."""
@@ -295,6 +305,15 @@ class Neurons:
                 own = spread if spread.shape[1] == 1 else spread[:, rows]
                 shares[rows, j] = side.sample.shares(y[rows, j], centres[:, rows, None], own[..., None])
         return shares
+
+
+def _move(ends: Array, predictions: Array, sign: float, is_short: NDArray[np.bool_] | bool) -> None:
+    """Move ends outwards by what rounding may have taken: `f + (y - f)` is not always y again, and y is to be inside.
+
+    It would cost more than a target: where predictions and targets have few values, many targets are this y.
+    """
+    moves = np.isfinite(ends) & is_short
+    ends[moves] += sign * ROUNDINGS * np.spacing(np.maximum(np.abs(predictions[moves]), np.abs(ends[moves])))
 
 
 def _typical(table: list[list[Neuron]]) -> Array:

@@ -100,7 +100,9 @@ def _bisected(centres: Array, scales: Array | None, lists: list[Array], k: int) 
     low: Array = members([(k - 1) * len(one) // total + 1 for one in lists]).min(axis=0)
     high: Array = members([-(-k * len(one) // total) for one in lists]).max(axis=0)
     rows = np.flatnonzero(low < high)
+    sizes, own = np.concatenate(lists), np.repeat(np.arange(len(lists)), [len(one) for one in lists])
     while rows.size:
+        before = low[rows], high[rows]
         centre, spread = centres[:, rows], scale if scales is None else scale[:, rows]
         middle = 0.5 * low[rows] + 0.5 * high[rows]
         count, below, above = np.zeros(rows.size, np.intp), np.full(rows.size, -np.inf), np.full(rows.size, np.inf)
@@ -115,6 +117,9 @@ def _bisected(centres: Array, scales: Array | None, lists: list[Array], k: int) 
         # Rounding may place a member of another list one bit beyond the middle.
         high[rows] = np.where(enough, np.minimum(below, high[rows]), high[rows])
         low[rows] = np.where(enough, low[rows], np.minimum(np.maximum(above, low[rows]), high[rows]))
-        goes_on = (low[rows] < high[rows]) & (middle > low[rows]) | (middle < high[rows]) & (low[rows] < high[rows])
-        rows = rows[goes_on]
+        goes_on = low[rows] < high[rows]
+        stuck = goes_on & (low[rows] == before[0]) & (high[rows] == before[1])  # by rounding, among values like these
+        left = rows[stuck]
+        high[left] = _written_out(centres[:, left], None if scales is None else scales[:, left], sizes, own, k)
+        rows = rows[goes_on & ~stuck]
     return np.asarray(high)
