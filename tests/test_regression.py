@@ -62,9 +62,8 @@ class TestRadius:
         rng = np.random.default_rng(0)
         for prediction in (1.4, 0.3, 7.0, -2.56):
             y = rng.choice([0.33, 1.5, 2.1], size=199, p=[0.2, 0.6, 0.2])
-            own = IntervalRegressor(
-                lambda X: np.full(len(X), prediction), confidence_level=0.9, tails=tails, width=width
-            )  # noqa: B023
+            model = DummyRegressor(strategy="constant", constant=prediction).fit(y[:, None], y)
+            own = IntervalRegressor(FrozenEstimator(model), confidence_level=0.9, tails=tails, width=width)
             lower, upper = own.calibrate(y[:, None], y).predict_interval(y[:, None]).T
             assert ((lower <= y) & (y <= upper)).mean() >= 0.9
 
@@ -150,11 +149,17 @@ class TestRadius:
         assert np.isnan(IntervalRegressor(Ridge(), cv=5).fit(X, Y).coverage_range_).all()
 
     def test_ends_are_cut(self):
-        bounds = IntervalRegressor(first, y_min=0, y_max=1).calibrate(X, Y).predict_interval(X)
-        assert bounds.min() == 0
-        assert bounds.max() == 1
-        one = IntervalRegressor(first, tails="lower", y_max=7).calibrate(X, Y).predict_interval(X)
-        assert (one[:, 1] == 7).all()
+        bounds = IntervalRegressor(first, y_min=-12, y_max=10).calibrate(X, Y).predict_interval(4 * X)
+        assert bounds.min() == -12
+        assert bounds.max() == 10
+        one = IntervalRegressor(first, tails="lower", y_max=10).calibrate(X, Y).predict_interval(X)
+        assert (one[:, 1] == 10).all()
+
+    def test_targets_beyond_the_ends_are_refused(self):
+        with pytest.raises(ValueError, match=r"y goes from -11.5127 to 9.34827, beyond y_min=0 or y_max=None"):
+            IntervalRegressor(first, y_min=0).calibrate(X, Y)
+        with pytest.raises(ValueError, match="beyond y_min=None or y_max=9"):
+            IntervalRegressor(Ridge(), y_max=9).fit(X, Y)
 
     def test_many_errors_are_ranked_as_few(self):
         y = np.random.default_rng(0).standard_cauchy(200_000)
@@ -241,6 +246,7 @@ class TestModel:
         alone, both = (IntervalRegressor(Ridge(), cv=4, n_jobs=n, random_state=0).fit(X, Y) for n in (None, 2))
         assert_array_equal(alone.predict_interval(X), both.predict_interval(X))
 
+    @pytest.mark.filterwarnings("ignore:errors of 2 groups calibrate")
     def test_a_width_learns_nothing_from_one_group_of_training_rows(self):
         scaled, constant = (
             IntervalRegressor(LinearRegression(), width=width, cv=2).fit(X, Y, groups=np.arange(300) % 2)
@@ -248,6 +254,54 @@ class TestModel:
         )
         assert_allclose(scaled.predict_interval(X), constant.predict_interval(X))
 
+    def test_nothing_is_promised_where_rows_of_groups_may_be_alike(self):
+        groups = np.repeat(np.arange(20), 15)
+        few = IntervalRegressor(Ridge(), random_state=0)
+        with pytest.warns(CoverageWarning, match="errors of 4 groups calibrate.* 19 groups or more do better"):
+            few.fit(X, Y, groups=groups)
+        many = IntervalRegressor(first).calibrate(X, Y, groups=groups)  # all 20 of them
+        folds = IntervalRegressor(Ridge(), cv=5).fit(X, Y, groups=groups)
+        for model in (few, many, folds, many.update(X[:5], Y[:5])):
+            assert np.isnan([model.guaranteed_level_, *model.coverage_range_]).all()
+            assert not model.guaranteed_
+
+    @pytest.mark.parametrize(
+        ("groups", "message"),
+        [
+            (np.zeros(7), r"groups must hold one group for each of the 300 rows of X; got shape \(7,\)"),
+            (["a", None, "b"] * 100, "groups has missing values"),
+            (np.zeros(300), "groups has a single group"),
+        ],
+    )
+    def test_groups_that_are_refused(self, groups, message):
+        with pytest.raises(ValueError, match=message):
+            IntervalRegressor(Ridge()).fit(X, Y, groups=groups)
+
+    @pytest.mark.parametrize(
+        ("cv", "message"),
+        [
+            ([], "cv has no splits. A generator is used up by one fit"),
+            ([(np.arange(300), np.arange(150))], "cv trains on 150 of the rows that it leaves out"),
+            (list(KFold(5).split(X)), "cv parts the rows of 5 groups in one split. Use a splitter of groups"),
+        ],
+    )
+    def test_splits_that_are_refused(self, cv, message):
+        with pytest.raises(ValueError, match=message):
+            IntervalRegressor(Ridge(), cv=cv).fit(X, Y, groups=np.arange(300) % 5)
+
+    @pytest.mark.parametrize("width", ["constant", "scaled"])
+    def test_splits_may_be_masks_and_lists(self, width):
+        splits = list(KFold(3).split(X))
+        masks = [tuple(np.isin(np.arange(300), part) for part in split) for split in splits]
+        lists = [tuple(part.tolist() for part in split) for split in splits]
+        given = (
+            IntervalRegressor(Ridge(), cv=cv, width=width, random_state=0).fit(X, Y) for cv in (splits, masks, lists)
+        )
+        expected, *others = (model.predict_interval(X[:9]) for model in given)
+        for bounds in others:
+            assert_array_equal(bounds, expected)
+
+    @pytest.mark.filterwarnings("ignore:errors of . groups calibrate")
     def test_groups_are_never_parted(self):
         groups = np.repeat(np.arange(30), 10)
 

@@ -85,11 +85,11 @@ class TestQuantile:
 
     def test_outputs_and_limits(self):
         both = np.column_stack([Y, -Y])
-        model = IntervalRegressor(lambda X: np.zeros((len(X), 2)), y_min=-1.0, y_max=1.0).calibrate(X, both)
-        found = model.predict_quantile(X, LEVELS)
+        model = IntervalRegressor(lambda X: X[:, [0, 0]], y_min=-7.0, y_max=7.0).calibrate(0 * X, both)
+        found = model.predict_quantile(np.linspace(-9.0, 9.0, 800).reshape(400, 2), LEVELS)
         assert found.shape == (400, 2, 5)
-        assert found.min() == -1.0
-        assert found.max() == 1.0
+        assert found.min() == -7.0
+        assert found.max() == 7.0
 
     def test_categories_keep_their_neuron_at_all_levels(self):
         rng = np.random.default_rng(0)
@@ -174,8 +174,8 @@ class TestCdf:
         assert high < 0.75
 
     def test_ends_at_the_limits(self):
-        model = IntervalRegressor(zero, y_min=0.0, y_max=2.0).calibrate(X, Y)
-        assert_array_equal(model.predict_cdf(X[:3], [-0.1, 2.0, 3.0]), [0.0, 1.0, 1.0])
+        model = IntervalRegressor(zero, y_min=0.0, y_max=7.0).calibrate(X, Y)
+        assert_array_equal(model.predict_cdf(X[:3], [-0.1, 7.0, 8.0]), [0.0, 1.0, 1.0])
 
     def test_refuses(self):
         model = IntervalRegressor(zero)

@@ -127,3 +127,24 @@ def test_memory_is_bounded():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4e6
+
+
+def test_what_is_proven_of_folds_is_promised_of_fair_ones_alone():
+    X = RNG.normal(size=(103, 2))
+    y = X[:, 0] + RNG.normal(size=103)
+    rows = np.arange(103)
+    uneven = [(rows[30:], rows[:30]), (rows[:30], rows[30:])]
+    levels = [
+        IntervalRegressor(Ridge(), cv=cv).fit(X, y).guaranteed_level_
+        for cv in (5, uneven, ShuffleSplit(8, test_size=0.3))
+    ]
+    assert_allclose(levels, [0.9 - (2 / 103) ** 0.5, np.nan, np.nan])
+
+
+def test_the_warning_of_too_few_rows_says_what_is_promised():
+    X = RNG.normal(size=(15, 1))
+    with pytest.warns(
+        UserWarning, match=r"15 errors can promise 51.0 %, not 95 %; 19 are needed \(with cv they promise 2"
+    ):
+        model = IntervalRegressor(Ridge(), cv=5).fit(X, X[:, 0])
+    assert round(model.guaranteed_level_, 3) == 0.51

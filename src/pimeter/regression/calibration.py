@@ -36,6 +36,7 @@ class Rows:
     labels: NDArray[Any] | None = None  # (m,) categories
     weights: Array | None = None  # (m,) importance
     folds: Folds | None = None  # who left them out
+    n_groups: int | None = None  # groups of rows that are alike, so that rows are not exchangeable one by one
 
     def joined(self, other: Rows) -> Rows:
         """These rows and others; rows without a weight weigh 1."""
@@ -47,12 +48,12 @@ class Rows:
             labels = np.concatenate([self.labels, other.labels])
         if self.below is not None and other.below is not None:
             below = np.concatenate([self.below, other.below])
-        return Rows(np.concatenate([self.above, other.above]), below, labels, weights)
+        return Rows(np.concatenate([self.above, other.above]), below, labels, weights, n_groups=self.n_groups)
 
     def of(self, kept: NDArray[np.bool_]) -> Rows:
         """Some of the rows, where no fold has left any out."""
         below, labels, weights = (None if a is None else a[kept] for a in (self.below, self.labels, self.weights))
-        return Rows(self.above[kept], below, labels, weights)
+        return Rows(self.above[kept], below, labels, weights, n_groups=self.n_groups)
 
     def jointly(self) -> Rows:
         """One error for all outputs: the one that reaches farthest."""
@@ -66,7 +67,16 @@ class Rows:
         middle, half = (self.above - self.below) / 2.0, -(self.above + self.below) / 2.0
         return replace(self, above=middle / np.where(half > 0.0, half, 1.0), below=None)
 
-    def sample(self, output: int, members: Any = slice(None)) -> Sample:
+    def neuron(self, output: int, members: Any, tails: Tails, p: float, guarantee: Guarantee) -> Neuron:
+        """Learn from one output of some of the rows, and promise what is proven of rows like these."""
+        found = Neuron.of(self.sample(output, members), tails, p, guarantee)
+        if self.n_groups is not None or (self.folds is not None and not self.folds.are_fair(members)):
+            return found._replace(level=math.nan, coverage_range=(math.nan, math.nan))
+        if self.weights is not None and np.ptp(self.weights[members]) > 0.0:
+            return found._replace(coverage_range=(math.nan, math.nan))
+        return found
+
+    def sample(self, output: int, members: Any) -> Sample:
         """Errors of one output, of some of the rows."""
         weights = None if self.weights is None else rescaled_weights(self.weights[members])
         unit = 1.0 if weights is None or self.weights is None else float(weights.sum() / self.weights[members].sum())
@@ -131,7 +141,7 @@ class Neurons:
         """
 
         def neurons(members: Any) -> list[Neuron]:
-            return [Neuron.of(rows.sample(j, members), tails, p, guarantee) for j in range(rows.above.shape[1])]
+            return [rows.neuron(j, members, tails, p, guarantee) for j in range(rows.above.shape[1])]
 
         if rows.labels is None:
             one = [neurons(slice(None))]
@@ -212,13 +222,16 @@ class Neurons:
         for row in used:
             weakest = min((neuron.weakest for neuron in self.table[row]), key=lambda promise: promise.m)
             if not weakest.is_kept:
+                weakest = replace(weakest, level=self.promised(row))
                 own = " of the smaller categories" if row == self.shared else " of a category"
                 short.setdefault("" if self.row_of is None else own, []).append(weakest)
         for of, promises in short.items():
             least = min(promises, key=lambda promise: promise.m)
             several = f" (the smallest of {len(promises)} such)" if len(promises) > 1 else ""
             side = " on one side of the prediction" if self.tails.is_parted else ""
-            warnings.warn(f"{shortage(least, self.level, of + several + side)}.", CoverageWarning, stacklevel=6)
+            most = "" if self.folds is None else " (with cv they promise 2 p - 1 at most)"
+            msg = f"{shortage(least, self.level, of + several + side)}{most}."
+            warnings.warn(msg, CoverageWarning, stacklevel=6)
 
     def neuron(self, row: int, output: int) -> Neuron:
         """The neuron of a category and an output; all outputs have the same if it is a joint one."""

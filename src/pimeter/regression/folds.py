@@ -9,7 +9,7 @@ the order of the lists and of one prediction per fold. With bootstrap resamples 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,11 @@ class Folds(NamedTuple):
         """From a table (n, n_models) of who left out whom, each row by at least one model."""
         patterns, of_row = np.unique(left_out, axis=0, return_inverse=True)
         return cls(of_row.reshape(-1), patterns / patterns.sum(axis=1, keepdims=True))
+
+    def are_fair(self, members: Any) -> bool:
+        """Whether CV+ is proven for these rows: each left out once, in parts that differ by one row at most."""
+        sizes = np.bincount(self.of_row[members], minlength=len(self.means))
+        return bool((self.means.max(axis=1) == 1.0).all() and np.ptp(sizes) <= 1)
 
     def centres(self, predictions: Array) -> Array:
         """Predictions (n_models, ...) become those of each list's own model, (n_lists, ...)."""

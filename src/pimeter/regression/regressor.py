@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -19,9 +21,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from pimeter.errors import real_array, unmasked
+from pimeter.errors import even_array, real_array, unmasked
+from pimeter.promise import CoverageWarning, promise
 from pimeter.regression.auto import AutoWidth
-from pimeter.regression.calibration import Neurons, Rows, Shaped
+from pimeter.regression.calibration import Neurons, Rows, Shaped, coded
 from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.frames import interval_frame
 from pimeter.regression.grouped import GroupedWidth
@@ -29,7 +32,7 @@ from pimeter.regression.joint import JointWidth
 from pimeter.regression.local import LocalWidth
 from pimeter.regression.model import REMEDY, check_finite, is_plain, is_trainable, predictions, trained
 from pimeter.regression.scaled import ScaledWidth
-from pimeter.regression.sides import TAILS
+from pimeter.regression.sides import TAILS, Tails
 from pimeter.regression.training import Task, train
 from pimeter.regression.width import Aim, ConstantWidth, Shape, Width
 
@@ -203,7 +206,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         by : array-like of shape (n,), optional
             Categories of the rows, for ``width="grouped"``.
         groups : array-like of shape (n,), optional
-            Rows of one group are never parted by a split, as in scikit-learn.
+            Rows of one group, such as those of one patient, are never parted by a split, as in scikit-learn. They may
+            be alike, so that nothing is promised to rows of new groups: `guaranteed_level_` is NaN, and a warning says
+            so where groups are fewer than errors would have to be.
         **fit_params
             Passed to the estimator's `fit` alone; those with one value per row are split with the rows.
 
@@ -244,7 +249,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         by : array-like of shape (m,), optional
             Categories of the rows, for ``width="grouped"``.
         groups : array-like of shape (m,), optional
-            Rows of one group are not parted when a width takes its half.
+            As in `fit`; rows of one group are not parted when a width takes its half.
         sample_weight : array-like of shape (m,), optional
             Importance of the rows: how much likelier each is where intervals are needed than here. Only their ratios
             matter; m becomes ``(sum w)^2 / sum w^2``.
@@ -539,6 +544,13 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
             raise ValueError(msg)
         check_finite("y", target, "Leave such rows out.")
+        low, high = (far if end is None else end for end, far in ((self.y_min, -np.inf), (self.y_max, np.inf)))
+        if target.min() < low or target.max() > high:
+            msg = (
+                f"y goes from {target.min():.6g} to {target.max():.6g}, beyond y_min={self.y_min} or "
+                f"y_max={self.y_max}: these are the least and the largest possible target, in the unit of y."
+            )
+            raise ValueError(msg)
         return target
 
     def _levels(self, name: str, given: ArrayLike) -> Array:
@@ -581,17 +593,24 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(msg)
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
         width = self._new_width()
-        labels = width.labels(X, by)
+        labels, groups = width.labels(X, by), _group_codes(groups, X)
+        if groups is not None and groups.max() == 0:
+            msg = "groups has a single group: training and calibrating need rows of at least two."
+            raise ValueError(msg)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         task = Task(self.estimator, width, X, target, groups, fit_params, self._aim(), seed)
-        splits = list(self._splitter(groups, seed).split(X, target, groups))
+        everyone = np.arange(len(target))
+        splits = [
+            (everyone[rows], everyone[others]) for rows, others in self._splitter(groups, seed).split(X, target, groups)
+        ]
         models, widths, (above, below), seen, folds = train(task, splits, self.n_jobs)
         is_single = self.cv is None
         self._trained_from = self.estimator
         self.estimator_: Any = models[0] if is_single else models
         self.width_: Any = widths[0] if is_single else widths
         kept = None if labels is None else labels[seen]
-        self._learn(Rows(above, below, kept, None, None if is_single else folds))
+        n_groups = None if groups is None else len(np.unique(groups[seen]))
+        self._learn(Rows(above, below, kept, None, None if is_single else folds, n_groups))
 
     def _splitter(self, groups: Any, seed: int) -> Any:
         """One split of 80 to 20, folds of an integer, or the splitter given."""
@@ -616,12 +635,12 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         X = self._table(X, reset=reset)
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
         width = self._new_width()
-        labels = width.labels(X, by)
+        labels, groups = width.labels(X, by), _group_codes(groups, X)
         weights = _importance(sample_weight, X)
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
             X, target, weights = _safe_indexing(X, kept), target[kept], weights[kept]
-            labels, groups = (None if a is None else np.asarray(a)[kept] for a in (labels, groups))
+            labels, groups = (None if a is None else a[kept] for a in (labels, groups))
         n = len(target)
         if width.learns and groups is not None and len(set(groups)) < 2:
             msg = "groups has a single group, but this width needs rows of another one to learn from; leave groups out."
@@ -633,13 +652,13 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             task = Task(None, width, X, target, groups, {}, self._aim(), seed)
             width.fit(*task.errors(model, half), self._aim(), seed)
             X, target = _safe_indexing(X, rest), target[rest]
-            labels, weights = (None if a is None else a[rest] for a in (labels, weights))
+            labels, weights, groups = (None if a is None else a[rest] for a in (labels, weights, groups))
         elif width.learns:
             nothing = np.zeros((n, self._n_outputs or 1))
             width.fit(X, nothing, nothing, self._aim(), 0)
         rows = self._measured(model, width, X, target, labels, weights)
         self.estimator_, self.width_ = model, width
-        self._learn(rows)
+        self._learn(rows if groups is None else replace(rows, n_groups=len(np.unique(groups))))
 
     def _measured(
         self, model: Any, width: Width, X: Any, target: Array, labels: NDArray[Any] | None, weights: Array | None
@@ -673,6 +692,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             msg = 'guarantee="set" rests on a law of ranks that unequal sample_weight has not; set guarantee=True.'
             raise ValueError(msg)
         neurons = self._learned(rows, float(self.confidence_level))
+        _warn_of_few_groups(rows.n_groups, float(self.confidence_level), neurons.tails)
         self._rows, self._neurons = rows, neurons
         categories = neurons.categories
         used = [neurons.promised(0)] if not categories else [category.level for category in categories]
@@ -731,6 +751,32 @@ def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:
         msg = "y contains NaN, where no share of targets can be told; leave such values out."
         raise ValueError(msg)
     return asked
+
+
+def _group_codes(groups: Any, X: Any) -> NDArray[np.intp] | None:
+    """The number of each row's group."""
+    if groups is None:
+        return None
+    labels = even_array("groups", groups)
+    if labels.shape != (_num_samples(X),):
+        msg = f"groups must hold one group for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
+        raise ValueError(msg)
+    names, codes = coded(labels)
+    if None in names:
+        msg = "groups has missing values. Give each such row a group of its own, or leave it out."
+        raise ValueError(msg)
+    return codes
+
+
+def _warn_of_few_groups(n_groups: int | None, level: float, tails: Tails) -> None:
+    needed = promise(1, level, n_cuts=tails.n_cuts).needed
+    if n_groups is not None and n_groups < needed:
+        msg = (
+            f"errors of {n_groups} groups calibrate, and rows of one group may be alike: nothing is promised to rows "
+            f"of new groups, of which {100.0 * level:.6g} % intervals may cover far less. {needed} groups or more do "
+            "better."
+        )
+        warnings.warn(msg, CoverageWarning, stacklevel=5)
 
 
 @np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them

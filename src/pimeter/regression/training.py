@@ -36,7 +36,7 @@ class Task(NamedTuple):
     width: Width
     X: Any
     y: Array  # (n,) or (n, k)
-    groups: Any
+    groups: NDArray[np.intp] | None
     fit_params: dict[str, Any]
     aim: Aim
     seed: int
@@ -71,7 +71,7 @@ class Task(NamedTuple):
         if not width.learns:
             return width
         found, errors = np.zeros((2, len(rows), self.n_outputs or 1))
-        own = None if self.groups is None else np.asarray(self.groups)[rows]
+        own = None if self.groups is None else self.groups[rows]
         n_folds = min(INNER, len(rows) if own is None else len(np.unique(own)))
         if n_folds > 1:
             folds = KFold(n_folds, shuffle=True, random_state=self.seed) if own is None else GroupKFold(n_folds)
@@ -98,6 +98,22 @@ class Trained(NamedTuple):
 
 def train(task: Task, splits: list[tuple[Index, Index]], n_jobs: int | None) -> Trained:
     """Train on each split; a row left out by several models gets the mean of their predictions and shapes."""
+    if not splits:
+        msg = "cv has no splits. A generator is used up by one fit: give a list, or a splitter such as KFold(5)."
+        raise ValueError(msg)
+    for rows, others in splits:
+        n_shared = len(np.intersect1d(rows, others))
+        if n_shared:
+            msg = (
+                f"cv trains on {n_shared} of the rows that it leaves out, whose errors then say nothing about new rows."
+            )
+            raise ValueError(msg)
+        n_parted = 0 if task.groups is None else len(np.intersect1d(task.groups[rows], task.groups[others]))
+        if n_parted:
+            msg = (
+                f"cv parts the rows of {n_parted} groups in one split. Use a splitter of groups, such as GroupKFold(5)."
+            )
+            raise ValueError(msg)
     if not all(len(others) for _, others in splits):
         msg = "cv has a split that leaves no row out of training: nothing to calibrate with. Use other splits."
         raise ValueError(msg)
