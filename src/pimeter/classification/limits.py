@@ -93,7 +93,7 @@ class Limits:
         return sum(len(part) for part in self.scores[self._group(label)])
 
     def promised(self, label: Any) -> float:
-        """Coverage that is promised: a full set keeps any promise but that of guarantee="set"."""
+        """Coverage that is promised: a full set keeps any promise."""
         m = self._m(label)
         if self.has_folds:
             return cross_validated_level(self.level, m) if m else self.level

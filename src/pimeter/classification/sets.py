@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     Index = NDArray[np.intp]
 
 HELD_OUT = 0.2  # share of rows that calibrate with cv=None
-TUNING = (
-    0.2  # share of rows that RAPS chooses its constants with: of those given to calibrate, or a fifth of as many in fit
-)
+TUNING = 0.2  # of the calibration rows, which RAPS chooses its constants with
 
 
 class _ScoreName(str):
