@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -356,6 +356,36 @@ def test_a_class_that_a_model_has_not_seen_has_no_probability():
     assert found.classes_.tolist() == [0, 1, 2, 3, 9]
     assert found.predict_proba(NEW).shape == (500, 5)
     assert_allclose(found.predict_proba(NEW).sum(axis=1), 1.0)
+
+
+class Ordered(ClassifierMixin, BaseEstimator):
+    """A model with columns in an order of its own, and classes that nobody gave it."""
+
+    def __init__(self, extra=()):
+        self.extra = extra
+
+    def fit(self, X, y):
+        self.inner_ = LogisticRegression().fit(X, y)
+        self.classes_ = np.array([*self.inner_.classes_[::-1], *self.extra])
+        return self
+
+    def predict_proba(self, X):
+        return np.pad(self.inner_.predict_proba(X)[:, ::-1], ((0, 0), (0, len(self.extra))))
+
+
+def test_columns_belong_to_the_classes_of_the_model():
+    names = np.array(["ant", "bee", "cat", "dog"])
+    found, plain = (
+        SetClassifier(one, confidence_level=0.9, random_state=0).fit(X, names[Y])
+        for one in (Ordered(), LogisticRegression())
+    )
+    assert_array_equal(found.predict(NEW), plain.predict(NEW))
+    assert_array_equal(found.predict_set(NEW), plain.predict_set(NEW))
+    fitted = SetClassifier(found.estimator_, confidence_level=0.9).calibrate(NEW, names[Y_NEW])
+    assert fitted.classes_.tolist() == names[::-1].tolist()
+    assert_array_equal(fitted.predict(NEW), plain.predict(NEW))
+    with pytest.raises(ValueError, match=r"estimator has classes that y does not hold: \['ape'\]"):
+        SetClassifier(Ordered(["ape"]), random_state=0).fit(X, names[Y])
 
 
 def test_other_levels_frames_and_names():

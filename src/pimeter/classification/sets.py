@@ -532,14 +532,26 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if not np.isfinite(found).all() or (found < 0.0).any():
             msg = "estimator returns probabilities that are negative or not finite. Mend it, or leave such rows out."
             raise ValueError(msg)
-        if len(own) == len(self.classes_):
+        if own.tolist() == self.classes_.tolist():
             return found
+        place = self._places()
+        extra = [label for label in own.tolist() if label not in place]
+        if extra:
+            msg = (
+                f"estimator has classes that y does not hold: {extra[:5]!r}. Train it on the labels of y, or fit it "
+                "first and call calibrate."
+            )
+            raise ValueError(msg)
         table = np.zeros((len(found), len(self.classes_)))
-        table[:, np.searchsorted(self.classes_, own)] = found
+        table[:, [place[label] for label in own.tolist()]] = found
         return table
 
+    def _places(self) -> dict[Any, int]:
+        """Column of each class."""
+        return {label: i for i, label in enumerate(self.classes_.tolist())}
+
     def _codes(self, target: NDArray[Any]) -> Index:
-        place = {label: i for i, label in enumerate(self.classes_.tolist())}
+        place = self._places()
         unknown = sorted({label for label in np.unique(target).tolist() if label not in place}, key=str)
         if unknown:
             known = self.classes_.tolist()[:5]
