@@ -506,6 +506,11 @@ def test_bad_rows_change_nothing():
         (None, "requires y"),
         (np.where(Y == 0, np.nan, Y), "NaN"),
         (Y + 0.5, "continuous"),
+        (np.where(Y == 0, None, Y), "y holds missing labels, first in row"),
+        (pd.Series(np.where(Y == 0, None, "a"), dtype="string"), "y holds missing labels"),
+        (pl.Series(np.where(Y == 0, None, "a").tolist()), "y holds missing labels"),
+        (np.where(Y == 0, np.datetime64("NaT"), np.datetime64("2026-01-01")), "y contains NaN"),
+        (np.array([1, "1"] * 150, object), "y has dtype object; .* all as numbers or all as words"),
     ):
         with pytest.raises(ValueError, match=message):
             found.calibrate(X, y)
