@@ -188,6 +188,20 @@ def test_sets_of_a_higher_level_are_never_smaller(by, guarantee):
     assert_array_equal(sets[2], found.predict_set(P, by=None if by else kind))
 
 
+def test_categories_are_looked_up_and_not_compared_with_each_other():
+    class Label:
+        compared = 0
+        __hash__ = object.__hash__
+
+        def __eq__(self, other):
+            Label.compared += 1
+            return self is other
+
+    by = [Label() for _ in range(150)] * 2
+    SetClassifier(model, confidence_level=0.5).calibrate(X, Y, by=by).predict_set(X, by=by)
+    assert Label.compared < len(by)
+
+
 def test_a_missing_category_is_a_category():
     by = np.where(X[:, 0] > 0, 1.0, np.nan)
     named = np.where(X[:, 0] > 0, "up", "missing")

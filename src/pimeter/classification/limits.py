@@ -137,10 +137,11 @@ class Limits:
             return np.stack([self._is_in([s[:, j] for s in scores], j) for j in range(scores[0].shape[1])], axis=1)
         if labels is None:
             return self._is_in(scores, None)
+        members: dict[Any, list[int]] = {}
+        for i, label in enumerate(labels.tolist()):
+            members.setdefault(label, []).append(i)
         found = np.empty(scores[0].shape, bool)
-        known = labels.tolist()
-        for label in dict.fromkeys(known):
-            rows = np.array([other == label for other in known])
+        for label, rows in members.items():
             found[rows] = self._is_in([s[rows] for s in scores], label)
         return found
 
