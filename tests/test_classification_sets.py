@@ -202,6 +202,14 @@ def test_categories_are_looked_up_and_not_compared_with_each_other():
     assert Label.compared < len(by)
 
 
+def test_categories_of_another_type_make_a_warning():
+    found = SetClassifier(model, confidence_level=0.8).calibrate(X, Y, by=np.arange(300) % 2)
+    with pytest.warns(CoverageWarning, match=r"2 categories never seen in calibration \('0', '1'\), .* sets are full"):
+        sets = found.predict_set(NEW, by=(np.arange(500) % 2).astype(str))
+    assert sets.all()
+    assert not found.predict_set(NEW, by=np.arange(500) % 2).all()
+
+
 def test_a_missing_category_is_a_category():
     by = np.where(X[:, 0] > 0, 1.0, np.nan)
     named = np.where(X[:, 0] > 0, "up", "missing")

@@ -140,6 +140,14 @@ class Limits:
         members: dict[Any, list[int]] = {}
         for i, label in enumerate(labels.tolist()):
             members.setdefault(label, []).append(i)
+        unseen = [label for label in members if label not in self.counts]
+        if unseen and not self.promise_of(self._m(unseen[0])).is_kept:
+            names = ", ".join(map(repr, unseen[:3])) + (", ..." if len(unseen) > 3 else "")
+            msg = (
+                f"by holds {len(unseen)} categories never seen in calibration ({names}), and too few small ones to "
+                "learn from: their sets are full."
+            )
+            warnings.warn(msg, CoverageWarning, stacklevel=3)
         found = np.empty(scores[0].shape, bool)
         for label, rows in members.items():
             found[rows] = self._is_in([s[rows] for s in scores], label)
