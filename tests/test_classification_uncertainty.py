@@ -602,6 +602,11 @@ def test_scores_about_the_other_class_make_a_warning():
     for chance in rng.random((20, 400)):  # scores that know nothing are not accused
         pm.classification_uncertainty(label, chance)
     pm.classification_uncertainty([1, 2, 2], [0.1, 0.8, 0.9])  # too few to say
+    rows = {"method": "calibrated", "calibration": (label, score)}
+    with pytest.warns(UserWarning, match=r"calibration score is lower where the label is 1 .*Then give that") as told:
+        pm.classification_uncertainty(None, score, **rows)
+    assert told[0].filename == __file__
+    pm.classification_uncertainty(None, score, pos_label=2, **rows)
 
 
 def test_labels_give_the_order_of_columns_and_pos_label_the_positive_class():
@@ -814,6 +819,7 @@ NAN = np.where(np.arange(400) == 7, np.nan, Y)
             {"calibration": (np.ones(400), Q), "method": "calibrated"},
             "calibration needs one score per row and two classes",
         ),
+        ({"calibration": (2 - Y, 1 - Q), "method": "calibrated"}, r"two classes, 1 and 0; got .* classes \[1, 2\]"),
         ({"method": "prediction-powered"}, "needs rows with and without a label"),
         ({"y_score": np.full((400, 3), 0.3), "labels": [0, 1, 2], "method": "pim"}, "needs two classes"),
         ({"y_score": np.full((400, 3), 0.3), "labels": [0, 1, 2], "threshold": 0.4}, "has no meaning for 3 classes"),
