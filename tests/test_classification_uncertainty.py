@@ -704,6 +704,8 @@ def test_one_column_of_scores_is_that_of_two_classes():
     y, q = rows(200)
     one, other = (pm.classification_uncertainty(y, score, random_state=0) for score in (q, q[:, None]))
     assert one.to_dict() == other.to_dict()
+    rounded = np.column_stack([1 - q, q]).astype(np.float16)
+    assert pm.classification_uncertainty(y, rounded, metrics="accuracy").value["accuracy"] > 0.5
 
 
 def test_a_name_of_ones_own_changes_nothing():
@@ -786,6 +788,7 @@ NAN = np.where(np.arange(400) == 7, np.nan, Y)
         ({"y_score": np.where(np.arange(400) == 3, np.nan, Q)}, r"y_score\[3\] is nan"),
         ({"y_score": Q[:10]}, "one label for each of the 10 rows of scores; got shape \\(400,\\)"),
         ({"y_score": np.zeros((400, 2, 2))}, "y_score must have shape"),
+        ({"y_score": np.column_stack([Q / 2, Q])}, r"must add up to 1; row \d+ adds up to .*the positive class alone"),
         ({"y_score": ["a"] * 400}, "y_score must hold real numbers"),
         ({"y_score": []}, "at least one row"),
         ({"y_true": np.arange(400)}, "y_true holds 400 classes"),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 METHODS = (*BINOMIAL, "bootstrap", "pim", "calibrated", "prediction-powered")
 OUTCOMES = ("true negatives", "true positives", "false negatives", "false positives")
 N_ERRORS = 4.0  # standard errors by which scores of the positive class may be lower without a word
+SUM_OFF = 0.01  # by which the scores of two classes may miss 1, such as those of few digits
 SPREAD = "spread of the scores, not a confidence interval"
 
 
@@ -183,7 +184,7 @@ def classification_uncertainty(
         True classes, of rows that the classifier was not trained on. NaN or None: not labelled, for
         ``method="prediction-powered"``. None in all: no labels, for ``method="calibrated"``.
     y_score : array-like of shape (n,) or (n, K)
-        Scores of the positive class, or of each class, between 0 and 1.
+        Scores of the positive class, or of each class, between 0 and 1; those of two classes add up to 1.
     confidence_level : float, default=0.95
         How often intervals shall hold the metric of all rows of this kind.
     threshold : float or array-like of shape (T,), default=0.5
@@ -487,6 +488,13 @@ def _scores(name: str, given: ArrayLike) -> Array:
             f"{name} must be scores between 0 and 1; {name}[{where}] is {score[wrong][0]:g}. For other "
             "scores take a sigmoid first, "
             "such as scipy.special.expit of a decision function; leave out rows with NaN."
+        )
+        raise ValueError(msg)
+    if score.ndim == 2 and score.shape[1] == 2 and np.abs(score.sum(axis=1) - 1.0).max() > SUM_OFF:
+        row = int(np.argmax(np.abs(score.sum(axis=1) - 1.0)))
+        msg = (
+            f"{name} has two columns that must add up to 1; row {row} adds up to {score[row].sum():g}. Give the column "
+            "of the positive class alone, or divide each row by its sum."
         )
         raise ValueError(msg)
     return score
