@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -188,6 +188,28 @@ def test_sets_of_a_higher_level_are_never_smaller(by, guarantee):
     assert_array_equal(sets[2], found.predict_set(P, by=None if by else kind))
 
 
+def test_categories_are_looked_up_and_not_compared_with_each_other():
+    class Label:
+        compared = 0
+        __hash__ = object.__hash__
+
+        def __eq__(self, other):
+            Label.compared += 1
+            return self is other
+
+    by = [Label() for _ in range(150)] * 2
+    SetClassifier(model, confidence_level=0.5).calibrate(X, Y, by=by).predict_set(X, by=by)
+    assert Label.compared < len(by)
+
+
+def test_categories_of_another_type_make_a_warning():
+    found = SetClassifier(model, confidence_level=0.8).calibrate(X, Y, by=np.arange(300) % 2)
+    with pytest.warns(CoverageWarning, match=r"2 categories never seen in calibration \('0', '1'\), .* sets are full"):
+        sets = found.predict_set(NEW, by=(np.arange(500) % 2).astype(str))
+    assert sets.all()
+    assert not found.predict_set(NEW, by=np.arange(500) % 2).all()
+
+
 def test_a_missing_category_is_a_category():
     by = np.where(X[:, 0] > 0, 1.0, np.nan)
     named = np.where(X[:, 0] > 0, "up", "missing")
@@ -358,6 +380,36 @@ def test_a_class_that_a_model_has_not_seen_has_no_probability():
     assert_allclose(found.predict_proba(NEW).sum(axis=1), 1.0)
 
 
+class Ordered(ClassifierMixin, BaseEstimator):
+    """A model with columns in an order of its own, and classes that nobody gave it."""
+
+    def __init__(self, extra=()):
+        self.extra = extra
+
+    def fit(self, X, y):
+        self.inner_ = LogisticRegression().fit(X, y)
+        self.classes_ = np.array([*self.inner_.classes_[::-1], *self.extra])
+        return self
+
+    def predict_proba(self, X):
+        return np.pad(self.inner_.predict_proba(X)[:, ::-1], ((0, 0), (0, len(self.extra))))
+
+
+def test_columns_belong_to_the_classes_of_the_model():
+    names = np.array(["ant", "bee", "cat", "dog"])
+    found, plain = (
+        SetClassifier(one, confidence_level=0.9, random_state=0).fit(X, names[Y])
+        for one in (Ordered(), LogisticRegression())
+    )
+    assert_array_equal(found.predict(NEW), plain.predict(NEW))
+    assert_array_equal(found.predict_set(NEW), plain.predict_set(NEW))
+    fitted = SetClassifier(found.estimator_, confidence_level=0.9).calibrate(NEW, names[Y_NEW])
+    assert fitted.classes_.tolist() == names[::-1].tolist()
+    assert_array_equal(fitted.predict(NEW), plain.predict(NEW))
+    with pytest.raises(ValueError, match=r"estimator has classes that y does not hold: \['ape'\]"):
+        SetClassifier(Ordered(["ape"]), random_state=0).fit(X, names[Y])
+
+
 def test_other_levels_frames_and_names():
     names = np.array(["ant", "bee", "cat", "dog"])
     found = SetClassifier(LogisticRegression(), random_state=0).fit(pd.DataFrame(X, columns=list("abcd")), names[Y])
@@ -476,6 +528,11 @@ def test_bad_rows_change_nothing():
         (None, "requires y"),
         (np.where(Y == 0, np.nan, Y), "NaN"),
         (Y + 0.5, "continuous"),
+        (np.where(Y == 0, None, Y), "y holds missing labels, first in row"),
+        (pd.Series(np.where(Y == 0, None, "a"), dtype="string"), "y holds missing labels"),
+        (pl.Series(np.where(Y == 0, None, "a").tolist()), "y holds missing labels"),
+        (np.where(Y == 0, np.datetime64("NaT"), np.datetime64("2026-01-01")), "y contains NaN"),
+        (np.array([1, "1"] * 150, object), "y has dtype object; .* all as numbers or all as words"),
     ):
         with pytest.raises(ValueError, match=message):
             found.calibrate(X, y)

@@ -602,6 +602,11 @@ def test_scores_about_the_other_class_make_a_warning():
     for chance in rng.random((20, 400)):  # scores that know nothing are not accused
         pm.classification_uncertainty(label, chance)
     pm.classification_uncertainty([1, 2, 2], [0.1, 0.8, 0.9])  # too few to say
+    rows = {"method": "calibrated", "calibration": (label, score)}
+    with pytest.warns(UserWarning, match=r"calibration score is lower where the label is 1 .*Then give that") as told:
+        pm.classification_uncertainty(None, score, **rows)
+    assert told[0].filename == __file__
+    pm.classification_uncertainty(None, score, pos_label=2, **rows)
 
 
 def test_labels_give_the_order_of_columns_and_pos_label_the_positive_class():
@@ -699,6 +704,8 @@ def test_one_column_of_scores_is_that_of_two_classes():
     y, q = rows(200)
     one, other = (pm.classification_uncertainty(y, score, random_state=0) for score in (q, q[:, None]))
     assert one.to_dict() == other.to_dict()
+    rounded = np.column_stack([1 - q, q]).astype(np.float16)
+    assert pm.classification_uncertainty(y, rounded, metrics="accuracy").value["accuracy"] > 0.5
 
 
 def test_a_name_of_ones_own_changes_nothing():
@@ -781,6 +788,7 @@ NAN = np.where(np.arange(400) == 7, np.nan, Y)
         ({"y_score": np.where(np.arange(400) == 3, np.nan, Q)}, r"y_score\[3\] is nan"),
         ({"y_score": Q[:10]}, "one label for each of the 10 rows of scores; got shape \\(400,\\)"),
         ({"y_score": np.zeros((400, 2, 2))}, "y_score must have shape"),
+        ({"y_score": np.column_stack([Q / 2, Q])}, r"must add up to 1; row \d+ adds up to .*the positive class alone"),
         ({"y_score": ["a"] * 400}, "y_score must hold real numbers"),
         ({"y_score": []}, "at least one row"),
         ({"y_true": np.arange(400)}, "y_true holds 400 classes"),
@@ -814,6 +822,7 @@ NAN = np.where(np.arange(400) == 7, np.nan, Y)
             {"calibration": (np.ones(400), Q), "method": "calibrated"},
             "calibration needs one score per row and two classes",
         ),
+        ({"calibration": (2 - Y, 1 - Q), "method": "calibrated"}, r"two classes, 1 and 0; got .* classes \[1, 2\]"),
         ({"method": "prediction-powered"}, "needs rows with and without a label"),
         ({"y_score": np.full((400, 3), 0.3), "labels": [0, 1, 2], "method": "pim"}, "needs two classes"),
         ({"y_score": np.full((400, 3), 0.3), "labels": [0, 1, 2], "threshold": 0.4}, "has no meaning for 3 classes"),

@@ -159,6 +159,23 @@ def test_masked_values_are_not_taken_for_known():
         absolute_errors(np.ma.masked_equal([1.0, 2.0], 2.0), [1.0, 2.0])
 
 
+def test_missing_words_are_no_word():
+    """Of a list numpy makes the word "nan", and of what is masked the word "?"."""
+    words = ["yes", "no"] * 20
+    for partly in (
+        [np.nan, *words[1:]],
+        (np.datetime64("NaT"), *words[1:]),
+        np.ma.MaskedArray(words, mask=np.arange(40) == 0),
+    ):
+        with pytest.raises(ValueError, match="y_true has 1 missing labels, the first in row 0"):
+            pm.classification_uncertainty(partly, np.linspace(0.0, 1.0, 40), pos_label="yes")
+        with pytest.raises(ValueError, match="by holds missing labels"):
+            pm.grouped_quantile(np.arange(40.0), partly, 0.5)
+        with pytest.raises(ValueError, match="y holds missing labels, first in row 0"):
+            pm.SetClassifier(len).calibrate(np.zeros((40, 1)), partly)
+    assert pm.grouped_quantile([1.0, 2.0], ["nan", "a"], 0.5).labels.tolist() == ["a", "nan"]  # a word as it was given
+
+
 def test_masks_of_pandas_are_its_own():
     pandas = pytest.importorskip("pandas")
     whole = pandas.array([1.0, 4.0], dtype="Float64")

@@ -175,8 +175,9 @@ def unmasked(values: Any) -> Any:
     if not (isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)):  # pandas has masks of its own
         return values
     kind, missing = (np.float64, np.nan) if values.dtype.kind in "fiub" else (object, None)
-    known: Any = values.astype(kind)
-    return known.filled(missing)
+    known: Any = values.data.astype(kind)
+    known[values.mask] = missing  # numpy's filled(None) would write a word of its own
+    return known
 
 
 def is_missing(label: Any) -> bool:
@@ -185,12 +186,20 @@ def is_missing(label: Any) -> bool:
 
 
 def even_array(name: str, values: Any) -> NDArray[Any]:
-    """An array, with NaN or None for what is masked; or a ValueError that names what has rows of unequal length."""
+    """An array, with NaN or None for what is masked; or a ValueError that names what has rows of unequal length.
+
+    NaN among words of a list stays NaN: numpy would make it the word "nan".
+    """
     try:
-        return np.asarray(unmasked(values))
+        array = np.asarray(unmasked(values))
     except ValueError as uneven:
         msg = f"{name} holds rows of unequal length; give each of them as many values, NaN where one is not known."
         raise ValueError(msg) from uneven
+    if array.dtype.kind in "US" and isinstance(values, list | tuple):
+        objects = np.asarray(values, dtype=object)
+        if any(map(is_missing, objects.ravel().tolist())):
+            return objects
+    return array
 
 
 def real_array(name: str, values: ArrayLike) -> NDArray[Any]:

@@ -93,7 +93,7 @@ class Limits:
         return sum(len(part) for part in self.scores[self._group(label)])
 
     def promised(self, label: Any) -> float:
-        """Coverage that is promised: a full set keeps any promise but that of guarantee="set"."""
+        """Coverage that is promised: a full set keeps any promise."""
         m = self._m(label)
         if self.has_folds:
             return cross_validated_level(self.level, m) if m else self.level
@@ -137,10 +137,19 @@ class Limits:
             return np.stack([self._is_in([s[:, j] for s in scores], j) for j in range(scores[0].shape[1])], axis=1)
         if labels is None:
             return self._is_in(scores, None)
+        members: dict[Any, list[int]] = {}
+        for i, label in enumerate(labels.tolist()):
+            members.setdefault(label, []).append(i)
+        unseen = [label for label in members if label not in self.counts]
+        if unseen and not self.promise_of(self._m(unseen[0])).is_kept:
+            names = ", ".join(map(repr, unseen[:3])) + (", ..." if len(unseen) > 3 else "")
+            msg = (
+                f"by holds {len(unseen)} categories never seen in calibration ({names}), and too few small ones to "
+                "learn from: their sets are full."
+            )
+            warnings.warn(msg, CoverageWarning, stacklevel=3)
         found = np.empty(scores[0].shape, bool)
-        known = labels.tolist()
-        for label in dict.fromkeys(known):
-            rows = np.array([other == label for other in known])
+        for label, rows in members.items():
             found[rows] = self._is_in([s[rows] for s in scores], label)
         return found
 

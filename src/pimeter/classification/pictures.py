@@ -8,6 +8,7 @@ import numpy as np
 
 from pimeter.classification.calibration import reliability
 from pimeter.errors import outcome_errors
+from pimeter.plotting import pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +43,7 @@ def plot_reliability(
     """
     found = reliability(y_true, y_score, n_bins=n_bins, confidence_level=confidence_level)
     if ax is None:
-        ax = _pyplot().subplots(figsize=(5.5, 5.5), layout="constrained")[1]
+        ax = pyplot().subplots(figsize=(5.5, 5.5), layout="constrained")[1]
     assert ax is not None
     ax.plot([0, 1], [0, 1], color=LINE, linewidth=1, linestyle="--", label="calibrated")
     is_off = (found.lower > found.score) | (found.upper < found.score)
@@ -78,7 +79,7 @@ def plot_outcomes(
     """
     tn, tp, fn, fp = outcome_errors(y_true, y_score, threshold=threshold)
     grid: NDArray[Any] = (
-        _pyplot().subplots(2, 2, figsize=(8, 6), layout="constrained")[1] if axes is None else np.asarray(axes)
+        pyplot().subplots(2, 2, figsize=(8, 6), layout="constrained")[1] if axes is None else np.asarray(axes)
     )
     if grid.size != 4:
         msg = f"axes must be four; got {grid.size}. Give those of plt.subplots(2, 2), or none."
@@ -98,12 +99,3 @@ def plot_outcomes(
         ax.set_title(f"{name}: {len(scores):,} of {of:,}", loc="left")
         ax.set(xlim=(0, 1), xlabel="score", ylabel="share of these rows")
     return grid
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as missing:
-        msg = "Pictures need matplotlib: pip install 'pimeter[plot]'."
-        raise ImportError(msg) from missing
-    return plt

@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     Index = NDArray[np.intp]
 
 HELD_OUT = 0.2  # share of rows that calibrate with cv=None
-TUNING = (
-    0.2  # share of rows that RAPS chooses its constants with: of those given to calibrate, or a fifth of as many in fit
-)
+TUNING = 0.2  # of the calibration rows, which RAPS chooses its constants with
 
 
 class _ScoreName(str):
@@ -393,7 +391,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if y is None:
             msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one class per row."
             raise ValueError(msg)
-        target: NDArray[Any] = column_or_1d(unmasked(y), warn=True)
+        target: NDArray[Any] = column_or_1d(even_array("y", y), warn=True)
         n = _num_samples(X)
         if len(target) != n:
             msg = f"y has {len(target)} rows, but X has {n}: give one class for each row of X."
@@ -401,12 +399,21 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if not n:
             msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
             raise ValueError(msg)
-        if target.dtype.kind == "f" and not np.isfinite(target).all():
-            kind = "NaN" if np.isnan(target).any() else "infinity"
-            msg = f"y contains {kind}, first in row {int(np.argmin(np.isfinite(target)))}. Leave such rows out."
+        kind = target.dtype.kind
+        if kind in "fmM" and not np.isfinite(target).all():
+            what = "NaN" if np.isnan(target).any() else "infinity"
+            msg = f"y contains {what}, first in row {int(np.argmin(np.isfinite(target)))}. Leave such rows out."
             raise ValueError(msg)
-        if target.dtype.kind in "cV":
-            msg = f"y has dtype {target.dtype}; give one class for each row, as a number or a word."
+        objects = target.tolist() if kind == "O" else []
+        missing = list(map(is_missing, objects))
+        if any(missing):
+            msg = f"y holds missing labels, first in row {missing.index(True)}. Leave such rows out."
+            raise ValueError(msg)
+        if kind in "cV" or not all(isinstance(label, str) for label in objects):
+            msg = (
+                f"Unknown label type: y has dtype {target.dtype}; give one class for each row, all as numbers or all "
+                "as words, such as with astype(str)."
+            )
             raise ValueError(msg)
         check_classification_targets(target)
         return target
@@ -534,14 +541,26 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if not np.isfinite(found).all() or (found < 0.0).any():
             msg = "estimator returns probabilities that are negative or not finite. Mend it, or leave such rows out."
             raise ValueError(msg)
-        if len(own) == len(self.classes_):
+        if own.tolist() == self.classes_.tolist():
             return found
+        place = self._places()
+        extra = [label for label in own.tolist() if label not in place]
+        if extra:
+            msg = (
+                f"estimator has classes that y does not hold: {extra[:5]!r}. Train it on the labels of y, or fit it "
+                "first and call calibrate."
+            )
+            raise ValueError(msg)
         table = np.zeros((len(found), len(self.classes_)))
-        table[:, np.searchsorted(self.classes_, own)] = found
+        table[:, [place[label] for label in own.tolist()]] = found
         return table
 
+    def _places(self) -> dict[Any, int]:
+        """Column of each class."""
+        return {label: i for i, label in enumerate(self.classes_.tolist())}
+
     def _codes(self, target: NDArray[Any]) -> Index:
-        place = {label: i for i, label in enumerate(self.classes_.tolist())}
+        place = self._places()
         unknown = sorted({label for label in np.unique(target).tolist() if label not in place}, key=str)
         if unknown:
             known = self.classes_.tolist()[:5]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 METHODS = (*BINOMIAL, "bootstrap", "pim", "calibrated", "prediction-powered")
 OUTCOMES = ("true negatives", "true positives", "false negatives", "false positives")
 N_ERRORS = 4.0  # standard errors by which scores of the positive class may be lower without a word
+SUM_OFF = 0.01  # by which the scores of two classes may miss 1, such as those of few digits
 SPREAD = "spread of the scores, not a confidence interval"
 
 
@@ -183,7 +184,7 @@ def classification_uncertainty(
         True classes, of rows that the classifier was not trained on. NaN or None: not labelled, for
         ``method="prediction-powered"``. None in all: no labels, for ``method="calibrated"``.
     y_score : array-like of shape (n,) or (n, K)
-        Scores of the positive class, or of each class, between 0 and 1.
+        Scores of the positive class, or of each class, between 0 and 1; those of two classes add up to 1.
     confidence_level : float, default=0.95
         How often intervals shall hold the metric of all rows of this kind.
     threshold : float or array-like of shape (T,), default=0.5
@@ -290,12 +291,16 @@ def classification_uncertainty(
         score = score[:, column]
     is_positive = None if known is None else known.codes == column
     if known is not None and is_positive is not None:
-        _tell_if_swapped(score[is_positive], score[known.is_known & ~is_positive], classes[column])
+        _tell_if_swapped("y_score", score[is_positive], score[known.is_known & ~is_positive], classes[column])
+    rows = None
+    if calibration is not None:
+        rows = _calibration_rows(calibration, classes, column)
+        _tell_if_swapped("calibration score", rows[1][rows[0]], rows[1][~rows[0]], classes[column])
     thresholds = _thresholds(threshold)
     task = _Task(known, is_positive, score, weights, chosen, level, draws)
     solve: Callable[..., _Found] = _BY_METHOD.get(method, _from_cells)
     with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
-        estimates, assumes = solve(task, method, _as_precise(thresholds, y_score), calibration, classes[column])
+        estimates, assumes = solve(task, method, _as_precise(thresholds, y_score), rows)
     return ClassificationUncertainty(
         estimates, tuple(thresholds.ravel().tolist()), thresholds.ndim == 0, level, len(score), assumes
     )
@@ -362,12 +367,10 @@ def _pim(task: _Task, method: str, thresholds: Array, *_: Any) -> _Found:
     return estimates, None
 
 
-def _calibrated(task: _Task, _method: str, thresholds: Array, calibration: Any, positive: Any) -> _Found:
+def _calibrated(task: _Task, _method: str, thresholds: Array, rows: tuple[NDArray[np.bool_], Array] | None) -> _Found:
     calibrator = None
-    if calibration is not None:
-        calibrator = Calibrator.fitted(
-            *_calibration_rows(calibration, positive), thresholds, min(task.draws.n_resamples, REFITS), task.draws.rng
-        )
+    if rows is not None:
+        calibrator = Calibrator.fitted(*rows, thresholds, min(task.draws.n_resamples, REFITS), task.draws.rng)
     estimates = calibrated(task.score, task.is_positive, thresholds, task.weights, task.metrics, task.level, calibrator)
     return estimates, CALIBRATED if calibrator is None else ALIKE
 
@@ -487,6 +490,13 @@ def _scores(name: str, given: ArrayLike) -> Array:
             "such as scipy.special.expit of a decision function; leave out rows with NaN."
         )
         raise ValueError(msg)
+    if score.ndim == 2 and score.shape[1] == 2 and np.abs(score.sum(axis=1) - 1.0).max() > SUM_OFF:
+        row = int(np.argmax(np.abs(score.sum(axis=1) - 1.0)))
+        msg = (
+            f"{name} has two columns that must add up to 1; row {row} adds up to {score[row].sum():g}. Give the column "
+            "of the positive class alone, or divide each row by its sum."
+        )
+        raise ValueError(msg)
     return score
 
 
@@ -577,14 +587,14 @@ def _positive(classes: list[Any], pos_label: Any) -> int:
     return classes.index(pos_label)
 
 
-def _tell_if_swapped(positive: Array, negative: Array, label: Any) -> None:
+def _tell_if_swapped(name: str, positive: Array, negative: Array, label: Any) -> None:
     """Scores about the other class would turn every rate into another one."""
     if min(positive.size, negative.size) < 2:
         return
     error = np.sqrt(positive.var(ddof=1) / positive.size + negative.var(ddof=1) / negative.size)
     if positive.mean() < negative.mean() - N_ERRORS * error:
         msg = (
-            f"y_score is lower where the label is {label!r} (mean {positive.mean():.3g}, elsewhere "
+            f"{name} is lower where the label is {label!r} (mean {positive.mean():.3g}, elsewhere "
             f"{negative.mean():.3g}), but it is read as the score of that class. Is it about the other one? "
             "Then give that as pos_label."
         )
@@ -605,7 +615,8 @@ def _as_precise(thresholds: Array, score: ArrayLike) -> Array:
     return thresholds.astype(dtype).astype(np.float64) if dtype.kind == "f" else thresholds
 
 
-def _calibration_rows(given: Any, positive: Any) -> tuple[NDArray[np.bool_], Array]:
+def _calibration_rows(given: Any, classes: list[Any], column: int) -> tuple[NDArray[np.bool_], Array]:
+    """Which rows are positive, and their scores."""
     try:
         y, score = given
     except (TypeError, ValueError) as wrong:
@@ -614,9 +625,12 @@ def _calibration_rows(given: Any, positive: Any) -> tuple[NDArray[np.bool_], Arr
     scores = _scores("calibration score", score)
     known = _labels(y, len(scores), "", "calibration y")
     assert known is not None
-    if scores.ndim != 1 or len(known.classes) != 2 or positive not in known.classes:
+    positive, other = classes[column], classes[1 - column]  # the other is None where nothing says what it is
+    is_fit = len(known.classes) == 2 and positive in known.classes and (other is None or other in known.classes)
+    if scores.ndim != 1 or not is_fit:
+        which = f"{positive!r} one of them" if other is None else f"{positive!r} and {other!r}"
         msg = (
-            f"calibration needs one score per row and two classes, {positive!r} one of them; got scores "
+            f"calibration needs one score per row and two classes, {which}; got scores "
             f"of shape {scores.shape} and "
             f"classes {known.classes!r}."
         )

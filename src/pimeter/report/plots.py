@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pimeter.plotting import pyplot
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -21,7 +23,7 @@ LONGEST = 24  # characters of a label
 def draw_overview(data: Mapping[str, Any], axes: NDArray[Any] | None = None) -> NDArray[Any]:
     """Errors, coverage against level, coverage in parts of the rows, and errors by prediction."""
     if axes is None:
-        grid: NDArray[Any] = _pyplot().subplots(2, 2, figsize=(11.5, 8), layout="constrained")[1]
+        grid: NDArray[Any] = pyplot().subplots(2, 2, figsize=(11.5, 8), layout="constrained")[1]
     else:
         grid = np.asarray(axes)
         if grid.size != 4:
@@ -169,14 +171,5 @@ def _finished(ax: Axes, title: str) -> Axes:
 def _axes(ax: Axes | None) -> Axes:
     if ax is not None:
         return ax
-    new: Axes = _pyplot().subplots(figsize=(7, 4.5), layout="constrained")[1]
+    new: Axes = pyplot().subplots(figsize=(7, 4.5), layout="constrained")[1]
     return new
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as missing:
-        msg = "Pictures need matplotlib: pip install 'pimeter[plot]'."
-        raise ImportError(msg) from missing
-    return plt
