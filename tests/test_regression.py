@@ -413,6 +413,22 @@ def test_settings_that_change_count_from_the_next_calibration_on(changed):
 
 
 class TestGrouped:
+    def test_numbers_among_words_stay_numbers(self):
+        """A list of both would become words, and 1 asked for alone a category never seen."""
+        by = [1, 2, "web"] * 100
+        model = IntervalRegressor(zero, width="grouped").calibrate(X, np.array([10.0, 1.0, 1.0] * 100) * Y, by=by)
+        assert [line.category for line in model.categories_] == [1, 2, "web"]
+        assert model.predict_interval(X[:1], by=[1])[0, 1] == model.radius_[0, 1]
+        with pytest.warns(CoverageWarning, match=r"by holds '1' \(str\).* it has seen 1 \(int\)"):
+            model.predict_interval(X[:1], by=["1"])
+
+    def test_a_date_is_the_same_in_all_units(self):
+        by = np.array(["2024-01-01", "2024-01-02"] * 150, "datetime64[ns]")
+        model = IntervalRegressor(zero, width="grouped").calibrate(X, np.array([10.0, 1.0] * 150) * Y, by=by)
+        for unit in ("ns", "us", "s", "D"):
+            found = model.predict_interval(X[:1], by=by[:1].astype(f"datetime64[{unit}]"))
+            assert found[0, 1] == model.radius_[0, 1]
+
     def test_each_category_has_its_own_neuron(self):
         by = np.where(X[:, 0] > 0, "high", "low")
         y = np.where(by == "high", 10.0, 1.0) * Y

@@ -188,7 +188,8 @@ def is_missing(label: Any) -> bool:
 def even_array(name: str, values: Any) -> NDArray[Any]:
     """An array, with NaN or None for what is masked; or a ValueError that names what has rows of unequal length.
 
-    NaN among words of a list stays NaN: numpy would make it the word "nan".
+    What is no word among words of a list stays what it is: numpy would make NaN the word "nan", and 1 the word "1".
+    Dates have one unit, so that the same date is the same label.
     """
     try:
         array = np.asarray(unmasked(values))
@@ -197,9 +198,9 @@ def even_array(name: str, values: Any) -> NDArray[Any]:
         raise ValueError(msg) from uneven
     if array.dtype.kind in "US" and isinstance(values, list | tuple):
         objects = np.asarray(values, dtype=object)
-        if any(map(is_missing, objects.ravel().tolist())):
+        if len(set(map(type, objects.ravel().tolist()))) > 1:
             return objects
-    return array
+    return array.astype("datetime64[us]") if array.dtype.kind == "M" else array
 
 
 def real_array(name: str, values: ArrayLike) -> NDArray[Any]:

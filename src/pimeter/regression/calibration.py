@@ -185,7 +185,16 @@ class Neurons:
             return None
         categories, codes = coded(labels)
         unseen = [category for category in categories if category not in self.row_of]
-        if unseen and self.table[self.shared][0].weakest.m == 0:
+        known = {str(category): category for category in self.row_of} if unseen else {}
+        twins = [(category, known[str(category)]) for category in unseen if str(category) in known]
+        if twins:
+            new, old = twins[0]
+            msg = (
+                f"by holds {new!r} ({type(new).__name__}), which calibration has not seen; it has seen {old!r} "
+                f"({type(old).__name__}). These are two categories: if they are the same, give both in one type."
+            )
+            warnings.warn(msg, CoverageWarning, stacklevel=4)
+        elif unseen and self.table[self.shared][0].weakest.m == 0:
             names = ", ".join(map(repr, unseen[:3])) + (", ..." if len(unseen) > 3 else "")
             msg = (
                 f"by holds {len(unseen)} categories never seen in calibration ({names}), and no small ones to learn "
