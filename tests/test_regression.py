@@ -13,12 +13,12 @@ from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from pimeter import CoverageWarning, GroupedWidth, IntervalRegressor, ScaledWidth, interval_scorer
+from pimeter import CoverageWarning, GroupedWidth, IntervalRegressor, ScaledWidth, SetClassifier, interval_scorer
 from pimeter.promise import promise, rescaled_weights
 
 TAILS = ("symmetric", "equal", "sided", "lower", "upper")
@@ -906,6 +906,17 @@ def test_means_of_folds_that_are_no_numbers_are_refused():
         one.constant_[:] = 1.7e308
     with pytest.raises(ValueError, match="prediction contains infinity"):
         model.predict_interval(X)
+
+
+@pytest.mark.parametrize("model", [IntervalRegressor(Ridge()), SetClassifier(LogisticRegression())])
+def test_columns_with_numbers_for_names_keep_their_order(model):
+    """scikit-learn compares names that are words alone."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X)
+    model.fit(frame, Y > 0)
+    model.predict(frame)
+    with pytest.raises(ValueError, match=r"X has columns \[2, 1, 0\], but they were \[0, 1, 2\] before"):
+        model.predict(frame[[2, 1, 0]])
 
 
 def test_a_column_may_have_any_name():

@@ -8,12 +8,11 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, ShuffleSplit, check_cv
-from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import (
@@ -21,15 +20,15 @@ from sklearn.utils.validation import (
     _num_samples,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
 from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
 from pimeter.classification.draws import row_draws
 from pimeter.classification.limits import Limits
-from pimeter.errors import even_array, is_missing, unmasked
+from pimeter.errors import even_array, is_missing
 from pimeter.frames import column_of, frame_of, library_of
 from pimeter.promise import checked_share
+from pimeter.tables import checked_table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -236,7 +235,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """The model's own probabilities, (n, n_classes); with `cv` the mean of the models of all folds."""
         check_is_fitted(self)
-        X = self._table(X, reset=False)
+        X = checked_table(self, X, reset=False)
         mean: Array = np.mean([self._probabilities(model, X) for model in self._models()], axis=0)
         return mean
 
@@ -264,7 +263,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         level = self._limits.level if confidence_level is None else checked_share("confidence_level", confidence_level)
-        given, X = X, self._table(X, reset=False)
+        given, X = X, checked_table(self, X, reset=False)
         labels = self._labels(X, by)
         limits = self._limits if level == self._limits.level else self._learned(level, like=self._limits)
         draws = self._draws(X)
@@ -368,25 +367,6 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self.__dict__.update(draft.__dict__)
         return self
 
-    def _table(self, X: Any, *, reset: bool) -> Any:
-        """X with rows to index, and with the columns that it had before."""
-        (table,) = indexable(unmasked(X))
-        if isinstance(table, list | tuple) and not table:
-            msg = "X has 0 sample(s), while a minimum of 1 is required: give at least one row."
-            raise ValueError(msg)
-        shape = getattr(table, "shape", (0, 1))
-        if len(shape) == 1 and hasattr(self, "n_features_in_") and not reset:
-            msg = f"X has shape {shape}. Reshape your data to (n, {self.n_features_in_}): X.reshape(1, -1) is one row."
-            raise ValueError(msg)
-        if len(shape) == 2 and shape[1] == 0:
-            msg = f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required."
-            raise ValueError(msg)
-        if issparse(table) and not get_tags(self).input_tags.sparse:
-            msg = "X is sparse, but sparse data is not supported by this estimator; use X.toarray()."
-            raise ValueError(msg)
-        validate_data(self, table, reset=reset, skip_check_array=True)
-        return table
-
     def _targets(self, X: Any, y: Any) -> NDArray[Any]:
         if y is None:
             msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one class per row."
@@ -447,7 +427,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, by: ArrayLike | None, fit_params: dict[str, Any]) -> None:
         target = self._targets(X, y)
-        X = self._table(X, reset=True)
+        X = checked_table(self, X, reset=True)
         n = len(target)
         if n < 2:
             msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
@@ -495,7 +475,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if not self._is_own_model():
             self.estimator_ = self._trained()
         target = self._targets(X, y)
-        X = self._table(X, reset=reset)
+        X = checked_table(self, X, reset=reset)
         self.__dict__.pop("_has_labels", None)
         labels = self._labels(X, by)
         model = self.estimator_

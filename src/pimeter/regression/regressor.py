@@ -9,16 +9,14 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, check_cv
-from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.validation import (
     _num_samples,
     check_array,
     check_is_fitted,
-    validate_data,
 )
 
 from pimeter.errors import even_array, real_array, unmasked
@@ -35,6 +33,7 @@ from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.sides import TAILS, Tails
 from pimeter.regression.training import Task, train
 from pimeter.regression.width import Aim, ConstantWidth, Shape, Width
+from pimeter.tables import checked_table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -284,7 +283,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(msg)
         draft = self._draft()
         target = draft._targets(X, y)
-        X = draft._table(X, reset=False)
+        X = checked_table(draft, X, reset=False)
         if (None if target.ndim == 1 else target.shape[1]) != self._n_outputs:
             msg = f"y has shape {target.shape}; expected as many outputs as in calibration."
             raise ValueError(msg)
@@ -307,7 +306,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         ndarray of shape (n,) or (n, k)
         """
         check_is_fitted(self)
-        X = self._table(X, reset=False)
+        X = checked_table(self, X, reset=False)
         found: Array = self._predictions(X).mean(axis=0)
         return found[:, 0] if self._n_outputs is None else found
 
@@ -346,7 +345,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         asked = self._neurons.level if confidence_level is None else confidence_level
         levels = self._levels("confidence_level", asked)
-        given, X = X, self._table(X, reset=False)
+        given, X = X, checked_table(self, X, reset=False)
         labels = self._widths()[0].labels(X, by)
         weights = _importance(sample_weight, X)
         if weights is not None and self._rows.weights is None:
@@ -401,7 +400,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         levels = self._levels("q", q)
-        X = self._table(X, reset=False)
+        X = checked_table(self, X, reset=False)
         labels = self._widths()[0].labels(X, by)
         found = self._shaped(X).around_the_middle()
         out = np.empty((*found.prediction.shape[1:], levels.size))
@@ -437,7 +436,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         ndarray of the shape of y; for a scalar (n,) or (n, k)
         """
         check_is_fitted(self)
-        X = self._table(X, reset=False)
+        X = checked_table(self, X, reset=False)
         labels = self._widths()[0].labels(X, by)
         found = self._shaped(X).around_the_middle()
         size = found.prediction.shape[1:]
@@ -565,29 +564,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         """Whether `fit` has trained a model for this very estimator."""
         return is_trainable(self.estimator) and getattr(self, "_trained_from", None) is self.estimator
 
-    def _table(self, X: Any, *, reset: bool) -> Any:
-        """X with rows to index, and with the columns that it had before."""
-        (table,) = indexable(unmasked(X))
-        if isinstance(table, list | tuple) and not table:
-            msg = "X has 0 sample(s), while a minimum of 1 is required: give at least one row."
-            raise ValueError(msg)
-        shape = getattr(table, "shape", (0, 1))
-        if len(shape) == 1 and not reset and hasattr(self, "n_features_in_"):
-            msg = f"X has shape {shape}. Reshape your data to (n, {self.n_features_in_}): X.reshape(1, -1) is one row."
-            raise ValueError(msg)
-        if len(shape) == 2 and shape[1] == 0:
-            msg = f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required."
-            raise ValueError(msg)
-        if issparse(table) and not get_tags(self).input_tags.sparse:
-            msg = "X is sparse, but sparse data is not supported by this estimator or width; use X.toarray()."
-            raise ValueError(msg)
-        validate_data(self, table, reset=reset, skip_check_array=True)
-        return table
-
     def _fit(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, fit_params: dict[str, Any]) -> None:
         """Train and calibrate on one split or in folds."""
         target = self._targets(X, y)
-        X = self._table(X, reset=True)
+        X = checked_table(self, X, reset=True)
         if len(target) < 2:
             msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
             raise ValueError(msg)
@@ -632,7 +612,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(msg)
         model = self.estimator_ if self._is_own_model() else trained(self.estimator)
         target = self._targets(X, y)
-        X = self._table(X, reset=reset)
+        X = checked_table(self, X, reset=reset)
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
         width = self._new_width()
         labels, groups = width.labels(X, by), _group_codes(groups, X)
