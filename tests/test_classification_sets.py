@@ -356,6 +356,8 @@ def test_folds(score):
     assert np.mean(shares) > 0.8 - 0.03
     if score == "lac":  # others are tied at 0 where the likeliest class is the true one
         assert np.mean(shares) < 0.8 + 0.03
+        uneven = [(np.arange(100, 300), np.arange(100)), (np.arange(100), np.arange(100, 300))]
+        assert np.isnan(clone(found).set_params(cv=uneven).fit(X, Y).guaranteed_level_)  # nothing is proven
     n = 100 - 4 if score == "raps" else 100
     assert found.n_calibration_ == n
     assert found.guaranteed_level_ == pytest.approx(0.6 - (2 / n) ** 0.5)

@@ -94,11 +94,13 @@ class Limits:
 
     def promised(self, label: Any) -> float:
         """Coverage that is promised: a full set keeps any promise."""
-        m = self._m(label)
+        own = self.promise_of(self._m(label))
+        if not own.is_kept:
+            return self.level
         if self.has_folds:
-            return cross_validated_level(self.level, m) if m else self.level
-        own = self.promise_of(m)
-        return self.level if self.guarantee is True or not own.is_kept else own.level
+            sizes = [len(part) for part in self.scores[self._group(label)]]
+            return cross_validated_level(self.level, own.m) if max(sizes) - min(sizes) <= 1 else np.nan
+        return self.level if self.guarantee is True else own.level
 
     def coverage_range(self, label: Any) -> tuple[float, float]:
         """5 % and 95 % points of the coverage of this calibration set."""

@@ -111,10 +111,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         `categories_`. NaN with `cv`, where each new row has its own.
     guaranteed_level_ : float
         Coverage that is promised: the confidence level, also where sets are full for want of rows; with `cv` ``2 p - 1
-        - sqrt(2/n)``; with ``guarantee=False`` that of the score below.
+        - sqrt(2/n)`` if folds have equal sizes, also those of each class or category, else NaN; with
+        ``guarantee=False`` that of the score below.
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
-        5 % and 95 % points of the coverage of this calibration set, for scores without ties; NaN with `cv` and for full
-        sets.
+        5 % and 95 % points of the coverage of this calibration set, for scores without ties; with ``guarantee=False``
+        of the rank below and of that above. NaN with `cv` and for full sets.
     categories_ : list of Category
         Rows, promised level and source for each class or category; else empty.
     penalty_ : Penalty

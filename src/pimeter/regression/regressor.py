@@ -104,14 +104,15 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     guaranteed_level_ : float
         Coverage that is promised, the least over categories and outputs: the confidence level; with too few errors
         what they can promise; with `cv` ``2 p - 1 - sqrt(2/n)`` (in practice about p, if the model hardly changes when
-        a fold is left out); with ``guarantee=False`` that of the error below; NaN where nothing is. With unequal
-        sample weights it holds if `predict_interval` is given the weights of the new rows.
+        a fold is left out) if each row is left out once, in folds of equal size; with ``guarantee=False`` that of the
+        error below; NaN where nothing is. With unequal sample weights it holds if `predict_interval` is given the
+        weights of the new rows.
     guaranteed_ : bool
         Whether that is the confidence level.
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
         5 % and 95 % points of the coverage of this calibration set, by the Beta law of ranks (errors without ties; with
         ties coverage is higher); with ``guarantee=False`` of the rank below and of that above. NaN with `cv` and for
-        sided tails, where no such law is known.
+        sided tails, `groups` and unequal weights, where no such law is known.
     radius_ : ndarray of shape ([n_categories,] [n_outputs,] 2)
         How far intervals reach below and above the prediction, in units of the scale; beyond the ends of a band of
         quantiles, where it may be negative; with `cv` that of the out-of-fold errors.
