@@ -27,12 +27,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import os
 import platform
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -225,33 +227,47 @@ def gathered(parts: list[Found]) -> Found:
     return whole
 
 
+def on_the_page(m: int, p: float, tails: object = "symmetric", guarantee: object = True) -> float:
+    """Coverage that docs/promises.md promises to m rows, whatever the model says of itself."""
+    cuts = 2 if tails == "equal" else 1
+    if guarantee:
+        return p if m >= (p + cuts - 1) / (1 - p) - 1e-9 else (m + 1 - cuts) / (m + 1)
+    below = min(max(1, math.floor((m + 1) * (p + cuts - 1) / cuts + 1e-9)), m)
+    return (cuts * below - (cuts - 1) * (m + 1)) / (m + 1)
+
+
 def split(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     """Constant width: all tails and guarantees."""
     parts = []
     tails, guarantee = cell.settings["tails"], cell.settings["guarantee"]
     setting = f"{tails}, guarantee={guarantee!r}"
     for k in batches(cell, n):
-        found = Found()
+        found, same = Found(), deepcopy(rng)
         model = calibrated(cell, rng, k)
-        coverage = cell.law.within(*ends(model))
+        low, high = ends(model)
+        coverage = cell.law.within(low, high)
         if tails == "sided":
             sided(cell, found, model, setting)
         elif guarantee == "set":
             if model.guaranteed_:
                 found.shares('guarantee="set"', setting, 0.95, coverage >= cell.p - 1e-12)
         else:
-            promised = model.guaranteed_level_
-            few = promised < cell.p and guarantee
-            name = "too few rows" if few else f"guarantee={guarantee}"
+            promised = on_the_page(cell.m, cell.p, tails, guarantee)
+            assert np.isclose(model.guaranteed_level_, promised)
+            few = on_the_page(cell.m, cell.p, tails) < cell.p
+            name = "too few rows" if few and guarantee else f"guarantee={guarantee}"
             found.means(name, setting, promised, coverage, variance=cell.variance)
             if guarantee and not few and not cell.law.has_ties:
                 excess = (2 if tails == "equal" else 1) / (cell.m + 1)
                 found.means("at most", setting, 1 - cell.p - excess, 1 - coverage, variance=cell.variance)
-            if guarantee and not few:
-                low, high = model.coverage_range_
-                found.shares("coverage_range_", f"{tails}, 5 % point", 0.95, coverage >= low)
+            if not few:
+                least, most = model.coverage_range_
+                found.shares("coverage_range_", f"{setting}, 5 % point", 0.95, coverage >= least)
                 if not cell.law.has_ties:
-                    found.shares("coverage_range_", f"{tails}, 95 % point", 0.95, coverage <= high)
+                    found.shares("coverage_range_", f"{setting}, 95 % point", 0.95, coverage <= most)
+            if not guarantee:
+                far, wide = ends(calibrated(cell, same, k, guarantee=True))
+                found.bounds(name, f"{setting}, no wider", (low >= far) & (high <= wide))
         parts.append(found)
     return gathered(parts)
 
@@ -284,7 +300,7 @@ def cut(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         found = Found()
         model = calibrated(cell, rng, k, y_min=float(cell.law.law.support()[0]))
         found.means(
-            "y_min, y_max", "y_min", model.guaranteed_level_, cell.law.within(*ends(model)), variance=cell.variance
+            "y_min, y_max", "y_min", on_the_page(cell.m, cell.p), cell.law.within(*ends(model)), variance=cell.variance
         )
         parts.append(found)
     return gathered(parts)
@@ -300,7 +316,7 @@ def updated(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         model = pm.IntervalRegressor(zero(k), confidence_level=cell.p).calibrate(np.zeros((first, 1)), y[:first])
         model.update(np.zeros((cell.m - first, 1)), y[first:])
         coverage = cell.law.within(*ends(model))
-        found.means("update", "symmetric", model.guaranteed_level_, coverage, variance=cell.variance)
+        found.means("update", "symmetric", on_the_page(cell.m, cell.p), coverage, variance=cell.variance)
         parts.append(found)
     return gathered(parts)
 
@@ -353,11 +369,15 @@ def grouped(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         found = Found()
         y = cell.law.sample(rng, (len(labels), k)) * CATEGORY_SCALES[labels][:, None]
         model = pm.IntervalRegressor(zero(k), confidence_level=cell.p, width=pm.GroupedWidth(by=0), **cell.settings)
-        bounds = model.calibrate(labels[:, None], y).predict_interval(np.arange(3)[:, None])
+        other = cell.p / 2 + 0.2  # a lower level than the model was calibrated for
+        bounds = model.calibrate(labels[:, None], y).predict_interval(np.arange(3)[:, None], [cell.p, other])
         for line, scale, ends_ in zip(model.categories_, CATEGORY_SCALES, bounds, strict=True):
-            coverage = cell.law.within(ends_[:, 0] / scale, ends_[:, 1] / scale)
             setting = f"{model.tails}, guarantee={model.guarantee!r}, {line.rows} rows"
-            found.means('width="grouped"', setting, line.level, coverage, variance=cell.variance)
+            for p, (low, high) in zip((cell.p, other), ends_.T / scale, strict=True):
+                if p == cell.p or (line.source == "own" and model.guarantee is True and model.tails != "sided"):
+                    coverage, promised = cell.law.within(low, high), line.level if p == cell.p else p
+                    name = setting if p == cell.p else f"{setting}, asked for another level"
+                    found.means('width="grouped"', name, promised, coverage, variance=p * (1 - p) / (cell.m + 2))
         parts.append(found)
     return gathered(parts)
 
@@ -444,7 +464,7 @@ def sets(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     """Sets of classes, on new rows: for all, each class and each category."""
     settings = dict(cell.settings)
     by, ties = settings.pop("by", None), cell.law.has_ties
-    values: dict[str, list[float]] = {}
+    values: dict[tuple[float, str], list[float]] = {}
     for _ in range(n):
         sizes = (cell.m, 150)
         drawn = []
@@ -456,16 +476,18 @@ def sets(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         model = pm.SetClassifier(coarse if ties else probabilities, confidence_level=cell.p, random_state=0, **settings)
         given = by == "category"
         model.calibrate(X, y, by=kind if given else None)
-        hits = model.predict_set(new, by=new_kind if given else None)[np.arange(len(true)), true]
         groups = {"class": true, "category": new_kind}.get(str(by), np.zeros(len(true), int))
-        for group in np.unique(groups):
-            values.setdefault(f"{by} {group}" if by else "all", []).append(float(hits[groups == group].mean()))
+        for p in (cell.p, 0.7) if given else (cell.p,):
+            hits = model.predict_set(new, p, by=new_kind if given else None)[np.arange(len(true)), true]
+            for group in np.unique(groups):
+                values.setdefault((p, f"{by} {group}" if by else "all"), []).append(float(hits[groups == group].mean()))
     found = Found()
     name = {"class": 'sets, by="class"', "category": "sets, by=column"}.get(str(by), "sets")
     text = ", ".join(f"{key}={value!r}" for key, value in settings.items() if key != "by")
-    for group, shares in values.items():
+    for (p, group), shares in values.items():
         wide = cell.variance + cell.p * (1 - cell.p) / 40
-        found.means(name, f"{text}, {group}", cell.p, np.array(shares), variance=wide)
+        setting = f"{text}, {group}" if p == cell.p else f"{text}, {group}, asked for {p}"
+        found.means(name, setting, p, np.array(shares), variance=wide)
         if settings.get("randomized") and by is None and not ties:
             m = cell.m - (cell.m // 5 if settings["score"] == "raps" else 0)
             promised = 1 - cell.p - 1 / (m + 1)
@@ -767,7 +789,11 @@ class State:
 
     @classmethod
     def kept(cls) -> State:
-        sources = [Path(__file__), *sorted(Path(pm.__file__).parent.rglob("*.py"))]
+        sources = [
+            Path(__file__),
+            Path(__file__).with_name("interval_coverage.py"),
+            *sorted(Path(pm.__file__).parent.rglob("*.py")),
+        ]
         code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
         state = cls(PARTS / f"soak_{code}.json")
         if state.path.exists():
@@ -923,7 +949,8 @@ together and, median, of one cell; a bound that always holds has none. The same 
             lines.append(f"{where} nothing is promised: {means} | | | | | |")
             continue
         margins = [row.tally.mean - row.tally.promised for row in some]
-        power = ["" if np.isnan(p) else f"{p:.2f}" for p in (whole.power, np.median([row.power for row in some]))]
+        usual = np.median([row.power for row in some if not np.isnan(row.power)] or [np.nan])
+        power = ["" if np.isnan(p) else f"{p:.2f}" for p in (whole.power, usual)]
         together = "" if np.isnan(whole.adjusted) else f"{whole.adjusted:.2g}"
         least = f"{min(row.adjusted for row in some):.2g}"
         lines.append(
