@@ -87,13 +87,15 @@ docs: $(VENV)/.docs ## Build the documentation into docs/_build; a warning is an
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs . docs/_build
 	@echo "Open docs/_build/docs/index.html"
 
-bench: $(VENV)/.dev ## Run the benchmarks (long)
+bench: $(VENV)/.dev $(VENV)/.torch ## Run the benchmarks (long)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; PYTHONPATH=. $(BIN)/python "$$script"; done
 
 bench-peers: ## Compare with MAPIE, crepes, puncc, river and confidenceinterval, in environments of their own (ARGS=--quick)
 	@$(MAKE) --no-print-directory VENV=.venv-peers .venv-peers/.peers
 	@.venv-peers/bin/python benchmarks/regression_peers.py --save regression_peers_puncc $(ARGS)
 	@$(MAKE) --no-print-directory VENV=.venv-river .venv-river/.river
+	@.venv-river/bin/python benchmarks/regression_peers.py --save regression_peers $(ARGS)
+	@.venv-river/bin/python benchmarks/adaptive_peers.py $(ARGS)
 	@.venv-river/bin/python benchmarks/forecast_peers.py --save $(ARGS)
 	@.venv-river/bin/python benchmarks/classification_coverage.py $(ARGS)
 	@.venv-river/bin/python benchmarks/classification_sets.py $(ARGS)
@@ -152,7 +154,7 @@ $(VENV)/.peers: pyproject.toml constraints.txt Makefile | $(BIN)/python
 
 $(VENV)/.river: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	@echo "Installing pimeter and other libraries into $(VENV) (once, a minute or so) ..."
-	@$(PIP) -e . mapie confidenceinterval==1.0.5 $(RIVER) $(SKETCHES)
+	@$(PIP) -e . mapie crepes confidenceinterval==1.0.5 $(RIVER) $(SKETCHES)
 	@touch $@
 
 $(VENV)/.paper: $(VENV)/.dev

@@ -162,8 +162,8 @@ def main() -> None:
     out.append(f"\nLoad at the end {os.getloadavg()[0]:.1f}.")
     text = "\n".join([*out, ""])
     print(text)
-    if quick:
-        print("Nothing saved.")
+    if quick or not find_spec("crepes"):
+        print("Nothing saved: quick, or crepes is missing.")
         return
     RESULTS.write_text(text)
 

@@ -386,12 +386,13 @@ def least_squares(n_draws: int) -> float:
     return float(np.mean(covered))
 
 
-def report(table: list[Line], again: list[Line], squares: float) -> str:
+def report(table: list[Line], again: list[Line], squares: float, adaptive: bool) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scikit-learn"))
     broken = [line for line in table if line.broken()]
+    command = f"python benchmarks/interval_coverage.py{' --adaptive' if adaptive else ''}"
     head = f"""# Do intervals keep their promise?
 
-`python benchmarks/interval_coverage.py`, {versions}, Python {platform.python_version()}, seed {SEED}.
+`{command}`, {versions}, Python {platform.python_version()}, seed {SEED}.
 What breaks a line is said in `benchmarks/interval_coverage.py`.
 
 Least squares with n = d = 100, p = .9, cv=5 cover {squares:.3f}.
@@ -427,7 +428,7 @@ def main() -> None:
             table += found
             again += repeated
             print(f"\r{number + 1} of {len(cells)}", end="", flush=True)
-    text = report(table, again, least_squares(5 if quick else 100))
+    text = report(table, again, least_squares(5 if quick else 100), adaptive)
     print(f"\n{text}")
     if quick:
         print("Nothing saved.")

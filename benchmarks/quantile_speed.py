@@ -40,9 +40,10 @@ def seconds(function: Callable[[], object], calls: int) -> float:
 
 def ratio(ours: Callable[[], object], peers: Callable[[], object], repeats: int) -> tuple[float, float, float]:
     """Median ratio of times, and the median times themselves."""
+    both = ours, peers
     ours(), peers()  # warm
-    calls = max(1, int(0.002 / seconds(peers, 1)))
-    pairs = np.array([(seconds(ours, calls), seconds(peers, calls)) for _ in range(repeats)])
+    calls = [max(1, int(0.002 / seconds(function, 1))) for function in both]
+    pairs = np.array([[seconds(*one) for one in zip(both, calls, strict=True)] for _ in range(repeats)])
     return float(np.median(pairs[:, 0] / pairs[:, 1])), *np.median(pairs, axis=0).tolist()
 
 

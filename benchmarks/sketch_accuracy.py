@@ -97,7 +97,9 @@ def main() -> None:
             errors = " | ".join(f"{100.0 * error:.4f}" for error in np.mean(found, axis=0))
             lines.append(f"| {law.replace('_', ' ')} | {name} | {size:,} | {errors} |")
             print(lines[-1], flush=True)
-    if not quick:
+    if quick or not (find_spec("datasketches") and find_spec("ddsketch")):
+        print("Nothing saved: quick, or a peer is missing (make bench-peers has them all).")
+    else:
         head = f"| law | sketch | bytes | {' | '.join(map(str, LEVELS))} |\n{'|---' * (3 + len(LEVELS))}|\n"
         text = (
             f"# Sketches of equal size\n\n`python benchmarks/sketch_accuracy.py`: errors of level in per cent, {n:,} "
