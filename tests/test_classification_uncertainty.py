@@ -242,8 +242,10 @@ def test_normal_is_of_width_zero_where_the_paper_is_and_says_so():
     assert found.note["accuracy"]
 
 
-@pytest.mark.parametrize("method", ["wilson", "bootstrap"])
-@pytest.mark.parametrize("name", ["accuracy", "f1"])
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [("wilson", "accuracy"), ("wilson", "f1"), ("bootstrap", "f1"), ("clopper-pearson", "tpr")],
+)
 def test_coverage(method, name):
     rng = np.random.default_rng(7)
     law = np.array([0.42, 0.38, 0.12, 0.08])
@@ -255,8 +257,7 @@ def test_coverage(method, name):
             y, score, method=method, metrics=[name], n_resamples=1000, random_state=rng
         )
         held += found.lower[name] <= truth <= found.upper[name]
-    # Three standard errors of 400 repeats around the band of the benchmark.
-    assert 0.93 - 0.033 <= held / 400 <= 0.98 + 0.02
+    assert held / 400 >= 0.93 - 0.033  # three standard errors of 400 repeats below the band of the benchmark
 
 
 # Scores instead of labels ---------------------------------------------------------------------------------------------

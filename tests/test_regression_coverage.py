@@ -43,6 +43,18 @@ def test_promise_of_ranks(law, tails, m):
         assert coverage.mean() <= 0.9 + (2 if tails in {"equal", "sided"} else 1) / (m + 1) + 3 * error
 
 
+def test_each_side_is_covered():
+    """Of positive and of negative errors by themselves, the former four times as large."""
+    y = np.random.default_rng(0).normal(size=(200, DRAWS))
+    y = np.where(y > 0.0, 4.0 * y, y)
+    model = IntervalRegressor(lambda X: np.zeros((len(X), DRAWS)), confidence_level=0.9, tails="sided")
+    lower, upper = model.calibrate(y[:, :1], y).radius_.T
+    for radius in (lower, upper / 4.0):
+        coverage = 2.0 * stats.norm.cdf(radius) - 1.0
+        error = coverage.std() / DRAWS**0.5
+        assert 0.9 - 3 * error <= coverage.mean() <= 0.9 + 2.0 / 101 + 3 * error
+
+
 @pytest.mark.parametrize("tails", ["symmetric", "equal", "sided", "upper"])
 def test_promise_for_the_set(tails):
     model, coverage = calibrated(LAWS["t2"], 200, 0.9, tails=tails, guarantee="set")
