@@ -47,7 +47,7 @@ TOY = Experiment(
 )
 TINY = dataclasses.replace(
     fig1.EXPERIMENT,
-    settings=fig1.Settings(sizes=(10, 30), n_samples=20, n_slow=3),
+    settings=fig1.Settings(sizes=(10, 30), n_samples=20, n_slow=1),
     quick=dataclasses.replace(fig1.QUICK, sizes=(10, 20), n_samples=10),
 )
 
@@ -100,10 +100,12 @@ class TestProtocol:
         assert run(stop_after(0), TOY.settings, whole) == whole.rows()
         assert contents(whole) == before
 
-    def test_every_length_to_which_the_csv_can_be_cut(self, tmp_path, whole):
+    def test_lengths_to_which_the_csv_can_be_cut(self, tmp_path, whole):
+        """Every tenth, and all next to the end of a line."""
         rows, record = contents(whole)
         store = Store(tmp_path, "toy")
-        for length in range(len(rows)):
+        ends = [i + near for i, byte in enumerate(rows) if byte == ord("\n") for near in (0, 1, 2)]
+        for length in sorted({*range(0, len(rows), 10), *ends} & set(range(len(rows)))):
             store.csv.write_bytes(rows[:length])
             store.json.write_bytes(record)
             run(TOY, TOY.settings, store)
