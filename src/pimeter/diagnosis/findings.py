@@ -306,7 +306,7 @@ def diagnosed(
     if kind != "constant":
         heavy = replace(heavy, advice="")  # a spread that varies has heavy tails when all rows are taken together
     findings = (
-        _rows(len(errors), level),
+        _rows(len(errors), level, fit.coverage_ranges[at]),
         _alike(target, prediction),
         width,
         gain,
@@ -376,11 +376,11 @@ def _is_constant(values: Array) -> bool:
     return bool(values.min() == values.max())
 
 
-def _rows(m: int, level: float) -> Finding:
+def _rows(m: int, level: float, share: Array) -> Finding:
     """Whether the rows can promise the level, and how many would say it precisely."""
     kept = promise(m, level)
     wanted = rows_needed(level, WITHIN)
-    low, high = kept.coverage_range
+    low, high = share.tolist()
     reach = max(level - low, high - level)
     sentence = f"{_count(m)} enough to promise {_percent(level)} on average. "
     advice = ""
@@ -392,8 +392,11 @@ def _rows(m: int, level: float) -> Finding:
         advice = (
             f"Hold out more rows: {kept.needed} to promise {_percent(level)}, {wanted} to come within 2 points of it."
         )
-    sentence += f"The true share is within {100 * reach:.2g} points of it"
-    sentence += f"; with {wanted:,} rows it would be within 2." if reach > WITHIN else "."
+    if high > kept.coverage_range[1]:
+        sentence += f"The true share is between {_percent(low)} and {_percent(high)}, as errors are tied at the radius."
+    else:
+        sentence += f"The true share is within {100 * reach:.2g} points of it"
+        sentence += f"; with {wanted:,} rows it would be within 2." if reach > WITHIN else "."
     return _finding("rows", m, m, kept.needed, sentence, advice, (low, high))
 
 
