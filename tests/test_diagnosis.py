@@ -376,6 +376,15 @@ class TestDiagnose:
         assert found["drift"].sentence.endswith("a drift too small to matter.")
         assert (found["bias"].rows, found["drift"].rows, found["gain"].rows) == (100_000, 5_000, 2_000)
 
+    @pytest.mark.parametrize("m", [2000, 5000])
+    def test_ties_that_lift_the_coverage_of_all_rows_alike_ask_for_no_width(self, m):
+        rng = np.random.default_rng(0)
+        y_pred = rng.uniform(0, 100, m).round()
+        alike = diagnose(y_pred + rng.choice([-1, 0, 1], size=m, p=[0.2, 0.6, 0.2]), y_pred)
+        assert (alike.raised, alike.width) == (("discrete",), "constant")
+        grown = diagnose(y_pred + np.round(np.where(y_pred > 80, 3, 1) * rng.standard_normal(m)), y_pred)
+        assert {"width", "gain"} & set(grown.raised)
+
     def test_simultaneous_intervals_hold_the_coverage(self):
         X, by, y_pred, noise = rows()
         found = diagnose(y_pred + noise, y_pred, X, by)

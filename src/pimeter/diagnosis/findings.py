@@ -295,7 +295,8 @@ def diagnosed(
         n, inside = (np.bincount(held, minlength=len(labels)) for held in (codes, codes[covered]))
         counted.append((column.name, labels, n, inside))
     parts = _parts(counted) if len(errors) > 1 else ()
-    width, column = _width(parts, level, len(errors), table)
+    usual = max(level, float(named[0].covered.inside[:, at].sum()) / len(errors))
+    width, column = _width(parts, level, usual, len(errors), table)
     gain = _gain(some, prediction[rows], table, level)
     if width.raised or gain.raised:
         kind: Widths = "grouped" if column is not None else "scaled"
@@ -412,24 +413,28 @@ def _alike(target: Array, prediction: Array) -> Finding:
     return _finding("alike", m, len(same), 0, sentence, f"Measure rows whose {' and '.join(same)} differ.")
 
 
-def _width(parts: tuple[Part, ...], level: float, m: int, table: list[Column]) -> tuple[Finding, Any]:
-    """Coverage gap of the part with the strongest evidence, and the column whose categories explain it, if one does."""
+def _width(parts: tuple[Part, ...], level: float, usual: float, m: int, table: list[Column]) -> tuple[Finding, Any]:
+    """Coverage gap of the part with the strongest evidence, and the column whose categories explain it, if one does.
+
+    Ties lift the coverage of all rows, `usual`, above the level: a part is covered too well only if it is above both.
+    """
     if len(parts) < 2 or m < FEWEST:
         why = f"{_count(m)} too few" if m < FEWEST else "There are no parts of the rows"
         return _finding("width", m, math.nan, 0.0, f"{why} to say anything about coverage in parts of them."), None
     # The largest gap that chance does not explain; without one the gap that is largest beside its interval.
-    sure = [part for part in parts if not part.low <= level <= part.high]
-    worst = max(sure or parts, key=lambda part: abs(part.coverage - level) / (1.0 if sure else _reach(part, level)))
-    gap = worst.coverage - level
-    ends = (worst.low - level, worst.high - level)
+    due = {part: min(max(part.coverage, level), usual) for part in parts}
+    sure = [part for part in parts if not part.low <= due[part] <= part.high]
+    worst = max(sure or parts, key=lambda part: abs(part.coverage - due[part]) / (1.0 if sure else _reach(part, level)))
+    gap = worst.coverage - due[worst]
+    ends = (worst.low - due[worst], worst.high - due[worst])
     what = "the prediction" if worst.of == "prediction" else worst.of
     place = f"where {what} is {worst.label}" if worst.of != "by" else f"in category {worst.label}"
     sentence = (
-        f"Cross-fitted coverage differs most from {_percent(level)} {place}: {_percent(worst.coverage)} of "
+        f"Cross-fitted coverage differs most from {_percent(due[worst])} {place}: {_percent(worst.coverage)} of "
         f"{worst.rows:,} rows (between {_percent(worst.low)} and {_percent(worst.high)}, with {_percent(1 - CHANCE)} "
         f"confidence for all {len(parts)} parts together)"
     )
-    if worst.low <= level <= worst.high:
+    if not sure:
         return _finding("width", m, gap, 0.0, f"{sentence}, which chance explains.", ends=ends), None
     if abs(gap) < GAP * (1.0 - level):
         return _finding("width", m, gap, 0.0, f"{sentence}, too little to matter.", ends=ends), None
