@@ -385,6 +385,13 @@ class TestDiagnose:
         grown = diagnose(y_pred + np.round(np.where(y_pred > 80, 3, 1) * rng.standard_normal(m)), y_pred)
         assert {"width", "gain"} & set(grown.raised)
 
+    def test_a_median_that_chance_picks_is_no_skew(self):
+        seeds = [np.random.default_rng(seed) for seed in range(5)]
+        raised = [diagnose(rng.integers(2, size=1000), np.full(1000, 0.5)).raised for rng in seeds]
+        assert not any("skew" in names for names in raised)
+        seldom = np.where(seeds[0].uniform(size=1000) < 0.6, 0.0, seeds[0].exponential(size=1000))
+        assert "skew" in diagnose(seldom, np.zeros(1000)).raised
+
     def test_simultaneous_intervals_hold_the_coverage(self):
         X, by, y_pred, noise = rows()
         found = diagnose(y_pred + noise, y_pred, X, by)

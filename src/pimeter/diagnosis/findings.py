@@ -559,7 +559,12 @@ def _bias(spread: Buckets, radius: float) -> Finding:
 def _skew(errors: Array, level: float) -> Finding:
     """Sign test on the errors farthest from the median."""
     m = len(errors)
-    from_median = errors - np.median(errors)
+    middle = np.median(errors)
+    if np.count_nonzero(errors == middle) > 1:
+        # Which of some values that many errors share is the median, chance may decide: take the middle of those.
+        low, high, _ = quantile_ranks(m, 0.5, 1.0 - CHANCE)
+        middle = np.sort(errors)[[low - 1, high - 1]].mean()
+    from_median = errors - middle
     n = max(1, round(max(1.0 - level, 0.1) * m))
     far = from_median[np.argsort(np.abs(from_median), kind="stable")[m - n :]]
     n_above, n_below = int(np.count_nonzero(far > 0.0)), int(np.count_nonzero(far < 0.0))
