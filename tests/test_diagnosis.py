@@ -143,19 +143,23 @@ class TestColumns:
             "flag": [True, False] * 20,
             "word": ["x", None] * 20,
             "time": [begin + timedelta(days=i) for i in range(n)],
+            "list": [[1, 2], [1, 3]] * 20,
         }
         for frame in (pd.DataFrame(held), pl.DataFrame(held)):
             found = {column.name: column for column in columns(frame, n, np.arange(n))}
-            assert [column.is_numeric for column in found.values()] == [True, True, True, False, True]
+            assert [column.is_numeric for column in found.values()] == [True, True, True, False, True, False]
             assert np.isnan(found["gap"].numbers).sum() == 20
             assert found["word"].parts.labels == ("x", MISSING)
             assert np.isnan(found["word"].numbers).sum() == 20
+            assert found["list"].parts.labels == ("[1, 2]", "[1, 3]")
             assert found["time"].parts.labels[0].startswith("up to 2020-01-08")
         assert columns(frame["word"], n, np.arange(n))[0].name == "word"
 
     def test_arrays_of_objects(self):
         table = np.array([[1, "a"], [None, "b"], [2.5, 3]], dtype=object)
+        table[1, 1] = ["b"]
         number, word = columns(table, 3, np.arange(3))
+        assert word.parts.labels == ("a", "['b']", "3")
         assert (number.is_numeric, word.is_numeric) == (True, False)
         assert word.place == 1
         assert_allclose(number.values, [1, np.nan, 2.5])
