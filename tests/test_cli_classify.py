@@ -215,6 +215,10 @@ class TestScorecard:
         with pytest.raises(ValueError, match="by compares the accuracy of categories, which needs labels"):
             scorecard(None, [0.2, 0.7], by=["a", "b"], method="calibrated")
 
+    def test_each_row_needs_a_category(self):
+        with pytest.raises(ValueError, match=r"by must give one category for each of the 2 rows; got shape \(3,\)"):
+            scorecard([0, 1], [0.2, 0.7], by=["a", "b", "c"])
+
     def test_few_rows_of_a_class_raise_alarm(self):
         found = scorecard([1, 1, 0, 0, 0, 0], [0.9, 0.4, 0.1, 0.2, 0.3, 0.6])
         assert any("very few rows" in finding.sentence for finding in found.findings if finding.is_alarm)

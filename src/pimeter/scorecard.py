@@ -13,7 +13,7 @@ from pimeter.classification.confusion import Cells, outcome_codes
 from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, wilson
 from pimeter.classification.uncertainty import classification_uncertainty
 from pimeter.classification.unlabelled import ALIKE
-from pimeter.diagnosis.columns import categories
+from pimeter.diagnosis.columns import categories, labels_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -148,10 +148,11 @@ def scorecard(
     is_known = ~np.isnan(label)
     rows = _Labelled(score[is_known], label[is_known] == 1.0)
     level = found.confidence_level
-    if by is not None and not is_known.any():
+    kinds = labels_of(by, len(score))
+    if kinds is not None and not is_known.any():
         msg = "by compares the accuracy of categories, which needs labels; give y_true, or leave by out."
         raise ValueError(msg)
-    parts = [] if by is None else _parts(rows, np.asarray(by)[is_known], thresholds[0], level)
+    parts = [] if kinds is None else _parts(rows, kinds[is_known], thresholds[0], level)
     bins = _reliability(rows, level)
     error = None
     if bins is not None:
