@@ -256,3 +256,13 @@ class TestScorecard:
         for labels, method, scarce in ((y[:100], "wilson", "many rows about"), (y, "prediction-powered", "a label")):
             found = scorecard(labels, score[: len(labels)], method=method)
             assert any(scarce in finding.sentence for finding in found.findings)
+
+    def test_masked_rows_have_no_label_and_no_score(self):
+        rng = np.random.default_rng(0)
+        score = rng.uniform(size=300)
+        y = np.ma.MaskedArray((rng.uniform(size=300) < score).astype(float), mask=np.arange(300) >= 150)
+        found = scorecard(y, score, method="prediction-powered")
+        assert found == scorecard(y.filled(np.nan), score, method="prediction-powered")
+        assert "With 150 labels among 300 rows" in found.headline
+        with pytest.raises(ValueError, match="y_score"):
+            scorecard(y.data, np.ma.MaskedArray(score, mask=y.mask))

@@ -14,6 +14,7 @@ from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, 
 from pimeter.classification.uncertainty import classification_uncertainty
 from pimeter.classification.unlabelled import ALIKE
 from pimeter.diagnosis.columns import categories, labels_of
+from pimeter.errors import unmasked
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -133,7 +134,7 @@ def scorecard(
     >>> found.headline.split(" With ")[0]
     'The classifier is right for 72.5 to 79.9 % of rows like these (95 % confidence).'
     """
-    score = np.asarray(y_score, dtype=np.float64)
+    score = np.asarray(unmasked(y_score), dtype=np.float64)
     found = classification_uncertainty(
         y_true,
         score,
@@ -144,7 +145,7 @@ def scorecard(
         n_resamples=n_resamples,
         random_state=0,
     )
-    label = np.full(len(score), np.nan) if y_true is None else np.asarray(y_true, dtype=np.float64)
+    label = np.full(len(score), np.nan) if y_true is None else np.asarray(unmasked(y_true), dtype=np.float64)
     is_known = ~np.isnan(label)
     rows = _Labelled(score[is_known], label[is_known] == 1.0)
     level = found.confidence_level
