@@ -215,6 +215,10 @@ class TestScorecard:
         with pytest.raises(ValueError, match="by compares the accuracy of categories, which needs labels"):
             scorecard(None, [0.2, 0.7], by=["a", "b"], method="calibrated")
 
+    def test_each_row_needs_a_category(self):
+        with pytest.raises(ValueError, match=r"by must give one category for each of the 2 rows; got shape \(3,\)"):
+            scorecard([0, 1], [0.2, 0.7], by=["a", "b", "c"])
+
     def test_few_rows_of_a_class_raise_alarm(self):
         found = scorecard([1, 1, 0, 0, 0, 0], [0.9, 0.4, 0.1, 0.2, 0.3, 0.6])
         assert any("very few rows" in finding.sentence for finding in found.findings if finding.is_alarm)
@@ -252,3 +256,13 @@ class TestScorecard:
         for labels, method, scarce in ((y[:100], "wilson", "many rows about"), (y, "prediction-powered", "a label")):
             found = scorecard(labels, score[: len(labels)], method=method)
             assert any(scarce in finding.sentence for finding in found.findings)
+
+    def test_masked_rows_have_no_label_and_no_score(self):
+        rng = np.random.default_rng(0)
+        score = rng.uniform(size=300)
+        y = np.ma.MaskedArray((rng.uniform(size=300) < score).astype(float), mask=np.arange(300) >= 150)
+        found = scorecard(y, score, method="prediction-powered")
+        assert found == scorecard(y.filled(np.nan), score, method="prediction-powered")
+        assert "With 150 labels among 300 rows" in found.headline
+        with pytest.raises(ValueError, match="y_score"):
+            scorecard(y.data, np.ma.MaskedArray(score, mask=y.mask))

@@ -143,19 +143,23 @@ class TestColumns:
             "flag": [True, False] * 20,
             "word": ["x", None] * 20,
             "time": [begin + timedelta(days=i) for i in range(n)],
+            "list": [[1, 2], [1, 3]] * 20,
         }
         for frame in (pd.DataFrame(held), pl.DataFrame(held)):
             found = {column.name: column for column in columns(frame, n, np.arange(n))}
-            assert [column.is_numeric for column in found.values()] == [True, True, True, False, True]
+            assert [column.is_numeric for column in found.values()] == [True, True, True, False, True, False]
             assert np.isnan(found["gap"].numbers).sum() == 20
             assert found["word"].parts.labels == ("x", MISSING)
             assert np.isnan(found["word"].numbers).sum() == 20
+            assert found["list"].parts.labels == ("[1, 2]", "[1, 3]")
             assert found["time"].parts.labels[0].startswith("up to 2020-01-08")
         assert columns(frame["word"], n, np.arange(n))[0].name == "word"
 
     def test_arrays_of_objects(self):
         table = np.array([[1, "a"], [None, "b"], [2.5, 3]], dtype=object)
+        table[1, 1] = ["b"]
         number, word = columns(table, 3, np.arange(3))
+        assert word.parts.labels == ("a", "['b']", "3")
         assert (number.is_numeric, word.is_numeric) == (True, False)
         assert word.place == 1
         assert_allclose(number.values, [1, np.nan, 2.5])
@@ -375,6 +379,22 @@ class TestDiagnose:
             assert found[name].sentence.endswith("too little to matter.")
         assert found["drift"].sentence.endswith("a drift too small to matter.")
         assert (found["bias"].rows, found["drift"].rows, found["gain"].rows) == (100_000, 5_000, 2_000)
+
+    @pytest.mark.parametrize("m", [2000, 5000])
+    def test_ties_that_lift_the_coverage_of_all_rows_alike_ask_for_no_width(self, m):
+        rng = np.random.default_rng(0)
+        y_pred = rng.uniform(0, 100, m).round()
+        alike = diagnose(y_pred + rng.choice([-1, 0, 1], size=m, p=[0.2, 0.6, 0.2]), y_pred)
+        assert (alike.raised, alike.width) == (("discrete",), "constant")
+        grown = diagnose(y_pred + np.round(np.where(y_pred > 80, 3, 1) * rng.standard_normal(m)), y_pred)
+        assert {"width", "gain"} & set(grown.raised)
+
+    def test_a_median_that_chance_picks_is_no_skew(self):
+        seeds = [np.random.default_rng(seed) for seed in range(5)]
+        raised = [diagnose(rng.integers(2, size=1000), np.full(1000, 0.5)).raised for rng in seeds]
+        assert not any("skew" in names for names in raised)
+        seldom = np.where(seeds[0].uniform(size=1000) < 0.6, 0.0, seeds[0].exponential(size=1000))
+        assert "skew" in diagnose(seldom, np.zeros(1000)).raised
 
     def test_simultaneous_intervals_hold_the_coverage(self):
         X, by, y_pred, noise = rows()

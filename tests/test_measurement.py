@@ -6,6 +6,7 @@ import hashlib
 import json
 import pickle
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -341,3 +342,23 @@ def test_targets_that_are_alike_beside_the_errors_have_no_variance_to_explain():
     )
     assert np.isnan([alike, huge]).all()
     assert large < -1e39
+
+
+def test_errors_that_are_tied_at_the_radius_are_all_covered(monkeypatch):
+    rng = np.random.default_rng(0)
+    y_pred = rng.uniform(0, 100, 2000).round()
+    y_true = y_pred + rng.choice([-1, 0, 1], size=2000, p=[0.2, 0.6, 0.2])  # +-1 covers all there are
+    result = measure(y_true, y_pred)
+    low, high = result.coverage_range
+    assert (low, high) == (promise(2000, 0.95).coverage_range[0], 1.0)
+    assert "between 94 and 100 %" in result.headline
+    assert result.scores["coverage"].upper == 1.0
+    assert result.diagnosis["rows"].high == 1.0
+    assert "between 94.2 % and 100 %" in result.diagnosis["rows"].sentence
+    at = result.curves.levels.index(0.5)  # here +-0 covers 60 %
+    assert result.curves.radius[at] == 0.0
+    assert result.curves.coverage_high[at] == pytest.approx(0.6, abs=4 * np.sqrt(0.6 * 0.4 / 2000))
+    monkeypatch.setattr("pimeter.measurement.MOST_ROWS", 500)
+    stays = measure(*(da.from_array(values, chunks=700) for values in (y_true, y_pred)))
+    assert stays.headline == result.headline
+    assert stays.curves.coverage_high == result.curves.coverage_high

@@ -556,7 +556,14 @@ class TestScaled:
     def test_calibrate_leaves_half_of_the_rows_to_the_neuron(self):
         model = IntervalRegressor(zero, width="scaled", random_state=0).calibrate(X, Y)
         assert model.n_calibration_ == 150
-        assert IntervalRegressor(zero, width=ScaledWidth("prediction")).calibrate(X, Y).n_calibration_ == 300
+        assert IntervalRegressor(first, width=ScaledWidth("prediction")).calibrate(X, Y).n_calibration_ == 300
+
+    def test_predictions_of_0_have_no_relative_errors(self):
+        f = np.where(np.arange(99) % 10 == 3, 0.0, 5.0)[:, None]
+        model = IntervalRegressor(first, width=ScaledWidth("prediction", power=1))
+        with pytest.warns(CoverageWarning, match="predictions of 0 in 10 rows, the first one row 3"):
+            model.calibrate(f, f[:, 0] + 1.0)
+        model.set_params(width__power=0).calibrate(f, f[:, 0] + 1.0)
 
     def test_relative_errors(self):
         f = np.random.default_rng(0).uniform(1, 100, size=(99, 1))
@@ -564,7 +571,8 @@ class TestScaled:
         model = IntervalRegressor(first, confidence_level=0.9, width=ScaledWidth("prediction", power=1)).calibrate(f, y)
         r = np.sort(np.abs(y / f[:, 0] - 1))[89]
         assert_allclose(model.predict_interval(f), f * [1 - r, 1 + r])
-        assert np.isfinite(model.predict_interval([[0.0]])).all()
+        with pytest.warns(CoverageWarning, match="predictions of 0 in 1 rows, the first one row 1"):
+            assert np.isfinite(model.predict_interval([[5.0], [0.0]])).all()
 
     def test_a_perfect_model_has_no_width(self):
         model = IntervalRegressor(first, width="scaled").calibrate(X, X[:, 0])
@@ -896,7 +904,8 @@ def test_weights_beyond_all_measure_are_refused(unit):
 
 
 def test_a_share_beyond_all_errors_is_whole():
-    model = IntervalRegressor(zero, width=ScaledWidth("prediction", power=1)).calibrate(X, Y * 1e-300)
+    tiny = IntervalRegressor(lambda X: np.full(len(X), 1e-300), width=ScaledWidth("prediction", power=1))
+    model = tiny.calibrate(X, Y * 1e-300)
     assert model.predict_cdf(X[:2], 1e308).tolist() == [300.5 / 301] * 2
 
 

@@ -399,7 +399,10 @@ class TestAll:
 
     def test_no_rows_have_no_intervals(self):
         X, y = steep_data(100)
-        assert IntervalRegressor(zero).calibrate(X, y).predict_interval(X[:0]).shape == (0, 2)
+        for width in ("constant", "scaled"):
+            model = IntervalRegressor(zero, width=width, random_state=0).calibrate(X, y)
+            assert model.predict_interval(X[:0]).shape == (0, 2)
+            assert model.predict_quantile(X[:0], [0.1, 0.5]).shape == (0, 2)
 
     def test_names_of_columns_are_forgotten(self):
         pandas = pytest.importorskip("pandas")

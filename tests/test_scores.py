@@ -457,6 +457,13 @@ def test_scorers_are_the_scores_with_greater_as_better(noisy):
         assert_allclose(pm.crps_scorer(band, X, y, **options), -crps)
 
 
+def test_intervals_are_scored_at_the_level_that_they_are_asked_for(noisy):
+    X, y = noisy
+    model = pm.IntervalRegressor(lambda X: X[:, 0]).calibrate(X, y)
+    other = pm.IntervalRegressor(lambda X: X[:, 0], confidence_level=0.5).calibrate(X, y)
+    assert pm.interval_scorer(model.set_params(confidence_level=0.5), X, y) == pm.interval_scorer(other, X, y)
+
+
 @pytest.mark.parametrize("scorer", [pm.interval_scorer, pm.crps_scorer])
 def test_a_search_finds_the_true_radius_also_behind_other_steps(noisy, scorer):
     X, y = noisy

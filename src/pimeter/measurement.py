@@ -16,7 +16,7 @@ import numpy as np
 
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import columns, labels_of
-from pimeter.diagnosis.crossfit import ranks
+from pimeter.diagnosis.crossfit import coverage_ranges, ranks
 from pimeter.diagnosis.findings import (
     Diagnosis,
     Named,
@@ -124,7 +124,8 @@ class Measurement:
         Cross-fitted share of rows within the radius: each row is judged by a radius that has not seen it. NaN if there
         is one row alone.
     coverage_range : tuple of float
-        5 % and 95 % points of the true coverage of `radius`, by the Beta law of ranks (with ties lower bounds).
+        5 % and 95 % points of the true coverage of `radius`, by the Beta law of ranks; where other errors are as large
+        as the radius, the upper one is that of the next larger error.
     guaranteed_level : float
         Coverage that is promised on average: the confidence level, or what so few rows can promise.
     mean_width : float
@@ -396,11 +397,12 @@ def measure(
 
 
 def _asked(levels: Array, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Ranks among n rows: of sizes, for radii and the ends of their ranges; of errors, for tails and median."""
+    """Ranks among n rows: of sizes, for radii, ends of their ranges and neighbours; of errors, for tails and median."""
     low, high, _ = quantile_ranks(n, 0.5, SURE)
     tails = np.clip(np.ceil(n * _tails(levels)), 1, n)
+    kept = ranks(n, levels)
     return (
-        np.concatenate([ranks(n, levels), _range_ranks(n, levels)[0].ravel()]),
+        np.clip(np.concatenate([kept, _range_ranks(n, levels)[0].ravel(), kept - 1, kept + 1]), 1, n),
         np.concatenate([tails, [low, (n + 1) // 2, n // 2 + 1, high]]).astype(np.intp),
     )
 
@@ -416,9 +418,13 @@ def _middle(ends: Any) -> Middle:
 
 def _of_all(levels: Array, found: Any) -> dict[str, tuple[Any, ...]]:
     """Curves of all rows of dask collections, from their order statistics."""
-    radius, reaches = np.split(found.absolute, [len(levels)])
+    radius, reaches, _ = np.split(found.absolute, [len(levels), 3 * len(levels)])
+    known, first = np.unique(_asked(levels, found.n)[0], return_index=True)
+    low, high = (np.searchsorted(found.absolute[first], radius, side) for side in ("left", "right"))
+    reached = np.where(high - low > 1, np.append(known, found.n + 1)[high], known[low])
+    shares = coverage_ranges(found.n, levels, reached)
     lower, upper = np.split(found.signed[:-4], 2)
-    return _level_numbers(found.n, levels, radius, reaches.reshape(-1, 2)) | {
+    return _level_numbers(found.n, levels, radius, reaches.reshape(-1, 2), shares) | {
         "lower_quantile": _floats(lower),
         "upper_quantile": _floats(upper),
     }
@@ -441,7 +447,7 @@ def _curves(errors: Array, fit: CrossFit, named: list[Named], n_parts: int) -> C
     score, error = fit.mean_interval_scores()
     return Curves(
         levels=_floats(fit.levels),
-        **_level_numbers(m, fit.levels, radius, ends.reshape(-1, 2)),
+        **_level_numbers(m, fit.levels, radius, ends.reshape(-1, 2), fit.coverage_ranges),
         coverage=_floats(coverage),
         interval_score=_floats(score),
         interval_score_low=_floats(score - NORMAL * error),
@@ -463,19 +469,19 @@ def _range_ranks(m: int, levels: Array) -> tuple[NDArray[np.intp], Array]:
     return found[:, :2].astype(np.intp), found[:, 2]
 
 
-def _level_numbers(m: int, levels: Array, radius: Array, reaches: Array) -> dict[str, tuple[Any, ...]]:
-    """What m rows say at each level, with their radii and the ends of ranges of these."""
+def _level_numbers(m: int, levels: Array, radius: Array, reaches: Array, shares: Array) -> dict[str, tuple[Any, ...]]:
+    """What m rows say at each level, with their radii, the ends of ranges of these, and those of true coverage."""
     promises = [promise(m, float(p)) for p in levels]
     is_known = _range_ranks(m, levels)[1] >= SURE  # a range for any law, if these rows can tell it
     widths = np.where(is_known[:, None], 2.0 * reaches, math.nan)
     return {
         "headlines": tuple(
-            _headline(m, float(p), float(r), made.level, made.needed, made.coverage_range)
-            for p, r, made in zip(levels, radius, promises, strict=True)
+            _headline(m, float(p), float(r), made.level, made.needed, (float(low), float(high)))
+            for p, r, made, (low, high) in zip(levels, radius, promises, shares, strict=True)
         ),
         "radius": _floats(radius),
-        "coverage_low": tuple(made.coverage_range[0] for made in promises),
-        "coverage_high": tuple(made.coverage_range[1] for made in promises),
+        "coverage_low": _floats(shares[:, 0]),
+        "coverage_high": _floats(shares[:, 1]),
         "guaranteed_level": tuple(made.level for made in promises),
         "width_low": _floats(widths[:, 0]),
         "width_high": _floats(widths[:, 1]),

@@ -13,7 +13,8 @@ from pimeter.classification.confusion import Cells, outcome_codes
 from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, wilson
 from pimeter.classification.uncertainty import classification_uncertainty
 from pimeter.classification.unlabelled import ALIKE
-from pimeter.diagnosis.columns import categories
+from pimeter.diagnosis.columns import categories, labels_of
+from pimeter.errors import unmasked
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -133,7 +134,7 @@ def scorecard(
     >>> found.headline.split(" With ")[0]
     'The classifier is right for 72.5 to 79.9 % of rows like these (95 % confidence).'
     """
-    score = np.asarray(y_score, dtype=np.float64)
+    score = np.asarray(unmasked(y_score), dtype=np.float64)
     found = classification_uncertainty(
         y_true,
         score,
@@ -144,14 +145,15 @@ def scorecard(
         n_resamples=n_resamples,
         random_state=0,
     )
-    label = np.full(len(score), np.nan) if y_true is None else np.asarray(y_true, dtype=np.float64)
+    label = np.full(len(score), np.nan) if y_true is None else np.asarray(unmasked(y_true), dtype=np.float64)
     is_known = ~np.isnan(label)
     rows = _Labelled(score[is_known], label[is_known] == 1.0)
     level = found.confidence_level
-    if by is not None and not is_known.any():
+    kinds = labels_of(by, len(score))
+    if kinds is not None and not is_known.any():
         msg = "by compares the accuracy of categories, which needs labels; give y_true, or leave by out."
         raise ValueError(msg)
-    parts = [] if by is None else _parts(rows, np.asarray(by)[is_known], thresholds[0], level)
+    parts = [] if kinds is None else _parts(rows, kinds[is_known], thresholds[0], level)
     bins = _reliability(rows, level)
     error = None
     if bins is not None:

@@ -7,6 +7,7 @@ they are averaged, unless `multioutput` says otherwise; levels are never average
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -352,8 +353,9 @@ def interval_scorer(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLi
     Returns
     -------
     float
-        ``-interval_score(y, estimator.predict_interval(X), estimator.confidence_level)``. Only scores at the same level
-        can be compared, so do not search over `confidence_level`.
+        ``-interval_score(y, estimator.predict_interval(X), estimator.confidence_level)``, where `predict_interval` is
+        asked for that level if it takes one. Only scores at the same level can be compared, so do not search over
+        `confidence_level`.
 
     Raises
     ------
@@ -384,7 +386,9 @@ def interval_scorer(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLi
             f"confidence_level. Use an IntervalRegressor, or call interval_score with the level."
         )
         raise TypeError(msg)
-    return -float(interval_score(y, model.predict_interval(features), level, sample_weight=sample_weight))
+    # An estimator that is told another level after its fit goes on with the old one unless it is asked for it.
+    asked = {"confidence_level": level} if "confidence_level" in signature(model.predict_interval).parameters else {}
+    return -float(interval_score(y, model.predict_interval(features, **asked), level, sample_weight=sample_weight))
 
 
 def coverage_scorer(estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -135,7 +135,7 @@ def _series(series: nw.Series[Any], name: str) -> Column:
         return Column(name, name, numbers, True, lambda x: str(np.int64(x).astype(moments.dtype).astype(coarse)))
     if kind.is_numeric() or kind == nw.Boolean:
         return Column(name, name, series.cast(nw.Float64()).to_numpy().astype(np.float64), True)
-    labels = np.array(series.to_list(), dtype=object)
+    labels = _words(series.to_list())
     return _values(name, name, labels) if kind == nw.Object else Column(name, name, labels, False)
 
 
@@ -147,9 +147,15 @@ def _values(name: str, place: Any, values: NDArray[Any]) -> Column:
     ):
         return Column(name, place, np.array([np.nan if v is None else v for v in values], np.float64), True)
     if values.dtype.kind in "OUS":
-        return Column(name, place, values, False)
+        return Column(name, place, _words(values.tolist()) if values.dtype.kind == "O" else values, False)
     msg = f"X[{name!r}] has dtype {values.dtype}; give numbers or categories."
     raise ValueError(msg)
+
+
+def _words(labels: list[Any]) -> NDArray[Any]:
+    """Labels as they are, but lists and the like, which cannot be looked up, as words."""
+    is_plain = [not isinstance(label, Collection) or isinstance(label, str | bytes) for label in labels]
+    return np.array([label if plain else str(label) for label, plain in zip(labels, is_plain, strict=True)], object)
 
 
 def _check_rows(shape: tuple[int, ...], n: int) -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import betaincinv
 
 from pimeter.diagnosis.buckets import Buckets
-from pimeter.promise import rank
+from pimeter.promise import RANGE, promise, rank
 from pimeter.quantiles import array_kernel
 
 if TYPE_CHECKING:
@@ -71,6 +72,12 @@ class CrossFit:
         """Sizes of these ranks among all rows."""
         return self.buckets.order_statistics(np.ones((1, len(self.radii)), bool), ranks[None]).ravel()
 
+    @property
+    def coverage_ranges(self) -> Array:
+        """Where the true coverage of the radii lies, (levels, 2)."""
+        n_below, n_up_to = self.buckets.n_below(self.radius), self.buckets.n_below(self.radius, "right")
+        return coverage_ranges(len(self.n_beyond), self.levels, n_up_to + (n_up_to - n_below > 1))
+
     def covered(self, rows: NDArray[np.intp], level: int) -> NDArray[np.bool_]:
         """Which of these rows lie within the radius of the other folds."""
         return np.asarray(self.n_beyond[rows] <= level)
@@ -121,6 +128,19 @@ def folds(m: int, n_folds: int) -> NDArray[np.uint8]:
 def ranks(m: int, levels: Array) -> NDArray[np.intp]:
     """Rank of the radius among m errors at each level, at most m."""
     return np.array([min(rank(m, float(p)), m) for p in levels], np.intp)
+
+
+def coverage_ranges(m: int, levels: Array, reached: NDArray[np.intp]) -> Array:
+    """5 % and 95 % points of the true coverage of the radii of m rows, (levels, 2).
+
+    A radius that other errors share covers all of them, and so up to the next larger one: `reached` is the rank of that
+    one, m + 1 if there is none. Otherwise it is the rank of the radius.
+    """
+    ends = np.array([promise(m, float(p)).coverage_range for p in levels])
+    is_tied = reached > ranks(m, levels)
+    k = reached[is_tied]
+    ends[is_tied, 1] = np.where(k > m, 1.0, betaincinv(k, np.maximum(m + 1 - k, 1), RANGE[1]))
+    return ends
 
 
 def interval_scores(sizes: Array, reach: Array, level: float) -> Array:

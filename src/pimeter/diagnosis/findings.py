@@ -295,7 +295,8 @@ def diagnosed(
         n, inside = (np.bincount(held, minlength=len(labels)) for held in (codes, codes[covered]))
         counted.append((column.name, labels, n, inside))
     parts = _parts(counted) if len(errors) > 1 else ()
-    width, column = _width(parts, level, len(errors), table)
+    usual = max(level, float(named[0].covered.inside[:, at].sum()) / len(errors))
+    width, column = _width(parts, level, usual, len(errors), table)
     gain = _gain(some, prediction[rows], table, level)
     if width.raised or gain.raised:
         kind: Widths = "grouped" if column is not None else "scaled"
@@ -306,7 +307,7 @@ def diagnosed(
     if kind != "constant":
         heavy = replace(heavy, advice="")  # a spread that varies has heavy tails when all rows are taken together
     findings = (
-        _rows(len(errors), level),
+        _rows(len(errors), level, fit.coverage_ranges[at]),
         _alike(target, prediction),
         width,
         gain,
@@ -376,11 +377,11 @@ def _is_constant(values: Array) -> bool:
     return bool(values.min() == values.max())
 
 
-def _rows(m: int, level: float) -> Finding:
+def _rows(m: int, level: float, share: Array) -> Finding:
     """Whether the rows can promise the level, and how many would say it precisely."""
     kept = promise(m, level)
     wanted = rows_needed(level, WITHIN)
-    low, high = kept.coverage_range
+    low, high = share.tolist()
     reach = max(level - low, high - level)
     sentence = f"{_count(m)} enough to promise {_percent(level)} on average. "
     advice = ""
@@ -392,8 +393,11 @@ def _rows(m: int, level: float) -> Finding:
         advice = (
             f"Hold out more rows: {kept.needed} to promise {_percent(level)}, {wanted} to come within 2 points of it."
         )
-    sentence += f"The true share is within {100 * reach:.2g} points of it"
-    sentence += f"; with {wanted:,} rows it would be within 2." if reach > WITHIN else "."
+    if high > kept.coverage_range[1]:
+        sentence += f"The true share is between {_percent(low)} and {_percent(high)}, as errors are tied at the radius."
+    else:
+        sentence += f"The true share is within {100 * reach:.2g} points of it"
+        sentence += f"; with {wanted:,} rows it would be within 2." if reach > WITHIN else "."
     return _finding("rows", m, m, kept.needed, sentence, advice, (low, high))
 
 
@@ -409,24 +413,28 @@ def _alike(target: Array, prediction: Array) -> Finding:
     return _finding("alike", m, len(same), 0, sentence, f"Measure rows whose {' and '.join(same)} differ.")
 
 
-def _width(parts: tuple[Part, ...], level: float, m: int, table: list[Column]) -> tuple[Finding, Any]:
-    """Coverage gap of the part with the strongest evidence, and the column whose categories explain it, if one does."""
+def _width(parts: tuple[Part, ...], level: float, usual: float, m: int, table: list[Column]) -> tuple[Finding, Any]:
+    """Coverage gap of the part with the strongest evidence, and the column whose categories explain it, if one does.
+
+    Ties lift the coverage of all rows, `usual`, above the level: a part is covered too well only if it is above both.
+    """
     if len(parts) < 2 or m < FEWEST:
         why = f"{_count(m)} too few" if m < FEWEST else "There are no parts of the rows"
         return _finding("width", m, math.nan, 0.0, f"{why} to say anything about coverage in parts of them."), None
     # The largest gap that chance does not explain; without one the gap that is largest beside its interval.
-    sure = [part for part in parts if not part.low <= level <= part.high]
-    worst = max(sure or parts, key=lambda part: abs(part.coverage - level) / (1.0 if sure else _reach(part, level)))
-    gap = worst.coverage - level
-    ends = (worst.low - level, worst.high - level)
+    due = {part: min(max(part.coverage, level), usual) for part in parts}
+    sure = [part for part in parts if not part.low <= due[part] <= part.high]
+    worst = max(sure or parts, key=lambda part: abs(part.coverage - due[part]) / (1.0 if sure else _reach(part, level)))
+    gap = worst.coverage - due[worst]
+    ends = (worst.low - due[worst], worst.high - due[worst])
     what = "the prediction" if worst.of == "prediction" else worst.of
     place = f"where {what} is {worst.label}" if worst.of != "by" else f"in category {worst.label}"
     sentence = (
-        f"Cross-fitted coverage differs most from {_percent(level)} {place}: {_percent(worst.coverage)} of "
+        f"Cross-fitted coverage differs most from {_percent(due[worst])} {place}: {_percent(worst.coverage)} of "
         f"{worst.rows:,} rows (between {_percent(worst.low)} and {_percent(worst.high)}, with {_percent(1 - CHANCE)} "
         f"confidence for all {len(parts)} parts together)"
     )
-    if worst.low <= level <= worst.high:
+    if not sure:
         return _finding("width", m, gap, 0.0, f"{sentence}, which chance explains.", ends=ends), None
     if abs(gap) < GAP * (1.0 - level):
         return _finding("width", m, gap, 0.0, f"{sentence}, too little to matter.", ends=ends), None
@@ -551,7 +559,12 @@ def _bias(spread: Buckets, radius: float) -> Finding:
 def _skew(errors: Array, level: float) -> Finding:
     """Sign test on the errors farthest from the median."""
     m = len(errors)
-    from_median = errors - np.median(errors)
+    middle = np.median(errors)
+    if np.count_nonzero(errors == middle) > 1:
+        # Which of some values that many errors share is the median, chance may decide: take the middle of those.
+        low, high, _ = quantile_ranks(m, 0.5, 1.0 - CHANCE)
+        middle = np.sort(errors)[[low - 1, high - 1]].mean()
+    from_median = errors - middle
     n = max(1, round(max(1.0 - level, 0.1) * m))
     far = from_median[np.argsort(np.abs(from_median), kind="stable")[m - n :]]
     n_above, n_below = int(np.count_nonzero(far > 0.0)), int(np.count_nonzero(far < 0.0))

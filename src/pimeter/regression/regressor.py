@@ -692,6 +692,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     def _shaped(self, X: Any) -> Shaped:
         """Predictions of all models, and the shapes of intervals around them."""
         table = self._predictions(X)
+        if not table.shape[1]:
+            return Shaped(table, Shape())  # most estimators refuse to shape nothing
         shapes = [width.shape(X, one) for width, one in zip(self._widths(), table, strict=True)]
         return Shaped(table, Shape.merged(shapes, [one.shape for one in table], np.stack))
 

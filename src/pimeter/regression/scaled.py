@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -11,6 +12,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from pimeter.promise import CoverageWarning
 from pimeter.regression.features import Features
 from pimeter.regression.model import check_finite
 from pimeter.regression.surroundings import Surroundings
@@ -42,7 +44,8 @@ class ScaledWidth(Width):
         and missing values as they are. "neighbours": the forest also sees how near each row's nearest known rows are,
         and what their targets and errors were; better where some rows have near twins and others none, a little worse
         where one column alone tells how large errors are. "prediction": the absolute value of the prediction itself,
-        for relative errors; nothing is learned then, and with ``power=1`` intervals are of the form ``f (1 -+ r)``.
+        for relative errors; nothing is learned then, and with ``power=1`` intervals are of the form ``f (1 -+ r)``;
+        predictions of 0 bring a `CoverageWarning`.
     power : float, default=0.75
         How far the width follows the scale: 0 not at all, 1 fully. A learned scale is noisy, hence less than 1.
 
@@ -97,6 +100,14 @@ class ScaledWidth(Width):
     def shape(self, X: Any, prediction: Array) -> Shape:
         """Size of the errors to be expected of each row."""
         if not self.learns:
+            rows = np.flatnonzero((prediction == 0.0).any(axis=1))
+            if rows.size and self.power > 0.0:
+                msg = (
+                    f'ScaledWidth("prediction") has predictions of 0 in {rows.size} rows, the first one row {rows[0]}, '
+                    "where relative errors have no meaning: calibration takes these rows for missed by far, and new "
+                    "ones get intervals without width. Choose another scale, or leave such rows to another model."
+                )
+                warnings.warn(msg, CoverageWarning, stacklevel=5)
             return Shape(np.asarray(np.maximum(np.abs(prediction), NOTHING) ** self.power))
         if all(model is None for model in self.models_):
             return Shape()
