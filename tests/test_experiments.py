@@ -47,7 +47,7 @@ TOY = Experiment(
 )
 TINY = dataclasses.replace(
     fig1.EXPERIMENT,
-    settings=fig1.Settings(sizes=(10, 30), n_samples=20, n_slow=1),
+    settings=fig1.Settings(sizes=(10, 30), n_samples=20, n_slow=3),
     quick=dataclasses.replace(fig1.QUICK, sizes=(10, 20), n_samples=10),
 )
 
