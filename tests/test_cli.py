@@ -132,6 +132,9 @@ class TestMeasure:
         quoted = 'y,y_hat,note\n1,2,"a, b"\n2,2,"two\nlines"\n3,2.5,\n'
         (tmp_path / "quoted.csv").write_text(quoted)
         assert pimeter_command("measure", "quoted.csv", "--json")[0] == 0
+        agreed = f'y,y_hat,note\n1,2,a "b" c\n2,2,"{"long, " * 30_000}"\n3,2.5, "d"\n'
+        (tmp_path / "agreed.csv").write_text(agreed)
+        assert '"n_rows": 3' in pimeter_command("measure", "agreed.csv", "--json")[1]
 
 
 BAD = {
@@ -152,6 +155,9 @@ BAD = {
     "long row": (GOOD + "1,2,a,4\n", [], "line 62 has not 3 fields like the header"),
     "short and long rows": (GOOD + "1\n1,2,a,4,5\n", [], "line 62 has not 3 fields like the header"),
     "short row with quotes": ('y,y_hat,g\n1,2,"a,b"\n1,2\n', [], "line 3 has not 3 fields like the header"),
+    "inch mark": ("y,y_hat,g\n" + '1,2,5" pipe\n' * 60, [], "line 2 has a quote within a field"),
+    "two inch marks": ('g,y,h,y_hat\na,1,b,2\n5" pipe,1,3" pipe,2\n', [], "line 3 has a quote within a field"),
+    "open quote": (GOOD + '"1,2,a\n1,2,b\n', [], "line 62 has a quote within a field, or one that is never closed"),
     "encoding": ("y,y_hat,g\n1,2,a\n3,4,é\n".encode("latin-1"), [], "line 3 is not UTF-8 text"),
     "encoding of the header": ("y,y_hat,é\n1,2,a\n".encode("latin-1"), [], "line 1 is not UTF-8 text"),
     "utf-16": (GOOD.encode("utf-16"), [], "line 1 is not UTF-8 text"),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import glob
 import gzip
 import json
 import mmap
 import os
+import re
 import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -179,12 +179,11 @@ class Table:
             .row(0)
         )
         if has_quotes:  # a separator within quotes is none
-            lines = _lines(self.path).collect(engine="streaming")["line"].fill_null("")
-            reader = csv.reader((f"{text}\n" for text in lines), delimiter=self.kind)
-            try:
-                number = next((reader.line_num for row in reader if row and len(row) != n), None)
-            except csv.Error:
-                number = reader.line_num
+            number, is_quote = _odd_line(_lines(self.path).collect(engine="streaming")["line"], self.kind, n)
+            if is_quote:
+                what = f"{self.name}: line {number:,} has a quote within a field, or one that is never closed"
+                msg = f'{what}. Write a field like 5" pipe as "5"" pipe".'
+                raise ValueError(msg)
         if number is not None:
             fields = "1 field" if n == 1 else f"{n} fields"
             msg = f"{self.name}: line {number:,} has not {fields} like the header."
@@ -411,6 +410,36 @@ def _is_regular(path: Path, separator: str, n: int) -> bool:
             return False
         n_fields = (n_fields + len(ends)) % n
     return n_fields == (n - 1 if text[-1] != ord("\n") else 0)
+
+
+def _odd_line(lines: Iterable[str | None], separator: str, n: int) -> tuple[int | None, bool]:
+    """Number of the first line that has not n fields, if there is one, and whether a quote is why.
+
+    Readers agree on a field between quotes, and on quotes within one that hold no separator and no end of a line.
+    """
+    between = re.escape(separator)
+    plain = f'[^"{between}\n]'
+    field = f'(?:"[^"]*+")*+(?:{plain}++(?:"{plain}*+"{plain}*+)*+)?+'
+    row = re.compile(f"{field}(?:{between}{field}){{{n - 1}}}")
+    for number, text in _rows(lines):
+        if text and not row.fullmatch(text):
+            rest = re.sub(f"{field}(?:{between}{field})*", "", text, count=1)
+            return number + text.count("\n") - rest.count("\n"), rest.startswith('"')
+    return None, False
+
+
+def _rows(lines: Iterable[str | None]) -> Iterator[tuple[int, str]]:
+    """Rows, which go on while a quote is open, with the number of their first line."""
+    held: list[str] = []
+    is_open = False
+    for number, line in enumerate(lines, 1):
+        held.append(line or "")
+        is_open ^= held[-1].count('"') % 2 == 1
+        if not is_open:
+            yield number - len(held) + 1, "\n".join(held)
+            held = []
+    if held:
+        yield number - len(held) + 1, "\n".join(held)
 
 
 def _lines(path: Path) -> pl.LazyFrame:
