@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import subprocess
 import sys
 
@@ -225,6 +226,27 @@ class TestMistakes:
         self.check(pimeter_command("measure", "good.csv", "--out", out), f"'{out}' cannot be written")
         assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "good.csv"]
 
+    @pytest.mark.parametrize(
+        "command",
+        [
+            ["measure", "good.csv"],
+            ["measure", "g*.csv", "--engine", "dask"],
+            ["interval", "good.csv", "--apply", "new.csv"],
+            ["interval", "new.csv", "--apply", "good.csv"],
+            ["forecast", "good.csv"],
+            ["classify", "good.csv"],
+            ["classify", "new.csv", "--method", "calibrated", "--calibration", "good.csv"],
+        ],
+        ids=" ".join,
+    )
+    def test_what_is_read_is_not_written_over(self, frame, command, pimeter_command, tmp_path):
+        frame.write_csv("new.csv")
+        before = (tmp_path / "good.csv").read_bytes()
+        (tmp_path / "link.csv").symlink_to("good.csv")
+        for out in ("good.csv", "link.csv"):
+            self.check(pimeter_command(*command, "--out", out), f"'{out}' cannot be written: it is read by the same")
+        assert (tmp_path / "good.csv").read_bytes() == before
+
     def test_a_report_that_fails_leaves_the_old_one(self, frame, pimeter_command, tmp_path):
         (tmp_path / "report.html").write_text("old")
         self.check(pimeter_command("measure", "good.csv", "--level", 2, "--out", "report.html"), "--level")
@@ -287,6 +309,23 @@ class TestInterval:
             pimeter_command("interval", "-", "--apply", "-", "--out", "out.csv"), "cannot both come from standard input"
         )
         assert sorted(path.name for path in tmp_path.iterdir()) == ["good.csv", "taken.csv", "text.csv"]
+
+
+def test_links_and_modes_are_kept_and_a_pipe_is_written_to(tmp_path):
+    real, link, pipe = tmp_path / "real.html", tmp_path / "link.html", tmp_path / "pipe"
+    real.write_text("old")
+    real.chmod(0o640)
+    link.symlink_to("real.html")
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        for path in (link, pipe):
+            with files.replaced(path) as draft:
+                draft.write_text("new")
+        assert reader.read() == b"new"
+    assert link.is_symlink()
+    assert (real.read_text(), real.stat().st_mode & 0o777) == ("new", 0o640)
+    assert pipe.is_fifo()
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_plan_says_how_many_rows(pimeter_command):

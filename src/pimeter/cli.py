@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import pimeter
-from pimeter.files import Table, cluster, first_match, lazy_frame, listed, opened, replaced, shown, words
+from pimeter.files import Table, cluster, lazy_frame, listed, matches, opened, replaced, shown, words
 
 if TYPE_CHECKING:
     from pimeter.measurement import Measurement
@@ -129,7 +129,8 @@ def measure(
     if scheduler is not None and not is_lazy:
         msg = f"--scheduler {shown(scheduler)} is for --engine dask; add it, or leave --scheduler out."
         raise ValueError(msg)
-    with opened(first_match(file) if is_lazy else file) as table, _draft(out) as draft, _progress() as step:
+    sources = matches(file) if is_lazy else [file]
+    with opened(sources[0]) as table, _draft(out, *sources) as draft, _progress() as step:
         columns = _columns(table, target, prediction, notes)
         chosen = _features(table, features, {*columns, by})
         step(f"Reading {table.name}")
@@ -191,7 +192,12 @@ def interval(
         msg = "calibration rows and new rows cannot both come from standard input."
         raise ValueError(msg)
     notes: list[str] = []
-    with opened(calibration) as past, opened(apply) as new, replaced(out) as draft, _progress() as step:
+    with (
+        opened(calibration) as past,
+        opened(apply) as new,
+        replaced(out, calibration, apply) as draft,
+        _progress() as step,
+    ):
         columns = _columns(past, target, prediction, notes)
         step(f"Reading {past.name}")
         frame = _known(past, past.read(columns), columns, notes)
@@ -258,7 +264,7 @@ def forecast(
 ) -> None:
     """Put a cone around forecasts, and say what it would have covered."""
     notes: list[str] = []
-    with opened(file) as table, _draft(out) as draft, _progress() as tell:
+    with opened(file) as table, _draft(out, file) as draft, _progress() as tell:
         columns = _columns(table, target, prediction, notes)
         step = step or _guessed(table, STEPS, "step", notes)
         window = window or _guessed(table, WINDOWS, "window", notes)
@@ -343,7 +349,7 @@ def classify(
     with (
         opened(file) as table,
         opened(calibration) if calibration else nullcontext() as other,
-        _draft(out) as draft,
+        _draft(out, file, *([calibration] if calibration else [])) as draft,
         _progress() as step,
     ):
         step(f"Reading {table.name}")
@@ -552,8 +558,8 @@ def _left_out(n: int, of: int, what: str) -> str:
 
 
 @contextmanager
-def _draft(out: Path | None) -> Iterator[Path | None]:
-    with replaced(out) if out else nullcontext() as draft:
+def _draft(out: Path | None, *sources: str) -> Iterator[Path | None]:
+    with replaced(out, *sources) if out else nullcontext() as draft:
         yield draft
 
 

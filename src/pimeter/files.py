@@ -260,13 +260,13 @@ def lazy_frame(pattern: str, columns: Sequence[str]) -> Any:
     return frame[list(dict.fromkeys(columns))]
 
 
-def first_match(pattern: str) -> str:
-    """The first file that matches, of which the names of columns are taken."""
+def matches(pattern: str) -> list[str]:
+    """The files that match."""
     found = sorted(glob.glob(pattern))  # noqa: PTH207 - the pattern may be absolute
     if not found:
         msg = f"no file matches {shown(pattern)}."
         raise ValueError(msg)
-    return found[0]
+    return found
 
 
 @contextmanager
@@ -496,13 +496,16 @@ def _first_line(why: BaseException) -> str:
 
 
 @contextmanager
-def replaced(path: Path) -> Iterator[Path]:
+def replaced(path: Path, *sources: str) -> Iterator[Path]:
     """A file to write to, which takes the place of another when all went well and leaves nothing behind otherwise.
+
+    A link stays one, and what is written to a pipe or a device goes there.
 
     Raises
     ------
     ValueError
-        If nothing can be written there, which is said before anything else is done; or not all of it.
+        If nothing can be written there or it is one of the sources, which is said before anything else is done; or not
+        all of it can be written.
 
     Examples
     --------
@@ -515,10 +518,14 @@ def replaced(path: Path) -> Iterator[Path]:
     ...     [path.name for path in Path(folder).iterdir()]
     ['page.html']
     """
+    place = Path(os.path.realpath(path))
+    is_stream = path.exists() and not path.is_file()
     try:
         if path.is_dir():
             raise IsADirectoryError(0, "it is a folder")
-        handle, name = tempfile.mkstemp(prefix=".pimeter-", dir=path.parent)
+        if path.exists() and any(Path(source).exists() and path.samefile(source) for source in sources):
+            raise FileExistsError(0, "it is read by the same command; write to another file")
+        handle, name = tempfile.mkstemp(prefix=".pimeter-", dir=None if is_stream else place.parent)
     except OSError as why:
         msg = f"{shown(path)} cannot be written: {why.strerror}."
         raise ValueError(msg) from why
@@ -526,10 +533,14 @@ def replaced(path: Path) -> Iterator[Path]:
     try:
         os.close(handle)
         yield draft
-        mask = os.umask(0)
-        os.umask(mask)
-        draft.chmod(0o666 & ~mask)  # as any new file, not as a temporary one
-        draft.replace(path)
+        if is_stream:
+            with draft.open("rb") as made, path.open("wb") as stream:
+                shutil.copyfileobj(made, stream)
+        else:
+            mask = os.umask(0)
+            os.umask(mask)
+            draft.chmod(place.stat().st_mode & 0o7777 if place.exists() else 0o666 & ~mask)  # not as a temporary file
+            draft.replace(place)
     except OSError as why:  # such as a disk that is full
         msg = f"{shown(path)} cannot be written: {why.strerror or why}."
         raise ValueError(msg) from why
