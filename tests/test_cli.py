@@ -283,6 +283,14 @@ class TestInterval:
         if ending == "jsonl":
             assert found["id"].to_list() == new["id"].to_list()  # not made a number
 
+    def test_keys_and_decimals_of_late_lines_are_kept(self, frame, pimeter_command, tmp_path):
+        late = {"y_hat": 2.5, "late": 7, "in": {"a": 1, "b": 2}}
+        lines = ['{"y_hat":1,"in":{"a":1}}'] * 10_001 + [json.dumps(late)]
+        (tmp_path / "new.jsonl").write_text("\n".join(lines))
+        code, _, err = pimeter_command("interval", "good.csv", "--apply", "new.jsonl", "--out", "out.jsonl")
+        assert code == 0, err
+        assert late.items() <= json.loads((tmp_path / "out.jsonl").read_text().splitlines()[-1]).items()
+
     def test_too_few_rows_are_said(self, frame, pimeter_command):
         frame.head(12).write_csv("few.csv")
         code, out, err = pimeter_command("interval", "few.csv", "--apply", "good.csv", "--out", "out.csv")

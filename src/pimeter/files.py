@@ -113,13 +113,14 @@ class Table:
         return table.with_columns(lower=number - below, upper=number + above)
 
     def _scan(self, kinds: dict[str, pl.DataType] | None, n_inferred: int | None = N_INFERRED) -> pl.LazyFrame:
-        """All columns, read when asked for; text files without kinds stay words."""
+        """All columns, read when asked for; without kinds text files stay words, and JSON has the keys of all lines."""
         import polars as pl
 
         if self.kind == PARQUET:
             return pl.scan_parquet(self.path, glob=False)
         if self.kind == JSON_LINES:
-            return pl.scan_ndjson(glob.escape(str(self.path)), schema_overrides=kinds, infer_schema_length=n_inferred)
+            n = None if kinds is None else n_inferred
+            return pl.scan_ndjson(glob.escape(str(self.path)), schema_overrides=kinds, infer_schema_length=n)
         return pl.scan_csv(
             self.path,
             separator=self.kind,
@@ -308,7 +309,7 @@ def _table(name: str, path: Path) -> Table:
     table = Table(name, path, "", ())
     try:
         table = Table(name, path, _kind(path, start), ())
-        names = tuple(table._scan({}).collect_schema().names())
+        names = tuple(table._scan(None).collect_schema().names())
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
         raise ValueError(table._trouble(why)) from why
     if any(BROKEN in column for column in names):
