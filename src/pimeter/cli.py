@@ -486,8 +486,12 @@ def _guessed(table: Table, usual: Sequence[str], what: str, notes: list[str]) ->
 
 def _scored_columns(table: Table, label: str | None, score: str | None, notes: list[str]) -> tuple[str | None, str]:
     """Columns of label and score; an empty label means that there is none."""
-    column = None if label == "" else _guess(table, LABELS, "label", label, notes)
-    return column, _guess(table, SCORES, "score", score, notes)
+    found = (
+        None if label == "" else _guess(table, LABELS, "label", label, notes),
+        _guess(table, SCORES, "score", score, notes),
+    )
+    _apart(table, dict(zip(("label", "score"), found, strict=True)))
+    return found
 
 
 def _scored(
