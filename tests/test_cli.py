@@ -162,6 +162,7 @@ BAD = {
     "encoding": ("y,y_hat,g\n1,2,a\n3,4,é\n".encode("latin-1"), [], "line 3 is not UTF-8 text"),
     "encoding of the header": ("y,y_hat,é\n1,2,a\n".encode("latin-1"), [], "line 1 is not UTF-8 text"),
     "utf-16": (GOOD.encode("utf-16"), [], "line 1 is not UTF-8 text"),
+    "zip": (b"PK\x03\x04" + GOOD.encode(), [], "'bad.csv' is packed by zip; unpack it"),
     "level": (GOOD, ["--level", "95"], "'--level': it must lie between 0 and 1; got 95"),
     "option": (GOOD, ["--levle", "0.9"], "--levle"),
     "level in words": (GOOD, ["--level", "high"], "Invalid value for '--level'"),

@@ -29,7 +29,7 @@ MISSING = ["", "na", "n/a", "nan", "null", "none"]  # words that say that a numb
 LONGEST = 60  # characters of a name in a message
 LONGEST_LINE = 1 << 24  # bytes
 MOST_UNPACKED, MOST_TIMES = 1 << 27, 100  # bytes that a packed file may hold, or so many times its own size
-GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # first bytes
+GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"  # first bytes
 ZLIB = {bytes([0x78, level]) for level in (0x01, 0x5E, 0x9C, 0xDA)}
 ZSTD_BLOCK = 1 << 17  # bytes
 N_LISTED = 8  # names in a message
@@ -321,8 +321,8 @@ def _check_size(name: str, path: Path, start: bytes) -> None:
     """Refuse a line without end and a packed file that is next to nothing, before all of it is in memory."""
     if start == b"PAR1" or KINDS.get(path.suffix) == PARQUET:
         return
-    if start[:2] in ZLIB:
-        msg = f"{name} is packed by zlib; unpack it, or pack it as .gz or .zst."
+    if start == ZIP or start[:2] in ZLIB:
+        msg = f"{name} is packed by {'zip' if start == ZIP else 'zlib'}; unpack it, or pack it as .gz or .zst."
         raise ValueError(msg)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
         most = max(MOST_UNPACKED, MOST_TIMES * len(held))
