@@ -218,6 +218,10 @@ class TestMistakes:
         self.check(pimeter_command("measure", "a.jsonl"), "row 2 of column 'y_hat' holds 'two'")
         (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n{"y":1.5,\n')
         self.check(pimeter_command("measure", "a.jsonl"), "line 2 is not JSON")
+        (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n{"y":1.5,"y_hat":NaN}\n')
+        self.check(pimeter_command("measure", "a.jsonl"), "line 2 is not JSON: NaN is no number there; write null")
+        (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n', encoding="utf-8-sig")
+        self.check(pimeter_command("measure", "a.jsonl"), "'a.jsonl' begins with a byte order mark")
         (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n3\n')
         self.check(pimeter_command("measure", "a.jsonl"), "'a.jsonl' cannot be read: ")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import gzip
 import json
@@ -202,9 +203,12 @@ class Table:
         if broken.height:
             return f"{self.name}: line {broken['number'][0]:,} is not UTF-8 text. Save the file as UTF-8."
         if self.kind == JSON_LINES:
+            with self.path.open("rb") as file:
+                if file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8:
+                    return f"{self.name} begins with a byte order mark. Save it as UTF-8 without one."
             for number, line in _lines(self.path).drop_nulls().collect().iter_rows():
                 try:
-                    json.loads(line)
+                    json.loads(line, parse_constant=_not_json)
                 except ValueError as wrong:
                     return f"{self.name}: line {number:,} is not JSON: {wrong}."
         return f"{self.name} cannot be read: {_first_line(why)}."
@@ -490,6 +494,11 @@ def words(column: pl.Series) -> pl.Series:
         return column.fill_nan(None).cast(pl.String).str.replace(r"\.0$", "")
     text = column.cast(pl.String).str.strip_chars()
     return text.set(text.str.to_lowercase().is_in(MISSING), None)
+
+
+def _not_json(name: str) -> None:
+    msg = f"{name} is no number there; write null for what is not known"
+    raise ValueError(msg)
 
 
 def _first_line(why: BaseException) -> str:
