@@ -117,6 +117,7 @@ class TestMeasure:
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
         code, out, err = pimeter_command("measure", "good.csv", *columns, "--features", "size,shop", "--json")
         assert "where shop is" in out or '"of": "shop"' in out
+        assert pimeter_command("measure", "good.csv", *columns, "--features", "size, shop,size", "--json")[1] == out
 
     def test_rows_without_a_number_are_left_out_and_counted(self, pimeter_command, tmp_path):
         (tmp_path / "gaps.csv").write_text(GOOD + "NA,3,a\n,2,b\n1,nan,a\n 4 , 3,b\n")
@@ -189,6 +190,15 @@ class TestMistakes:
         code, out, err = pimeter_command("measure", "good.csv", "--scheduler", "tcp://10.0.0.1:8786")
         assert (code, out) == (2, "")
         assert "--scheduler 'tcp://10.0.0.1:8786' is for --engine dask; add it" in err
+
+    @pytest.mark.parametrize(
+        ("module", "extra", "option"), [("dask", "dask", ["--engine", "dask"]), ("jinja2", "app", ["--out", "a.html"])]
+    )
+    def test_an_extra_that_is_missing(self, module, extra, option, frame, pimeter_command, monkeypatch, tmp_path):
+        for name in [name for name in sys.modules if name.partition(".")[0] == module] or [module]:
+            monkeypatch.setitem(sys.modules, name, None)
+        self.check(pimeter_command("measure", "good.csv", *option), f"pip install 'pimeter[{extra}]'")
+        assert [path.name for path in tmp_path.iterdir()] == ["good.csv"]
 
     def test_files_that_are_none(self, pimeter_command, tmp_path):
         (tmp_path / "folder").mkdir()

@@ -78,7 +78,7 @@ def run() -> None:
         sys.exit(app(prog_name="pimeter", standalone_mode=False) or 0)
     except mistyped as why:
         text = f"{why.format_message()} Try: pimeter --help"
-    except (ValueError, OSError) as why:
+    except (ValueError, OSError, ImportError) as why:  # an extra that is not installed names itself
         text = str(why)
     typer.echo(f"pimeter: {' '.join(text.split())}", err=True)
     sys.exit(2)
@@ -475,7 +475,7 @@ def _features(table: Table, asked: str | None, taken: set[str | None]) -> list[s
         return [asked] if asked else []
     if asked == ALL:
         return [name for name in table.columns if name not in taken]
-    return [name.strip() for name in asked.split(",")]
+    return list(dict.fromkeys(name.strip() for name in asked.split(",")))
 
 
 def _guessed(table: Table, usual: Sequence[str], what: str, notes: list[str]) -> str | None:
