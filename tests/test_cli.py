@@ -139,6 +139,40 @@ class TestMeasure:
         assert '"n_rows": 3' in pimeter_command("measure", "agreed.csv", "--json")[1]
 
 
+class TestMeasureByDask:
+    """CSV files are read as without dask."""
+
+    ROWS = "".join(f"{i % 7},{i % 5},{i % 3}\n" for i in range(60))
+
+    def test_files_that_hold_other_kinds_of_numbers(self, tmp_path):
+        other = self.ROWS.replace("1,", "1.5,").replace(",2\n", ",\n") + "n/a,1,0.25\n 3 ,2,1\n"
+        for name, rows in {"part-1.csv": self.ROWS, "part-2.csv": other, "all.csv": self.ROWS + other}.items():
+            (tmp_path / name).write_text(f"y_hat;y;x\n{rows.replace(',', ';')}")
+        found = files.lazy_frame("part-*.csv", ["y", "y_hat"], ["x"]).compute()
+        with files.opened("all.csv") as table:
+            expected = table.read(["y", "y_hat"], ["x"])
+        assert list(found.columns) == expected.columns
+        assert_allclose(found, expected.to_numpy())  # nothing where there is nothing
+
+    @pytest.mark.parametrize(
+        ("second", "said"),
+        [
+            ("y,y_hat\n1,2\n", "'part-2.csv' has no column 'x', only 'y', 'y_hat'"),
+            ("y,y_hat,x,y\n1,2,3,4\n", "'part-2.csv' has several columns 'y'"),
+            ("y,y_hat,x\n0,1,2,3\n", "'part-2.csv': line 2 has not 3 fields like the header"),
+            (
+                "y,y_hat,x\n1,2,3\ntwo,2,3\n",
+                "a part of 'part-2.csv': row 2 of column 'y' holds 'two', which is no number",
+            ),
+            ("y;y_hat;x\n1;2;3\n", "all with the same character between fields"),
+        ],
+    )
+    def test_what_is_refused_without_it(self, second, said, pimeter_command, tmp_path):
+        (tmp_path / "part-1.csv").write_text("y,y_hat,x\n" + self.ROWS)
+        (tmp_path / "part-2.csv").write_text(second)
+        TestMistakes().check(pimeter_command("measure", "part-*.csv", "--features", "x", "--engine", "dask"), said)
+
+
 BAD = {
     "missing column": (GOOD, ["--target", "nope"], "has no column 'nope', only 'y', 'y_hat', 'g'"),
     "no usual name": (

@@ -136,7 +136,7 @@ def measure(
         step(f"Reading {table.name}")
         others = [*chosen, *([by] if by else [])]
         if is_lazy:
-            whole = lazy_frame(file, [*columns, *others])
+            whole = lazy_frame(file, columns, others)
             frame = whole.dropna(subset=list(columns))
             step("Measuring")
         else:

@@ -36,6 +36,7 @@ ZSTD_BLOCK = 1 << 17  # bytes
 N_LISTED = 8  # names in a message
 N_INFERRED = 10_000  # rows that tell what a column holds
 BLOCK = 1 << 20  # bytes that are looked at together
+FILE = "file of these rows"  # a column of dask's
 BROKEN = "\ufffd"  # what stands for bytes that are no UTF-8
 
 
@@ -83,10 +84,8 @@ class Table:
         import polars as pl
 
         wanted = list(dict.fromkeys([*numbers, *others]))
-        for name in wanted:
-            self._check_column(name)
+        self.check(wanted)
         try:
-            self._check_fields()
             try:
                 frame = self._scan(dict.fromkeys(numbers, pl.Float64())).select(wanted).collect(engine="streaming")
             except pl.exceptions.PolarsError:
@@ -99,6 +98,23 @@ class Table:
             msg = f"{self.name} has no rows."
             raise ValueError(msg)
         return frame.with_columns(self._numbers(frame[name]) for name in numbers)
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Refuse a table without one of these columns, and a text file whose rows are not as long as the header.
+
+        Raises
+        ------
+        ValueError
+            If it is so, or the file is broken.
+        """
+        import polars as pl
+
+        for name in columns:
+            self._check_column(name)
+        try:
+            self._check_fields()
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
+            raise ValueError(self._trouble(why)) from why
 
     def with_interval(self, prediction: str, below: float, above: float) -> pl.LazyFrame:
         """The table as it is, with `lower` and `upper` around the prediction; it is read when it is written."""
@@ -237,13 +253,13 @@ def cluster(address: str | None) -> Iterator[None]:
         yield
 
 
-def lazy_frame(pattern: str, columns: Sequence[str]) -> Any:
-    """These columns of all files that match, as a dask frame.
+def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ()) -> Any:
+    """These columns of all files that match, as a dask frame: numbers as floats, others as dask takes them.
 
     Raises
     ------
     ValueError
-        If they are neither Parquet nor CSV, or lack a column.
+        If they are neither Parquet nor CSV, lack a column, or have rows of another length than the header.
     ImportError
         If dask is not installed.
     """
@@ -252,17 +268,44 @@ def lazy_frame(pattern: str, columns: Sequence[str]) -> Any:
     except ImportError as missing:
         msg = "--engine dask needs dask; install it with: pip install 'pimeter[dask]'"
         raise ImportError(msg) from missing
-    kinds = {".parquet": dd.read_parquet, ".pq": dd.read_parquet, ".csv": dd.read_csv}
-    kind = Path(pattern).suffix.lower()
-    if kind not in kinds:
-        msg = f"{shown(pattern)}: dask reads .parquet and .csv files."
+    import polars as pl
+
+    wanted = list(dict.fromkeys([*numbers, *others]))
+    tables = [_table(shown(path), Path(path)) for path in matches(pattern)]
+    kinds = {table.kind for table in tables}
+    if Path(pattern).suffix.lower() not in {".parquet", ".pq", ".csv"} or JSON_LINES in kinds or len(kinds) > 1:
+        msg = f"{shown(pattern)}: dask reads .parquet and .csv files, all with the same character between fields."
         raise ValueError(msg)
-    frame = kinds[kind](pattern)
-    absent = [name for name in columns if name not in frame.columns]
-    if absent:
-        msg = f"{shown(pattern)} has no column {listed(absent)}. Columns: {listed(list(frame.columns))}."
-        raise ValueError(msg)
-    return frame[list(dict.fromkeys(columns))]
+    for table in tables:
+        table.check(wanted)
+    if kinds == {PARQUET}:
+        return dd.read_parquet(pattern)[wanted]
+    schemas = [table._scan({}).collect_schema() for table in tables]
+    held = {name: {schema[name] for schema in schemas} for name in others if name not in numbers}
+    frame = dd.read_csv(
+        pattern,
+        sep=kinds.pop(),
+        usecols=wanted,
+        converters=dict.fromkeys(numbers, str),
+        # Files may differ: whole numbers, decimals and nothing at all are numbers, all else are words.
+        dtype={
+            name: float if all(kind.is_numeric() or kind == pl.Null for kind in found) else str
+            for name, found in held.items()
+            if len(found) > 1
+        },
+        include_path_column=FILE,
+    )
+    kept = {name: float if name in numbers else frame.dtypes[name] for name in wanted}
+    return frame.map_partitions(_with_floats, numbers, wanted, meta=kept)
+
+
+def _with_floats(part: Any, numbers: Sequence[str], wanted: Sequence[str]) -> Any:
+    """The wanted columns of a part of a CSV file, with numbers instead of words."""
+    import polars as pl
+
+    table = Table(f"a part of {shown(Path(next(iter(part[FILE]), '')).name)}", Path(), "", ())
+    floats = {name: table._numbers(pl.Series(name, part[name])).to_numpy() for name in numbers}
+    return part.assign(**floats)[wanted]
 
 
 def matches(pattern: str) -> list[str]:
