@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import subprocess
 import sys
 
@@ -116,6 +117,7 @@ class TestMeasure:
         assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
         code, out, err = pimeter_command("measure", "good.csv", *columns, "--features", "size,shop", "--json")
         assert "where shop is" in out or '"of": "shop"' in out
+        assert pimeter_command("measure", "good.csv", *columns, "--features", "size, shop,size", "--json")[1] == out
 
     def test_rows_without_a_number_are_left_out_and_counted(self, pimeter_command, tmp_path):
         (tmp_path / "gaps.csv").write_text(GOOD + "NA,3,a\n,2,b\n1,nan,a\n 4 , 3,b\n")
@@ -132,6 +134,43 @@ class TestMeasure:
         quoted = 'y,y_hat,note\n1,2,"a, b"\n2,2,"two\nlines"\n3,2.5,\n'
         (tmp_path / "quoted.csv").write_text(quoted)
         assert pimeter_command("measure", "quoted.csv", "--json")[0] == 0
+        agreed = f'y,y_hat,note\n1,2,a "b" c\n2,2,"{"long, " * 30_000}"\n3,2.5, "d"\n'
+        (tmp_path / "agreed.csv").write_text(agreed)
+        assert '"n_rows": 3' in pimeter_command("measure", "agreed.csv", "--json")[1]
+
+
+class TestMeasureByDask:
+    """CSV files are read as without dask."""
+
+    ROWS = "".join(f"{i % 7},{i % 5},{i % 3}\n" for i in range(60))
+
+    def test_files_that_hold_other_kinds_of_numbers(self, tmp_path):
+        other = self.ROWS.replace("1,", "1.5,").replace(",2\n", ",\n") + "n/a,1,0.25\n 3 ,2,1\n"
+        for name, rows in {"part-1.csv": self.ROWS, "part-2.csv": other, "all.csv": self.ROWS + other}.items():
+            (tmp_path / name).write_text(f"y_hat;y;x\n{rows.replace(',', ';')}")
+        found = files.lazy_frame("part-*.csv", ["y", "y_hat"], ["x"]).compute()
+        with files.opened("all.csv") as table:
+            expected = table.read(["y", "y_hat"], ["x"])
+        assert list(found.columns) == expected.columns
+        assert_allclose(found, expected.to_numpy())  # nothing where there is nothing
+
+    @pytest.mark.parametrize(
+        ("second", "said"),
+        [
+            ("y,y_hat\n1,2\n", "'part-2.csv' has no column 'x', only 'y', 'y_hat'"),
+            ("y,y_hat,x,y\n1,2,3,4\n", "'part-2.csv' has several columns 'y'"),
+            ("y,y_hat,x\n0,1,2,3\n", "'part-2.csv': line 2 has not 3 fields like the header"),
+            (
+                "y,y_hat,x\n1,2,3\ntwo,2,3\n",
+                "a part of 'part-2.csv': row 2 of column 'y' holds 'two', which is no number",
+            ),
+            ("y;y_hat;x\n1;2;3\n", "all with the same character between fields"),
+        ],
+    )
+    def test_what_is_refused_without_it(self, second, said, pimeter_command, tmp_path):
+        (tmp_path / "part-1.csv").write_text("y,y_hat,x\n" + self.ROWS)
+        (tmp_path / "part-2.csv").write_text(second)
+        TestMistakes().check(pimeter_command("measure", "part-*.csv", "--features", "x", "--engine", "dask"), said)
 
 
 BAD = {
@@ -152,9 +191,13 @@ BAD = {
     "long row": (GOOD + "1,2,a,4\n", [], "line 62 has not 3 fields like the header"),
     "short and long rows": (GOOD + "1\n1,2,a,4,5\n", [], "line 62 has not 3 fields like the header"),
     "short row with quotes": ('y,y_hat,g\n1,2,"a,b"\n1,2\n', [], "line 3 has not 3 fields like the header"),
+    "inch mark": ("y,y_hat,g\n" + '1,2,5" pipe\n' * 60, [], "line 2 has a quote within a field"),
+    "two inch marks": ('g,y,h,y_hat\na,1,b,2\n5" pipe,1,3" pipe,2\n', [], "line 3 has a quote within a field"),
+    "open quote": (GOOD + '"1,2,a\n1,2,b\n', [], "line 62 has a quote within a field, or one that is never closed"),
     "encoding": ("y,y_hat,g\n1,2,a\n3,4,é\n".encode("latin-1"), [], "line 3 is not UTF-8 text"),
     "encoding of the header": ("y,y_hat,é\n1,2,a\n".encode("latin-1"), [], "line 1 is not UTF-8 text"),
     "utf-16": (GOOD.encode("utf-16"), [], "line 1 is not UTF-8 text"),
+    "zip": (b"PK\x03\x04" + GOOD.encode(), [], "'bad.csv' is packed by zip; unpack it"),
     "level": (GOOD, ["--level", "95"], "'--level': it must lie between 0 and 1; got 95"),
     "option": (GOOD, ["--levle", "0.9"], "--levle"),
     "level in words": (GOOD, ["--level", "high"], "Invalid value for '--level'"),
@@ -181,6 +224,15 @@ class TestMistakes:
         code, out, err = pimeter_command("measure", "good.csv", "--scheduler", "tcp://10.0.0.1:8786")
         assert (code, out) == (2, "")
         assert "--scheduler 'tcp://10.0.0.1:8786' is for --engine dask; add it" in err
+
+    @pytest.mark.parametrize(
+        ("module", "extra", "option"), [("dask", "dask", ["--engine", "dask"]), ("jinja2", "app", ["--out", "a.html"])]
+    )
+    def test_an_extra_that_is_missing(self, module, extra, option, frame, pimeter_command, monkeypatch, tmp_path):
+        for name in [name for name in sys.modules if name.partition(".")[0] == module] or [module]:
+            monkeypatch.setitem(sys.modules, name, None)
+        self.check(pimeter_command("measure", "good.csv", *option), f"pip install 'pimeter[{extra}]'")
+        assert [path.name for path in tmp_path.iterdir()] == ["good.csv"]
 
     def test_files_that_are_none(self, pimeter_command, tmp_path):
         (tmp_path / "folder").mkdir()
@@ -210,6 +262,10 @@ class TestMistakes:
         self.check(pimeter_command("measure", "a.jsonl"), "row 2 of column 'y_hat' holds 'two'")
         (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n{"y":1.5,\n')
         self.check(pimeter_command("measure", "a.jsonl"), "line 2 is not JSON")
+        (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n{"y":1.5,"y_hat":NaN}\n')
+        self.check(pimeter_command("measure", "a.jsonl"), "line 2 is not JSON: NaN is no number there; write null")
+        (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n', encoding="utf-8-sig")
+        self.check(pimeter_command("measure", "a.jsonl"), "'a.jsonl' begins with a byte order mark")
         (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n3\n')
         self.check(pimeter_command("measure", "a.jsonl"), "'a.jsonl' cannot be read: ")
 
@@ -218,6 +274,27 @@ class TestMistakes:
         (tmp_path / "folder").mkdir()
         self.check(pimeter_command("measure", "good.csv", "--out", out), f"'{out}' cannot be written")
         assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "good.csv"]
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            ["measure", "good.csv"],
+            ["measure", "g*.csv", "--engine", "dask"],
+            ["interval", "good.csv", "--apply", "new.csv"],
+            ["interval", "new.csv", "--apply", "good.csv"],
+            ["forecast", "good.csv"],
+            ["classify", "good.csv"],
+            ["classify", "new.csv", "--method", "calibrated", "--calibration", "good.csv"],
+        ],
+        ids=" ".join,
+    )
+    def test_what_is_read_is_not_written_over(self, frame, command, pimeter_command, tmp_path):
+        frame.write_csv("new.csv")
+        before = (tmp_path / "good.csv").read_bytes()
+        (tmp_path / "link.csv").symlink_to("good.csv")
+        for out in ("good.csv", "link.csv"):
+            self.check(pimeter_command(*command, "--out", out), f"'{out}' cannot be written: it is read by the same")
+        assert (tmp_path / "good.csv").read_bytes() == before
 
     def test_a_report_that_fails_leaves_the_old_one(self, frame, pimeter_command, tmp_path):
         (tmp_path / "report.html").write_text("old")
@@ -255,6 +332,14 @@ class TestInterval:
         if ending == "jsonl":
             assert found["id"].to_list() == new["id"].to_list()  # not made a number
 
+    def test_keys_and_decimals_of_late_lines_are_kept(self, frame, pimeter_command, tmp_path):
+        late = {"y_hat": 2.5, "late": 7, "in": {"a": 1, "b": 2}}
+        lines = ['{"y_hat":1,"in":{"a":1}}'] * 10_001 + [json.dumps(late)]
+        (tmp_path / "new.jsonl").write_text("\n".join(lines))
+        code, _, err = pimeter_command("interval", "good.csv", "--apply", "new.jsonl", "--out", "out.jsonl")
+        assert code == 0, err
+        assert late.items() <= json.loads((tmp_path / "out.jsonl").read_text().splitlines()[-1]).items()
+
     def test_too_few_rows_are_said(self, frame, pimeter_command):
         frame.head(12).write_csv("few.csv")
         code, out, err = pimeter_command("interval", "few.csv", "--apply", "good.csv", "--out", "out.csv")
@@ -281,6 +366,23 @@ class TestInterval:
             pimeter_command("interval", "-", "--apply", "-", "--out", "out.csv"), "cannot both come from standard input"
         )
         assert sorted(path.name for path in tmp_path.iterdir()) == ["good.csv", "taken.csv", "text.csv"]
+
+
+def test_links_and_modes_are_kept_and_a_pipe_is_written_to(tmp_path):
+    real, link, pipe = tmp_path / "real.html", tmp_path / "link.html", tmp_path / "pipe"
+    real.write_text("old")
+    real.chmod(0o640)
+    link.symlink_to("real.html")
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        for path in (link, pipe):
+            with files.replaced(path) as draft:
+                draft.write_text("new")
+        assert reader.read() == b"new"
+    assert link.is_symlink()
+    assert (real.read_text(), real.stat().st_mode & 0o777) == ("new", 0o640)
+    assert pipe.is_fifo()
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_plan_says_how_many_rows(pimeter_command):

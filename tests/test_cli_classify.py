@@ -171,6 +171,7 @@ def test_the_papers_ranges_are_named_for_what_they_are(classify, tmp_path):
         ("label,score\nyes,\nno,nan\n", [], "column 'score' has no number; all 2 rows are missing"),
         ("a,score\nyes,0.5\nno,0.2\n", [], "no column has a usual name for the label; give --label NAME"),
         ("label,a\nyes,0.5\nno,0.2\n", [], "no column has a usual name for the score; give --score NAME"),
+        ("label,score\n1,1\n0,0\n", ["--label", "score"], "'score' cannot be both the label and the score"),
         ("label,score\nyes,0.5\nno,0.2\n", ["--by", "shop"], "has no column 'shop'"),
         ("label,score\nyes,0.5\nno,0.2\n", ["--method", "guess"], "method must be one of wilson"),
         ("label,score\nyes,0.5\nno,0.2\n", ["--threshold", "1.5"], "threshold must be a number"),

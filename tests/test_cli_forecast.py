@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+from pimeter import files, windows
 
 pl = pytest.importorskip("polars")
 
@@ -90,6 +93,27 @@ def test_order_of_windows_that_are_words(file, tmp_path, name, note):
     done = pimeter("forecast", path, "--json")
     assert ("windows are taken in the order of the file" in done.stderr) == note
     assert json.loads(done.stdout) == json.loads(pimeter("forecast", file, "--json").stdout)
+
+
+@pytest.mark.parametrize(
+    ("names", "order"),
+    [
+        (["2024-02", "2024-01"], [1, 0]),
+        (["2024-01-01 10:00", "2024-01-01T09:00:30", "2024-01-01 09:00"], [2, 1, 0]),
+        (["2024-01-02T00:00:00.5Z", "2024-01-02T00:00:00Z"], [1, 0]),
+        (["2024-01-01 10:00+01:00", "2024-01-01 09:30+01:00"], [1, 0]),
+        (["2024-01-01 9:00", "2024-01-01 10:00"], None),
+        (["2024-01-01 11:00 AM", "2024-01-01 01:00 PM"], None),
+        (["2024-10-27 02:30+02:00", "2024-10-27 02:00+01:00"], None),
+        (["2024-01-01 extra", "2024-01-01"], None),
+    ],
+)
+def test_only_times_whose_letters_are_in_order_are_sorted(names, order):
+    notes: list[str] = []
+    table = files.Table("'a.csv'", Path("a.csv"), ",", ())
+    found = windows._order(table, pl.Series("origin", names), notes).tolist()
+    assert found == (order or list(range(len(names))))
+    assert len(notes) == (order is None)
 
 
 def test_windows_without_their_last_rows_are_kept(file, tmp_path):

@@ -420,7 +420,7 @@ def cluster():
     [
         ("no-*.parquet", [], "no file matches"),
         ("rows.tsv", [], "dask reads .parquet and .csv files"),
-        ("rows-*.csv", ["--by", "town"], "has no column 'town'. Columns: 'y', 'y_pred', 'store'."),
+        ("rows-*.csv", ["--by", "town"], "has no column 'town', only 'y', 'y_pred', 'store'."),
     ],
 )
 def test_mistakes_on_the_command_line(pattern, options, said, predictions, tmp_path, monkeypatch, capsys):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import pimeter
-from pimeter.files import Table, cluster, first_match, lazy_frame, listed, opened, replaced, shown, words
+from pimeter.files import Table, cluster, lazy_frame, listed, matches, opened, replaced, shown, words
 
 if TYPE_CHECKING:
     from pimeter.measurement import Measurement
@@ -78,7 +78,7 @@ def run() -> None:
         sys.exit(app(prog_name="pimeter", standalone_mode=False) or 0)
     except mistyped as why:
         text = f"{why.format_message()} Try: pimeter --help"
-    except (ValueError, OSError) as why:
+    except (ValueError, OSError, ImportError) as why:  # an extra that is not installed names itself
         text = str(why)
     typer.echo(f"pimeter: {' '.join(text.split())}", err=True)
     sys.exit(2)
@@ -129,13 +129,14 @@ def measure(
     if scheduler is not None and not is_lazy:
         msg = f"--scheduler {shown(scheduler)} is for --engine dask; add it, or leave --scheduler out."
         raise ValueError(msg)
-    with opened(first_match(file) if is_lazy else file) as table, _draft(out) as draft, _progress() as step:
+    sources = matches(file) if is_lazy else [file]
+    with opened(sources[0]) as table, _draft(out, *sources) as draft, _progress() as step:
         columns = _columns(table, target, prediction, notes)
         chosen = _features(table, features, {*columns, by})
         step(f"Reading {table.name}")
         others = [*chosen, *([by] if by else [])]
         if is_lazy:
-            whole = lazy_frame(file, [*columns, *others])
+            whole = lazy_frame(file, columns, others)
             frame = whole.dropna(subset=list(columns))
             step("Measuring")
         else:
@@ -191,7 +192,12 @@ def interval(
         msg = "calibration rows and new rows cannot both come from standard input."
         raise ValueError(msg)
     notes: list[str] = []
-    with opened(calibration) as past, opened(apply) as new, replaced(out) as draft, _progress() as step:
+    with (
+        opened(calibration) as past,
+        opened(apply) as new,
+        replaced(out, calibration, apply) as draft,
+        _progress() as step,
+    ):
         columns = _columns(past, target, prediction, notes)
         step(f"Reading {past.name}")
         frame = _known(past, past.read(columns), columns, notes)
@@ -258,7 +264,7 @@ def forecast(
 ) -> None:
     """Put a cone around forecasts, and say what it would have covered."""
     notes: list[str] = []
-    with opened(file) as table, _draft(out) as draft, _progress() as tell:
+    with opened(file) as table, _draft(out, file) as draft, _progress() as tell:
         columns = _columns(table, target, prediction, notes)
         step = step or _guessed(table, STEPS, "step", notes)
         window = window or _guessed(table, WINDOWS, "window", notes)
@@ -343,7 +349,7 @@ def classify(
     with (
         opened(file) as table,
         opened(calibration) if calibration else nullcontext() as other,
-        _draft(out) as draft,
+        _draft(out, file, *([calibration] if calibration else [])) as draft,
         _progress() as step,
     ):
         step(f"Reading {table.name}")
@@ -469,7 +475,7 @@ def _features(table: Table, asked: str | None, taken: set[str | None]) -> list[s
         return [asked] if asked else []
     if asked == ALL:
         return [name for name in table.columns if name not in taken]
-    return [name.strip() for name in asked.split(",")]
+    return list(dict.fromkeys(name.strip() for name in asked.split(",")))
 
 
 def _guessed(table: Table, usual: Sequence[str], what: str, notes: list[str]) -> str | None:
@@ -480,8 +486,12 @@ def _guessed(table: Table, usual: Sequence[str], what: str, notes: list[str]) ->
 
 def _scored_columns(table: Table, label: str | None, score: str | None, notes: list[str]) -> tuple[str | None, str]:
     """Columns of label and score; an empty label means that there is none."""
-    column = None if label == "" else _guess(table, LABELS, "label", label, notes)
-    return column, _guess(table, SCORES, "score", score, notes)
+    found = (
+        None if label == "" else _guess(table, LABELS, "label", label, notes),
+        _guess(table, SCORES, "score", score, notes),
+    )
+    _apart(table, dict(zip(("label", "score"), found, strict=True)))
+    return found
 
 
 def _scored(
@@ -552,8 +562,8 @@ def _left_out(n: int, of: int, what: str) -> str:
 
 
 @contextmanager
-def _draft(out: Path | None) -> Iterator[Path | None]:
-    with replaced(out) if out else nullcontext() as draft:
+def _draft(out: Path | None, *sources: str) -> Iterator[Path | None]:
+    with replaced(out, *sources) if out else nullcontext() as draft:
         yield draft
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import csv
+import codecs
 import glob
 import gzip
 import json
 import mmap
 import os
+import re
 import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,12 +30,13 @@ MISSING = ["", "na", "n/a", "nan", "null", "none"]  # words that say that a numb
 LONGEST = 60  # characters of a name in a message
 LONGEST_LINE = 1 << 24  # bytes
 MOST_UNPACKED, MOST_TIMES = 1 << 27, 100  # bytes that a packed file may hold, or so many times its own size
-GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # first bytes
+GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"  # first bytes
 ZLIB = {bytes([0x78, level]) for level in (0x01, 0x5E, 0x9C, 0xDA)}
 ZSTD_BLOCK = 1 << 17  # bytes
 N_LISTED = 8  # names in a message
 N_INFERRED = 10_000  # rows that tell what a column holds
 BLOCK = 1 << 20  # bytes that are looked at together
+FILE = "file of these rows"  # a column of dask's
 BROKEN = "\ufffd"  # what stands for bytes that are no UTF-8
 
 
@@ -82,10 +84,8 @@ class Table:
         import polars as pl
 
         wanted = list(dict.fromkeys([*numbers, *others]))
-        for name in wanted:
-            self._check_column(name)
+        self.check(wanted)
         try:
-            self._check_fields()
             try:
                 frame = self._scan(dict.fromkeys(numbers, pl.Float64())).select(wanted).collect(engine="streaming")
             except pl.exceptions.PolarsError:
@@ -98,6 +98,23 @@ class Table:
             msg = f"{self.name} has no rows."
             raise ValueError(msg)
         return frame.with_columns(self._numbers(frame[name]) for name in numbers)
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Refuse a table without one of these columns, and a text file whose rows are not as long as the header.
+
+        Raises
+        ------
+        ValueError
+            If it is so, or the file is broken.
+        """
+        import polars as pl
+
+        for name in columns:
+            self._check_column(name)
+        try:
+            self._check_fields()
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
+            raise ValueError(self._trouble(why)) from why
 
     def with_interval(self, prediction: str, below: float, above: float) -> pl.LazyFrame:
         """The table as it is, with `lower` and `upper` around the prediction; it is read when it is written."""
@@ -113,13 +130,14 @@ class Table:
         return table.with_columns(lower=number - below, upper=number + above)
 
     def _scan(self, kinds: dict[str, pl.DataType] | None, n_inferred: int | None = N_INFERRED) -> pl.LazyFrame:
-        """All columns, read when asked for; text files without kinds stay words."""
+        """All columns, read when asked for; without kinds text files stay words, and JSON has the keys of all lines."""
         import polars as pl
 
         if self.kind == PARQUET:
             return pl.scan_parquet(self.path, glob=False)
         if self.kind == JSON_LINES:
-            return pl.scan_ndjson(glob.escape(str(self.path)), schema_overrides=kinds, infer_schema_length=n_inferred)
+            n = None if kinds is None else n_inferred
+            return pl.scan_ndjson(glob.escape(str(self.path)), schema_overrides=kinds, infer_schema_length=n)
         return pl.scan_csv(
             self.path,
             separator=self.kind,
@@ -179,12 +197,11 @@ class Table:
             .row(0)
         )
         if has_quotes:  # a separator within quotes is none
-            lines = _lines(self.path).collect(engine="streaming")["line"].fill_null("")
-            reader = csv.reader((f"{text}\n" for text in lines), delimiter=self.kind)
-            try:
-                number = next((reader.line_num for row in reader if row and len(row) != n), None)
-            except csv.Error:
-                number = reader.line_num
+            number, is_quote = _odd_line(_lines(self.path).collect(engine="streaming")["line"], self.kind, n)
+            if is_quote:
+                what = f"{self.name}: line {number:,} has a quote within a field, or one that is never closed"
+                msg = f'{what}. Write a field like 5" pipe as "5"" pipe".'
+                raise ValueError(msg)
         if number is not None:
             fields = "1 field" if n == 1 else f"{n} fields"
             msg = f"{self.name}: line {number:,} has not {fields} like the header."
@@ -202,9 +219,12 @@ class Table:
         if broken.height:
             return f"{self.name}: line {broken['number'][0]:,} is not UTF-8 text. Save the file as UTF-8."
         if self.kind == JSON_LINES:
+            with self.path.open("rb") as file:
+                if file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8:
+                    return f"{self.name} begins with a byte order mark. Save it as UTF-8 without one."
             for number, line in _lines(self.path).drop_nulls().collect().iter_rows():
                 try:
-                    json.loads(line)
+                    json.loads(line, parse_constant=_not_json)
                 except ValueError as wrong:
                     return f"{self.name}: line {number:,} is not JSON: {wrong}."
         return f"{self.name} cannot be read: {_first_line(why)}."
@@ -233,13 +253,13 @@ def cluster(address: str | None) -> Iterator[None]:
         yield
 
 
-def lazy_frame(pattern: str, columns: Sequence[str]) -> Any:
-    """These columns of all files that match, as a dask frame.
+def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ()) -> Any:
+    """These columns of all files that match, as a dask frame: numbers as floats, others as dask takes them.
 
     Raises
     ------
     ValueError
-        If they are neither Parquet nor CSV, or lack a column.
+        If they are neither Parquet nor CSV, lack a column, or have rows of another length than the header.
     ImportError
         If dask is not installed.
     """
@@ -248,26 +268,53 @@ def lazy_frame(pattern: str, columns: Sequence[str]) -> Any:
     except ImportError as missing:
         msg = "--engine dask needs dask; install it with: pip install 'pimeter[dask]'"
         raise ImportError(msg) from missing
-    kinds = {".parquet": dd.read_parquet, ".pq": dd.read_parquet, ".csv": dd.read_csv}
-    kind = Path(pattern).suffix.lower()
-    if kind not in kinds:
-        msg = f"{shown(pattern)}: dask reads .parquet and .csv files."
+    import polars as pl
+
+    wanted = list(dict.fromkeys([*numbers, *others]))
+    tables = [_table(shown(path), Path(path)) for path in matches(pattern)]
+    kinds = {table.kind for table in tables}
+    if Path(pattern).suffix.lower() not in {".parquet", ".pq", ".csv"} or JSON_LINES in kinds or len(kinds) > 1:
+        msg = f"{shown(pattern)}: dask reads .parquet and .csv files, all with the same character between fields."
         raise ValueError(msg)
-    frame = kinds[kind](pattern)
-    absent = [name for name in columns if name not in frame.columns]
-    if absent:
-        msg = f"{shown(pattern)} has no column {listed(absent)}. Columns: {listed(list(frame.columns))}."
-        raise ValueError(msg)
-    return frame[list(dict.fromkeys(columns))]
+    for table in tables:
+        table.check(wanted)
+    if kinds == {PARQUET}:
+        return dd.read_parquet(pattern)[wanted]
+    schemas = [table._scan({}).collect_schema() for table in tables]
+    held = {name: {schema[name] for schema in schemas} for name in others if name not in numbers}
+    frame = dd.read_csv(
+        pattern,
+        sep=kinds.pop(),
+        usecols=wanted,
+        converters=dict.fromkeys(numbers, str),
+        # Files may differ: whole numbers, decimals and nothing at all are numbers, all else are words.
+        dtype={
+            name: float if all(kind.is_numeric() or kind == pl.Null for kind in found) else str
+            for name, found in held.items()
+            if len(found) > 1
+        },
+        include_path_column=FILE,
+    )
+    kept = {name: float if name in numbers else frame.dtypes[name] for name in wanted}
+    return frame.map_partitions(_with_floats, numbers, wanted, meta=kept)
 
 
-def first_match(pattern: str) -> str:
-    """The first file that matches, of which the names of columns are taken."""
+def _with_floats(part: Any, numbers: Sequence[str], wanted: Sequence[str]) -> Any:
+    """The wanted columns of a part of a CSV file, with numbers instead of words."""
+    import polars as pl
+
+    table = Table(f"a part of {shown(Path(next(iter(part[FILE]), '')).name)}", Path(), "", ())
+    floats = {name: table._numbers(pl.Series(name, part[name])).to_numpy() for name in numbers}
+    return part.assign(**floats)[wanted]
+
+
+def matches(pattern: str) -> list[str]:
+    """The files that match."""
     found = sorted(glob.glob(pattern))  # noqa: PTH207 - the pattern may be absolute
     if not found:
         msg = f"no file matches {shown(pattern)}."
         raise ValueError(msg)
-    return found[0]
+    return found
 
 
 @contextmanager
@@ -309,7 +356,7 @@ def _table(name: str, path: Path) -> Table:
     table = Table(name, path, "", ())
     try:
         table = Table(name, path, _kind(path, start), ())
-        names = tuple(table._scan({}).collect_schema().names())
+        names = tuple(table._scan(None).collect_schema().names())
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
         raise ValueError(table._trouble(why)) from why
     if any(BROKEN in column for column in names):
@@ -321,8 +368,8 @@ def _check_size(name: str, path: Path, start: bytes) -> None:
     """Refuse a line without end and a packed file that is next to nothing, before all of it is in memory."""
     if start == b"PAR1" or KINDS.get(path.suffix) == PARQUET:
         return
-    if start[:2] in ZLIB:
-        msg = f"{name} is packed by zlib; unpack it, or pack it as .gz or .zst."
+    if start == ZIP or start[:2] in ZLIB:
+        msg = f"{name} is packed by {'zip' if start == ZIP else 'zlib'}; unpack it, or pack it as .gz or .zst."
         raise ValueError(msg)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
         most = max(MOST_UNPACKED, MOST_TIMES * len(held))
@@ -413,6 +460,36 @@ def _is_regular(path: Path, separator: str, n: int) -> bool:
     return n_fields == (n - 1 if text[-1] != ord("\n") else 0)
 
 
+def _odd_line(lines: Iterable[str | None], separator: str, n: int) -> tuple[int | None, bool]:
+    """Number of the first line that has not n fields, if there is one, and whether a quote is why.
+
+    Readers agree on a field between quotes, and on quotes within one that hold no separator and no end of a line.
+    """
+    between = re.escape(separator)
+    plain = f'[^"{between}\n]'
+    field = f'(?:"[^"]*+")*+(?:{plain}++(?:"{plain}*+"{plain}*+)*+)?+'
+    row = re.compile(f"{field}(?:{between}{field}){{{n - 1}}}")
+    for number, text in _rows(lines):
+        if text and not row.fullmatch(text):
+            rest = re.sub(f"{field}(?:{between}{field})*", "", text, count=1)
+            return number + text.count("\n") - rest.count("\n"), rest.startswith('"')
+    return None, False
+
+
+def _rows(lines: Iterable[str | None]) -> Iterator[tuple[int, str]]:
+    """Rows, which go on while a quote is open, with the number of their first line."""
+    held: list[str] = []
+    is_open = False
+    for number, line in enumerate(lines, 1):
+        held.append(line or "")
+        is_open ^= held[-1].count('"') % 2 == 1
+        if not is_open:
+            yield number - len(held) + 1, "\n".join(held)
+            held = []
+    if held:
+        yield number - len(held) + 1, "\n".join(held)
+
+
 def _lines(path: Path) -> pl.LazyFrame:
     """Lines of a text file, decompressed, with their numbers; null for empty ones."""
     import polars as pl
@@ -462,18 +539,26 @@ def words(column: pl.Series) -> pl.Series:
     return text.set(text.str.to_lowercase().is_in(MISSING), None)
 
 
+def _not_json(name: str) -> None:
+    msg = f"{name} is no number there; write null for what is not known"
+    raise ValueError(msg)
+
+
 def _first_line(why: BaseException) -> str:
     return str(why).partition("\n")[0].rstrip(".")
 
 
 @contextmanager
-def replaced(path: Path) -> Iterator[Path]:
+def replaced(path: Path, *sources: str) -> Iterator[Path]:
     """A file to write to, which takes the place of another when all went well and leaves nothing behind otherwise.
+
+    A link stays one, and what is written to a pipe or a device goes there.
 
     Raises
     ------
     ValueError
-        If nothing can be written there, which is said before anything else is done; or not all of it.
+        If nothing can be written there or it is one of the sources, which is said before anything else is done; or not
+        all of it can be written.
 
     Examples
     --------
@@ -486,10 +571,14 @@ def replaced(path: Path) -> Iterator[Path]:
     ...     [path.name for path in Path(folder).iterdir()]
     ['page.html']
     """
+    place = Path(os.path.realpath(path))
+    is_stream = path.exists() and not path.is_file()
     try:
         if path.is_dir():
             raise IsADirectoryError(0, "it is a folder")
-        handle, name = tempfile.mkstemp(prefix=".pimeter-", dir=path.parent)
+        if path.exists() and any(Path(source).exists() and path.samefile(source) for source in sources):
+            raise FileExistsError(0, "it is read by the same command; write to another file")
+        handle, name = tempfile.mkstemp(prefix=".pimeter-", dir=None if is_stream else place.parent)
     except OSError as why:
         msg = f"{shown(path)} cannot be written: {why.strerror}."
         raise ValueError(msg) from why
@@ -497,10 +586,14 @@ def replaced(path: Path) -> Iterator[Path]:
     try:
         os.close(handle)
         yield draft
-        mask = os.umask(0)
-        os.umask(mask)
-        draft.chmod(0o666 & ~mask)  # as any new file, not as a temporary one
-        draft.replace(path)
+        if is_stream:
+            with draft.open("rb") as made, path.open("wb") as stream:
+                shutil.copyfileobj(made, stream)
+        else:
+            mask = os.umask(0)
+            os.umask(mask)
+            draft.chmod(place.stat().st_mode & 0o7777 if place.exists() else 0o666 & ~mask)  # not as a temporary file
+            draft.replace(place)
     except OSError as why:  # such as a disk that is full
         msg = f"{shown(path)} cannot be written: {why.strerror or why}."
         raise ValueError(msg) from why

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.intp]
 
 SPARSE = 20  # windows times steps for each row from which on the column of steps is no such column
-DATE = r"^\d{4}-\d{2}(-\d{2}|$)"  # whose letters are in the order of time
+# Day, time and offset from UTC: the letters of the first two are in the order of time, unless offsets differ.
+MOMENT = r"^(\d{4}-\d{2}(?:-\d{2})?)(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)(Z| ?[+-]\d{2}(?::?\d{2})?)?)?$"
 
 
 def windows(
@@ -108,11 +109,14 @@ def _order(table: Table, window: pl.Series, notes: list[str]) -> Numbers:
     """Number of each row's window: numbers and dates in their own order, other words as they come."""
     import polars as pl
 
-    if window.dtype != pl.String() or window.str.contains(DATE).all():
+    if window.dtype != pl.String():
         return window.rank("dense").to_numpy().astype(np.intp) - 1
+    day, time, offset = window.str.extract_groups(MOMENT).struct.unnest()
+    if not day.has_nulls() and offset.n_unique() == 1:
+        return (day + time.fill_null("")).rank("dense").to_numpy().astype(np.intp) - 1
     notes.append(
         f"column {shown(window.name)} of {table.name} holds words, so windows are taken in the order of the file; "
-        "dates like 2024-12-31 are put in their own order"
+        "dates like 2024-12-31 and 2024-12-31 09:00, all of one time zone, are put in their own order"
     )
     names, first, number = np.unique(window.to_numpy().astype(str), return_index=True, return_inverse=True)
     rank = np.empty(len(names), np.intp)
