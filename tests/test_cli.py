@@ -332,6 +332,12 @@ class TestInterval:
         if ending == "jsonl":
             assert found["id"].to_list() == new["id"].to_list()  # not made a number
 
+    def test_targets_of_few_decimals_are_inside(self, pimeter_command):
+        """1.4 - |.33 - 1.4| is more than .33 in floats."""
+        pl.DataFrame({"y": [0.33, 1.5] * 50, "y_hat": [1.4] * 100}).write_csv("cents.csv")
+        assert pimeter_command("interval", "cents.csv", "--apply", "cents.csv", "--out", "out.csv")[0] == 0
+        assert (pl.read_csv("out.csv")["lower"] <= 0.33).all()
+
     def test_keys_and_decimals_of_late_lines_are_kept(self, frame, pimeter_command, tmp_path):
         late = {"y_hat": 2.5, "late": 7, "in": {"a": 1, "b": 2}}
         lines = ['{"y_hat":1,"in":{"a":1}}'] * 10_001 + [json.dumps(late)]

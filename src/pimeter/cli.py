@@ -204,20 +204,22 @@ def interval(
         y, y_pred = (frame[name].to_numpy() for name in columns)
         with _warnings(notes):
             model = pimeter.IntervalRegressor(_itself, confidence_level=level).calibrate(y_pred[:, None], y)
-            below, above = (abs(float(end)) for end in model.predict_interval(0.0 * y_pred[:1, None])[0])
         given = columns[1] if columns[1] in new.columns else _guess(new, PREDICTIONS, "prediction", prediction, notes)
         step(f"Reading {new.name}")
         predicted = new.read([given])[given]
+        finite = predicted.filter(predicted.is_finite())
+        if len(finite):
+            model.predict_interval([[finite.min()], [finite.max()]])  # says what is wrong before anything is written
         step(f"Writing {shown(out)}")
-        _sink(new.with_interval(given, below, above), draft, out)
+        _sink(new.with_interval(given, lambda part: model.predict_interval(part[:, None])), draft, out)
     if predicted.null_count():
         notes.append(f"{predicted.null_count():,} rows without a prediction have no interval")
     _say(notes)
     low, high = (100 * end for end in model.coverage_range_)
     typer.echo(
-        f"{100 * model.guaranteed_level_:.4g} % of new targets are expected within ±{above:.3g} of the prediction. "
-        f"With {len(y):,} rows the true share lies between {low:.3g} and {high:.3g} % (90 % confidence), if new rows "
-        f"resemble these.\nWrote {len(predicted):,} rows: {out}"
+        f"{100 * model.guaranteed_level_:.4g} % of new targets are expected within ±{model.radius_[1]:.3g} of the "
+        f"prediction. With {len(y):,} rows the true share lies between {low:.3g} and {high:.3g} % (90 % confidence), "
+        f"if new rows resemble these.\nWrote {len(predicted):,} rows: {out}"
     )
 
 
