@@ -209,7 +209,8 @@ def interval(
         predicted = new.read([given])[given]
         finite = predicted.filter(predicted.is_finite())
         if len(finite):
-            model.predict_interval([[finite.min()], [finite.max()]])  # says what is wrong before anything is written
+            # What is wrong is said before anything is written.
+            model.predict_interval(finite.sort().to_numpy()[[0, -1], None])
         step(f"Writing {shown(out)}")
         _sink(new.with_interval(given, lambda part: model.predict_interval(part[:, None])), draft, out)
     if predicted.null_count():
