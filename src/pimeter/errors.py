@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pimeter.arrays import real_array
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
@@ -168,48 +170,6 @@ def horizon_errors(y_true: ArrayLike, y_pred: ArrayLike) -> NDArray[np.floating[
         )
         raise ValueError(msg)
     return absolute_errors(np.lib.stride_tricks.sliding_window_view(observed, h), forecast)
-
-
-def unmasked(values: Any) -> Any:
-    """The same, with NaN or None for what is masked: numpy forgets the mask on the way to a plain array."""
-    if not (isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)):  # pandas has masks of its own
-        return values
-    kind, missing = (np.float64, np.nan) if values.dtype.kind in "fiub" else (object, None)
-    known: Any = values.data.astype(kind)
-    known[values.mask] = missing  # numpy's filled(None) would write a word of its own
-    return known
-
-
-def is_missing(label: Any) -> bool:
-    """Whether it is None, NaN, NaT or pandas' NA, which cannot be compared."""
-    return label is None or (not isinstance(label, str | int) and str(label) in {"nan", "NaT", "<NA>"})
-
-
-def even_array(name: str, values: Any) -> NDArray[Any]:
-    """An array, with NaN or None for what is masked; or a ValueError that names what has rows of unequal length.
-
-    What is no word among words of a list stays what it is: numpy would make NaN the word "nan", and 1 the word "1".
-    Dates have one unit, so that the same date is the same label.
-    """
-    try:
-        array = np.asarray(unmasked(values))
-    except ValueError as uneven:
-        msg = f"{name} holds rows of unequal length; give each of them as many values, NaN where one is not known."
-        raise ValueError(msg) from uneven
-    if array.dtype.kind in "US" and isinstance(values, list | tuple):
-        objects = np.asarray(values, dtype=object)
-        if len(set(map(type, objects.ravel().tolist()))) > 1:
-            return objects
-    return array.astype("datetime64[us]") if array.dtype.kind == "M" else array
-
-
-def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
-    """Real numbers as an array, with NaN for what is masked; or a ValueError that names it."""
-    array = even_array(name, values)
-    if array.dtype.kind not in "fiub":
-        msg = f"{name} must hold real numbers; got dtype {array.dtype}. Convert it first, such as with astype(float)."
-        raise ValueError(msg)
-    return array
 
 
 def outcome_errors(

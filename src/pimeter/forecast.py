@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from pimeter.arrays import real_array
 from pimeter.bandwidth import safe_factor
-from pimeter.errors import real_array
 from pimeter.neuron import Box
 from pimeter.online import LARGEST, STEPS, learn_columns, started
 from pimeter.promise import CoverageWarning, promise

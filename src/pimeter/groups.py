@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from pimeter import bandwidth
-from pimeter.errors import even_array, is_missing, real_array
+from pimeter.arrays import even_array, is_missing, real_array
 from pimeter.quantiles import quantile, settings
 
 if TYPE_CHECKING:

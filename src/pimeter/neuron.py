@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from pimeter import bandwidth
 from pimeter._kernels import reference
-from pimeter.errors import even_array, real_array, unmasked
+from pimeter.arrays import even_array, real_array, unmasked
 from pimeter.promise import quantile_ranks
 from pimeter.quantiles import MOST, quantile
 

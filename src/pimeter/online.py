@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from pimeter._kernels import stream
-from pimeter.errors import real_array
+from pimeter.arrays import real_array
 from pimeter.quantiles import MOST, array_kernel, quantile, unlocked
 
 if TYPE_CHECKING:

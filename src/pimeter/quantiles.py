@@ -17,7 +17,7 @@ import numpy as np
 
 from pimeter import bandwidth
 from pimeter._kernels.reference import even, hazen
-from pimeter.errors import real_array
+from pimeter.arrays import real_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.stats import hypergeom
 
+from pimeter.arrays import unmasked
 from pimeter.classification.calibration import calibration_error, reliability
 from pimeter.classification.confusion import Cells, outcome_codes
 from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, wilson
 from pimeter.classification.uncertainty import classification_uncertainty
 from pimeter.classification.unlabelled import ALIKE
 from pimeter.diagnosis.columns import categories, labels_of
-from pimeter.errors import unmasked
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import validate_data
 
-from pimeter.errors import unmasked
+from pimeter.arrays import unmasked
 
 
 def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:

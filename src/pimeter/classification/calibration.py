@@ -13,9 +13,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
+from pimeter.arrays import real_array
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.rates import Share, wilson
-from pimeter.errors import real_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

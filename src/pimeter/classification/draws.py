@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 
-from pimeter.errors import even_array
+from pimeter.arrays import even_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

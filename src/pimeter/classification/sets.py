@@ -22,10 +22,10 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
+from pimeter.arrays import even_array, is_missing
 from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
 from pimeter.classification.draws import row_draws
 from pimeter.classification.limits import Limits
-from pimeter.errors import even_array, is_missing
 from pimeter.frames import column_of, frame_of, library_of
 from pimeter.promise import checked_share
 from pimeter.tables import checked_table

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pimeter.arrays import even_array, is_missing, real_array
 from pimeter.classification.confusion import BINOMIAL, Cells, Estimate, Sampling, by_classes, by_rates, outcome_codes
 from pimeter.classification.propagation import propagated
 from pimeter.classification.rates import METRICS, Metric, Rates
 from pimeter.classification.unlabelled import ALIKE, CALIBRATED, REFITS, Calibrator, calibrated, prediction_powered
-from pimeter.errors import even_array, is_missing, outcome_errors, real_array
+from pimeter.errors import outcome_errors
 from pimeter.frames import frame_of
 from pimeter.promise import checked_share, promise
 from pimeter.quantiles import quantile

@@ -11,12 +11,13 @@ from scipy.special import betaincinv
 from scipy.stats import binomtest, rankdata
 from sklearn.ensemble import RandomForestRegressor
 
+from pimeter.arrays import real_array
 from pimeter.diagnosis import order
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import Column, categories, columns, fifths, labels_of
 from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
 from pimeter.diagnosis.spread import power_spectral_entropy, white_test
-from pimeter.errors import real_array, signed_errors
+from pimeter.errors import signed_errors
 from pimeter.promise import checked_share, promise, quantile_ranks, rows_needed
 from pimeter.regression.scaled import FEW, ScaledWidth
 from pimeter.regression.sides import TAILS

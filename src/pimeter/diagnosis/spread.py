@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from pimeter.arrays import real_array
 from pimeter.bandwidth import safe_factor
-from pimeter.errors import real_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

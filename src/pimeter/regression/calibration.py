@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pimeter.errors import is_missing
+from pimeter.arrays import is_missing
 from pimeter.promise import CoverageWarning, Guarantee, Promise, promise, rescaled_weights, shortage
 from pimeter.regression.sides import Neuron, Sample, Tails, uncrossed
 from pimeter.regression.width import Shape

@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
+from pimeter.arrays import is_missing
 from pimeter.bandwidth import safe_factor
-from pimeter.errors import is_missing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
-from pimeter.errors import even_array
+from pimeter.arrays import even_array
 from pimeter.frames import column_of
 from pimeter.regression.width import Aim, Shape, Width
 

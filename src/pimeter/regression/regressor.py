@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from pimeter.errors import even_array, real_array, unmasked
+from pimeter.arrays import even_array, real_array, unmasked
 from pimeter.promise import CoverageWarning, promise
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.calibration import Neurons, Rows, Shaped, coded

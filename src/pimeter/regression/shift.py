@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils.validation import _num_samples
 
-from pimeter.errors import even_array
+from pimeter.arrays import even_array
 from pimeter.promise import rescaled_weights
 from pimeter.regression.features import Features, is_table
 
