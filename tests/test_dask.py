@@ -58,6 +58,53 @@ def test_one_long_sample(law, options, n):
     assert_near(found.compute(), x, pm.quantile(x, LEVELS, **options))
 
 
+def clumps(law: str, n: int) -> np.ndarray:
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal(n)
+    return {
+        "sentinel": lambda: np.where(rng.uniform(size=n) < 0.04, 1e6, np.abs(x)),
+        "two clumps": lambda: x + np.where(rng.uniform(size=n) < 0.49, 5e6, 0.0),
+        "two clumps far from 0": lambda: 1e6 + 1e-3 * x + np.where(rng.uniform(size=n) < 0.49, 1e5, 0.0),
+        "many scales": lambda: np.exp(8.0 * x),
+        "largest floats": lambda: 1.7e308 * rng.uniform(-1.0, 1.0, n),
+        "smallest floats": lambda: rng.uniform(0.0, 1e-310, n),
+    }[law]()
+
+
+@pytest.mark.parametrize(
+    ("law", "level"),
+    [
+        ("sentinel", 0.95),
+        ("two clumps", 0.5),
+        ("two clumps far from 0", 0.5),
+        ("many scales", 0.999),
+        ("largest floats", 0.9),
+        ("smallest floats", 0.9),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"beta": 20.0}, {"reflect": True}, {"weights": 2.5}])
+def test_errors_far_away_cost_nothing_near_the_level(law, level, options):
+    x = clumps(law, 70_000)
+    if options.get("reflect"):
+        x = np.abs(x)
+    if "weights" in options:
+        options = {"weights": np.where(np.arange(x.size) % 3 > 0, options["weights"], 0.0)}
+    expected = pm.quantile(x, level, **options)
+    lazy_x = da.from_array(x, chunks=30_000)
+    spread = np.ptp(x[np.argsort(np.abs(x / 2 - expected / 2))[: x.size // 50]])  # of the nearest
+    for levels, close in (([level], 1e-6), ([*np.linspace(0.01, 0.99, 9), level], 1e-5)):  # many have fewer bins each
+        found = pm.quantile(lazy_x, levels, **options).compute()[-1]
+        assert_allclose(found, expected, rtol=1e-9, atol=close * spread)
+
+
+def test_neuron_of_errors_some_of_which_are_far_away():
+    x = clumps("sentinel", 70_000)
+    ours, expected = pm.QuantileNeuron(0.95).fit(da.from_array(x, chunks=30_000)), pm.QuantileNeuron(0.95).fit(x)
+    assert_allclose(ours.quantile_, expected.quantile_, rtol=1e-6)
+    assert_allclose(ours.standard_error_, expected.standard_error_, rtol=1e-3)
+    assert_allclose(ours.quantile_range_, expected.quantile_range_, rtol=1e-5)
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 2), (0, 1, 2)])
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("q", [0.9, [0.1, 0.9], [[0.0], [1.0]]])

@@ -1,9 +1,10 @@
 """Quantiles of dask arrays: three reads of the data, partial results that merge by addition, nothing gathered.
 
 1. Errors are counted by their leading bits, the same for all arrays: BINS bins for all floats there are.
-2. From these counts follows where, for each level, the errors lie that its neuron can feel; there they are counted
-   again, in bins of equal width.
-3. And again, in the bins that are left: now each bin keeps its number and its sum.
+2. From these counts follows where, for each level, the errors lie that its neuron can feel. There each bin, from its
+   smallest error to its largest, is cut into finer ones, the more of them the more errors it holds: errors far away,
+   and the gap before them, cost those near the level nothing.
+3. The same once more, with the finer bins that matter.
 
 Bins of the third read are so small that their means, counted as often, stand for the errors themselves. Around them are
 those of the second read, for tied errors are felt farther away; errors beyond are only counted. Samples of SMALL errors
@@ -40,9 +41,12 @@ FINE_BINS, MOST_BINS = 2**17, 2**18  # of the others, for one quantile and for a
 SMALL = 2**16  # errors of a sample that may as well be brought together
 MOST = 256  # quantiles, samples times levels, up to which the data is read three times
 FELT = 41.0  # bandwidths from a root beyond which an error only counts
+BLOCK = 2**15  # errors that are put into bins at once: they stay in the cache
 FAN_IN = 16  # partial results that are added at once
-NEIGHBOURS, WIDER = 8, 8.0  # bins of the first read to either side that are looked into, too, if they are this near
+NEIGHBOURS = 8  # bins of the first read to either side that are looked into, too
+LEAST = 5e-324  # width of a bin
 _SIGN = np.int64(2**63 - 1)
+_OUTWARD = np.array([-1, 1])
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Counts:
 
     below: Array  # (Q,) errors below the bins
     bins: Array  # (Q, bins)
-    sums: Array  # (Q, bins) of errors, seen from the first bin
+    sums: Array  # (Q, bins) of places within a bin, from 0 to 1
     ends: Array  # (2, Q, BINS) the smallest error of each bin of the first read, and the largest with its sign changed
     odd: Array  # (Q, 2) NaN and infinite ones
     held: tuple[tuple[Array, Array], ...] = ()  # errors and their counts, of small samples
@@ -88,28 +92,70 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Grid:
+    """Bins of one read, cut into finer ones of equal width each."""
+
+    skip: int  # number of the first that is cut
+    start: Array  # (cut,)
+    width: Array  # (cut,) of their finer bins
+    before: NDArray[np.intp]  # (cut + 1,) finer bins up to each of them
+    last: Array  # (cut,) the last place in each, in finer bins
+
+    @property
+    def stop(self) -> int:
+        """Number after the last that is cut."""
+        return self.skip + self.start.size
+
+    def places(self, x: Array, bins: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
+        """Finer bins of errors that are in these bins, and where in them, from 0 to 1."""
+        own = bins - self.skip
+        place = (x - self.start.take(own)) / self.width.take(own)
+        place = np.minimum(np.maximum(place, 0.0), self.last.take(own))
+        whole = place.astype(np.intp)
+        return self.before.take(own) + whole, place - whole
+
+    def starts(self) -> tuple[Array, Array]:
+        """Where finer bins start, and their widths."""
+        n = np.diff(self.before)
+        width = np.repeat(self.width, n)
+        return np.repeat(self.start, n) + (np.arange(width.size) - np.repeat(self.before[:-1], n)) * width, width
+
+    def means(self, counts: Array, sums: Array) -> tuple[Array, Array]:
+        """Of errors in each finer bin, and how many they are."""
+        start, width = self.starts()
+        counts, sums = counts[: start.size], sums[: start.size]
+        return start + width * (sums / np.where(counts > 0.0, counts, 1.0)), counts
+
+
+def _cut(skip: int, start: Array, width: Array, counts: Array, felt: Array, n_bins: int) -> Grid:
+    """Bins that hold errors, cut into so many in all: by errors, by those that are felt, and by width."""
+    used = counts > 0.0
+    shares = np.stack([counts, felt, width / (width.max() or 1.0)]) * (used & (width > LEAST))
+    share = (shares / np.maximum(shares.sum(axis=1, keepdims=True), LEAST)).mean(axis=0)
+    n = used + (share * (n_bins - np.count_nonzero(used))).astype(np.intp)
+    finer = np.maximum(width / np.maximum(n, 1), LEAST)
+    last = np.nextafter(n.astype(np.float64), 0.0)
+    return Grid(skip, start, finer, np.concatenate([[0], np.cumsum(n)]), last)
+
+
+@dataclass(frozen=True)
 class Range:
     """Where to count for one quantile, and what is known of its sample."""
 
     m: float
     ends: tuple[float, float]  # of the sample
-    low: float
-    high: float
     n_bins: int
     is_infinite: bool
     is_missing: bool
+    low: float = 0.0
+    high: float = 0.0
+    grids: tuple[Grid, ...] = ()  # of the second read, and of the third
     root: float = math.nan
-    place: tuple[int, int] = (0, 0)  # bins of the second read that the third one looks into
 
     @property
     def is_small(self) -> bool:
         """Few enough to be brought together."""
         return self.m <= SMALL
-
-    @property
-    def width(self) -> float:
-        """Of a bin."""
-        return (self.high - self.low) / self.n_bins
 
 
 def _codes(x: Array) -> NDArray[np.int64]:
@@ -157,13 +203,16 @@ def first_read(block: Any, weights: Any, task: Task) -> Counts:
         raise ValueError(msg)
     k = len(samples)
     bins, ends, odd = np.zeros((k, BINS)), np.full((2, k, BINS), np.inf), np.zeros((k, 2))
-    for i, (x, counts) in enumerate(samples):
-        known = ~np.isnan(x)
-        codes = _codes(x[known])
-        bins[i] = np.bincount(codes, None if counts is None else counts[known], BINS)
-        np.minimum.at(ends[0, i], codes, x[known])
-        np.minimum.at(ends[1, i], codes, -x[known])
-        odd[i] = _total(counts, ~known), _total(counts, np.isinf(x))
+    for i, sample in enumerate(samples):
+        x, counts = sample
+        missing = np.isnan(x)
+        odd[i] = _total(counts, missing), _total(counts, np.isinf(x))
+        if missing.any():
+            x, counts = x[~missing], None if counts is None else counts[~missing]
+        codes = _codes(x)
+        bins[i] = np.bincount(codes, counts, BINS)
+        np.minimum.at(ends[0, i], codes, x)
+        np.minimum.at(ends[1, i], codes, -x)
     return Counts(np.zeros(k), bins, np.zeros((k, 0)), ends, odd)
 
 
@@ -179,41 +228,34 @@ def second_plan(found: Counts, task: Task) -> list[Range]:
         used = np.flatnonzero(bins)
         ends, (low, high) = np.cumsum(bins), found.ends[:, column] * [[1.0], [-1.0]]
         outer = (float(low[used[0]]), float(high[used[-1]])) if used.size else (0.0, 0.0)
-        common = {
-            "m": m,
-            "ends": outer,
-            "n_bins": int(np.clip(MOST_BINS // (len(found.bins) * len(task.levels)), BINS, FINE_BINS)),
-            "is_missing": missing > 0.0,
-            "is_infinite": infinite > 0.0,
-        }
-        if missing > 0.0 or m <= SMALL:
-            ranges.append(Range(low=0.0, high=1.0, **common))
-        elif task.h is None or not 0.0 < p < 1.0 or infinite > 0.0:
-            inner = _inner(used[np.isfinite(low[used] + high[used])], ends, low, high, _ranks(task, m, p))
-            ranges.append(Range(low=inner[0], high=inner[1], **common))
+        n_bins = int(np.clip(MOST_BINS // (len(found.bins) * len(task.levels)), BINS, FINE_BINS))
+        at = Range(m, outer, n_bins, is_missing=missing > 0.0, is_infinite=infinite > 0.0)
+        finite = used[np.isfinite(low[used])]
+        if missing > 0.0 or m <= SMALL or not finite.size:
+            ranges.append(at)
+            continue
+        if task.h is None or not 0.0 < p < 1.0 or infinite > 0.0:
+            ranks = _ranks(task, m, p)
+            felt = np.searchsorted(finite, np.searchsorted(ends, ranks))
+            first, last = finite[np.clip(felt + NEIGHBOURS * _OUTWARD, 0, finite.size - 1)]
+            at = replace(at, low=float(low[first]), high=float(high[last]))
         else:
             beta = 1.0 / task.h
             roots = [task.solve(x[used], p, weights=bins[used], beta=beta, reflect=task.reflect) for x in (low, high)]
-            reach = FELT * task.h
-            low_end, high_end = max(roots[0] - reach, outer[0]), min(roots[1] + reach, outer[1])
-            ranges.append(Range(low=float(low_end), high=float(high_end), **common))
+            ranks, reach = (0.0, m), FELT * task.h
+            at = replace(at, low=max(float(roots[0] - reach), outer[0]), high=min(float(roots[1] + reach), outer[1]))
+            first, last = _codes(np.array([at.low, at.high]))
+        inner = slice(first, last + 1)
+        start = np.where(bins[inner] > 0.0, low[inner], 0.0)
+        width = np.where(bins[inner] > 0.0, high[inner] - start, 0.0)
+        grid = _cut(int(first), start, width, bins[inner], _felt(ends, bins, ranks)[inner], n_bins)
+        ranges.append(replace(at, grids=(grid,)))
     return ranges
 
 
-def _inner(
-    used: NDArray[np.intp], ends: Array, low: Array, high: Array, ranks: tuple[float, float]
-) -> tuple[float, float]:
-    """From the smallest to the largest finite error of the bins of some ranks, and of neighbours that are near."""
-    if not used.size:
-        return 0.0, 1.0
-    first, last = np.clip(np.searchsorted(used, np.searchsorted(ends, ranks)), 0, used.size - 1)
-    own = low[used[first]], high[used[last]]
-    wider = low[used[max(first - NEIGHBOURS, 0)]], high[used[min(last + NEIGHBOURS, used.size - 1)]]
-    least, most = own[0] - WIDER * (own[1] - own[0]), own[1] + WIDER * (own[1] - own[0])
-    return (
-        float(wider[0] if wider[0] >= least else own[0]),
-        float(wider[1] if wider[1] <= most else own[1]),
-    )
+def _felt(ends: Array, bins: Array, ranks: tuple[float, float]) -> Array:
+    """How many errors of each bin are among some ranks; ends are the ranks of its last ones."""
+    return np.asarray(np.maximum(np.minimum(ends, ranks[1]) - np.maximum(ends - bins, ranks[0] - 1.0), 0.0))
 
 
 def _ranks(task: Task, m: float, p: float) -> tuple[float, float]:
@@ -229,7 +271,7 @@ def _ranks(task: Task, m: float, p: float) -> tuple[float, float]:
 
 
 def next_read(block: Any, weights: Any, task: Task, ranges: list[Range]) -> Counts:
-    """Counts and sums in bins of equal width; small samples as they are."""
+    """Counts and sums in the finest bins there are; small samples as they are."""
     samples = _columns(block, weights, task)
     quantiles = task.quantiles(len(samples))
     q = len(quantiles)
@@ -243,12 +285,25 @@ def next_read(block: Any, weights: Any, task: Task, ranges: list[Range]) -> Coun
             continue
         held.append((x[:0], x[:0]))
         below[i] = _total(counts, x < at.low)
-        inside = (x >= at.low) & (x <= at.high)
-        near, own = x[inside] - at.low, None if counts is None else counts[inside]
-        place = np.minimum((near / (at.width or 1.0)).astype(np.intp), n_bins - 1)
-        bins[i] = np.bincount(place, own, n_bins)
-        sums[i] = np.bincount(place, near if own is None else near * own, n_bins)
+        if at.grids and math.isnan(at.root):
+            blocks = [slice(start, start + BLOCK) for start in range(0, max(x.size, 1), BLOCK)]
+            placed = [_placed(x[block], None if counts is None else counts[block], at) for block in blocks]
+            place, part, own = (np.concatenate(some) for some in zip(*placed, strict=True))
+            bins[i] = np.bincount(place, None if counts is None else own, n_bins)
+            sums[i] = np.bincount(place, part, n_bins)
     return Counts(below, bins, sums, np.zeros((2, q, 0)), np.zeros((q, 2)), tuple(held))
+
+
+def _placed(x: Array, counts: Array | None, at: Range) -> tuple[NDArray[np.intp], Array, Array]:
+    """Finest bins of errors that have one, where in them times how often they count, and how often they count."""
+    inside = np.flatnonzero((x >= at.low) & (x <= at.high))
+    x, own = x.take(inside), x[:0] if counts is None else counts.take(inside)
+    place, part = at.grids[0].places(x, _codes(x))
+    for grid in at.grids[1:]:
+        inside = np.flatnonzero((place >= grid.skip) & (place < grid.stop))
+        x, own = x.take(inside), own if counts is None else own.take(inside)
+        place, part = grid.places(x, place.take(inside))
+    return place, part if counts is None else part * own, own
 
 
 def third_plan(found: Counts, task: Task, ranges: list[Range]) -> list[Range]:
@@ -256,14 +311,10 @@ def third_plan(found: Counts, task: Task, ranges: list[Range]) -> list[Range]:
     k = len(ranges) // len(task.levels)
     plan = []
     for i, ((_, p), at) in enumerate(zip(task.quantiles(k), ranges, strict=True)):
-        if at.is_missing or at.is_small:
+        if not at.grids:
             plan.append(at)
         elif task.h is None or not 0.0 < p < 1.0 or at.is_infinite:
-            ends = found.below[i] + np.cumsum(found.bins[i])
-            a, b = (int(np.searchsorted(ends, rank)) for rank in _ranks(task, at.m, p))
-            place = max(a - 1, 0), min(b + 2, at.n_bins)
-            low, high = (at.low + k * at.width for k in place)
-            plan.append(replace(at, low=low, high=high, place=place))
+            plan.append(_finer(found.below[i], found.bins[i], at, _ranks(task, at.m, p)))
         else:
             values, counts = _means(found, i, at)
             root = task.solve(values, p, weights=counts, beta=1.0 / task.h, reflect=task.reflect)
@@ -271,38 +322,38 @@ def third_plan(found: Counts, task: Task, ranges: list[Range]) -> list[Range]:
     return plan
 
 
-def _means(found: Counts, i: int, at: Range, around: tuple[Counts, Range] | None = None) -> tuple[Array, Array]:
+def _finer(below: float, bins: Array, at: Range, ranks: tuple[float, float]) -> Range:
+    """Bins of the second read of some ranks, and one to either side, cut once more."""
+    start, width = at.grids[0].starts()
+    bins = bins[: start.size]
+    ends = below + np.cumsum(bins)
+    first, last = np.clip(np.searchsorted(ends, ranks) + _OUTWARD, 0, start.size - 1)
+    inner = slice(first, last + 1)
+    grid = _cut(int(first), start[inner], width[inner], bins[inner], _felt(ends, bins, ranks)[inner], at.n_bins)
+    low, high = start[first] - width[first], start[last] + 2.0 * width[last]  # rounding may put errors a bin beyond
+    return replace(
+        at,
+        low=max(float(np.nextafter(low, -np.inf)), at.low),
+        high=min(float(np.nextafter(high, np.inf)), at.high),
+        grids=(*at.grids, grid),
+    )
+
+
+def _means(found: Counts, i: int, at: Range, around: Counts | None = None) -> tuple[Array, Array]:
     """Means of bins and how often they count, with the wider bins around; what is farther away counts just beyond."""
-    above = max(at.m - found.below[i] - found.bins[i].sum(), 0.0)
-    values, counts = _used(found, i, at, slice(None))
-    low, high, below = at.low, at.high, found.below[i]
-    if around is not None:
-        wide, outer = around
-        lower, n_lower = _used(wide, i, outer, slice(0, at.place[0]))
-        upper, n_upper = _used(wide, i, outer, slice(at.place[1], None))
-        # An error at the border of two bins may have been taken for the one or for the other.
-        n_lower, below = _shared(n_lower[::-1], below)
-        n_upper, above = _shared(n_upper, above)
-        values = np.concatenate([np.minimum(lower, low), values, np.maximum(upper, high)])
-        counts = np.concatenate([n_lower[::-1], counts, n_upper])
-        low, high = outer.low, outer.high
-    ends = np.array([-np.inf, np.inf]) if at.is_infinite else np.nextafter([low, high], [-np.inf, np.inf])
-    x = np.concatenate([ends[:1], values, ends[1:]])
+    wide = found if around is None else around
+    below, above = wide.below[i], max(at.m - wide.below[i] - wide.bins[i].sum(), 0.0)
+    values, counts = np.empty(0), np.empty(0)
+    for grid, own in zip(at.grids, (wide, found), strict=False):
+        inner, n_inner = grid.means(own.bins[i], own.sums[i])
+        values = np.concatenate([values[: grid.skip], inner, values[grid.stop :]])
+        counts = np.concatenate([counts[: grid.skip], n_inner, counts[grid.stop :]])
+    x, counts = values[counts > 0.0], counts[counts > 0.0]
+    beyond = min([at.low, *x[:1]]), max([at.high, *x[-1:]])
+    ends = np.array([-np.inf, np.inf]) if at.is_infinite else np.nextafter(beyond, [-np.inf, np.inf])
+    x = np.concatenate([ends[:1], x, ends[1:]])
     counts = np.concatenate([[below], counts, [above]])
     return x[counts > 0.0], counts[counts > 0.0]
-
-
-def _used(found: Counts, i: int, at: Range, which: slice) -> tuple[Array, Array]:
-    """Means of some bins that hold errors, and their counts."""
-    bins, sums = found.bins[i][which], found.sums[i][which]
-    used = bins > 0.0
-    return at.low + sums[used] / bins[used], bins[used]
-
-
-def _shared(counts: Array, total: float) -> tuple[Array, float]:
-    """Counts from the nearest bin outwards that do not exceed a total in all, and what is left of it."""
-    kept = np.diff(np.minimum(np.cumsum(counts), total), prepend=0.0)
-    return kept, total - float(kept.sum())
 
 
 def third_read(block: Any, weights: Any, task: Task, ranges: list[Range]) -> Counts:
@@ -315,7 +366,9 @@ def third_read(block: Any, weights: Any, task: Task, ranges: list[Range]) -> Cou
             x, counts = samples[column]
             c = np.ones(x.size) if counts is None else counts
             for mirrored in (x, -x)[: 1 + task.reflect]:
-                share = 1.0 / (1.0 + np.exp(-np.clip((at.root - mirrored) / task.h, -40.0, 40.0)))
+                with np.errstate(over="ignore"):  # of the largest floats
+                    distance = np.clip((at.root - mirrored) / task.h, -40.0, 40.0)
+                share = 1.0 / (1.0 + np.exp(-distance))
                 found.odd[i, 0] += c @ share
                 found.odd[i, 1] += c @ (share * (1.0 - share)) / task.h
     return found
@@ -326,7 +379,7 @@ def solved(
     task: Task,
     ranges: list[Range],
     kept: tuple[int, ...],
-    around: tuple[Counts, list[Range]] | None = None,
+    around: Counts | None = None,
 ) -> Array:
     """The quantiles, levels first."""
     answers = np.empty(len(ranges))
@@ -340,8 +393,7 @@ def solved(
             step = (share - ((1.0 + p) / 2.0 if task.reflect else p)) / slope if slope > 0.0 else 0.0
             answers[i] = np.clip(at.root - np.clip(step, -task.h, task.h), *at.ends)
         else:
-            wide = None if around is None else (around[0], around[1][i])
-            values, counts = found.held[i] if at.is_small else _means(found, i, at, wide)
+            values, counts = found.held[i] if at.is_small else _means(found, i, at, around)
             answers[i] = task.solve(
                 values, p, weights=None if (counts == 1.0).all() else counts, beta=beta, reflect=task.reflect
             )
@@ -394,15 +446,15 @@ def made(block: Any) -> Any:
 
 
 def three_reads(blocks: Sequence[Any], weights: Sequence[Any] | None, task: Task) -> tuple[Any, Any, Any]:
-    """Delayed `Counts` of the last read of some blocks, the ranges they are for, and both of the read before."""
+    """Delayed `Counts` of the last read of some blocks, the ranges they are for, and `Counts` of the read before."""
     first, second, third, plan_second, plan_third = (
         dask.delayed(f, pure=True) for f in (first_read, next_read, third_read, second_plan, third_plan)
     )
     pairs = list(zip(blocks, [None] * len(blocks) if weights is None else weights, strict=True))
     counts = summed([first(block, w, task) for block, w in pairs])
     ranges = plan_second(counts, task)
-    around = summed([second(block, w, task, ranges) for block, w in pairs]), ranges
-    ranges = plan_third(around[0], task, ranges)
+    around = summed([second(block, w, task, ranges) for block, w in pairs])
+    ranges = plan_third(around, task, ranges)
     counts = summed([third(block, w, task, ranges) for block, w in pairs])
     return counts, ranges, around
 
@@ -530,6 +582,5 @@ def samples(errors: Any, weights: Any, task: Task) -> list[tuple[Array, Array, f
         msg = "errors hold NaN or infinite values; a neuron learns from finite ones: drop such rows first."
         raise ValueError(msg)
     answers = solved(found, task, at, (len(at),), around)[0]
-    wide = [(around[0], one) for one in around[1]]
-    means = [found.held[i] if one.is_small else _means(found, i, one, wide[i]) for i, one in enumerate(at)]
+    means = [found.held[i] if one.is_small else _means(found, i, one, around) for i, one in enumerate(at)]
     return [(values, counts, float(w)) for (values, counts), w in zip(means, answers, strict=True)]

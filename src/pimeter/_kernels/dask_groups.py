@@ -3,7 +3,7 @@
 1. Rows of each group are counted.
 2. Rows of one group are brought together, by dask's own shuffle, and solved where they are. Groups of more than LARGE
    rows are not: their errors are counted by leading bits.
-3. Those are counted again, in bins of equal width, so small that their means stand for the errors.
+3. Those are counted again, in finer bins, so small that their means stand for the errors.
 """
 
 from __future__ import annotations
