@@ -154,6 +154,13 @@ def test_ties_are_felt_from_afar(n_values, q):
     assert_allclose(pm.quantile(da.from_array(x, chunks=30_000), q).compute(), expected, rtol=1e-9)
 
 
+def test_errors_beyond_a_tie_are_felt():
+    rng = np.random.default_rng(0)
+    x = np.where(rng.uniform(size=70_000) < 0.3, 0.0, rng.standard_normal(70_000))
+    found = pm.quantile(da.from_array(x, chunks=30_000), 0.652).compute()
+    assert_allclose(found, pm.quantile(x, 0.652), rtol=1e-6)
+
+
 @pytest.mark.parametrize("options", [{}, {"beta": 20.0}])
 def test_weights_of_chunks_of_unknown_size(options):
     x = np.random.default_rng(10).standard_normal((100_000, 2))

@@ -43,7 +43,7 @@ MOST = 256  # quantiles, samples times levels, up to which the data is read thre
 FELT = 41.0  # bandwidths from a root beyond which an error only counts
 BLOCK = 2**15  # errors that are put into bins at once: they stay in the cache
 FAN_IN = 16  # partial results that are added at once
-NEIGHBOURS = 8  # bins of the first read to either side that are looked into, too
+ASIDE, NEIGHBOURS = 1.0, 6  # looked into, too, on either side: as many errors as are felt, and so many bins beyond
 LEAST = 5e-324  # width of a bin
 _SIGN = np.int64(2**63 - 1)
 _OUTWARD = np.array([-1, 1])
@@ -236,7 +236,9 @@ def second_plan(found: Counts, task: Task) -> list[Range]:
             continue
         if task.h is None or not 0.0 < p < 1.0 or infinite > 0.0:
             ranks = _ranks(task, m, p)
-            felt = np.searchsorted(finite, np.searchsorted(ends, ranks))
+            untied = np.cumsum(np.where(high > low, bins, 0.0))  # ties have no length on the ruler
+            felt = untied[np.minimum(np.searchsorted(ends, ranks), BINS - 1)] + ASIDE * (ranks[1] - ranks[0]) * _OUTWARD
+            felt = np.searchsorted(finite, np.searchsorted(untied, felt))
             first, last = finite[np.clip(felt + NEIGHBOURS * _OUTWARD, 0, finite.size - 1)]
             at = replace(at, low=float(low[first]), high=float(high[last]))
         else:
