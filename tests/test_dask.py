@@ -376,6 +376,22 @@ class TestMeasure:
         assert_array_equal(found.absolute, [0.0, 2999.0])
         assert found.sums == np.arange(3000.0).sum()
 
+    def test_tied_errors_are_covered(self, monkeypatch):
+        monkeypatch.setattr("pimeter.measurement.MOST_ROWS", 100)
+        y = np.random.default_rng(9).choice([-0.1, 0.1, 0.2, 0.3], 1000, p=[0.25, 0.25, 0.44, 0.06])
+        ours = pm.measure(da.from_array(y, chunks=300), da.zeros(1000, chunks=300))
+        expected = pm.measure(y, np.zeros(1000))
+        assert ours.curves.radius == expected.curves.radius
+        assert (np.abs(y) <= ours.radius[0]).mean() >= ours.guaranteed_level
+        assert set(ours.curves.lower_quantile + ours.curves.upper_quantile) <= set(y.tolist())
+
+    def test_radii_are_never_too_small(self, monkeypatch):
+        monkeypatch.setattr("pimeter.measurement.MOST_ROWS", 100)
+        y = 1.0 + 1e-12 * np.random.default_rng(10).uniform(size=1000)
+        ours, expected = pm.measure(da.from_array(y, chunks=300), da.zeros(1000, chunks=300)), pm.measure(y, 0.0 * y)
+        assert (np.array(ours.curves.radius) >= expected.curves.radius).all()
+        assert max(ours.curves.radius) <= y.max()
+
     def test_extreme_errors(self, monkeypatch):
         monkeypatch.setattr("pimeter.measurement.MOST_ROWS", 100)
         rng = np.random.default_rng(8)

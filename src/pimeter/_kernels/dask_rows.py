@@ -2,7 +2,8 @@
 
 Floats in rising order are whole numbers in rising order, by their bits. Each read counts errors by the next few bits of
 those that share their first bits with an error that is asked for: partial results are counts, and add up. After the
-third read 38 bits are known, so that an order statistic is right to 2e-8 of itself.
+third read 38 bits are known. Of the errors that share them the largest in size is taken: right to 2e-8 of itself, right
+to the last bit where errors are tied, and never too small to cover as many errors as promised.
 """
 
 from __future__ import annotations
@@ -49,6 +50,22 @@ class Known:
 
     def count(self, x: Array, n_bits: int) -> NDArray[np.intp]:
         """How often each of the next bits follows, (distinct heads, 2**n_bits)."""
+        return self._table(self._cells(x, n_bits)[0], n_bits)
+
+    def last_count(self, x: Array, n_bits: int) -> tuple[NDArray[np.intp], Array]:
+        """The same, and the largest size of an error that is counted there."""
+        cells, own = self._cells(x, n_bits)
+        counts = self._table(cells, n_bits)
+        sizes = np.zeros(counts.shape)
+        np.maximum.at(sizes.reshape(-1), cells, np.abs(own))
+        return counts, sizes
+
+    def _table(self, cells: NDArray[np.intp], n_bits: int) -> NDArray[np.intp]:
+        n_heads = np.unique(self.heads).size
+        return np.bincount(cells, minlength=n_heads << n_bits).reshape(n_heads, -1)
+
+    def _cells(self, x: Array, n_bits: int) -> tuple[NDArray[np.intp], Array]:
+        """Head and next bits of errors that begin with one of the heads, as one number, and these errors."""
         bits = (x + 0.0).view(np.int64)
         rising = (bits ^ ((bits >> 63) & _REST)).view(np.uint64) ^ _TOP
         heads = np.unique(self.heads)
@@ -56,8 +73,7 @@ class Known:
         place = np.minimum(np.searchsorted(heads, own), heads.size - 1)
         felt = heads[place] == own
         following = (rising[felt] >> np.uint64(64 - self.n_bits - n_bits)) & np.uint64(2**n_bits - 1)
-        cells = (place[felt] << n_bits) + following.astype(np.intp)
-        return np.bincount(cells, minlength=heads.size << n_bits).reshape(heads.size, -1)
+        return (place[felt] << n_bits) + following.astype(np.intp), x[felt]
 
     def narrowed(self, counts: NDArray[np.intp]) -> Known:
         """With the bits that these counts tell."""
@@ -68,14 +84,12 @@ class Known:
         heads = (self.heads << np.uint64(n_bits)) | found.astype(np.uint64)
         return Known(heads, self.ranks - before, self.n_bits + n_bits)
 
-    @property
-    def values(self) -> Array:
-        """The errors, towards 0 where bits are not known."""
-        rest = np.uint64(64 - self.n_bits)
-        rising = self.heads << rest
-        rising |= np.where(rising < _TOP, (np.uint64(1) << rest) - np.uint64(1), np.uint64(0))
-        bits = (rising ^ _TOP).view(np.int64)
-        return (bits ^ ((bits >> 63) & _REST)).view(np.float64)
+    def values(self, counts: NDArray[np.intp], sizes: Array) -> Array:
+        """The errors, or one farther from 0 that shares all bits that the last counts tell."""
+        found = self.narrowed(counts)
+        place = np.searchsorted(np.unique(self.heads), self.heads)
+        size = sizes[place, (found.heads & np.uint64(counts.shape[1] - 1)).astype(np.intp)]
+        return np.where(found.heads >> np.uint64(found.n_bits - 1) == 0, -size, size)
 
 
 class Ends(NamedTuple):
@@ -111,16 +125,30 @@ def _look(parts: tuple[Any, ...], check: Callable[..., Any]) -> Ends:
 def _count(
     parts: tuple[Any, ...], known: tuple[Known, ...], n_bits: int, check: Callable[..., Any], summing: Any
 ) -> list[Any]:
-    if not len(parts[0]):
-        errors = target = np.empty(0)
-    else:
-        target, _, errors = check(*parts[:2])
+    target, errors = _targets_and_errors(parts, check)
     counts = [one.count(x, n_bits) for one, x in zip(known, (np.abs(errors), errors), strict=True)]
-    return [*counts, *([] if summing is None else [summing(target, errors)])]
+    return [*counts, summing(target, errors)]
 
 
 def _added(some: list[list[Any]]) -> list[Any]:
     return [sum(values[1:], values[0]) for values in zip(*some, strict=True)]
+
+
+def _count_last(parts: tuple[Any, ...], known: tuple[Known, ...], n_bits: int, check: Callable[..., Any]) -> list[Any]:
+    errors = _targets_and_errors(parts, check)[1]
+    return [one.last_count(x, n_bits) for one, x in zip(known, (np.abs(errors), errors), strict=True)]
+
+
+def _last_added(some: list[list[Any]]) -> list[Any]:
+    both = [zip(*own, strict=True) for own in zip(*some, strict=True)]
+    return [(np.sum(counts, axis=0), np.max(sizes, axis=0)) for counts, sizes in both]
+
+
+def _targets_and_errors(parts: tuple[Any, ...], check: Callable[..., Any]) -> tuple[Array, Array]:
+    if not len(parts[0]):
+        return np.empty(0), np.empty(0)
+    target, _, errors = check(*parts[:2])
+    return target, errors
 
 
 def _take(parts: tuple[Any, ...], n: int, seed: tuple[int, int]) -> list[Any]:
@@ -178,7 +206,7 @@ def read_rows(
     """
     given = [table for table in tables if table is not None]
     _checked(given)
-    look, count, take = (dask.delayed(f, pure=True) for f in (_look, _count, _take))
+    look, count, count_last, take = (dask.delayed(f, pure=True) for f in (_look, _count, _count_last, _take))
     looked = [look(rows, check) for rows in _partitions(given[:2])]
     ends, sizes = dask.compute(summed(looked, _joined), [one[0] for one in looked])
     if ends.n == 0:
@@ -202,10 +230,9 @@ def read_rows(
         return Found(sample, ends.n, np.empty(0), np.empty(0), None)
     *counts, sums = second
     known = tuple(one.narrowed(own) for one, own in zip(known, counts, strict=True))
-    third = [count(part, known, BITS[2], check, None) for part in _partitions(given[:2])]
-    absolute, signed = (
-        one.narrowed(own).values for one, own in zip(known, summed(third, _added).compute(), strict=True)
-    )
+    third = [count_last(part, known, BITS[2], check) for part in _partitions(given[:2])]
+    last = summed(third, _last_added).compute()
+    absolute, signed = (one.values(*own) for one, own in zip(known, last, strict=True))
     return Found(sample, ends.n, absolute, signed, sums)
 
 
