@@ -96,6 +96,13 @@ def test_bytes_come_back(values, size):
     assert min(values) <= back.quantile(0.3) <= max(values)
 
 
+@pytest.mark.parametrize("size", [16, 128])
+def test_tiny_weights(size):
+    x = np.random.default_rng(12).standard_normal(100)
+    tiny, plain = (pm.QuantileSketch(size).update(x, np.full(100, w)).quantile([0.0, 0.5, 1.0]) for w in (1e-320, 1e-3))
+    assert_allclose(tiny, plain, rtol=1e-6)
+
+
 class TestBadInput:
     @pytest.mark.parametrize("size", [0, 15, 2.5, "big"])
     def test_size(self, size):
@@ -108,6 +115,7 @@ class TestBadInput:
             ([1.0, np.nan], None, "finite"),
             ([1.0], [-1.0], "counts"),
             ([1.0], [1.0, 2.0], "one for each value"),
+            (np.ones((2, 3)), np.ones((3, 2)), "same shape"),
         ],
     )
     def test_nothing_changes(self, values, weights, message):
@@ -116,6 +124,10 @@ class TestBadInput:
         with pytest.raises(ValueError, match=message):
             sketch.update(values, weights)
         assert sketch.to_bytes() == before
+
+    def test_merge(self):
+        with pytest.raises(TypeError, match="other must be a QuantileSketch; got a int"):
+            pm.QuantileSketch().merge(3)
 
     def test_empty(self):
         with pytest.raises(ValueError, match="empty"):

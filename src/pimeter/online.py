@@ -249,10 +249,10 @@ class QuantileSketch:
         QuantileSketch
             The sketch itself.
         """
-        x = np.array(real_array("values", values), dtype=np.float64).ravel()
-        counts = np.ones(x.size) if weights is None else np.array(real_array("weights", weights), np.float64).ravel()
-        if counts.size != x.size:
-            msg = f"weights have {counts.size:,} elements, values {x.size:,}; give one for each value."
+        x = np.array(real_array("values", values), dtype=np.float64)
+        counts = np.ones(x.shape) if weights is None else np.array(real_array("weights", weights), np.float64)
+        if counts.shape != x.shape:
+            msg = f"weights have shape {counts.shape}, values {x.shape}; give one for each value, in the same shape."
             raise ValueError(msg)
         if not ((counts >= 0.0) & (counts <= LARGEST)).all():
             msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
@@ -267,6 +267,9 @@ class QuantileSketch:
 
     def merge(self, other: QuantileSketch) -> QuantileSketch:
         """A new sketch of what both have seen, as small as the smaller one; neither changes."""
+        if not isinstance(other, QuantileSketch):
+            msg = f"other must be a QuantileSketch; got a {type(other).__name__}."
+            raise TypeError(msg)
         merged = QuantileSketch(min(self.size, other.size))
         for sketch in (self, other):
             for means, counts in sketch._parts:
@@ -287,9 +290,9 @@ class QuantileSketch:
             raise ValueError(msg)
         ends = np.cumsum(counts)
         if self._is_exact:
-            return np.asarray(quantile(means, levels, weights=counts * min(1.0, MOST / ends[-1])))
-        at = np.concatenate([[0.0], ends - counts / 2.0, ends[-1:]])
-        return np.asarray(np.interp(levels * ends[-1], at, np.concatenate([self._ends[:1], means, self._ends[1:]])))
+            return np.asarray(quantile(means, levels, weights=counts * (MOST / max(MOST, ends[-1]))))
+        at = np.concatenate([[0.0], ends - counts / 2.0, ends[-1:]]) / ends[-1]  # else slopes overflow at tiny counts
+        return np.asarray(np.interp(levels, at, np.concatenate([self._ends[:1], means, self._ends[1:]])))
 
     def to_bytes(self) -> bytes:
         """The sketch as bytes, the same on every machine; no pickle."""
