@@ -594,3 +594,12 @@ def test_masked_features_are_missing():
 def test_a_column_of_no_array_has_no_categories(table):
     with pytest.raises(ValueError, match="by=0 is not the position of a column of X"):
         SetClassifier(LogisticRegression(), by=0).fit(table, Y)
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [([], "cv has no splits"), ([(np.arange(300), np.arange(150))] * 2, "cv trains on 150 of the rows that it leaves")],
+)
+def test_splits_that_are_refused(cv, message):
+    with pytest.raises(ValueError, match=message):
+        SetClassifier(GaussianNB(), cv=cv).fit(X, Y)

@@ -603,6 +603,12 @@ def test_scores_about_the_other_class_make_a_warning():
     for chance in rng.random((20, 400)):  # scores that know nothing are not accused
         pm.classification_uncertainty(label, chance)
     pm.classification_uncertainty([1, 2, 2], [0.1, 0.8, 0.9])  # too few to say
+    pm.classification_uncertainty(np.arange(1000) < 50, np.full(1000, 0.1))  # means differ by rounding
+    where = rng.random(400) < 0.5
+    mixed = np.where(where, label, 3 - label)
+    pm.classification_uncertainty(mixed, score, pos_label=2, sample_weight=where)  # the rows that count are right
+    with pytest.warns(UserWarning, match="y_score is lower"):
+        pm.classification_uncertainty(mixed, score, pos_label=2, sample_weight=~where)
     rows = {"method": "calibrated", "calibration": (label, score)}
     with pytest.warns(UserWarning, match=r"calibration score is lower where the label is 1 .*Then give that") as told:
         pm.classification_uncertainty(None, score, **rows)

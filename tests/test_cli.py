@@ -359,6 +359,9 @@ class TestInterval:
         assert code == 0
         assert "1 rows without a prediction have no interval" in err
         assert pl.read_csv("out.csv")["lower"].is_null().to_list() == [False, True, False]
+        pl.DataFrame({"y_hat": [1, None, 3]}).write_parquet("new.parquet")
+        assert pimeter_command("interval", "good.csv", "--apply", "new.parquet", "--out", "out.parquet")[0] == 0
+        assert pl.read_parquet("out.parquet")["lower"].is_null().to_list() == [False, True, False]
 
     def test_mistakes_leave_nothing_behind(self, frame, pimeter_command, tmp_path):
         (tmp_path / "text.csv").write_text("y_hat\n1\ntwo\n")

@@ -540,3 +540,12 @@ class TestCluster:
         client.close()
         with pytest.raises(Exception, match=r"(?i)client.* closed|cancelled"):  # the class is another in old versions
             pm.quantile(x, 0.9).compute(scheduler=client)
+
+
+def test_a_header_alone_does_not_say_that_numbers_are_words(tmp_path):
+    from pimeter.files import lazy_frame
+
+    (tmp_path / "a.csv").write_text("y,p,f\n1,2,3\n4,5,6.5\n")
+    (tmp_path / "b.csv").write_text("y,p,f\n")
+    frame = lazy_frame(str(tmp_path / "*.csv"), ["y", "p"], ["f"])
+    assert frame.compute()["f"].tolist() == [3.0, 6.5]

@@ -416,3 +416,18 @@ def test_a_descent_beyond_the_floats_of_the_errors_is_refused():
         pytest.raises(ValueError, match="left all float16; give a smaller learning_rate"),
     ):
         QuantileNeuron(0.999, solver=Descent(learning_rate=1e300, max_iter=1)).fit(errors)
+
+
+def test_whole_counts_of_tied_errors_are_copies():
+    """Also for ranks: a mean of counts, 8/3, three times is a little less than 8."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        x, counts = np.round(rng.normal(size=12), 1), rng.integers(1, 4, size=12)
+        copies, counted = (
+            QuantileNeuron(0.5).fit(np.repeat(x, counts)),
+            QuantileNeuron(0.5).fit(x, sample_weight=counts),
+        )
+        assert_array_equal(counted.quantile_range_, copies.quantile_range_)
+        x[x == x.max()] = np.inf
+        found = quantile(x, [0.2, 0.5, 0.8], weights=counts)
+        assert_array_equal(found, quantile(np.repeat(x, counts), [0.2, 0.5, 0.8]))

@@ -28,6 +28,11 @@ def zero(X):
     return np.zeros(len(X))
 
 
+def above(radius):
+    """The next float, the end of an interval around 0: it is to hold all errors that are the radius after rounding."""
+    return np.nextafter(radius, np.inf)
+
+
 def first(X):
     return np.asarray(X)[:, 0].astype(float)
 
@@ -66,6 +71,16 @@ class TestRadius:
             own = IntervalRegressor(FrozenEstimator(model), confidence_level=0.9, tails=tails, width=width)
             lower, upper = own.calibrate(y[:, None], y).predict_interval(y[:, None]).T
             assert ((lower <= y) & (y <= upper)).mean() >= 0.9
+
+    @pytest.mark.parametrize("cv", [None, 5])
+    def test_levels_are_nested_where_targets_have_few_decimals(self, cv):
+        rng = np.random.default_rng(0)
+        rows = np.round(rng.normal(size=(200, 1)), 1)
+        y = np.round(rows[:, 0] + rng.normal(size=200), 1)
+        model = IntervalRegressor(Ridge(), cv=cv, random_state=0).fit(rows, y)
+        bounds = model.predict_interval(rows, np.linspace(0.05, 0.95, 91))
+        assert (np.diff(bounds[:, 0], axis=-1) <= 0.0).all()
+        assert (np.diff(bounds[:, 1], axis=-1) >= 0.0).all()
 
     def test_of_tails(self):
         y = np.concatenate([-np.arange(1.0, 41.0), np.arange(1.0, 61.0) * 10, [0.0]])
@@ -160,6 +175,7 @@ class TestRadius:
             IntervalRegressor(first, y_min=0).calibrate(X, Y)
         with pytest.raises(ValueError, match="beyond y_min=None or y_max=9"):
             IntervalRegressor(Ridge(), y_max=9).fit(X, Y)
+        IntervalRegressor(Ridge(), y_max=0.3).fit(X, np.minimum(Y, 0.3).astype(np.float32))  # which is above .3
 
     def test_many_errors_are_ranked_as_few(self):
         y = np.random.default_rng(0).standard_cauchy(200_000)
@@ -288,6 +304,17 @@ class TestModel:
     def test_splits_that_are_refused(self, cv, message):
         with pytest.raises(ValueError, match=message):
             IntervalRegressor(Ridge(), cv=cv).fit(X, Y, groups=np.arange(300) % 5)
+
+    @pytest.mark.filterwarnings("ignore:errors of . groups calibrate")
+    def test_a_splitter_sees_groups_as_they_are_given(self):
+        class Second(KFold):
+            def split(self, X, y=None, groups=None):
+                yield np.flatnonzero(groups != "m"), np.flatnonzero(groups == "m")
+
+        groups = np.repeat(np.array(["z", "m", "a"], object), 100)
+        model = IntervalRegressor(Ridge(), cv=Second()).fit(X, Y, groups=groups)
+        expected = np.sort(np.abs(Y[100:200] - model.estimator_[0].predict(X[100:200])))[95]
+        assert model.radius_[0] == expected
 
     @pytest.mark.parametrize("width", ["constant", "scaled"])
     def test_splits_may_be_masks_and_lists(self, width):
@@ -418,7 +445,7 @@ class TestGrouped:
         by = [1, 2, "web"] * 100
         model = IntervalRegressor(zero, width="grouped").calibrate(X, np.array([10.0, 1.0, 1.0] * 100) * Y, by=by)
         assert [line.category for line in model.categories_] == [1, 2, "web"]
-        assert model.predict_interval(X[:1], by=[1])[0, 1] == model.radius_[0, 1]
+        assert model.predict_interval(X[:1], by=[1])[0, 1] == above(model.radius_[0, 1])
         with pytest.warns(CoverageWarning, match=r"by holds '1' \(str\).* it has seen 1 \(int\)"):
             model.predict_interval(X[:1], by=["1"])
 
@@ -427,7 +454,7 @@ class TestGrouped:
         model = IntervalRegressor(zero, width="grouped").calibrate(X, np.array([10.0, 1.0] * 150) * Y, by=by)
         for unit in ("ns", "us", "s", "D"):
             found = model.predict_interval(X[:1], by=by[:1].astype(f"datetime64[{unit}]"))
-            assert found[0, 1] == model.radius_[0, 1]
+            assert found[0, 1] == above(model.radius_[0, 1])
 
     def test_each_category_has_its_own_neuron(self):
         by = np.where(X[:, 0] > 0, "high", "low")
@@ -438,7 +465,7 @@ class TestGrouped:
             assert_array_equal(radius, alone.radius_)
             assert (line.rows, line.level, line.source) == ((by == line.category).sum(), 0.95, "own")
         bounds = model.predict_interval(X[:2], by=["low", "high"])
-        assert_array_equal(bounds[:, 1], model.radius_[::-1, 1])
+        assert_array_equal(bounds[:, 1], above(model.radius_[::-1, 1]))
         assert model.coverage_range_.shape == (2, 2)
 
     def test_small_and_unseen_categories_share_one_neuron(self):
@@ -448,8 +475,8 @@ class TestGrouped:
             model = IntervalRegressor(zero, width=GroupedWidth(min_size=30)).calibrate(X, Y, by=by)
         shared = IntervalRegressor(zero).calibrate(X[250:], Y[250:]).radius_
         bounds = model.predict_interval(X[:4], by=["a", "b", "never seen", "big"])
-        assert_array_equal(bounds[:3, 1], shared[[1, 1, 1]])
-        assert bounds[3, 1] == IntervalRegressor(zero).calibrate(X[:250], Y[:250]).radius_[1]
+        assert_array_equal(bounds[:3, 1], above(shared[[1, 1, 1]]))
+        assert bounds[3, 1] == above(IntervalRegressor(zero).calibrate(X[:250], Y[:250]).radius_[1])
         assert {line.category: line.source for line in model.categories_} == {
             "a": "shared",
             "b": "shared",
@@ -472,7 +499,7 @@ class TestGrouped:
             model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
         with pytest.warns(CoverageWarning) as caught:
             bounds = model.predict_interval(X[:2], 0.99, by=["small", "tiny"])
-        assert_array_equal(bounds[:, 1], [np.abs(Y[240:290]).max(), np.abs(Y[290:]).max()])
+        assert_array_equal(bounds[:, 1], above([np.abs(Y[240:290]).max(), np.abs(Y[290:]).max()]))
         assert [str(one.message) for one in caught] == [
             "50 errors of a category (the smallest of 2 such) can promise 98.0 %, not 99 %; 99 are needed.",
             "10 errors of the smaller categories can promise 90.9 %, not 99 %; 99 are needed.",
@@ -499,7 +526,7 @@ class TestGrouped:
         model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
         with pytest.warns(CoverageWarning, match=r"1 categories never seen in calibration \(3\)"):
             bounds = model.predict_interval(X[:2], by=[3, 1])
-        assert bounds[0, 1] == np.abs(Y).max()
+        assert bounds[0, 1] == above(np.abs(Y).max())
 
     def test_by_is_a_column_or_a_function(self):
         table = np.column_stack([X[:, 0] > 0, X])
@@ -514,7 +541,7 @@ class TestGrouped:
         model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
         assert [line.category for line in model.categories_] == [1.0, None]
         objects = np.where(X[:, 0] > 0, "a", None)
-        assert model.predict_interval(X[:1], by=[np.nan])[0, 1] == model.radius_[1, 1]
+        assert model.predict_interval(X[:1], by=[np.nan])[0, 1] == above(model.radius_[1, 1])
         assert len(IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=objects).categories_) == 2
 
     def test_folds_rank_each_category_alone(self):
@@ -603,7 +630,7 @@ class TestWeights:
         order = np.argsort(sizes)
         for w, (_, upper) in zip(new, model.predict_interval(X[:20], sample_weight=new), strict=True):
             share = np.cumsum(weight[order]) / (weight.sum() + w)
-            assert upper == sizes[order][np.argmax(share >= 0.9)]
+            assert upper == above(sizes[order][np.argmax(share >= 0.9)])
         assert_allclose(rescaled_weights(weight).sum(), weight.sum() ** 2 / (weight @ weight))
 
     def test_zero_removes_a_row(self):
@@ -926,6 +953,15 @@ def test_columns_with_numbers_for_names_keep_their_order(model):
     model.predict(frame)
     with pytest.raises(ValueError, match=r"X has columns \[2, 1, 0\], but they were \[0, 1, 2\] before"):
         model.predict(frame[[2, 1, 0]])
+
+
+def test_tables_of_arrow_have_names_beside_their_columns():
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"a": X[:, 0], "b": X[:, 1]})
+    model = IntervalRegressor(lambda table: np.asarray(table["a"])).calibrate(table, Y)
+    assert model.predict_interval(table).shape == (300, 2)
+    with pytest.raises(ValueError, match=r"X has columns \['b', 'a'\]|feature names should match"):
+        model.predict_interval(table.select(["b", "a"]))
 
 
 def test_a_column_may_have_any_name():

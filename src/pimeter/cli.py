@@ -204,6 +204,7 @@ def interval(
         y, y_pred = (frame[name].to_numpy() for name in columns)
         with _warnings(notes):
             model = pimeter.IntervalRegressor(_itself, confidence_level=level).calibrate(y_pred[:, None], y)
+        below, above = (abs(float(end)) for end in model.predict_interval(0.0 * y_pred[:1, None])[0])
         given = columns[1] if columns[1] in new.columns else _guess(new, PREDICTIONS, "prediction", prediction, notes)
         step(f"Reading {new.name}")
         predicted = new.read([given])[given]
@@ -212,7 +213,7 @@ def interval(
             # What is wrong is said before anything is written.
             model.predict_interval(finite.sort().to_numpy()[[0, -1], None])
         step(f"Writing {shown(out)}")
-        _sink(new.with_interval(given, lambda part: model.predict_interval(part[:, None])), draft, out)
+        _sink(new.with_interval(given, below, above), draft, out)
     if predicted.null_count():
         notes.append(f"{predicted.null_count():,} rows without a prediction have no interval")
     _say(notes)

@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import polars as pl
-    from numpy.typing import NDArray
 
 STDIN = "-"
 SEPARATORS = ",\t;|"
@@ -117,8 +116,8 @@ class Table:
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
             raise ValueError(self._trouble(why)) from why
 
-    def with_interval(self, prediction: str, interval: Callable[[NDArray[Any]], NDArray[Any]]) -> pl.LazyFrame:
-        """The table as it is, with `lower` and `upper` for each prediction; it is read when it is written."""
+    def with_interval(self, prediction: str, below: float, above: float) -> pl.LazyFrame:
+        """The table as it is, with `lower` and `upper` around the prediction; it is read when it is written."""
         taken = {"lower", "upper"} & set(self.columns)
         if taken:
             msg = f"{self.name} has a column {min(taken)!r} already. Rename it first."
@@ -128,20 +127,7 @@ class Table:
         table = self._scan(None)
         has_words = table.collect_schema()[prediction] == pl.String
         number = _as_number(prediction) if has_words else pl.col(prediction).cast(pl.Float64)
-        known = number.is_finite()
-
-        def end(side: int) -> pl.Expr:
-            return (
-                pl.when(known)
-                .then(number)
-                .otherwise(0.0)
-                .map_batches(
-                    lambda part: pl.Series(interval(part.to_numpy())[:, side]), pl.Float64, is_elementwise=True
-                )
-            )
-
-        ends = (pl.when(known).then(end(side)).otherwise(number) for side in (0, 1))
-        return table.with_columns(**dict(zip(("lower", "upper"), ends, strict=True)))
+        return table.with_columns(lower=number - below, upper=number + above)
 
     def _scan(self, kinds: dict[str, pl.DataType] | None, n_inferred: int | None = N_INFERRED) -> pl.LazyFrame:
         """All columns, read when asked for; without kinds text files stay words, and JSON has the keys of all lines."""
@@ -294,7 +280,9 @@ def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ())
         table.check(wanted)
     if kinds == {PARQUET}:
         return dd.read_parquet(pattern)[wanted]
-    schemas = [table._scan({}).collect_schema() for table in tables]
+    lazy = [table._scan({}) for table in tables]
+    # A header alone says nothing of what its columns hold.
+    schemas = [one.collect_schema() for one in lazy if one.head(1).collect().height]
     held = {name: {schema[name] for schema in schemas} for name in others if name not in numbers}
     frame = dd.read_csv(
         pattern,

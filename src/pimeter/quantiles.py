@@ -360,11 +360,12 @@ def _counted(sample: NDArray[Any], counts: Array, levels: Array, h: float | None
     if np.isnan(x).any():
         return np.full(levels.size, np.nan)
     order = np.argsort(x, kind="stable")
-    x, counts = x[order], even(x[order], counts[order])
+    x, counts = x[order], counts[order]
     if np.isinf(x).any():
         ends = np.cumsum(counts)
         at: Array = x[np.minimum(np.searchsorted(ends, levels * ends[-1]), x.size - 1)]
         return at
+    counts = even(x, counts)
     if h is not None:
         return np.asarray(array_kernel().fixed(x, counts, levels, h, hazen(x, counts, levels)))
     factor = bandwidth.safe_factor(float(np.abs(x).max()))

@@ -41,9 +41,12 @@ def hazen(x: Array, counts: Array, level: Array) -> Array:
 
 
 def even(x: Array, counts: Array) -> Array:
-    """Counts (..., m) of sorted values, those of tied values replaced by their mean: among equals there is no order."""
+    """Counts (..., m) of sorted values, those of tied values replaced by their mean: among equals there is no order.
+
+    Whole counts are copies, which have none anyway.
+    """
     starts = np.flatnonzero(np.append(True, x[1:] != x[:-1]))
-    if starts.size == x.size:
+    if starts.size == x.size or (counts == np.rint(counts)).all():
         return counts
     sizes = np.diff(starts, append=x.size)
     return np.repeat(np.add.reduceat(counts, starts, axis=-1) / sizes, sizes, axis=-1)

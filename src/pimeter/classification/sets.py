@@ -28,7 +28,7 @@ from pimeter.classification.draws import row_draws
 from pimeter.classification.limits import Limits
 from pimeter.frames import column_of, frame_of, library_of
 from pimeter.promise import checked_share
-from pimeter.tables import checked_table
+from pimeter.tables import checked_splits, checked_table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -444,11 +444,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         n_tuning = int(n * TUNING * HELD_OUT) if self._settings.score == "raps" else 0
         tuning, rest = rows[:n_tuning], np.sort(rows[n_tuning:])
         models, parts = [], []
-        for train, left in self._splits(_safe_indexing(X, rest), target[rest]):
+        for train, left in checked_splits(self._splits(_safe_indexing(X, rest), target[rest]), len(rest)):
             inner, held = rest[train], rest[left]
-            if not len(held):
-                msg = "cv has a split that leaves no row out of training: nothing to calibrate with. Use other splits."
-                raise ValueError(msg)
             params = _check_method_params(X, fit_params, inner)
             models.append(clone(self.estimator).fit(_safe_indexing(X, inner), target[inner], **params))
             parts.append(held)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 METHODS = (*BINOMIAL, "bootstrap", "pim", "calibrated", "prediction-powered")
 OUTCOMES = ("true negatives", "true positives", "false negatives", "false positives")
 N_ERRORS = 4.0  # standard errors by which scores of the positive class may be lower without a word
+TINY = 1e-9  # and by so much, which may be rounding
 SUM_OFF = 0.01  # by which the scores of two classes may miss 1, such as those of few digits
 SPREAD = "spread of the scores, not a confidence interval"
 
@@ -292,11 +293,11 @@ def classification_uncertainty(
         score = score[:, column]
     is_positive = None if known is None else known.codes == column
     if known is not None and is_positive is not None:
-        _tell_if_swapped("y_score", score[is_positive], score[known.is_known & ~is_positive], classes[column])
+        _tell_if_swapped("y_score", score, [is_positive, known.is_known & ~is_positive], weights, classes[column])
     rows = None
     if calibration is not None:
         rows = _calibration_rows(calibration, classes, column)
-        _tell_if_swapped("calibration score", rows[1][rows[0]], rows[1][~rows[0]], classes[column])
+        _tell_if_swapped("calibration score", rows[1], [rows[0], ~rows[0]], None, classes[column])
     thresholds = _thresholds(threshold)
     task = _Task(known, is_positive, score, weights, chosen, level, draws)
     solve: Callable[..., _Found] = _BY_METHOD.get(method, _from_cells)
@@ -588,16 +589,23 @@ def _positive(classes: list[Any], pos_label: Any) -> int:
     return classes.index(pos_label)
 
 
-def _tell_if_swapped(name: str, positive: Array, negative: Array, label: Any) -> None:
+def _tell_if_swapped(
+    name: str, score: Array, groups: list[NDArray[np.bool_]], weights: Array | None, label: Any
+) -> None:
     """Scores about the other class would turn every rate into another one."""
-    if min(positive.size, negative.size) < 2:
-        return
-    error = np.sqrt(positive.var(ddof=1) / positive.size + negative.var(ddof=1) / negative.size)
-    if positive.mean() < negative.mean() - N_ERRORS * error:
+    means, error = [], 0.0
+    for members in groups:
+        own = np.ones(np.count_nonzero(members)) if weights is None else weights[members]
+        if np.count_nonzero(own) < 2:
+            return
+        mean = np.average(score[members], weights=own)
+        means.append(mean)
+        error += np.average((score[members] - mean) ** 2, weights=own) * (own @ own) / own.sum() ** 2
+    positive, negative = means
+    if positive < negative - N_ERRORS * np.sqrt(error) - TINY:
         msg = (
-            f"{name} is lower where the label is {label!r} (mean {positive.mean():.3g}, elsewhere "
-            f"{negative.mean():.3g}), but it is read as the score of that class. Is it about the other one? "
-            "Then give that as pos_label."
+            f"{name} is lower where the label is {label!r} (mean {positive:.3g}, elsewhere {negative:.3g}), but it is "
+            "read as the score of that class. Is it about the other one? Then give that as pos_label."
         )
         warnings.warn(msg, UserWarning, stacklevel=3)
 

@@ -260,13 +260,14 @@ class Neurons:
             prediction = found.prediction[0, :, j]
             shape = Shape(*(None if part is None else part[0, :, j] for part in found.shapes))
             for side, (radius, band) in enumerate(((lower, shape.lower), (upper, shape.upper))):
-                reach = radius if shape.scale is None else radius * shape.scale
-                reach = reach if band is None else reach + band
-                end = np.add(prediction, reach if side else -reach, out=out[:, j, side])
-                beyond = np.nextafter(end, np.inf if side else -np.inf)
-                above, below = shape.scores(beyond - prediction)
-                score = above if side else -above if below is None else below
-                _move(end, prediction, 1.0 if side else -1.0, score <= radius)
+                # If a difference, rounded, is at most r, then the difference is less than the next float above r, and
+                # what is less than a number is at most that number rounded: so nothing is lost by going back.
+                reach = np.nextafter(radius, np.inf)
+                if shape.scale is not None:
+                    reach = np.nextafter(reach * shape.scale, np.inf)
+                if band is not None:
+                    reach = np.nextafter(reach + band, np.inf)
+                (np.add if side else np.subtract)(prediction, reach, out=out[:, j, side])
             if shape.lower is not None:
                 out[:, j, 0], out[:, j, 1] = uncrossed(out[:, j, 0], out[:, j, 1])
 
@@ -306,8 +307,9 @@ class Neurons:
                 own = Shape(*(None if part is None else part[:, rows] for part in shape))
                 ends = self.neuron(row, j).ends(centres[:, rows], own)
                 for side, end in enumerate(ends):
-                    _move(end, np.abs(centres[:, rows]).max(axis=0), 1.0 if side else -1.0, True)
-                    out[rows, j, side] = end
+                    size = np.maximum(np.abs(centres[:, rows]).max(axis=0), np.abs(end))
+                    slack = np.spacing(size, where=np.isfinite(end), out=np.zeros_like(end))
+                    out[rows, j, side] = end + (ROUNDINGS if side else -ROUNDINGS) * slack
 
     def shares(self, found: Shaped, codes: NDArray[np.intp] | None, y: Array) -> Array:
         """Share of signed errors below those that targets y (n, k, g) would have, the new row counting as half one."""
@@ -327,15 +329,6 @@ class Neurons:
                 own = spread if spread.shape[1] == 1 else spread[:, rows]
                 shares[rows, j] = side.sample.shares(y[rows, j], centres[:, rows, None], own[..., None])
         return shares
-
-
-def _move(ends: Array, predictions: Array, sign: float, is_short: NDArray[np.bool_] | bool) -> None:
-    """Move ends outwards by what rounding may have taken: `f + (y - f)` is not always y again, and y is to be inside.
-
-    It would cost more than a target: where predictions and targets have few values, many targets are this y.
-    """
-    moves = np.isfinite(ends) & is_short
-    ends[moves] += sign * ROUNDINGS * np.spacing(np.maximum(np.abs(predictions[moves]), np.abs(ends[moves])))
 
 
 def _typical(table: list[list[Neuron]]) -> Array:

@@ -33,7 +33,7 @@ from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.sides import TAILS, Tails
 from pimeter.regression.training import Task, train
 from pimeter.regression.width import Aim, ConstantWidth, Shape, Width
-from pimeter.tables import checked_table
+from pimeter.tables import checked_splits, checked_table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -544,7 +544,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
             raise ValueError(msg)
         check_finite("y", target, "Leave such rows out.")
-        low, high = (far if end is None else end for end, far in ((self.y_min, -np.inf), (self.y_max, np.inf)))
+        kind = given.dtype if given.dtype.kind == "f" else target.dtype  # .3 in single precision is above .3
+        low, high = (
+            float(kind.type(far if end is None else end)) for end, far in ((self.y_min, -np.inf), (self.y_max, np.inf))
+        )
         if target.min() < low or target.max() > high:
             msg = (
                 f"y goes from {target.min():.6g} to {target.max():.6g}, beyond y_min={self.y_min} or "
@@ -574,16 +577,13 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(msg)
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
         width = self._new_width()
-        labels, groups = width.labels(X, by), _group_codes(groups, X)
+        labels, given, groups = width.labels(X, by), groups, _group_codes(groups, X)
         if groups is not None and groups.max() == 0:
             msg = "groups has a single group: training and calibrating need rows of at least two."
             raise ValueError(msg)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         task = Task(self.estimator, width, X, target, groups, fit_params, self._aim(), seed)
-        everyone = np.arange(len(target))
-        splits = [
-            (everyone[rows], everyone[others]) for rows, others in self._splitter(groups, seed).split(X, target, groups)
-        ]
+        splits = checked_splits(self._splitter(groups, seed).split(X, target, given), len(target))
         models, widths, (above, below), seen, folds = train(task, splits, self.n_jobs)
         is_single = self.cv is None
         self._trained_from = self.estimator
