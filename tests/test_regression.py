@@ -176,6 +176,7 @@ class TestRadius:
         with pytest.raises(ValueError, match="beyond y_min=None or y_max=9"):
             IntervalRegressor(Ridge(), y_max=9).fit(X, Y)
         IntervalRegressor(Ridge(), y_max=0.3).fit(X, np.minimum(Y, 0.3).astype(np.float32))  # which is above .3
+        IntervalRegressor(Ridge(), y_min=-1e300).fit(X, Y.astype(np.float32))  # which knows no 1e300
 
     def test_many_errors_are_ranked_as_few(self):
         y = np.random.default_rng(0).standard_cauchy(200_000)

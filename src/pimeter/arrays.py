@@ -29,7 +29,6 @@ def even_array(name: str, values: Any) -> NDArray[Any]:
     """An array, with NaN or None for what is masked; or a ValueError that names what has rows of unequal length.
 
     What is no word among words of a list stays what it is: numpy would make NaN the word "nan", and 1 the word "1".
-    Dates have one unit, so that the same date is the same label.
     """
     try:
         array = np.asarray(unmasked(values))
@@ -40,7 +39,14 @@ def even_array(name: str, values: Any) -> NDArray[Any]:
         objects = np.asarray(values, dtype=object)
         if len(set(map(type, objects.ravel().tolist()))) > 1:
             return objects
-    return array.astype("datetime64[us]") if array.dtype.kind == "M" else array
+    return array
+
+
+def label_list(labels: NDArray[Any]) -> list[Any]:
+    """Labels as objects, None for what is missing; dates in one unit, so that the same date is the same label."""
+    if labels.dtype.kind == "M":
+        labels = labels.astype("datetime64[us]")
+    return [None if is_missing(label) else label for label in labels.tolist()]
 
 
 def real_array(name: str, values: ArrayLike) -> NDArray[Any]:

@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from pimeter.arrays import even_array, is_missing
+from pimeter.arrays import even_array, is_missing, label_list
 from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
 from pimeter.classification.draws import row_draws
 from pimeter.classification.limits import Limits
@@ -418,9 +418,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if labels.shape != (_num_samples(X),):
             msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
             raise ValueError(msg)
-        known = [None if is_missing(label) else label for label in labels.tolist()]  # a category, too
-        found: NDArray[Any] = np.empty(len(known), object)
-        found[:] = known
+        found: NDArray[Any] = np.empty(len(labels), object)
+        found[:] = label_list(labels)
         return found
 
     def _draws(self, X: Any) -> Array | None:

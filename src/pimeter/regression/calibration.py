@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pimeter.arrays import is_missing
+from pimeter.arrays import label_list
 from pimeter.promise import CoverageWarning, Guarantee, Promise, promise, rescaled_weights, shortage
 from pimeter.regression.sides import Neuron, Sample, Tails, uncrossed
 from pimeter.regression.width import Shape
@@ -340,15 +340,10 @@ def coded(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
     """Distinct labels and the number of each row's one among them; a missing label is None."""
     if labels.dtype.kind == "O":
         seen: dict[Any, int] = {}
-        codes = [seen.setdefault(_known(label), len(seen)) for label in labels.tolist()]
+        codes = [seen.setdefault(label, len(seen)) for label in label_list(labels)]
         return list(seen), np.array(codes, np.intp)
     distinct, codes_ = np.unique(labels, return_inverse=True)
-    return [_known(label) for label in distinct.tolist()], codes_.reshape(-1)
-
-
-def _known(label: Any) -> Any:
-    """The label, or None for what is missing."""
-    return None if is_missing(label) else label
+    return label_list(distinct), codes_.reshape(-1)
 
 
 def _unknown(neuron: Neuron, nothing: Promise) -> Neuron:

@@ -545,9 +545,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(msg)
         check_finite("y", target, "Leave such rows out.")
         kind = given.dtype if given.dtype.kind == "f" else target.dtype  # .3 in single precision is above .3
-        low, high = (
-            float(kind.type(far if end is None else end)) for end, far in ((self.y_min, -np.inf), (self.y_max, np.inf))
-        )
+        with np.errstate(over="ignore"):
+            low = kind.type(-np.inf if self.y_min is None else self.y_min)
+            high = kind.type(np.inf if self.y_max is None else self.y_max)
         if target.min() < low or target.max() > high:
             msg = (
                 f"y goes from {target.min():.6g} to {target.max():.6g}, beyond y_min={self.y_min} or "
