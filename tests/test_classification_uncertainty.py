@@ -602,7 +602,7 @@ def test_scores_about_the_other_class_make_a_warning():
     pm.classification_uncertainty(label, score, pos_label=2)
     for chance in rng.random((20, 400)):  # scores that know nothing are not accused
         pm.classification_uncertainty(label, chance)
-    pm.classification_uncertainty([1, 2, 2], [0.1, 0.8, 0.9])  # too few to say
+    pm.classification_uncertainty([0, 1, 1, 0, 0], [0.63, 0.16, 0.15, 0.77, 0.99])  # too few to say
     pm.classification_uncertainty(np.arange(1000) < 50, np.full(1000, 0.1))  # means differ by rounding
     where = rng.random(400) < 0.5
     mixed = np.where(where, label, 3 - label)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 METHODS = (*BINOMIAL, "bootstrap", "pim", "calibrated", "prediction-powered")
 OUTCOMES = ("true negatives", "true positives", "false negatives", "false positives")
 N_ERRORS = 4.0  # standard errors by which scores of the positive class may be lower without a word
+N_TO_TELL = 10  # rows of each class from which on these errors are known
 TINY = 1e-9  # and by so much, which may be rounding
 SUM_OFF = 0.01  # by which the scores of two classes may miss 1, such as those of few digits
 SPREAD = "spread of the scores, not a confidence interval"
@@ -596,7 +597,7 @@ def _tell_if_swapped(
     means, error = [], 0.0
     for members in groups:
         own = np.ones(np.count_nonzero(members)) if weights is None else weights[members]
-        if np.count_nonzero(own) < 2:
+        if np.count_nonzero(own) < N_TO_TELL:
             return
         mean = np.average(score[members], weights=own)
         means.append(mean)
