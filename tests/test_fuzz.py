@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.utils.validation import _num_samples
 
 import pimeter as pm
 from pimeter import bandwidth
@@ -690,7 +691,7 @@ def sets(draw: Draw) -> bool:
     held = outcome(lambda: model.predict_set(X.value, level, by=by), words, X, by)
     if not isinstance(held, Refused):
         assert held.dtype == bool
-        assert held.shape == (n, len(model.classes_))
+        assert held.shape == (_num_samples(X.value), len(model.classes_))
     return True
 
 

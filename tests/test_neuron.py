@@ -431,3 +431,8 @@ def test_whole_counts_of_tied_errors_are_copies():
         x[x == x.max()] = np.inf
         found = quantile(x, [0.2, 0.5, 0.8], weights=counts)
         assert_array_equal(found, quantile(np.repeat(x, counts), [0.2, 0.5, 0.8]))
+
+
+def test_a_box_beyond_all_floats_has_no_end():
+    side = np.array([1e20, 1.0])
+    assert Box(side, side, np.zeros(2)).radii(1e300).tolist() == [[np.inf, np.inf], [1e300, 1e300]]

@@ -605,5 +605,6 @@ class Box:
         sides = np.stack([self.below, self.above], axis=1)
         scaled = np.full(sides.shape, np.inf)
         if math.isfinite(size):
-            np.multiply(sides, size, out=scaled, where=np.isfinite(sides))
+            with np.errstate(over="ignore"):  # a box beyond all floats has no end
+                np.multiply(sides, size, out=scaled, where=np.isfinite(sides))
         return np.asarray(scaled + self.centre[:, None] * [-1.0, 1.0])
