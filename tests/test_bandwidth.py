@@ -221,3 +221,15 @@ class TestPlainKernel:
         held = X[X > 0]
         expected = [KERNEL.automatic(X, COUNTS, LEVELS), KERNEL.automatic(np.repeat(held, 2), NONE, LEVELS)]
         assert_allclose(out, expected, rtol=1e-9)
+
+
+def test_counts_of_tied_values_are_their_mean():
+    x = np.array([0.0, 1.0, 1.0, 2.0, 3.0, 3.0, 3.0])
+    counts, means = np.array([0.5, 0.2, 0.4, 1.5, 0.1, 0.3, 0.8]), np.array([0.5, 0.3, 0.3, 1.5, 0.4, 0.4, 0.4])
+    assert_allclose(reference.even(x, counts), means, rtol=1e-14)
+    assert_allclose(reference.even(x[1:], counts[1:]), means[1:], rtol=1e-14)
+    assert_allclose(reference.even(x, np.stack([counts, 2.0 * counts])), np.stack([means, 2.0 * means]), rtol=1e-14)
+    assert reference.even(np.arange(7.0), counts) is counts
+    copies = np.array([1.0, 2.0, 3.0, 1.0, 4.0, 2.0, 1.0])
+    assert reference.even(x, copies) is copies
+    assert_allclose(reference.even(np.zeros(3), np.array([1.0, 1.0, 0.4])), np.full(3, 0.8), rtol=1e-14)

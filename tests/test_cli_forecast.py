@@ -142,6 +142,7 @@ def test_a_cone_that_failed_is_not_praised(tmp_path):
     ("change", "says"),
     [
         (lambda frame: frame.with_columns(step=pl.lit(1.5)), "row 1 of column 'step' holds 1.5; steps are 1, 2"),
+        (lambda frame: frame.with_columns(step=pl.lit(1e30)), "row 1 of column 'step' holds 1e+30; steps are 1, 2"),
         (lambda frame: pl.concat([frame, frame[3:4]]), "row 361 repeats window and step"),
         (lambda frame: frame.with_columns(origin=pl.lit(None)), "column 'origin' is missing in row 1"),
         (lambda frame: frame[:9], "3 windows of 3 steps are too few"),

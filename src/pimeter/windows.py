@@ -84,7 +84,8 @@ def _check(table: Table, frame: pl.DataFrame, columns: Sequence[str], places: Se
 def _steps(table: Table, given: pl.Series) -> Numbers:
     """Steps ahead from 0."""
     values = given.to_numpy()
-    steps = values.astype(np.intp) - 1
+    with np.errstate(invalid="ignore"):  # what is no whole number is refused below
+        steps = values.astype(np.intp) - 1
     wrong = np.flatnonzero((values != steps + 1) | (steps < 0))
     if wrong.size:
         row = int(wrong[0])
