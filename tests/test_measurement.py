@@ -12,10 +12,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 from sklearn.base import clone
 
 import pimeter as pm
 from pimeter import Measurement, measure, measurement
+from pimeter.diagnosis.crossfit import CrossFit
 from pimeter.promise import promise
 
 
@@ -342,6 +344,19 @@ def test_targets_that_are_alike_beside_the_errors_have_no_variance_to_explain():
     )
     assert np.isnan([alike, huge]).all()
     assert large < -1e39
+
+
+def test_a_radius_that_occurs_once_among_errors_that_repeat():
+    """Beyond what the upper point says lies the true share of 5 % of sets at most, though few rows show the ties."""
+    rng = np.random.default_rng(0)
+    shares = np.array([0.5, 0.3, 0.12, 0.04, 0.04])
+    errors = rng.choice(5, size=(400, 30), p=shares).astype(float)
+    fits = [CrossFit.of(rows, np.array([0.95])) for rows in errors]
+    radius = np.array([fit.radius[0] for fit in fits])
+    is_more = np.cumsum(shares)[radius.astype(int)] > [fit.coverage_ranges[0, 1] for fit in fits]
+    assert ((errors == radius[:, None]).sum(axis=1) == 1).sum() > 50  # here the ties are elsewhere
+    assert stats.binom.sf(is_more.sum() - 1, len(fits), 0.05) > 1e-3
+    assert measure(np.arange(5.0), np.zeros(5)).coverage_range[1] < 1.0  # nothing repeats
 
 
 def test_errors_that_are_tied_at_the_radius_are_all_covered(monkeypatch):

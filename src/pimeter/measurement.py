@@ -124,8 +124,8 @@ class Measurement:
         Cross-fitted share of rows within the radius: each row is judged by a radius that has not seen it. NaN if there
         is one row alone.
     coverage_range : tuple of float
-        5 % and 95 % points of the true coverage of `radius`, by the Beta law of ranks; where other errors are as large
-        as the radius, the upper one is that of the next larger error.
+        5 % and 95 % points of the true coverage of `radius`, by the Beta law of ranks; where some errors are alike, the
+        upper one is that of the next larger error.
     guaranteed_level : float
         Coverage that is promised on average: the confidence level, or what so few rows can promise.
     mean_width : float
@@ -420,8 +420,10 @@ def _of_all(levels: Array, found: Any) -> dict[str, tuple[Any, ...]]:
     """Curves of all rows of dask collections, from their order statistics."""
     radius, reaches, _ = np.split(found.absolute, [len(levels), 3 * len(levels)])
     known, first = np.unique(_asked(levels, found.n)[0], return_index=True)
-    low, high = (np.searchsorted(found.absolute[first], radius, side) for side in ("left", "right"))
-    reached = np.where(high - low > 1, np.append(known, found.n + 1)[high], known[low])
+    sizes = found.absolute[first]
+    low, high = (np.searchsorted(sizes, radius, side) for side in ("left", "right"))
+    is_tied = bool((np.diff(sizes) == 0.0).any())
+    reached = np.where(is_tied, np.append(known, found.n + 1)[high], known[low])
     shares = coverage_ranges(found.n, levels, reached)
     lower, upper = np.split(found.signed[:-4], 2)
     return _level_numbers(found.n, levels, radius, reaches.reshape(-1, 2), shares) | {

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 N_FOLDS = 10
+N_COMPARED = 5000  # rows that tell whether errors repeat
 
 
 class Covered(NamedTuple):
@@ -75,8 +76,11 @@ class CrossFit:
     @property
     def coverage_ranges(self) -> Array:
         """Where the true coverage of the radii lies, (levels, 2)."""
+        sizes = self.buckets.values
+        some = sizes[:: -(-len(sizes) // N_COMPARED)]
         n_below, n_up_to = self.buckets.n_below(self.radius), self.buckets.n_below(self.radius, "right")
-        return coverage_ranges(len(self.n_beyond), self.levels, n_up_to + (n_up_to - n_below > 1))
+        is_tied = (n_up_to - n_below > 1) | (len(np.unique(some)) < len(some))
+        return coverage_ranges(len(sizes), self.levels, n_up_to + is_tied)
 
     def covered(self, rows: NDArray[np.intp], level: int) -> NDArray[np.bool_]:
         """Which of these rows lie within the radius of the other folds."""
@@ -133,8 +137,9 @@ def ranks(m: int, levels: Array) -> NDArray[np.intp]:
 def coverage_ranges(m: int, levels: Array, reached: NDArray[np.intp]) -> Array:
     """5 % and 95 % points of the true coverage of the radii of m rows, (levels, 2).
 
-    A radius that other errors share covers all of them, and so up to the next larger one: `reached` is the rank of that
-    one, m + 1 if there is none. Otherwise it is the rank of the radius.
+    Errors that are never alike leave nothing between a radius and the share of its rank. Where some are alike, new ones
+    may equal the radius, too, and it covers up to the next larger one: `reached` is the rank of that one, m + 1 if
+    there is none. Otherwise it is the rank of the radius.
     """
     ends = np.array([promise(m, float(p)).coverage_range for p in levels])
     is_tied = reached > ranks(m, levels)
