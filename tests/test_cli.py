@@ -154,6 +154,16 @@ class TestMeasureByDask:
         assert list(found.columns) == expected.columns
         assert_allclose(found, expected.to_numpy())  # nothing where there is nothing
 
+    @pytest.mark.parametrize("word", ["NA", "#N/A", "NaN", "none", ""])
+    def test_a_number_that_is_not_known_leaves_the_others_numbers(self, word, pimeter_command, tmp_path):
+        rng = np.random.default_rng(0)
+        rows = [f"{rng.normal(scale=1 + 9 * x)},0,{x if i % 50 else word}" for i, x in enumerate(rng.random(300))]
+        (tmp_path / "gaps.csv").write_text("\n".join(["y,y_hat,x", *rows]))
+        code, out, err = pimeter_command("measure", "gaps.csv", "--features", "x", "--json")
+        assert code == 0, err
+        assert "where x is up to" in out or "where x is above" in out
+        assert pimeter_command("measure", "gaps.csv", "--features", "x", "--json", "--engine", "dask")[1] == out
+
     @pytest.mark.parametrize(
         ("second", "said"),
         [
@@ -295,6 +305,20 @@ class TestMistakes:
         for out in ("good.csv", "link.csv"):
             self.check(pimeter_command(*command, "--out", out), f"'{out}' cannot be written: it is read by the same")
         assert (tmp_path / "good.csv").read_bytes() == before
+
+    def test_standard_input_is_not_written_over(self, frame, tmp_path):
+        before = (tmp_path / "good.csv").read_bytes()
+        (tmp_path / "good.html").write_bytes(before)
+        with (tmp_path / "good.html").open("rb") as sent:
+            done = subprocess.run(
+                [sys.executable, "-m", "pimeter", "measure", "-", "--out", "good.html"],
+                stdin=sent,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        self.check((done.returncode, done.stdout, done.stderr), "'good.html' cannot be written: it is read by the same")
+        assert (tmp_path / "good.html").read_bytes() == before
 
     def test_a_report_that_fails_leaves_the_old_one(self, frame, pimeter_command, tmp_path):
         (tmp_path / "report.html").write_text("old")

@@ -472,11 +472,16 @@ class TestMeasure:
         done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
         expected = pm.measure(predictions["y"], predictions["y_pred"])
         assert json.loads(done.stdout) == json.loads(expected.to_json())
-        gone = subprocess.run(
-            [*command, "--scheduler", "tcp://127.0.0.1:9"], capture_output=True, text=True, check=False
-        )
-        assert gone.returncode == 2
-        assert "no dask scheduler answers" in gone.stderr
+
+    def test_nobody_answers(self, predictions, tmp_path, monkeypatch, capsys):
+        monkeypatch.setattr("pimeter.files.PATIENCE", 1)
+        predictions.to_parquet(tmp_path / "all.parquet")
+        command = ["pimeter", "measure", str(tmp_path / "*.parquet"), "--engine", "dask"]
+        monkeypatch.setattr(sys, "argv", [*command, "--scheduler", "tcp://127.0.0.1:9"])
+        with pytest.raises(SystemExit) as left:
+            cli.run()
+        assert left.value.code == 2
+        assert "no dask scheduler answers at 'tcp://127.0.0.1:9'" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

@@ -252,6 +252,15 @@ def test_a_packed_file_of_next_to_nothing_is_refused_early(tmp_path, ending, par
     assert "unpacks to more than 128 MB, 100 times its size or more" in complained
 
 
+def test_a_parquet_file_of_next_to_nothing_is_refused_early(tmp_path):
+    file = tmp_path / "bomb.parquet"
+    pl.DataFrame({"y": np.zeros(17_000_000, np.int8)}).with_columns(y_hat="y").write_parquet(file)
+    assert file.stat().st_size < 1 << 20
+    code, _, complained = run("measure", file)
+    assert code == 2
+    assert "unpacks to more than 128 MB, 100 times its size or more" in complained
+
+
 def test_the_size_of_zstandard_frames_is_told_by_their_blocks():
     text = TABLES["measure"].write_csv().encode() * 300
     noise = RNG.bytes(300_000)

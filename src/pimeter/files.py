@@ -26,7 +26,8 @@ STDIN = "-"
 SEPARATORS = ",\t;|"
 PARQUET, JSON_LINES = "parquet", "jsonl"
 KINDS = {".parquet": PARQUET, ".pq": PARQUET, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES}
-MISSING = ["", "na", "n/a", "nan", "null", "none"]  # words that say that a number is not known
+MISSING = ["", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"]  # words that say that a value is not known
+SPELLED = sorted({"NaN", *(spelled(word) for word in MISSING for spelled in (str, str.upper, str.capitalize))})
 LONGEST = 60  # characters of a name in a message
 LONGEST_LINE = 1 << 24  # bytes
 MOST_UNPACKED, MOST_TIMES = 1 << 27, 100  # bytes that a packed file may hold, or so many times its own size
@@ -35,6 +36,7 @@ ZLIB = {bytes([0x78, level]) for level in (0x01, 0x5E, 0x9C, 0xDA)}
 ZSTD_BLOCK = 1 << 17  # bytes
 N_LISTED = 8  # names in a message
 N_INFERRED = 10_000  # rows that tell what a column holds
+PATIENCE = 10  # seconds until a scheduler answers
 BLOCK = 1 << 20  # bytes that are looked at together
 FILE = "file of these rows"  # a column of dask's
 BROKEN = "\ufffd"  # what stands for bytes that are no UTF-8
@@ -144,6 +146,7 @@ class Table:
             schema_overrides=kinds,
             infer_schema=kinds is not None,
             infer_schema_length=n_inferred,
+            null_values=None if kinds is None else SPELLED,
             with_column_names=_without_doubled_quotes,
             glob=False,
         )
@@ -245,7 +248,7 @@ def cluster(address: str | None) -> Iterator[None]:
     from distributed import Client
 
     try:
-        client = Client(address, timeout="10s")
+        client = Client(address, timeout=PATIENCE)
     except (OSError, ValueError) as why:
         msg = f"no dask scheduler answers at {shown(address)}: {_first_line(why)}"
         raise ValueError(msg) from why
@@ -289,6 +292,8 @@ def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ())
         sep=kinds.pop(),
         usecols=wanted,
         converters=dict.fromkeys(numbers, str),
+        na_values=SPELLED,
+        keep_default_na=False,
         # Files may differ: whole numbers, decimals and nothing at all are numbers, all else are words.
         dtype={
             name: float if all(kind.is_numeric() or kind == pl.Null for kind in found) else str
@@ -358,11 +363,14 @@ def _table(name: str, path: Path) -> Table:
     table = Table(name, path, "", ())
     try:
         table = Table(name, path, _kind(path, start), ())
-        names = tuple(table._scan(None).collect_schema().names())
+        scan = table._scan(None)
+        names = tuple(scan.collect_schema().names())
+        n_rows = scan.select(pl.len()).collect().item() if table.kind == PARQUET else 0
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
         raise ValueError(table._trouble(why)) from why
     if any(BROKEN in column for column in names):
         raise ValueError(table._trouble(ValueError("its header is not UTF-8 text")))
+    _check_unpacked(name, 8 * n_rows, path.stat().st_size)
     return Table(name, path, table.kind, names)
 
 
@@ -374,12 +382,11 @@ def _check_size(name: str, path: Path, start: bytes) -> None:
         msg = f"{name} is packed by {'zip' if start == ZIP else 'zlib'}; unpack it, or pack it as .gz or .zst."
         raise ValueError(msg)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
-        most = max(MOST_UNPACKED, MOST_TIMES * len(held))
         size, endless = len(held), None
         if start == ZSTD:
             size = _zstd_size(held)
         elif start[:2] == GZIP:
-            size, endless = _gzip_size(held, most)
+            size, endless = _gzip_size(held, _most(size))
         else:
             whole = range(0, size - LONGEST_LINE + 1, LONGEST_LINE)
             endless = next((i for i in whole if held.find(b"\n", i, i + LONGEST_LINE) < 0), None)
@@ -387,10 +394,21 @@ def _check_size(name: str, path: Path, start: bytes) -> None:
         which = "its first line" if endless == 0 else f"a line around byte {endless:,}"
         msg = f"{name}: {which} is longer than {LONGEST_LINE >> 20} MB. Is it a table?"
         raise ValueError(msg)
+    _check_unpacked(name, size, path.stat().st_size)
+
+
+def _check_unpacked(name: str, size: int, n_bytes: int) -> None:
+    """Refuse a file of so many bytes that unpacks to this size."""
+    most = _most(n_bytes)
     if size > most:
         what = f"{name} unpacks to more than {most >> 20:,} MB, {MOST_TIMES} times its size or more"
-        msg = f"{what}. Unpack it first if it is a table."
+        msg = f"{what}. If it is a table, save it as plain CSV."
         raise ValueError(msg)
+
+
+def _most(n_bytes: int) -> int:
+    """Bytes that a packed file of so many may hold."""
+    return max(MOST_UNPACKED, MOST_TIMES * n_bytes)
 
 
 def _gzip_size(packed: mmap.mmap, most: int) -> tuple[int, int | None]:
@@ -550,6 +568,12 @@ def _first_line(why: BaseException) -> str:
     return str(why).partition("\n")[0].rstrip(".")
 
 
+def _is_same(path: Path, source: str) -> bool:
+    """Whether a source, maybe standard input, is this very file."""
+    there = Path("/dev/stdin" if source == STDIN else source)
+    return there.exists() and path.samefile(there)
+
+
 @contextmanager
 def replaced(path: Path, *sources: str) -> Iterator[Path]:
     """A file to write to, which takes the place of another when all went well and leaves nothing behind otherwise.
@@ -578,7 +602,7 @@ def replaced(path: Path, *sources: str) -> Iterator[Path]:
     try:
         if path.is_dir():
             raise IsADirectoryError(0, "it is a folder")
-        if path.exists() and any(Path(source).exists() and path.samefile(source) for source in sources):
+        if path.exists() and any(_is_same(path, source) for source in sources):
             raise FileExistsError(0, "it is read by the same command; write to another file")
         handle, name = tempfile.mkstemp(prefix=".pimeter-", dir=None if is_stream else place.parent)
     except OSError as why:
