@@ -166,7 +166,7 @@ class Kind:
 
 
 def kinds(quick: bool) -> tuple[Kind, ...]:
-    many, some, few = (200, 50, 25) if quick else (2000, 300, 50)
+    many, some, few = (100, 25, 25) if quick else (2000, 300, 50)
     return tuple(
         kind
         for cv in (None, 5)
@@ -180,7 +180,7 @@ def kinds(quick: bool) -> tuple[Kind, ...]:
 
 
 def adaptive_kinds(quick: bool) -> tuple[Kind, ...]:
-    many, some, few = (200, 25, 25) if quick else (2000, 300, 50)
+    many, some, few = (100, 25, 25) if quick else (2000, 300, 50)
     linear, kernel = pm.QuantileWidth(LinearQuantiles(alpha=0)), pm.LocalWidth(nearness="kernel")
     learners = (
         ("local, kernel", kernel, some),

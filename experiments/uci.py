@@ -181,7 +181,7 @@ EXPERIMENT = Experiment(
     columns="pimeter",
     title="intervals on public datasets by one recipe (Table 2, pimeter)",
     settings=Settings(),
-    quick=Settings(datasets=("yacht",), most_splits=1, most_rows=220),
+    quick=Settings(datasets=("yacht",), most_splits=1, most_rows=220, cv=3),
     units=units,
     measure=measure_ours,
     tables=tables,
@@ -203,6 +203,6 @@ SONG_YEAR = replace(
     columns="song-year",
     title="intervals for the years of songs, 515,345 rows, by the same recipe (Table 2, Song Year)",
     settings=Settings(datasets=("song-year",)),
-    quick=Settings(datasets=("song-year-excerpt",), most_rows=200, cv_below=0),
+    quick=Settings(datasets=("song-year-excerpt",), most_rows=100, cv_below=0),
     only_if_named=True,
 )
