@@ -165,6 +165,21 @@ class TestMeasureByDask:
         assert pimeter_command("measure", "gaps.csv", "--features", "x", "--json", "--engine", "dask")[1] == out
 
     @pytest.mark.parametrize(
+        ("shops", "labels"),
+        [(("none", "NA", ""), '["none", "NA", "missing"]'), (("7", "NA", "13"), '["7", "13", "missing"]')],
+    )
+    def test_categories_that_are_words_and_those_that_are_numbers(self, shops, labels, pimeter_command, tmp_path):
+        rows = [f"{i % 7},{i % 5},{shops[i % 3]}" for i in range(90)]
+        (tmp_path / "shops.csv").write_text("\n".join(["y,y_hat,shop", *rows]))
+        code, out, err = pimeter_command("measure", "shops.csv", "--features", "shop", "--by", "shop", "--json")
+        assert code == 0, err
+        assert f'"labels": {labels}' in out
+        again = pimeter_command(
+            "measure", "shops.csv", "--features", "shop", "--by", "shop", "--json", "--engine", "dask"
+        )
+        assert again[1] == out
+
+    @pytest.mark.parametrize(
         ("second", "said"),
         [
             ("y,y_hat\n1,2\n", "'part-2.csv' has no column 'x', only 'y', 'y_hat'"),

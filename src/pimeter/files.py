@@ -78,6 +78,8 @@ class Table:
     def read(self, numbers: Sequence[str], others: Sequence[str] = ()) -> pl.DataFrame:
         """These columns alone: numbers as floats, null for what is missing; others as they are.
 
+        Of a text file others are numbers, too, if all of them are but for those that are missing.
+
         Raises
         ------
         ValueError
@@ -99,7 +101,8 @@ class Table:
         if not frame.height:
             msg = f"{self.name} has no rows."
             raise ValueError(msg)
-        return frame.with_columns(self._numbers(frame[name]) for name in numbers)
+        known = [_known(frame[name]) for name in wanted if name not in numbers] if self._is_text else []
+        return frame.with_columns(*(self._numbers(frame[name]) for name in numbers), *known)
 
     def check(self, columns: Sequence[str]) -> None:
         """Refuse a table without one of these columns, and a text file whose rows are not as long as the header.
@@ -146,7 +149,6 @@ class Table:
             schema_overrides=kinds,
             infer_schema=kinds is not None,
             infer_schema_length=n_inferred,
-            null_values=None if kinds is None else SPELLED,
             with_column_names=_without_doubled_quotes,
             glob=False,
         )
@@ -283,23 +285,20 @@ def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ())
         table.check(wanted)
     if kinds == {PARQUET}:
         return dd.read_parquet(pattern)[wanted]
-    lazy = [table._scan({}) for table in tables]
+    named = [name for name in wanted if name not in numbers]
+    heads = [table._scan({}).select(named).head(N_INFERRED).collect() for table in tables]
     # A header alone says nothing of what its columns hold.
-    schemas = [one.collect_schema() for one in lazy if one.head(1).collect().height]
-    held = {name: {schema[name] for schema in schemas} for name in others if name not in numbers}
+    held = {name: {_known(head[name]).dtype for head in heads if head.height} for name in named}
+    are_numbers = {name: all(kind.is_numeric() or kind == pl.Null for kind in found) for name, found in held.items()}
     frame = dd.read_csv(
         pattern,
         sep=kinds.pop(),
         usecols=wanted,
         converters=dict.fromkeys(numbers, str),
-        na_values=SPELLED,
+        na_values={name: SPELLED if are_numbers[name] else [""] for name in named},
         keep_default_na=False,
         # Files may differ: whole numbers, decimals and nothing at all are numbers, all else are words.
-        dtype={
-            name: float if all(kind.is_numeric() or kind == pl.Null for kind in found) else str
-            for name, found in held.items()
-            if len(found) > 1
-        },
+        dtype={name: float if are_numbers[name] else str for name, found in held.items() if len(found) > 1},
         include_path_column=FILE,
     )
     kept = {name: float if name in numbers else frame.dtypes[name] for name in wanted}
@@ -539,6 +538,17 @@ def _as_number(name: str) -> pl.Expr:
     import polars as pl
 
     return pl.col(name).cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False).fill_nan(None)
+
+
+def _known(column: pl.Series) -> pl.Series:
+    """Words as floats where they are all numbers or say that there is none; a column of other words as it is."""
+    import polars as pl
+
+    if column.dtype != pl.String:
+        return column
+    found = column.to_frame().select(_as_number(column.name)).to_series()
+    is_number = found.is_not_null()
+    return found if is_number.any() and (is_number | words(column).is_null()).all() else column
 
 
 def words(column: pl.Series) -> pl.Series:

@@ -102,7 +102,7 @@ def fifths(values: Array, text: Callable[[float], str] = "{:.3g}".format) -> Par
 def categories(values: NDArray[Any]) -> Parts:
     """The largest categories by themselves, all others as one."""
     labels, codes = coded(values)
-    names = [MISSING if label is None else str(label) for label in labels]
+    names = [MISSING if label is None else _text(label) for label in labels]
     if len(names) > N_CATEGORIES + 1:
         counts = np.bincount(codes, minlength=len(names))
         kept = np.sort(np.argsort(-counts, kind="stable")[:N_CATEGORIES])
@@ -111,6 +111,11 @@ def categories(values: NDArray[Any]) -> Parts:
         codes = place[codes]
         names = [names[i] for i in kept] + [f"{len(names) - N_CATEGORIES} others"]
     return Parts(codes, tuple(names))
+
+
+def _text(label: Any) -> str:
+    """A label in words, a whole number without decimals, whatever its type."""
+    return str(label).removesuffix(".0") if isinstance(label, float) else str(label)
 
 
 def labels_of(by: ArrayLike | None, n: int) -> NDArray[Any] | None:
