@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MISSING, INFINITE = 1, 2  # what a kernel says of a row
 MOST = 1e15  # values that counts stand for: beyond, floats no longer count one by one, and rulers get too long
 MANY = 200_000  # values from which on rows are worth a second thread
+BLOCK = 50_000  # values of rows that are put in order together
 
 
 @lru_cache(maxsize=1)
@@ -326,30 +327,29 @@ def _fixed_rows(samples: NDArray[Any], levels: Array, h: float) -> Array:
     ranks = np.clip(levels * n - 0.5, 0.0, n - 1.0)
     first = ranks.astype(np.intp)
     after = np.minimum(first + 1, n - 1)
-    kernel, nothing = array_kernel(), np.empty(0)
+    kernel = array_kernel()
 
     near_levels = np.union1d(first, after)
 
-    def solve(rows: range) -> None:
-        for i in rows:
-            x = samples[i].astype(np.float64)
-            near = np.partition(x, near_levels)
-            if np.isnan(x.max()):
-                out[i] = np.nan
-            elif np.isinf(x.min()) or np.isinf(x.max()):
-                out[i] = np.quantile(x, levels, method="inverted_cdf")
-            else:
-                with np.errstate(over="ignore", invalid="ignore"):
-                    gap = near[after] - near[first]
-                    starts = near[first] + np.where(np.isinf(gap), 0.0, (ranks - first) * gap)
-                out[i] = kernel.fixed(x, nothing, levels, h, starts)
+    def solve(start: int) -> None:
+        block = samples[start : start + step].astype(np.float64)
+        near = np.partition(block, near_levels, axis=1)
+        low, high = block.min(axis=1), block.max(axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gap = near[:, after] - near[:, first]
+            guess = near[:, first] + np.where(np.isinf(gap), 0.0, (ranks - first) * gap)
+        is_finite, found = np.isfinite(low) & np.isfinite(high), out[start : start + step]
+        found[is_finite] = kernel.fixed_rows(block[is_finite], levels, h, guess[is_finite])
+        for i in np.flatnonzero(~is_finite):
+            found[i] = np.nan if np.isnan(high[i]) else np.quantile(block[i], levels, method="inverted_cdf")
 
+    step = min(math.ceil(len(samples) / (4 * _n_threads())), max(1, BLOCK // n))
+    starts = range(0, len(samples), step)
     if samples.size < MANY or len(samples) == 1:
-        solve(range(len(samples)))
+        for start in starts:
+            solve(start)
     else:
-        step = math.ceil(len(samples) / (4 * _n_threads()))
-        blocks = [range(i, min(i + step, len(samples))) for i in range(0, len(samples), step)]
-        for task in [_pool().submit(solve, block) for block in blocks]:
+        for task in [_pool().submit(solve, start) for start in starts]:
             task.result()
     return out
 

@@ -651,6 +651,13 @@ def fixed_sample(x: Any, counts: Any, levels: Any, h: float, starts: Any, out: A
         out[k] = _root(x, counts, 0.0, m, h, 40.0, levels[k], starts[k], low, high)
 
 
+@_compile
+def fixed_rows(x: Any, nothing: Any, levels: Any, h: float, starts: Any, out: Any) -> None:
+    """The same for each row, without counts."""
+    for i in range(x.shape[0]):
+        fixed_sample(x[i], nothing, levels, h, starts[i], out[i])
+
+
 class _Sealed(IndexDataCacheFile):
     """Numba's cache on disk with a checksum behind each pickle: a broken one is as none, and is written anew.
 
@@ -710,6 +717,7 @@ class Kernel:
         sample, levels, out = np.linspace(0.0, 1.0, 8), np.array([0.5]), np.empty((1, 1))
         self.automatic(sample, sample + 1.0, levels)
         self.fixed(sample, np.empty(0), levels, 0.1, levels)
+        self.fixed_rows(sample[None], levels, 0.1, levels[None])
         self.weighted_rows(sample, sample[None] + 1.0, 12.0, levels, out)
         self.automatic_rows(sample[None], levels, out)
         for width in (np.float32, np.float64):
@@ -750,6 +758,12 @@ class Kernel:
         """See `reference.Kernel`."""
         out = np.empty(levels.size)
         self._compiled.fixed_sample(x, counts, levels, h, starts, out)
+        return out
+
+    def fixed_rows(self, x: Any, levels: Any, h: float, starts: Any) -> Any:
+        """See `reference.Kernel`."""
+        out = np.empty(starts.shape)
+        self._compiled.fixed_rows(x, np.empty(0), levels, h, starts, out)
         return out
 
     @property
