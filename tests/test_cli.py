@@ -119,6 +119,30 @@ class TestMeasure:
         assert "where shop is" in out or '"of": "shop"' in out
         assert pimeter_command("measure", "good.csv", *columns, "--features", "size, shop,size", "--json")[1] == out
 
+    @pytest.mark.parametrize(
+        ("cells", "said"),
+        [
+            (" {}", ""),  # padded
+            ("{}", ""),
+            ("#DIV/0!", "'odd.csv' holds '#DIV/0!', which is no number: it is taken for categories"),
+        ],
+    )
+    def test_features_that_are_nearly_numbers(self, cells, said, pimeter_command, tmp_path):
+        rows = [f"{i % 7}, {i % 5}, {cells.format(i / 8) if i % 30 == 3 else i / 8}\n" for i in range(60)]
+        (tmp_path / "odd.csv").write_text("y,y_hat,x\n" + "".join(rows))
+        code, out, err = pimeter_command("measure", "odd.csv", "--features", "x", "--json")
+        assert code == 0, err
+        assert ("holds" in err) == bool(said)
+        assert said in err
+        assert ("others" in out) == bool(said)
+
+    def test_commas_within_quotes_of_the_header(self, frame, pimeter_command, tmp_path):
+        rows = "".join(f"{y};{y_hat};1\n" for y, y_hat in zip(frame["y"], frame["y_hat"], strict=True))
+        (tmp_path / "quoted.csv").write_text(f'"y";"y_hat";"size, in m, mean"\n{rows}')
+        code, out, err = pimeter_command("measure", "quoted.csv", "--json")
+        assert code == 0, err
+        assert pimeter.Measurement.from_json(out) == pimeter.measure(frame["y"], frame["y_hat"])
+
     def test_rows_without_a_number_are_left_out_and_counted(self, pimeter_command, tmp_path):
         (tmp_path / "gaps.csv").write_text(GOOD + "NA,3,a\n,2,b\n1,nan,a\n 4 , 3,b\n")
         code, out, err = pimeter_command("measure", "gaps.csv", "--json")
@@ -153,6 +177,29 @@ class TestMeasureByDask:
             expected = table.read(["y", "y_hat"], ["x"])
         assert list(found.columns) == expected.columns
         assert_allclose(found, expected.to_numpy())  # nothing where there is nothing
+
+    @pytest.mark.parametrize("kind", ["csv", "parquet"])
+    def test_only_files_that_match_are_read(self, kind, frame, pimeter_command, tmp_path):
+        for name in ("part", ".hidden", "deep/part"):
+            path = tmp_path / "some" / f"{name}.{kind}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            getattr(frame.to_pandas(), f"to_{kind}")(path)
+        for pattern in (f"some/*.{kind}", f"some/**/*.{kind}"):  # without recursion ** is one folder
+            code, out, err = pimeter_command("measure", pattern, "--json", "--engine", "dask")
+            assert code == 0, err
+            assert pimeter.Measurement.from_json(out).n_rows == frame.height
+
+    @pytest.mark.parametrize(
+        ("last", "said"), [("NA", ""), ("1.5", ""), ("abc", "column 'x' holds 'abc', which is no")]
+    )
+    def test_numbers_whose_kind_changes_late(self, last, said, pimeter_command, tmp_path):
+        rows = "".join(f"{i % 7},{i % 5},{i}\n" for i in range(60_000))
+        (tmp_path / "late.csv").write_text(f"y,y_hat,x\n{rows}1,2,{last}\n")
+        code, out, err = pimeter_command("measure", "late.csv", "--features", "x", "--engine", "dask", "--json")
+        assert code == (2 if said else 0), err
+        assert said in err
+        if not said:
+            assert pimeter_command("measure", "late.csv", "--features", "x", "--json")[1] == out
 
     @pytest.mark.parametrize("word", ["NA", "#N/A", "NaN", "none", ""])
     def test_a_number_that_is_not_known_leaves_the_others_numbers(self, word, pimeter_command, tmp_path):
@@ -222,7 +269,7 @@ BAD = {
     "encoding": ("y,y_hat,g\n1,2,a\n3,4,é\n".encode("latin-1"), [], "line 3 is not UTF-8 text"),
     "encoding of the header": ("y,y_hat,é\n1,2,a\n".encode("latin-1"), [], "line 1 is not UTF-8 text"),
     "utf-16": (GOOD.encode("utf-16"), [], "line 1 is not UTF-8 text"),
-    "zip": (b"PK\x03\x04" + GOOD.encode(), [], "'bad.csv' is packed by zip; unpack it"),
+    "zip": (b"PK\x03\x04" + GOOD.encode(), [], "'bad.csv' is packed by zip, as files of Excel are; save it as CSV"),
     "level": (GOOD, ["--level", "95"], "'--level': it must lie between 0 and 1; got 95"),
     "option": (GOOD, ["--levle", "0.9"], "--levle"),
     "level in words": (GOOD, ["--level", "high"], "Invalid value for '--level'"),
@@ -334,6 +381,19 @@ class TestMistakes:
             )
         self.check((done.returncode, done.stdout, done.stderr), "'good.html' cannot be written: it is read by the same")
         assert (tmp_path / "good.html").read_bytes() == before
+
+    def test_standard_input_that_is_closed(self, pimeter_command, monkeypatch):
+        monkeypatch.setattr(sys, "stdin", None)
+        self.check(pimeter_command("measure", "-"), "standard input is closed; give a file")
+
+    def test_a_name_that_is_not_text(self, frame, pimeter_command, tmp_path):
+        name = os.fsdecode(b"caf\xe9.csv")
+        (tmp_path / "good.csv").rename(tmp_path / name)
+        self.check(pimeter_command("measure", name), "its name is not UTF-8. Rename it.")
+
+    def test_labels_that_are_lists(self, pimeter_command, tmp_path):
+        pl.DataFrame({"label": [[1], [0]], "score": [0.5, 0.6]}).write_parquet(tmp_path / "lists.parquet")
+        self.check(pimeter_command("classify", "lists.parquet"), "column 'label' holds List(Int64), neither words nor")
 
     def test_a_report_that_fails_leaves_the_old_one(self, frame, pimeter_command, tmp_path):
         (tmp_path / "report.html").write_text("old")

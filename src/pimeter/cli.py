@@ -33,6 +33,7 @@ POSITIVE = {"1": ("0", "-1"), "true": ("false",), "yes": ("no",), "positive": ("
 ALL = "all"
 DEMO = "pimeter-demo.html"
 NO_PAIR = "target or no prediction"
+MANY_WORDS = 20  # from which on words that are nearly all numbers are worth a note
 
 app = typer.Typer(
     rich_markup_mode="rich",
@@ -141,6 +142,7 @@ def measure(
             step("Measuring")
         else:
             frame = _known(table, table.read(columns, others), columns, notes)
+            notes += [note for name in chosen if (note := _nearly_numbers(table, frame[name]))]
             step(f"Measuring {frame.height:,} rows")
         with _warnings(notes), cluster(scheduler):
             result = pimeter.measure(
@@ -480,6 +482,20 @@ def _features(table: Table, asked: str | None, taken: set[str | None]) -> list[s
     if asked == ALL:
         return [name for name in table.columns if name not in taken]
     return list(dict.fromkeys(name.strip() for name in asked.split(",")))
+
+
+def _nearly_numbers(table: Table, column: Any) -> str | None:
+    """A note on a column of many words of which most are numbers."""
+    import polars as pl
+
+    if column.dtype != pl.String or column.n_unique() <= MANY_WORDS:
+        return None
+    known = words(column).drop_nulls()
+    is_number = known.cast(pl.Float64, strict=False).is_not_null()
+    if is_number.mean() <= 0.5:
+        return None
+    odd = shown(known.filter(~is_number)[0])
+    return f"column {shown(column.name)} of {table.name} holds {odd}, which is no number: it is taken for categories"
 
 
 def _guessed(table: Table, usual: Sequence[str], what: str, notes: list[str]) -> str | None:

@@ -27,7 +27,6 @@ SEPARATORS = ",\t;|"
 PARQUET, JSON_LINES = "parquet", "jsonl"
 KINDS = {".parquet": PARQUET, ".pq": PARQUET, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES}
 MISSING = ["", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"]  # words that say that a value is not known
-SPELLED = sorted({"NaN", *(spelled(word) for word in MISSING for spelled in (str, str.upper, str.capitalize))})
 LONGEST = 60  # characters of a name in a message
 LONGEST_LINE = 1 << 24  # bytes
 MOST_UNPACKED, MOST_TIMES = 1 << 27, 100  # bytes that a packed file may hold, or so many times its own size
@@ -259,7 +258,9 @@ def cluster(address: str | None) -> Iterator[None]:
 
 
 def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ()) -> Any:
-    """These columns of all files that match, as a dask frame: numbers as floats, others as dask takes them.
+    """These columns of all files that match, as a dask frame: numbers as floats, others as `Table.read` takes them.
+
+    Whether others are numbers is told by the first rows of each file; a word that comes later is refused.
 
     Raises
     ------
@@ -276,7 +277,8 @@ def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ())
     import polars as pl
 
     wanted = list(dict.fromkeys([*numbers, *others]))
-    tables = [_table(shown(path), Path(path)) for path in matches(pattern)]
+    found = matches(pattern)
+    tables = [_table(shown(path), Path(path)) for path in found]
     kinds = {table.kind for table in tables}
     if Path(pattern).suffix.lower() not in {".parquet", ".pq", ".csv"} or JSON_LINES in kinds or len(kinds) > 1:
         msg = f"{shown(pattern)}: dask reads .parquet and .csv files, all with the same character between fields."
@@ -284,25 +286,30 @@ def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ())
     for table in tables:
         table.check(wanted)
     if kinds == {PARQUET}:
-        return dd.read_parquet(pattern)[wanted]
+        return dd.read_parquet(found)[wanted]
     named = [name for name in wanted if name not in numbers]
-    heads = [table._scan({}).select(named).head(N_INFERRED).collect() for table in tables]
+    heads = [table._scan(None).select(named).head(N_INFERRED).collect() for table in tables]
+    guesses = [table._scan({}).collect_schema() for table in tables]
     # A header alone says nothing of what its columns hold.
-    held = {name: {_known(head[name]).dtype for head in heads if head.height} for name in named}
-    are_numbers = {name: all(kind.is_numeric() or kind == pl.Null for kind in found) for name, found in held.items()}
+    files = [(head, guess) for head, guess in zip(heads, guesses, strict=True) if head.height]
+    held = {
+        name: {guess[name] if guess[name] != pl.String else _known(head[name]).dtype for head, guess in files}
+        for name in named
+    }
+    # Files may differ: whole numbers, decimals and nothing at all are numbers, all else are words.
+    floats = [*numbers, *(name for name in named if all(kind.is_numeric() or kind == pl.Null for kind in held[name]))]
     frame = dd.read_csv(
-        pattern,
+        found,
         sep=kinds.pop(),
         usecols=wanted,
-        converters=dict.fromkeys(numbers, str),
-        na_values={name: SPELLED if are_numbers[name] else [""] for name in named},
+        converters=dict.fromkeys(floats, str),
+        na_values=[""],
         keep_default_na=False,
-        # Files may differ: whole numbers, decimals and nothing at all are numbers, all else are words.
-        dtype={name: float if are_numbers[name] else str for name, found in held.items() if len(found) > 1},
+        dtype={name: str for name in named if name not in floats and held[name] != {pl.Boolean}},
         include_path_column=FILE,
     )
-    kept = {name: float if name in numbers else frame.dtypes[name] for name in wanted}
-    return frame.map_partitions(_with_floats, numbers, wanted, meta=kept)
+    kept = {name: float if name in floats else frame.dtypes[name] for name in wanted}
+    return frame.map_partitions(_with_floats, floats, wanted, meta=kept)
 
 
 def _with_floats(part: Any, numbers: Sequence[str], wanted: Sequence[str]) -> Any:
@@ -336,6 +343,9 @@ def opened(source: str) -> Iterator[Table]:
     if source != STDIN and not path.is_fifo():
         yield _table(shown(source), path)
         return
+    if source == STDIN and sys.stdin is None:
+        msg = "standard input is closed; give a file."
+        raise ValueError(msg)
     with tempfile.TemporaryDirectory(prefix="pimeter-") as folder:
         kept = Path(folder) / "input"
         with kept.open("wb") as copy, path.open("rb") if source != STDIN else nullcontext(sys.stdin.buffer) as stream:
@@ -346,6 +356,9 @@ def opened(source: str) -> Iterator[Table]:
 def _table(name: str, path: Path) -> Table:
     import polars as pl
 
+    if BROKEN in str(path).encode(errors="surrogateescape").decode(errors="replace"):
+        msg = f"{name} cannot be read: its name is not UTF-8. Rename it."
+        raise ValueError(msg)
     if path.exists() and not path.is_file():
         msg = f"{name} is {'a folder' if path.is_dir() else 'a device'}; give a file."
         raise ValueError(msg)
@@ -378,7 +391,8 @@ def _check_size(name: str, path: Path, start: bytes) -> None:
     if start == b"PAR1" or KINDS.get(path.suffix) == PARQUET:
         return
     if start == ZIP or start[:2] in ZLIB:
-        msg = f"{name} is packed by {'zip' if start == ZIP else 'zlib'}; unpack it, or pack it as .gz or .zst."
+        how = "zip, as files of Excel are" if start == ZIP else "zlib"
+        msg = f"{name} is packed by {how}; save it as CSV, or pack it as .gz or .zst."
         raise ValueError(msg)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
         size, endless = len(held), None
@@ -458,7 +472,7 @@ def _kind(path: Path, start: bytes) -> str:
     first = _lines(path).head(1).collect()["line"].fill_null("").item()
     if first.lstrip().startswith("{"):
         return JSON_LINES
-    return max(SEPARATORS, key=first.count)
+    return max(SEPARATORS, key=re.sub('"[^"]*"', "", first).count)
 
 
 def _is_regular(path: Path, separator: str, n: int) -> bool:
@@ -563,6 +577,9 @@ def words(column: pl.Series) -> pl.Series:
     """
     import polars as pl
 
+    if column.dtype.is_nested():
+        msg = f"column {shown(column.name)} holds {column.dtype}, neither words nor numbers."
+        raise ValueError(msg)
     if column.dtype.is_float():
         return column.fill_nan(None).cast(pl.String).str.replace(r"\.0$", "")
     text = column.cast(pl.String).str.strip_chars()
@@ -612,7 +629,7 @@ def replaced(path: Path, *sources: str) -> Iterator[Path]:
     try:
         if path.is_dir():
             raise IsADirectoryError(0, "it is a folder")
-        if path.exists() and any(_is_same(path, source) for source in sources):
+        if path.is_file() and any(_is_same(path, source) for source in sources):
             raise FileExistsError(0, "it is read by the same command; write to another file")
         handle, name = tempfile.mkstemp(prefix=".pimeter-", dir=None if is_stream else place.parent)
     except OSError as why:
