@@ -66,3 +66,17 @@ def test_unknown_targets_and_steps():
 def test_too_few_windows():
     with pytest.raises(ValueError, match=r"7 windows of 3 steps are too few .* at least 8 are needed"):
         backtest(*walk(10, 3))
+
+
+def test_what_is_masked_is_not_known_and_what_is_wrong_is_refused():
+    y_true, y_pred = walk(203, 3)
+    mask = np.zeros(y_true.shape, bool)
+    mask[::7] = True
+    masked = np.ma.masked_array(np.where(mask, 1e6, y_true), mask)
+    assert backtest(masked, y_pred).radius == backtest(np.where(mask, np.nan, y_true), y_pred).radius
+    with pytest.raises(ValueError, match=r"same shape, \(windows, steps\); got \(200,\) and \(200,\)"):
+        backtest(y_true[:, 0], y_pred[:, 0])
+    with pytest.raises(ValueError, match=r"got \(200, 3\) and \(100, 3\)"):
+        backtest(y_true, y_pred[:100])
+    with pytest.raises(ValueError, match="holds infinities; write NaN"):
+        backtest(np.where(mask, np.inf, y_true), y_pred)

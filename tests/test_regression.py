@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import NotFittedError
@@ -177,6 +178,24 @@ class TestRadius:
             IntervalRegressor(Ridge(), y_max=9).fit(X, Y)
         IntervalRegressor(Ridge(), y_max=0.3).fit(X, np.minimum(Y, 0.3).astype(np.float32))  # which is above .3
         IntervalRegressor(Ridge(), y_min=-1e300).fit(X, Y.astype(np.float32))  # which knows no 1e300
+
+    @pytest.mark.parametrize("sign", [1.0, -1.0])
+    def test_ends_rounded_to_the_precision_of_targets_are_not_cut_off(self, sign):
+        y = (sign * np.minimum(0.1 * Y, 0.3)).astype(np.float32)  # .3 is a little more there
+        ends = {"y_max": 0.3} if sign > 0 else {"y_min": -0.3}
+        model = IntervalRegressor(zero, confidence_level=0.5, **ends).calibrate(X[:100], y[:100])
+        model.update(X[100:], np.zeros(200))
+        at = float(y.max() if sign > 0 else y.min())
+        assert model.predict_interval(X, 0.99)[0, int(sign > 0)] == at
+        share = model.predict_cdf(X[:1], at)[0]
+        assert share == 1.0 if sign > 0 else share > 0.0
+
+    def test_ends_that_are_set_later_count_from_the_next_calibration_on(self):
+        model = IntervalRegressor(zero, confidence_level=0.9).calibrate(X, Y)
+        before = model.predict_interval(X), model.predict_cdf(X, Y)
+        model.set_params(y_min=5, y_max=-5)
+        assert_array_equal(model.predict_interval(X), before[0])
+        assert_array_equal(model.predict_cdf(X, Y), before[1])
 
     def test_many_errors_are_ranked_as_few(self):
         y = np.random.default_rng(0).standard_cauchy(200_000)
@@ -457,6 +476,34 @@ class TestGrouped:
             found = model.predict_interval(X[:1], by=by[:1].astype(f"datetime64[{unit}]"))
             assert found[0, 1] == above(model.radius_[0, 1])
 
+    def test_dates_and_numbers_stay_themselves_beside_others(self):
+        day = np.array(["2024-01-01", "2024-01-02"] * 150, "datetime64[ns]")
+        y = np.array([10.0, 1.0] * 150) * Y
+        for by, more in (
+            (day, [np.datetime64("2024-01-03").item()] * 4),
+            (np.array([1, 2] * 150), np.array(["x"] * 4)),
+        ):
+            model = IntervalRegressor(zero, width="grouped", confidence_level=0.8).calibrate(X, y, by=by)
+            before = model.predict_interval(X[:2], by=by[:2])
+            model.update(X[:4], y[:4], by=more)
+            assert len(model.categories_) == 3
+            assert_array_equal(model.predict_interval(X[:2], by=by[:2]), before)
+
+    def test_nothing_is_said_of_the_coverage_of_one_of_those_that_share_a_neuron(self):
+        by = np.repeat([0, 1, 2], [280, 10, 10])
+        model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
+        assert [line.source for line in model.categories_] == ["own", "shared", "shared"]
+        assert_array_equal(np.isnan(model.coverage_range_).all(axis=1), [False, True, True])
+
+    def test_a_column_of_a_sparse_table(self):
+        by = np.array([1.0, 2.0] * 150)
+        table = np.column_stack([X, by])
+        found = [
+            IntervalRegressor(Ridge(), width=GroupedWidth(by=3), random_state=0).fit(kind(table), Y).radius_
+            for kind in (np.asarray, sparse.csr_array, sparse.coo_array)
+        ]
+        assert_allclose(found[1:], [found[0]] * 2)
+
     def test_each_category_has_its_own_neuron(self):
         by = np.where(X[:, 0] > 0, "high", "low")
         y = np.where(by == "high", 10.0, 1.0) * Y
@@ -616,6 +663,23 @@ class TestScaled:
 
 
 class TestWeights:
+    @pytest.mark.parametrize("tails", ["symmetric", "equal"])
+    def test_a_higher_level_is_never_narrower_between_ranks(self, tails):
+        levels = np.linspace(0.01, 0.99, 50)
+        for seed in range(12):
+            rng = np.random.default_rng(seed)
+            y, weights = rng.normal(size=25 + 5 * seed), rng.exponential(size=25 + 5 * seed) ** 2 + 1e-3
+            model = IntervalRegressor(zero, tails=tails, guarantee=False)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", CoverageWarning)
+                model.calibrate(y[:, None], y, sample_weight=weights)
+                found = [model.predict_interval(y[:1, None], levels, sample_weight=w) for w in ([0.5], [4.0], None)]
+                quantiles = model.predict_quantile(y[:1, None], levels)
+            assert (np.diff(quantiles) >= 0.0).all()
+            for ends in found:
+                assert (np.diff(ends[0], axis=0) >= 0.0).all()
+                assert (np.diff(ends[0, 1] - ends[0, 0]) >= -1e-12).all()
+
     def test_only_ratios_matter(self):
         weight = np.random.default_rng(0).uniform(0.1, 1, size=300)
         radius = [IntervalRegressor(first).calibrate(X, Y, sample_weight=c * weight).radius_ for c in (1, 1000)]

@@ -497,11 +497,14 @@ class TestJoint:
         with pytest.raises(ValueError, match="joint=True looks at all outputs at once"):
             IntervalRegressor(LinearRegression(), joint=True, tails="sided").fit(X, y)
 
-    def test_a_parameter_that_is_set_later_counts_from_the_next_calibration(self):
+    @pytest.mark.parametrize("changed", [{"joint": True}, {"width": "scaled"}, {"tails": "sided"}])
+    def test_a_width_that_is_set_later_is_not_updated(self, changed):
         X, y = self.data(100, 0)
         model = IntervalRegressor(lambda X: np.zeros((len(X), 5))).calibrate(X[:50], y[:50])
-        model.set_params(joint=True).update(X[50:], y[50:])
-        assert model.n_calibration_ == 100
+        with pytest.raises(ValueError, match=r"width, tails or joint were changed after calibration.* call calibrate"):
+            model.set_params(**changed).update(X[50:], y[50:])
+        assert model.n_calibration_ == 50
+        assert model.calibrate(X, y).n_calibration_ in {50, 100}
 
     @pytest.mark.parametrize("width", ["constant", "local", "quantile", ScaledWidth("neighbours")])
     def test_an_output_without_errors(self, width):

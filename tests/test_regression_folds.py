@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
 
 from pimeter import IntervalRegressor
 from pimeter.regression.folds import Folds, _bisected, _written_out, ends
@@ -134,11 +134,12 @@ def test_what_is_proven_of_folds_is_promised_of_fair_ones_alone():
     y = X[:, 0] + RNG.normal(size=103)
     rows = np.arange(103)
     uneven = [(rows[30:], rows[:30]), (rows[:30], rows[30:])]
+    partial = [(train[::2], left) for train, left in KFold(5).split(X)]
     levels = [
         IntervalRegressor(Ridge(), cv=cv).fit(X, y).guaranteed_level_
-        for cv in (5, uneven, ShuffleSplit(8, test_size=0.3))
+        for cv in (5, uneven, ShuffleSplit(8, test_size=0.3), TimeSeriesSplit(5), partial)
     ]
-    assert_allclose(levels, [0.9 - (2 / 103) ** 0.5, np.nan, np.nan])
+    assert_allclose(levels, [0.9 - (2 / 103) ** 0.5, *[np.nan] * 4])
 
 
 def test_the_warning_of_too_few_rows_says_what_is_promised():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pimeter.arrays import real_array
 from pimeter.forecast import ForecastIntervals
 
 if TYPE_CHECKING:
@@ -114,7 +115,15 @@ def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 
     >>> len(found.radius), abs(found.updated.coverage - 0.9) < 0.02
     (3, True)
     """
-    true, predicted = (np.asarray(values, dtype=np.float64) for values in (y_true, y_pred))
+    true, predicted = (
+        real_array(name, values).astype(np.float64) for name, values in (("y_true", y_true), ("y_pred", y_pred))
+    )
+    if true.ndim != 2 or true.shape != predicted.shape:
+        msg = f"y_true and y_pred must have the same shape, (windows, steps); got {true.shape} and {predicted.shape}."
+        raise ValueError(msg)
+    if np.isinf(true).any() or np.isinf(predicted).any():
+        msg = "y_true or y_pred holds infinities; write NaN for what is not known."
+        raise ValueError(msg)
     is_forecast = ~np.isnan(predicted)
     true, predicted = np.where(is_forecast, true, np.nan), np.where(is_forecast, predicted, 0.0)
     n, h = true.shape

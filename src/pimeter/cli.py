@@ -492,7 +492,7 @@ def _nearly_numbers(table: Table, column: Any) -> str | None:
         return None
     known = words(column).drop_nulls()
     is_number = known.cast(pl.Float64, strict=False).is_not_null()
-    if is_number.mean() <= 0.5:
+    if 2 * int(is_number.sum()) <= len(known):
         return None
     odd = shown(known.filter(~is_number)[0])
     return f"column {shown(column.name)} of {table.name} holds {odd}, which is no number: it is taken for categories"

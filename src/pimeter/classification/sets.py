@@ -448,9 +448,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             params = _check_method_params(X, fit_params, inner)
             models.append(clone(self.estimator).fit(_safe_indexing(X, inner), target[inner], **params))
             parts.append(held)
-        if len(parts) > 1 and len(np.unique(np.concatenate(parts))) != sum(map(len, parts)):
+        if len(parts) > 1 and not np.array_equal(np.sort(np.concatenate(parts)), rest):
             msg = (
-                "cv leaves some rows out several times; CV+ needs folds in which each row has one turn, such as KFold."
+                "cv leaves some rows out several times, or never; CV+ needs folds in which each row has one turn, such "
+                "as KFold."
             )
             raise ValueError(msg)
         self.estimator_: Any = models[0] if self.cv is None else models

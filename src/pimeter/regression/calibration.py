@@ -46,6 +46,9 @@ class Rows:
             weights = np.concatenate(parts)
         if self.labels is not None and other.labels is not None:
             labels = np.concatenate([self.labels, other.labels])
+            if self.labels.dtype.kind != other.labels.dtype.kind:  # numbers would become words, and dates numbers
+                labels = np.empty(len(labels), object)
+                labels[:] = [*label_list(self.labels), *label_list(other.labels)]
         if self.below is not None and other.below is not None:
             below = np.concatenate([self.below, other.below])
         return Rows(np.concatenate([self.above, other.above]), below, labels, weights, n_groups=self.n_groups)
@@ -102,7 +105,7 @@ class Category(NamedTuple):
 
     category: Any
     rows: int
-    level: float  # coverage that is promised to its rows
+    level: float  # coverage that is promised to its rows; with a shared neuron, to those of all that share it
     source: str  # "own" neuron, or the one "shared" by all small categories and those never seen
 
 
@@ -187,6 +190,7 @@ class Neurons:
         unseen = [category for category in categories if category not in self.row_of]
         known = {str(category): category for category in self.row_of} if unseen else {}
         twins = [(category, known[str(category)]) for category in unseen if str(category) in known]
+        others = [category for category in unseen if str(category) not in known]
         if twins:
             new, old = twins[0]
             msg = (
@@ -194,10 +198,10 @@ class Neurons:
                 f"({type(old).__name__}). These are two categories: if they are the same, give both in one type."
             )
             warnings.warn(msg, CoverageWarning, stacklevel=4)
-        elif unseen and self.table[self.shared][0].weakest.m == 0:
-            names = ", ".join(map(repr, unseen[:3])) + (", ..." if len(unseen) > 3 else "")
+        if others and self.table[self.shared][0].weakest.m == 0:
+            names = ", ".join(map(repr, others[:3])) + (", ..." if len(others) > 3 else "")
             msg = (
-                f"by holds {len(unseen)} categories never seen in calibration ({names}), and no small ones to learn "
+                f"by holds {len(others)} categories never seen in calibration ({names}), and no small ones to learn "
                 "from: their intervals reach as far as the largest error, and nothing is promised."
             )
             warnings.warn(msg, CoverageWarning, stacklevel=4)
@@ -268,7 +272,7 @@ class Neurons:
                 if band is not None:
                     reach = np.nextafter(reach + band, np.inf)
                 (np.add if side else np.subtract)(prediction, reach, out=out[:, j, side])
-            if shape.lower is not None:
+            if shape.lower is not None or self.tails.n_cuts > 1:
                 out[:, j, 0], out[:, j, 1] = uncrossed(out[:, j, 0], out[:, j, 1])
 
     def _weighted(self, output: int, codes: NDArray[np.intp], weights: Array) -> Array:

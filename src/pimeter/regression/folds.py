@@ -29,17 +29,18 @@ class Folds(NamedTuple):
 
     of_row: NDArray[np.intp]  # (n,) list of each row; rows of one list were left out by the same models
     means: Array  # (n_lists, n_models) the mean over these models, as a matrix
+    is_whole: bool  # whether all rows are among them, and each model was trained on all that it did not leave out
 
     @classmethod
-    def of(cls, left_out: NDArray[np.bool_]) -> Folds:
+    def of(cls, left_out: NDArray[np.bool_], *, is_whole: bool = True) -> Folds:
         """From a table (n, n_models) of who left out whom, each row by at least one model."""
         patterns, of_row = np.unique(left_out, axis=0, return_inverse=True)
-        return cls(of_row.reshape(-1), patterns / patterns.sum(axis=1, keepdims=True))
+        return cls(of_row.reshape(-1), patterns / patterns.sum(axis=1, keepdims=True), is_whole)
 
     def are_fair(self, members: Any) -> bool:
         """Whether CV+ is proven for these rows: each left out once, in parts that differ by one row at most."""
         sizes = np.bincount(self.of_row[members], minlength=len(self.means))
-        return bool((self.means.max(axis=1) == 1.0).all() and np.ptp(sizes) <= 1)
+        return bool(self.is_whole and (self.means.max(axis=1) == 1.0).all() and np.ptp(sizes) <= 1)
 
     def centres(self, predictions: Array) -> Array:
         """Predictions (n_models, ...) become those of each list's own model, (n_lists, ...)."""

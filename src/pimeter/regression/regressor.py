@@ -283,7 +283,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             msg = "update cannot add rows to folds that are already trained (cv is set); call fit with all rows."
             raise ValueError(msg)
         draft = self._draft()
-        target = draft._targets(X, y)
+        if self._shaped_by() != self._made_by:
+            msg = "width, tails or joint were changed after calibration, and update learns no width; call calibrate."
+            raise ValueError(msg)
+        (low, high), target = self._cuts, draft._targets(X, y)
+        draft._cuts = (min(low, draft._cuts[0]), max(high, draft._cuts[1]))
         X = checked_table(draft, X, reset=False)
         if (None if target.ndim == 1 else target.shape[1]) != self._n_outputs:
             msg = f"y has shape {target.shape}; expected as many outputs as in calibration."
@@ -445,10 +449,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         neurons = self._one_sided(self._neurons.level, "upper")
         table = asked.reshape(*size, -1)
         shares = neurons.shares(found, neurons.codes(labels), table)
-        if self.y_min is not None:
-            shares[table < self.y_min] = 0.0
-        if self.y_max is not None:
-            shares[table >= self.y_max] = 1.0
+        low, high = self._cuts
+        shares[table < low] = 0.0
+        shares[table >= high] = 1.0
         return shares.reshape(asked.shape)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -512,6 +515,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         is_joint = self.joint and self._n_outputs is not None and self._n_outputs > 1
         return JointWidth(self._width()) if is_joint else self._width()
 
+    def _shaped_by(self) -> tuple[str, str, bool]:
+        """Settings that a width is learned with."""
+        return repr(self.width), self.tails, self.joint
+
     def _is_joint(self) -> bool:
         """Whether one neuron is for all outputs."""
         return isinstance(self._widths()[0], JointWidth)
@@ -554,6 +561,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
                 f"y_max={self.y_max}: these are the least and the largest possible target, in the unit of y."
             )
             raise ValueError(msg)
+        # What is seen at an end is not cut off: the end itself may have been rounded to the precision of y.
+        self._cuts = (
+            -np.inf if self.y_min is None else min(float(self.y_min), float(target.min())),
+            np.inf if self.y_max is None else max(float(self.y_max), float(target.max())),
+        )
         return target
 
     def _levels(self, name: str, given: ArrayLike) -> Array:
@@ -674,12 +686,15 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(msg)
         neurons = self._learned(rows, float(self.confidence_level))
         _warn_of_few_groups(rows.n_groups, float(self.confidence_level), neurons.tails)
-        self._rows, self._neurons = rows, neurons
+        self._rows, self._neurons, self._made_by = rows, neurons, self._shaped_by()
         categories = neurons.categories
         used = [neurons.promised(0)] if not categories else [category.level for category in categories]
         self.guaranteed_level_ = float(np.min(used))
         self.guaranteed_ = bool(self.guaranteed_level_ >= self.confidence_level)
-        self.coverage_range_ = neurons.per_category([row[0].coverage_range for row in neurons.table])
+        ranges = [row[0].coverage_range for row in neurons.table]
+        if categories:
+            ranges[neurons.shared] = (np.nan, np.nan)  # of all small categories together, and of none by itself
+        self.coverage_range_ = neurons.per_category(ranges)
         if self._is_joint() and neurons.tails.n_cuts > 1:
             self.coverage_range_ = np.full_like(self.coverage_range_, np.nan)  # both ends may miss at once
         radius = neurons.per_category(list(neurons.typical))
@@ -718,8 +733,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
                 "an interval ends beyond all floats: the prediction or the width is too large. Use a larger unit for y."
             )
             raise ValueError(msg) from beyond
-        if self.y_min is not None or self.y_max is not None:
-            np.clip(out, self.y_min, self.y_max, out=out)
+        if np.isfinite(self._cuts).any():
+            np.clip(out, *self._cuts, out=out)
 
 
 def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:

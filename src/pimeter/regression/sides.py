@@ -151,8 +151,11 @@ class Side(NamedTuple):
         if self.guarantee:
             return self.sample.ranked(places)
         low, high = self.sample.ranked(np.stack([np.maximum(np.floor(places + ROUNDING), 1.0), places]))
-        levels = np.minimum(neuron_level(m, self.level) * (m + new_weights) / (m + 1.0), 1.0)
-        return np.asarray(np.clip(quantile(self.sample.sizes, levels, weights=self.sample.weights), low, high))
+        weights = self.sample.weights
+        is_even = weights is None or (np.ptp(weights) == 0.0 and (new_weights == 1.0).all())
+        # Where weights differ, places between two errors are no ranks: the neuron stands at the place itself.
+        levels = np.full(new_weights.shape, neuron_level(m, self.level)) if is_even else np.minimum(places / m, 1.0)
+        return np.asarray(np.clip(quantile(self.sample.sizes, levels, weights=weights), low, high))
 
     def end(self, centres: Array, scales: Array | None) -> Array:
         """Upper end of the interval among the models of all folds."""

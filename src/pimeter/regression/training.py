@@ -127,4 +127,6 @@ def train(task: Task, splits: list[tuple[Index, Index]], n_jobs: int | None) -> 
     assert prediction is not None
     shape = Shape(*(mean(parts, missing) for parts, missing in zip(zip(*shapes, strict=True), MISSING, strict=True)))
     errors = task.y[seen].reshape(prediction.shape) - prediction
-    return Trained(models, widths, shape.scores(errors), seen, Folds.of(left_out[seen]))
+    is_whole = all(len(np.unique(rows)) + len(np.unique(others)) == n for rows, others in splits)
+    folds = Folds.of(left_out[seen], is_whole=is_whole and bool(seen.all()))
+    return Trained(models, widths, shape.scores(errors), seen, folds)
