@@ -120,6 +120,15 @@ def test_few_rows_and_constant_ones(opened, tmp_path, m):
     assert page.events == []
 
 
+def test_predictions_that_differ_by_rounding_alone(opened, tmp_path):
+    path = tmp_path / "alike.html"
+    y_pred = np.where(np.arange(40) % 2, 123456.789, np.nextafter(123456.789, np.inf))
+    measure(y_pred + np.sin(np.arange(40)), y_pred).to_html(path)
+    page = opened(path)
+    assert page.locator("#scatter circle").count() > 30
+    assert page.events == []
+
+
 @pytest.mark.parametrize("name", [f"{SCRIPT}.csv", f"{IMAGE}.csv"])
 def test_hostile_names_are_text(opened, tmp_path, monkeypatch, capsys, name):
     monkeypatch.chdir(tmp_path)
