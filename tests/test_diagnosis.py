@@ -420,6 +420,14 @@ class TestDiagnose:
         assert "they can promise 93.8 %, and 19 are needed" in found["rows"].sentence
         assert "360 rows" in found["rows"].sentence
 
+    def test_ties_are_said_only_where_they_are(self):
+        _, _, y_pred, noise = rows(n=100)
+        noise[np.argsort(np.abs(noise))[:2]] = 0.0  # far from the radius
+        found = diagnose(y_pred + noise, y_pred)["rows"].sentence
+        assert "with 360 rows it would be within 2." in found
+        assert "tied" not in found
+        assert "as errors are tied at the radius" in diagnose(np.sign(noise), np.zeros(100))["rows"].sentence
+
     def test_same_rows_same_answer_and_an_unknown_finding(self):
         X, by, y_pred, noise = rows(n=60)
         first, second = (diagnose(y_pred + noise, y_pred, X, by) for _ in range(2))

@@ -308,7 +308,7 @@ def diagnosed(
     if kind != "constant":
         heavy = replace(heavy, advice="")  # a spread that varies has heavy tails when all rows are taken together
     findings = (
-        _rows(len(errors), level, fit.coverage_ranges[at]),
+        _rows(len(errors), level, fit.coverage_ranges[at], is_tied=bool(fit.is_tied[at])),
         _alike(target, prediction),
         width,
         gain,
@@ -378,7 +378,7 @@ def _is_constant(values: Array) -> bool:
     return bool(values.min() == values.max())
 
 
-def _rows(m: int, level: float, share: Array) -> Finding:
+def _rows(m: int, level: float, share: Array, *, is_tied: bool) -> Finding:
     """Whether the rows can promise the level, and how many would say it precisely."""
     kept = promise(m, level)
     wanted = rows_needed(level, WITHIN)
@@ -394,7 +394,7 @@ def _rows(m: int, level: float, share: Array) -> Finding:
         advice = (
             f"Hold out more rows: {kept.needed} to promise {_percent(level)}, {wanted} to come within 2 points of it."
         )
-    if high > kept.coverage_range[1]:
+    if is_tied:
         sentence += f"The true share is between {_percent(low)} and {_percent(high)}, as errors are tied at the radius."
     else:
         sentence += f"The true share is within {100 * reach:.2g} points of it"
