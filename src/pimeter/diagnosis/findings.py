@@ -18,7 +18,7 @@ from pimeter.diagnosis.columns import Column, categories, columns, fifths, label
 from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
 from pimeter.diagnosis.spread import power_spectral_entropy, white_test
 from pimeter.errors import signed_errors
-from pimeter.promise import checked_share, promise, quantile_ranks, rows_needed
+from pimeter.promise import checked_share, percent, promise, quantile_ranks, rows_needed
 from pimeter.regression.scaled import FEW, ScaledWidth
 from pimeter.regression.sides import TAILS
 from pimeter.regression.width import Aim
@@ -367,7 +367,7 @@ def together(inside: NDArray[np.intp], rows: NDArray[np.intp], n_parts: int) -> 
 
 
 def _percent(share: float) -> str:
-    return f"{100.0 * share:.3g} %"
+    return percent(share, 3)
 
 
 def _count(m: int) -> str:
