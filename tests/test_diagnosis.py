@@ -363,6 +363,18 @@ class TestDiagnose:
         # Zero errors of whole predictions are no copies of training rows.
         assert "zeros" not in diagnose(np.round(y_pred + noise), np.round(y_pred)).raised
 
+    def test_zeros_that_a_bound_makes_are_no_copies(self):
+        _, _, y_pred, noise = rows()
+        rain, said = np.maximum(y_pred - 4 + noise, 0), np.maximum(y_pred - 4, 0)
+        found = diagnose(rain, said)
+        assert found["zeros"].value > 0.2
+        assert "zeros" not in found.raised
+        price = np.round(100 + np.cumsum(noise), 2)
+        price[1::10] = price[::10]
+        advice = diagnose(price[1:], price[:-1])["zeros"].advice
+        assert "was the model trained on them" in advice
+        assert "the last price, is no fault" in advice
+
     def test_order(self):
         _, _, y_pred, noise = rows()
         drifting = diagnose(y_pred + noise + np.linspace(-1, 1, 500), y_pred)

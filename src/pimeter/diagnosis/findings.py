@@ -319,7 +319,7 @@ def diagnosed(
         heavy,
         discrete,
         _outliers(some),
-        _zeros(errors, discrete.raised),
+        _zeros(target, errors, discrete.raised),
         _drift(some, radius),
         _serial(errors[:SOME]),
     )
@@ -638,15 +638,21 @@ def _outliers(errors: Array) -> Finding:
     return _finding("outliers", m, n, 0, sentence, advice)
 
 
-def _zeros(errors: Array, is_discrete: bool) -> Finding:
-    """Errors of exactly 0, as copies of training rows give them."""
+def _zeros(target: Array, errors: Array, is_discrete: bool) -> Finding:
+    """Errors of exactly 0, as copies of training rows give them, and a bound or a step that target and model share."""
     m = len(errors)
-    n = int(np.count_nonzero(errors == 0.0))
-    sentence = f"{n:,} of {m:,} errors are exactly 0."
+    zeros = target[errors == 0.0]
+    sentence = f"{len(zeros):,} of {m:,} errors are exactly 0."
+    values, counts = np.unique(target[evenly(m)], return_counts=True)
+    bound = values[np.argmax(counts)] if counts.max() > 1 else math.nan
+    n = int(np.count_nonzero(zeros != bound))
     advice = ""
     if n >= max(3, ZEROS * m) and not is_discrete:
-        advice = f"{n:,} errors are exactly 0: leave out rows that the model was trained on, and copies of them."
-    return _finding("zeros", m, n / m, 0.0, sentence, advice)
+        advice = (
+            f"Look at the {n:,} rows with an error of exactly 0: was the model trained on them, or on copies? Then "
+            "leave them out. A bound or a step that target and prediction share, such as the last price, is no fault."
+        )
+    return _finding("zeros", m, len(zeros) / m, 0.0, sentence, advice)
 
 
 def _drift(errors: Array, radius: float) -> Finding:
