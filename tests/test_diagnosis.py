@@ -121,6 +121,21 @@ class TestColumns:
         assert codes.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
         assert labels == ("up to 2", "2 to 4", "4 to 6", "6 to 8", "above 8")
 
+    @pytest.mark.parametrize(
+        ("values", "names"),
+        [
+            (np.arange(2015.0, 2025.0), "2016 2018 2020 2022"),
+            (101300 + np.arange(5.0) / 5, "101300 101300.2 101300.4 101300.6"),
+            (np.arange(1.0, 6.0) * 1e9 / 3, "3.33e+08 6.67e+08 1e+09 1.33e+09"),
+            (1 + np.arange(5.0) * 2**-52, "1 1.0000000000000002 1.0000000000000004 1.0000000000000007"),
+            (np.array([9998.7, 9999.7, 9999.8, 1e5, np.inf]), "9999 9999.7 9999.8 100000"),
+        ],
+    )
+    def test_names_of_fifths_are_told_apart(self, values, names):
+        first, second, third, last = names.split()
+        between = (f"{first} to {second}", f"{second} to {third}", f"{third} to {last}")
+        assert fifths(values).labels == (f"up to {first}", *between, f"above {last}")
+
     def test_ties_missing_values_and_constants(self):
         assert fifths(np.array([0.0, 0, 0, 0, 1]))[1] == ("up to 0", "above 0")
         codes, labels = fifths(np.array([3.0, np.nan, 3.0]))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 N_CATEGORIES = 20  # that are looked at one by one: the largest; the others together
 FIFTHS = (0.2, 0.4, 0.6, 0.8)
 MANY = 100_000  # rows from which on the borders of fifths come from some of them
+PLAIN = 1e7  # numbers below it are written without an exponent
 MISSING = "missing"
 
 
@@ -38,7 +39,7 @@ class Column(NamedTuple):
     place: Any  # how `GroupedWidth(by=...)` finds it: the name in a frame, the position in an array
     values: NDArray[Any]
     is_numeric: bool
-    text: Callable[[float], str] = "{:.3g}".format  # how to write a number
+    text: Callable[[float], str] | None = None  # how to write what is no plain number
 
     @property
     def parts(self) -> Parts:
@@ -74,7 +75,7 @@ def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
     return [_values(f"column {i}", i, table[rows, i]) for i in range(table.shape[1])]
 
 
-def fifths(values: Array, text: Callable[[float], str] = "{:.3g}".format) -> Parts:
+def fifths(values: Array, text: Callable[[float], str] | None = None) -> Parts:
     """Five parts of about as many rows each, by size; fewer where values are tied. Missing values are a part."""
     missing = np.isnan(values)
     has_missing = bool(missing.any())
@@ -87,9 +88,10 @@ def fifths(values: Array, text: Callable[[float], str] = "{:.3g}".format) -> Par
     codes = np.zeros(len(values), np.uint8)
     for edge in edges:
         codes += values > edge
-    names = [text(float(edge)) for edge in edges]
-    if not names:
-        labels = [text(float(known[0]))]
+    shown = (edges if len(edges) else known[:1]).tolist()
+    names = _numbers(shown) if text is None else [text(x) for x in shown]
+    if not len(edges):
+        labels = names
     else:
         between = [f"{low} to {high}" for low, high in pairwise(names)]
         labels = [f"up to {names[0]}", *between, f"above {names[-1]}"]
@@ -97,6 +99,16 @@ def fifths(values: Array, text: Callable[[float], str] = "{:.3g}".format) -> Par
         codes[missing] = len(labels)
         labels.append(MISSING)
     return Parts(codes, tuple(labels))
+
+
+def _numbers(values: list[float]) -> list[str]:
+    """Numbers with three digits, or as many more as it takes to tell them apart; up to millions without exponents."""
+    names: list[str] = []
+    for digits in range(3, 18):
+        names = [f"{x:.{max(digits, len(f'{abs(x):.0f}')) if abs(x) < PLAIN else digits}g}" for x in values]
+        if len(set(names)) == len(names):
+            break
+    return names
 
 
 def categories(values: NDArray[Any]) -> Parts:
