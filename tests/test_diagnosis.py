@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse, stats
@@ -169,6 +171,20 @@ class TestColumns:
             assert found["list"].parts.labels == ("[1, 2]", "[1, 3]")
             assert found["time"].parts.labels[0].startswith("up to 2020-01-08")
         assert columns(frame["word"], n, np.arange(n))[0].name == "word"
+
+    def test_dates_and_decimals_of_every_library(self):
+        days = [date(2020, 1, 1), None, date(2020, 1, 3)]
+        prices = [Decimal("1.5"), None, Decimal("2.5")]
+        for frame in (
+            pd.DataFrame({"day": pd.Series(days, dtype="date32[pyarrow]"), "price": prices}),
+            pl.DataFrame({"day": days, "price": prices}),
+            pa.table({"day": days, "price": prices}),
+        ):
+            day, price = columns(frame, 3, np.arange(3))
+            assert day.parts.labels == ("up to 2020-01-01T00:00", "above 2020-01-01T00:00", MISSING)
+            assert_allclose(price.numbers, [1.5, np.nan, 2.5])
+            assert day.is_numeric
+            assert price.is_numeric
 
     def test_arrays_of_objects(self):
         table = np.array([[1, "a"], [None, "b"], [2.5, 3]], dtype=object)

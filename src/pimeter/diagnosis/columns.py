@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -146,7 +147,8 @@ def labels_of(by: ArrayLike | None, n: int) -> NDArray[Any] | None:
 def _series(series: nw.Series[Any], name: str) -> Column:
     kind = series.dtype
     if isinstance(kind, nw.Date | nw.Datetime | nw.Duration):
-        moments = series.to_numpy()
+        # Of dates alone pyarrow makes Python's objects.
+        moments = (series.cast(nw.Datetime()) if isinstance(kind, nw.Date) else series).to_numpy()
         numbers = np.where(np.isnat(moments), np.nan, moments.astype("int64"))
         coarse = "datetime64[m]" if moments.dtype.kind == "M" else "timedelta64[s]"
         return Column(name, name, numbers, True, lambda x: str(np.int64(x).astype(moments.dtype).astype(coarse)))
@@ -160,7 +162,8 @@ def _values(name: str, place: Any, values: NDArray[Any]) -> Column:
     if values.dtype.kind in "fiub":
         return Column(name, place, values.astype(np.float64), True)
     if values.dtype.kind == "O" and all(
-        value is None or (isinstance(value, int | float | np.number) and not isinstance(value, str)) for value in values
+        value is None or (isinstance(value, int | float | Decimal | np.number) and not isinstance(value, str))
+        for value in values
     ):
         return Column(name, place, np.array([np.nan if v is None else v for v in values], np.float64), True)
     if values.dtype.kind in "OUS":
