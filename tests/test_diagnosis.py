@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse, stats
+from sklearn.dummy import DummyClassifier
 
 import pimeter as pm
 from pimeter import bandwidth, diagnose, power_spectral_entropy, white_test
@@ -19,6 +20,7 @@ from pimeter.diagnosis import buckets, order, spread
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, fifths
 from pimeter.diagnosis.crossfit import CrossFit, folds, ranks
+from pimeter.scorecard import scorecard
 
 LEVELS = np.array([0.5, 0.8, 0.95, 0.999])
 
@@ -360,6 +362,19 @@ class TestDiagnose:
         assert diagnose(y_true, y_pred, frame).advice[-1] == (
             "IntervalRegressor(model, width=GroupedWidth(by='shop'), tails=\"symmetric\")"
         )
+
+    @pytest.mark.parametrize("category", [[1, 2], {"a": 1}, np.arange(2)])
+    def test_categories_that_cannot_be_looked_up(self, category):
+        by = np.empty(30, object)
+        by[:] = [category for _ in range(30)]
+        y_true, y_pred = np.sin(np.arange(30.0)), np.full(30, 0.5)
+        for judge in (
+            lambda: diagnose(y_true, y_pred, by=by),
+            lambda: scorecard(y_true > 0, y_pred, by=by),
+            lambda: pm.SetClassifier(DummyClassifier()).fit(y_true[:, None], y_true > 0, by=by),
+        ):
+            with pytest.raises(ValueError, match="categories must be words or numbers"):
+                judge()
 
     def test_a_growing_spread(self):
         X, _, y_pred, noise = rows()
