@@ -363,6 +363,15 @@ class TestDiagnose:
             "IntervalRegressor(model, width=GroupedWidth(by='shop'), tails=\"symmetric\")"
         )
 
+    @pytest.mark.parametrize("name", ["by", "prediction"])
+    def test_features_whose_names_have_a_meaning_here(self, name):
+        _, by, y_pred, noise = rows()
+        found = diagnose(y_pred + noise * np.where(by == "b", 4, 1), y_pred, pd.DataFrame({name: by}))
+        assert f"where feature {name} is b" in found["width"].sentence
+        assert "pass by=" not in found["width"].advice
+        assert found.advice[-1] == f"IntervalRegressor(model, width=GroupedWidth(by='{name}'), tails=\"symmetric\")"
+        assert [part.of for part in found.parts] == ["prediction"] * 5 + [f"feature {name}"] * 2
+
     @pytest.mark.parametrize("category", [[1, 2], {"a": 1}, np.arange(2)])
     def test_categories_that_cannot_be_looked_up(self, category):
         by = np.empty(30, object)

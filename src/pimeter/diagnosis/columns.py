@@ -24,6 +24,7 @@ FIFTHS = (0.2, 0.4, 0.6, 0.8)
 MANY = 100_000  # rows from which on the borders of fifths come from some of them
 PLAIN = 1e7  # numbers below it are written without an exponent
 MISSING = "missing"
+OWN = ("prediction", "by")  # names of parts that belong to no feature
 
 
 class Parts(NamedTuple):
@@ -68,7 +69,10 @@ def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
         _check_rows(frame.shape, n)
         kept = rows.tolist()
         named = zip(frame.columns, frame.iter_columns(), strict=True)  # names may be numbers, which would mean rows
-        return [_series(series[kept], name)._replace(name=str(name)) for name, series in named]
+        return [
+            _series(series[kept], name)._replace(name=f"feature {name}" if name in OWN else str(name))
+            for name, series in named
+        ]
     table = even_array("X", X)
     if table.ndim == 1:
         table = table[:, None]

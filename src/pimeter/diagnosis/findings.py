@@ -297,10 +297,10 @@ def diagnosed(
         counted.append((column.name, labels, n, inside))
     parts = _parts(counted) if len(errors) > 1 else ()
     usual = max(level, float(named[0].covered.inside[:, at].sum()) / len(errors))
-    width, column = _width(parts, level, usual, len(errors), table)
+    width, grouped = _width(parts, level, usual, len(errors), table)
     gain = _gain(some, prediction[rows], table, level)
     if width.raised or gain.raised:
-        kind: Widths = "grouped" if column is not None else "scaled"
+        kind: Widths = "grouped" if grouped else "scaled"
     else:
         kind = "constant"
     discrete = _discrete(target[rows], radius)
@@ -329,17 +329,16 @@ def diagnosed(
     advice = [finding.advice for finding in findings if finding.raised]
     if not advice:
         advice = ["Nothing to do: a constant width with symmetric tails is enough."]
-    advice.append(_code(level, kind, column, tails, is_ordered=bool(raised & {"drift", "serial"})))
+    advice.append(_code(level, grouped or f'"{kind}"', tails, is_ordered=bool(raised & {"drift", "serial"})))
     return Diagnosis(findings, parts, tuple(advice), kind, tails, level)
 
 
-def _code(level: float, width: Widths, column: Any, tails: str, *, is_ordered: bool) -> str:
+def _code(level: float, width: str, tails: str, *, is_ordered: bool) -> str:
     """A line to paste."""
     if is_ordered:
         return f"OnlineNeuron(confidence_level={level})"
     asked = "" if level == 0.95 else f"confidence_level={level}, "
-    kind = f'"{width}"' if column is None or column == "by" else f"GroupedWidth(by={column!r})"
-    return f'IntervalRegressor(model, {asked}width={kind}, tails="{tails}")'
+    return f'IntervalRegressor(model, {asked}width={width}, tails="{tails}")'
 
 
 def _parts(counted: list[tuple[str, tuple[str, ...], NDArray[np.intp], NDArray[np.intp]]]) -> tuple[Part, ...]:
@@ -414,14 +413,14 @@ def _alike(target: Array, prediction: Array) -> Finding:
     return _finding("alike", m, len(same), 0, sentence, f"Measure rows whose {' and '.join(same)} differ.")
 
 
-def _width(parts: tuple[Part, ...], level: float, usual: float, m: int, table: list[Column]) -> tuple[Finding, Any]:
-    """Coverage gap of the part with the strongest evidence, and the column whose categories explain it, if one does.
+def _width(parts: tuple[Part, ...], level: float, usual: float, m: int, table: list[Column]) -> tuple[Finding, str]:
+    """Coverage gap of the part with the strongest evidence, and code of a grouped width if categories explain it.
 
     Ties lift the coverage of all rows, `usual`, above the level: a part is covered too well only if it is above both.
     """
     if len(parts) < 2 or m < FEWEST:
         why = f"{_count(m)} too few" if m < FEWEST else "There are no parts of the rows"
-        return _finding("width", m, math.nan, 0.0, f"{why} to say anything about coverage in parts of them."), None
+        return _finding("width", m, math.nan, 0.0, f"{why} to say anything about coverage in parts of them."), ""
     # The largest gap that chance does not explain; without one the gap that is largest beside its interval.
     due = {part: min(max(part.coverage, level), usual) for part in parts}
     sure = [part for part in parts if not part.low <= due[part] <= part.high]
@@ -436,16 +435,16 @@ def _width(parts: tuple[Part, ...], level: float, usual: float, m: int, table: l
         f"confidence for all {len(parts)} parts together)"
     )
     if not sure:
-        return _finding("width", m, gap, 0.0, f"{sentence}, which chance explains.", ends=ends), None
+        return _finding("width", m, gap, 0.0, f"{sentence}, which chance explains.", ends=ends), ""
     if abs(gap) < GAP * (1.0 - level):
-        return _finding("width", m, gap, 0.0, f"{sentence}, too little to matter.", ends=ends), None
-    grouped = next((c.place for c in table if c.name == worst.of and not c.is_numeric), None)
-    grouped = "by" if worst.of == "by" else grouped
+        return _finding("width", m, gap, 0.0, f"{sentence}, too little to matter.", ends=ends), ""
+    own = next((f"GroupedWidth(by={c.place!r})" for c in table if c.name == worst.of and not c.is_numeric), "")
+    grouped = '"grouped"' if worst.of == "by" else own
     advice = f"A constant width is not enough {place}: coverage is {_percent(worst.coverage)} there. "
-    if grouped is None:
+    if not grouped:
         advice += "Let the width follow the features."
     else:
-        passed = ", and pass by= to calibrate and predict_interval" if grouped == "by" else ""
+        passed = ", and pass by= to calibrate and predict_interval" if worst.of == "by" else ""
         advice += f"Give each category a neuron of its own{passed}."
     return _finding("width", m, gap, 0.0, f"{sentence}.", advice, ends), grouped
 
