@@ -116,6 +116,32 @@ def test_only_times_whose_letters_are_in_order_are_sorted(names, order):
     assert len(notes) == (order is None)
 
 
+@pytest.mark.parametrize("kind", [pl.Categorical(), pl.Enum(["w10", "w2", "w1"]), pl.Binary()])
+def test_words_of_other_kinds_are_words(kind):
+    notes: list[str] = []
+    table = files.Table("'a.parquet'", Path("a.parquet"), ",", ())
+    given = pl.Series("origin", ["w1", "w2", "w10", "w1"]).cast(kind)
+    assert windows._order(table, given, notes).tolist() == [0, 1, 2, 0]
+    assert len(notes) == 1
+
+
+@pytest.mark.parametrize("held", [[[1], [2]], [{"a": 1}, {"a": 2}], [True, False], [b"\xff", b"\xfe"]])
+def test_windows_that_have_no_order_are_refused(held):
+    table = files.Table("'a.parquet'", Path("a.parquet"), ",", ())
+    with pytest.raises(ValueError, match=r"column 'origin' holds .*; give numbers, dates or words for windows"):
+        windows._order(table, pl.Series("origin", held), [])
+
+
+def test_a_window_that_is_no_number_is_missing(tmp_path):
+    path = tmp_path / "nan.parquet"
+    forecasts().with_columns(
+        origin=pl.col("origin").replace_strict({5: np.nan}, default=pl.col("origin"))
+    ).write_parquet(path)
+    done = pimeter("forecast", path)
+    assert done.returncode == 2
+    assert "column 'origin' is missing in row 16" in done.stderr
+
+
 def test_windows_without_their_last_rows_are_kept(file, tmp_path):
     path, out = tmp_path / "known.csv", tmp_path / "cone.html"
     forecasts().drop_nulls().write_csv(path)

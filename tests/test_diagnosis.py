@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse, stats
+from sklearn.dummy import DummyClassifier
 
 import pimeter as pm
 from pimeter import bandwidth, diagnose, power_spectral_entropy, white_test
@@ -17,6 +20,7 @@ from pimeter.diagnosis import buckets, order, spread
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, fifths
 from pimeter.diagnosis.crossfit import CrossFit, folds, ranks
+from pimeter.scorecard import scorecard
 
 LEVELS = np.array([0.5, 0.8, 0.95, 0.999])
 
@@ -121,6 +125,21 @@ class TestColumns:
         assert codes.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
         assert labels == ("up to 2", "2 to 4", "4 to 6", "6 to 8", "above 8")
 
+    @pytest.mark.parametrize(
+        ("values", "names"),
+        [
+            (np.arange(2015.0, 2025.0), "2016 2018 2020 2022"),
+            (101300 + np.arange(5.0) / 5, "101300 101300.2 101300.4 101300.6"),
+            (np.arange(1.0, 6.0) * 1e9 / 3, "3.33e+08 6.67e+08 1e+09 1.33e+09"),
+            (1 + np.arange(5.0) * 2**-52, "1 1.0000000000000002 1.0000000000000004 1.0000000000000007"),
+            (np.array([9998.7, 9999.7, 9999.8, 1e5, np.inf]), "9999 9999.7 9999.8 100000"),
+        ],
+    )
+    def test_names_of_fifths_are_told_apart(self, values, names):
+        first, second, third, last = names.split()
+        between = (f"{first} to {second}", f"{second} to {third}", f"{third} to {last}")
+        assert fifths(values).labels == (f"up to {first}", *between, f"above {last}")
+
     def test_ties_missing_values_and_constants(self):
         assert fifths(np.array([0.0, 0, 0, 0, 1]))[1] == ("up to 0", "above 0")
         codes, labels = fifths(np.array([3.0, np.nan, 3.0]))
@@ -154,6 +173,20 @@ class TestColumns:
             assert found["list"].parts.labels == ("[1, 2]", "[1, 3]")
             assert found["time"].parts.labels[0].startswith("up to 2020-01-08")
         assert columns(frame["word"], n, np.arange(n))[0].name == "word"
+
+    def test_dates_and_decimals_of_every_library(self):
+        days = [date(2020, 1, 1), None, date(2020, 1, 3)]
+        prices = [Decimal("1.5"), None, Decimal("2.5")]
+        for frame in (
+            pd.DataFrame({"day": pd.Series(days, dtype="date32[pyarrow]"), "price": prices}),
+            pl.DataFrame({"day": days, "price": prices}),
+            pa.table({"day": days, "price": prices}),
+        ):
+            day, price = columns(frame, 3, np.arange(3))
+            assert day.parts.labels == ("up to 2020-01-01T00:00", "above 2020-01-01T00:00", MISSING)
+            assert_allclose(price.numbers, [1.5, np.nan, 2.5])
+            assert day.is_numeric
+            assert price.is_numeric
 
     def test_arrays_of_objects(self):
         table = np.array([[1, "a"], [None, "b"], [2.5, 3]], dtype=object)
@@ -330,6 +363,28 @@ class TestDiagnose:
             "IntervalRegressor(model, width=GroupedWidth(by='shop'), tails=\"symmetric\")"
         )
 
+    @pytest.mark.parametrize("name", ["by", "prediction"])
+    def test_features_whose_names_have_a_meaning_here(self, name):
+        _, by, y_pred, noise = rows()
+        found = diagnose(y_pred + noise * np.where(by == "b", 4, 1), y_pred, pd.DataFrame({name: by}))
+        assert f"where feature {name} is b" in found["width"].sentence
+        assert "pass by=" not in found["width"].advice
+        assert found.advice[-1] == f"IntervalRegressor(model, width=GroupedWidth(by='{name}'), tails=\"symmetric\")"
+        assert [part.of for part in found.parts] == ["prediction"] * 5 + [f"feature {name}"] * 2
+
+    @pytest.mark.parametrize("category", [[1, 2], {"a": 1}, np.arange(2)])
+    def test_categories_that_cannot_be_looked_up(self, category):
+        by = np.empty(30, object)
+        by[:] = [category for _ in range(30)]
+        y_true, y_pred = np.sin(np.arange(30.0)), np.full(30, 0.5)
+        for judge in (
+            lambda: diagnose(y_true, y_pred, by=by),
+            lambda: scorecard(y_true > 0, y_pred, by=by),
+            lambda: pm.SetClassifier(DummyClassifier()).fit(y_true[:, None], y_true > 0, by=by),
+        ):
+            with pytest.raises(ValueError, match="categories must be words or numbers"):
+                judge()
+
     def test_a_growing_spread(self):
         X, _, y_pred, noise = rows()
         found = diagnose(y_pred + (1 + 4 * X[:, 0]) * noise, y_pred, X, confidence_level=0.9)
@@ -362,6 +417,18 @@ class TestDiagnose:
         assert "steps of 1" in found["discrete"].advice
         # Zero errors of whole predictions are no copies of training rows.
         assert "zeros" not in diagnose(np.round(y_pred + noise), np.round(y_pred)).raised
+
+    def test_zeros_that_a_bound_makes_are_no_copies(self):
+        _, _, y_pred, noise = rows()
+        rain, said = np.maximum(y_pred - 4 + noise, 0), np.maximum(y_pred - 4, 0)
+        found = diagnose(rain, said)
+        assert found["zeros"].value > 0.2
+        assert "zeros" not in found.raised
+        price = np.round(100 + np.cumsum(noise), 2)
+        price[1::10] = price[::10]
+        advice = diagnose(price[1:], price[:-1])["zeros"].advice
+        assert "was the model trained on them" in advice
+        assert "the last price, is no fault" in advice
 
     def test_order(self):
         _, _, y_pred, noise = rows()
@@ -419,6 +486,14 @@ class TestDiagnose:
         assert found.raised == ("rows",)
         assert "they can promise 93.8 %, and 19 are needed" in found["rows"].sentence
         assert "360 rows" in found["rows"].sentence
+
+    def test_ties_are_said_only_where_they_are(self):
+        _, _, y_pred, noise = rows(n=100)
+        noise[np.argsort(np.abs(noise))[:2]] = 0.0  # far from the radius
+        found = diagnose(y_pred + noise, y_pred)["rows"].sentence
+        assert "with 360 rows it would be within 2." in found
+        assert "tied" not in found
+        assert "as errors are tied at the radius" in diagnose(np.sign(noise), np.zeros(100))["rows"].sentence
 
     def test_same_rows_same_answer_and_an_unknown_finding(self):
         X, by, y_pred, noise = rows(n=60)

@@ -120,6 +120,23 @@ def test_few_rows_and_constant_ones(opened, tmp_path, m):
     assert page.events == []
 
 
+def test_a_level_near_1_is_not_100_percent(opened, tmp_path):
+    path = tmp_path / "near.html"
+    measure(*rows(), confidence_level=0.99996).to_html(path)
+    page = opened(path)
+    assert page.locator("#shown").inner_text() == "99.996 %"
+    assert page.get_by_role("button", name="99.996 %").count() == 1
+
+
+def test_predictions_that_differ_by_rounding_alone(opened, tmp_path):
+    path = tmp_path / "alike.html"
+    y_pred = np.where(np.arange(40) % 2, 123456.789, np.nextafter(123456.789, np.inf))
+    measure(y_pred + np.sin(np.arange(40)), y_pred).to_html(path)
+    page = opened(path)
+    assert page.locator("#scatter circle").count() > 30
+    assert page.events == []
+
+
 @pytest.mark.parametrize("name", [f"{SCRIPT}.csv", f"{IMAGE}.csv"])
 def test_hostile_names_are_text(opened, tmp_path, monkeypatch, capsys, name):
     monkeypatch.chdir(tmp_path)

@@ -43,10 +43,22 @@ def even_array(name: str, values: Any) -> NDArray[Any]:
 
 
 def label_list(labels: NDArray[Any]) -> list[Any]:
-    """Labels as objects, None for what is missing; dates in one unit, so that the same date is the same label."""
+    """Labels as objects, None for what is missing; dates in one unit, so that the same date is the same label.
+
+    Raises
+    ------
+    ValueError
+        If there is a list or the like among them, which cannot be looked up.
+    """
     if labels.dtype.kind == "M":
         labels = labels.astype("datetime64[us]")
-    return [None if is_missing(label) else label for label in labels.tolist()]
+    found = [None if is_missing(label) else label for label in labels.tolist()]
+    try:
+        set(found)
+    except TypeError as why:
+        msg = f"categories must be words or numbers ({why}); give each as one word, such as str(category)."
+        raise ValueError(msg) from why
+    return found
 
 
 def real_array(name: str, values: ArrayLike) -> NDArray[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from pimeter.arrays import real_array
 from pimeter.forecast import ForecastIntervals
+from pimeter.promise import percent
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -68,10 +69,10 @@ class Backtest:
         first, end, h = self.radius[0], self.radius[-1], len(self.radius)
         reach = f"±{first:.3g} one step ahead" + (f" and ±{end:.3g} at step {h}" if h > 1 else "")
         shares = [
-            f"{100 * cone.coverage:.3g} %" if cone.coverage is not None else "an unknown share"
+            percent(cone.coverage, 3) if cone.coverage is not None else "an unknown share"
             for cone in (self.static, self.updated)
         ]
-        asked = f"{100 * self.confidence_level:.4g} %"
+        asked = percent(self.confidence_level)
         covered = self.updated.coverage
         if covered is None or abs(covered - self.confidence_level) <= FAR * (1.0 - self.confidence_level) ** 0.5:
             answer = f"{asked} of targets are expected within {reach}."

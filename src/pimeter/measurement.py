@@ -29,7 +29,7 @@ from pimeter.diagnosis.findings import (
 from pimeter.files import replaced
 from pimeter.frames import frame_of
 from pimeter.moments import NORMAL, Middle, Moments
-from pimeter.promise import checked_share, promise, quantile_ranks
+from pimeter.promise import checked_share, percent, promise, quantile_ranks
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -505,18 +505,14 @@ def _headline(m: int, level: float, radius: float, promised: float, needed: int,
     rows = "1 row" if m == 1 else f"{m:,} rows"
     if m < needed:
         first = (
-            f"{rows} {'is' if m == 1 else 'are'} too few to promise {_percent(level)}; {needed} are needed. "
-            f"{_percent(promised)} of future errors are expected within ±{radius:.3g}, the largest error seen."
+            f"{rows} {'is' if m == 1 else 'are'} too few to promise {percent(level)}; {needed} are needed. "
+            f"{percent(promised)} of future errors are expected within ±{radius:.3g}, the largest error seen."
         )
     else:
-        first = f"{_percent(level)} of future errors are expected within ±{radius:.3g}."
+        first = f"{percent(level)} of future errors are expected within ±{radius:.3g}."
     low, high = _range_text(*ends)
     share = f"With {rows} the true share lies between {low} and {high} % (90 % confidence)"
     return f"{first} {share}, if new rows resemble these."
-
-
-def _percent(share: float) -> str:
-    return f"{100.0 * share:.4g} %"
 
 
 def _range_text(low: float, high: float) -> tuple[str, str]:
@@ -530,7 +526,7 @@ def _range_text(low: float, high: float) -> tuple[str, str]:
 def _scores(moments: Moments, curves: Curves, at: int, median: Range, judged: str) -> dict[str, Score]:
     """Scores at the level asked for, each with its range; `judged` says which rows cross-fitting took."""
     level = curves.levels[at]
-    within = f"cross-fitted share of rows within the radius for {_percent(level)}{judged}; range: Beta law of ranks"
+    within = f"cross-fitted share of rows within the radius for {percent(level)}{judged}; range: Beta law of ranks"
     explained = moments.explained()
     sizes, roots, signed = moments.errors()
     meaning = "share of the targets' variance that the model explains (R squared)"

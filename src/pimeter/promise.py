@@ -272,6 +272,20 @@ def checked_share(name: str, value: float) -> float:
     return float(value)
 
 
+def percent(share: float, digits: int = 4) -> str:
+    """A share in per cent, with more digits where these would make 100 of a share below 1.
+
+    Examples
+    --------
+    >>> from pimeter.promise import percent
+    >>> percent(0.95), percent(0.99996), percent(1.0)
+    ('95 %', '99.996 %', '100 %')
+    """
+    while share < 1.0 and float(f"{100.0 * share:.{digits}g}") >= 100.0:
+        digits += 1
+    return f"{100.0 * share:.{digits}g} %"
+
+
 def cross_validated_level(level: float, n: float, n_cuts: int = 1) -> float:
     """What is proven of CV+ with ranks for a level, n rows in folds of equal size: ``2 level - 1 - sqrt(2/n)``.
 

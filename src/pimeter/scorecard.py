@@ -15,6 +15,7 @@ from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, 
 from pimeter.classification.uncertainty import classification_uncertainty
 from pimeter.classification.unlabelled import ALIKE
 from pimeter.diagnosis.columns import categories, labels_of
+from pimeter.promise import percent
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -207,7 +208,7 @@ def _headline(found: ClassificationUncertainty, method: str, rows: _Labelled, th
         right += f"; the commoner answer alone is right for {_percent(max(rows.n_by_class) / len(rows.score))} %"
     return (
         f"The classifier is right for {_percent(lower)} to {_percent(upper)} % of rows like these "
-        f"({100 * found.confidence_level:.4g} % confidence). {right}."
+        f"({percent(found.confidence_level)} confidence). {right}."
     )
 
 

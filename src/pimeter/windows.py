@@ -67,9 +67,10 @@ def windows(
 def _check(table: Table, frame: pl.DataFrame, columns: Sequence[str], places: Sequence[str]) -> None:
     """Refuse rows without a place, infinite values, and columns without a number."""
     for name in places:
-        if frame[name].null_count():
-            row = frame[name].is_null().arg_true()[0] + 1
-            msg = f"{table.name}: column {shown(name)} is missing in row {row:,}."
+        given = frame[name]
+        missing = (given.is_null() | given.is_nan() if given.dtype.is_float() else given.is_null()).arg_true()
+        if len(missing):
+            msg = f"{table.name}: column {shown(name)} is missing in row {missing[0] + 1:,}."
             raise ValueError(msg)
     for name in columns:
         wrong = frame[name].is_infinite().fill_null(value=False).arg_true()
@@ -110,16 +111,24 @@ def _order(table: Table, window: pl.Series, notes: list[str]) -> Numbers:
     """Number of each row's window: numbers and dates in their own order, other words as they come."""
     import polars as pl
 
-    if window.dtype != pl.String():
+    kind = window.dtype
+    if kind.is_numeric() or kind.is_temporal():
         return window.rank("dense").to_numpy().astype(np.intp) - 1
-    day, time, offset = window.str.extract_groups(MOMENT).struct.unnest()
+    msg = f"{table.name}: column {shown(window.name)} holds {kind}; give numbers, dates or words for windows."
+    if kind not in (pl.String, pl.Categorical, pl.Enum, pl.Binary):
+        raise ValueError(msg)
+    try:
+        words = window.cast(pl.String())
+    except pl.exceptions.PolarsError as why:  # bytes that are no text
+        raise ValueError(msg) from why
+    day, time, offset = words.str.extract_groups(MOMENT).struct.unnest()
     if not day.has_nulls() and offset.n_unique() == 1:
         return (day + time.fill_null("")).rank("dense").to_numpy().astype(np.intp) - 1
     notes.append(
         f"column {shown(window.name)} of {table.name} holds words, so windows are taken in the order of the file; "
         "dates like 2024-12-31 and 2024-12-31 09:00, all of one time zone, are put in their own order"
     )
-    names, first, number = np.unique(window.to_numpy().astype(str), return_index=True, return_inverse=True)
+    names, first, number = np.unique(words.to_numpy().astype(str), return_index=True, return_inverse=True)
     rank = np.empty(len(names), np.intp)
     rank[np.argsort(first)] = np.arange(len(names))
     return rank[number]

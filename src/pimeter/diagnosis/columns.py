@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 N_CATEGORIES = 20  # that are looked at one by one: the largest; the others together
 FIFTHS = (0.2, 0.4, 0.6, 0.8)
 MANY = 100_000  # rows from which on the borders of fifths come from some of them
+PLAIN = 1e7  # numbers below it are written without an exponent
 MISSING = "missing"
+OWN = ("prediction", "by")  # names of parts that belong to no feature
 
 
 class Parts(NamedTuple):
@@ -38,7 +41,7 @@ class Column(NamedTuple):
     place: Any  # how `GroupedWidth(by=...)` finds it: the name in a frame, the position in an array
     values: NDArray[Any]
     is_numeric: bool
-    text: Callable[[float], str] = "{:.3g}".format  # how to write a number
+    text: Callable[[float], str] | None = None  # how to write what is no plain number
 
     @property
     def parts(self) -> Parts:
@@ -66,7 +69,10 @@ def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
         _check_rows(frame.shape, n)
         kept = rows.tolist()
         named = zip(frame.columns, frame.iter_columns(), strict=True)  # names may be numbers, which would mean rows
-        return [_series(series[kept], name)._replace(name=str(name)) for name, series in named]
+        return [
+            _series(series[kept], name)._replace(name=f"feature {name}" if name in OWN else str(name))
+            for name, series in named
+        ]
     table = even_array("X", X)
     if table.ndim == 1:
         table = table[:, None]
@@ -74,7 +80,7 @@ def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
     return [_values(f"column {i}", i, table[rows, i]) for i in range(table.shape[1])]
 
 
-def fifths(values: Array, text: Callable[[float], str] = "{:.3g}".format) -> Parts:
+def fifths(values: Array, text: Callable[[float], str] | None = None) -> Parts:
     """Five parts of about as many rows each, by size; fewer where values are tied. Missing values are a part."""
     missing = np.isnan(values)
     has_missing = bool(missing.any())
@@ -87,9 +93,10 @@ def fifths(values: Array, text: Callable[[float], str] = "{:.3g}".format) -> Par
     codes = np.zeros(len(values), np.uint8)
     for edge in edges:
         codes += values > edge
-    names = [text(float(edge)) for edge in edges]
-    if not names:
-        labels = [text(float(known[0]))]
+    shown = (edges if len(edges) else known[:1]).tolist()
+    names = _numbers(shown) if text is None else [text(x) for x in shown]
+    if not len(edges):
+        labels = names
     else:
         between = [f"{low} to {high}" for low, high in pairwise(names)]
         labels = [f"up to {names[0]}", *between, f"above {names[-1]}"]
@@ -97,6 +104,16 @@ def fifths(values: Array, text: Callable[[float], str] = "{:.3g}".format) -> Par
         codes[missing] = len(labels)
         labels.append(MISSING)
     return Parts(codes, tuple(labels))
+
+
+def _numbers(values: list[float]) -> list[str]:
+    """Numbers with three digits, or as many more as it takes to tell them apart; up to millions without exponents."""
+    names: list[str] = []
+    for digits in range(3, 18):
+        names = [f"{x:.{max(digits, len(f'{abs(x):.0f}')) if abs(x) < PLAIN else digits}g}" for x in values]
+        if len(set(names)) == len(names):
+            break
+    return names
 
 
 def categories(values: NDArray[Any]) -> Parts:
@@ -134,7 +151,8 @@ def labels_of(by: ArrayLike | None, n: int) -> NDArray[Any] | None:
 def _series(series: nw.Series[Any], name: str) -> Column:
     kind = series.dtype
     if isinstance(kind, nw.Date | nw.Datetime | nw.Duration):
-        moments = series.to_numpy()
+        # Of dates alone pyarrow makes Python's objects.
+        moments = (series.cast(nw.Datetime()) if isinstance(kind, nw.Date) else series).to_numpy()
         numbers = np.where(np.isnat(moments), np.nan, moments.astype("int64"))
         coarse = "datetime64[m]" if moments.dtype.kind == "M" else "timedelta64[s]"
         return Column(name, name, numbers, True, lambda x: str(np.int64(x).astype(moments.dtype).astype(coarse)))
@@ -148,7 +166,8 @@ def _values(name: str, place: Any, values: NDArray[Any]) -> Column:
     if values.dtype.kind in "fiub":
         return Column(name, place, values.astype(np.float64), True)
     if values.dtype.kind == "O" and all(
-        value is None or (isinstance(value, int | float | np.number) and not isinstance(value, str)) for value in values
+        value is None or (isinstance(value, int | float | Decimal | np.number) and not isinstance(value, str))
+        for value in values
     ):
         return Column(name, place, np.array([np.nan if v is None else v for v in values], np.float64), True)
     if values.dtype.kind in "OUS":

@@ -78,9 +78,14 @@ class CrossFit:
         """Where the true coverage of the radii lies, (levels, 2)."""
         sizes = self.buckets.values
         some = sizes[:: -(-len(sizes) // N_COMPARED)]
-        n_below, n_up_to = self.buckets.n_below(self.radius), self.buckets.n_below(self.radius, "right")
-        is_tied = (n_up_to - n_below > 1) | (len(np.unique(some)) < len(some))
-        return coverage_ranges(len(sizes), self.levels, n_up_to + is_tied)
+        is_tied = self.is_tied | (len(np.unique(some)) < len(some))
+        return coverage_ranges(len(sizes), self.levels, self.buckets.n_below(self.radius, "right") + is_tied)
+
+    @property
+    def is_tied(self) -> NDArray[np.bool_]:
+        """Whether several errors equal the radius, (levels,)."""
+        n_below, n_up_to = (self.buckets.n_below(self.radius, side) for side in ("left", "right"))
+        return np.asarray(n_up_to - n_below > 1)
 
     def covered(self, rows: NDArray[np.intp], level: int) -> NDArray[np.bool_]:
         """Which of these rows lie within the radius of the other folds."""

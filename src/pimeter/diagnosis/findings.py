@@ -18,7 +18,7 @@ from pimeter.diagnosis.columns import Column, categories, columns, fifths, label
 from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
 from pimeter.diagnosis.spread import power_spectral_entropy, white_test
 from pimeter.errors import signed_errors
-from pimeter.promise import checked_share, promise, quantile_ranks, rows_needed
+from pimeter.promise import checked_share, percent, promise, quantile_ranks, rows_needed
 from pimeter.regression.scaled import FEW, ScaledWidth
 from pimeter.regression.sides import TAILS
 from pimeter.regression.width import Aim
@@ -297,10 +297,10 @@ def diagnosed(
         counted.append((column.name, labels, n, inside))
     parts = _parts(counted) if len(errors) > 1 else ()
     usual = max(level, float(named[0].covered.inside[:, at].sum()) / len(errors))
-    width, column = _width(parts, level, usual, len(errors), table)
+    width, grouped = _width(parts, level, usual, len(errors), table)
     gain = _gain(some, prediction[rows], table, level)
     if width.raised or gain.raised:
-        kind: Widths = "grouped" if column is not None else "scaled"
+        kind: Widths = "grouped" if grouped else "scaled"
     else:
         kind = "constant"
     discrete = _discrete(target[rows], radius)
@@ -308,7 +308,7 @@ def diagnosed(
     if kind != "constant":
         heavy = replace(heavy, advice="")  # a spread that varies has heavy tails when all rows are taken together
     findings = (
-        _rows(len(errors), level, fit.coverage_ranges[at]),
+        _rows(len(errors), level, fit.coverage_ranges[at], is_tied=bool(fit.is_tied[at])),
         _alike(target, prediction),
         width,
         gain,
@@ -319,7 +319,7 @@ def diagnosed(
         heavy,
         discrete,
         _outliers(some),
-        _zeros(errors, discrete.raised),
+        _zeros(target, errors, discrete.raised),
         _drift(some, radius),
         _serial(errors[:SOME]),
     )
@@ -329,17 +329,16 @@ def diagnosed(
     advice = [finding.advice for finding in findings if finding.raised]
     if not advice:
         advice = ["Nothing to do: a constant width with symmetric tails is enough."]
-    advice.append(_code(level, kind, column, tails, is_ordered=bool(raised & {"drift", "serial"})))
+    advice.append(_code(level, grouped or f'"{kind}"', tails, is_ordered=bool(raised & {"drift", "serial"})))
     return Diagnosis(findings, parts, tuple(advice), kind, tails, level)
 
 
-def _code(level: float, width: Widths, column: Any, tails: str, *, is_ordered: bool) -> str:
+def _code(level: float, width: str, tails: str, *, is_ordered: bool) -> str:
     """A line to paste."""
     if is_ordered:
         return f"OnlineNeuron(confidence_level={level})"
     asked = "" if level == 0.95 else f"confidence_level={level}, "
-    kind = f'"{width}"' if column is None or column == "by" else f"GroupedWidth(by={column!r})"
-    return f'IntervalRegressor(model, {asked}width={kind}, tails="{tails}")'
+    return f'IntervalRegressor(model, {asked}width={width}, tails="{tails}")'
 
 
 def _parts(counted: list[tuple[str, tuple[str, ...], NDArray[np.intp], NDArray[np.intp]]]) -> tuple[Part, ...]:
@@ -367,7 +366,7 @@ def together(inside: NDArray[np.intp], rows: NDArray[np.intp], n_parts: int) -> 
 
 
 def _percent(share: float) -> str:
-    return f"{100.0 * share:.3g} %"
+    return percent(share, 3)
 
 
 def _count(m: int) -> str:
@@ -378,7 +377,7 @@ def _is_constant(values: Array) -> bool:
     return bool(values.min() == values.max())
 
 
-def _rows(m: int, level: float, share: Array) -> Finding:
+def _rows(m: int, level: float, share: Array, *, is_tied: bool) -> Finding:
     """Whether the rows can promise the level, and how many would say it precisely."""
     kept = promise(m, level)
     wanted = rows_needed(level, WITHIN)
@@ -394,7 +393,7 @@ def _rows(m: int, level: float, share: Array) -> Finding:
         advice = (
             f"Hold out more rows: {kept.needed} to promise {_percent(level)}, {wanted} to come within 2 points of it."
         )
-    if high > kept.coverage_range[1]:
+    if is_tied:
         sentence += f"The true share is between {_percent(low)} and {_percent(high)}, as errors are tied at the radius."
     else:
         sentence += f"The true share is within {100 * reach:.2g} points of it"
@@ -414,14 +413,14 @@ def _alike(target: Array, prediction: Array) -> Finding:
     return _finding("alike", m, len(same), 0, sentence, f"Measure rows whose {' and '.join(same)} differ.")
 
 
-def _width(parts: tuple[Part, ...], level: float, usual: float, m: int, table: list[Column]) -> tuple[Finding, Any]:
-    """Coverage gap of the part with the strongest evidence, and the column whose categories explain it, if one does.
+def _width(parts: tuple[Part, ...], level: float, usual: float, m: int, table: list[Column]) -> tuple[Finding, str]:
+    """Coverage gap of the part with the strongest evidence, and code of a grouped width if categories explain it.
 
     Ties lift the coverage of all rows, `usual`, above the level: a part is covered too well only if it is above both.
     """
     if len(parts) < 2 or m < FEWEST:
         why = f"{_count(m)} too few" if m < FEWEST else "There are no parts of the rows"
-        return _finding("width", m, math.nan, 0.0, f"{why} to say anything about coverage in parts of them."), None
+        return _finding("width", m, math.nan, 0.0, f"{why} to say anything about coverage in parts of them."), ""
     # The largest gap that chance does not explain; without one the gap that is largest beside its interval.
     due = {part: min(max(part.coverage, level), usual) for part in parts}
     sure = [part for part in parts if not part.low <= due[part] <= part.high]
@@ -436,16 +435,16 @@ def _width(parts: tuple[Part, ...], level: float, usual: float, m: int, table: l
         f"confidence for all {len(parts)} parts together)"
     )
     if not sure:
-        return _finding("width", m, gap, 0.0, f"{sentence}, which chance explains.", ends=ends), None
+        return _finding("width", m, gap, 0.0, f"{sentence}, which chance explains.", ends=ends), ""
     if abs(gap) < GAP * (1.0 - level):
-        return _finding("width", m, gap, 0.0, f"{sentence}, too little to matter.", ends=ends), None
-    grouped = next((c.place for c in table if c.name == worst.of and not c.is_numeric), None)
-    grouped = "by" if worst.of == "by" else grouped
+        return _finding("width", m, gap, 0.0, f"{sentence}, too little to matter.", ends=ends), ""
+    own = next((f"GroupedWidth(by={c.place!r})" for c in table if c.name == worst.of and not c.is_numeric), "")
+    grouped = '"grouped"' if worst.of == "by" else own
     advice = f"A constant width is not enough {place}: coverage is {_percent(worst.coverage)} there. "
-    if grouped is None:
+    if not grouped:
         advice += "Let the width follow the features."
     else:
-        passed = ", and pass by= to calibrate and predict_interval" if grouped == "by" else ""
+        passed = ", and pass by= to calibrate and predict_interval" if worst.of == "by" else ""
         advice += f"Give each category a neuron of its own{passed}."
     return _finding("width", m, gap, 0.0, f"{sentence}.", advice, ends), grouped
 
@@ -638,15 +637,21 @@ def _outliers(errors: Array) -> Finding:
     return _finding("outliers", m, n, 0, sentence, advice)
 
 
-def _zeros(errors: Array, is_discrete: bool) -> Finding:
-    """Errors of exactly 0, as copies of training rows give them."""
+def _zeros(target: Array, errors: Array, is_discrete: bool) -> Finding:
+    """Errors of exactly 0, as copies of training rows give them, and a bound or a step that target and model share."""
     m = len(errors)
-    n = int(np.count_nonzero(errors == 0.0))
-    sentence = f"{n:,} of {m:,} errors are exactly 0."
+    zeros = target[errors == 0.0]
+    sentence = f"{len(zeros):,} of {m:,} errors are exactly 0."
+    values, counts = np.unique(target[evenly(m)], return_counts=True)
+    bound = values[np.argmax(counts)] if counts.max() > 1 else math.nan
+    n = int(np.count_nonzero(zeros != bound))
     advice = ""
     if n >= max(3, ZEROS * m) and not is_discrete:
-        advice = f"{n:,} errors are exactly 0: leave out rows that the model was trained on, and copies of them."
-    return _finding("zeros", m, n / m, 0.0, sentence, advice)
+        advice = (
+            f"Look at the {n:,} rows with an error of exactly 0: was the model trained on them, or on copies? Then "
+            "leave them out. A bound or a step that target and prediction share, such as the last price, is no fault."
+        )
+    return _finding("zeros", m, len(zeros) / m, 0.0, sentence, advice)
 
 
 def _drift(errors: Array, radius: float) -> Finding:

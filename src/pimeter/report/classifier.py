@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from pimeter.promise import percent
 from pimeter.report.drawing import Line, against_diagonal, bars, lines
 from pimeter.report.page import NEXT, plain_html
 
@@ -18,7 +19,7 @@ def classifier_html(data: Mapping[str, Any], about: Mapping[str, str], meaning: 
     """The page of a scorecard, given as plain values, and a few words for each metric."""
     first, *rest = data["headline"].partition(NEXT)
     found = data["uncertainty"]
-    level = f"{100 * found['confidence_level']:.4g} %"
+    level = percent(found["confidence_level"])
     rows = [{**row, **{key: figure(row[key]) for key in ("value", "lower", "upper")}} for row in found["rows"]]
     tables = [(threshold, list(some)) for threshold, some in groupby(rows, lambda row: row["threshold"])]
     return plain_html(

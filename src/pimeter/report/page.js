@@ -15,8 +15,11 @@
     const size = Math.abs(text);
     return size !== 0 && (size >= 1e6 || size < 1e-4) ? text.toExponential().replace("e+", "e") : String(text);
   };
-  const percent = (share, digits = 4) => (share === null ? "not known" : `${number(100 * share, digits)} %`);
-  const range = (low, high) => (low === null || high === null ? "not known" : `${number(100 * low)} to ${number(100 * high)} %`);
+  // More digits where these would make 100 of a share below 1.
+  const hundredths = (share, digits = 4) =>
+    share < 1 && Number((100 * share).toPrecision(digits)) >= 100 ? hundredths(share, digits + 1) : number(100 * share, digits);
+  const percent = (share, digits = 4) => (share === null ? "not known" : `${hundredths(share, digits)} %`);
+  const range = (low, high) => (low === null || high === null ? "not known" : `${hundredths(low)} to ${hundredths(high)} %`);
   const levelText = (i) => percent(curves.levels[i]);
 
   // Drawing.
@@ -35,7 +38,8 @@
   };
   const ticks = (from, to, count) => {
     const raw = (to - from) / Math.max(count, 1);
-    if (!(raw > 0)) return [from];
+    // Values that differ by rounding alone: whole numbers of such steps cannot be told apart.
+    if (!(raw > 1e-12 * Math.max(Math.abs(from), Math.abs(to)))) return [from];
     const power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= raw);
     const found = [];

@@ -9,6 +9,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pimeter.promise import percent
 from pimeter.report.drawing import SIZE
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
         data=data,
         at=at,
         headline=(first, f"{then.strip()} {last}"),
-        level=f"{100 * data['confidence_level']:.4g}",
+        level=percent(data["confidence_level"]),
         advice=advice,
         code=code,
         raised=[finding for finding in findings if finding["advice"]],
@@ -89,7 +90,7 @@ def _environment() -> Environment:
         msg = "The report needs jinja2: pip install 'pimeter[app]'."
         raise ImportError(msg, name=missing.name) from missing
     made = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    made.filters["number"] = _number
+    made.filters |= {"number": _number, "percent": _percent}
     return made
 
 
@@ -121,3 +122,7 @@ def _finite(value: Any) -> Any:
 
 def _number(value: float | None) -> str:
     return f"{value:.4g}" if value is not None and math.isfinite(value) else "not known"
+
+
+def _percent(share: float | None) -> str:
+    return percent(share) if share is not None and math.isfinite(share) else "not known"

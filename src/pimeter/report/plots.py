@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter.plotting import pyplot
+from pimeter.promise import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,8 +53,7 @@ def draw_errors(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
         ax.axvline(end, color=INK, linewidth=1, linestyle="--")
     beyond = data["sample"]["n_beyond"]
     ax.set(xlabel="error: target minus prediction" + (f" ({beyond:,} farther out)" if beyond else ""), ylabel="rows")
-    level = f"{100 * data['confidence_level']:.4g} %"
-    promised = f"{100 * data['guaranteed_level']:.3g} %"
+    level, promised = percent(data["confidence_level"]), percent(data["guaranteed_level"], 3)
     ax.legend(edgecolor="none", framealpha=1, loc="upper left", ncols=2)
     ax.set_ylim(0, 1.18 * max(counts.max(), 1))
     return _finished(
@@ -75,7 +75,7 @@ def draw_coverage(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     here = curves["levels"].index(data["confidence_level"])
     if np.isfinite(coverage[here]):
         ax.plot(levels[here], coverage[here], "o", color=BLUE, markersize=8)
-        text = f"{coverage[here]:.3g} % at {levels[here]:.4g} %"
+        text = f"{percent(curves['coverage'][here], 3)} at {percent(data['confidence_level'])}"
         ax.annotate(
             text, (levels[here], coverage[here]), (-6, -52), textcoords="offset points", ha="center", color=BLUE
         )
@@ -102,7 +102,7 @@ def draw_parts(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     ax.axvline(level, color=INK, linewidth=1, linestyle="--")
     ax.set_yticks(place, [f"{_short(part)}\n({part['rows']:,} rows)" for part in parts])
     ax.set(
-        xlabel=f"rows covered, %, with simultaneous intervals; dashed: {level:.4g} %",
+        xlabel=f"rows covered, %, with simultaneous intervals; dashed: {percent(data['confidence_level'])}",
         ylim=(-0.6, max(len(parts), 1) - 0.4),
     )
     return _finished(ax, "Cross-fitted coverage in parts of the rows")
@@ -143,7 +143,7 @@ def draw_intervals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     ax.legend(frameon=False, loc="upper left", ncols=4)
     low, high = ax.get_ylim()
     ax.set_ylim(low, high + 0.12 * (high - low))
-    return _finished(ax, f"Intervals for {100 * data['confidence_level']:.4g} %")
+    return _finished(ax, f"Intervals for {percent(data['confidence_level'])}")
 
 
 def _points(ax: Axes, x: NDArray[Any], y: NDArray[Any], inside: NDArray[np.bool_]) -> None:
