@@ -497,7 +497,7 @@ def test_plan_says_how_many_rows(pimeter_command):
     code, out, _ = pimeter_command("plan", "--level", 0.95, "--within", 0.02)
     assert code == 0
     assert out.startswith(f"Hold out {pimeter.rows_needed(0.95, 0.02)} rows: ")
-    assert "between 93 and 97 %" in out
+    assert "between 93 % and 97 %" in out
 
 
 def test_demo_writes_a_report_and_says_where(pimeter_command, tmp_path):

@@ -219,10 +219,12 @@ def interval(
     if predicted.null_count():
         notes.append(f"{predicted.null_count():,} rows without a prediction have no interval")
     _say(notes)
-    low, high = (100 * end for end in model.coverage_range_)
+    from pimeter.promise import percent
+
+    low, high = (percent(end, 3) for end in model.coverage_range_)
     typer.echo(
-        f"{100 * model.guaranteed_level_:.4g} % of new targets are expected within ±{model.radius_[1]:.3g} of the "
-        f"prediction. With {len(y):,} rows the true share lies between {low:.3g} and {high:.3g} % (90 % confidence), "
+        f"{percent(model.guaranteed_level_)} of new targets are expected within ±{model.radius_[1]:.3g} of the "
+        f"prediction. With {len(y):,} rows the true share lies between {low} and {high} (90 % confidence), "
         f"if new rows resemble these.\nWrote {len(predicted):,} rows: {out}"
     )
 
@@ -237,10 +239,12 @@ def plan(
     within: Annotated[float, typer.Option(help="How near the true share shall be to the level.")] = 0.02,
 ) -> None:
     """Say how many rows to hold out."""
+    from pimeter.promise import percent
+
     rows = pimeter.rows_needed(level, within)
-    least, most = 100 * (level - within), 100 * min(level + within, 1.0)
+    least, most = percent(level - within), percent(min(level + within, 1.0))
     typer.echo(
-        f"Hold out {rows:,} rows: intervals for {100 * level:.4g} % then cover between {least:.4g} and {most:.4g} % of "
+        f"Hold out {rows:,} rows: intervals for {percent(level)} then cover between {least} and {most} of "
         "new rows that resemble them (90 % confidence)."
     )
 
@@ -662,13 +666,13 @@ def _show_scorecard(found: Scorecard) -> None:
         (name, figure(row["value"]), f"{figure(row['lower'])} to {figure(row['upper'])}", row["method"])
         for name, row in zip(names, given, strict=True)
     ]
+    from pimeter.promise import percent
+
     noted: dict[str, list[str]] = {}
     for name, row in zip(names, given, strict=True):
         if row["note"]:
             noted.setdefault(row["note"], []).append(name)
-    kind = (
-        "spread of scores" if found.method == "pim" else f"{100 * found.uncertainty['confidence_level']:.4g} % interval"
-    )
+    kind = "spread of scores" if found.method == "pim" else f"{percent(found.uncertainty['confidence_level'])} interval"
     said = [f"{', '.join(which)}: {note}." for note, which in noted.items()]
     said += [f"{finding.question} {finding.sentence}" for finding in found.findings]
     _print(found.headline, ("metric", "value", kind, "by"), rows, said)
