@@ -128,6 +128,15 @@ def test_a_level_near_1_is_not_100_percent(opened, tmp_path):
     assert page.get_by_role("button", name="99.996 %").count() == 1
 
 
+def test_marks_of_an_axis_are_told_apart(opened, tmp_path):
+    path = tmp_path / "far.html"
+    y_pred = np.linspace(101_300.0, 101_390.0, 40)
+    measure(y_pred + np.sin(np.arange(40)), y_pred).to_html(path)
+    marks = opened(path).locator("#scatter text[text-anchor=middle]").all_text_contents()
+    assert "101320" in marks
+    assert len(set(marks)) == len(marks)
+
+
 def test_predictions_that_differ_by_rounding_alone(opened, tmp_path):
     path = tmp_path / "alike.html"
     y_pred = np.where(np.arange(40) % 2, 123456.789, np.nextafter(123456.789, np.inf))

@@ -5,6 +5,7 @@ Only typer is imported at the top, so that help comes at once; each command brin
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 import warnings
@@ -649,7 +650,11 @@ def _say(notes: list[str]) -> None:
 def _show(result: Measurement) -> None:
     """Headline, scores and advice on the terminal."""
     rows = [
-        (name.replace("_", " "), f"{score.value:.4g}", f"{score.lower:.4g} to {score.upper:.4g}")
+        (
+            name.replace("_", " "),
+            f"{score.value:.4g}",
+            "not known" if math.isnan(score.lower) else f"{score.lower:.4g} to {score.upper:.4g}",
+        )
         for name, score in result.scores.items()
     ]
     _print(result.headline, ("score", "value", "90 % range"), rows, result.advice)

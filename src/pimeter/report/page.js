@@ -46,6 +46,11 @@
     for (let i = Math.ceil(from / step - 1e-9); i * step <= to + step * 1e-9; i += 1) found.push(i * step);
     return found;
   };
+  // Values with their texts, in as many digits as it takes to tell them apart.
+  const named = (values, digits = 4) => {
+    const texts = values.map((value) => number(value, digits));
+    return new Set(texts).size < values.length && digits < 15 ? named(values, digits + 1) : values.map((value, i) => [value, texts[i]]);
+  };
   const shorten = (text, longest) => {
     const signs = Array.from(text.replace(/\s+/g, " "));
     return signs.length <= longest ? signs.join("") : `${signs.slice(0, longest - 1).join("")}…`;
@@ -63,14 +68,14 @@
     const made = { svg, keyLine: 12 + extra, left, right, top, bottom, x: scale(...x, left, right), y: y && scale(...y, bottom, top) };
     const clip = element(element(svg, "defs"), "clipPath", { id: `clip-${id}` });
     element(clip, "rect", { x: left, y: top, width: right - left, height: bottom - top });
-    for (const value of ticks(...x, Math.max(2, Math.floor((right - left) / 70)))) {
+    for (const [value, text] of named(ticks(...x, Math.max(2, Math.floor((right - left) / 70))))) {
       if (labels.noX) break;
       element(svg, "line", { class: "axis", x1: made.x(value), x2: made.x(value), y1: top, y2: bottom });
-      element(svg, "text", { x: made.x(value), y: bottom + 16, "text-anchor": "middle" }, number(value));
+      element(svg, "text", { x: made.x(value), y: bottom + 16, "text-anchor": "middle" }, text);
     }
-    for (const value of y && !labels.noY ? ticks(...y, Math.floor((bottom - top) / 45)) : []) {
+    for (const [value, text] of y && !labels.noY ? named(ticks(...y, Math.floor((bottom - top) / 45))) : []) {
       element(svg, "line", { class: "axis", x1: left, x2: right, y1: made.y(value), y2: made.y(value) });
-      element(svg, "text", { x: left - 7, y: made.y(value) + 4, "text-anchor": "end" }, number(value));
+      element(svg, "text", { x: left - 7, y: made.y(value) + 4, "text-anchor": "end" }, text);
     }
     element(svg, "text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, labels.x);
     if (labels.y) element(svg, "text", { x: 2, y: 12 }, labels.y);
