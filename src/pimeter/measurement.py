@@ -332,7 +332,8 @@ def measure(
     permutation tests look at 5,000 of them, and the scaled width at 2,000 (`Finding.rows`); all else uses all rows.
 
     Dask arrays, series and frames of more than a million rows stay where they are and are read three times. `n_rows`,
-    radii and their ranges (right to 2e-8 of themselves), what is promised, and the scores but for two are of all rows.
+    radii and their ranges (right to 2e-8 of themselves), what is promised, and the scores but for two are of all rows;
+    where errors are alike, the upper end of the true share may be larger than in memory.
     What looks at single rows is of a million of them, drawn at random from each partition by its share: coverage and
     interval score (cross-fitted), parts of the rows, diagnosis and pictures; `Finding.rows` says so. The quantiles of
     the signed errors are order statistics then, not smoothed.
