@@ -680,6 +680,17 @@ class TestWeights:
                 assert (np.diff(ends[0], axis=0) >= 0.0).all()
                 assert (np.diff(ends[0, 1] - ends[0, 0]) >= -1e-12).all()
 
+    def test_no_row_depends_on_the_weights_of_others_between_ranks(self):
+        model = IntervalRegressor(zero, guarantee=False)
+        new = np.array([0.3, 0.3, 0.6])
+        for weights in (np.full(300, 0.3), np.random.default_rng(0).exponential(size=300)):
+            model.calibrate(X, Y, sample_weight=weights)
+            rows = [model.predict_interval(X[i : i + 1], sample_weight=new[i : i + 1])[0] for i in range(3)]
+            assert_array_equal(model.predict_interval(X[:3], sample_weight=new), rows)
+        plain = IntervalRegressor(zero, guarantee=False).calibrate(X, Y).predict_interval(X[:2])
+        model.calibrate(X, Y, sample_weight=np.full(300, 0.3))
+        assert_array_equal(model.predict_interval(X[:2], sample_weight=new[:2]), plain)
+
     def test_only_ratios_matter(self):
         weight = np.random.default_rng(0).uniform(0.1, 1, size=300)
         radius = [IntervalRegressor(first).calibrate(X, Y, sample_weight=c * weight).radius_ for c in (1, 1000)]

@@ -152,9 +152,9 @@ class Side(NamedTuple):
             return self.sample.ranked(places)
         low, high = self.sample.ranked(np.stack([np.maximum(np.floor(places + ROUNDING), 1.0), places]))
         weights = self.sample.weights
-        is_even = weights is None or (np.ptp(weights) == 0.0 and (new_weights == 1.0).all())
         # Where weights differ, places between two errors are no ranks: the neuron stands at the place itself.
-        levels = np.full(new_weights.shape, neuron_level(m, self.level)) if is_even else np.minimum(places / m, 1.0)
+        is_rank = np.isclose(new_weights, 1.0) & (weights is None or np.ptp(weights) == 0.0)
+        levels = np.where(is_rank, neuron_level(m, self.level), np.minimum(places / m, 1.0))
         return np.asarray(np.clip(quantile(self.sample.sizes, levels, weights=weights), low, high))
 
     def end(self, centres: Array, scales: Array | None) -> Array:
