@@ -626,6 +626,20 @@ def test_labels_give_the_order_of_columns_and_pos_label_the_positive_class():
     assert pm.classification_uncertainty(None, Q, pos_label="no", method="calibrated").value["accuracy"] > 0.5
 
 
+def test_two_columns_without_labels_are_those_of_sorted_classes():
+    """Without y_true the classes are those of the calibration rows, and where nothing names them they are asked for."""
+    both, y = np.column_stack([Q, 1 - Q]), np.where(Y == 1, "a", "b")
+    how = {"method": "calibrated", "metrics": "tpr", "threshold": 0.3, "random_state": 0}
+    one = pm.classification_uncertainty(None, Q, pos_label="a", calibration=(y, Q), **how)
+    two = pm.classification_uncertainty(None, both, pos_label="a", calibration=(y, Q), **how)
+    assert two.to_dict() == one.to_dict()
+    bare = pm.classification_uncertainty(None, Q, pos_label="a", **how).to_dict()
+    assert pm.classification_uncertainty(None, both, pos_label="a", labels=["a", "b"], **how).to_dict() == bare
+    assert pm.classification_uncertainty(None, both[:, ::-1], **how).to_dict() == bare
+    with pytest.raises(ValueError, match=r"nothing says which of them is about pos_label='a'\. Give labels"):
+        pm.classification_uncertainty(None, both, pos_label="a", **how)
+
+
 def test_weights_matter_by_their_ratios_only():
     plain, doubled = (
         pm.classification_uncertainty(Y, Q, sample_weight=weights, random_state=0)

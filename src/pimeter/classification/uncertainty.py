@@ -220,7 +220,8 @@ def classification_uncertainty(
         ``r.p_n`` and ``r.p_p`` of the classes, which may be arrays, and computes with ``+ - * / **`` and numpy's sqrt,
         exp and log.
     labels : sequence, optional
-        The classes, in the order of the columns of `y_score`; sorted by default.
+        The classes, in the order of the columns of `y_score`; by default those of `y_true`, or without it those of
+        `calibration`, sorted. Where neither is given, the second of two columns is taken for that of class 1.
     pos_label : object, default=1
         The positive class where there are two: the one that a column of `y_score` is about. Scores that are clearly
         lower for this class make a warning.
@@ -286,7 +287,8 @@ def classification_uncertainty(
         msg = 'sample_weight cannot be used with method="prediction-powered"; leave it out.'
         raise ValueError(msg)
     known = _labels(y_true, len(score), method)
-    classes = _classes(known, score, labels, pos_label)
+    others = None if calibration is None else _calibration_labels(calibration)
+    classes = _classes(known, score, labels, pos_label, others)
     if score.ndim == 2 and score.shape[1] > 2:
         return _several(known, score, classes, weights, chosen, level, method, threshold, draws)
     column = _positive(classes, pos_label)
@@ -296,8 +298,8 @@ def classification_uncertainty(
     if known is not None and is_positive is not None:
         _tell_if_swapped("y_score", score, [is_positive, known.is_known & ~is_positive], weights, classes[column])
     rows = None
-    if calibration is not None:
-        rows = _calibration_rows(calibration, classes, column)
+    if others is not None:
+        rows = _calibration_rows(*others, classes, column)
         _tell_if_swapped("calibration score", rows[1], [rows[0], ~rows[0]], None, classes[column])
     thresholds = _thresholds(threshold)
     task = _Task(known, is_positive, score, weights, chosen, level, draws)
@@ -549,7 +551,13 @@ def _labels(given: ArrayLike | None, n: int, method: str, name: str = "y_true") 
     return _Labels(all_codes, classes.tolist(), ~missing)
 
 
-def _classes(known: _Labels | None, score: Array, labels: Sequence[Any] | None, pos_label: Any) -> list[Any]:
+def _classes(
+    known: _Labels | None,
+    score: Array,
+    labels: Sequence[Any] | None,
+    pos_label: Any,
+    others: tuple[_Labels, Array] | None,
+) -> list[Any]:
     """The classes in the order of columns of the score; codes are changed to it."""
     k = 2 if score.ndim == 1 else score.shape[1]
     if labels is not None:
@@ -559,6 +567,15 @@ def _classes(known: _Labels | None, score: Array, labels: Sequence[Any] | None, 
             raise ValueError(msg)
     elif known is None:
         classes = [None, pos_label] if k == 2 else list(range(k))
+        if score.shape[1:] == (2,) and others is not None and len(others[0].classes) == 2:
+            classes = others[0].classes
+        elif score.shape[1:] == (2,) and pos_label != 1:
+            msg = (
+                "y_score has two columns, and without y_true nothing says which of them is about "
+                f"pos_label={pos_label!r}. Give labels in the order of the columns, or the column of the "
+                "positive class alone."
+            )
+            raise ValueError(msg)
     else:
         classes = known.classes
     if known is None:
@@ -625,8 +642,8 @@ def _as_precise(thresholds: Array, score: ArrayLike) -> Array:
     return thresholds.astype(dtype).astype(np.float64) if dtype.kind == "f" else thresholds
 
 
-def _calibration_rows(given: Any, classes: list[Any], column: int) -> tuple[NDArray[np.bool_], Array]:
-    """Which rows are positive, and their scores."""
+def _calibration_labels(given: Any) -> tuple[_Labels, Array]:
+    """Labels and scores of the rows that calibrate."""
     try:
         y, score = given
     except (TypeError, ValueError) as wrong:
@@ -635,6 +652,13 @@ def _calibration_rows(given: Any, classes: list[Any], column: int) -> tuple[NDAr
     scores = _scores("calibration score", score)
     known = _labels(y, len(scores), "", "calibration y")
     assert known is not None
+    return known, scores
+
+
+def _calibration_rows(
+    known: _Labels, scores: Array, classes: list[Any], column: int
+) -> tuple[NDArray[np.bool_], Array]:
+    """Which rows are positive, and their scores."""
     positive, other = classes[column], classes[1 - column]  # the other is None where nothing says what it is
     is_fit = len(known.classes) == 2 and positive in known.classes and (other is None or other in known.classes)
     if scores.ndim != 1 or not is_fit:
