@@ -107,6 +107,22 @@ def test_kinds_of_labels_and_files(classify, labels, kind):
     assert json.loads(out) == json.loads(json.dumps(expected.to_dict()))
 
 
+def test_scores_keep_their_precision(classify):
+    """A score of .3 in single precision is not above a threshold of .3, in the numbers and in the pictures."""
+    rng = np.random.default_rng(0)
+    score = np.round(rng.uniform(size=400), 1)
+    frame = pl.DataFrame({"label": rng.uniform(size=400) < score, "score": score, "shop": rng.choice(["a", "b"], 400)})
+    frame.cast({"score": pl.Float32}).write_parquet("single.parquet")
+    frame.write_parquet("double.parquet")
+    single, double = (
+        json.loads(classify(f"{name}.parquet", "--by", "shop", "--threshold", 0.3, "--json")[1])
+        for name in ("single", "double")
+    )
+    for part in ("uncertainty", "cuts", "parts"):
+        assert single[part] == double[part]
+    assert [one["rows"] for one in single["outcomes"]] == [one["rows"] for one in double["outcomes"]]
+
+
 def test_the_positive_class_is_asked_for_where_it_is_not_obvious(classify):
     scored().with_columns(label=pl.col("label").replace({"yes": "cat", "no": "dog"})).write_csv("pets.csv")
     code, _, err = classify("pets.csv")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import pimeter
-from pimeter.files import Table, cluster, lazy_frame, listed, matches, opened, replaced, shown, words
+from pimeter.files import PARQUET, Table, cluster, lazy_frame, listed, matches, opened, replaced, shown, words
 
 if TYPE_CHECKING:
     from pimeter.measurement import Measurement
@@ -523,6 +523,8 @@ def _scored(
     table: Table, columns: tuple[str | None, str], others: Sequence[str], notes: list[str], *, may_miss: bool
 ) -> Any:
     """Rows that have a score between 0 and 1 and, unless labels may miss, a label, as words."""
+    import polars as pl
+
     label, score = columns
     frame = table.read([score], [*([label] if label else []), *others])
     given = frame[score]
@@ -533,6 +535,9 @@ def _scored(
             f"{table.name}: row {row + 1:,} of column {shown(score)} holds {given[row]:g}; scores lie between 0 and 1."
         )
         raise ValueError(msg)
+    if table.kind == PARQUET:
+        held = pl.scan_parquet(table.path, glob=False).collect_schema()[score]
+        frame = frame.with_columns(given.cast(held if held.is_float() else pl.Float64))  # thresholds are as precise
     if label is None:
         return _known(table, frame, [score], notes, "score")
     frame = frame.with_columns(words(frame[label]).alias(label))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.stats import hypergeom
 
-from pimeter.arrays import unmasked
+from pimeter.arrays import real_array, unmasked
 from pimeter.classification.calibration import calibration_error, reliability
 from pimeter.classification.confusion import Cells, outcome_codes
 from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, wilson
-from pimeter.classification.uncertainty import classification_uncertainty
+from pimeter.classification.uncertainty import as_precise, classification_uncertainty
 from pimeter.classification.unlabelled import ALIKE
 from pimeter.diagnosis.columns import categories, labels_of
 from pimeter.promise import percent
@@ -135,7 +135,7 @@ def scorecard(
     >>> found.headline.split(" With ")[0]
     'The classifier is right for 72.5 to 79.9 % of rows like these (95 % confidence).'
     """
-    score = np.asarray(unmasked(y_score), dtype=np.float64)
+    score = real_array("y_score", y_score)
     found = classification_uncertainty(
         y_true,
         score,
@@ -176,16 +176,20 @@ def scorecard(
 class _Labelled(NamedTuple):
     """The rows that have a label."""
 
-    score: Array
+    score: NDArray[Any]  # in the precision that they came in
     is_positive: NDArray[np.bool_]
 
     def cells(self, threshold: float) -> Array:
-        return Cells.counted(outcome_codes(self.is_positive, self.score > threshold), 4, None).rows
+        return Cells.counted(outcome_codes(self.is_positive, _is_above(self.score, threshold)), 4, None).rows
 
     @property
     def n_by_class(self) -> tuple[int, int]:
         n_positive = int(np.count_nonzero(self.is_positive))
         return len(self.score) - n_positive, n_positive
+
+
+def _is_above(score: NDArray[Any], threshold: float) -> NDArray[np.bool_]:
+    return np.asarray(score > as_precise(np.asarray(threshold), score))
 
 
 def _headline(found: ClassificationUncertainty, method: str, rows: _Labelled, threshold: float) -> str:
@@ -314,15 +318,16 @@ def _reliability(rows: _Labelled, level: float) -> dict[str, list[float]] | None
     return {**found, "low": every.lower.tolist(), "high": every.upper.tolist()}
 
 
-def _outcomes(rows: _Labelled, score: Array, threshold: float) -> list[dict[str, Any]]:
+def _outcomes(rows: _Labelled, score: NDArray[Any], threshold: float) -> list[dict[str, Any]]:
     """Scores of each outcome in bars, rows by the true class and columns by the answer."""
     edges = np.linspace(0.0, 1.0, N_BARS + 1)
     if len(rows.score):
-        codes = outcome_codes(rows.is_positive, rows.score > threshold)
+        codes = outcome_codes(rows.is_positive, _is_above(rows.score, threshold))
         groups = {name: rows.score[codes == code] for code, name in OUTCOMES.items()}
         wrong = {OUTCOMES[FP], OUTCOMES[FN]}
     else:
-        groups = {"called negative": score[score <= threshold], "called positive": score[score > threshold]}
+        is_above = _is_above(score, threshold)
+        groups = {"called negative": score[~is_above], "called positive": score[is_above]}
         wrong = set()
     return [
         {
@@ -349,7 +354,7 @@ def _cuts(rows: _Labelled) -> dict[str, list[float | None]] | None:
 def _parts(rows: _Labelled, by: NDArray[Any], threshold: float, level: float) -> list[dict[str, Any]]:
     """Accuracy of each category beside that of all others; intervals hold for all categories together."""
     codes, labels = categories(by)
-    is_right = rows.is_positive == (rows.score > threshold)
+    is_right = rows.is_positive == _is_above(rows.score, threshold)
     counts = np.bincount(codes, minlength=len(labels))
     right = np.bincount(codes, is_right, minlength=len(labels))
     shared = 1.0 - (1.0 - level) / max(len(labels), 1)

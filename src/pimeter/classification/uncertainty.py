@@ -305,7 +305,7 @@ def classification_uncertainty(
     task = _Task(known, is_positive, score, weights, chosen, level, draws)
     solve: Callable[..., _Found] = _BY_METHOD.get(method, _from_cells)
     with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
-        estimates, assumes = solve(task, method, _as_precise(thresholds, y_score), rows)
+        estimates, assumes = solve(task, method, as_precise(thresholds, y_score), rows)
     return ClassificationUncertainty(
         estimates, tuple(thresholds.ravel().tolist()), thresholds.ndim == 0, level, len(score), assumes
     )
@@ -636,7 +636,7 @@ def _thresholds(given: Any) -> Array:
     return thresholds
 
 
-def _as_precise(thresholds: Array, score: ArrayLike) -> Array:
+def as_precise(thresholds: Array, score: ArrayLike) -> Array:
     """Thresholds as scores of few digits would have them: .3 in single precision is not above .3."""
     dtype = np.asarray(score).dtype
     return thresholds.astype(dtype).astype(np.float64) if dtype.kind == "f" else thresholds
