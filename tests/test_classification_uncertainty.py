@@ -541,6 +541,21 @@ def test_several_classes_are_scikit_learns():
     assert widths[0] == pytest.approx(widths[1], rel=0.06)
 
 
+def test_many_classes_need_little_memory():
+    """Each cell is a true negative of nearly all classes: to write that down takes the cube of their number."""
+    k = 150
+    y = np.arange(3 * k) % k
+    z = np.where(np.arange(3 * k) % 7 == 0, (y + 1) % k, y)
+    tracemalloc.start()
+    found = pm.classification_uncertainty(
+        y, np.eye(k)[z], metrics=["accuracy", "tnr"], method="wilson", n_resamples=200
+    )
+    assert tracemalloc.get_traced_memory()[1] < 100e6
+    tracemalloc.stop()
+    tnr = [np.mean(z[y != label] != label) for label in range(k)]
+    assert_allclose([found.value[f"tnr[{label}]"] for label in range(k)], tnr)
+
+
 def test_several_classes_all_right():
     y = np.repeat([0, 1, 2], 10)
     found = pm.classification_uncertainty(y, np.eye(3)[y], method="bootstrap", random_state=0)

@@ -41,6 +41,7 @@ BINOMIAL: dict[str, Callable[[Share, float], tuple[float, float]]] = {
     "normal": normal,
 }
 PSEUDO = 0.5  # rows that are added to each cell where one is empty: Jeffreys' choice
+ROUNDING = 1e-12  # part of the total that is nothing, but for rounding
 NO_ROWS = "no rows to take a share of"
 EMPTY = "an outcome never occurred: half a row was added to each"
 LIGHT = "an outcome has less weight than half a row, which was added to each"
@@ -206,12 +207,12 @@ def by_classes(
     """
     k = len(labels)
     against = _one_against_rest(k)
-    own = [(against @ part).reshape(4, k) for part in cells]
+    own = [against(part) for part in cells]
     recalls = {name: METRICS["tpr"] for name, metric in metrics.items() if builtin(metric) == "balanced_accuracy"}
     averages = {f"macro_{name}": metric for name, metric in metrics.items()} | recalls
 
     def over_classes(drawn: Array) -> dict[str, Any]:
-        each = Rates.of((against @ drawn).reshape(4, k, -1))
+        each = Rates.of(against(drawn))
         found = {}
         for name, metric in averages.items():
             per_class = np.broadcast_to(np.asarray(metric(each), np.float64), (k, drawn.shape[1]))
@@ -221,7 +222,7 @@ def by_classes(
         return found
 
     def over_rows(drawn: Array) -> dict[str, Any]:
-        table = (against @ drawn).reshape(4, k, -1)
+        table = against(drawn)
         pooled = Rates.of(table.sum(axis=1))
         found = {}
         for name, metric in metrics.items():
@@ -260,17 +261,25 @@ def by_classes(
     return out
 
 
-def _one_against_rest(k: int) -> Any:
-    """Matrix from cells of k classes to TN, TP, FN, FP of each class, (4 k, k k)."""
+def _one_against_rest(k: int) -> Callable[[Array], Array]:
+    """Function from cells of k classes, (k k, ...), to TN, TP, FN, FP of each class, (4, k, ...).
+
+    A cell is TN of nearly all classes, so that TN is what the others leave of the total.
+    """
     true, predicted = np.divmod(np.arange(k * k), k)
-    own = np.arange(k)[:, None]
-    parts = [
-        (true != own) & (predicted != own),
-        (true == own) & (predicted == own),
-        (true == own) & (predicted != own),
-        (true != own) & (predicted == own),
-    ]
-    return sparse.csr_array(np.concatenate(parts).astype(np.float64))
+    is_right = true == predicted
+    right, wrong = np.flatnonzero(is_right), np.flatnonzero(~is_right)
+    row = np.concatenate([true[right], k + true[wrong], 2 * k + predicted[wrong]])
+    column = np.concatenate([right, wrong, wrong])
+    against: Any = sparse.csr_array((np.ones(len(row)), (row, column)), shape=(3 * k, k * k))
+
+    def outcomes(cells: Array) -> Array:
+        total = cells.sum(axis=0)
+        three = (against @ cells).reshape(3, k, *cells.shape[1:])
+        rest = total - three.sum(axis=0)
+        return np.concatenate([np.where(rest > ROUNDING * total, rest, 0.0)[None], three])
+
+    return outcomes
 
 
 def _multiclass_mcc(table: Array) -> Array:
