@@ -178,6 +178,13 @@ def test_reliability_intervals_hold_calibrated_shares():
     assert np.mean(held) > 0.95 - 3 * (0.95 * 0.05 / 300) ** 0.5
 
 
+@pytest.mark.parametrize("level", [95, -0.5, 0.0, 1.0])
+def test_reliability_refuses_a_level_that_is_no_share(level):
+    for drawn in (reliability, pm.plot_reliability):
+        with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1; got"):
+            drawn(Y, SCORE, confidence_level=level)
+
+
 def test_pictures():
     plt = pytest.importorskip("matplotlib.pyplot")
     ax = pm.plot_reliability(Y, SCORE, n_bins=6)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from pimeter.arrays import real_array
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.rates import Share, wilson
+from pimeter.promise import checked_share
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -206,7 +207,8 @@ def reliability(
     codes, _ = _equal_bins(score, _bins(n_bins))
     rows = np.bincount(codes).astype(np.float64)
     mean, share = np.bincount(codes, score) / rows, np.bincount(codes, label) / rows
-    ends = [wilson(Share(float(s), float(n)), confidence_level) for s, n in zip(share, rows, strict=True)]
+    level = checked_share("confidence_level", confidence_level)
+    ends = [wilson(Share(float(s), float(n)), level) for s, n in zip(share, rows, strict=True)]
     lower, upper = np.array(ends).T
     return Reliability(rows, mean, share, lower, upper)
 
