@@ -24,6 +24,7 @@ from sklearn.svm import LinearSVC
 from pimeter import CoverageWarning, SetClassifier
 from pimeter.classification.conformity import PENALTIES, Penalty, aps, chosen_penalty, lac
 from pimeter.classification.draws import row_draws
+from pimeter.promise import promise
 
 K = 4
 
@@ -61,6 +62,8 @@ def test_limit_is_the_score_of_its_rank():
     assert found.limit_ == scores[271 - 1]
     assert_array_equal(found.predict_set(NEW), 1 - model(NEW) <= scores[270])
     assert found.guaranteed_level_ == 0.9
+    neuron = SetClassifier(model, confidence_level=0.95, guarantee=False).calibrate(X, Y)
+    assert neuron.guaranteed_level_ == promise(300, 0.95, guarantee=False).level == 285 / 301
     assert found.n_calibration_ == 300
     assert 0.86 < found.coverage_range_[0] < 0.9 < found.coverage_range_[1] < 0.94
 
