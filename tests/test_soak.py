@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from pimeter.regression import scaled
+from pimeter.regression import scaled, sides
 from pimeter.regression.sides import Sample
 
 ROOT = Path(__file__).parents[1]
@@ -75,6 +75,28 @@ def test_p_values_of_means(soak):
             assert abs(share - np.mean(powers)) < 0.05
         else:
             assert share <= 0.01
+
+
+def test_nan_is_no_promise(soak):
+    """It passes all tests, and among their p-values it hides those that are rejected."""
+    found, hits = soak.Found(), np.zeros(100)
+    for promised, values in ((np.nan, hits), (0.9, np.full(100, np.nan))):
+        with pytest.raises(AssertionError):
+            found.means("mean", "", promised, values, variance=0.01)
+        with pytest.raises(AssertionError):
+            found.shares("share", "", promised, values)
+    found.shares("share", "", 0.9, hits)
+    found.tallies["mean", ""] = soak.Tally(np.nan, "mean", 1.0, 100, 100, log_fortune=np.nan)  # from another source
+    with pytest.raises(AssertionError, match="NaN has no place"):
+        soak.tested([(soak.cells()[0], found)])
+
+
+def test_what_a_model_says_of_itself_is_not_what_is_tested(soak, monkeypatch):
+    """A level of less than the page promises would be kept by narrower intervals, too."""
+    monkeypatch.setattr(sides, "cross_validated_level", lambda *_: 0.1)
+    cell = soak.Cell("cv", soak.shaped, soak.LAWS[0], 20, 0.8, 1, {"tails": "symmetric"})
+    with pytest.raises(AssertionError):
+        soak.turn(cell, 0, 20)
 
 
 def test_p_values_of_shares_and_bounds(soak):
