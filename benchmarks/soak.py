@@ -301,14 +301,14 @@ def sided(cell: Cell, found: Found, model: pm.IntervalRegressor, setting: str) -
 
 
 def cut(cell: Cell, rng: np.random.Generator, n: int) -> Found:
-    """Intervals that end at the least possible target."""
+    """Intervals that end at the largest possible target or, where there is none, at the least."""
     parts = []
+    least, most = map(float, cell.law.law.support())
+    end, limit = ("y_max", most) if np.isfinite(most) else ("y_min", least)
     for k in batches(cell, n):
         found = Found()
-        model = calibrated(cell, rng, k, y_min=float(cell.law.law.support()[0]))
-        found.means(
-            "y_min, y_max", "y_min", on_the_page(cell.m, cell.p), cell.law.within(*ends(model)), variance=cell.variance
-        )
+        coverage = cell.law.within(*ends(calibrated(cell, rng, k, **{end: limit})))
+        found.means("y_min, y_max", end, on_the_page(cell.m, cell.p), coverage, variance=cell.variance)
         parts.append(found)
     return gathered(parts)
 

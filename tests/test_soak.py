@@ -99,6 +99,11 @@ def test_what_a_model_says_of_itself_is_not_what_is_tested(soak, monkeypatch):
         soak.turn(cell, 0, 20)
 
 
+def test_both_ends_are_cut(soak):
+    found = [soak.turn(cell, 0, 2).tallies for cell in soak.cells() if cell.name == "y_min" and cell.p == 0.5]
+    assert {setting for tallies in found for _, setting in tallies} == {"y_min", "y_max"}
+
+
 def test_p_values_of_shares_and_bounds(soak):
     found = soak.Found()
     found.shares("share", "", 0.9, np.arange(100) < 80)
