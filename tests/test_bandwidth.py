@@ -196,6 +196,14 @@ class TestPlainKernel:
         assert_array_equal(KERNEL.fixed(far, NONE, np.array([0.0, 1.0]), 1.0, far), far)
         assert_array_equal(KERNEL.fixed(far, NONE, np.array([0.01, 0.99]), 1.0, np.full(2, 5.0)), far)
 
+    def test_rows_have_roots_of_their_own(self):
+        rows, starts = np.stack([X, 2.0 * X, X + 1.0]), np.zeros((3, 2))
+        found = KERNEL.fixed_rows(rows, LEVELS[1:3], 0.5, starts)
+        assert_array_equal(found, [KERNEL.fixed(row, NONE, LEVELS[1:3], 0.5, starts[0]) for row in rows])
+        assert KERNEL.fixed_rows(rows[:0], LEVELS[1:3], 0.5, starts[:0]).shape == (0, 2)
+        with pytest.raises(ValueError, match="zip"):
+            KERNEL.fixed_rows(rows, LEVELS[1:3], 0.5, starts[:2])
+
     def test_root_solves_the_papers_equation(self):
         found = KERNEL.fixed(X, NONE, LEVELS[1:4], 0.5, np.zeros(3))
         assert_allclose(reference.activation((found[:, None] - X) / 0.5, 40.0).mean(axis=1), LEVELS[1:4], rtol=1e-12)

@@ -11,6 +11,7 @@ from pimeter.promise import (
     _shares,
     cross_validated_level,
     neuron_level,
+    percent,
     promise,
     quantile_ranks,
     rank,
@@ -295,3 +296,22 @@ def test_rows_needed_says_what_is_wrong(value):
 def test_nothing_is_known_between_two_ends_of_one_error_and_nothing_needed_if_all_will_do():
     assert promise(1, 0.1, n_cuts=2).coverage_range == (0.0, 0.0)
     assert rows_needed(0.5, 0.6) == 1
+
+
+@pytest.mark.parametrize(
+    ("share", "digits", "text"),
+    [
+        (0.95, 4, "95 %"),
+        (0.12345678, 4, "12.35 %"),
+        (0.12345678, 3, "12.3 %"),
+        (0.99996, 4, "99.996 %"),
+        (0.9999999, 4, "99.99999 %"),
+        (0.99949, 3, "99.9 %"),
+        (0.99951, 3, "99.95 %"),
+        (1.0, 4, "100 %"),
+    ],
+)
+def test_no_share_below_1_reads_100_percent(share, digits, text):
+    assert percent(share, digits) == text
+    if digits == 4:
+        assert percent(share) == text
