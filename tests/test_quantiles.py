@@ -221,6 +221,18 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"q must lie in \[0, 1\]; got"):
             pm.quantile([1.0, 2.0], q)
 
+    @pytest.mark.parametrize("beta", ["auto", 10.0])
+    def test_no_rows(self, beta):
+        assert pm.quantile(np.empty((0, 3)), 0.5, axis=1, beta=beta).shape == (0,)
+        assert pm.quantile(np.empty((0, 3)), [0.5, 0.9], axis=1, beta=beta).shape == (2, 0)
+
+    @pytest.mark.parametrize("beta", ["auto", 10.0])
+    def test_rows_of_all_kinds(self, beta):
+        x = np.random.default_rng(0).normal(size=(60, 5000))
+        x[3, 7], x[5, 0], x[8, 9], x[11, 1] = np.nan, np.inf, -np.inf, 1e300
+        rows = [pm.quantile(row, [0.1, 0.95], beta=beta) for row in x]
+        assert_array_equal(pm.quantile(x, [0.1, 0.95], axis=1, beta=beta).T, rows)
+
     @pytest.mark.parametrize(("a", "axis"), [([], None), (np.empty((0, 3)), 0), (np.empty((3, 0)), 1)])
     def test_empty(self, a, axis):
         with pytest.raises(ValueError, match="no values along axis"):

@@ -343,7 +343,7 @@ def _fixed_rows(samples: NDArray[Any], levels: Array, h: float) -> Array:
         for i in np.flatnonzero(~is_finite):
             found[i] = np.nan if np.isnan(high[i]) else np.quantile(block[i], levels, method="inverted_cdf")
 
-    step = min(math.ceil(len(samples) / (4 * _n_threads())), max(1, BLOCK // n))
+    step = max(1, min(math.ceil(len(samples) / (4 * _n_threads())), BLOCK // n))
     starts = range(0, len(samples), step)
     if samples.size < MANY or len(samples) == 1:
         for start in starts:
