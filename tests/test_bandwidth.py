@@ -196,6 +196,16 @@ class TestPlainKernel:
         assert_array_equal(KERNEL.fixed(far, NONE, np.array([0.0, 1.0]), 1.0, far), far)
         assert_array_equal(KERNEL.fixed(far, NONE, np.array([0.01, 0.99]), 1.0, np.full(2, 5.0)), far)
 
+    def test_root_of_a_flat_share_of_many(self):
+        """Where activations are 0 and 1, shares are quotients of whole numbers."""
+        far = 1e6 * np.arange(30_000)
+        start = np.array([1e6 * 26_999.3])
+        assert_array_equal(KERNEL.fixed(far, NONE, np.array([0.9]), 1.0, start), start)
+
+    def test_counts_next_to_nothing(self):
+        plain, tiny = (reference.hazen(X, np.full(X.size, count), LEVELS) for count in (2.0**-10, 2.0**-1060))
+        assert_allclose(tiny, plain, rtol=1e-2, atol=1e-2)
+
     def test_rows_have_roots_of_their_own(self):
         rows, starts = np.stack([X, 2.0 * X, X + 1.0]), np.zeros((3, 2))
         found = KERNEL.fixed_rows(rows, LEVELS[1:3], 0.5, starts)

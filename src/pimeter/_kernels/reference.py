@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 PLATEAU = 1e-15  # a share this near to its level is at it
+TINY = 2.0**900  # one by the size of counts that are next to nothing
 
 
 def activation(z: Array, end: float) -> Array:
@@ -36,8 +37,9 @@ def hazen(x: Array, counts: Array, level: Array) -> Array:
         return np.asarray(np.interp(level * x.size, np.arange(x.size) + 0.5, x))
     ends = np.cumsum(counts)
     half = np.minimum(counts, 1.0) / 2.0
-    stands = np.stack([ends - counts + half, ends - half], axis=1).ravel()
-    return np.asarray(np.interp(level * ends[-1], stands, np.repeat(x, 2)))
+    unit = TINY if ends[-1] < 1.0 / TINY else 1.0  # slopes between the least of counts would be infinite
+    stands = np.stack([ends - counts + half, ends - half], axis=1).ravel() * unit
+    return np.asarray(np.interp(level * (ends[-1] * unit), stands, np.repeat(x, 2)))
 
 
 def even(x: Array, counts: Array) -> Array:
@@ -124,11 +126,12 @@ def _root(
 
     Between distant errors the share may be flat, and at its level all along: then it is `start`.
     """
-    w = counts / counts.sum() if counts.size else np.full(positions.size, 1.0 / positions.size)
+    w = counts if counts.size else np.ones(positions.size)
+    m = float(w.sum())
 
     @np.errstate(over="ignore")  # errors very many bandwidths away count whole
     def excess(t: float) -> float:
-        return float(w @ activation((t - positions) / h, end)) - p
+        return float(w @ activation((t - positions) / h, end)) / m - p  # in whole numbers where activations are
 
     if abs(excess(start)) <= PLATEAU:
         return start
