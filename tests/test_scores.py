@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,7 +23,12 @@ TARGETS = np.array([0.0, 2.0, 6.0, 10.0])
 BOUNDS = np.array([[0.0, 4.0], [-3.0, 1.0], [6.0, 7.0], [-np.inf, 12.0]])
 LEVELS = st.floats(0.02, 0.98)
 OF_INTERVALS = pytest.mark.parametrize(
-    "score", [pm.coverage_score, pm.coverage_width_criterion, pm.interval_score], ids=lambda score: score.__name__
+    "score",
+    [
+        pytest.param(pm.coverage_score, id="coverage_score"),
+        pytest.param(partial(pm.coverage_width_criterion, confidence_level=0.95), id="coverage_width_criterion"),
+        pytest.param(partial(pm.interval_score, confidence_level=0.95), id="interval_score"),
+    ],
 )
 
 values = st.floats(-1e3, 1e3, width=32)
@@ -49,9 +55,9 @@ def test_a_target_on_a_bound_is_inside_and_bounds_may_be_infinite():
     assert pm.coverage_score(TARGETS, BOUNDS) == 0.75
     for interval in ([[0.0, 1.0], [2.0, 3.0]], [[-1.0, 0.0], [1.0, 2.0]]):
         assert pm.coverage_score([0.0, 2.0], interval) == 1.0
-        assert pm.coverage_width_criterion([0.0, 2.0], interval) == 0.5
+        assert pm.coverage_width_criterion([0.0, 2.0], interval, 0.95) == 0.5
     assert pm.mean_width_score(BOUNDS) == np.inf
-    assert pm.interval_score(TARGETS, BOUNDS) == np.inf
+    assert pm.interval_score(TARGETS, BOUNDS, 0.95) == np.inf
 
 
 def test_rows_of_weight_zero_are_ignored_even_if_infinite():
@@ -176,17 +182,17 @@ def test_a_scalar_level_goes_with_an_axis_of_one_level():
 def test_criterion_as_in_the_appendix():
     narrow = np.stack([TARGETS, TARGETS + 1], axis=1)
     narrow[1] += 1  # one of four is missed
-    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow), 0.1 * (1 + np.exp(-0.1 * (0.75 - 0.95))))
+    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.95), 0.1 * (1 + np.exp(-0.1 * (0.75 - 0.95))))
     assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.75), 0.1)
-    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, eta=50), 0.1 * (1 + np.exp(50 * 0.2)))
+    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.95, eta=50), 0.1 * (1 + np.exp(50 * 0.2)))
     assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.75, target_range=20), 0.05)
-    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, eta=0), 0.2)  # doubled, however much is missing
+    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.95, eta=0), 0.2)  # doubled, however much is missing
 
 
 def test_rows_of_weight_zero_have_no_range():
     narrow = np.stack([TARGETS, TARGETS + 1], axis=1)
-    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, sample_weight=[0.5, 1, 3, 0]), 1 / 6)
-    assert_allclose(pm.coverage_width_criterion(TARGETS / 20, narrow / 20, sample_weight=[0.5, 1, 3, 0]), 1 / 6)
+    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.95, sample_weight=[0.5, 1, 3, 0]), 1 / 6)
+    assert_allclose(pm.coverage_width_criterion(TARGETS / 20, narrow / 20, 0.95, sample_weight=[0.5, 1, 3, 0]), 1 / 6)
 
 
 def test_coverage_and_width_of_the_criterion_are_weighted():
@@ -198,19 +204,19 @@ def test_one_range_is_that_of_all_outputs():
     y_true = np.stack([TARGETS, 10 * TARGETS], axis=1)
     interval = y_true[..., None] + [0, 2]
     for found in (
-        pm.coverage_width_criterion(y_true, interval, target_range=4, multioutput="raw_values"),
-        pm.coverage_width_criterion(y_true, interval[..., None], target_range=4, multioutput="raw_values")[:, 0],
+        pm.coverage_width_criterion(y_true, interval, 0.95, target_range=4, multioutput="raw_values"),
+        pm.coverage_width_criterion(y_true, interval[..., None], 0.95, target_range=4, multioutput="raw_values")[:, 0],
     ):
         assert_allclose(found, [0.5, 0.5])
-    each = pm.coverage_width_criterion(y_true, interval, target_range=[4, 8], multioutput="raw_values")
+    each = pm.coverage_width_criterion(y_true, interval, 0.95, target_range=[4, 8], multioutput="raw_values")
     assert_allclose(each, [0.5, 0.25])
-    assert_allclose(pm.coverage_width_criterion(y_true, interval, multioutput="raw_values"), [0.2, 0.02])
+    assert_allclose(pm.coverage_width_criterion(y_true, interval, 0.95, multioutput="raw_values"), [0.2, 0.02])
 
 
 @pytest.mark.parametrize("ends", [[-np.inf, 9.0], [1.0, np.inf]])
 def test_half_lines_are_infinitely_wide(ends):
     for score in (pm.coverage_width_criterion, pm.interval_score):
-        assert score([2.0, 3.0], [ends, [0.0, 4.0]]) == np.inf
+        assert score([2.0, 3.0], [ends, [0.0, 4.0]], 0.95) == np.inf
 
 
 @given(st.integers(1, 60), st.floats(0.1, 9))
@@ -330,6 +336,13 @@ def test_bad_multioutput_is_named(score):
 
 
 @pytest.mark.parametrize("score", [pm.coverage_width_criterion, pm.interval_score])
+def test_no_level_is_assumed(score):
+    """At .95 the intervals of a model for .8 would be judged by another score than the one that they aim at."""
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'confidence_level'"):
+        score(TARGETS, BOUNDS)
+
+
+@pytest.mark.parametrize("score", [pm.coverage_width_criterion, pm.interval_score])
 @pytest.mark.parametrize(
     ("level", "interval", "message"),
     [
@@ -359,7 +372,7 @@ def test_bad_levels_are_named(score, level, interval, message):
 )
 def test_bad_options_of_the_criterion_are_named(y_true, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        pm.coverage_width_criterion(y_true, BOUNDS, **options)
+        pm.coverage_width_criterion(y_true, BOUNDS, 0.95, **options)
 
 
 def test_bounds_are_found_by_their_axis():
@@ -555,8 +568,8 @@ HUGE = np.array([[-1.7e308, 1.7e308], [-1.7e308, 1.7e308]])
     "score",
     [
         lambda: pm.mean_width_score(HUGE),
-        lambda: pm.interval_score([0.0, 1.0], HUGE),
-        lambda: pm.coverage_width_criterion([0.0, 1.0], HUGE),
+        lambda: pm.interval_score([0.0, 1.0], HUGE, 0.95),
+        lambda: pm.coverage_width_criterion([0.0, 1.0], HUGE, 0.95),
         lambda: pm.crps_score([-1.7e308, -1.7e308], [1.7e308, 1.7e308], 0.5),
         lambda: pm.mean_width_score([[[0.0, 1.7e308], [0.0, 1.7e308]]], bound_axis=2),
     ],
@@ -573,12 +586,12 @@ def test_widths_of_outputs_that_have_no_mean_are_there_by_themselves():
 
 def test_a_range_that_no_float_holds_is_no_unit():
     with pytest.raises(ValueError, match=r"range, positive and finite; that of y_true is inf\. Give target_range"):
-        pm.coverage_width_criterion(HUGE[0], [[0.0, 1e308], [0.0, 1e308]])
+        pm.coverage_width_criterion(HUGE[0], [[0.0, 1e308], [0.0, 1e308]], 0.95)
 
 
 def test_a_fine_that_no_float_holds_is_infinite_unless_there_is_no_width_to_be_fined():
-    assert pm.coverage_width_criterion([0.0, 1.0], [[2.0, 3.0], [2.0, 3.0]], eta=1e4) == np.inf
-    assert pm.coverage_width_criterion([0.0, 1.0], [[2.0, 2.0], [2.0, 2.0]], eta=1e4) == 0.0
+    assert pm.coverage_width_criterion([0.0, 1.0], [[2.0, 3.0], [2.0, 3.0]], 0.95, eta=1e4) == np.inf
+    assert pm.coverage_width_criterion([0.0, 1.0], [[2.0, 2.0], [2.0, 2.0]], 0.95, eta=1e4) == 0.0
 
 
 def test_only_ratios_of_weights_count():

@@ -123,7 +123,7 @@ def mean_width_score(
 def coverage_width_criterion(
     y_true: ArrayLike,
     y_interval: ArrayLike,
-    confidence_level: ArrayLike = 0.95,
+    confidence_level: ArrayLike,
     *,
     eta: float = 0.1,
     target_range: ArrayLike | None = None,
@@ -141,8 +141,8 @@ def coverage_width_criterion(
         Observed targets.
     y_interval : array-like of shape (n[, k], 2[, L])
         Lower and upper bounds, for L levels if there is a last axis of levels.
-    confidence_level : float or array-like of shape (L,), default=0.95
-        The level p that the intervals aim at.
+    confidence_level : float or array-like of shape (L,)
+        The level p that the intervals aim at. There is no default: at any other level the score means nothing.
     eta : float, default=0.1
         How fast the penalty grows with the missing coverage. The paper's 0.1 makes it a step: the factor is between 2
         and 2.11, however much is missing. With 50 each missing percent of coverage multiplies it by 1.65.
@@ -172,10 +172,10 @@ def coverage_width_criterion(
     --------
     >>> from pimeter import coverage_width_criterion
     >>> y_true = [0, 2, 6, 10]
-    >>> coverage_width_criterion(y_true, [[0, 4], [0, 4], [4, 8], [8, 12]])  # all covered: width 4 of range 10
+    >>> coverage_width_criterion(y_true, [[0, 4], [0, 4], [4, 8], [8, 12]], 0.95)  # all covered: width 4 of range 10
     0.4
     >>> narrow = [[0, 1], [0, 1], [6, 7], [10, 11]]  # 3 of 4
-    >>> round(coverage_width_criterion(y_true, narrow), 4)
+    >>> round(coverage_width_criterion(y_true, narrow, 0.95), 4)
     0.202
     """
     if not (np.isfinite(eta) and eta >= 0):
@@ -194,7 +194,7 @@ def coverage_width_criterion(
 def interval_score(
     y_true: ArrayLike,
     y_interval: ArrayLike,
-    confidence_level: ArrayLike = 0.95,
+    confidence_level: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
     multioutput: Multioutput = "uniform_average",
@@ -211,8 +211,8 @@ def interval_score(
         Observed targets.
     y_interval : array-like of shape (n[, k], 2[, L])
         Lower and upper bounds, for L levels if there is a last axis of levels.
-    confidence_level : float or array-like of shape (L,), default=0.95
-        The level p that the intervals aim at.
+    confidence_level : float or array-like of shape (L,)
+        The level p that the intervals aim at. There is no default: at any other level the score means nothing.
     sample_weight : array-like of shape (n,), optional
         How much each row counts; a row of weight 0 is ignored.
     multioutput : {"uniform_average", "raw_values"}
