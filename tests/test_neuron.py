@@ -86,6 +86,18 @@ def test_weights_are_copies(solver, beta, reflect):
     assert weighted.quantile_range_level_ == copied.quantile_range_level_
 
 
+@pytest.mark.parametrize("counts", [lambda rng: rng.integers(1, 9, 60) + 0.0, lambda rng: 2.0 * rng.random(60)])
+@SOLVERS
+def test_order_of_tied_errors_with_weights_leaves_no_trace(solver, counts):
+    rng = np.random.default_rng(40)
+    for _ in range(5):
+        errors, own = np.round(rng.exponential(size=60), 1), counts(rng)
+        one = QuantileNeuron(0.8, reflect=True, solver=solver).fit(errors, sample_weight=own)
+        order = rng.permutation(60)
+        two = clone(one).fit(errors[order], sample_weight=own[order])
+        assert (one.quantile_, one.standard_error_) == (two.quantile_, two.standard_error_)
+
+
 def test_fractional_weights_have_no_ranks():
     neuron = QuantileNeuron().fit([1.0, 2.0, 3.0, 5.0], sample_weight=[1.0, 2.5, 3.0, 1.5])
     assert np.isfinite([neuron.quantile_, neuron.standard_error_]).all()

@@ -10,6 +10,8 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
 import pimeter as pm
+from pimeter import bandwidth
+from pimeter._kernels import reference
 
 LEVELS = st.floats(0.001, 0.999)
 # Sums of a thousand values in another order differ by some 1e-13 of their spread.
@@ -192,6 +194,41 @@ class TestProperties:
         found = pm.quantile(x, levels, weights=counts, beta=beta)
         assert_allclose(pm.quantile(x[order], levels, weights=counts[order], beta=beta), found, rtol=1e-12)
         assert_allclose(-pm.quantile(-x[::-1], 1.0 - levels, weights=counts[::-1], beta=beta), found, rtol=1e-12)
+
+    @pytest.mark.parametrize("kernel", ["compiled", "reference"])
+    @pytest.mark.parametrize("kind", ["plain", "whole", "fractional"])
+    @pytest.mark.parametrize(("beta", "reflect"), [("auto", False), ("auto", True), (3.0, False), (500.0, True)])
+    def test_order_leaves_no_trace(self, beta, reflect, kind, kernel, monkeypatch):
+        """To the last bit, the sign of 0 included: tied values with other weights, and rows without a weight."""
+        if kernel == "reference":
+            monkeypatch.setattr("pimeter.quantiles.array_kernel", lambda: reference.Kernel(bandwidth))
+        rng, levels = np.random.default_rng(5), [0.0, 0.05, 0.3, 0.5, 0.9, 1.0]
+        for m in (5, 20, 60, 60, 60, 2500):
+            x = np.round(rng.standard_normal(m), 1) * rng.choice([0.0, 1.0, 1.0], m)  # 0 and -0 among them
+            x = np.where(x == 0.0, x, np.abs(x)) if reflect else x
+            counts = {"plain": None, "whole": rng.integers(0, 4, m) + 0.0, "fractional": 2.0 * rng.random(m)}[kind]
+            found = pm.quantile(x, levels, weights=counts, beta=beta, reflect=reflect)
+            order = rng.permutation(m)
+            x, counts = x[order], None if counts is None else counts[order]
+            if counts is not None:
+                place = rng.integers(0, m, 3)
+                x, counts = np.insert(x, place, [0.1, 99.0, np.nan]), np.insert(counts, place, 0.0)
+            again = pm.quantile(x, levels, weights=counts, beta=beta, reflect=reflect)
+            assert again.tobytes() == found.tobytes()
+            columns = np.stack([x, x[::-1]], axis=1)
+            both = None if counts is None else np.stack([counts, counts[::-1]], axis=1)
+            beside = pm.quantile(columns, levels, axis=0, weights=both, beta=beta, reflect=reflect)
+            assert beside[:, 1].tobytes() == beside[:, 0].tobytes() == found.tobytes()
+
+    @pytest.mark.parametrize("beta", ["auto", 3.0])
+    def test_a_weight_in_two_parts_of_one_value_or_more(self, beta):
+        """Parts below 1 stand in the middle of their own share each, and are not the same."""
+        rng, levels = np.random.default_rng(6), [0.05, 0.3, 0.5, 0.9]
+        for m in (4, 50, 900):
+            x, parts = rng.standard_normal(m), rng.uniform(1.0, 3.0, (m, 2))
+            whole = pm.quantile(x, levels, weights=parts.sum(axis=1), beta=beta)
+            split = pm.quantile(np.repeat(x, 2), levels, weights=parts.ravel(), beta=beta)
+            assert_allclose(split, whole, rtol=TOLERANCE, atol=TOLERANCE)
 
     def test_reflection_uses_the_mirror_image(self):
         errors = np.abs(np.random.default_rng(8).standard_normal(80))

@@ -129,8 +129,8 @@ class _Column(NamedTuple):
     @classmethod
     def of(cls, errors: NDArray[Any], counts: Array | None, beta: float | str, reflect: bool) -> _Column:
         """Sort, mirror and lay the ruler on."""
-        x = np.sort(errors.astype(np.float64))
-        counts = None if counts is None else reference.even(x, counts[np.argsort(errors, kind="stable")])
+        x = errors.astype(np.float64)
+        x, counts = (np.sort(x), None) if counts is None else reference.in_order(x, counts)
         if reflect:
             x = np.concatenate([-x[::-1], x])
             counts = None if counts is None else np.concatenate([counts[::-1], counts])

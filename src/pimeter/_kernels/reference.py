@@ -42,6 +42,12 @@ def hazen(x: Array, counts: Array, level: Array) -> Array:
     return np.asarray(np.interp(level * (ends[-1] * unit), stands, np.repeat(x, 2)))
 
 
+def in_order(x: Array, counts: Array) -> tuple[Array, Array]:
+    """Values in rising order and their counts, tied values by count: the order they came in leaves no trace in sums."""
+    order = np.lexsort([counts, x])
+    return x[order], even(x[order], counts[order])
+
+
 def even(x: Array, counts: Array) -> Array:
     """Counts (..., m) of sorted values, those of tied values replaced by their mean: among equals there is no order.
 
