@@ -70,6 +70,16 @@ class TestBuckets:
 
 
 class TestCrossFit:
+    def test_errors_that_repeat_in_a_rhythm_are_tied(self):
+        # Of 20,000 errors every fourth differs from all others: a stride of 4 would see no tie. None is at a radius.
+        sizes = np.arange(1.0, 20_001.0)
+        sizes[1:5000:4] = sizes[2:5000:4]
+        shuffled = np.random.default_rng(1).permutation(sizes)
+        assert (
+            CrossFit.of(sizes, LEVELS).coverage_ranges.tolist()
+            == CrossFit.of(shuffled, LEVELS).coverage_ranges.tolist()
+        )
+
     @pytest.mark.parametrize("m", [2, 3, 9, 10, 11, 110, 997])
     @pytest.mark.parametrize("ties", [False, True])
     def test_radii_and_coverage_are_those_of_plain_sorting(self, m, ties):
@@ -119,6 +129,14 @@ class TestColumns:
     def test_masked_cells_are_missing(self):
         X = np.ma.MaskedArray([[1.0], [-99.0], [3.0]], mask=[[False], [True], [False]])
         assert np.isnan(columns(X, 3, np.arange(3))[0].values).tolist() == [False, True, False]
+
+    def test_fifths_of_many_numbers_follow_no_rhythm(self):
+        # Of 400,000 rows every fourth is 0: a stride of 4 would see zeros alone.
+        values = np.where(np.arange(400_000) % 4, np.random.default_rng(0).uniform(size=400_000), 0.0)
+        codes, labels = fifths(values)
+        # 100,000 rows tell a border to within .0013 of the rows (a standard error); a quarter of all are 0.
+        assert_allclose(np.bincount(codes)[1:] / len(values), [0.15, 0.2, 0.2, 0.2], atol=0.01)
+        assert len(labels) == 5
 
     def test_fifths_of_numbers(self):
         codes, labels = fifths(np.arange(1.0, 11.0))
@@ -436,11 +454,42 @@ class TestDiagnose:
         assert drifting.raised == ("drift",)
         assert drifting.advice[-1] == "OnlineNeuron(confidence_level=0.95)"
 
+    def test_a_rhythm_of_the_rows_changes_nothing(self):
+        # 120,000 hourly rows, of which every 24th is midnight: 5,000 rows at equal distances would be midnights alone.
+        rng = np.random.default_rng(0)
+        n = 120_000
+        hour = np.arange(n) % 24
+        errors = rng.standard_normal(n) * (1 + hour / 12)
+        errors[rng.choice(np.flatnonzero(hour == 12), 31, replace=False)] = 100.0
+        y_pred = rng.uniform(size=n)
+        shuffled = rng.permutation(n)
+        given, mixed = (
+            diagnose(y_pred[own] + errors[own], y_pred[own], hour[own, None]) for own in (np.arange(n), shuffled)
+        )
+        assert given["outliers"].value == mixed["outliers"].value == 31
+        assert given["outliers"].rows == n
+        assert given["outliers"].sentence == mixed["outliers"].sentence
+        assert (given.width, given.raised) == (mixed.width, mixed.raised) == ("scaled", ("width", "gain", "outliers"))
+        # Ranges of the gain are SURE standard errors wide, so two of them, from other rows, hold each other's value.
+        assert mixed["gain"].low < given["gain"].value < mixed["gain"].high
+        assert given["gain"].low < mixed["gain"].value < given["gain"].high
+        assert "no feature varies" not in given["white"].sentence
+
+    def test_outliers_are_those_of_numpy(self):
+        for m in (20, 21, 22, 23, 300):
+            errors = np.random.default_rng(m).standard_t(1, m)
+            low, median, high = np.quantile(errors, [0.25, 0.5, 0.75])
+            far = np.abs(errors - median)
+            finding = diagnose(errors, np.zeros(m))["outliers"]
+            assert finding.value == np.count_nonzero(far > 10 * (high - low))
+            if finding.raised:
+                assert f"such as {errors[np.argmax(far)]:.3g}:" in finding.advice
+
     def test_differences_that_do_not_matter_raise_no_alarm(self):
         X, _, y_pred, noise = rows(n=100_000)
         noise[1:] += 0.1 * noise[:-1]
-        noise *= np.where(noise > 0, 1.12, 1.0) * (1 + 0.1 * (X[:, 0] - 0.5))
-        found = diagnose(y_pred + noise + 0.02 + np.linspace(-0.15, 0.15, 100_000), y_pred, X)
+        noise *= np.where(noise > 0, 1.2, 1.0) * (1 + 0.1 * (X[:, 0] - 0.5))
+        found = diagnose(y_pred + noise + 0.02 + np.linspace(-0.2, 0.2, 100_000), y_pred, X)
         assert found.raised == ()
         for name in ("width", "bias", "skew", "serial"):
             assert found[name].sentence.endswith("too little to matter.")

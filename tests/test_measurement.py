@@ -135,6 +135,19 @@ def test_coverage_on_pure_noise_is_cross_fitted(fast):
     assert abs(106 / 110 - 0.95) > 3 * error
 
 
+@pytest.mark.parametrize(("n", "n_shown"), [(365, 365), (120_400, 400)])
+def test_pictures_show_every_day_of_the_week(n, n_shown):
+    # Every seventh of 365 rows, or every 301st of 120,400, would be the same day.
+    pytest.importorskip("matplotlib")
+    day = np.arange(n) % 7
+    result = measure(day + np.sin(np.arange(n)), day)
+    assert len(result.sample.y_pred) == n_shown
+    ends = result.plot_intervals().collections[0].get_segments()
+    assert len(ends) == 60
+    assert {round(float(np.mean(end[:, 1]))) for end in ends} == set(range(7))
+    assert result.sample == measure(day + np.sin(np.arange(n)), day).sample
+
+
 class TestWords:
     def test_headline(self, result):
         assert result.headline == (

@@ -61,6 +61,17 @@ def label_list(labels: NDArray[Any]) -> list[Any]:
     return found
 
 
+def some_rows(n: int, most: int) -> NDArray[np.intp]:
+    """Which of n rows to look at where all would take long: all if they are few, else some at random, in their order.
+
+    Rows at equal distances would fall in with a rhythm of the data: every 24th of hourly rows is midnight. The same
+    numbers give the same rows.
+    """
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng([n, most]).choice(n, most, replace=False, shuffle=False))
+
+
 def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
     """Real numbers as an array, with NaN for what is masked; or a ValueError that names it."""
     array = even_array(name, values)

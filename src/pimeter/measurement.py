@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any, Self, get_args, get_origin, get_type_hint
 
 import numpy as np
 
+from pimeter.arrays import some_rows
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import columns, labels_of
 from pimeter.diagnosis.crossfit import coverage_ranges, ranks
 from pimeter.diagnosis.findings import (
+    SOME,
     Diagnosis,
     Named,
     checked_rows,
     cross_fitted,
     diagnosed,
-    evenly,
     together,
 )
 from pimeter.files import replaced
@@ -99,7 +100,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Sample:
-    """What pictures show: some rows, evenly spaced, and how all errors are distributed."""
+    """What pictures show: some rows in random order, and how all errors are distributed."""
 
     y_true: tuple[float, ...]
     y_pred: tuple[float, ...]
@@ -328,8 +329,9 @@ def measure(
     Notes
     -----
     Every coverage is cross-fitted in ``min(10, m)`` folds: on its own rows a radius covers exactly k of m, whatever the
-    data. With more than 5,000 rows the features, White's test, the spectral entropy, the shape of errors and the
-    permutation tests look at 5,000 of them, and the scaled width at 2,000 (`Finding.rows`); all else uses all rows.
+    data. With more than 5,000 rows the features, White's test, skew, tails, the target's steps and the drift are judged
+    on 5,000 of them, drawn at random with a fixed seed and kept in their order, and the scaled width on 2,000 of these;
+    serial dependence and the spectral entropy on the first 5,000 (`Finding.rows`). All else uses all rows.
 
     Dask arrays, series and frames of more than a million rows stay where they are and are read three times. `n_rows`,
     radii and their ranges (right to 2e-8 of themselves), what is promised, and the scores but for two are of all rows;
@@ -365,7 +367,7 @@ def measure(
         y_true, y_pred, X, by = found.sample
     target, prediction, errors = checked_rows(y_true, y_pred)
     m = len(target)
-    table = [] if X is None else columns(X, m, evenly(m))
+    table = [] if X is None else columns(X, m, some_rows(m, SOME))
     at = int(np.searchsorted(levels, level))
     fit, named = cross_fitted(errors, prediction, labels_of(by, m), levels)
     spread = Buckets.of(errors)
@@ -559,8 +561,8 @@ def _sample(target: Array, prediction: Array, spread: Buckets) -> Sample:
     """Some rows, and the errors in bins that leave out the farthest of them."""
     errors = spread.values
     m = len(errors)
-    shown = np.arange(m) if m <= N_SHOWN else np.arange(N_SHOWN) * m // N_SHOWN
-    some = errors[evenly(m)]
+    shown = np.random.default_rng(m).choice(m, min(m, N_SHOWN), replace=False)
+    some = errors[some_rows(m, SOME)]
     low, high = np.quantile(some, [0.002, 0.998])
     if not low < high:
         low, high = float(some.min()), float(some.max())

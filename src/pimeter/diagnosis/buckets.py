@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from pimeter._kernels.counting import LOOK, SIZE
+from pimeter.arrays import some_rows
 from pimeter.quantiles import array_kernel
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Buckets:
         group = np.zeros(m, np.uint8) if group is None else group
         n_buckets = 1 << min((m // FEW).bit_length(), MOST)
         middle = n_buckets // 2 if values.min() < 0.0 else 0
-        some = np.sort(np.abs(values[:: max(1, m // N_SOME)]))
+        some = np.sort(np.abs(values[some_rows(m, N_SOME)]))
         ends = some[[len(some) // TAILS[0], -1 - len(some) // TAILS[1]]].view(np.int64)
         shift = max(0, int(ends[1] - ends[0]).bit_length() - (n_buckets - middle).bit_length() + 1)
         counts = np.zeros((n_groups, n_buckets), np.intp)

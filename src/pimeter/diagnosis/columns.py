@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 
-from pimeter.arrays import even_array
+from pimeter.arrays import even_array, some_rows
 from pimeter.regression.calibration import coded
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def fifths(values: Array, text: Callable[[float], str] | None = None) -> Parts:
     known = values[~missing] if has_missing else values
     if not len(known):
         return Parts(np.zeros(len(values), np.intp), (MISSING,))
-    some = known[:: max(1, len(known) // MANY)]
+    some = known[some_rows(len(known), MANY)]
     edges = np.unique(np.quantile(some, FIFTHS, method="inverted_cdf"))
     edges = edges[edges < known.max()]
     codes = np.zeros(len(values), np.uint8)

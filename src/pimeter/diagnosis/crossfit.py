@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
+from pimeter.arrays import some_rows
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.promise import RANGE, promise, rank
 from pimeter.quantiles import array_kernel
@@ -77,7 +78,7 @@ class CrossFit:
     def coverage_ranges(self) -> Array:
         """Where the true coverage of the radii lies, (levels, 2)."""
         sizes = self.buckets.values
-        some = sizes[:: -(-len(sizes) // N_COMPARED)]
+        some = sizes[some_rows(len(sizes), N_COMPARED)]
         is_tied = self.is_tied | (len(np.unique(some)) < len(some))
         return coverage_ranges(len(sizes), self.levels, self.buckets.n_below(self.radius, "right") + is_tied)
 

@@ -11,7 +11,7 @@ from scipy.special import betaincinv
 from scipy.stats import binomtest, rankdata
 from sklearn.ensemble import RandomForestRegressor
 
-from pimeter.arrays import real_array
+from pimeter.arrays import real_array, some_rows
 from pimeter.diagnosis import order
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import Column, categories, columns, fifths, labels_of
@@ -223,7 +223,7 @@ def diagnose(
     """
     level = checked_share("confidence_level", confidence_level)
     target, prediction, errors = checked_rows(y_true, y_pred)
-    table = [] if X is None else columns(X, len(target), evenly(len(target)))
+    table = [] if X is None else columns(X, len(target), some_rows(len(target), SOME))
     fit, named = cross_fitted(errors, prediction, labels_of(by, len(target)), np.array([level]))
     return diagnosed(target, prediction, Buckets.of(errors), fit, 0, table, named)
 
@@ -243,11 +243,6 @@ def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Ar
     exact = {target.dtype, prediction.dtype} <= {np.dtype(np.float64)}
     target, prediction = (a.astype(np.float64, copy=False) for a in (target, prediction))
     return target, prediction, errors.astype(np.float64, copy=False) if exact else target - prediction
-
-
-def evenly(m: int, most: int = SOME) -> NDArray[np.intp]:
-    """Rows of the checks that would take long on all: all of them if they are few, else some, evenly spaced."""
-    return np.arange(m) if m <= most else np.arange(most) * m // most
 
 
 class Named(NamedTuple):
@@ -280,13 +275,13 @@ def diagnosed(
     table: list[Column],
     named: list[Named],
 ) -> Diagnosis:
-    """All findings, for checked rows; `table` has the rows of `evenly`, `at` is the place of the level asked about.
+    """All findings, for checked rows; `table` has some of them (`SOME`), `at` is the place of the level asked about.
 
     `spread` holds the errors.
     """
     level = float(fit.levels[at])
     errors = spread.values
-    rows = evenly(len(errors))
+    rows = some_rows(len(errors), SOME)
     some = errors[rows]
     radius = float(fit.radius[at])
     counted = [(of, labels, found.rows, found.inside[:, at]) for of, labels, found in named]
@@ -318,7 +313,7 @@ def diagnosed(
         _skew(some, level),
         heavy,
         discrete,
-        _outliers(some),
+        _outliers(spread),
         _zeros(target, errors, discrete.raised),
         _drift(some, radius),
         _serial(errors[:SOME]),
@@ -456,7 +451,7 @@ def _reach(part: Part, level: float) -> float:
 
 def _gain(errors: Array, prediction: Array, table: list[Column], level: float) -> Finding:
     """Interval score of a scaled width against a constant one, on rows that neither of them has seen."""
-    rows = evenly(len(errors), LEARNED)
+    rows = some_rows(len(errors), LEARNED)
     errors, prediction, m = errors[rows], prediction[rows], len(rows)
     if m < 2 * FEW or _is_constant(np.abs(errors)):
         why = f"{_count(m)} too few to learn one" if m < 2 * FEW else "all errors have the same size"
@@ -621,16 +616,22 @@ def _discrete(target: Array, radius: float) -> Finding:
     return _finding("discrete", m, n, m, f"{sentence}, in steps of {step:.3g}: the target is discrete.", advice)
 
 
-def _outliers(errors: Array) -> Finding:
-    """Errors farther from the median than any usual noise explains."""
-    m = len(errors)
-    low, median, high = np.quantile(errors, [0.25, 0.5, 0.75])
-    far = np.abs(errors - median)
-    n = int(np.count_nonzero(far > FAR * (high - low))) if high > low and m >= FEWEST else 0
+def _outliers(spread: Buckets) -> Finding:
+    """Errors farther from the median than any usual noise explains, among all rows: they are rare."""
+    m = len(spread.values)
+    places = 1.0 + (m - 1) * np.array([0.25, 0.5, 0.75])
+    ranks = np.array([[1, *np.floor(places), *np.ceil(places), m]], np.intp)
+    least, *inner, most = spread.order_statistics(np.ones((1, 1), bool), ranks)[0].tolist()
+    low, median, high = (a + (b - a) * t for a, b, t in zip(inner[:3], inner[3:], places % 1.0, strict=True))
+    reach = FAR * (high - low)
+    n = 0
+    if high > low and m >= FEWEST:
+        n_below, n_up_to = spread.n_below(np.array([median - reach, np.nextafter(median + reach, math.inf)])).tolist()
+        n = n_below + m - n_up_to
     sentence = f"{n:,} of {m:,} errors are farther than {FAR:.0f} interquartile ranges from the median."
     advice = ""
     if n:
-        worst = errors[int(np.argmax(far))]
+        worst = max(least, most, key=lambda error: abs(error - median))
         advice = (
             f"Look at the {n:,} rows with extreme errors, such as {worst:.3g}: a slip in the data, or a rare event?"
         )
@@ -642,7 +643,7 @@ def _zeros(target: Array, errors: Array, is_discrete: bool) -> Finding:
     m = len(errors)
     zeros = target[errors == 0.0]
     sentence = f"{len(zeros):,} of {m:,} errors are exactly 0."
-    values, counts = np.unique(target[evenly(m)], return_counts=True)
+    values, counts = np.unique(target[some_rows(m, SOME)], return_counts=True)
     bound = values[np.argmax(counts)] if counts.max() > 1 else math.nan
     n = int(np.count_nonzero(zeros != bound))
     advice = ""

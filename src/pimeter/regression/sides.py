@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pimeter.arrays import some_rows
 from pimeter.promise import (
     CONFIDENCE,
     ROUNDING,
@@ -121,7 +122,7 @@ def _order_statistics(values: Array, ranks: NDArray[np.int64]) -> Array:
     m = len(values)
     if m > MANY:
         step = int(m ** (1 / 3))
-        some = np.sort(values[::step])
+        some = np.sort(values[some_rows(m, -(-m // step))])
         reach = 2.0 * math.sqrt(len(some))  # four standard errors of a rank in the middle
         low = some[max(int(first / step - reach), 0)]
         high = some[min(int(last / step + reach), len(some) - 1)]

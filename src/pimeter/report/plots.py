@@ -127,8 +127,7 @@ def draw_intervals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     """Targets of some rows with their intervals, in the order of the prediction."""
     ax = _axes(ax)
     target, prediction = (np.array(data["sample"][key], float) for key in ("y_true", "y_pred"))
-    step = max(1, -(-len(target) // N_INTERVALS))
-    target, prediction = target[::step], prediction[::step]
+    target, prediction = target[:N_INTERVALS], prediction[:N_INTERVALS]  # rows of a sample are in random order
     order = np.argsort(prediction, kind="stable")
     target, prediction = target[order], prediction[order]
     lower, upper = data["radius"]
