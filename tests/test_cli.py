@@ -8,11 +8,13 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
+from polars.testing import assert_frame_equal
 
 import pimeter
 from pimeter import cli, files
@@ -341,11 +343,11 @@ class TestMistakes:
         (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n3\n')
         self.check(pimeter_command("measure", "a.jsonl"), "'a.jsonl' cannot be read: ")
 
-    @pytest.mark.parametrize("out", ["no/such/folder/report.html", "folder", "/proc/report.html"])
+    @pytest.mark.parametrize("out", ["no/such/folder/report.html", "folder.html", "/proc/report.html"])
     def test_output_that_cannot_be_written(self, frame, out, pimeter_command, tmp_path):
-        (tmp_path / "folder").mkdir()
+        (tmp_path / "folder.html").mkdir()
         self.check(pimeter_command("measure", "good.csv", "--out", out), f"'{out}' cannot be written")
-        assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "good.csv"]
+        assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder.html", "good.csv"]
 
     @pytest.mark.parametrize(
         "command",
@@ -467,13 +469,91 @@ class TestInterval:
         check = TestMistakes().check
         run = ("interval", "good.csv", "--apply")
         check(pimeter_command(*run, "text.csv", "--out", "out.csv"), "row 2 of column 'y_hat' holds 'two'")
-        check(pimeter_command(*run, "good.csv", "--out", "out.xls"), "must end in .csv")
+        check(pimeter_command(*run, "good.csv", "--out", "out.xls"), "let it end in .csv")
         frame.with_columns(lower=1).write_csv("taken.csv")
         check(pimeter_command(*run, "taken.csv", "--out", "out.csv"), "has a column 'lower' already")
         check(
             pimeter_command("interval", "-", "--apply", "-", "--out", "out.csv"), "cannot both come from standard input"
         )
         assert sorted(path.name for path in tmp_path.iterdir()) == ["good.csv", "taken.csv", "text.csv"]
+
+
+RESULTS = [  # a command that writes a result, and the columns of its table
+    (["measure", "good.csv"], ["score", "value", "lower", "upper", "meaning"]),
+    (
+        ["forecast", "good.csv"],
+        [
+            *("step", "confidence_level", "radius", "static_coverage", "updated_coverage"),
+            *("static_width", "updated_width", "prediction", "lower", "upper", "target"),
+        ],
+    ),
+    (
+        ["classify", "scores.csv"],
+        ["threshold", "metric", "value", "lower", "upper", "method", "note", "confidence_level"],
+    ),
+]
+
+
+@pytest.fixture
+def scores(frame):
+    score = np.linspace(0.0, 1.0, 300)
+    pl.DataFrame({"label": np.arange(300) % 3 < 2 * score, "score": score}).write_csv("scores.csv")
+
+
+@pytest.mark.usefixtures("scores")
+class TestTheEndingDecides:
+    @pytest.mark.parametrize(("command", "columns"), RESULTS, ids=["measure", "forecast", "classify"])
+    def test_what_is_written(self, command, columns, pimeter_command, tmp_path):
+        before = {*tmp_path.iterdir()}
+        names = ("out.html", "out.csv", "out.parquet", "out.json", "OUT.CSV")
+        for name in names:
+            code, said, err = pimeter_command(*command, "--out", name)
+            assert code == 0, err
+            assert said.endswith(f"{'Report' if name == 'out.html' else 'Wrote'}: {name}\n")
+        assert {path.name for path in {*tmp_path.iterdir()} - before} == {*names}
+        assert (tmp_path / "out.html").read_text().startswith("<!doctype html>")
+        table = pl.read_parquet("out.parquet")
+        assert table.columns == columns
+        assert_frame_equal(pl.read_csv("out.csv"), table, check_dtypes=False)  # whole numbers have no kind in text
+        assert (tmp_path / "OUT.CSV").read_bytes() == (tmp_path / "out.csv").read_bytes()
+        assert (tmp_path / "out.json").read_text() + "\n" == pimeter_command(*command, "--json")[1]
+        if command[0] == "measure":
+            result = pimeter.Measurement.from_json((tmp_path / "out.json").read_text())
+            assert_frame_equal(result.to_frame("polars").fill_nan(None), table)
+
+    @pytest.mark.parametrize("command", ["measure", "forecast", "classify", "demo"])
+    @pytest.mark.parametrize("out", ["out.txt", "out", "out.csv.gz", "out.htm", "out.json.zst", "/dev/stdout", ".csv"])
+    def test_others_are_refused_before_anything_is_read(self, command, out, pimeter_command, tmp_path):
+        before = {*tmp_path.iterdir()}
+        file = [] if command == "demo" else ["nowhere.csv"]
+        code, said, err = pimeter_command(command, *file, "--out", out)
+        assert (code, said) == (2, "")
+        assert ".html (a page), .csv (a table), .parquet (a table), .json (everything)." in err
+        assert "nowhere" not in err
+        assert {*tmp_path.iterdir()} == before
+
+    @pytest.mark.parametrize("out", ["out.html", "out.json", "out", "out.gz", "out.parquet.gz", "out.csv.zip"])
+    def test_a_table_of_intervals_is_no_page(self, out, pimeter_command, tmp_path):
+        code, said, err = pimeter_command("interval", "nowhere.csv", "--apply", "nowhere.csv", "--out", out)
+        assert (code, said) == (2, "")
+        assert "let it end in .csv, .tsv, .jsonl (also .gz or .zst) or .parquet." in err
+
+    @pytest.mark.parametrize("command", [["forecast", "good.csv"], ["classify", "scores.csv"]], ids=lambda one: one[0])
+    @pytest.mark.parametrize("ending", ["html", "csv", "parquet", "json"])
+    def test_nothing_is_half_written(self, command, ending, pimeter_command, tmp_path, monkeypatch):
+        def full(*_, **__):
+            raise OSError(28, "No space left on device")
+
+        (tmp_path / f"out.{ending}").write_text("old")
+        monkeypatch.setattr(Path, "write_text", full)
+        for name in ("sink_csv", "sink_parquet"):
+            monkeypatch.setattr(pl.LazyFrame, name, full)
+        before = {*tmp_path.iterdir()}
+        code, said, err = pimeter_command(*command, "--out", f"out.{ending}")
+        assert (code, said) == (2, "")
+        assert f"'out.{ending}' cannot be written: No space left on device." in err
+        assert {*tmp_path.iterdir()} == before
+        assert (tmp_path / f"out.{ending}").read_text() == "old"
 
 
 def test_links_and_modes_are_kept_and_a_pipe_is_written_to(tmp_path):
@@ -507,6 +587,8 @@ def test_demo_writes_a_report_and_says_where(pimeter_command, tmp_path):
     headline = out.partition("\n")[0]
     assert headline.startswith("95 % of future errors are expected within ±")
     assert headline.partition(" With ")[0] in (tmp_path / "pimeter-demo.html").read_text()
+    assert pimeter_command("demo", "--out", "demo.csv")[1].endswith("Wrote: demo.csv\n")
+    assert pl.read_csv("demo.csv")["score"][0] == "coverage"
 
 
 def test_version_and_help(pimeter_command):

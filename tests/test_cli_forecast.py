@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from pimeter import files, windows
+from pimeter import cli, files, windows
 
 pl = pytest.importorskip("polars")
 
 
-def pimeter(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "pimeter", *map(str, arguments)], capture_output=True, text=True, check=False, **options
-    )
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def pimeter(monkeypatch, capfd):
+    """Runs a command line; gives its exit code, standard output and standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["pimeter", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.run()
+        return Done(left.value.code, *capfd.readouterr())
+
+    return run
 
 
 def forecasts(n=120, h=3):
@@ -39,7 +52,7 @@ def file(tmp_path):
     return path
 
 
-def test_cone_and_report(file, tmp_path):
+def test_cone_and_report(pimeter, file, tmp_path):
     out = tmp_path / "cone.html"
     done = pimeter("forecast", file, "--level", 0.9, "--out", out)
     assert done.returncode == 0, done.stderr
@@ -51,7 +64,7 @@ def test_cone_and_report(file, tmp_path):
     assert "http" not in page.replace("http-equiv", "")
 
 
-def test_time_is_named_as_in_the_file(tmp_path):
+def test_time_is_named_as_in_the_file(pimeter, tmp_path):
     path, out = tmp_path / "dated.csv", tmp_path / "cone.html"
     day = pl.lit(np.datetime64("2026-01-01")) + pl.duration(days=pl.col("origin"))
     forecasts().with_columns(origin=day.dt.date()).sample(fraction=1.0, shuffle=True, seed=1).write_csv(path)
@@ -59,7 +72,7 @@ def test_time_is_named_as_in_the_file(tmp_path):
     assert ">2026-03-02<" in out.read_text()  # window 60, the first that the cone was not fitted to
 
 
-def test_json_does_not_depend_on_the_order_of_rows(file, tmp_path):
+def test_json_does_not_depend_on_the_order_of_rows(pimeter, file, tmp_path):
     shuffled = tmp_path / "shuffled.parquet"
     forecasts().sample(fraction=1.0, shuffle=True, seed=1).write_parquet(shuffled)
     one, other = (json.loads(pimeter("forecast", path, "--json").stdout) for path in (file, shuffled))
@@ -68,7 +81,7 @@ def test_json_does_not_depend_on_the_order_of_rows(file, tmp_path):
     assert len(one["radius"]) == 3
 
 
-def test_rows_of_one_step(tmp_path):
+def test_rows_of_one_step(pimeter, tmp_path):
     path = tmp_path / "steps.csv"
     forecasts(h=1).select("y", "y_hat").write_csv(path)
     done = pimeter("forecast", path)
@@ -77,7 +90,7 @@ def test_rows_of_one_step(tmp_path):
     assert "took each row for a forecast one step ahead" in done.stderr
 
 
-def test_rows_of_a_window_are_its_steps(file, tmp_path):
+def test_rows_of_a_window_are_its_steps(pimeter, file, tmp_path):
     path = tmp_path / "nosteps.csv"
     forecasts().drop("step").write_csv(path)
     done = pimeter("forecast", path, "--json")
@@ -86,7 +99,7 @@ def test_rows_of_a_window_are_its_steps(file, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "note"), [("{:04d}-01-01", False), ("w{}", True), ("1.{}.2024", True)])
-def test_order_of_windows_that_are_words(file, tmp_path, name, note):
+def test_order_of_windows_that_are_words(pimeter, file, tmp_path, name, note):
     path = tmp_path / "words.csv"
     names = [name.format(1500 + i if note is False else i) for i in forecasts()["origin"]]
     forecasts().with_columns(origin=pl.Series(names)).write_csv(path)
@@ -132,7 +145,7 @@ def test_windows_that_have_no_order_are_refused(held):
         windows._order(table, pl.Series("origin", held), [])
 
 
-def test_a_window_that_is_no_number_is_missing(tmp_path):
+def test_a_window_that_is_no_number_is_missing(pimeter, tmp_path):
     path = tmp_path / "nan.parquet"
     forecasts().with_columns(
         origin=pl.col("origin").replace_strict({5: np.nan}, default=pl.col("origin"))
@@ -142,7 +155,7 @@ def test_a_window_that_is_no_number_is_missing(tmp_path):
     assert "column 'origin' is missing in row 16" in done.stderr
 
 
-def test_windows_without_their_last_rows_are_kept(file, tmp_path):
+def test_windows_without_their_last_rows_are_kept(pimeter, file, tmp_path):
     path, out = tmp_path / "known.csv", tmp_path / "cone.html"
     forecasts().drop_nulls().write_csv(path)
     done = pimeter("forecast", path, "--json", "--out", out)
@@ -154,7 +167,7 @@ def test_windows_without_their_last_rows_are_kept(file, tmp_path):
     assert one["last"]["prediction"][1:] == [None, None]
 
 
-def test_a_cone_that_failed_is_not_praised(tmp_path):
+def test_a_cone_that_failed_is_not_praised(pimeter, tmp_path):
     frame = forecasts()
     jump = frame.with_columns(y=pl.when(pl.col("origin") >= 60).then(pl.col("y") * 1e3).otherwise(pl.col("y")))
     path = tmp_path / "jump.csv"
@@ -181,7 +194,7 @@ def test_a_cone_that_failed_is_not_praised(tmp_path):
         (lambda frame: frame.with_columns(y_hat=pl.lit(None)), "column 'y_hat' has no number"),
     ],
 )
-def test_mistakes_are_one_line(tmp_path, change, says):
+def test_mistakes_are_one_line(pimeter, tmp_path, change, says):
     path, out = tmp_path / "wrong.csv", tmp_path / "cone.html"
     change(forecasts()).write_csv(path)
     done = pimeter("forecast", path, "--out", out)
@@ -191,14 +204,14 @@ def test_mistakes_are_one_line(tmp_path, change, says):
     assert not out.exists()
 
 
-def test_one_column_for_two_things(file):
+def test_one_column_for_two_things(pimeter, file):
     for command in ("forecast", "measure"):
         done = pimeter(command, file, "--target", "y_hat")
         assert done.returncode == 2
         assert "column 'y_hat' cannot be both the target and the prediction" in done.stderr
 
 
-def test_hostile_names_are_text(tmp_path):
+def test_hostile_names_are_text(pimeter, tmp_path):
     name = "</title><script>alert(1)</script>"
     path = tmp_path / "a.csv"
     forecasts().rename({"y": name}).write_csv(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from dataclasses import asdict, dataclass
@@ -12,9 +13,12 @@ import numpy as np
 
 from pimeter.arrays import real_array
 from pimeter.forecast import ForecastIntervals
+from pimeter.frames import frame_of
 from pimeter.promise import percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
@@ -86,6 +90,24 @@ class Backtest:
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
         return {**asdict(self), "headline": self.headline}
+
+    def to_json(self) -> str:
+        """All of it as JSON text."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    def to_frame(self, library: Any = "pandas") -> Any:
+        """The cone, a row for each step ahead: how far it reaches, what it covered, and the newest window."""
+        columns: dict[str, Sequence[float | None]] = {
+            "confidence_level": [self.confidence_level] * len(self.radius),
+            "radius": self.radius,
+            "static_coverage": self.static.by_step,
+            "updated_coverage": self.updated.by_step,
+            "static_width": self.static.width,
+            "updated_width": self.updated.width,
+            **self.last,
+        }
+        known = {name: np.array(values, dtype=np.float64) for name, values in columns.items()}  # NaN for None
+        return frame_of({"step": np.arange(1, len(self.radius) + 1), **known}, library)
 
 
 def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 0.95) -> Backtest:

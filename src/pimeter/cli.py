@@ -9,7 +9,7 @@ import math
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -34,6 +34,11 @@ POSITIVE = {"1": ("0", "-1"), "true": ("false",), "yes": ("no",), "positive": ("
 ALL = "all"
 DEMO = "pimeter-demo.html"
 NO_PAIR = "target or no prediction"
+# What a result becomes, by the ending of its file, and how tables are written.
+RESULTS = {".html": "a page", ".csv": "a table", ".parquet": "a table", ".json": "everything"}
+TABLES = ("csv", "tsv", "jsonl", "ndjson", "parquet", "pq")
+PACKED_ITSELF = ("parquet", "pq")
+PLAIN = "uncompressed"
 MANY_WORDS = 20  # from which on words that are nearly all numbers are worth a note
 
 app = typer.Typer(
@@ -68,6 +73,33 @@ def _between(level: float) -> float:
 Level = Annotated[
     float,
     typer.Option(help="Share of new targets that intervals shall cover, between 0 and 1.", callback=_between),
+]
+
+
+def _is_result(out: Path | None) -> Path | None:
+    """Where a result goes, if its name says in what form; before anything is read."""
+    if out is None or out.suffix.lower() in RESULTS:
+        return out
+    forms = ", ".join(f"{ending} ({what})" for ending, what in RESULTS.items())
+    msg = f"{shown(out)} does not say what to write; let it end in one of {forms}."
+    raise typer.BadParameter(msg)
+
+
+def _is_table(out: Path) -> Path:
+    """Where a table goes, if its name says in what form; before anything is read."""
+    ending, compression = _form(out)
+    if ending in TABLES and (compression == PLAIN or ending not in PACKED_ITSELF):
+        return out
+    msg = f"{shown(out)} does not say what to write; let it end in .csv, .tsv, .jsonl (also .gz or .zst) or .parquet."
+    raise typer.BadParameter(msg)
+
+
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help="Where to write the result: .html is a page, .csv and .parquet are its table, .json is everything.",
+        callback=_is_result,
+    ),
 ]
 Target = Annotated[str | None, typer.Option(help="Column of what happened. Guessed when its name is obvious.")]
 Prediction = Annotated[str | None, typer.Option(help="Column of what the model said. Guessed when obvious.")]
@@ -118,7 +150,7 @@ def measure(
     ] = None,
     by: Annotated[str | None, typer.Option(help="Column with a category, each of which shall be covered.")] = None,
     level: Level = 0.95,
-    out: Annotated[Path | None, typer.Option(help="Write the report, one HTML page, here.")] = None,
+    out: Out = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     engine: Annotated[
         Literal["memory", "dask"], typer.Option(help="dask reads many files, 'dir/*.parquet', part by part.")
@@ -158,8 +190,8 @@ def measure(
         sample = f"{n_judged:,} of {result.n_rows:,} rows, drawn at random" if n_judged < result.n_rows else None
         if sample:
             notes.append(f"coverage, parts of the rows, diagnosis and pictures are of {sample}; radii are of all rows")
-        if draft:
-            step("Writing the report")
+        if draft and out:
+            step(f"Writing {shown(out)}")
             about = {
                 "target": columns[0],
                 "prediction": columns[1],
@@ -167,14 +199,14 @@ def measure(
                 "categories": by,
                 "coverage, diagnosis and pictures": sample,
             }
-            result.to_html(draft, about=_about(file, about))
+            _write(result, draft, out, lambda: result.to_html(about=_about(file, about)))
     _say(notes)
     if json:
         typer.echo(result.to_json())
     else:
         _show(result)
     if out:
-        typer.echo(f"Report: {out}", err=json)
+        _say_where(out, err=json)
 
 
 @app.command(
@@ -185,7 +217,13 @@ pimeter interval held-out.csv --apply new.csv --out new-with-intervals.csv"""
 def interval(
     calibration: Annotated[str, typer.Argument(help="Rows that the model was not trained on, with their targets.")],
     apply: Annotated[str, typer.Option(help="New rows with predictions of the same model.")],
-    out: Annotated[Path, typer.Option(help="Where to write them: .csv, .tsv, .parquet or .jsonl, also .gz or .zst.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Where to write them: .csv, .tsv, .jsonl (these also with .gz or .zst) or .parquet.",
+            callback=_is_table,
+        ),
+    ],
     target: Target = None,
     prediction: Prediction = None,
     level: Level = 0.95,
@@ -270,7 +308,7 @@ def forecast(
         typer.Option(help="Column with the steps ahead: 1, 2, ... Without it the rows of a window in their order."),
     ] = None,
     level: Level = 0.95,
-    out: Annotated[Path | None, typer.Option(help="Write the report, one HTML page, here.")] = None,
+    out: Out = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Put a cone around forecasts, and say what it would have covered."""
@@ -292,21 +330,19 @@ def forecast(
 
         with _warnings(notes):
             found = backtest(y_true, y_pred, confidence_level=level)
-        if draft:
+        if draft and out:
             from pimeter.report.cone import cone_html
 
             about = {"target": columns[0], "prediction": columns[1], "window": window, "step": step}
             noted = {"notes": "; ".join(notes)} if notes else {}
-            draft.write_text(cone_html(found.to_dict(), _about(file, about) | noted, names), encoding="utf-8")
+            _write(found, draft, out, lambda: cone_html(found.to_dict(), _about(file, about) | noted, names))
     _say(notes)
     if json:
-        import json as encoder
-
-        typer.echo(encoder.dumps(found.to_dict(), allow_nan=False))
+        typer.echo(found.to_json())
     else:
         typer.echo(found.headline)
     if out:
-        typer.echo(f"Report: {out}", err=json)
+        _say_where(out, err=json)
 
 
 @app.command(
@@ -349,7 +385,7 @@ def classify(
     n_resamples: Annotated[
         int, typer.Option(help="Resamples of the bootstrap; more are needed for levels above 0.995.")
     ] = 2000,
-    out: Annotated[Path | None, typer.Option(help="Write the report, one HTML page, here.")] = None,
+    out: Out = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Say how sure one can be of a classifier's numbers."""
@@ -387,26 +423,25 @@ def classify(
                 calibration=labelled,
                 n_resamples=n_resamples,
             )
-        if draft:
+        if draft and out:
             from pimeter.report.classifier import classifier_html
 
             about = {"label": columns[0], "score": columns[1], "categories": by, "calibration rows": calibration}
-            page = classifier_html(found.to_dict(), _about(file, about), MEANING)
-            draft.write_text(page, encoding="utf-8")
+            _write(found, draft, out, lambda: classifier_html(found.to_dict(), _about(file, about), MEANING))
     _say(notes)
     if json:
-        import json as encoder
-
-        typer.echo(encoder.dumps(found.to_dict(), allow_nan=False))
+        typer.echo(found.to_json())
     else:
         _show_scorecard(found)
     if out:
-        typer.echo(f"Report: {out}", err=json)
+        _say_where(out, err=json)
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where to write the report.")] = Path(DEMO),
+    out: Annotated[Path, typer.Option(help="Where to write the result, as for measure.", callback=_is_result)] = Path(
+        DEMO
+    ),
 ) -> None:
     """Train a model on real data, measure it, and write a report."""
     notes: list[str] = []
@@ -426,7 +461,7 @@ def demo(
         group = ["group 1" if value > 0 else "group 2" for value in features["sex"]]
         with _warnings(notes):
             result = pimeter.measure(y[held_out], model.predict(X[held_out]), X=features, by=group)
-        step("Writing the report")
+        step(f"Writing {shown(out)}")
         about = {
             "data": "diabetes data that ship with scikit-learn: 442 patients, progression after a year",
             "model": "random forest, trained on every other patient, measured on the others",
@@ -434,10 +469,10 @@ def demo(
             "categories": "sex, which the data give as two numbers",
             "command": _command(),
         }
-        result.to_html(draft, about=about)
+        _write(result, draft, out, lambda: result.to_html(about=about))
     _say(notes)
     _show(result)
-    typer.echo(f"Report: {out}")
+    _say_where(out)
 
 
 def _itself(X: Any) -> Any:
@@ -597,28 +632,43 @@ def _draft(out: Path | None, *sources: str) -> Iterator[Path | None]:
         yield draft
 
 
+def _form(out: Path) -> tuple[str, str]:
+    """What the name of a file says: its ending, and how it is packed."""
+    packed = {".gz": "gzip", ".zst": "zstd"}.get(out.suffix.lower())
+    named = out.with_suffix("") if packed else out
+    return named.suffix.lower().removeprefix("."), packed or PLAIN
+
+
+def _write(result: Any, draft: Path, out: Path, page: Callable[[], str]) -> None:
+    """A result in the form that the name of the file says."""
+    ending, _ = _form(out)
+    if ending in TABLES:
+        _sink(result.to_frame("polars").lazy().fill_nan(None), draft, out)
+    else:
+        draft.write_text(result.to_json() if ending == "json" else page(), encoding="utf-8")
+
+
 def _sink(frame: Any, draft: Path, out: Path) -> None:
     """Write a lazy table in the form that the name of the file says."""
-    *_, ending = "".join(out.suffixes[-2:]).removesuffix(".gz").removesuffix(".zst").rpartition(".")
-    compression = {".gz": "gzip", ".zst": "zstd"}.get(out.suffix, "uncompressed")
+    ending, compression = _form(out)
     from polars.exceptions import PanicException, PolarsError
 
     try:
-        if ending == "csv":
-            frame.sink_csv(draft, compression=compression, check_extension=False)
-        elif ending == "tsv":
-            frame.sink_csv(draft, separator="\t", compression=compression, check_extension=False)
+        if ending in PACKED_ITSELF:
+            frame.sink_parquet(draft)
         elif ending in {"jsonl", "ndjson"}:
             frame.sink_ndjson(draft, compression=compression, check_extension=False)
-        elif ending in {"parquet", "pq"} and compression == "uncompressed":
-            frame.sink_parquet(draft)
         else:
-            endings = ".csv, .tsv, .jsonl (these also with .gz or .zst) or .parquet"
-            msg = f"--out {shown(out)}: its name must end in {endings}."
-            raise ValueError(msg)
+            separator = "\t" if ending == "tsv" else ","
+            frame.sink_csv(draft, separator=separator, compression=compression, check_extension=False)
     except (PolarsError, PanicException) as why:  # a full disk, or columns that are broken and were not read before
         msg = f"--out {shown(out)} cannot be written: {why}."
         raise ValueError(msg) from why
+
+
+def _say_where(out: Path, *, err: bool = False) -> None:
+    """Where the result is."""
+    typer.echo(f"{'Report' if out.suffix.lower() == '.html' else 'Wrote'}: {out}", err=err)
 
 
 @contextmanager

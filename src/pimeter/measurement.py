@@ -172,11 +172,11 @@ class Measurement:
         plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
-    def to_frame(self) -> Any:
-        """The scores as a pandas frame: one row each, with their ranges."""
+    def to_frame(self, library: Any = "pandas") -> Any:
+        """The scores as a frame of this library: one row each, with their ranges (90 % confidence)."""
         rows = [asdict(score) for score in self.scores.values()]
         table = {"score": [*self.scores], **{key: [row[key] for row in rows] for key in rows[0]}}
-        return frame_of(table)
+        return frame_of(table, library)
 
     def to_json(self) -> str:
         """Everything as JSON text, which `from_json` turns into the same bits again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, 
 from pimeter.classification.uncertainty import as_precise, classification_uncertainty
 from pimeter.classification.unlabelled import ALIKE
 from pimeter.diagnosis.columns import categories, labels_of
+from pimeter.frames import frame_of
 from pimeter.promise import percent
 
 if TYPE_CHECKING:
@@ -97,6 +99,16 @@ class Scorecard:
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values."""
         return asdict(self)
+
+    def to_json(self) -> str:
+        """All of it as JSON text."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    def to_frame(self, library: Any = "pandas") -> Any:
+        """The metrics with their intervals, a row for each of them and each threshold."""
+        rows = self.uncertainty["rows"]
+        columns = {key: [np.nan if row[key] is None else row[key] for row in rows] for key in rows[0]}
+        return frame_of({**columns, "confidence_level": [self.uncertainty["confidence_level"]] * len(rows)}, library)
 
 
 def scorecard(
