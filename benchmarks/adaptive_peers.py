@@ -14,24 +14,26 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import io
 import os
 import platform
 import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from provenance import RESULTS, save, sessions
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.model_selection import ShuffleSplit, cross_val_predict, train_test_split
 
 import pimeter as pm
 
-RESULTS = Path(__file__).parent / "results"
 LEVEL = 0.95
 SETS = {  # name: splits
     "yacht": 5,
@@ -207,6 +209,14 @@ def lines(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def csv_text(table: list[dict[str, str]]) -> str:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table)
+    return file.getvalue()
+
+
 def summary(table: list[dict[str, str]], done: dict[str, int]) -> str:
     """Means over splits, scores over that of the best peer of each set."""
 
@@ -253,6 +263,13 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", choices=SETS, default=list(SETS))
     arguments = parser.parse_args()
     path = RESULTS / "adaptive_peers.csv"
+    kept = partial(
+        save,
+        __file__,
+        packages=["mapie", "crepes"],
+        data=[f"regression/{name}.csv.gz" for name in arguments.sets],
+        earlier=sessions(path.with_suffix(".json")),
+    )
     wanted = {"diabetes": 1} if arguments.quick else {name: SETS[name] for name in arguments.sets}
     table = [] if arguments.quick else lines(path)
     have = {(row["set"], int(row["split"]), row["method"]) for row in table}
@@ -265,12 +282,7 @@ def main() -> None:
                 print(*row.values(), flush=True)
                 table.append({column: str(value) for column, value in row.items()})
                 if not arguments.quick:
-                    is_new = not path.exists()
-                    with path.open("a", newline="") as file:
-                        writer = csv.DictWriter(file, COLUMNS)
-                        if is_new:
-                            writer.writeheader()
-                        writer.writerow(row)
+                    kept({".csv": csv_text(table)})
     if arguments.quick:
         print(f"numpy {version('numpy')}. Nothing saved.")
         return
@@ -283,7 +295,7 @@ def main() -> None:
     head = (
         f"# Intervals that follow the rows, on real data\n\n{versions}, Python {platform.python_version()}, 95 %.\n\n"
     )
-    (RESULTS / "adaptive_peers.md").write_text(head + text)
+    kept({".md": head + text, ".csv": csv_text(table)})
 
 
 if __name__ == "__main__":

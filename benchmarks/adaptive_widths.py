@@ -20,15 +20,14 @@ import warnings
 from collections.abc import Callable
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
+from provenance import save
 from scipy import stats
 from sklearn.neighbors import KNeighborsRegressor
 
 import pimeter as pm
 
-RESULTS = Path(__file__).parent / "results" / "adaptive_widths.md"
 SEED = 20261117
 LEVEL = 0.9
 WIDTHS: dict[str, object] = {
@@ -165,7 +164,7 @@ def main() -> None:
     if quick or not find_spec("crepes"):
         print("Nothing saved: quick, or crepes is missing.")
         return
-    RESULTS.write_text(text)
+    save(__file__, text, packages=["crepes"])
 
 
 if __name__ == "__main__":

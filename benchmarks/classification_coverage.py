@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
+from provenance import save
 from scipy import optimize, stats
 from scipy.special import expit, logit
 
@@ -29,7 +29,6 @@ import pimeter as pm
 from pimeter.classification.propagation import derivatives, propagated
 from pimeter.classification.rates import METRICS, Rates
 
-RESULTS = Path(__file__).parent / "results" / "classification_coverage.md"
 SEED = 20261122
 LEVEL = 0.95
 HAS_PEER = find_spec("confidenceinterval") is not None
@@ -407,8 +406,7 @@ def main() -> None:
     if quick or not HAS_PEER:
         print("Nothing saved.")
         return
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("\n".join([*lines, ""]))
+    save(__file__, "\n".join([*lines, ""]), packages=["confidenceinterval"])
 
 
 if __name__ == "__main__":

@@ -16,16 +16,15 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import product
-from pathlib import Path
 
 import numpy as np
+from provenance import save
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import pimeter as pm
 from pimeter.classification.draws import row_draws
 
-RESULTS = Path(__file__).parent / "results" / "classification_sets.md"
 SEED = 20261121
 LEVEL = 0.9
 M, N_NEW = 200, 100
@@ -164,8 +163,7 @@ def main() -> None:
     if quick or not HAS_MAPIE:
         print("Nothing saved.")
         return
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("\n".join([*lines, ""]))
+    save(__file__, "\n".join([*lines, ""]), packages=["mapie"])
 
 
 if __name__ == "__main__":

@@ -16,17 +16,16 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import dask
 import dask.array as da
 import numpy as np
 import psutil
 from dask.distributed import Client, LocalCluster
+from provenance import save
 
 import pimeter as pm
 
-RESULTS = Path(__file__).parent / "results"
 LEVEL = 0.95
 CHUNK = 2_000_000
 GROUPS = 100_000
@@ -154,7 +153,7 @@ def main() -> None:
         f"{os.cpu_count()} cores, busy with other work as well. {versions}. Errors are distances to the same method in "
         f"memory (`pimeter.quantile`, `numpy.quantile`).\n\n{head}\n{'|---' * 7}|\n"
     )
-    (RESULTS / "dask_speed.md").write_text(text + "\n".join(lines) + "\n\n" + "\n\n".join(notes) + "\n")
+    save(__file__, text + "\n".join(lines) + "\n\n" + "\n\n".join(notes) + "\n", packages=["dask", "distributed"])
 
 
 if __name__ == "__main__":

@@ -16,14 +16,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
+from provenance import save
 
 from pimeter import diagnose
 
-RESULTS = Path(__file__).parent / "results" / "diagnosis_advice.md"
 SEED = 20261115
 N_ROWS = 500
 
@@ -138,8 +137,7 @@ missing to 100 % there are false alarms of all findings together.
     if asked.quick or asked.seed != SEED or asked.draws != 200:
         print(f"{versions}. Nothing saved.")
         return
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("\n".join([head, *lines, ""]))
+    save(__file__, "\n".join([head, *lines, ""]), packages=["statsmodels"])
 
 
 if __name__ == "__main__":

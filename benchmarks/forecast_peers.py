@@ -22,11 +22,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from provenance import save
 from sklearn.base import BaseEstimator, RegressorMixin
 
 import pimeter as pm
 
-RESULTS = Path(__file__).parent / "results"
 LEVEL, WINDOW, GAMMA = 0.95, 500, 0.05
 FIRST = 9840  # row of the validation part
 AHEAD = (1, 10)
@@ -197,7 +197,8 @@ def main() -> None:
     text = "\n".join(lines)
     print(text)
     if options.save and not options.quick:
-        (RESULTS / "forecast_peers.md").write_text(text)
+        data = ["time_series/ge.csv.gz"] if os.environ.get("PIMETER_DATA") else []
+        save(__file__, text, packages=["mapie", "river"], data=data)
 
 
 if __name__ == "__main__":

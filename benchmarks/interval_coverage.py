@@ -26,7 +26,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import platform
 import warnings
 from collections.abc import Callable
@@ -40,6 +39,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from provenance import save, write
 from scipy import stats
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, QuantileRegressor, Ridge
@@ -48,7 +48,6 @@ import pimeter as pm
 import pimeter.regression.scaled
 
 PARTS = Path(__file__).parent / ".parts"
-RESULTS = Path(__file__).parent / "results" / "interval_coverage.md"
 SEED = 20261115
 SIZES, LEVELS = (12, 40, 200), (0.9, 0.95)
 TAILS = ("symmetric", "equal", "sided", "lower", "upper")
@@ -356,11 +355,8 @@ def task(adaptive: bool, quick: bool, kind: int, noise: int, m: int) -> tuple[li
             if (line.tails, line.guarantee, line.p) in broken
         ]
     if not quick:
-        PARTS.mkdir(exist_ok=True)
         names = [field.name for field in fields(Line)][2:]
-        draft = part.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps([[[getattr(line, n) for n in names] for line in t] for t in (once, again)]))
-        draft.replace(part)
+        write({part: json.dumps([[[getattr(line, n) for n in names] for line in t] for t in (once, again)])})
     return once, again
 
 
@@ -433,8 +429,7 @@ def main() -> None:
     if quick:
         print("Nothing saved.")
         return
-    RESULTS.parent.mkdir(exist_ok=True)
-    (RESULTS.with_stem(f"{RESULTS.stem}_adaptive") if adaptive else RESULTS).write_text(text)
+    save(__file__, text, name="interval_coverage_adaptive" if adaptive else "interval_coverage")
 
 
 if __name__ == "__main__":

@@ -16,14 +16,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
+from provenance import save
 
 from pimeter import measure, measurement
 from pimeter.diagnosis import findings
 
-RESULTS = Path(__file__).parent / "results" / "measure_speed.md"
 SEED = 20261115
 ON_SUBSAMPLE = ("_gain", "_white", "_entropy", "_skew", "_heavy", "_discrete", "_outliers", "_drift", "_serial")
 
@@ -97,8 +96,7 @@ def main() -> None:
 
 | rows | np.sort of the errors | `measure` without the checks on 5,000 rows, ratio to it | these checks |
 |---|---|---|---|"""
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("\n".join([head, *lines, ""]))
+    save(__file__, "\n".join([head, *lines, ""]), packages=["statsmodels"])
 
 
 if __name__ == "__main__":

@@ -20,9 +20,14 @@ from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 
+from provenance import save
+
 ROOT = Path(__file__).parents[1]
 MUTANTS = ROOT / "mutants" / "mutants" / "src"
-RESULTS = Path(__file__).parent / "results" / "mutants.md"
+USES = [  # what is changed, and what should notice; `[tool.mutmut]` in pyproject.toml
+    *(f"pimeter.{name}" for name in ("_kernels.reference", "bandwidth", "promise", "scores")),
+    *(f"tests.test_{name}" for name in ("bandwidth", "promise", "scores")),
+]
 MEANING = {0: "survived", 5: "no test", 33: "no test", None: "not tried"}  # all else: a test failed or took too long
 
 
@@ -51,7 +56,7 @@ def main() -> None:
     lines.append("\nNot killed, by function:\n")
     lines += [f"- {name}: {count}" for name, count in left.items()] or ["- none"]
     text = "\n".join([*lines, ""])
-    RESULTS.write_text(text)
+    save(__file__, text, packages=["mutmut", "pytest", "hypothesis"], uses=USES)
     print(text)
 
 

@@ -15,16 +15,15 @@ import platform
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import numba
 import numpy as np
 from laws import HELD_OUT, TUNING, Law
+from provenance import save
 from scipy import stats
 
 import pimeter as pm
 
-RESULTS = Path(__file__).parent / "results"
 SEED = 20261121
 LENGTH, BLOCK, ROLLING = 20_000, 1000, 500
 LEVELS = (0.9, 0.95)
@@ -226,8 +225,7 @@ def main() -> None:
     text = "\n".join(lines)
     print(text)
     if not quick:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "online_streams.md").write_text(text)
+        save(__file__, text)
 
 
 if __name__ == "__main__":

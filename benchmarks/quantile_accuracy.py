@@ -11,20 +11,20 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import math
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import scipy
 from laws import ABSOLUTE_LEVELS, HELD_OUT, SIGNED_LEVELS, SIZES, TUNING, Law
+from provenance import RESULTS, save
 from scipy.special import betainc, ndtr
 
 import pimeter as pm
 
-RESULTS = Path(__file__).parent / "results"
 CELLS = RESULTS / "quantile_accuracy.csv"
 SEED = 20261115
 BATCHES = 10
@@ -255,15 +255,14 @@ def main() -> None:
     print(text)
     if quick:
         return
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "quantile_accuracy.md").write_text(text)
-    with CELLS.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["law", "held_out", "m", "absolute", "level", "estimator", "repeats", "ratio", "lower"])
-        for c in cells + large:
-            if c.estimator in {"pimeter", "Harrell-Davis"}:
-                start = [c.law, c.held_out, c.m, c.absolute, c.level, c.estimator, c.repeats]
-                writer.writerow([*start, f"{c.ratio:.4f}", f"{c.lower:.4f}"])
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["law", "held_out", "m", "absolute", "level", "estimator", "repeats", "ratio", "lower"])
+    for c in cells + large:
+        if c.estimator in {"pimeter", "Harrell-Davis"}:
+            start = [c.law, c.held_out, c.m, c.absolute, c.level, c.estimator, c.repeats]
+            writer.writerow([*start, f"{c.ratio:.4f}", f"{c.lower:.4f}"])
+    save(__file__, {".md": text, ".csv": file.getvalue()})
     by_sets()
 
 
@@ -303,7 +302,7 @@ def by_sets() -> None:
         lines.append(f"| {label} | {means[0]:.3f} | {means[1]:.3f} | {worst[0]} | {worst[1]} |")
     text = "\n".join([*lines, ""])
     print(text)
-    (RESULTS / "quantile_accuracy_sets.md").write_text(text)
+    save(__file__, text, name="quantile_accuracy_sets", data=[CELLS])
 
 
 if __name__ == "__main__":

@@ -22,11 +22,11 @@ from pathlib import Path
 
 import numba
 import numpy as np
+from provenance import save
 from sklearn.exceptions import ConvergenceWarning
 
 import pimeter as pm
 
-RESULTS = Path(__file__).parent / "results"
 SEED = 7
 NINE = np.linspace(0.1, 0.9, 9)
 
@@ -154,11 +154,10 @@ def main() -> None:
     rows.append(("modules beyond numpy's that it loads", str(len(heavier)), ", ".join(heavier) or "none"))
     print(*rows[-2:], sep="\n")
     if not quick:
-        save(rows, repeats)
+        save(__file__, page(rows, repeats))
 
 
-def save(rows: list[tuple[str, str, str]], repeats: int) -> None:
-    RESULTS.mkdir(exist_ok=True)
+def page(rows: list[tuple[str, str, str]], repeats: int) -> str:
     versions = f"numpy {np.__version__}, numba {numba.__version__}, pimeter {pm.__version__}"
     machine = f"{platform.machine()}, {len(os.sched_getaffinity(0))} threads; Python {platform.python_version()}"
     command = (
@@ -172,7 +171,7 @@ def save(rows: list[tuple[str, str, str]], repeats: int) -> None:
         "| what | ratio | ours / peer |",
         "|---|---|---|",
     ]
-    (RESULTS / "quantile_speed.md").write_text("\n".join([*head, *(f"| {a} | {b} | {c} |" for a, b, c in rows), ""]))
+    return "\n".join([*head, *(f"| {a} | {b} | {c} |" for a, b, c in rows), ""])
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 from interval_coverage import NOISES, Noise
+from provenance import save
 from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression
@@ -33,7 +34,6 @@ from sklearn.model_selection import KFold
 
 import pimeter as pm
 
-RESULTS = Path(__file__).parent / "results"
 SEED = 20261116
 LEVEL = 0.95
 LAWS = (
@@ -344,8 +344,7 @@ def main() -> None:
     if quick or {"MAPIE", "crepes"} & set(MISSING):
         print("Nothing saved.")
         return
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{options.save}.md").write_text(text)
+    save(__file__, text, name=options.save, packages=["mapie", "crepes", "puncc"])
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from provenance import save
 
-RESULTS = Path(__file__).parent / "results" / "report_speed.md"
 SEED = 20261115
 READ = {"parquet": pl.read_parquet, "csv": pl.read_csv}
 COLUMNS = ["y", "y_hat"]
@@ -101,7 +101,12 @@ yardstick is polars reading these two columns and one `np.quantile` of the error
 
 | rows | yardstick | ratio by the clock | ratio of work | time with 1,000 rows | peak memory | report |
 |---|---|---|---|---|---|---|"""
-    RESULTS.write_text("\n".join([head, *lines, "", said, ""]))
+    save(
+        __file__,
+        "\n".join([head, *lines, "", said, ""]),
+        packages=["polars", "jinja2", "statsmodels"],
+        uses=["pimeter.__main__"],
+    )
 
 
 if __name__ == "__main__":

@@ -13,14 +13,13 @@ import argparse
 import platform
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from provenance import save
 
 import pimeter as pm
 
-RESULTS = Path(__file__).parent / "results"
 LEVELS = (0.5, 0.9, 0.95, 0.99, 0.999)
 LAWS = ("standard_normal", "standard_cauchy", "standard_exponential", "two humps")
 PARTS = 100
@@ -106,7 +105,7 @@ def main() -> None:
             f"errors in {PARTS} sketches, merged in random order, means of {seeds} seeds (DDSketch one). "
             f"numpy {np.__version__}, Python {platform.python_version()}.\n\n"
         )
-        (RESULTS / "sketch_accuracy.md").write_text(text + head + "\n".join(lines) + "\n")
+        save(__file__, text + head + "\n".join(lines) + "\n", packages=["datasketches", "ddsketch"])
 
 
 if __name__ == "__main__":

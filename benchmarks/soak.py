@@ -28,14 +28,13 @@ import argparse
 import hashlib
 import json
 import math
-import os
 import platform
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.metadata import version
 from itertools import product
@@ -55,6 +54,7 @@ from interval_coverage import (
     slope_scale,
     trained,
 )
+from provenance import Origin, joined, origin, save, write
 from scipy import stats
 from scipy.special import softmax
 from sklearn.linear_model import Ridge
@@ -64,7 +64,6 @@ import pimeter.regression.scaled
 from pimeter.promise import promise
 
 PARTS = Path(__file__).parent / ".parts"
-RESULTS = Path(__file__).parent / "results" / "soak.md"
 SEED = 20261116
 FAMILY = 1e-3  # probability of any false alarm
 SHORTFALL = 0.005
@@ -791,11 +790,12 @@ all_cells = cache(cells)
 
 @dataclass
 class State:
-    """Which turns are taken, and what they found."""
+    """Which turns are taken, what they found, and the sessions in which."""
 
     path: Path
     turns: dict[str, list[int]] = field(default_factory=dict)
     found: dict[str, Found] = field(default_factory=dict)
+    sessions: list[Origin] = field(default_factory=list)
 
     @classmethod
     def kept(cls) -> State:
@@ -807,9 +807,12 @@ class State:
         code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
         state = cls(PARTS / f"soak_{code}.json")
         if state.path.exists():
-            for key, (turns, rows) in json.loads(state.path.read_text()).items():
+            held = json.loads(state.path.read_text())
+            state.sessions = [Origin(**one) for one in held["sessions"]]
+            for key, (turns, rows) in held["cells"].items():
                 state.turns[key] = turns
                 state.found[key] = Found({(name, setting): Tally(*rest) for name, setting, *rest in rows})
+        state.sessions = joined(state.sessions, origin(__file__))
         return state
 
     def add(self, cell: Cell, number: int, found: Found) -> None:
@@ -817,14 +820,11 @@ class State:
         self.found[cell.key] = gathered([self.found.get(cell.key, Found()), found])
 
     def save(self) -> None:
-        table = {
+        cells = {
             key: [turns, [[*names, *vars(tally).values()] for names, tally in self.found[key].tallies.items()]]
             for key, turns in self.turns.items()
         }
-        self.path.parent.mkdir(exist_ok=True)
-        draft = self.path.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(table))
-        draft.replace(self.path)
+        write({self.path: json.dumps({"sessions": [asdict(one) for one in self.sessions], "cells": cells})})
 
 
 def soaked(minutes: float, jobs: int) -> State:
@@ -996,8 +996,7 @@ def main() -> None:
     taken = sum(map(len, state.turns.values())) / sum(share(cell, t) > 0 for cell in every for t in range(TURNS))
     wholes = tested([(cell, state.found[cell.key]) for cell in every if cell.key in state.found])
     text = summary(wholes, taken)
-    RESULTS.write_text(text)
-    RESULTS.with_suffix(".csv").write_text(table(wholes))
+    save(__file__, {".md": text, ".csv": table(wholes)}, earlier=state.sessions)
     print(text)
 
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from provenance import RESULTS, save
 
 import pimeter as pm
 
-RESULTS = Path(__file__).parent / "results"
 LEVELS = [0.05, 0.5, 0.9, 0.97]
 LIMITS = {torch.float32: 1e-5, torch.float64: 1e-9}
 LAWS = {
@@ -79,9 +79,9 @@ def main() -> None:
     if not given.quick:
         slug = re.sub(r"\W+", "_", name.lower())
         text = f"# Tensors against NumPy arrays: {name}\n\n`python benchmarks/torch_accuracy.py`. {versions}.\n"
-        given.out.mkdir(parents=True, exist_ok=True)
         rows = "\n".join(lines)
-        (given.out / f"torch_accuracy_{slug}.md").write_text(f"{text}\n{head}\n{'|---' * (3 + len(LAWS))}|\n{rows}\n")
+        table = f"{text}\n{head}\n{'|---' * (3 + len(LAWS))}|\n{rows}\n"
+        save(__file__, table, name=f"torch_accuracy_{slug}", packages=["torch", "triton"], folder=given.out)
     if not is_fine:
         sys.exit("Some numbers are above their limit.")
 

@@ -20,10 +20,10 @@ from statistics import median
 
 import numpy as np
 import torch
+from provenance import RESULTS, save
 
 import pimeter as pm
 
-RESULTS = Path(__file__).parent / "results"
 LEVEL = 0.95
 TORCH_LIMIT = 2**24  # torch.quantile refuses more values than this in all
 BETA = 10.0  # of standard normal errors
@@ -110,8 +110,8 @@ def main() -> None:
                 f"# Quantiles of tensors: {name}\n\n`python benchmarks/torch_speed.py`, level {LEVEL}, standard normal "
                 f"errors, medians of {repeats} paired repeats. {versions}.\n\n{head}\n{'|---' * 8}|\n"
             )
-            given.out.mkdir(parents=True, exist_ok=True)
-            (given.out / f"torch_speed_{slug}.md").write_text(text + "\n".join(lines) + "\n")
+            text += "\n".join(lines) + "\n"
+            save(__file__, text, name=f"torch_speed_{slug}", packages=["torch", "triton"], folder=given.out)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import platform
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, UndefinedMetricWarning
 
+from benchmarks.provenance import Origin, origin, save, write
 from pimeter import CoverageWarning
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -39,7 +41,8 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 ROOT = Path(__file__).parents[1]
 FEW = 8  # examples of a cheap name in the test suite
 ASKED = int(os.environ.get("PIMETER_FUZZ", "0"))
-DONE, RESULTS = ROOT / "benchmarks" / ".parts" / "fuzz.json", ROOT / "benchmarks" / "results" / "fuzz.md"
+DONE = ROOT / "benchmarks" / ".parts" / "fuzz.json"
+USES = ["tests.test_fuzz", "tests.test_fuzz_files", "pimeter.__main__"]  # and all that these import
 SECONDS = 120  # after which one example counts as a hang
 ALLOWED = (CoverageWarning, ConvergenceWarning, DataConversionWarning, UndefinedMetricWarning)
 
@@ -392,9 +395,8 @@ def fuzzed(names: str, attempt: Callable[[Draw], bool], share: float = 1.0) -> N
         _armed[0] = -math.inf
     assert counts["examples"] > 0
     if ASKED:
-        DONE.parent.mkdir(exist_ok=True)
-        done[names] = {**counts, "code": code}
-        DONE.write_text(json.dumps(done, indent=1))
+        done[names] = {**counts, "code": code, "session": asdict(origin(__file__, uses=USES))}
+        write({DONE: json.dumps(done, indent=1)})
         _save({name: one for name, one in done.items() if one["code"] == code})
 
 
@@ -407,9 +409,10 @@ def _digest() -> str:
 def _save(done: dict[str, dict[str, Any]]) -> None:
     total = sum(one["examples"] for one in done.values())
     lines = [f"| {names} | {one['examples']:,} | {one['answers']:,} |" for names, one in sorted(done.items())]
-    RESULTS.write_text(
+    text = (
         f"# Hostile input\n\n`make fuzz`: {total:,} examples, each of them a right answer or a clean error. An example "
         "that is neither stops its row, which is not in the table then. Names of one row were tried on the same input. "
         f"numpy {np.__version__}, Python {platform.python_version()}.\n\n"
         "| names | examples | answered |\n|---|---|---|\n" + "\n".join(lines) + "\n"
     )
+    save(__file__, text, name="fuzz", uses=USES, earlier=[Origin(**one["session"]) for one in done.values()])

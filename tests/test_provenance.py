@@ -1,0 +1,206 @@
+"""Results know what made them, and say when it has changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import provenance
+from benchmarks.provenance import changes, joined, origin, save, sessions, sources, strangers
+
+ROOT = Path(__file__).parents[1]
+TOY = {
+    "src/pimeter/__init__.py": """
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from pimeter.quantiles import quantile
+    from pimeter.scores import score
+else:
+    def __getattr__(name): ...
+""",
+    "src/pimeter/quantiles.py": "def quantile():\n    from pimeter.kernels import fast\n",
+    "src/pimeter/scores.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pimeter import quantiles\n",
+    "src/pimeter/kernels/__init__.py": "",
+    "src/pimeter/kernels/fast.py": "import numpy\n",
+    "src/pimeter/kernels/page.html": "<html>",
+    "src/pimeter/cli.py": "",
+    "benchmarks/laws.py": "import pimeter as pm\n",
+    "benchmarks/one.py": "import pimeter as pm\nfrom laws import x\npm.quantile(x)\n",
+    "benchmarks/other.py": "from pimeter import score\n",
+    "benchmarks/whole.py": "import pimeter\nfor name in names:\n    getattr(pimeter, name)\n",
+}
+
+
+def git(folder, *arguments):
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], cwd=folder, check=True, capture_output=True
+    )
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A repository with three benchmarks, committed an hour ago."""
+    for name, text in TOY.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        os.utime(path, (0, 0))
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "all")
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    monkeypatch.setattr(provenance, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(provenance, "_is_elsewhere", lambda: False)
+    provenance._lazy.cache_clear()
+    yield tmp_path
+    provenance._lazy.cache_clear()
+
+
+def change(path, text):
+    """As an editor would have done before the run."""
+    path.write_text(text)
+    os.utime(path, (0, 0))
+
+
+def named(toy, script, **options):
+    return [str(path.relative_to(toy)) for path in sources(toy / "benchmarks" / script, **options)]
+
+
+class TestSources:
+    KERNEL = (
+        "src/pimeter/__init__.py",
+        "src/pimeter/kernels/__init__.py",
+        "src/pimeter/kernels/fast.py",
+        "src/pimeter/kernels/page.html",
+    )
+
+    def test_names_that_are_used_lead_to_their_modules(self, toy):
+        own = ["benchmarks/laws.py", "benchmarks/one.py"]
+        assert named(toy, "one.py") == [*own, *self.KERNEL, "src/pimeter/quantiles.py"]
+
+    def test_imports_for_type_checkers_do_not_count(self, toy):
+        assert named(toy, "other.py") == ["benchmarks/other.py", "src/pimeter/__init__.py", "src/pimeter/scores.py"]
+
+    def test_a_package_that_is_used_as_a_whole_counts_as_a_whole(self, toy):
+        both = ["src/pimeter/quantiles.py", "src/pimeter/scores.py"]
+        assert named(toy, "whole.py") == ["benchmarks/whole.py", *self.KERNEL, *both]
+
+    def test_what_a_script_starts_by_name(self, toy):
+        assert "src/pimeter/cli.py" in named(toy, "other.py", uses=["pimeter.cli"])
+
+
+class TestSave:
+    def test_round_trip(self, toy, monkeypatch):
+        data = toy / "data"
+        data.mkdir()
+        (data / "rows.csv").write_text("1\n")
+        monkeypatch.setenv("PIMETER_DATA", str(data))
+        script = toy / "benchmarks" / "one.py"
+        save(script, {".md": "| 1 |\n", ".csv": "1\n"}, packages=["pytest"], data=["rows.csv"])
+        assert (toy / "results" / "one.md").read_text() == "| 1 |\n"
+        assert (toy / "results" / "one.csv").read_text() == "1\n"
+        (made,) = sessions(toy / "results" / "one.json")
+        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=toy, capture_output=True, text=True, check=True)
+        assert (made.commit, list(made.dirty)) == (head.stdout.strip(), [])
+        assert made.is_like(origin(script, packages=[*provenance.PACKAGES, "pytest"], data=[data / "rows.csv"]))
+        assert list(made.sources) == named(toy, "one.py")
+        assert made.versions["pytest"] == pytest.__version__
+        assert list(made.data) == ["data/rows.csv"]
+        assert changes(made) == strangers(toy / "results" / "one.json") == []
+        assert str(toy) not in (toy / "results" / "one.json").read_text()
+
+    def test_a_changed_source_file_is_named(self, toy):
+        script = toy / "benchmarks" / "one.py"
+        save(script, "text")
+        change(toy / "src" / "pimeter" / "scores.py", "2\n")  # no source of this one
+        (made,) = sessions(toy / "results" / "one.json")
+        assert changes(made) == []
+        change(toy / "src" / "pimeter" / "kernels" / "fast.py", "2\n")
+        (toy / "benchmarks" / "laws.py").unlink()
+        assert changes(made) == ["changed since: benchmarks/laws.py, src/pimeter/kernels/fast.py"]
+
+    def test_changed_data_and_versions_are_named(self, toy, monkeypatch):
+        (toy / "rows.csv").write_text("1\n")
+        save(toy / "benchmarks" / "one.py", "text", data=["rows.csv"])
+        (made,) = sessions(toy / "results" / "one.json")
+        (toy / "rows.csv").write_text("2\n")
+        monkeypatch.setattr(provenance.platform, "python_version", lambda: "4.0")
+        old = ".".join(map(str, sys.version_info[:3]))
+        assert changes(made) == ["other data: rows.csv", f"other versions: python {old} then, 4.0 now"]
+        (toy / "rows.csv").unlink()  # elsewhere: nothing can be said
+        monkeypatch.setattr(provenance.sys, "prefix", "/somewhere/.venv-other")
+        assert changes(made) == []
+
+    def test_uncommitted_and_edited_sources_are_told(self, toy):
+        change(toy / "benchmarks" / "laws.py", "1\n")
+        (toy / "benchmarks" / "one.py").touch()
+        made = origin(toy / "benchmarks" / "one.py")
+        assert list(made.dirty) == ["benchmarks/laws.py"]
+        assert changes(made) == ["edited while it ran: benchmarks/one.py"]
+
+    def test_without_git_the_commit_may_be_handed_over(self, toy, monkeypatch):
+        monkeypatch.setenv("PATH", "")
+        assert origin(toy / "benchmarks" / "one.py").commit is None
+        monkeypatch.setenv("PIMETER_COMMIT", "abc")
+        assert origin(toy / "benchmarks" / "one.py").commit == "abc"
+
+    def test_another_library_than_that_of_the_repository_is_not_vouched_for(self, toy, monkeypatch, capsys):
+        monkeypatch.setattr(provenance, "_is_elsewhere", lambda: True)
+        assert origin(toy / "benchmarks" / "one.py").sources == {}
+        assert "which sources made this" in capsys.readouterr().err
+
+    def test_sessions_are_listed_each_once(self, toy):
+        script, record = toy / "benchmarks" / "one.py", toy / "results" / "one.json"
+        save(script, "1")
+        save(script, "2", earlier=sessions(record))
+        (first,) = sessions(record)
+        git(toy, "commit", "--allow-empty", "-qm", "more")
+        save(script, "3", earlier=sessions(record))
+        assert [one.commit == first.commit for one in sessions(record)] == [True, False]
+        assert joined([first, first], first) == [first]
+
+    @pytest.mark.parametrize("n_replaced", [0, 1, 2])
+    def test_killed_at_any_point_no_file_is_half_and_no_record_vouches_for_another(self, toy, monkeypatch, n_replaced):
+        """The draft is written in full before the first file is replaced; the record comes last."""
+        script, record = toy / "benchmarks" / "one.py", toy / "results" / "one.json"
+        save(script, {".md": "old " * 1000, ".csv": "old"})
+        right, done = Path.replace, []
+
+        def replace(draft, path):
+            if len(done) == n_replaced:
+                raise KeyboardInterrupt
+            done.append(path)
+            return right(draft, path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", replace)
+            with pytest.raises(KeyboardInterrupt):
+                save(script, {".md": "new " * 2000, ".csv": "new"})
+        texts = [(toy / "results" / f"one{ending}").read_text() for ending in (".md", ".csv")]
+        assert texts == [["new " * 2000, "new"][i] if i < n_replaced else ["old " * 1000, "old"][i] for i in (0, 1)]
+        assert strangers(record) == ["one.md", "one.csv"][:n_replaced][::-1]
+        assert sorted(path.name for path in record.parent.iterdir()) == ["one.csv", "one.json", "one.md"]
+
+    def test_a_result_changed_by_hand_is_a_stranger(self, toy):
+        save(toy / "benchmarks" / "one.py", "text")
+        (toy / "results" / "one.csv").write_text("another file of this name")
+        (toy / "results" / "one.md").write_text("better text")
+        assert strangers(toy / "results" / "one.json") == ["one.csv", "one.md"]
+        assert json.loads((toy / "results" / "one.json").read_text())["files"].keys() == {"one.md"}
+
+
+def test_every_benchmark_saves_through_one_function():
+    for script in [*(ROOT / "benchmarks").glob("*.py"), ROOT / "tests" / "hostile.py"]:
+        text = script.read_text()
+        if script.stem not in {"provenance", "laws"}:
+            assert re.search(r"^from (benchmarks\.)?provenance import .*\bsave\b", text, flags=re.MULTILINE), (
+                script.name
+            )
+            assert len(re.findall(r"\bsave\b", text)) > 1, script.name
+            assert not re.search(r"RESULTS.*write_text|CELLS.*write", text), script.name
