@@ -31,7 +31,7 @@ endif
 SLOW := $(addprefix --ignore=tests/test_,benchmarks.py docs.py download.py examples.py experiments.py networks.py page.py \
 	regression_coverage.py soak.py wheel.py)
 
-.PHONY: help demo test test-lowest test-nonumba coverage mutants soak fuzz wheel check format docs bench bench-peers paper clean
+.PHONY: help demo test test-lowest test-nonumba coverage mutants soak fuzz wheel check format docs bench bench-peers paper results-status clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -106,6 +106,9 @@ fuzz: $(VENV)/.dev ## Try all public names and the command line on hostile input
 
 paper: $(VENV)/.paper ## Repeat the paper's experiments (long)
 	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run $$name; done
+
+results-status: $(VENV)/.dev ## List all stored results: current, stale and why, or unknown
+	@$(BIN)/python -m experiments status
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) .venv-lowest .venv-mutants .venv-peers .venv-river .venv-wheel build dist pimeter-demo.html docs/_build .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

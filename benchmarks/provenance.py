@@ -69,7 +69,7 @@ def origin(
     packages
         Distributions whose versions are kept.
     data
-        Files that were read: paths, or names below the folder PIMETER_DATA.
+        Files that were read: paths, or names below the folder PIMETER_DATA; those that are not there were not read.
     uses
         Modules beyond what the script imports, such as those it starts as programs.
     """
@@ -88,7 +88,7 @@ def origin(
             name: EDITED if path.stat().st_mtime > STARTED else digest(path)
             for name, path in zip(names, paths, strict=True)
         },
-        data={_data_name(path): digest(_data_path(path)) for path in map(str, data)},
+        data={_data_name(path): digest(_data_path(path)) for path in map(str, data) if _data_path(path).exists()},
     )
 
 
@@ -229,8 +229,11 @@ def sources(script: str | Path, uses: Iterable[str] = ()) -> list[Path]:
 
 def imported(path: Path) -> set[Path]:
     """Files of the repository that a module imports, at its top or in a function; not those for type checkers alone."""
-    if path.suffix != ".py":
-        return set()
+    return _imported(path, path.stat().st_mtime_ns) if path.suffix == ".py" else set()
+
+
+@cache
+def _imported(path: Path, _changed: int) -> set[Path]:
     tree = ast.parse(path.read_text())
     names: set[str] = set()
     for node in _run(tree):

@@ -1,4 +1,4 @@
-"""The command line: `python -m experiments list | run NAME [--quick] | report | download FOLDER`."""
+"""The command line: `python -m experiments list | run NAME [--quick] | status | report | download FOLDER`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments import coverage, fig1, fig2, fig3, fig4, table1, table2, table3, table4, uci, uci_networks, uci_page
+from benchmarks.provenance import write
+from experiments import (
+    coverage,
+    fig1,
+    fig2,
+    fig3,
+    fig4,
+    status,
+    table1,
+    table2,
+    table3,
+    table4,
+    uci,
+    uci_networks,
+    uci_page,
+)
 from experiments.data import folder
 from experiments.download import SOURCES, download
-from experiments.protocol import Experiment, RefusedError, Store, Unit, run
+from experiments.protocol import Experiment, Record, RefusedError, Store, Unit, run
 from experiments.report import command, draw, page, table_text, tables
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {
@@ -47,20 +62,15 @@ def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, qui
     asked = _parser().parse_args(arguments)
     if asked.command == "list":
         _list(results)
+    elif asked.command == "status":
+        print(status.table(status.of_all(EXPERIMENTS.values(), results)))
     elif asked.command == "report":
         results.mkdir(parents=True, exist_ok=True)
         target = results / "README.md"
-        target.write_text(page(EXPERIMENTS.values(), results))
-        (results / "table2.md").write_text(uci_page.page(results))
+        write({target: page(EXPERIMENTS.values(), results), results / "table2.md": uci_page.page(results)})
         print(f"Wrote {_short(target)} and table2.md beside it.")
     elif asked.command == "download":
-        try:
-            for name in asked.datasets or SOURCES:
-                download([name], asked.folder)
-                print(f"{name}: downloaded and checked.")
-        except RefusedError as error:
-            print(error, file=sys.stderr)
-            return 2
+        return _download(asked)
     else:
         chosen = [experiment for experiment in EXPERIMENTS.values() if experiment.name == asked.name]
         known = {experiment.columns for experiment in chosen}
@@ -78,16 +88,16 @@ def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, qui
             return 2
         deadline = time.monotonic() + 60.0 * asked.minutes
         for experiment in chosen:
-            status = _run(experiment, asked, results, quick, deadline - time.monotonic())
-            if status:
-                return status
+            failed = _run(experiment, asked, results, quick, deadline - time.monotonic())
+            if failed:
+                return failed
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description="Repeat the paper's experiments.")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="list | run NAME | report | download FOLDER"
+        dest="command", required=True, metavar="list | run NAME | status | report | download FOLDER"
     )
     commands.add_parser("list", help="name the experiments and say how far each has come")
     one = commands.add_parser("run", help="run one experiment, or go on with it where it stopped")
@@ -99,7 +109,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--minutes", type=_count, default=math.inf, metavar="N", help="begin nothing new after that time")
     one.add_argument("--quick", action="store_true", help="a small version that takes seconds and is kept apart")
     one.add_argument("--fresh", action="store_true", help="discard the stored rows and start anew")
+    one.add_argument("--mixed", action="store_true", help="go on where sources or versions have changed since")
     one.add_argument("--jobs", type=_count, default=2, metavar="N", help="processes for a full run (2)")
+    commands.add_parser("status", help="list all results, also of benchmarks: current, stale and why, or unknown")
     commands.add_parser("report", help="write the pages of all results from the stored rows")
     fetch = commands.add_parser("download", help="get the regression datasets from their public homes and check them")
     fetch.add_argument("folder", type=Path, metavar="FOLDER", help="where to; PIMETER_DATA then has to name it")
@@ -126,6 +138,17 @@ def _list(results: Path) -> None:
         print(f"{experiment.file_name:12} {experiment.title} ({state})")
 
 
+def _download(asked: argparse.Namespace) -> int:
+    try:
+        for name in asked.datasets or SOURCES:
+            download([name], asked.folder)
+            print(f"{name}: downloaded and checked.")
+    except RefusedError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
 def _run(experiment: Experiment[Any], asked: argparse.Namespace, results: Path, quick: Path, seconds: float) -> int:
     name = experiment.file_name
     store = Store(quick, f"{name}-quick") if asked.quick else Store(results, name)
@@ -136,13 +159,15 @@ def _run(experiment: Experiment[Any], asked: argparse.Namespace, results: Path, 
         return (not asked.datasets or unit[0] in asked.datasets) and (not asked.splits or int(unit[1]) < asked.splits)
 
     try:
-        if experiment.needs_data:
+        if experiment.reads(settings):
             folder()
+        before = None if asked.fresh or asked.quick else store.record()
         rows = run(
             experiment,
             settings,
             store,
             fresh=asked.fresh or asked.quick,
+            mixed=asked.mixed,
             n_jobs=n_jobs,
             is_wanted=is_wanted,
             seconds=seconds,
@@ -156,6 +181,7 @@ def _run(experiment: Experiment[Any], asked: argparse.Namespace, results: Path, 
     if not rows:
         print("There was no time for a single unit of work.")
         return 0
+    print(_computed_or_read(experiment, before, store))
     for title, table in tables(experiment, rows).items():
         print(f"\n{title}\n\n{table_text(table)}")
     print(f"\n{experiment.headline(rows) if asked.quick else experiment.finding(rows)}\n")
@@ -166,6 +192,18 @@ def _run(experiment: Experiment[Any], asked: argparse.Namespace, results: Path, 
     elif experiment.figure:
         print("No figure: matplotlib is not installed (pip install 'pimeter[plot]').")
     return 0
+
+
+def _computed_or_read(experiment: Experiment[Any], before: Record | None, store: Store) -> str:
+    """How many units were there already, and whether what made them is still the same."""
+    after = store.record()
+    n_read = len(before.done) if before else 0
+    n_all = len(after.done) if after else 0
+    said = f"{experiment.file_name}: {n_read} units read from {_short(store.folder)}, {n_all - n_read} computed."
+    if not (before and n_read):
+        return said
+    made = status.of_experiment(experiment, store)
+    return said if made.state == "current" else f"{said} What was read is {made.state}: {made.why}."
 
 
 def _short(path: Path) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from experiments.classifiers import LEVEL, median, scores, shuffled
-from experiments.data import Array, adult, classification
+from experiments.data import Array, adult, classification, classification_files
 from experiments.protocol import Experiment, Row, Unit
 from experiments.table3 import LARGE
 from pimeter import CoverageWarning, classification_uncertainty
@@ -175,6 +175,6 @@ EXPERIMENT = Experiment(
     headline=headline,
     finding=finding,
     unpublished="The paper has no such test.",
-    needs_data=True,
+    reads=lambda settings: classification_files(settings.datasets),
     packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -68,6 +69,12 @@ def adult() -> tuple[Array, Array, NDArray[np.bool_]]:
     return np.hstack(columns), y, np.arange(len(y)) >= len(parts[0])
 
 
+def classification_files(names: Iterable[str]) -> list[str]:
+    """What these datasets are read from."""
+    parts = (["adult-train", "adult-test"] if name == "adult" else [name] for name in names)
+    return [f"classification/{part}.csv.gz" for own in parts for part in own]
+
+
 class Official(NamedTuple):
     """Features and target of the public benchmark, and its splits: row numbers, (splits, rows)."""
 
@@ -88,6 +95,11 @@ def official(name: str) -> Official:
     train, test = (splits[part].astype(np.intp) for part in ("train", "test"))
     is_feature = np.array([column.startswith("f") for column in columns])
     return Official(table[:, is_feature], table[:, columns.index("target")], train, test)
+
+
+def official_files(names: Iterable[str]) -> list[str]:
+    """What these datasets are read from."""
+    return [file for name in names for file in (f"regression/{name}.csv.gz", f"regression/splits/{name}.npz")]
 
 
 def _table(name: str) -> tuple[list[str], Array]:

@@ -235,7 +235,7 @@ EXPERIMENT = Experiment(
     headline=headline,
     finding=finding,
     figure=figure,
-    needs_data=True,
+    reads=lambda _: ("time_series/ge.csv.gz",),
     unpublished="The paper prints two times here (0.4 s for the neurons, 3.9 s for the LSTM) and no other numbers.",
     packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"),
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.classifiers import scores
-from experiments.data import Split, adult
+from experiments.data import Split, adult, classification_files
 from experiments.protocol import Experiment, Row, Unit
 from experiments.table4 import TRAINING, calibrations
 from pimeter import calibration_error, outcome_errors
@@ -157,6 +157,6 @@ EXPERIMENT = Experiment(
     finding=finding,
     figure=figure,
     unpublished="The paper prints no numbers here.",
-    needs_data=True,
+    reads=lambda _: classification_files(["adult"]),
     packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"),
 )

@@ -1,11 +1,14 @@
-"""How an experiment runs: settings, seed, versions and rows are saved together, and a stopped run goes on.
+"""How an experiment runs: rows are saved with what made them, and a stopped run goes on.
 
 An experiment is a list of units of work and a function from one unit to its rows. The rows go to NAME.csv in the order
-of the units. NAME.json, replaced in one step after each unit, says which settings and versions made them and where in
-the CSV each finished unit ends. Whatever lies behind the last of these ends was cut short and is done again, so an
-interruption at any moment loses no finished unit and doubles none. Each unit draws from a stream of its own, keyed by
-the seed and the unit, so a run that was stopped, or spread over processes, ends with the same bytes. A run may be asked
-for some units only; the others follow when they are asked for.
+of the units. NAME.json, replaced in one step after each unit, says which settings, sources, data and versions made them
+and where in the CSV each finished unit ends. Whatever lies behind the last of these ends was cut short and is done
+again, so an interruption at any moment loses no finished unit and doubles none. Each unit draws from a stream of its
+own, keyed by the seed and the unit, so a run that was stopped, or spread over processes, ends with the same rows. A run
+may be asked for some units only; the others follow when they are asked for.
+
+A run does not go on by itself where sources, data or versions have changed since: half of its rows would come from
+other code than the rest. If it is told to, by `--mixed`, the record names each session and the units that it made.
 """
 
 from __future__ import annotations
@@ -13,21 +16,20 @@ from __future__ import annotations
 import csv
 import fcntl
 import hashlib
+import inspect
 import io
 import json
 import math
 import multiprocessing
 import os
-import platform
 import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
-from importlib import metadata
+from dataclasses import asdict, dataclass, replace
 from itertools import islice, takewhile
 from multiprocessing import connection
 from pathlib import Path
@@ -35,6 +37,8 @@ from threading import Thread
 from typing import Any, BinaryIO, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+
+from benchmarks.provenance import Origin, origin, write
 
 Value: TypeAlias = str | int | float
 Row: TypeAlias = Mapping[str, Value]
@@ -60,9 +64,10 @@ class Experiment(Generic[S]):
     `measure` gets the settings, a unit and the unit's own random stream; it must be a function of a module, so that
     other processes find it. `tables`, `headline` (one sentence), `finding` (a paragraph) and `figure` see stored rows
     only. `keys` are the columns by which rows meet those of `published/NAME.csv`; `unpublished` says why there is none.
-    An experiment that makes some columns of a table only has a word for them in `columns`, and files of its own. With
-    `by_split` its units are a dataset and the number of a split each, so that some of them can be asked for. Columns
-    with `only_if_named` take hours, or data that few have.
+    An experiment that makes some columns of a table only has a word for them in `columns`, and files of its own. What
+    it reads are files below the folder PIMETER_DATA, or of this repository. With `by_split` its units are a dataset and
+    the number of a split each, so that some of them can be asked for. Columns with `only_if_named` take hours, or data
+    that few have.
     """
 
     name: str
@@ -78,7 +83,7 @@ class Experiment(Generic[S]):
     keys: tuple[str, ...] = ()
     unpublished: str = ""
     columns: str = ""
-    needs_data: bool = False
+    reads: Callable[[S], Sequence[str]] = lambda _: ()
     by_split: bool = False
     only_if_named: bool = False
     packages: tuple[str, ...] = ("pimeter", "numpy", "scipy", "scikit-learn", "numba")
@@ -95,11 +100,19 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True)
 class Record:
-    """How rows were made, and the finished units with the byte of the CSV at which each ends."""
+    """How rows were made, and the finished units with the byte of the CSV at which each ends.
+
+    Each session has the number of units that were finished when it began.
+    """
 
     settings: Mapping[str, Any]
-    versions: Mapping[str, str]
+    sessions: tuple[tuple[int, Origin], ...]
     done: tuple[tuple[Unit, int], ...] = ()
+
+    @property
+    def last(self) -> Origin:
+        """The session that made the latest rows."""
+        return self.sessions[-1][1]
 
 
 @dataclass(frozen=True)
@@ -124,7 +137,8 @@ class Store:
         held = json.loads(self.json.read_text())
         size = self.csv.stat().st_size if self.csv.exists() else 0
         done = takewhile(lambda item: item[1] <= size, held["done"].items())
-        return Record(held["settings"], held["versions"], tuple((tuple(json.loads(unit)), end) for unit, end in done))
+        sessions = tuple((one.pop("units_before"), Origin(**one)) for one in held["sessions"])
+        return Record(held["settings"], sessions, tuple((tuple(json.loads(unit)), end) for unit, end in done))
 
     def rows(self) -> list[Row]:
         """All rows of finished units, numbers as numbers."""
@@ -148,13 +162,9 @@ class Store:
 
     def vouch(self, record: Record) -> None:
         """Replace the record in one step: a reader finds the old one or the new one, never half of one."""
-        fresh = self.json.with_suffix(".json.new")
-        with fresh.open("w") as file:
-            done = {json.dumps(unit): end for unit, end in record.done}
-            json.dump({"settings": record.settings, "versions": record.versions, "done": done}, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self.json)
+        done = {json.dumps(unit): end for unit, end in record.done}
+        sessions = [{"units_before": n, **asdict(one)} for n, one in record.sessions]
+        write({self.json: json.dumps({"settings": record.settings, "sessions": sessions, "done": done}, indent=1)})
 
 
 def run(
@@ -163,18 +173,20 @@ def run(
     store: Store,
     *,
     fresh: bool = False,
+    mixed: bool = False,
     n_jobs: int = 1,
     is_wanted: Callable[[Unit], bool] = lambda _: True,
     seconds: float = math.inf,
 ) -> Sequence[Row]:
     """Measure the wanted units that are not stored yet and return all rows as stored.
 
-    No unit is begun after so many seconds; those that were are finished.
+    Stored rows are discarded if `fresh`, and with `mixed` others are added to them also where sources have changed. No
+    unit is begun after so many seconds; those that were are finished.
     """
     deadline = time.monotonic() + seconds
     units = [tuple(unit) for unit in experiment.units(settings)]
     with store.locked() as file:
-        record = _resumed(experiment, settings, units, store, fresh=fresh)
+        record = _resumed(experiment, settings, units, store, fresh=fresh, mixed=mixed)
         store.vouch(record)
         done = list(record.done)
         file.seek(file.truncate(done[-1][1] if done else 0))
@@ -187,7 +199,7 @@ def run(
                 file.flush()
                 os.fsync(file.fileno())
                 done.append((unit, file.tell()))
-                store.vouch(Record(record.settings, record.versions, tuple(done)))
+                store.vouch(replace(record, done=tuple(done)))
     return store.rows()
 
 
@@ -202,41 +214,69 @@ def parsed(text: str) -> list[Row]:
     return [{key: _value(cell) for key, cell in row.items()} for row in csv.DictReader(io.StringIO(text))]
 
 
-def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Versions of Python and of the packages that make the numbers."""
-    found = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+def made_by(experiment: Experiment[S], settings: S) -> Origin:
+    """What would make its rows now."""
+    script = inspect.getfile(experiment.measure)
+    return origin(script, packages=experiment.packages, data=experiment.reads(settings))
 
 
-def _resumed(experiment: Experiment[S], settings: S, units: list[Unit], store: Store, *, fresh: bool) -> Record:
+def _resumed(
+    experiment: Experiment[S], settings: S, units: list[Unit], store: Store, *, fresh: bool, mixed: bool
+) -> Record:
     """The stored record or a new one; refuses to mix rows made in different ways."""
-    wanted = json.loads(json.dumps(asdict(settings)))
-    current = versions(experiment.packages)
+    wanted = as_json(settings)
     record = None if fresh else store.record()
     if record is None:
         if not fresh and store.csv.stat().st_size:
             msg = f"{store.csv.name} has no {store.json.name} to say how it was made; --fresh starts anew."
             raise RefusedError(msg)
-        return Record(wanted, current)
+        return Record(wanted, ((0, made_by(experiment, settings)),))
     if record.settings != wanted:
-        raise RefusedError(_differs(store.csv.name, "settings", record.settings, wanted))
+        changed = differing(record.settings, wanted)
+        msg = f"{store.csv.name} was made with other settings ({changed}); --fresh starts anew and discards its rows."
+        raise RefusedError(msg)
     if not {unit for unit, _ in record.done} <= set(units):
         msg = f"The units of work in {store.json.name} are not those of {experiment.name} now; --fresh starts anew."
         raise RefusedError(msg)
-    if len(record.done) < len(units) and record.versions != current:
-        raise RefusedError(_differs(store.csv.name, "versions", record.versions, current))
-    return record
+    if len(record.done) == len(units):
+        return record
+    now = made_by(experiment, settings)
+    sessions = [(n, one) for n, one in record.sessions if n < len(record.done)]
+    if sessions and sessions[-1][1].is_like(now):
+        return replace(record, sessions=tuple(sessions))
+    if sessions and not mixed:
+        _refuse_other_origin(store, sessions[-1][1], now)
+    return replace(record, sessions=(*sessions, (len(record.done), now)))
 
 
-def _differs(name: str, what: str, held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+def _refuse_other_origin(store: Store, then: Origin, now: Origin) -> None:
+    """Raise where rows would come from different code, data or versions; another commit alone is no difference."""
+    others = []
+    for what in ("sources", "data"):
+        held, here = getattr(then, what), getattr(now, what)
+        names = [name for name in {**held, **here} if held.get(name) != here.get(name)]
+        if names:
+            others.append(f"other {what} ({', '.join(names)})" if held else f"{what} that were not recorded")
+    if then.versions != now.versions:
+        others.append(f"other versions ({differing(then.versions, now.versions)})")
+    if others:
+        msg = (
+            f"{store.csv.name} was made with {' and '.join(others)}; --fresh starts anew and discards its rows, "
+            "--mixed goes on and records both."
+        )
+        raise RefusedError(msg)
+
+
+def as_json(settings: Settings) -> dict[str, Any]:
+    """Settings as they are stored."""
+    held: dict[str, Any] = json.loads(json.dumps(asdict(settings)))
+    return held
+
+
+def differing(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """What is not the same in both."""
     names = [key for key in {**held, **wanted} if held.get(key) != wanted.get(key)]
-    changes = "; ".join(f"{key}: {held.get(key)} there, {wanted.get(key)} here" for key in names)
-    return f"{name} was made with other {what} ({changes}); --fresh starts anew and discards its rows."
+    return "; ".join(f"{key}: {held.get(key)} there, {wanted.get(key)} here" for key in names)
 
 
 def _measured(

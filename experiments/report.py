@@ -14,7 +14,8 @@ INTRODUCTION = """\
 # The paper's experiments, repeated
 
 `python -m experiments report` writes this page from the rows stored beside it; every number below is computed from
-them. Each CSV has a JSON file with the settings, the seed and the versions that made it.
+them. Each CSV has a JSON file with the settings, the seed, the commit, the sources, the data and the versions that made
+it; `python -m experiments status` says whether they are still the same.
 """
 
 
@@ -82,7 +83,8 @@ def _section(experiment: Experiment[Any], folder: Path) -> str:
         parts.append(f"{experiment.unpublished}\n")
     parts += [f"**{title}**\n\n{table_text(table)}\n" for title, table in tables(experiment, rows).items()]
     parts.append(f"Rows: [{store.csv.name}]({store.csv.name}). {_named('Settings', record.settings)}")
-    parts.append(f"{_named('Versions', record.versions)}\n")
+    parts.append(f"{_named('Versions', record.last.versions)}")
+    parts.append(f"{_made(record)}\n")
     return "\n".join(parts)
 
 
@@ -97,6 +99,12 @@ def _missing_units(experiment: Experiment[Any], record: Record) -> list[str]:
     if len(record.done) == n_units:
         return []
     return [f"**Unfinished:** {len(record.done)} of {n_units} units of work are done.\n"]
+
+
+def _made(record: Record) -> str:
+    """The commits that made the rows."""
+    commits = [f"{one.commit[:10]}, {one.date[:10]}" for _, one in record.sessions if one.commit]
+    return f"Made by {'; '.join(commits)}." if commits else "The commit that made these rows was not recorded."
 
 
 def _joined(row: Row, paper: Row | None, columns: Sequence[str]) -> Row:

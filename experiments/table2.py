@@ -137,6 +137,6 @@ PSIG = Experiment(
     headline=headline,
     finding=finding,
     keys=("dataset",),
-    needs_data=True,
+    reads=lambda settings: [f"regression/{name}.csv.gz" for name in settings.datasets],
     packages=("pimeter", "numpy", "scipy", "scikit-learn", "statsmodels"),
 )

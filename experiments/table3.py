@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from experiments.classifiers import LEVEL, deviation, median, scaled, scores, shuffled
-from experiments.data import Array, Split, classification
+from experiments.data import Array, Split, classification, classification_files
 from experiments.networks import ClassifierTraining, train_classifiers
 from experiments.protocol import Experiment, Row, Unit, parsed
 from experiments.report import PUBLISHED
@@ -368,6 +368,6 @@ EXPERIMENT = Experiment(
     headline=headline,
     finding=finding,
     keys=("dataset",),
-    needs_data=True,
+    reads=lambda settings: classification_files(settings.datasets),
     packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"),
 )

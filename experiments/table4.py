@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from experiments.classifiers import LEVEL, deviation, median, scores, shuffled
-from experiments.data import Array, adult
+from experiments.data import Array, adult, classification_files
 from experiments.networks import ClassifierTraining
 from experiments.protocol import Experiment, Row, Unit, parsed
 from experiments.report import PUBLISHED
@@ -169,6 +169,6 @@ EXPERIMENT = Experiment(
     headline=headline,
     finding=finding,
     keys=("calibration",),
-    needs_data=True,
+    reads=lambda _: classification_files(["adult"]),
     packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"),
 )

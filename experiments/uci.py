@@ -20,7 +20,7 @@ import numpy as np
 
 from experiments import peers
 from experiments.blackbox import Blend
-from experiments.data import Array, Official, official
+from experiments.data import Array, Official, official, official_files
 from experiments.protocol import Experiment, RefusedError, Row, Unit, Value
 from pimeter import IntervalRegressor, ScaledWidth, coverage_score, interval_score, mean_width_score
 
@@ -187,7 +187,7 @@ EXPERIMENT = Experiment(
     tables=tables,
     headline=headline,
     finding=headline,
-    needs_data=True,
+    reads=lambda settings: official_files(settings.datasets),
     by_split=True,
     packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "lightgbm"),
 )

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from experiments.data import Array, official
+from experiments.data import Array, official, official_files
 from experiments.networks import LayerTraining, quality_driven, squared_error, train_layer
 from experiments.protocol import Experiment, RefusedError, Row, Store, Unit
 from experiments.uci import LEVEL, N_SPLITS, Parts, in_units, judged, tables
@@ -255,6 +255,14 @@ def tuning_headline(rows: Sequence[Row]) -> str:
     return f"{sum(int(row['n_trials']) for row in rows)} trials in {len(rows)} searches."
 
 
+def paper_files(settings: Settings) -> list[str]:
+    """Data, and what the search of settings found."""
+    return [
+        *official_files(settings.datasets),
+        *(["experiments/results/table2-tuning.csv"] if settings.is_tuned else []),
+    ]
+
+
 QUICK = Settings(datasets=("yacht",), most_splits=1, is_tuned=False, max_epochs=3, n_trials=2, seconds=5, n_members=2)
 PACKAGES = ("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch")
 TUNING = Experiment(
@@ -268,7 +276,7 @@ TUNING = Experiment(
     tables=lambda rows: {"The best settings of each search": rows},
     headline=tuning_headline,
     finding=tuning_headline,
-    needs_data=True,
+    reads=lambda settings: official_files(settings.datasets),
     packages=(*PACKAGES, "optuna"),
 )
 PAPER = replace(
@@ -280,6 +288,7 @@ PAPER = replace(
     tables=chosen_tables,
     headline=paper_headline,
     finding=paper_headline,
+    reads=paper_files,
     by_split=True,
     packages=PACKAGES,
 )
@@ -288,6 +297,7 @@ QD = replace(
     columns="qd",
     title="quality-driven ensembles (Table 2, QD-Ens, ours)",
     measure=measure_qd,
+    reads=TUNING.reads,
     tables=tables,
     headline=qd_headline,
     finding=qd_headline,

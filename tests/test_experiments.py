@@ -10,14 +10,16 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from benchmarks import provenance
 from experiments import __main__ as cli
-from experiments import blackbox, data, fig1, protocol, report, table2, uci, uci_page
+from experiments import blackbox, data, fig1, protocol, report, status, table2, uci, uci_networks, uci_page
 from experiments.protocol import Experiment, RefusedError, Store, run, stream
 
 ROOT = Path(__file__).parents[1]
@@ -61,7 +63,8 @@ def whole(tmp_path):
 
 
 def contents(store):
-    return store.csv.read_bytes(), store.json.read_bytes()
+    """Rows, and the record but for its dates."""
+    return store.csv.read_bytes(), re.sub(rb'"date": ".*?"', b'"date": ""', store.json.read_bytes())
 
 
 def stop_after(n_units):
@@ -83,8 +86,17 @@ class TestProtocol:
     def test_settings_seed_and_versions_are_saved(self, whole):
         record = json.loads(whole.json.read_text())
         assert record["settings"] == {"seed": 3, "n_units": 5}
-        assert record["versions"]["numpy"] == np.__version__
-        assert set(record["versions"]) == {"python", *TOY.packages}
+        (session,) = record["sessions"]
+        assert session["versions"]["numpy"] == np.__version__
+        assert set(session["versions"]) == {"python", *TOY.packages}
+
+    def test_sources_and_commit_are_saved(self, whole):
+        (session,) = json.loads(whole.json.read_text())["sessions"]
+        assert session["units_before"] == 0
+        assert {"tests/test_experiments.py", "experiments/protocol.py", "src/pimeter/quantiles.py"} <= set(
+            session["sources"]
+        )
+        assert re.fullmatch(r"[0-9a-f]{40}", session["commit"])
 
     @pytest.mark.parametrize("n_units", range(5))
     def test_resumed_run_ends_with_the_same_bytes(self, tmp_path, whole, n_units):
@@ -100,7 +112,13 @@ class TestProtocol:
         assert run(stop_after(0), TOY.settings, whole) == whole.rows()
         assert contents(whole) == before
 
-    def test_lengths_to_which_the_csv_can_be_cut(self, tmp_path, whole):
+    @pytest.fixture
+    def same_origin(self, whole, monkeypatch):
+        """Without a look at the sources before each of many runs."""
+        made = whole.record().last
+        monkeypatch.setattr(protocol, "made_by", lambda *_: made)
+
+    def test_lengths_to_which_the_csv_can_be_cut(self, tmp_path, whole, same_origin):
         """Every tenth, and all next to the end of a line."""
         rows, record = contents(whole)
         store = Store(tmp_path, "toy")
@@ -111,7 +129,7 @@ class TestProtocol:
             run(TOY, TOY.settings, store)
             assert contents(store) == (rows, record)
 
-    def test_every_point_at_which_writing_a_unit_can_be_killed(self, tmp_path, whole):
+    def test_every_point_at_which_writing_a_unit_can_be_killed(self, tmp_path, whole, same_origin):
         rows, record = contents(whole)
         held = json.loads(record)
         ends = list(held["done"].values())
@@ -140,9 +158,48 @@ class TestProtocol:
         store = Store(tmp_path, "toy")
         with pytest.raises(KeyboardInterrupt):
             run(stop_after(2), TOY.settings, store)
-        monkeypatch.setattr(protocol.platform, "python_version", lambda: "4.0")
+        monkeypatch.setattr(provenance.platform, "python_version", lambda: "4.0")
         with pytest.raises(RefusedError, match=r"other versions \(python: .* there, 4\.0 here\)"):
             run(TOY, TOY.settings, store)
+
+    @staticmethod
+    def half_made_by_other_sources(store, monkeypatch):
+        """Two units, one source file of which has changed since."""
+        right = protocol.made_by
+
+        def other(experiment, settings):
+            now = right(experiment, settings)
+            return dataclasses.replace(now, commit="a" * 40, sources={**now.sources, "experiments/protocol.py": "0"})
+
+        with monkeypatch.context() as patch:
+            patch.setattr(protocol, "made_by", other)
+            with pytest.raises(KeyboardInterrupt):
+                run(stop_after(2), TOY.settings, store)
+
+    def test_other_sources_are_refused_while_work_is_left(self, tmp_path, monkeypatch):
+        store = Store(tmp_path, "toy")
+        self.half_made_by_other_sources(store, monkeypatch)
+        before = contents(store)
+        with pytest.raises(RefusedError, match=r"other sources \(experiments/protocol\.py\); .* --mixed goes on"):
+            run(TOY, TOY.settings, store)
+        assert contents(store) == before
+
+    def test_mixed_goes_on_and_records_both(self, tmp_path, monkeypatch, whole):
+        store = Store(tmp_path, "toy")
+        self.half_made_by_other_sources(store, monkeypatch)
+        run(TOY, TOY.settings, store, mixed=True)
+        assert store.rows() == whole.rows()
+        assert [n for n, _ in store.record().sessions] == [0, 2]
+        assert [one.commit == "a" * 40 for _, one in store.record().sessions] == [True, False]
+        found = status.of_experiment(TOY, store)
+        assert (found.state, found.why) == ("stale", "changed since: experiments/protocol.py")
+
+    def test_a_session_that_made_nothing_is_forgotten(self, tmp_path, monkeypatch, whole):
+        store = Store(tmp_path, "toy")
+        self.half_made_by_other_sources(store, monkeypatch)
+        store.csv.write_bytes(b"")  # lost
+        run(TOY, TOY.settings, store)
+        assert contents(store) == contents(whole)
 
     def test_other_units_are_refused(self, whole):
         renamed = dataclasses.replace(TOY, units=lambda settings: [("x", i) for i in range(settings.n_units)])
@@ -204,7 +261,9 @@ def measure(settings, unit, rng):
     return [{"unit": unit[0], "draw": x} for x in rng.standard_normal(4).tolist()]
 
 if __name__ == "__main__":
-    experiment = SimpleNamespace(name="slow", units=units, measure=measure, packages=("numpy",))
+    experiment = SimpleNamespace(
+        name="slow", units=units, measure=measure, packages=("numpy",), reads=lambda settings: ()
+    )
     run(experiment, Settings(), Store(Path(sys.argv[1]), "slow"), n_jobs=2)
 """
 
@@ -542,6 +601,29 @@ class TestIntervals:
         line = {"picp": picp, "mpiw": mpiw}
         assert why in uci_page._reason(line, {"picp": 0.95, "mpiw": 1.0}, own)
 
+    def test_files_that_are_read_are_known_beforehand(self, monkeypatch):
+        """The first one: then measuring is stopped."""
+
+        def stop(*parts):
+            raise RefusedError("/".join(parts))
+
+        pytest.importorskip("torch")
+        monkeypatch.setattr(uci, "find_spec", lambda _: True)
+        monkeypatch.setitem(sys.modules, "optuna", SimpleNamespace())
+        monkeypatch.setattr(data, "_found", stop)
+        for experiment in cli.EXPERIMENTS.values():
+            settings = experiment.quick
+            if experiment.reads(settings):
+                with pytest.raises(RefusedError) as stopped:
+                    experiment.measure(settings, experiment.units(settings)[0], np.random.default_rng(0))
+                assert str(stopped.value) in experiment.reads(settings), experiment.file_name
+        without = {one.file_name for one in cli.EXPERIMENTS.values() if not one.reads(one.settings)}
+        assert without == {"fig1", "table1", "fig2"}
+
+    def test_networks_read_what_the_search_found(self):
+        assert "experiments/results/table2-tuning.csv" in uci_networks.PAPER.reads(uci_networks.PAPER.settings)
+        assert "experiments/results/table2-tuning.csv" not in uci_networks.QD.reads(uci_networks.QD.settings)
+
     def test_peers_without_their_libraries_are_refused(self, monkeypatch):
         monkeypatch.setattr(uci, "find_spec", lambda _: None)
         with pytest.raises(RefusedError, match=r"need mapie and crepes: pip install 'pimeter\[experiments\]'"):
@@ -583,7 +665,12 @@ class TestCommandLine:
         cli.main(["list"], **folders)
         assert "(not run yet)" in capsys.readouterr().out
         assert cli.main(["run", "fig1", "--jobs", "1"], **folders) == 0
-        assert "The paper concludes" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "fig1: 0 units read from" in said
+        assert ", 2 computed." in said
+        assert "The paper concludes" in said
+        assert cli.main(["run", "fig1", "--jobs", "1"], **folders) == 0
+        assert re.search(r"fig1: 2 units read from .*results, 0 computed\.\n", capsys.readouterr().out)
         cli.main(["list"], **folders)
         assert "(2 of 2 units done)" in capsys.readouterr().out
         cli.main(["report"], **folders)
@@ -591,6 +678,32 @@ class TestCommandLine:
         assert "](fig1.png)" in text
         assert "The paper prints no numbers for this figure" in text
         assert not folders["quick"].exists()
+
+    @pytest.fixture
+    def swift(self, tiny, monkeypatch):
+        monkeypatch.setitem(cli.EXPERIMENTS, "fig1", dataclasses.replace(TOY, name="fig1"))
+
+    def test_what_was_read_is_said_to_be_stale(self, swift, folders, capsys):
+        cli.main(["run", "fig1", "--jobs", "1"], **folders)
+        store = Store(folders["results"], "fig1")
+        store.json.write_text(re.sub(r'(test_experiments.py": )"\w+"', r'\1"0"', store.json.read_text()))
+        capsys.readouterr()
+        assert cli.main(["run", "fig1", "--jobs", "1"], **folders) == 0
+        assert (
+            "0 computed. What was read is stale: changed since: tests/test_experiments.py." in capsys.readouterr().out
+        )
+
+    def test_status_lists_all(self, swift, folders, capsys):
+        cli.main(["run", "fig1", "--jobs", "1"], **folders)
+        capsys.readouterr()
+        assert cli.main(["status"], **folders) == 0
+        lines = capsys.readouterr().out.splitlines()
+        states = {line.split()[0]: " ".join(line.split()[1:]) for line in lines if line.startswith(("exp", "bench"))}
+        assert states["experiments/fig1"].startswith("current")
+        assert states["experiments/table1"] == "not run"
+        results = {path.stem for path in provenance.RESULTS.glob("*.md")}
+        assert results <= {name.partition("/")[2] for name in states}
+        assert lines[-1].startswith(f"{len(states)} results: ")
 
     def test_refusal_is_a_message_and_not_a_traceback(self, folders, capsys):
         folders["results"].mkdir()

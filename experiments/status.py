@@ -1,0 +1,93 @@
+"""Which stored results are still what the code would give? One line each, of experiments and of benchmarks."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import provenance
+from benchmarks.provenance import Origin, changes, sessions, strangers
+from experiments.protocol import Experiment, Store, as_json, differing
+
+
+@dataclass(frozen=True)
+class Status:
+    """Of one result: "current", "stale", "unknown" or "not run"; what made it, and why it is what it is."""
+
+    name: str
+    state: str
+    made: str = ""
+    why: str = ""
+
+
+def of_all(experiments: Iterable[Experiment[Any]], results: Path) -> list[Status]:
+    """All experiments, then all benchmarks."""
+    found = [of_experiment(experiment, Store(results, experiment.file_name)) for experiment in experiments]
+    return found + of_benchmarks(provenance.RESULTS)
+
+
+def of_experiment(experiment: Experiment[Any], store: Store) -> Status:
+    """Of the stored rows."""
+    name = f"experiments/{experiment.file_name}"
+    record = store.record()
+    if record is None:
+        return Status(name, "not run")
+    found = _of_sessions(name, [one for _, one in record.sessions])
+    reasons = [found.why] if found.why else []
+    wanted = as_json(experiment.settings)
+    if record.settings != wanted:
+        reasons.insert(0, f"other settings: {differing(record.settings, wanted)}")
+    n_units = len(experiment.units(experiment.settings))
+    if len(record.done) < n_units:
+        reasons.append(f"unfinished, {len(record.done)} of {n_units} units")
+    state = "stale" if found.state == "current" and record.settings != wanted else found.state
+    return Status(name, state, found.made, "; ".join(reasons))
+
+
+def of_benchmarks(folder: Path) -> list[Status]:
+    """Of each result in the folder, and of scripts that have none."""
+    names = {path.stem for path in folder.iterdir() if path.suffix in {".md", ".csv"}}
+    scripts = {path.stem for path in folder.parent.glob("*_*.py")}
+    missing = [Status(f"benchmarks/{one}", "not run") for one in scripts if not any(n.startswith(one) for n in names)]
+    return sorted([*(of_benchmark(folder, name) for name in names), *missing], key=lambda one: one.name)
+
+
+def of_benchmark(folder: Path, name: str) -> Status:
+    """Of one result of a benchmark."""
+    record = folder / f"{name}.json"
+    if not record.exists():
+        return Status(f"benchmarks/{name}", "unknown", why="no record")
+    others = strangers(record)
+    if others:
+        return Status(f"benchmarks/{name}", "unknown", why=f"not what the record was written with: {', '.join(others)}")
+    return _of_sessions(f"benchmarks/{name}", sessions(record))
+
+
+def _of_sessions(name: str, made: Sequence[Origin]) -> Status:
+    """Stale if one of the sessions is."""
+    if not all(one.sources for one in made):
+        return Status(name, "unknown", why="no record of its sources")
+    reasons = list(dict.fromkeys(reason for one in made for reason in changes(one)))
+    said = ", ".join(_made(one) for one in made)
+    return Status(name, "stale" if reasons else "current", said, "; ".join(reasons))
+
+
+def _made(one: Origin) -> str:
+    commit = (one.commit or "no commit")[:10] + ("+" if one.dirty else "")
+    return f"{commit} {one.date[:10]}"
+
+
+def table(found: Sequence[Status], width: int = 120) -> str:
+    """One line for each result, and how many there are of each kind; a "+" marks commits with uncommitted changes."""
+    wide = [max(len(getattr(one, what)) for one in found) for what in ("name", "state", "made")]
+    lines = []
+    for one in found:
+        start = "  ".join(text.ljust(n) for text, n in zip((one.name, one.state, one.made), wide, strict=True))
+        rest = textwrap.wrap(one.why, max(width - len(start) - 2, 40), break_on_hyphens=False) or [""]
+        lines += [f"{start}  {rest[0]}".rstrip(), *(f"{' ' * len(start)}  {line}" for line in rest[1:])]
+    states = [one.state for one in found]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states)))
+    return "\n".join([*lines, "", f"{len(found)} results: {counts}."])
