@@ -4,7 +4,9 @@ import copy
 import dataclasses
 import hashlib
 import json
+import math
 import pickle
+from fractions import Fraction
 
 import dask.array as da
 import numpy as np
@@ -84,6 +86,38 @@ class TestNumbers:
         assert_allclose(value["r2"], 1 - np.mean(errors**2) / y_true.var())
         for score in result.scores.values():
             assert score.lower <= score.value <= score.upper
+
+    @pytest.mark.parametrize("engine", ["memory", "dask"])
+    @pytest.mark.parametrize(
+        ("least", "spread", "bias"),
+        [(0.0, 1.0, 0.0), (1e15, 100.0, 0.0), (1e15, 1.0, 3.0), (-1e15, 1.0, 1e15), (1e300, 1e286, 0.0), (1e9, 1.0, 1e9)],
+    )
+    def test_scores_are_exact_however_far_targets_are_from_0(self, engine, least, spread, bias, monkeypatch):
+        rng = np.random.default_rng(3)
+        y_true = least + spread * rng.standard_normal(500)
+        y_pred = y_true + 0.3 * spread * rng.standard_normal(500) - bias
+        if engine == "dask":
+            monkeypatch.setattr(measurement, "MOST_ROWS", 100)
+            scores = measure(*(da.from_array(values, chunks=130) for values in (y_true, y_pred))).scores
+        else:
+            scores = measure(y_true, y_pred).scores
+        target, errors = ([Fraction(float(value)) for value in values] for values in (y_true, y_true - y_pred))
+        mean, unit = sum(target) / 500, max(abs(error) for error in errors)
+        squares = sum((error / unit) ** 2 for error in errors) / 500
+        variance = sum(((value - mean) / unit) ** 2 for value in target) / 500
+        # A few roundings of sums of 500 terms; the mean of errors of both signs cancels to about a thirtieth of their size.
+        assert_allclose(scores["mae"].value, float(sum(map(abs, errors)) / 500), rtol=1e-14)
+        assert_allclose(scores["rmse"].value, math.sqrt(squares) * float(unit), rtol=1e-14)
+        assert_allclose(scores["mean_error"].value, float(sum(errors) / 500), rtol=0, atol=1e-14 * float(unit))
+        assert_allclose(1.0 - scores["r2"].value, float(squares / variance), rtol=1e-13)
+
+    def test_interval_scores_of_a_large_bias_have_the_range_of_small_ones(self):
+        noise = np.round(np.random.default_rng(5).standard_normal(300) * 2**10) / 2**10 + 2**8
+        near, far = (measure(noise + bias, np.zeros(300)).curves for bias in (0.0, 2.0**40))
+        assert_allclose(np.subtract(far.interval_score, 2.0**41), near.interval_score, rtol=1e-9, atol=1e-3)
+        reach, farther = (np.subtract(c.interval_score_high, c.interval_score) for c in (near, far))
+        # Scores near 2 ** 41 are right to 2 ** -12; without cancellation nothing else is lost.
+        assert_allclose(farther, reach, atol=2.0**-10)
 
     def test_ranges_of_scores_hold_the_truth_nine_times_in_ten(self, fast):
         truth = {"mae": np.sqrt(2 / np.pi), "rmse": 1.0, "mean_error": 0.0, "median_error": 0.0, "mean_width": 2 * 1.96}

@@ -29,7 +29,7 @@ from pimeter.diagnosis.findings import (
 )
 from pimeter.files import replaced
 from pimeter.frames import frame_of
-from pimeter.moments import NORMAL, Middle, Moments
+from pimeter.moments import NORMAL, Middle, Moments, power_of_two
 from pimeter.promise import checked_share, percent, promise, quantile_ranks
 from pimeter.quantiles import quantile
 
@@ -412,11 +412,12 @@ def _asked(levels: Array, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 def _middle(ends: Any) -> Middle:
     """From a first look at rows of dask collections."""
-    unit = ends.largest or 1.0
-    base = max(ends.high, -ends.low, ends.largest) or 1.0
+    unit, target_unit = power_of_two(ends.largest), power_of_two(max(ends.high - ends.low, ends.largest))
     size, error, target = ends.means
     near = np.array([size / unit, (size / unit) ** 2, error / unit])
-    return Middle(unit, near, base, target / base, np.full(2, (size / base) ** 2), ends.low == ends.high)
+    middle = (target - ends.low) / target_unit
+    near_target = np.array([(size / target_unit) ** 2, 0.0])
+    return Middle(unit, near, target_unit, ends.low, middle, near_target, ends.low == ends.high)
 
 
 def _of_all(levels: Array, found: Any) -> dict[str, tuple[Any, ...]]:

@@ -24,33 +24,40 @@ Range = tuple[float, float, float]  # value, lower, upper
 class Middle(NamedTuple):
     """Units in which nothing overflows, and what sums are near to, so that nothing cancels."""
 
-    unit: float  # the largest error
+    unit: float  # of errors
     near: Array  # (3,) |error|, its square, the error, in that unit
-    target_unit: float
-    target: float  # in that unit, as what follows
+    target_unit: float  # of the targets' distances from the least of them
+    least: float  # target
+    target: float  # mean distance from it, about, in that unit, as what follows
     target_near: Array  # (2,) squared error, squared distance of the target from its middle
     is_alike: bool  # all targets
 
     @classmethod
     def of(cls, target: Array, errors: Array, largest: float) -> Middle:
         """From the rows themselves."""
-        m, unit = len(errors), largest or 1.0
-        low, high = float(target.min()), float(target.max())
+        m, low, high = len(errors), float(target.min()), float(target.max())
+        unit, target_unit = power_of_two(largest), power_of_two(max(high - low, largest))
         some = errors[:SOME] / unit
         near = np.array([np.abs(some).mean(), (some**2).mean(), some.mean()])
-        base = max(high, -low, largest) or 1.0
-        middle = sum(float((target[i : i + SOME] / base).sum()) for i in range(0, m, SOME)) / m
-        target_near = np.array([((errors[:SOME] / base) ** 2).mean(), ((target[:SOME] / base - middle) ** 2).mean()])
-        return cls(unit, near, base, middle, target_near, low == high)
+        middle = sum(float(((target[i : i + SOME] - low) / target_unit).sum()) for i in range(0, m, SOME)) / m
+        distances = errors[:SOME] / target_unit, (target[:SOME] - low) / target_unit - middle
+        target_near = np.array([(x**2).mean() for x in distances])
+        return cls(unit, near, target_unit, low, middle, target_near, low == high)
 
     def __call__(self, target: Array, errors: Array) -> Moments:
         """Sums over some rows."""
-        powers, squares = np.zeros((2, 3)), np.zeros(5)
+        powers, squares = np.zeros((2, 3)), np.zeros(6)
         counting = array_kernel().counting
         target = unlocked(np.ascontiguousarray(target))
         counting.sum_powers(errors, self.unit, self.near, powers)
-        counting.sum_squares(errors, target, self.target_unit, self.target, self.target_near, squares)
+        middle = (self.least, self.target_unit, self.target)
+        counting.sum_squares(errors, target, *middle, self.target_near, squares)
         return Moments(self, len(errors), powers, squares)
+
+
+def power_of_two(size: float) -> float:
+    """A unit near this size, in which numbers keep all their digits; 1 for 0."""
+    return math.ldexp(0.5, math.frexp(size)[1]) if size else 1.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ class Moments:
     middle: Middle
     m: int
     powers: Array  # (2, 3)
-    squares: Array  # (5,)
+    squares: Array  # (6,)
 
     def __add__(self, other: Moments) -> Moments:
         """Two parts of the rows as one."""
@@ -80,6 +87,7 @@ class Moments:
     def explained(self) -> Range | None:
         """Share of the targets' variance that the model explains, with the range of a ratio of means."""
         error, base = self.middle.target_near + self.squares[:2] / self.m
+        base -= (self.squares[5] / self.m) ** 2  # the mean of all rows is known now
         if self.middle.is_alike or base <= NOTHING * error:
             return None
         ratio = float(error / base)

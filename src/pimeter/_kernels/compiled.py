@@ -779,9 +779,9 @@ class Kernel:
         self.counting.keep_buckets(bits, *scale, np.zeros(2, bool), np.empty(1, np.intp))
         self.counting.place(sample, bits, group, *scale, sample[None, :1], np.zeros((1, 2), np.uint8), group)
         self.counting.count_pairs(group, group, counts)
-        self.counting.sum_places(sample, 1.0, group, group, np.zeros((1, 2, 3)))
+        self.counting.sum_places(sample, 0.0, 1.0, group, group, np.zeros((1, 2, 3)))
         self.counting.sum_powers(sample, 1.0, sample, np.zeros((2, 3)))
-        self.counting.sum_squares(sample, sample, 1.0, 0.0, sample, np.zeros(5))
+        self.counting.sum_squares(sample, sample, 0.0, 1.0, 0.0, sample, np.zeros(6))
 
     def learn(self, errors: Any, p: float, kind: int, rate: float, state: tuple[float, float, float, float]) -> Any:
         """See `stream`."""

@@ -47,10 +47,10 @@ def place(
         places[i] = np.searchsorted(bounds[g], values[i]) if n == LOOK else n
 
 
-def sum_places(values: Any, unit: float, group: Any, places: Any, sums: Any) -> None:
-    """Number, sum and sum of squares of the values of each group and place, in a unit."""
+def sum_places(values: Any, near: float, unit: float, group: Any, places: Any, sums: Any) -> None:
+    """Number, sum and sum of squares of the values of each group and place, from what they are near to, in a unit."""
     for i in range(values.size):
-        x = values[i] / unit
+        x = (values[i] - near) / unit
         g, p = group[i], places[i]
         sums[g, p, 0] += 1.0
         sums[g, p, 1] += x
@@ -76,13 +76,17 @@ def sum_powers(errors: Any, unit: float, near: Any, sums: Any) -> None:
         sums[1, 2] += own * own
 
 
-def sum_squares(errors: Any, targets: Any, unit: float, middle: float, near: Any, sums: Any) -> None:
-    """The same of squared errors and of the squared distance of targets from their middle; then of their product."""
+def sum_squares(errors: Any, targets: Any, least: float, unit: float, middle: float, near: Any, sums: Any) -> None:
+    """The same of squared errors and squared distances of targets from their middle, of their product, of distances.
+
+    Targets are counted from the least of them: near each other and far from 0 they would lose their digits to a unit.
+    """
     for i in range(errors.size):
-        x, y = errors[i] / unit, targets[i] / unit - middle
+        x, y = errors[i] / unit, (targets[i] - least) / unit - middle
         error, base = x * x - near[0], y * y - near[1]
         sums[0] += error
         sums[1] += base
         sums[2] += error * error
         sums[3] += base * base
         sums[4] += error * base
+        sums[5] += y

@@ -107,19 +107,20 @@ class CrossFit:
 
     def mean_interval_scores(self) -> tuple[Array, Array]:
         """Mean interval score of all rows at each level, and its standard error, which is NaN for a single row."""
-        m, unit = len(self.n_beyond), self.unit
+        m, unit, near = len(self.n_beyond), self.unit, float(self.radius[0])
         sums = np.zeros((len(self.radii), len(self.levels) + 1, 3))
-        array_kernel().counting.sum_places(self.buckets.values, unit, self.fold, self.n_beyond, sums)
+        array_kernel().counting.sum_places(self.buckets.values, near, unit, self.fold, self.n_beyond, sums)
         n_rows = sums[:, :, 0].sum(axis=1)[:, None]
         # Rows beyond the radius at a level: number, sum and sum of squares.
         n, total, squares = np.moveaxis(np.cumsum(sums[:, :0:-1], axis=1)[:, ::-1], 2, 0)
-        fine, middle, reach = 2.0 / (1.0 - self.levels), self.radius / unit, self.radii / unit
+        # Radii, as errors, from what they are near to: those of a model with a large bias differ by little.
+        fine, middle, reach = 2.0 / (1.0 - self.levels), (self.radius - near) / unit, (self.radii - near) / unit
         fines = fine * np.maximum(total - n * reach, 0.0)
         fines_squared = fine**2 * np.maximum(squares - 2.0 * reach * total + n * reach**2, 0.0)
         shift = 2.0 * (reach - middle)  # around the radius of all rows, so that nothing cancels
         first = (n_rows * shift + fines).sum(axis=0)
         second = (n_rows * shift**2 + 2.0 * shift * fines + fines_squared).sum(axis=0)
-        mean = (2.0 * middle + first / m) * unit
+        mean = 2.0 * self.radius + first / m * unit
         if m < 2:
             return mean, np.full(len(mean), math.nan)
         return mean, np.sqrt(np.maximum(second - first**2 / m, 0.0) / (m - 1) / m) * unit
