@@ -122,10 +122,11 @@ def test_few_rows_and_constant_ones(opened, tmp_path, m):
 
 def test_a_level_near_1_is_not_100_percent(opened, tmp_path):
     path = tmp_path / "near.html"
-    measure(*rows(), confidence_level=0.99996).to_html(path)
+    measure(*rows(3000), confidence_level=0.99996).to_html(path)
     page = opened(path)
     assert page.locator("#shown").inner_text() == "99.996 %"
     assert page.get_by_role("button", name="99.996 %").count() == 1
+    assert page.locator("[data-score=coverage] td").all_inner_texts()[1].endswith(" to 0.99998")
 
 
 def test_marks_of_an_axis_are_told_apart(opened, tmp_path):

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import beta, binom, norm
 
 from pimeter import IntervalRegressor, rows_needed
+from pimeter.measurement import _range_text
 from pimeter.promise import (
+    Promise,
     _needed,
     _shares,
     cross_validated_level,
@@ -17,8 +22,11 @@ from pimeter.promise import (
     rank,
     rank_below,
     rescaled_weights,
+    rounded,
     shortage,
 )
+from pimeter.report.classifier import figure
+from pimeter.report.cone import _share
 
 LEVELS = pytest.mark.parametrize("p", [0.01, 0.05, 0.3, 0.5, 0.9, 0.95, 0.999])
 
@@ -251,7 +259,34 @@ def test_range_holds_where_the_neuron_stands_between_two_ranks(tails, m):
     assert (coverage > high).mean() <= 0.05 + 4.0 * error
 
 
+@pytest.mark.parametrize(
+    "p", ["0.5", "0.9", "0.95", "0.975", "0.99", "0.999", "0.9999", "0.99995", "0.99999", "0.999999"]
+)
+@pytest.mark.parametrize("n_cuts", [1, 2])
+def test_as_many_rows_are_needed_as_exact_fractions_say(p, n_cuts):
+    level = (Fraction(p) + n_cuts - 1) / n_cuts
+    assert _needed(float(p), False, n_cuts, 0.95) == math.ceil(level / (1 - level))
+
+
+@pytest.mark.parametrize(
+    "share", [1e-300, 1e-12, 4e-6, 0.00004, 0.5, 0.9999, 0.99996, 0.999999, 1 - 2**-40, 1 - 2**-53]
+)
+def test_no_share_between_0_and_1_reads_as_one_of_them(share):
+    """In whatever table, sentence or page it stands."""
+    for digits in (1, 2, 3, 4, 6):
+        assert 0.0 < float(percent(share, digits).removesuffix(" %")) < 100.0
+        assert 0.0 < float(rounded(share, digits)) < 1.0
+    assert 0.0 < float(figure(share)) < 1.0
+    low, high = _range_text(min(share, 0.3), max(share, 0.7))
+    assert 0.0 < float(low) < float(high) < 100.0
+    assert 0.0 < float(_share(share).removesuffix(" %")) < 100.0
+    few = Promise(12.0, 12, share, 19, (0.8, 0.9))
+    assert " 100 %" not in shortage(few, share)
+    assert " 0 %" not in shortage(few, share)
+
+
 def test_words_of_a_shortage():
+    assert shortage(promise(5000, 0.9999), 0.9999) == "5000 errors can promise 99.98 %, not 99.99 %; 9999 are needed"
     few = promise(12, 0.95)
     assert shortage(few, 0.95) == "12 errors can promise 92.3 %, not 95 %; 19 are needed"
     assert shortage(few, 0.95, " of a category").startswith("12 errors of a category can promise")

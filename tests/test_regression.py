@@ -123,7 +123,7 @@ class TestRadius:
             model = IntervalRegressor(zero)
             rows = errors[:m]
             if m < 19:
-                needs = rf"^{m} errors can promise {100 * m / (m + 1):.1f} %, not 95 %; 19 are needed\.$"
+                needs = rf"^{m} errors can promise {100 * m / (m + 1):.3g} %, not 95 %; 19 are needed\.$"
                 with pytest.warns(CoverageWarning, match=needs):
                     model.calibrate(rows[:, None], rows)
             else:
@@ -549,7 +549,7 @@ class TestGrouped:
             bounds = model.predict_interval(X[:2], 0.99, by=["small", "tiny"])
         assert_array_equal(bounds[:, 1], above([np.abs(Y[240:290]).max(), np.abs(Y[290:]).max()]))
         assert [str(one.message) for one in caught] == [
-            "50 errors of a category (the smallest of 2 such) can promise 98.0 %, not 99 %; 99 are needed.",
+            "50 errors of a category (the smallest of 2 such) can promise 98 %, not 99 %; 99 are needed.",
             "10 errors of the smaller categories can promise 90.9 %, not 99 %; 99 are needed.",
         ]
 

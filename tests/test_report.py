@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import matplotlib as mpl
@@ -10,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from pimeter import measure
+from pimeter.promise import rounded
 from pimeter.report import plots
 
 mpl.use("Agg")
@@ -56,6 +58,12 @@ def test_levels_near_1_are_not_100_percent():
     assert plots.draw_errors(result.to_dict()).get_title(loc="left").startswith("99.996 % of errors")
     assert plots.draw_intervals(result.to_dict()).get_title(loc="left") == "Intervals for 99.996 %"
     assert "99.996 % asked for" in result.to_html()
+    row = re.search(r'<tr data-score="coverage">.*?</tr>', result.to_html(), re.DOTALL)[0]
+    assert_allclose(float(re.search(r'"figure">([\d.]+)<', row)[1]), result.coverage, atol=1e-5)
+    assert "1 to" not in row
+    assert "to 1<" not in row
+    assert f"<td>{rounded(result.coverage)}</td>" in result._repr_html_()
+    assert rounded(result.coverage) != "1"
 
 
 def test_coverage_shows_the_curves(result):

@@ -281,7 +281,7 @@ def plan(
     from pimeter.promise import percent
 
     rows = pimeter.rows_needed(level, within)
-    least, most = percent(level - within), percent(min(level + within, 1.0))
+    least, most = percent(max(level - within, 0.0)), percent(min(level + within, 1.0))
     typer.echo(
         f"Hold out {rows:,} rows: intervals for {percent(level)} then cover between {least} and {most} of "
         "new rows that resemble them (90 % confidence)."
@@ -704,11 +704,13 @@ def _say(notes: list[str]) -> None:
 
 def _show(result: Measurement) -> None:
     """Headline, scores and advice on the terminal."""
+    from pimeter.promise import rounded
+
     rows = [
         (
             name.replace("_", " "),
-            f"{score.value:.4g}",
-            "not known" if math.isnan(score.lower) else f"{score.lower:.4g} to {score.upper:.4g}",
+            rounded(score.value),
+            "not known" if math.isnan(score.lower) else f"{rounded(score.lower)} to {rounded(score.upper)}",
         )
         for name, score in result.scores.items()
     ]

@@ -16,7 +16,7 @@ from pimeter.arrays import real_array
 from pimeter.bandwidth import safe_factor
 from pimeter.neuron import Box
 from pimeter.online import LARGEST, STEPS, learn_columns, started
-from pimeter.promise import CoverageWarning, promise
+from pimeter.promise import CoverageWarning, percent, promise
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class ForecastIntervals(BaseEstimator):
             steps = f"{h} steps, made at each step," if h > 1 else "1 step"
             msg = (
                 f"{seen.shape[-1]} windows of {steps} give a neuron no more than about {self.n_effective_:.3g} "
-                f"independent errors; {100.0 * p:.6g} % takes {worth.needed}."
+                f"independent errors; {percent(p, 6)} takes {worth.needed}."
             )
             warnings.warn(msg, CoverageWarning, stacklevel=2)
         return self

@@ -30,7 +30,7 @@ from pimeter.diagnosis.findings import (
 from pimeter.files import replaced
 from pimeter.frames import frame_of
 from pimeter.moments import NORMAL, Middle, Moments, power_of_two
-from pimeter.promise import checked_share, percent, promise, quantile_ranks
+from pimeter.promise import checked_share, percent, promise, quantile_ranks, rounded
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -520,11 +520,13 @@ def _headline(m: int, level: float, radius: float, promised: float, needed: int,
 
 
 def _range_text(low: float, high: float) -> tuple[str, str]:
-    """Both ends in per cent, with as many decimals as it takes to tell them apart and the upper one from 100."""
+    """Both ends in per cent, with as many decimals as it takes to tell them apart, and from 0 and 100."""
     decimals = max(0, math.ceil(-math.log10(max(100.0 * (high - low), 1e-6))))
-    while decimals < 6 and high < 1.0 and float(f"{100.0 * high:.{decimals}f}") >= 100.0:
-        decimals += 1
-    return f"{100.0 * low:.{decimals}f}", f"{100.0 * high:.{decimals}f}"
+    low_text, high_text = (
+        text if share in {0.0, 1.0} or 0.0 < float(text) < 100.0 else rounded(100.0 * share, 2, whole=100.0)
+        for share, text in ((share, f"{100.0 * share:.{decimals}f}") for share in (low, high))
+    )
+    return low_text, high_text
 
 
 def _scores(moments: Moments, curves: Curves, at: int, median: Range, judged: str) -> dict[str, Score]:

@@ -189,8 +189,9 @@ def _point(mean: float, m: float, point: float) -> float:
 def _needed(p: float, for_set: bool, n_cuts: int, confidence: float) -> int:
     """Fewest errors that can promise p."""
     if not for_set:
-        odds = (p + n_cuts - 1.0) / (1.0 - p)
-        return max(1, math.ceil(odds - ROUNDING))
+        level = (p + n_cuts - 1.0) / n_cuts
+        enough = max(1, math.ceil(level / (1.0 - level) - ROUNDING))
+        return enough - (enough > 1 and rank(enough - 1, level) < enough)  # near 1 the odds are rounded by more
 
     # All m errors, or all but the two at the ends, have to exceed p with confidence: 1 - confidence >= the share of
     # calibration sets where not even the outermost errors are beyond the quantile.
@@ -281,9 +282,21 @@ def percent(share: float, digits: int = 4) -> str:
     >>> percent(0.95), percent(0.99996), percent(1.0)
     ('95 %', '99.996 %', '100 %')
     """
-    while share < 1.0 and float(f"{100.0 * share:.{digits}g}") >= 100.0:
+    return f"{rounded(100.0 * share, digits, whole=100.0)} %"
+
+
+def rounded(value: float, digits: int = 4, *, whole: float = 1.0) -> str:
+    """A number with so many digits, or with more where these would make a whole of what is less.
+
+    Examples
+    --------
+    >>> from pimeter.promise import rounded
+    >>> rounded(0.95), rounded(0.99996), rounded(1.0), rounded(1.00004)
+    ('0.95', '0.99996', '1', '1')
+    """
+    while value < whole <= float(f"{value:.{digits}g}"):
         digits += 1
-    return f"{100.0 * share:.{digits}g} %"
+    return f"{value:.{digits}g}"
 
 
 def cross_validated_level(level: float, n: float, n_cuts: int = 1) -> float:
@@ -297,8 +310,8 @@ def cross_validated_level(level: float, n: float, n_cuts: int = 1) -> float:
 
 def shortage(promise: Promise, p: float, of: str = "") -> str:
     """Sentence for a warning where there are too few errors: what they can promise, and how many are needed."""
-    can = "nothing" if math.isnan(promise.level) else f"{100.0 * promise.level:.1f} %"
-    return f"{promise.m:.6g} errors{of} can promise {can}, not {100.0 * p:.6g} %; {promise.needed} are needed"
+    can = "nothing" if math.isnan(promise.level) else percent(promise.level, 3)
+    return f"{promise.m:.6g} errors{of} can promise {can}, not {percent(p, 6)}; {promise.needed} are needed"
 
 
 @lru_cache(maxsize=256)

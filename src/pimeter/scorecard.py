@@ -390,4 +390,4 @@ def _parts(rows: _Labelled, by: NDArray[Any], threshold: float, level: float) ->
 
 
 def _percent(share: float) -> str:
-    return "?" if np.isnan(share) else f"{100 * share:.3g}"
+    return "?" if np.isnan(share) else percent(share, 3).removesuffix(" %")

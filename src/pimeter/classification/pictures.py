@@ -9,6 +9,7 @@ import numpy as np
 from pimeter.classification.calibration import reliability
 from pimeter.errors import outcome_errors
 from pimeter.plotting import pyplot
+from pimeter.promise import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +53,7 @@ def plot_reliability(
         ax.plot(found.score[part], found.share[part], "o" if colour == RIGHT else "X", color=colour, label=text)
     ax.set(xlabel="mean score", ylabel="share of positives", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.legend(frameon=False, loc="upper left")
-    ax.set_title(f"Reliability, with intervals for {100 * confidence_level:.4g} %", loc="left")
+    ax.set_title(f"Reliability, with intervals for {percent(confidence_level)}", loc="left")
     return ax
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from pimeter.promise import percent
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Resamples:
         needed = math.ceil(2 * BEYOND / (1.0 - confidence_level) * (1.0 - 1e-9))  # 1 - .9 is a little less than .1
         if self.n_resamples < needed:
             msg = (
-                f"n_resamples={self.n_resamples} is too few for the bootstrap at {100.0 * confidence_level:.8g} %: at "
+                f"n_resamples={self.n_resamples} is too few for the bootstrap at {percent(confidence_level, 8)}: at "
                 f"least {BEYOND} of them have to lie beyond each end. Set n_resamples={needed} or more, or a lower "
                 "level; accuracy and other shares of rows need no bootstrap if they are asked for alone, as metrics of "
                 'method="wilson" or "clopper-pearson".'

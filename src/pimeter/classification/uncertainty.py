@@ -18,7 +18,7 @@ from pimeter.classification.rates import METRICS, Metric, Rates
 from pimeter.classification.unlabelled import ALIKE, CALIBRATED, REFITS, Calibrator, calibrated, prediction_powered
 from pimeter.errors import outcome_errors
 from pimeter.frames import frame_of
-from pimeter.promise import checked_share, promise
+from pimeter.promise import checked_share, percent, promise
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class ClassificationUncertainty:
 
     @property
     def _headline(self) -> str:
-        text = f"{self.n_rows:,} rows, intervals for {100.0 * self.confidence_level:.4g} %"
+        text = f"{self.n_rows:,} rows, intervals for {percent(self.confidence_level)}"
         return f"{text}, assuming {self.assumes}" if self.assumes else text
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pimeter.arrays import label_list
-from pimeter.promise import CoverageWarning, Guarantee, Promise, promise, rescaled_weights, shortage
+from pimeter.promise import CoverageWarning, Guarantee, Promise, percent, promise, rescaled_weights, shortage
 from pimeter.regression.sides import Neuron, Sample, Tails, uncrossed
 from pimeter.regression.width import Shape
 
@@ -295,7 +295,7 @@ class Neurons:
         if n_heavy:
             msg = (
                 f"sample_weight of {n_heavy} of {len(codes)} new rows is so large that the calibration rows cannot "
-                f"promise {100.0 * self.level:.6g} % for them; their intervals reach as far as the largest error."
+                f"promise {percent(self.level, 6)} for them; their intervals reach as far as the largest error."
             )
             warnings.warn(msg, CoverageWarning, stacklevel=4)
         return found

@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from pimeter.arrays import even_array, real_array, unmasked
-from pimeter.promise import CoverageWarning, promise
+from pimeter.promise import CoverageWarning, percent, promise
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.calibration import Neurons, Rows, Shaped, coded
 from pimeter.regression.cqr import QuantileWidth
@@ -771,7 +771,7 @@ def _warn_of_few_groups(n_groups: int | None, level: float, tails: Tails) -> Non
     if n_groups is not None and n_groups < needed:
         msg = (
             f"errors of {n_groups} groups calibrate, and rows of one group may be alike: nothing is promised to rows "
-            f"of new groups, of which {100.0 * level:.6g} % intervals may cover far less. {needed} groups or more do "
+            f"of new groups, of which {percent(level, 6)} intervals may cover far less. {needed} groups or more do "
             "better."
         )
         warnings.warn(msg, CoverageWarning, stacklevel=5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pimeter.promise import percent
+from pimeter.promise import percent, rounded
 from pimeter.report.drawing import Line, against_diagonal, bars, lines
 from pimeter.report.page import NEXT, plain_html
 
@@ -83,5 +83,10 @@ def _pictures(data: Mapping[str, Any], level: str) -> list[Picture]:
 
 
 def figure(value: float | None) -> str:
-    """A metric in four digits."""
-    return "not known" if value is None else f"{value:.4f}"
+    """A metric in four decimals, or as many digits as it takes to tell it from 0 and from 1."""
+    if value is None:
+        return "not known"
+    text = f"{value:.4f}"
+    if value in {0.0, 1.0} or float(text) not in {0.0, 1.0}:
+        return text
+    return rounded(value) if float(text) else f"{value:.1g}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pimeter.promise import percent
 from pimeter.report.drawing import Line, lines
 from pimeter.report.page import plain_html
 
@@ -83,4 +84,4 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str], names: Sequence
 
 
 def _share(value: float | None) -> str:
-    return "not known" if value is None else f"{100 * value:.1f} %"
+    return "not known" if value is None else percent(value, 3)

@@ -12,6 +12,7 @@
   const number = (value, digits = 4) => {
     if (value === null) return "not known";
     const text = Number(value.toPrecision(digits));
+    if (value < 1 && text >= 1) return number(value, digits + 1);  // a share below 1 is not shown as 1
     const size = Math.abs(text);
     return size !== 0 && (size >= 1e6 || size < 1e-4) ? text.toExponential().replace("e+", "e") : String(text);
   };

@@ -9,11 +9,11 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pimeter.promise import percent
+from pimeter.promise import percent, rounded
 from pimeter.report.drawing import SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from jinja2 import Environment
     from markupsafe import Markup
@@ -90,7 +90,7 @@ def _environment() -> Environment:
         msg = "The report needs jinja2: pip install 'pimeter[app]'."
         raise ImportError(msg, name=missing.name) from missing
     made = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {"number": _number, "percent": _percent}
+    made.filters |= {"number": _number, "percent": _percent, "range": _range}
     return made
 
 
@@ -121,8 +121,14 @@ def _finite(value: Any) -> Any:
 
 
 def _number(value: float | None) -> str:
-    return f"{value:.4g}" if value is not None and math.isfinite(value) else "not known"
+    return rounded(value) if value is not None and math.isfinite(value) else "not known"
 
 
 def _percent(share: float | None) -> str:
     return percent(share) if share is not None and math.isfinite(share) else "not known"
+
+
+def _range(ends: Sequence[float | None]) -> str:
+    """Two shares in per cent."""
+    low, high = map(_percent, ends)
+    return f"{low.removesuffix(' %')} to {high}" if "not known" not in {low, high} else "not known"

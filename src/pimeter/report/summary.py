@@ -6,6 +6,8 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from pimeter.promise import rounded
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -34,4 +36,4 @@ def summary_html(data: Mapping[str, Any], headline: str) -> str:
 
 
 def _number(value: float) -> str:
-    return "not known" if math.isnan(value) else f"{value:.4g}"
+    return "not known" if math.isnan(value) else rounded(value)
