@@ -27,11 +27,10 @@ TORCH := $(VENV)/.torch
 endif
 
 .DELETE_ON_ERROR:
-# What repeats experiments and benchmarks, opens a browser or simulates for long tells nothing about other packages.
-SLOW := $(addprefix --ignore=tests/test_,benchmarks.py docs.py download.py examples.py experiments.py networks.py page.py \
-	regression_coverage.py soak.py wheel.py)
+# What opens a browser, reads the docs or runs scripts tells nothing about other packages.
+QUICK := -m 'not slow' $(addprefix --ignore=tests/test_,docs.py experiments.py page.py soak.py)
 
-.PHONY: help demo test test-lowest test-nonumba coverage mutants soak fuzz wheel check format docs bench bench-peers paper results-status clean
+.PHONY: help demo test test-slow test-lowest test-nonumba coverage mutants soak fuzz wheel check format docs bench bench-peers paper results-status clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -39,19 +38,22 @@ help: ## List the targets
 demo: $(VENV)/.demo ## Train a model on real data, measure it and write a report: pimeter-demo.html
 	@$(BIN)/pimeter demo
 
-test: $(VENV)/.dev $(TORCH) ## Run the whole test suite with all examples (ARGS="-k errors" for some; PIMETER_TORCH=1 with torch)
+test: $(VENV)/.dev $(TORCH) ## Run the test suite with all docstrings' examples (ARGS="-k errors" for some; PIMETER_TORCH=1 with torch)
 	@$(if $(TORCH),,echo "torch is not asked for: what needs it is skipped. PIMETER_TORCH=1 make test runs it, too.")
-	@$(BIN)/python -m pytest -n 2 -rs $(ARGS)
+	@$(BIN)/python -m pytest -n 2 -rs -m 'not slow' $(ARGS)
+
+test-slow: $(VENV)/.dev $(TORCH) ## Run the other tests: long simulations, experiments, benchmarks, examples and the wheel
+	@$(BIN)/python -m pytest -n 2 -rs -m slow tests $(ARGS)
 
 test-lowest: .venv-lowest/.dev ## Run what is quick of the tests with the lowest versions of other packages
-	@.venv-lowest/bin/python -m pytest -n 2 -W default --disable-warnings $(SLOW) $(ARGS)
+	@.venv-lowest/bin/python -m pytest -n 2 -W default --disable-warnings $(QUICK) $(ARGS)
 
 test-nonumba: $(VENV)/.dev ## Run what is quick of the tests as if numba were not installed
 	@mkdir -p $(VENV)/nonumba && echo 'raise ModuleNotFoundError("No module named numba", name="numba")' > $(VENV)/nonumba/numba.py
-	@PYTHONPATH=$(VENV)/nonumba $(BIN)/python -m pytest -n 2 $(SLOW) --ignore=src/pimeter/_kernels/compiled.py $(ARGS)
+	@PYTHONPATH=$(VENV)/nonumba $(BIN)/python -m pytest -n 2 $(QUICK) --ignore=src/pimeter/_kernels/compiled.py $(ARGS)
 
 coverage: $(VENV)/.dev $(VENV)/.torch ## Lines and branches that tests reach, compiled kernels left out
-	@$(BIN)/python -m pytest -n 2 -q --cov --cov-report=term:skip-covered --cov-fail-under=95 $(SLOW) $(ARGS)
+	@$(BIN)/python -m pytest -n 2 -q --cov --cov-report=term:skip-covered --cov-fail-under=95 $(QUICK) $(ARGS)
 
 # mutmut leaves functions with a decorator alone, so that in its copy none remembers its answers.
 mutants: .venv-mutants/.mutmut ## Change formulas one by one and see whether tests notice (long)

@@ -23,6 +23,7 @@ print("loaded:", *filter(None, files), sep="\\n")
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*_*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_quick_run(script, tmp_path):
     if script.startswith("torch_"):

@@ -18,6 +18,7 @@ from experiments.protocol import Store, run
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.slow
 GUIDE = Path(__file__).parents[1] / "docs" / "good_enough.md"
 NAMES = ("table3", "table3-coverage", "fig4", "table4")
 HOW = networks.ClassifierTraining(learning_rate=0.02, max_epochs=25)

@@ -16,6 +16,7 @@ from experiments import __main__ as cli
 from experiments import data, download
 from experiments.protocol import RefusedError
 
+pytestmark = pytest.mark.slow
 N = 40
 
 

@@ -268,6 +268,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_kill_loses_and_doubles_nothing_and_leaves_no_process(tmp_path, how):
     script = tmp_path / "slow.py"
@@ -305,6 +306,7 @@ sys.exit(cli.main(["run", "fig1", "--quick"], quick=Path(sys.argv[1])))
 MANY = dataclasses.replace(fig1.QUICK, sizes=tuple(range(10, 40)), n_samples=20, n_slow=3)
 
 
+@pytest.mark.slow
 def test_a_killed_figure_goes_on_where_it_stopped(tmp_path):
     def start(folder):
         return subprocess.Popen([sys.executable, "-c", REAL, folder], cwd=ROOT, stdout=subprocess.DEVNULL)
@@ -356,6 +358,7 @@ class TestReport:
         assert "**Unfinished:** 2 of 5 units" in report.page([TOY], tmp_path)
 
 
+@pytest.mark.slow
 class TestFig1:
     @pytest.fixture(scope="class")
     @staticmethod
@@ -454,6 +457,7 @@ class TestFig1:
         assert (tmp_path / "fig1.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 class TestTable2:
     SMALL = ("yacht", "boston", "energy", "concrete", "wine-red")
 
@@ -518,6 +522,7 @@ class TestTable2:
             data.regression("song-year")
 
 
+@pytest.mark.slow
 class TestIntervals:
     """Table 2's intervals: the black box, the recipe and its peers, and the page."""
 
@@ -630,6 +635,7 @@ class TestIntervals:
             uci.measure_peers(uci.Settings(), ("yacht", 0), np.random.default_rng())
 
 
+@pytest.mark.slow
 class TestCommandLine:
     @pytest.fixture(autouse=True)
     def tiny(self, monkeypatch):

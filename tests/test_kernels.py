@@ -185,6 +185,7 @@ def answer() -> str:
 class TestElsewhere:
     """In a process of its own, as it starts."""
 
+    @pytest.mark.slow
     def test_no_place_for_a_cache(self, tmp_path, answer):
         copy = tmp_path
         shutil.copytree(SOURCE, copy / "pimeter", ignore=shutil.ignore_patterns("__pycache__"))
@@ -195,6 +196,7 @@ class TestElsewhere:
         assert result.stderr.count("UserWarning") == 1
         assert "pimeter compiles in memory" in result.stderr
 
+    @pytest.mark.slow
     def test_broken_cache(self, tmp_path, answer):
         """Of the functions that are compiled in no time; all others keep their code in the same way."""
         assert run(ANSWER, NUMBA_CACHE_DIR="").stdout == answer

@@ -86,6 +86,7 @@ print(*{name.partition(".")[0] for name in sys.modules} & {"numba", "sklearn", "
     assert printed.split() == ["numba"]
 
 
+@pytest.mark.slow
 def test_type_checker_sees_what_users_see(tmp_path):
     names = "\n".join(f"reveal_type(pm.{name})" for name in pimeter.__all__)
     snippet = tmp_path / "snippet.py"

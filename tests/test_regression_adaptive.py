@@ -477,6 +477,7 @@ class TestJoint:
         assert_allclose(model.radius_[:, 1] / model.radius_[0, 1], [1.0, 10.0, 0.1, 3.0, 1.0], rtol=0.4)
         assert_allclose(model.predict_interval(X)[0, :, 1], model.radius_[:, 1])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("width", ["scaled", "quantile", ScaledWidth("neighbours")])
     @pytest.mark.parametrize("cv", [None, 3])
     def test_with_other_widths_and_folds(self, width, cv):
@@ -521,6 +522,7 @@ _BY_NEIGHBOURS = ScaledWidth(KNeighborsRegressor(3), power=1)
 _BY_LINES = QuantileWidth(QuantileRegressor(alpha=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "width",
     [LocalWidth(nearness="kernel"), _BY_LINES, _BY_NEIGHBOURS, AutoWidth([_BY_NEIGHBOURS, _BY_LINES])],

@@ -21,21 +21,35 @@ class Halves:
         return "halves"
 
 
-def estimators():
-    learned = [ScaledWidth(Ridge()), QuantileWidth(QuantileRegressor())]
-    grouped = GroupedWidth(by=Halves())
-    kernel = LocalWidth(nearness="kernel")
-    for width in ("constant", "scaled", grouped, "local", kernel, "quantile", *learned, "auto", AutoWidth(learned)):
-        for cv in (None, 3):
-            yield IntervalRegressor(Ridge(), width=width, cv=cv, random_state=0)
-    for cv in (None, 3):
-        yield IntervalRegressor(Ridge(), joint=True, tails="equal", cv=cv, random_state=0)
-    for width in (ScaledWidth("prediction", power=1), ScaledWidth("neighbours")):
-        yield IntervalRegressor(Ridge(), width=width, tails="equal", guarantee=False)
+def with_and_without_folds(*widths):
+    return [IntervalRegressor(Ridge(), width=width, cv=cv, random_state=0) for width in widths for cv in (None, 3)]
+
+
+LEARNED = [ScaledWidth(Ridge()), QuantileWidth(QuantileRegressor())]
+OTHERS = [
+    *(IntervalRegressor(Ridge(), joint=True, tails="equal", cv=cv, random_state=0) for cv in (None, 3)),
+    *(
+        IntervalRegressor(Ridge(), width=width, tails="equal", guarantee=False)
+        for width in (ScaledWidth("prediction", power=1), ScaledWidth("neighbours"))
+    ),
+]
 
 
 # The checks use few rows; that a promise cannot be kept then is not what they look for.
 @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
-@parametrize_with_checks(list(estimators()))
+@parametrize_with_checks(
+    [
+        *with_and_without_folds("constant", GroupedWidth(by=Halves()), LocalWidth(nearness="kernel")),
+        *with_and_without_folds(*LEARNED, AutoWidth(LEARNED)),
+        *OTHERS,
+    ]
+)
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow  # the forests that these widths learn by themselves
+@pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
+@parametrize_with_checks(with_and_without_folds("scaled", "local", "quantile", "auto"))
+def test_scikit_learn_checks_of_learned_widths(estimator, check):
     check(estimator)

@@ -21,7 +21,7 @@ LAWS = {
     "uniform": stats.uniform(-1, 2),
     "laplace": stats.laplace(),
 }
-pytestmark = pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")]
 
 
 def calibrated(law, m, p, **params):
