@@ -103,6 +103,74 @@ def test_tiny_weights(size):
     assert_allclose(tiny, plain, rtol=1e-6)
 
 
+def level_error(sketch: pm.QuantileSketch, x: np.ndarray, weights: np.ndarray) -> float:
+    """Largest distance of a level from those that its answer has among all values, in units of pi/size."""
+    levels, order = np.linspace(0.001, 0.999, 499), np.argsort(x)
+    ends = np.concatenate([[0.0], np.cumsum(weights[order])])
+    found = sketch.quantile(levels)
+    assert (np.diff(found) >= 0.0).all()
+    below, up_to = (ends[np.searchsorted(x[order], found, side)] / ends[-1] for side in ("left", "right"))
+    return float(np.maximum(below - levels, levels - up_to).max() * sketch.size / np.pi)
+
+
+WILD = {
+    "decades": lambda rng, n: 10.0 ** rng.uniform(-100, 100, n),
+    "signed": lambda rng, n: rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-100, 100, n),
+    "lognormal": lambda rng, n: rng.lognormal(0.0, 50.0, n),
+    "scales": lambda rng, n: rng.standard_normal(n) * 10.0 ** rng.integers(-100, 101, n),
+    "half zero": lambda rng, n: rng.integers(0, 2, n) * 10.0 ** rng.uniform(-100, 100, n),
+    "tied decades": lambda rng, n: 10.0 ** rng.integers(-100, 101, n),
+    "falling scale": lambda rng, n: rng.standard_normal(n) * np.exp(np.linspace(200, -200, n)),
+}
+
+
+class TestAnySpread:
+    """Sums of values lose all but the largest; ranks know nothing of spread. Bounds: `benchmarks/sketch_spread.py`."""
+
+    @pytest.mark.parametrize("law", WILD)
+    def test_streams(self, law):
+        rng = np.random.default_rng(20)
+        x = WILD[law](rng, 20_000)
+        for order in (np.arange(x.size), np.argsort(x)):
+            sketch = pm.QuantileSketch(64)
+            for part in np.array_split(x[order], 100):
+                sketch = pm.QuantileSketch.from_bytes(sketch.update(part).to_bytes())
+            assert level_error(sketch, x, np.ones(x.size)) < 2.0
+
+    @pytest.mark.parametrize("law", WILD)
+    def test_merged_in_any_order(self, law):
+        rng = np.random.default_rng(21)
+        x = WILD[law](rng, 10_000)
+        for n_parts, most in ((7, 1.0), (100, 2.0)):
+            parts = [pm.QuantileSketch(64).update(part) for part in np.array_split(x, n_parts)]
+            merged = parts[0]
+            for i in rng.permutation(np.arange(1, n_parts)):
+                merged = merged.merge(parts[i])
+            assert level_error(merged, x, np.ones(x.size)) < most
+
+    @pytest.mark.parametrize("n", [100, 5000])
+    @pytest.mark.parametrize("share", [0.02, 0.5, 0.99])
+    def test_a_weight_of_many_cells_is_one_value(self, share, n):
+        """Answers left a value with half of the weight in the middle of its levels, a quarter of all too early."""
+        rng = np.random.default_rng(22)
+        x, weights = rng.standard_normal(n), rng.uniform(0.5, 1.0, n)
+        weights[7] = share / (1.0 - share) * (weights.sum() - weights[7])
+        sketch = pm.QuantileSketch(64).update(x, weights)
+        assert level_error(sketch, x, weights) < 1.0
+        assert level_error(sketch.merge(pm.QuantileSketch(64).update(x, weights)), x, weights) < 1.0
+
+    def test_a_single_cell(self):
+        assert pm.QuantileSketch(16).update(np.arange(40.0), [1e299] + [1.0] * 39).quantile(0.5) == 0.0
+
+
+def test_order_within_an_update_leaves_no_trace():
+    rng = np.random.default_rng(23)
+    x, weights, order = rng.integers(0, 40, 500) + 0.0, 2.0 * rng.random(500), rng.permutation(500)
+    for size in (64, 512):
+        one, two = pm.QuantileSketch(size).update(x, weights), pm.QuantileSketch(size).update(x[order], weights[order])
+        assert one.to_bytes() == two.to_bytes()
+
+
 class TestBadInput:
     @pytest.mark.parametrize("size", [0, 15, 2.5, "big"])
     def test_size(self, size):
