@@ -6,12 +6,14 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 import pimeter as pm
 from pimeter.classification.calibration import reliability
+from pimeter.classification.consistency import positives_pmf
 from pimeter.classification.platt import log_odds, platt_lines
 
 mpl.use("Agg")
@@ -176,6 +178,88 @@ def test_reliability_intervals_hold_calibrated_shares():
         found = reliability(*rows(500, seed), n_bins=5)
         held += ((found.lower <= found.score) & (found.score <= found.upper)).tolist()
     assert np.mean(held) > 0.95 - 3 * (0.95 * 0.05 / 300) ** 0.5
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 301])
+def test_law_of_the_number_of_positives(n):
+    rng = np.random.default_rng(n)
+    p = rng.beta(0.3, 3.0, n)
+    by_hand = np.ones(1)
+    for one in p:
+        by_hand = np.convolve(by_hand, [1.0 - one, one])
+    assert_allclose(positives_pmf(p), by_hand, atol=1e-14)
+    assert_allclose(positives_pmf(np.full(n, 0.02)), stats.binom.pmf(np.arange(n + 1), n, 0.02), atol=1e-14)
+    assert_allclose(positives_pmf(np.repeat([0.0, 1.0], n)), np.arange(2 * n + 1) == n, atol=1e-13)
+
+
+RARE = {
+    "smooth": lambda n, rng: expit(rng.normal(logit(0.01), 1.5, n)),
+    "nearly constant": lambda n, rng: expit(rng.normal(logit(0.01), 0.05, n)),
+    "three values": lambda n, rng: rng.choice([0.002, 0.01, 0.03], n),
+    "few positives at all": lambda n, rng: expit(rng.normal(logit(0.001), 1.5, n)),
+}
+
+
+@pytest.mark.parametrize("law", RARE)
+def test_perfect_scores_of_rare_events_are_seldom_contradicted(law):
+    """Wilson's intervals, which are too short near 0, contradicted them in .1 to .25 of samples."""
+    rng = np.random.default_rng(1)
+    alarms = []
+    for _ in range(150):
+        score = RARE[law](200, rng)
+        found = reliability(rng.uniform(size=200) < score, score)
+        alarms.append(found.p_value <= 0.05)
+        assert alarms[-1] or not found.is_off.any()
+    assert np.mean(alarms) <= 0.05 + 3 * (0.05 * 0.95 / 150) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("bend", "base", "n", "power"),
+    [
+        (lambda odds: 1.5 * odds, 0.5, 200, 0.6),  # .63 with Wilson's intervals
+        (lambda odds: odds - 0.7, 0.2, 200, 0.7),  # .6
+        (lambda odds: odds - 0.7, 0.01, 1000, 0.65),  # .7, of which .2 are false alarms
+        (lambda odds: odds + 0.5, 0.05, 1000, 0.9),  # .5
+    ],
+    ids=["too bold", "too low", "too low and rare", "too high and rare"],
+)
+def test_scores_that_are_off_are_contradicted(bend, base, n, power):
+    """Bounds are three standard errors below what 1,000 draws gave: .73, .86, .77 and .97."""
+    rng = np.random.default_rng(2)
+    found = []
+    for _ in range(100):
+        odds = rng.normal(logit(base), 1.5, n)
+        found.append(reliability(rng.uniform(size=n) < expit(odds), expit(bend(odds))).p_value <= 0.05)
+    assert np.mean(found) >= power
+
+
+def test_rows_that_are_together_what_no_bin_is_by_itself():
+    """Each bin has twice its positives, which may be chance; that all have may not."""
+    score, y = np.full(1000, 0.02) + np.arange(1000) * 1e-9, np.arange(1000) % 25 == 0
+    found = reliability(y, score)
+    assert found.p_value < 0.01
+    assert not found.is_off.any()
+    assert reliability(y[::2], score[::2] * 2).p_value > 0.5
+    assert reliability(np.arange(200) < 1, np.zeros(200)).p_value < 0.001  # what never happens has happened
+
+
+def test_a_bin_that_is_off_is_named():
+    y, score = rows(2000)
+    y[np.argsort(score)[1000:1200]] = True
+    assert reliability(y, score).is_off.tolist() == [False] * 5 + [True] + [False] * 4
+    assert reliability(y, score, confidence_level=0.9999).is_off.sum() == 1
+    assert not reliability(*rows(2000), confidence_level=0.9999).is_off.any()
+
+
+def test_reliability_intervals_near_zero_hold_the_probability():
+    """Wilson's do so in .85: the least share that one positive in a bin excludes is .18 rows."""
+    rng = np.random.default_rng(0)
+    held = []
+    for _ in range(40):
+        score = np.full(1000, 0.0015) + rng.uniform(0, 1e-6, 1000)
+        found = reliability(rng.uniform(size=1000) < score, score)
+        held += ((found.lower <= found.score) & (found.score <= found.upper)).tolist()
+    assert np.mean(held) >= 0.95
 
 
 @pytest.mark.parametrize("level", [95, -0.5, 0.0, 1.0])

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
+from statsmodels.stats.proportion import proportion_confint
 
 import pimeter
 from pimeter import cli
@@ -222,6 +223,33 @@ class TestScorecard:
         assert asked.is_alarm
         assert asked.sentence.startswith("No:")
         assert found["Can scores be read as probabilities?"].is_alarm
+
+    def test_one_positive_among_many_unlikely_rows_is_no_contradiction(self):
+        """One such row comes in 18 of 100 samples; Wilson's interval of its bin excludes the score of .001."""
+        score = 0.001 + np.arange(200) * 1e-9
+        found = scorecard(np.arange(200) == 100, score)
+        (asked,) = (one for one in found.findings if "probabilities" in one.question)
+        assert asked.sentence == "Nothing speaks against it: none of 10 bins contradicts the score."
+        assert not asked.is_alarm
+        assert found.reliability["p_value"] > 0.1
+
+    def test_labels_that_contradict_scores_together_but_in_no_bin(self):
+        score = 0.02 + np.arange(1000) * 1e-9
+        found = scorecard(np.arange(1000) % 25 == 0, score)
+        (asked,) = (one for one in found.findings if "probabilities" in one.question)
+        assert asked.is_alarm
+        assert asked.sentence.startswith("No: the labels contradict them (p = 0.00")
+        assert "though no single one of 10 bins does" in asked.sentence
+
+    def test_intervals_of_categories_hold_for_all_together(self):
+        """Clopper-Pearson's at a tenth of the miss: Wilson's miss far more often than that near 1."""
+        rng = np.random.default_rng(0)
+        score = rng.uniform(size=200)
+        y = (score > 0.5) == (np.arange(200) % 40 != 0)
+        for part in scorecard(y, score, by=np.arange(200) // 20).parts:
+            right = round(part["accuracy"] * 20)
+            expected = proportion_confint(right, 20, 0.005, "beta")
+            assert_allclose([part["lower"], part["upper"]], np.nan_to_num(expected, nan=1.0), rtol=1e-9)
 
     def test_one_answer_for_all_is_the_commoner_answer(self):
         found = scorecard(np.arange(100) < 20, np.full(100, 0.2))

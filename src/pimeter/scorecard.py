@@ -12,7 +12,7 @@ from scipy.stats import hypergeom
 from pimeter.arrays import real_array, unmasked
 from pimeter.classification.calibration import calibration_error, reliability
 from pimeter.classification.confusion import Cells, outcome_codes
-from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, wilson
+from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, clopper_pearson
 from pimeter.classification.uncertainty import as_precise, classification_uncertainty
 from pimeter.classification.unlabelled import ALIKE
 from pimeter.diagnosis.columns import categories, labels_of
@@ -74,7 +74,8 @@ class Scorecard:
     findings : list of Finding
         What it means.
     reliability : dict or None
-        Mean score, share of positives and its interval in bins; None without labels.
+        Mean score, share of positives with its interval and whether it contradicts the score, in bins, and the p-value
+        of all of them; None without labels.
     calibration_error : float or None
         Debiased, a lower bound, in the same bins.
     outcomes : list of dict
@@ -90,7 +91,7 @@ class Scorecard:
     method: str
     n_labelled: int
     findings: list[Finding]
-    reliability: dict[str, list[float]] | None
+    reliability: dict[str, Any] | None
     calibration_error: float | None
     outcomes: list[dict[str, Any]]
     cuts: dict[str, list[float | None]] | None
@@ -232,7 +233,7 @@ def _findings(
     found: ClassificationUncertainty,
     method: str,
     rows: _Labelled,
-    bins: dict[str, list[float]] | None,
+    bins: dict[str, Any] | None,
     error: float | None,
     parts: list[dict[str, Any]],
 ) -> list[Finding]:
@@ -240,7 +241,7 @@ def _findings(
     if method != "pim":
         findings += [*([_against_the_commoner(found, rows)] if len(rows.score) else []), *_in_words(found)]
     if bins is not None and error is not None:
-        findings += [_few(rows), _calibration(bins, error)]
+        findings += [_few(rows), _calibration(bins, error, found.confidence_level)]
     odd = [part for part in parts if part["is_odd"]]
     if odd:
         names = ", ".join(f"{part['label']} ({_percent(part['accuracy'])} %)" for part in odd)
@@ -299,35 +300,29 @@ def _few(rows: _Labelled) -> Finding:
     )
 
 
-def _calibration(bins: dict[str, list[float]], error: float) -> Finding:
-    off = sum(
-        not low <= score <= high for score, low, high in zip(bins["score"], bins["low"], bins["high"], strict=True)
-    )
+def _calibration(bins: dict[str, Any], error: float, level: float) -> Finding:
     question = "Can scores be read as probabilities?"
-    if not off:
-        return Finding(question, f"Nothing speaks against it: none of {len(bins['score'])} bins contradicts the score.")
-    return Finding(
-        question,
-        f"No: in {off} of {len(bins['score'])} bins the share of positives contradicts the score. Typically they are "
-        f"{_percent(error)} percentage points off (calibration error). pm.calibrated_scores mends that.",
-        True,
+    n_bins, n_off = len(bins["score"]), sum(bins["is_off"])
+    if bins["p_value"] > 1.0 - level:
+        return Finding(question, f"Nothing speaks against it: none of {n_bins} bins contradicts the score.")
+    where = (
+        f"in {n_off} of {n_bins} bins the share of positives contradicts the score"
+        if n_off
+        else f"the labels contradict them (p = {bins['p_value']:.2g}), though no single one of {n_bins} bins does"
     )
+    size = f" Typically they are {_percent(error)} percentage points off (calibration error)." if error else ""
+    return Finding(question, f"No: {where}.{size} pm.calibrated_scores mends that.", True)
 
 
 def _n_bins(rows: _Labelled) -> int:
     return min(N_BINS, max(1, len(rows.score) // BIN_ROWS))
 
 
-def _reliability(rows: _Labelled, level: float) -> dict[str, list[float]] | None:
-    """Bins with two kinds of intervals: each by itself, and all together, which tell whether any of them is off."""
+def _reliability(rows: _Labelled, level: float) -> dict[str, Any] | None:
     if not len(rows.score):
         return None
-    n_bins = _n_bins(rows)
-    each = reliability(rows.is_positive, rows.score, n_bins=n_bins, confidence_level=level)
-    k = len(each.rows)
-    every = reliability(rows.is_positive, rows.score, n_bins=n_bins, confidence_level=1.0 - (1.0 - level) / k)
-    found = {name: getattr(each, name).tolist() for name in each._fields}
-    return {**found, "low": every.lower.tolist(), "high": every.upper.tolist()}
+    found = reliability(rows.is_positive, rows.score, n_bins=_n_bins(rows), confidence_level=level)
+    return {name: np.asarray(column).tolist() for name, column in found._asdict().items()}
 
 
 def _outcomes(rows: _Labelled, score: NDArray[Any], threshold: float) -> list[dict[str, Any]]:
@@ -375,7 +370,7 @@ def _parts(rows: _Labelled, by: NDArray[Any], threshold: float, level: float) ->
     by_chance = 2.0 * np.minimum(law.cdf(right), law.sf(right - 1))
     found = []
     for label, n, hits, chance in zip(labels, counts.tolist(), right.tolist(), by_chance, strict=True):
-        lower, upper = wilson(Share(hits / n, float(n)), shared)
+        lower, upper = clopper_pearson(Share(hits / n, float(n)), shared)
         found.append(
             {
                 "label": label,

@@ -14,8 +14,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from pimeter.arrays import real_array
+from pimeter.classification.consistency import consistency
 from pimeter.classification.platt import log_odds, platt_lines
-from pimeter.classification.rates import Share, wilson
+from pimeter.classification.rates import Share, clopper_pearson
 from pimeter.promise import checked_share
 
 if TYPE_CHECKING:
@@ -188,14 +189,21 @@ class Reliability(NamedTuple):
     rows: Array
     score: Array  # mean score
     share: Array  # of positive labels
-    lower: Array  # Wilson's interval of that share
+    lower: Array  # Clopper-Pearson interval of the mean probability of the bin's rows, each bin by itself
     upper: Array
+    is_off: NDArray[np.bool_]  # whether labels contradict the scores, and this bin by itself does
+    p_value: float  # of the labels, were scores probabilities
 
 
 def reliability(
     y_true: ArrayLike, y_score: ArrayLike, *, n_bins: int = 10, confidence_level: float = 0.95
 ) -> Reliability:
-    """Mean score and share of positives in bins of equally many rows, with Wilson's intervals.
+    """Mean score and share of positives in bins of equally many rows, and whether the two contradict each other.
+
+    Intervals are Clopper-Pearson's, of each bin by itself: they hold the mean probability of the bin's rows as often as
+    they say or more, also where these rows have different ones (Hoeffding 1956), and also near 0 and 1, if rows are
+    independent. `is_off` and `p_value` are about all bins together, see `consistency`: of perfect scores a share of ``1
+    - confidence_level`` at most has a bin that is off, or a p-value that low.
 
     Examples
     --------
@@ -208,9 +216,11 @@ def reliability(
     rows = np.bincount(codes).astype(np.float64)
     mean, share = np.bincount(codes, score) / rows, np.bincount(codes, label) / rows
     level = checked_share("confidence_level", confidence_level)
-    ends = [wilson(Share(float(s), float(n)), level) for s, n in zip(share, rows, strict=True)]
+    ends = [clopper_pearson(Share(float(s), float(n)), level) for s, n in zip(share, rows, strict=True)]
     lower, upper = np.array(ends).T
-    return Reliability(rows, mean, share, lower, upper)
+    p_value, by_bin = consistency(score, label, codes, level)
+    is_off = (by_bin <= 1.0 - level) & (p_value <= 1.0 - level)
+    return Reliability(rows, mean, share, lower, upper, is_off, p_value)
 
 
 def calibration_error(

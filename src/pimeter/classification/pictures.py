@@ -23,7 +23,12 @@ N_BARS = 40
 def plot_reliability(
     y_true: ArrayLike, y_score: ArrayLike, *, n_bins: int = 10, confidence_level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
-    """Share of positives against the mean score, in bins of equally many rows, each with Wilson's interval.
+    """Share of positives against the mean score, in bins of equally many rows, each with its Clopper-Pearson interval.
+
+    An interval holds the mean probability of the bin's rows, which may differ, as often as it says or more: each bin by
+    itself, rows independent. What is marked as not consistent is so with all bins taken together: were scores
+    probabilities, a share of ``1 - confidence_level`` of such pictures at most would have a mark, however rare the
+    positives. The title of the legend has the p-value of all bins, which may be low with no single bin marked.
 
     Parameters
     ----------
@@ -34,7 +39,7 @@ def plot_reliability(
     n_bins : int, default=10
         Number of bins.
     confidence_level : float, default=0.95
-        Of each interval by itself.
+        Of each interval by itself, and of the test of all bins together.
     ax : matplotlib Axes, optional
         Where to draw; new ones by default.
 
@@ -47,13 +52,13 @@ def plot_reliability(
         ax = pyplot().subplots(figsize=(5.5, 5.5), layout="constrained")[1]
     assert ax is not None
     ax.plot([0, 1], [0, 1], color=LINE, linewidth=1, linestyle="--", label="calibrated")
-    is_off = (found.lower > found.score) | (found.upper < found.score)
-    for part, colour, text in ((~is_off, RIGHT, "consistent with it"), (is_off, WRONG, "not consistent with it")):
+    kinds = ((~found.is_off, RIGHT, "consistent with it"), (found.is_off, WRONG, "not consistent with it"))
+    for part, colour, text in kinds:
         ax.vlines(found.score[part], found.lower[part], found.upper[part], color=colour, alpha=0.5, linewidth=3)
         ax.plot(found.score[part], found.share[part], "o" if colour == RIGHT else "X", color=colour, label=text)
     ax.set(xlabel="mean score", ylabel="share of positives", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    ax.legend(frameon=False, loc="upper left")
-    ax.set_title(f"Reliability, with intervals for {percent(confidence_level)}", loc="left")
+    ax.legend(frameon=False, loc="upper left", title=f"p = {found.p_value:.2g} if calibrated", alignment="left")
+    ax.set_title(f"Reliability, with intervals for {percent(confidence_level)} each", loc="left")
     return ax
 
 

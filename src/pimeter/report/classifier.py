@@ -42,19 +42,16 @@ def _pictures(data: Mapping[str, Any], level: str) -> list[Picture]:
     found = []
     bins, cuts = data["reliability"], data["cuts"]
     if bins is not None:
-        is_off = [
-            not low <= score <= high for score, low, high in zip(bins["score"], bins["low"], bins["high"], strict=True)
-        ]
         found.append(
             against_diagonal(
                 "Do scores mean what they say?",
-                "Share of positives against the mean score, in bins of equally many rows, with intervals for "
-                f"{level} each; a cross contradicts its score, also when all bins are taken together. "
-                "Horizontal: mean score.",
+                "Share of positives against the mean score, in bins of equally many rows, with Clopper-Pearson "
+                f"intervals for {level} of each bin by itself; a cross contradicts its score, also when all bins are "
+                "taken together. Horizontal: mean score.",
                 bins["score"],
                 bins["share"],
                 list(zip(bins["lower"], bins["upper"], strict=True)),
-                is_off,
+                bins["is_off"],
                 ("calibrated", "consistent", "not consistent"),
             )
         )
