@@ -588,9 +588,18 @@ class TestIntervals:
         text = uci_page.page(tmp_path)
         assert "at or above `least` on 2 of 2 datasets; 0.950 on average" in text
         assert "smaller than that of QD-Ens on 1 of 2 datasets (not on yacht)" in text
+        wider = "yacht is where *pimeter* is wider than QD-Ens, 0.20 against 0.17: it covers 0.950 there, QD-Ens 0.96"
+        assert f"{wider}; its interval score is 0.800 of the best peer's." in text
         assert "0.800 in geometric mean over 2 datasets, the largest ratio 0.800" in text
         assert "| yacht   | QD-Ens, published  |" in text
         assert (tmp_path / "table2.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_stored_pages_are_what_the_stored_rows_say(self, monkeypatch):
+        """Also after a change of the words around the numbers; figures are not drawn anew."""
+        monkeypatch.setattr(report, "draw", lambda *_: False)
+        monkeypatch.setattr(uci_page, "figure", lambda *_: None)
+        assert (cli.RESULTS / "README.md").read_text() == report.page(cli.EXPERIMENTS.values(), cli.RESULTS)
+        assert (cli.RESULTS / "table2.md").read_text() == uci_page.page(cli.RESULTS)
 
     @pytest.mark.parametrize(
         ("picp", "mpiw", "own", "why"),
