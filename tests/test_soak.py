@@ -37,6 +37,13 @@ def test_quick_run_has_a_row_for_each_promise_and_rejects_none(soak):
     assert soak.table(wholes).count("\n") == sum(len(whole.rows) for whole in wholes.values()) + 1
 
 
+def test_promises_that_were_changed_after_a_rejection_are_told(soak):
+    said = (ROOT / "benchmarks" / "results" / "soak.md").read_text()
+    assert set(soak.REVISED) <= PROMISES
+    assert all(f"{name}: {what}" in said for name, what in soak.REVISED.items())
+    assert all(f"{name}: {what}" in soak.summary({}, 1.0) for name, what in soak.REVISED.items())
+
+
 def test_committed_rows_are_those_of_the_page_and_reject_none():
     with (ROOT / "benchmarks" / "results" / "soak.csv").open() as lines:
         rows = list(csv.DictReader(lines))
