@@ -71,7 +71,7 @@ def shifted(m: int, n_draws: int) -> dict[str, tuple[float, float]]:
         learned = pm.shift_weights(X, new, random_state=draw)
         weights = {
             "known ratio": (np.exp(X[:, 0] - 0.5), np.exp(new[:, 0] - 0.5)),
-            "learned ratio": (learned.calibration, learned.new),
+            "learned ratio": (learned, learned),
             "no weights": (None, None),
         }
         for name, (old, new_ones) in weights.items():

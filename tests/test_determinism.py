@@ -96,7 +96,7 @@ def answers() -> dict[str, list[float]]:
         "sketch": sketch.quantile([0.1, 0.9]),
         "white": pm.white_test(Y, X).statistic,
         "entropy": pm.power_spectral_entropy(Y),
-        "shift": np.concatenate(pm.shift_weights(X[:100], X[100:], random_state=0)[:2]),
+        "shift": pm.shift_weights(X[:100], X[100:], random_state=0).calibration,
         "scores": [pm.crps_score(Y, X, [0.1, 0.5, 0.9]), pm.calibration_error(LABELS, SCORES)],
     }
     return {name: np.ravel(values).astype(float).tolist() for name, values in found.items()}

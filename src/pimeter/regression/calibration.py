@@ -37,6 +37,7 @@ class Rows:
     weights: Array | None = None  # (m,) importance
     folds: Folds | None = None  # who left them out
     n_groups: int | None = None  # groups of rows that are alike, so that rows are not exchangeable one by one
+    effective_size: float | None = None  # of estimated weights; None: weights, if any, are a known ratio
 
     def joined(self, other: Rows) -> Rows:
         """These rows and others; rows without a weight weigh 1."""
@@ -51,12 +52,24 @@ class Rows:
                 labels[:] = [*label_list(self.labels), *label_list(other.labels)]
         if self.below is not None and other.below is not None:
             below = np.concatenate([self.below, other.below])
-        return Rows(np.concatenate([self.above, other.above]), below, labels, weights, n_groups=self.n_groups)
+        size = None
+        if self.effective_size is not None or other.effective_size is not None:
+            size = self.worth() + other.worth()
+        above = np.concatenate([self.above, other.above])
+        return Rows(above, below, labels, weights, n_groups=self.n_groups, effective_size=size)
+
+    def worth(self) -> float:
+        """How many rows drawn where the new ones come from these are worth."""
+        if self.effective_size is not None:
+            return self.effective_size
+        return float(len(self.above) if self.weights is None else rescaled_weights(self.weights).sum())
 
     def of(self, kept: NDArray[np.bool_]) -> Rows:
         """Some of the rows, where no fold has left any out."""
         below, labels, weights = (None if a is None else a[kept] for a in (self.below, self.labels, self.weights))
-        return Rows(self.above[kept], below, labels, weights, n_groups=self.n_groups)
+        return Rows(
+            self.above[kept], below, labels, weights, n_groups=self.n_groups, effective_size=self.effective_size
+        )
 
     def jointly(self) -> Rows:
         """One error for all outputs: the one that reaches farthest."""
@@ -73,7 +86,8 @@ class Rows:
     def neuron(self, output: int, members: Any, tails: Tails, p: float, guarantee: Guarantee) -> Neuron:
         """Learn from one output of some of the rows, and promise what is proven of rows like these."""
         found = Neuron.of(self.sample(output, members), tails, p, guarantee)
-        if self.n_groups is not None or (self.folds is not None and not self.folds.are_fair(members)):
+        is_unfair = self.folds is not None and not self.folds.are_fair(members)
+        if self.n_groups is not None or self.effective_size is not None or is_unfair:
             return found._replace(level=math.nan, coverage_range=(math.nan, math.nan))
         if self.weights is not None and np.ptp(self.weights[members]) > 0.0:
             return found._replace(coverage_range=(math.nan, math.nan))
@@ -284,14 +298,22 @@ class Neurons:
         return radii
 
     def promised_rows(self, codes: NDArray[np.intp] | None, weights: Array) -> Array:
-        """Coverage that is promised to new rows of their own weights, the least over outputs; warns of heavy ones."""
+        """Coverage that is promised to new rows of their own weights, the least over outputs; warns of heavy ones.
+
+        A promise is an average over all rows, those among them that are too heavy counting as covered. Without these,
+        a share h, ``(p - h) / (1 - h)`` is left to the others; on each side of the prediction h is not known.
+        """
         codes = np.zeros(len(weights), np.intp) if codes is None else codes
-        found, usual = np.empty((2, len(weights)))
+        found, n_heavy = np.full(len(weights), np.nan), 0
         for row in np.unique(codes):
-            rows = codes == row
-            found[rows] = np.min([neuron.promised(weights[rows]) for neuron in self.table[row]], axis=0)
-            usual[rows] = self.promised(row)
-        n_heavy = int(np.count_nonzero(np.isnan(found) & ~np.isnan(usual)))
+            rows = np.flatnonzero(codes == row)
+            heavy = np.any([neuron.is_too_heavy(weights[rows]) for neuron in self.table[row]], axis=0)
+            n_heavy += int(np.count_nonzero(heavy))
+            if not heavy.any():
+                found[rows] = self.promised(row)
+            elif not heavy.all() and not self.tails.is_parted:
+                share = float(heavy.mean())
+                found[rows[~heavy]] = max(0.0, (self.promised(row) - share) / (1.0 - share))
         if n_heavy:
             msg = (
                 f"sample_weight of {n_heavy} of {len(codes)} new rows is so large that the calibration rows cannot "

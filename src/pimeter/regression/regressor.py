@@ -30,6 +30,7 @@ from pimeter.regression.joint import JointWidth
 from pimeter.regression.local import LocalWidth
 from pimeter.regression.model import REMEDY, check_finite, is_plain, is_trainable, predictions, trained
 from pimeter.regression.scaled import ScaledWidth
+from pimeter.regression.shift import ShiftWeights
 from pimeter.regression.sides import TAILS, Tails
 from pimeter.regression.training import Task, train
 from pimeter.regression.width import Aim, ConstantWidth, Shape, Width
@@ -49,6 +50,7 @@ WIDTHS: dict[str, type[Width]] = {
     "auto": AutoWidth,
 }
 HELD_OUT = 0.2  # share of rows that calibrate with cv=None, as in the paper
+ENOUGH_ESTIMATED = 5  # times the rows that a guarantee takes: with fewer effective ones estimated weights may fail
 LARGEST_WEIGHT = 1e100  # and its inverse is the least: sums and ratios of weights stay numbers
 
 
@@ -105,8 +107,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         Coverage that is promised, the least over categories and outputs: the confidence level; with too few errors
         what they can promise; with `cv` ``2 p - 1 - sqrt(2/n)`` (in practice about p, if the model hardly changes when
         a fold is left out) if each row is left out once, in folds of equal size; with ``guarantee=False`` that of the
-        error below; NaN where nothing is. With unequal sample weights it holds if `predict_interval` is given the
-        weights of the new rows.
+        error below; NaN where nothing is, as with estimated weights (`ShiftWeights`). With unequal weights that are a
+        known ratio it holds if `predict_interval` is given the weights of the new rows, less the share of those too
+        heavy for the calibration rows.
     guaranteed_ : bool
         Whether that is the confidence level.
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
@@ -218,6 +221,13 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             Itself.
         """
         draft = self._draft()
+        estimated = [name for name, value in fit_params.items() if isinstance(value, ShiftWeights)]
+        if estimated:
+            msg = (
+                f"{estimated[0]} of fit trains the model, but shift_weights weighs rows that calibrate: fit the model "
+                f"first, then give them to calibrate. To train with them, give their attribute calibration."
+            )
+            raise ValueError(msg)
         if not is_trainable(self.estimator):
             if fit_params:
                 msg = f"fit_params {sorted(fit_params)} are given, but this estimator is not trained; leave them out."
@@ -234,7 +244,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         *,
         by: ArrayLike | None = None,
         groups: Any = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | ShiftWeights | None = None,
     ) -> Self:
         """Calibrate a trained model on rows that it was not trained on; replaces an earlier calibration.
 
@@ -250,9 +260,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             Categories of the rows, for ``width="grouped"``.
         groups : array-like of shape (m,), optional
             As in `fit`; rows of one group are not parted when a width takes its half.
-        sample_weight : array-like of shape (m,), optional
+        sample_weight : array-like of shape (m,) or ShiftWeights, optional
             Importance of the rows: how much likelier each is where intervals are needed than here. Only their ratios
-            matter; m becomes ``(sum w)^2 / sum w^2``.
+            matter; m becomes ``(sum w)^2 / sum w^2``. An array is taken for a ratio that is *known*: intervals of new
+            rows with their own weights then cover as guaranteed (Tibshirani et al. 2019). Of the estimated ratio of
+            `shift_weights`, given as it is, nothing is known for certain: `guaranteed_level_` is NaN.
 
         Returns
         -------
@@ -264,14 +276,19 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         return self._become(draft)
 
     def update(
-        self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        by: ArrayLike | None = None,
+        sample_weight: ArrayLike | ShiftWeights | None = None,
     ) -> Self:
         """Add rows to the calibration set, without training anything.
 
         Parameters
         ----------
         X, y, by, sample_weight
-            As in `calibrate`; rows without a weight weigh 1.
+            As in `calibrate`; rows without a weight weigh 1. Once some weights are estimated, nothing is guaranteed.
 
         Returns
         -------
@@ -293,8 +310,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             msg = f"y has shape {target.shape}; expected as many outputs as in calibration."
             raise ValueError(msg)
         labels = draft.width_.labels(X, by)
-        weights = _importance(sample_weight, X)
-        new = draft._measured(draft.estimator_, draft.width_, X, target, labels, weights)
+        weights, size = _importance(sample_weight, X), _effective_size(sample_weight)
+        new = replace(draft._measured(draft.estimator_, draft.width_, X, target, labels, weights), effective_size=size)
         draft._learn(self._rows.joined(new))
         return self._become(draft)
 
@@ -321,7 +338,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         confidence_level: ArrayLike | None = None,
         *,
         by: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | ShiftWeights | None = None,
         as_frame: bool = False,
     ) -> Any:
         """Prediction intervals.
@@ -335,12 +352,16 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             that intervals of a higher level are never narrower.
         by : array-like of shape (n,), optional
             Categories of the rows, for ``width="grouped"``.
-        sample_weight : array-like of shape (n,), optional
+        sample_weight : array-like of shape (n,) or ShiftWeights, optional
             Importance of the new rows, in the units of `calibrate`: a row that is rare in calibration gets a wider
-            interval. None: rows of average importance.
+            interval. None: rows of average importance. Weights of a part of the rows that `shift_weights` saw are that
+            part of its `new`.
         as_frame : bool, default=False
             A frame of X's library (pandas for arrays) with columns prediction, lower and upper; for several outputs or
-            levels in long form, with columns row, output and level.
+            levels in long form, with columns row, output and level; with `sample_weight` also guaranteed_level: NaN
+            for all rows if weights are estimated. If they are known, NaN for rows so heavy that their interval, which
+            reaches as far as the largest error, ought to be infinite, and if these are a share h of the rows at hand
+            ``(p - h) / (1 - h)`` for the others.
 
         Returns
         -------
@@ -352,7 +373,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         levels = self._levels("confidence_level", asked)
         given, X = X, checked_table(self, X, reset=False)
         labels = self._widths()[0].labels(X, by)
-        weights = _importance(sample_weight, X)
+        weights = _importance(sample_weight, X, are_new=True)
         if weights is not None and self._rows.weights is None:
             msg = "sample_weight is given for new rows, but calibration had none: pass it to calibrate, too."
             raise ValueError(msg)
@@ -367,6 +388,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             self._ends(neurons, found, codes, weights, out[..., i])
             if weights is not None:
                 promised[:, i] = neurons.promised_rows(codes, weights)
+        if isinstance(sample_weight, ShiftWeights):
+            promised[:] = np.nan
         if as_frame:
             several = None if levels.ndim == 0 else levels
             return interval_frame(
@@ -617,7 +640,14 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         return check_cv(self.cv)
 
     def _calibrate(
-        self, X: Any, y: Any, by: ArrayLike | None, groups: Any, sample_weight: ArrayLike | None, *, reset: bool
+        self,
+        X: Any,
+        y: Any,
+        by: ArrayLike | None,
+        groups: Any,
+        sample_weight: ArrayLike | ShiftWeights | None,
+        *,
+        reset: bool,
     ) -> None:
         """Calibrate the model at hand; a width that learns takes half of the rows."""
         if self._is_own_model() and self._rows.folds is not None:
@@ -629,7 +659,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
         width = self._new_width()
         labels, groups = width.labels(X, by), _group_codes(groups, X)
-        weights = _importance(sample_weight, X)
+        weights, size, m = _importance(sample_weight, X), _effective_size(sample_weight), len(target)
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
             X, target, weights = _safe_indexing(X, kept), target[kept], weights[kept]
@@ -650,6 +680,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             nothing = np.zeros((n, self._n_outputs or 1))
             width.fit(X, nothing, nothing, self._aim(), 0)
         rows = self._measured(model, width, X, target, labels, weights)
+        if size is not None:
+            rows = replace(rows, effective_size=size * len(target) / m)  # of those that the width has left
         self.estimator_, self.width_ = model, width
         self._learn(rows if groups is None else replace(rows, n_groups=len(np.unique(groups))))
 
@@ -672,7 +704,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         # Settings that were changed after calibration count from the next one on.
         tails, guarantee = (TAILS[self.tails], self.guarantee) if like is None else (like.tails, like.guarantee)
         neurons = Neurons.of(rows, tails, level, guarantee, min_rows=min_rows, like=like)
-        neurons.warn()
+        if rows.effective_size is None:
+            neurons.warn()
+        else:
+            _warn_of_few_effective_rows(rows.effective_size, level, tails)
         return neurons
 
     def _one_sided(self, level: float, tails: str) -> Neurons:
@@ -681,8 +716,12 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
 
     def _learn(self, rows: Rows) -> None:
         """Set everything that calibration is known by."""
-        if self.guarantee == "set" and rows.weights is not None and np.ptp(rows.weights) > 0.0:
-            msg = 'guarantee="set" rests on a law of ranks that unequal sample_weight has not; set guarantee=True.'
+        are_unequal = rows.weights is not None and np.ptp(rows.weights) > 0.0
+        if self.guarantee == "set" and (are_unequal or rows.effective_size is not None):
+            msg = (
+                'guarantee="set" rests on a law of ranks that unequal or estimated sample_weight has not; set '
+                "guarantee=True."
+            )
             raise ValueError(msg)
         neurons = self._learned(rows, float(self.confidence_level))
         _warn_of_few_groups(rows.n_groups, float(self.confidence_level), neurons.tails)
@@ -777,11 +816,37 @@ def _warn_of_few_groups(n_groups: int | None, level: float, tails: Tails) -> Non
         warnings.warn(msg, CoverageWarning, stacklevel=5)
 
 
+def _warn_of_few_effective_rows(size: float, level: float, tails: Tails) -> None:
+    enough = ENOUGH_ESTIMATED * promise(1, level, n_cuts=tails.n_cuts).needed
+    if size < enough:
+        msg = (
+            f"by their estimated weights the calibration rows are worth about {size:.3g} rows like the new ones: "
+            f"{100.0 * level:.6g} % intervals may cover far less, and nothing is guaranteed. From {enough} on coverage "
+            "was near the level in simulations. Calibrate on more rows, or on rows more like the new ones."
+        )
+        warnings.warn(msg, CoverageWarning, stacklevel=6)
+
+
+def _effective_size(sample_weight: Any) -> float | None:
+    """Size of estimated weights; None: they are known, or there are none."""
+    return sample_weight.effective_size if isinstance(sample_weight, ShiftWeights) else None
+
+
 @np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
-def _importance(sample_weight: ArrayLike | None, X: Any) -> Array | None:
+def _importance(sample_weight: ArrayLike | ShiftWeights | None, X: Any, *, are_new: bool = False) -> Array | None:
     """Importance weights, one per row."""
     if sample_weight is None:
         return None
+    if isinstance(sample_weight, ShiftWeights):
+        kind = "new" if are_new else "calibration"
+        sample_weight = sample_weight.new if are_new else sample_weight.calibration
+        if len(sample_weight) != _num_samples(X):
+            part = "; for a part of them give that part of its attribute new" if are_new else ""
+            msg = (
+                f"sample_weight is for the {len(sample_weight)} {kind} rows that shift_weights has seen, but X has "
+                f"{_num_samples(X)} rows. Call shift_weights with the rows of X{part}."
+            )
+            raise ValueError(msg)
     weights: Array = check_array(
         real_array("sample_weight", sample_weight), ensure_2d=False, dtype=np.float64, input_name="sample_weight"
     )

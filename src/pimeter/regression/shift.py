@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import SplineTransformer
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, RobustScaler, SplineTransformer
 from sklearn.utils.validation import _num_samples
 
 from pimeter.arrays import even_array
-from pimeter.promise import rescaled_weights
 from pimeter.regression.features import Features, is_table
 
 if TYPE_CHECKING:
@@ -23,20 +24,32 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 FOLDS = 5
-SURE = 0.999  # what a classifier may be sure of at most: no row weighs more than a thousand times what it would
+SURE = 0.9999  # largest probability that is believed: no row weighs more than ten thousand times what it would
+PENALTIES = (0.01, 0.1, 1.0, 10.0)  # inverse strengths, from which the log loss of left-out rows chooses
+KNOTS = 7
+FARTHEST = 4.0  # interquartile ranges from the median beyond which a value counts as there: outliers have leverage
+LINE = 10.0  # by how much straight lines are enlarged beside curves, which is to say that they are hardly penalised
 
 
-class ShiftWeights(NamedTuple):
-    """Weights of calibration rows and of new ones, in the same units.
+@dataclass(frozen=True, eq=False)
+class ShiftWeights:
+    """Estimated weights of calibration rows and of new ones, to hand to `sample_weight` as they are.
+
+    `IntervalRegressor.calibrate` takes those of the calibration rows out of it, `predict_interval` those of the new
+    rows, and both know that they are estimates: nothing is guaranteed, and `guaranteed_level_` is NaN. An array is
+    taken for a ratio that is *known*, whose guarantee holds.
 
     Attributes
     ----------
     calibration : ndarray of shape (m,)
-        For `IntervalRegressor.calibrate`.
+        Ratio of densities, new rows over calibration rows, at each calibration row.
     new : ndarray of shape (n,)
-        For `IntervalRegressor.predict_interval`.
+        The same at each new row.
     effective_size : float
-        How many unweighted rows the calibration rows are worth, ``(sum w)^2 / sum w^2``.
+        About how many rows drawn where the new ones come from the calibration rows are worth:
+        ``m mean(calibration) / mean(new)``, at most m. It is an estimate as the weights are. The size of the
+        calibration weights alone, ``(sum w)^2 / sum w^2``, has the same limit but is too large under a strong shift,
+        even for a known ratio: the heaviest rows, which decide it, are among the new rows and not yet among the others.
     """
 
     calibration: Array
@@ -45,11 +58,12 @@ class ShiftWeights(NamedTuple):
 
 
 def shift_weights(X: Any, X_new: Any, *, classifier: Any = None, random_state: int | None = None) -> ShiftWeights:
-    """How much likelier each row is among new rows than among calibration rows, learned by a classifier.
+    """How much likelier each row is among new rows than among calibration rows, estimated by a classifier.
 
     A classifier that tells new rows from calibration rows knows their ratio: p / (1 - p). Each row's p is from a
-    classifier that has not seen the row (five folds). Intervals with these weights keep their promise as far as the
-    ratio is right; for a ratio that is known, pass that one instead.
+    classifier that has not seen the row (five folds). Intervals with these weights come near the confidence level, as
+    far as the ratio is right and enough effective rows remain, but nothing is guaranteed; for a ratio that is known,
+    pass that one as an array instead.
 
     Parameters
     ----------
@@ -58,15 +72,16 @@ def shift_weights(X: Any, X_new: Any, *, classifier: Any = None, random_state: i
     X_new : array or frame of n rows
         Rows that intervals are needed for, of the same columns.
     classifier : scikit-learn classifier or None, default=None
-        With `predict_proba`. None: logistic regression on smooth functions of each column, categories and missing
-        values included.
+        With `predict_proba`, whose probabilities are calibrated. None: logistic regression on a line and a smooth
+        curve of each column, categories and missing values included, with the penalty that has the least log loss on
+        rows left out. It sees no interactions of columns.
     random_state : int or None, default=None
         Chooses the folds.
 
     Returns
     -------
     ShiftWeights
-        `calibration`, `new` and `effective_size`.
+        `calibration`, `new` and `effective_size`; hand it to `sample_weight` as it is.
 
     Examples
     --------
@@ -76,29 +91,48 @@ def shift_weights(X: Any, X_new: Any, *, classifier: Any = None, random_state: i
     >>> X, X_new = rng.normal(size=(1000, 1)), rng.normal(1.0, size=(1000, 1))
     >>> y = rng.normal(scale=np.exp(X[:, 0]))
     >>> weights = shift_weights(X, X_new, random_state=0)
-    >>> round(weights.effective_size, -2)
-    400.0
-    >>> model = IntervalRegressor(lambda X: np.zeros(len(X))).calibrate(X, y, sample_weight=weights.calibration)
-    >>> intervals = model.predict_interval(X_new, sample_weight=weights.new)
+    >>> round(weights.effective_size)  # with the true ratio 1000 / e = 368
+    329
+    >>> model = IntervalRegressor(lambda X: np.zeros(len(X))).calibrate(X, y, sample_weight=weights)
+    >>> model.guaranteed_level_
+    nan
+    >>> intervals = model.predict_interval(X_new, sample_weight=weights)
     """
     m, n = _num_samples(X), _num_samples(X_new)
     if min(m, n) < FOLDS:
         msg = f"X has {m} rows and X_new {n}; to tell them apart at least {FOLDS} of each are needed."
         raise ValueError(msg)
     rows = _together(X, X_new)
+    classifiers = [classifier]
     if classifier is None:
         if not is_table(rows):
             msg = f"X has no columns (shape {np.shape(rows)}); give a table, or a classifier that can read it."
             raise ValueError(msg)
         no_prediction = np.zeros((m + n, 1))
         rows = Features(for_distance=True).fit(rows, no_prediction).transform(rows, no_prediction)
-        classifier = make_pipeline(SplineTransformer(), LogisticRegression(max_iter=1000))
+        classifiers = [_additive(penalty) for penalty in PENALTIES]
     is_new = np.repeat([0, 1], [m, n])
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state)
-    found = cross_val_predict(classifier, rows, is_new, cv=folds, method="predict_proba")[:, 1]
-    share = np.clip(found, 1.0 - SURE, SURE)
+    found = [cross_val_predict(one, rows, is_new, cv=folds, method="predict_proba")[:, 1] for one in classifiers]
+    share = np.clip(min(found, key=lambda one: log_loss(is_new, one)), 1.0 - SURE, SURE)
     ratio = share / (1.0 - share) * (m / n)
-    return ShiftWeights(ratio[:m], ratio[m:], float(rescaled_weights(ratio[:m]).sum()))
+    size = m * min(1.0, float(ratio[:m].mean() / ratio[m:].mean()))
+    return ShiftWeights(ratio[:m], ratio[m:], size)
+
+
+def _additive(penalty: float) -> Any:
+    """Logistic regression on a line and a curve of each column.
+
+    Knots, reach and penalties were chosen on shifts of normal, uniform, exponential, lognormal, t2 and Cauchy columns,
+    in place, in spread and to two modes, among 1 and 5 columns; `benchmarks/shift_coverage.py` uses other draws.
+    """
+    curve = SplineTransformer(n_knots=KNOTS, extrapolation="linear")
+    return make_pipeline(
+        RobustScaler(),
+        FunctionTransformer(np.clip, kw_args={"a_min": -FARTHEST, "a_max": FARTHEST}),
+        FeatureUnion([("line", "passthrough"), ("curve", curve)], transformer_weights={"line": LINE}),
+        LogisticRegression(C=penalty, solver="newton-cholesky", max_iter=1000),
+    )
 
 
 def _together(X: Any, X_new: Any) -> Any:

@@ -222,16 +222,16 @@ class Neuron(NamedTuple):
         lower = radius(self.lower)
         return lower, lower if self.upper is self.lower else radius(self.upper)
 
-    def promised(self, new_weights: Array) -> Array:
-        """Coverage that is promised to new rows of their own weights: none to one beside which all errors are light.
+    def is_too_heavy(self, new_weights: Array) -> NDArray[np.bool_]:
+        """Whether all errors are light beside a new row of this weight.
 
         Its interval ought to be infinite; it reaches as far as the largest error instead.
         """
-        found = np.full(len(new_weights), self.level)
+        found = np.zeros(len(new_weights), bool)
         for side in (self.lower, self.upper):
             if side is not None:
-                m, heavy = side.sample.m, side.sample.unit * new_weights
-                found[(m + heavy) * side.level > m + ROUNDING] = np.nan
+                m = side.sample.m
+                found |= (m + side.sample.unit * new_weights) * side.level > m + ROUNDING
         return found
 
     def typical(self) -> list[float]:
