@@ -194,6 +194,11 @@ def strangers(record: Path) -> list[str]:
     return sorted(name for name in held | there if held.get(name) != there.get(name))
 
 
+def is_in_history(commit: str) -> bool:
+    """Whether the present commit comes from this one; a rebase leaves the old ones behind."""
+    return _git("merge-base", commit, "HEAD") == commit
+
+
 def versions(packages: Iterable[str]) -> dict[str, str]:
     """Versions of Python and of the packages that make the numbers."""
     found = {"python": platform.python_version()}

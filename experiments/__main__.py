@@ -1,4 +1,6 @@
-"""The command line: `python -m experiments list | run NAME [--quick] | status | report | download FOLDER`."""
+"""The command line: `python -m experiments list | run NAME [--quick] | status | quoted | report |
+download FOLDER`.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ from experiments import (
     fig2,
     fig3,
     fig4,
+    quoted,
     status,
     table1,
     table2,
@@ -63,7 +66,9 @@ def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, qui
     if asked.command == "list":
         _list(results)
     elif asked.command == "status":
-        print(status.table(status.of_all(EXPERIMENTS.values(), results)))
+        _status(results)
+    elif asked.command == "quoted":
+        return _quoted(renew=asked.renew)
     elif asked.command == "report":
         results.mkdir(parents=True, exist_ok=True)
         target = results / "README.md"
@@ -97,7 +102,7 @@ def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, qui
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description="Repeat the paper's experiments.")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="list | run NAME | status | report | download FOLDER"
+        dest="command", required=True, metavar="list | run NAME | status | quoted | report | download FOLDER"
     )
     commands.add_parser("list", help="name the experiments and say how far each has come")
     one = commands.add_parser("run", help="run one experiment, or go on with it where it stopped")
@@ -112,6 +117,8 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--mixed", action="store_true", help="go on where sources or versions have changed since")
     one.add_argument("--jobs", type=_count, default=2, metavar="N", help="processes for a full run (2)")
     commands.add_parser("status", help="list all results, also of benchmarks: current, stale and why, or unknown")
+    numbers = commands.add_parser("quoted", help="compare the marked numbers of README and docs with stored results")
+    numbers.add_argument("--renew", action="store_true", help="write the stored numbers into the pages")
     commands.add_parser("report", help="write the pages of all results from the stored rows")
     fetch = commands.add_parser("download", help="get the regression datasets from their public homes and check them")
     fetch.add_argument("folder", type=Path, metavar="FOLDER", help="where to; PIMETER_DATA then has to name it")
@@ -136,6 +143,31 @@ def _list(results: Path) -> None:
         n_units = len(experiment.units(experiment.settings))
         state = "not run yet" if record is None else f"{len(record.done)} of {n_units} units done"
         print(f"{experiment.file_name:12} {experiment.title} ({state})")
+
+
+def _status(results: Path) -> None:
+    found = status.of_all(EXPERIMENTS.values(), results)
+    print(status.table(found))
+    lines = status.of_quoted(found, quoted.pages())
+    if lines:
+        print("\nNumbers of README and docs whose result is not current:", *lines, sep="\n  ")
+
+
+def _quoted(*, renew: bool) -> int:
+    pages = quoted.pages()
+    if renew:
+        for page in pages:
+            n = quoted.renew(page)
+            if n:
+                print(f"{_short(page)}: {n} numbers renewed.")
+    numbers = [one for page in pages for one in quoted.quoted(page)]
+    wrong = [one for one in numbers if not one.is_right()]
+    for one in wrong:
+        print(f"{one.page}:{one.line}: {one.text}, but {one.name} says {one.stored():g}")
+    missing = [row for page in pages for row in quoted.missing_rows(page)]
+    print(*(f"{row}: no such row in the result" for row in missing), sep="\n", end="\n" if missing else "")
+    print(f"{len(numbers)} numbers are marked, {len(wrong)} differ from their result.")
+    return int(bool(wrong or missing))
 
 
 def _download(asked: argparse.Namespace) -> int:

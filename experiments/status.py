@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import provenance
-from benchmarks.provenance import Origin, changes, sessions, strangers
+from benchmarks.provenance import Origin, changes, is_in_history, sessions, strangers
 from experiments.protocol import Experiment, Store, as_json, differing
+from experiments.quoted import quoted
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,30 @@ def _of_sessions(name: str, made: Sequence[Origin]) -> Status:
 
 
 def _made(one: Origin) -> str:
+    """Commit and date; "+" for sources that were not committed, "?" for a commit that is not in this history."""
     commit = (one.commit or "no commit")[:10] + ("+" if one.dirty else "")
-    return f"{commit} {one.date[:10]}"
+    return f"{commit}{'' if one.commit and is_in_history(one.commit) else '?'} {one.date[:10]}"
+
+
+def of_quoted(found: Sequence[Status], pages: Iterable[Path]) -> list[str]:
+    """A line for each result that README and docs quote and that is not current, with the numbers."""
+    states = {one.name.partition("/")[2]: one.state for one in found}
+    numbers: dict[str, list[str]] = {}
+    for page in pages:
+        for one in quoted(page):
+            numbers.setdefault(one.name, []).append(f"{one.text} ({one.page}:{one.line})")
+    lines = []
+    for name, held in numbers.items():
+        # A page that joins several experiments has no record of its own.
+        of = [states[name]] if name in states else [states[one] for one in states if one.startswith(f"{name}-")]
+        state = next((one for one in ("stale", "unknown", "not run") if one in of), "current")
+        if state != "current":
+            lines.append(f"{name}, {state}: {', '.join(held)}")
+    return lines
 
 
 def table(found: Sequence[Status], width: int = 120) -> str:
-    """One line for each result, and how many there are of each kind; a "+" marks commits with uncommitted changes."""
+    """One line for each result, and how many there are of each kind."""
     wide = [max(len(getattr(one, what)) for one in found) for what in ("name", "state", "made")]
     lines = []
     for one in found:

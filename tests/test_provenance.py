@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import provenance
-from benchmarks.provenance import changes, joined, origin, save, sessions, sources, strangers
+from benchmarks.provenance import changes, is_in_history, joined, origin, save, sessions, sources, strangers
 
 ROOT = Path(__file__).parents[1]
 TOY = {
@@ -149,6 +149,17 @@ class TestSave:
         assert origin(toy / "benchmarks" / "one.py").commit is None
         monkeypatch.setenv("PIMETER_COMMIT", "abc")
         assert origin(toy / "benchmarks" / "one.py").commit == "abc"
+
+    def test_a_commit_that_was_left_behind_is_told(self, toy):
+        commit = origin(toy / "benchmarks" / "one.py").commit
+        git(toy, "commit", "--allow-empty", "-qm", "more")
+        assert is_in_history(commit)
+        git(toy, "commit", "--amend", "--allow-empty", "-qm", "other words")
+        assert is_in_history(commit)
+        git(toy, "checkout", "-q", "--orphan", "other")
+        git(toy, "commit", "-qm", "all of it")
+        assert not is_in_history(commit)
+        assert not is_in_history("0" * 40)
 
     def test_another_library_than_that_of_the_repository_is_not_vouched_for(self, toy, monkeypatch, capsys):
         monkeypatch.setattr(provenance, "_is_elsewhere", lambda: True)

@@ -1,0 +1,170 @@
+"""Numbers in README and docs are those of the stored results."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from experiments import __main__ as cli
+from experiments import status
+from experiments.quoted import (
+    MARKED,
+    TABLE,
+    Quoted,
+    marks_without_number,
+    missing_rows,
+    pages,
+    quoted,
+    renew,
+    result_text,
+)
+from experiments.status import Status
+
+RESULT = """# A result
+
+|t4| errors are no table. Of 7,000,134 draws
+
+| what | m | ratio | ± |
+|---|---|---|---|
+| ours, level .5 | 10 | 0.125 ± 0.002 | 1 |
+| ours, level .9 | 10 | 0.252 ± 0.002 | 2 |
+| theirs | 10 | 98.0% | |
+"""
+SECTIONS = """# All
+
+## fig1: a figure
+
+Up to 93 % of neurons
+stalled. Up to 12 % of others.
+
+| a | b |
+|---|--:|
+| x | 1.250 |
+
+## fig10: another
+"""
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A repository with one result of a benchmark, and one of an experiment."""
+    monkeypatch.setattr(cli.quoted, "ROOT", tmp_path)
+    for folder, name, text in (("benchmarks", "one.md", RESULT), ("experiments", "README.md", SECTIONS)):
+        (tmp_path / folder / "results").mkdir(parents=True)
+        (tmp_path / folder / "results" / name).write_text(text)
+    return tmp_path
+
+
+def written(root, text):
+    (root / "README.md").write_text(text)
+    return root / "README.md"
+
+
+class TestPages:
+    @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+    def test_marked_numbers_are_those_of_their_results(self, page):
+        wrong = [f"{one.line}: {one.text}, stored {one.stored():g}" for one in quoted(page) if not one.is_right()]
+        assert not wrong, f"{page.name}: `python -m experiments quoted --renew` writes the stored ones"
+        assert not marks_without_number(page)
+        assert not missing_rows(page)
+
+    def test_most_marks_are_found(self):
+        assert sum(1 for page in pages() for _ in quoted(page)) > 60
+        assert sum(len(TABLE.findall(page.read_text())) for page in pages()) >= 7
+
+    @staticmethod
+    def prose(page):
+        """What people read of a page, but for code, links and what is marked."""
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        text = MARKED.sub("", TABLE.sub("", text))
+        return re.sub(r"\]\(.*?\)", "]", re.sub(r"`[^`\n]*`", "", text))
+
+    def test_decimals_of_the_readme_are_marked(self):
+        """Roughly what is measured; a level would be in code."""
+        assert set(re.findall(r"(?<![\w.])\d*\.\d+", self.prose(pages()[0]))) <= {"3.11"}
+
+    @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+    def test_times_are_marked(self, page):
+        found = re.findall(r"(?<![\w.])[\d.,]*\d (?:ns|µs|ms|s|seconds|minutes|hours)\b", self.prose(page))
+        assert set(found) <= {"240 s"}  # a prediction
+
+
+class TestMarks:
+    @pytest.mark.parametrize(
+        ("number", "what", "stored"),
+        [
+            (".13", 'one "ours, level .5" ratio', 0.125),
+            (".1", 'one min "ours, .*" ratio', 0.125),
+            (".3", 'one max "ours, .*" 10 ratio', 0.252),
+            ("2", 'one "ours, level .9" ±', 2.0),
+            ("98", "one theirs ratio", 98.0),
+            ("7", 'one "Of # draws" x1e-6', 7.000134),
+            ("93", 'fig1 "# % of neurons stalled"', 93.0),
+            ("12", 'fig1 "neurons ... Up to # %"', 12.0),
+            ("-1.3", "fig1 x b x-1", -1.25),
+        ],
+    )
+    def test_what_is_stored(self, root, number, what, stored):
+        one = Quoted("README.md", 1, number, what)
+        assert one.stored() == pytest.approx(stored)
+        assert one.is_right()
+        assert not Quoted("README.md", 1, str(float(number) + 1), what).is_right()
+
+    @pytest.mark.parametrize(
+        "what", ['one "ours, .*" ratio', "one theirs width", 'one "Of # rows"', 'fig1 "Up to #"', 'fig10 "Up to #"']
+    )
+    def test_marks_that_lead_nowhere_or_to_several_are_mistakes(self, root, what):
+        with pytest.raises(ValueError, match=r"README\.md, line 3: .* expected once"):
+            Quoted("README.md", 3, "1", what).stored()
+
+    def test_an_unknown_result_is_a_mistake(self, root):
+        with pytest.raises(ValueError, match="There is no result 'two'"):
+            result_text("two")
+
+    @pytest.mark.parametrize(("text", "is_right"), [(".252", True), (".253", False), (".25", True), (".26", False)])
+    def test_a_wrong_number_is_noticed_and_renewed(self, root, text, is_right):
+        mark = '<!-- result: one "ours, level .9" ratio -->'
+        page = written(root, f"Some\n{text} s{mark} and 1,000{mark.replace('ratio', 'm')}.\n")
+        first, second = quoted(page)
+        assert (first.text, first.line, first.is_right()) == (text, 2, is_right)
+        assert (second.text, second.is_right()) == ("1,000", False)
+        assert renew(page) == 2 - is_right
+        assert (
+            page.read_text()
+            == f"Some\n{text if is_right else '.252'[: len(text)]} s{mark} and 10{mark.replace('ratio', 'm')}.\n"
+        )
+
+    def test_a_mark_without_a_number_is_noticed(self, root):
+        page = written(root, "Words<!-- result: one theirs ratio -->")
+        assert list(quoted(page)) == []
+        assert marks_without_number(page) == ["<!-- result: one theirs ratio -->"]
+
+    @pytest.mark.parametrize(("value", "n_missing"), [("0.125 ± 0.002", 0), ("0.126 ± 0.002", 1)])
+    def test_rows_of_tables(self, root, value, n_missing):
+        table = f"| what | ratio |\n|---|---|\n| ours, level .5 | {value} |\n| theirs | 98.0% |\n"
+        page = written(root, f"<!-- result table: one -->\n\n{table}")
+        assert len(missing_rows(page)) == n_missing
+
+    def test_numbers_of_stale_results_are_reported(self, root):
+        page = written(root, "A .252<!-- result: one x y -->, 2<!-- result: table2 x y -->, 3<!-- result: two x y -->")
+        found = [
+            Status("benchmarks/one", "stale"),
+            Status("benchmarks/two", "current"),
+            Status("experiments/table2-peers", "current"),
+            Status("experiments/table2-qd", "unknown"),
+        ]
+        assert status.of_quoted(found, [page]) == ["one, stale: .252 (README.md:1)", "table2, unknown: 2 (README.md:1)"]
+
+
+class TestCommandLine:
+    def test_compares_all(self, capsys):
+        assert cli.main(["quoted"]) == 0
+        assert re.fullmatch(r"\d+ numbers are marked, 0 differ from their result\.\n", capsys.readouterr().out)
+
+    def test_tells_a_wrong_number_and_renews_it(self, root, capsys):
+        page = written(root, ".5<!-- result: one theirs ratio -->\n")
+        assert cli.main(["quoted"]) == 1
+        assert "README.md:1: .5, but one says 98" in capsys.readouterr().out
+        assert cli.main(["quoted", "--renew"]) == 0
+        assert page.read_text() == "98.0<!-- result: one theirs ratio -->\n"
