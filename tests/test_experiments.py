@@ -194,6 +194,13 @@ class TestProtocol:
         found = status.of_experiment(TOY, store)
         assert (found.state, found.why) == ("stale", "changed since: experiments/protocol.py")
 
+    def test_status_tells_other_settings_and_missing_units(self, whole):
+        found = status.of_experiment(dataclasses.replace(TOY, settings=ToySettings(n_units=7)), whole)
+        why = "other settings: n_units: 5 there, 7 here; unfinished, 5 of 7 units"
+        assert (found.name, found.state, found.why) == ("experiments/toy", "stale", why)
+        assert status.of_experiment(TOY, whole).state == "current"
+        assert status.of_experiment(TOY, Store(whole.folder, "none")).state == "not run"
+
     def test_a_session_that_made_nothing_is_forgotten(self, tmp_path, monkeypatch, whole):
         store = Store(tmp_path, "toy")
         self.half_made_by_other_sources(store, monkeypatch)

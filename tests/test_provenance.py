@@ -13,6 +13,8 @@ import pytest
 
 from benchmarks import provenance
 from benchmarks.provenance import changes, is_in_history, joined, origin, save, sessions, sources, strangers
+from experiments import status
+from experiments.status import Status
 
 ROOT = Path(__file__).parents[1]
 TOY = {
@@ -204,6 +206,53 @@ class TestSave:
         (toy / "results" / "one.md").write_text("better text")
         assert strangers(toy / "results" / "one.json") == ["one.csv", "one.md"]
         assert json.loads((toy / "results" / "one.json").read_text())["files"].keys() == {"one.md"}
+
+
+class TestStatus:
+    """What `python -m experiments status` says of benchmarks; tests/test_experiments.py has the experiments."""
+
+    @pytest.fixture
+    def results(self, toy, monkeypatch):
+        folder = toy / "benchmarks" / "results"
+        monkeypatch.setattr(provenance, "RESULTS", folder)
+        for name in ("a_one", "a_two", "a_three"):
+            change(toy / "benchmarks" / f"{name}.py", TOY["benchmarks/one.py"])
+            save(toy / "benchmarks" / f"{name}.py", "text")
+        git(toy, "add", ".")
+        git(toy, "commit", "-qm", "more")
+        return folder
+
+    def test_current_stale_unknown_and_not_run(self, toy, results):
+        change(toy / "benchmarks" / "a_two.py", "import pimeter\n")
+        change(toy / "benchmarks" / "a_new.py", "")
+        (results / "a_three.md").write_text("better text")
+        (results / "a_old.md").write_text("text")
+        found = {one.name.partition("/")[2]: one for one in status.of_benchmarks(results)}
+        assert {name: (one.state, one.why) for name, one in found.items()} == {
+            "a_new": ("not run", ""),
+            "a_old": ("unknown", "no record"),
+            "a_one": ("current", ""),
+            "a_three": ("unknown", "not what the record was written with: a_three.md"),
+            "a_two": ("stale", "changed since: benchmarks/a_two.py"),
+        }
+        commit = sessions(results / "a_one.json")[0].commit
+        assert found["a_one"].made.startswith(f"{commit[:10]}+ ")  # saved before it was committed
+
+    def test_one_stale_session_is_enough(self, toy, results):
+        before = sessions(results / "a_one.json")
+        change(toy / "src" / "pimeter" / "quantiles.py", "2\n")
+        save(toy / "benchmarks" / "a_one.py", "text", earlier=before)
+        found = status.of_benchmark(results, "a_one")
+        assert (found.state, found.why) == ("stale", "changed since: src/pimeter/quantiles.py")
+        assert len(found.made.split(", ")) == 2
+
+    def test_table_is_readable(self):
+        found = [Status("a", "current", "0123456789 2026-01-01"), Status("bcd", "stale", "", "word " * 40)]
+        lines = status.table(found, width=80).splitlines()
+        assert lines[0] == "a    current  0123456789 2026-01-01"
+        assert all(len(line) <= 80 for line in lines)
+        assert lines[1].index("word") == lines[2].index("word")
+        assert lines[-1] == "2 results: 1 current, 1 stale."
 
 
 def test_every_benchmark_saves_through_one_function():
