@@ -30,7 +30,8 @@ def main() -> None:
     if quick:
         environment.pop("PIMETER_DATA", None)
     elif not Path(environment.get("PIMETER_DATA", ""), DATA).exists():
-        sys.exit(f"PIMETER_DATA has to name a folder with {DATA}.")
+        print(f"Nothing done: PIMETER_DATA has to name a folder with {DATA}.")
+        return
     command = [sys.executable, str(EXAMPLE), "1" if quick else str(SPLITS)]
     said = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
     versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "torch"))
