@@ -3,9 +3,9 @@
     python benchmarks/neuron_ranges.py [--quick]
 
 Independent errors of five laws, samples of 20 to 2,000, levels .5 to .99. How often the range of ranks
-(`quantile_range_`) and `quantile_ +- 1.96 standard_error_` hold the true quantile, and the mean standard error beside the
-standard deviation of the quantiles over samples. The promise of the ranges, no less than `quantile_range_level_`, is
-tested in all cells together (Holm, 5 %). The table goes to `results/neuron_ranges.md`.
+(`quantile_range_`) and `quantile_ +- 1.96 standard_error_` hold the true quantile, and the mean standard error beside
+the standard deviation of the quantiles over samples. The promise of the ranges, no less than `quantile_range_level_`,
+is tested in all cells together (Holm, 5 %). The table goes to `results/neuron_ranges.md`.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def main() -> None:
         ranges,
     )
     text += "\n" + table(
-        "How often `quantile_ +- 1.96 standard_error_` held it, and the mean standard error over the standard deviation of "
-        "the quantiles; none: fewer than 5 errors are expected beyond the quantile.",
+        "How often `quantile_ +- 1.96 standard_error_` held it, and the mean standard error over the standard "
+        "deviation of the quantiles; none: fewer than 5 errors are expected beyond the quantile.",
         ["errors", "level"],
         errors,
     )
