@@ -502,6 +502,20 @@ def shifts(draw: Draw) -> bool:
     return True
 
 
+@target("duplicate_groups")
+def equal_rows(draw: Draw) -> bool:
+    n = draw(st.sampled_from([1, 3, 8, 40]))
+    X, y = draw(tables(n)), draw(st.one_of(st.none(), arrays((n,))))
+    found = outcome(lambda: pm.duplicate_groups(X.value, None if y is None else y.value), ("X ", "y "), X, y)
+    if isinstance(found, Refused):
+        return False
+    assert found.shape == (n,)
+    assert set(found.tolist()) == set(range(found.max() + 1))
+    again = outcome(lambda: pm.duplicate_groups(X.value), ("X ",), X)
+    assert isinstance(again, Refused) or again.max() <= found.max()
+    return True
+
+
 # ------------------------------------------------------------------------------------------------- forecasts
 
 

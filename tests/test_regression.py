@@ -297,7 +297,7 @@ class TestModel:
             few.fit(X, Y, groups=groups)
         many = IntervalRegressor(first).calibrate(X, Y, groups=groups)  # all 20 of them
         folds = IntervalRegressor(Ridge(), cv=5).fit(X, Y, groups=groups)
-        for model in (few, many, folds, many.update(X[:5], Y[:5])):
+        for model in (few, many, folds, many.update(X[:5] + 1.0, Y[:5])):
             assert np.isnan([model.guaranteed_level_, *model.coverage_range_]).all()
             assert not model.guaranteed_
 
@@ -485,7 +485,7 @@ class TestGrouped:
         ):
             model = IntervalRegressor(zero, width="grouped", confidence_level=0.8).calibrate(X, y, by=by)
             before = model.predict_interval(X[:2], by=by[:2])
-            model.update(X[:4], y[:4], by=more)
+            model.update(X[:4] + 1.0, y[:4], by=more)
             assert len(model.categories_) == 3
             assert_array_equal(model.predict_interval(X[:2], by=by[:2]), before)
 

@@ -31,6 +31,7 @@ __all__ = [
     "crps_score",
     "crps_scorer",
     "diagnose",
+    "duplicate_groups",
     "grouped_quantile",
     "horizon_errors",
     "interval_score",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         plot_reliability,
     )
     from pimeter.diagnosis import diagnose, power_spectral_entropy, white_test
+    from pimeter.duplicates import duplicate_groups
     from pimeter.errors import absolute_errors, horizon_errors, outcome_errors, sided_errors
     from pimeter.forecast import ForecastIntervals
     from pimeter.groups import grouped_quantile
@@ -116,6 +118,7 @@ else:
         "crps_score": "scores",
         "crps_scorer": "scores",
         "diagnose": "diagnosis",
+        "duplicate_groups": "duplicates",
         "grouped_quantile": "groups",
         "horizon_errors": "errors",
         "interval_score": "scores",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pimeter.arrays import label_list
+from pimeter.duplicates import tells_copies
 from pimeter.promise import CoverageWarning, Guarantee, Promise, percent, promise, rescaled_weights, shortage
 from pimeter.regression.sides import Neuron, Sample, Tails, uncrossed
 from pimeter.regression.width import Shape
@@ -38,10 +39,12 @@ class Rows:
     folds: Folds | None = None  # who left them out
     n_groups: int | None = None  # groups of rows that are alike, so that rows are not exchangeable one by one
     effective_size: float | None = None  # of estimated weights; None: weights, if any, are a known ratio
+    keys: NDArray[np.uint64] | None = None  # (m,) equal for equal rows
+    has_copies: bool = False  # whether rows are copies of others that calibrate or train
 
     def joined(self, other: Rows) -> Rows:
         """These rows and others; rows without a weight weigh 1."""
-        below = weights = labels = None
+        below = weights = labels = keys = None
         if self.weights is not None or other.weights is not None:
             parts = [np.ones(len(rows.above)) if rows.weights is None else rows.weights for rows in (self, other)]
             weights = np.concatenate(parts)
@@ -52,11 +55,21 @@ class Rows:
                 labels[:] = [*label_list(self.labels), *label_list(other.labels)]
         if self.below is not None and other.below is not None:
             below = np.concatenate([self.below, other.below])
-        size = None
+        above, size = np.concatenate([self.above, other.above]), None
         if self.effective_size is not None or other.effective_size is not None:
             size = self.worth() + other.worth()
-        above = np.concatenate([self.above, other.above])
-        return Rows(above, below, labels, weights, n_groups=self.n_groups, effective_size=size)
+        if self.keys is not None and other.keys is not None:
+            keys = np.concatenate([self.keys, other.keys])
+        return Rows(
+            above,
+            below,
+            labels,
+            weights,
+            n_groups=self.n_groups,
+            effective_size=size,
+            keys=keys,
+            has_copies=self.has_copies or other.has_copies,
+        )
 
     def worth(self) -> float:
         """How many rows drawn where the new ones come from these are worth."""
@@ -64,12 +77,27 @@ class Rows:
             return self.effective_size
         return float(len(self.above) if self.weights is None else rescaled_weights(self.weights).sum())
 
-    def of(self, kept: NDArray[np.bool_]) -> Rows:
-        """Some of the rows, where no fold has left any out."""
-        below, labels, weights = (None if a is None else a[kept] for a in (self.below, self.labels, self.weights))
-        return Rows(
-            self.above[kept], below, labels, weights, n_groups=self.n_groups, effective_size=self.effective_size
+    def of(self, kept: NDArray[Any]) -> Rows:
+        """Some of the rows."""
+        below, labels, weights, keys = (
+            None if a is None else a[kept] for a in (self.below, self.labels, self.weights, self.keys)
         )
+        folds = None if self.folds is None else self.folds._replace(of_row=self.folds.of_row[kept])
+        return replace(
+            self, above=self.above[kept], below=below, labels=labels, weights=weights, folds=folds, keys=keys
+        )
+
+    def n_copies(self, n_new: int) -> int:
+        """How many rows are copies of others, if new ones at the end are and chance does not explain it.
+
+        Of earlier rows only scores are kept: they tell copies where the target or the prediction is continuous.
+        """
+        if self.keys is None:
+            return 0
+        old, new = np.split(self.keys, [len(self.keys) - n_new])
+        if not np.isin(old, new).any() and len(np.unique(new)) == n_new:
+            return 0
+        return len(self.keys) - len(np.unique(self.keys)) if tells_copies(self.above[:, 0], self.keys) else 0
 
     def jointly(self) -> Rows:
         """One error for all outputs: the one that reaches farthest."""
@@ -86,8 +114,9 @@ class Rows:
     def neuron(self, output: int, members: Any, tails: Tails, p: float, guarantee: Guarantee) -> Neuron:
         """Learn from one output of some of the rows, and promise what is proven of rows like these."""
         found = Neuron.of(self.sample(output, members), tails, p, guarantee)
-        is_unfair = self.folds is not None and not self.folds.are_fair(members)
-        if self.n_groups is not None or self.effective_size is not None or is_unfair:
+        is_fair = self.folds is None or self.folds.are_fair(members)
+        is_estimated = self.effective_size is not None
+        if self.n_groups is not None or is_estimated or self.has_copies or not is_fair:
             return found._replace(level=math.nan, coverage_range=(math.nan, math.nan))
         if self.weights is not None and np.ptp(self.weights[members]) > 0.0:
             return found._replace(coverage_range=(math.nan, math.nan))

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 )
 
 from pimeter.arrays import even_array, real_array, unmasked
+from pimeter.duplicates import UNPROVEN, are_copies, copies, row_keys
 from pimeter.promise import CoverageWarning, percent, promise
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.calibration import Neurons, Rows, Shaped, coded
@@ -107,9 +108,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         Coverage that is promised, the least over categories and outputs: the confidence level; with too few errors
         what they can promise; with `cv` ``2 p - 1 - sqrt(2/n)`` (in practice about p, if the model hardly changes when
         a fold is left out) if each row is left out once, in folds of equal size; with ``guarantee=False`` that of the
-        error below; NaN where nothing is, as with estimated weights (`ShiftWeights`). With unequal weights that are a
-        known ratio it holds if `predict_interval` is given the weights of the new rows, less the share of those too
-        heavy for the calibration rows.
+        error below; NaN where nothing is, as with estimated weights (`ShiftWeights`) and with copies of rows, of which
+        a warning tells (`duplicate_groups` says which rows are equal, `pimeter.duplicates.copies` when that is no
+        chance). With unequal weights that are a known ratio it holds if `predict_interval` is given the weights of the
+        new rows, less the share of those too heavy for the calibration rows.
     guaranteed_ : bool
         Whether that is the confidence level.
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
@@ -123,7 +125,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         Category, rows, promised level and source ("own" or "shared") for ``width="grouped"``; else empty. A frame
         library makes a table of it, such as ``pandas.DataFrame(model.categories_)``.
     n_calibration_ : int
-        Number of calibration rows.
+        Number of calibration rows; of groups, if these are copies of one row each.
     n_features_in_ : int
         Number of columns of X, if it has columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -132,6 +134,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     See Also
     --------
     QuantileNeuron : The neuron itself, on errors.
+    duplicate_groups : Groups of equal rows, for `fit` and `calibrate`.
     rows_needed : How many rows to hold out.
 
     Examples
@@ -211,7 +214,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         groups : array-like of shape (n,), optional
             Rows of one group, such as those of one patient, are never parted by a split, as in scikit-learn. They may
             be alike, so that nothing is promised to rows of new groups: `guaranteed_level_` is NaN, and a warning says
-            so where groups are fewer than errors would have to be.
+            so where groups are fewer than errors would have to be. If the rows of each group are copies of one row, as
+            with ``groups=duplicate_groups(X, y)``, each group calibrates once, and as much is promised as without
+            copies.
         **fit_params
             Passed to the estimator's `fit` alone; those with one value per row are split with the rows.
 
@@ -259,7 +264,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         by : array-like of shape (m,), optional
             Categories of the rows, for ``width="grouped"``.
         groups : array-like of shape (m,), optional
-            As in `fit`; rows of one group are not parted when a width takes its half.
+            As in `fit`: rows of one group are not parted when a width takes its half, and copies of a row count once.
         sample_weight : array-like of shape (m,) or ShiftWeights, optional
             Importance of the rows: how much likelier each is where intervals are needed than here. Only their ratios
             matter; m becomes ``(sum w)^2 / sum w^2``. An array is taken for a ratio that is *known*: intervals of new
@@ -311,8 +316,18 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(msg)
         labels = draft.width_.labels(X, by)
         weights, size = _importance(sample_weight, X), _effective_size(sample_weight)
-        new = replace(draft._measured(draft.estimator_, draft.width_, X, target, labels, weights), effective_size=size)
-        draft._learn(self._rows.joined(new))
+        keys = row_keys(X, target)
+        new = draft._measured(draft.estimator_, draft.width_, X, target, labels, weights, keys)
+        rows = self._rows.joined(replace(new, effective_size=size))
+        n_copies = 0 if rows.has_copies else rows.n_copies(len(new.above))
+        if n_copies:
+            msg = (
+                f"{n_copies:,} of {len(rows.above):,} calibration rows are copies of others, now that those of update "
+                f"are among them: {UNPROVEN}. Give update rows that do not calibrate yet."
+            )
+            warnings.warn(msg, CoverageWarning, stacklevel=2)
+            rows = replace(rows, has_copies=True)
+        draft._learn(rows)
         return self._become(draft)
 
     def predict(self, X: Any) -> Array:
@@ -617,25 +632,36 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             msg = "groups has a single group: training and calibrating need rows of at least two."
             raise ValueError(msg)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        keys = row_keys(X, target)
+        found = copies(keys, X, target, groups)
+        if found.n:
+            warnings.warn(found.warning("fit", has_groups=groups is not None), CoverageWarning, stacklevel=3)
+        is_copied = groups is not None and are_copies(groups, keys)
         task = Task(self.estimator, width, X, target, groups, fit_params, self._aim(), seed)
-        splits = checked_splits(self._splitter(groups, seed).split(X, target, given), len(target))
+        splitter = self._splitter(groups, seed, are_alike=not is_copied)
+        splits = checked_splits(splitter.split(X, target, given), len(target))
         models, widths, (above, below), seen, folds = train(task, splits, self.n_jobs)
         is_single = self.cv is None
         self._trained_from = self.estimator
         self.estimator_: Any = models[0] if is_single else models
         self.width_: Any = widths[0] if is_single else widths
-        kept = None if labels is None else labels[seen]
-        n_groups = None if groups is None else len(np.unique(groups[seen]))
-        self._learn(Rows(above, below, kept, None, None if is_single else folds, n_groups))
+        labels, keys, groups = (None if a is None else a[seen] for a in (labels, keys, groups))
+        left_out = None if is_single else folds
+        rows = Rows(above, below, labels, folds=left_out, keys=keys, has_copies=found.n > 0)
+        self._learn(_in_groups(rows, groups, is_copied=is_copied))
 
-    def _splitter(self, groups: Any, seed: int) -> Any:
-        """One split of 80 to 20, folds of an integer, or the splitter given."""
+    def _splitter(self, groups: Any, seed: int, *, are_alike: bool) -> Any:
+        """One split of 80 to 20, folds of an integer, or the splitter given.
+
+        Folds have equal numbers of rows; if groups are copies of one row, equal numbers of groups.
+        """
         if self.cv is None:
             splitter = ShuffleSplit if groups is None else GroupShuffleSplit
             return splitter(1, test_size=HELD_OUT, random_state=seed)
         if isinstance(self.cv, Integral):
             if groups is not None:
-                return GroupKFold(int(self.cv))
+                mixed = {} if are_alike else {"shuffle": True, "random_state": seed}
+                return GroupKFold(int(self.cv), **mixed)
             return KFold(int(self.cv), shuffle=True, random_state=seed)
         return check_cv(self.cv)
 
@@ -665,6 +691,13 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             X, target, weights = _safe_indexing(X, kept), target[kept], weights[kept]
             labels, groups = (None if a is None else a[kept] for a in (labels, groups))
         n = len(target)
+        keys = row_keys(X, target)
+        found = copies(keys, X, target, groups)
+        if found.n:
+            warnings.warn(found.warning("calibrate", has_groups=groups is not None), CoverageWarning, stacklevel=3)
+        is_copied = groups is not None and are_copies(groups, keys)
+        if is_copied and weights is not None:
+            is_copied = are_copies(groups, weights)
         if width.learns and groups is not None and len(set(groups)) < 2:
             msg = "groups has a single group, but this width needs rows of another one to learn from; leave groups out."
             raise ValueError(msg)
@@ -675,25 +708,32 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             task = Task(None, width, X, target, groups, {}, self._aim(), seed)
             width.fit(*task.errors(model, half), self._aim(), seed)
             X, target = _safe_indexing(X, rest), target[rest]
-            labels, weights, groups = (None if a is None else a[rest] for a in (labels, weights, groups))
+            labels, weights, groups, keys = (None if a is None else a[rest] for a in (labels, weights, groups, keys))
         elif width.learns:
             nothing = np.zeros((n, self._n_outputs or 1))
             width.fit(X, nothing, nothing, self._aim(), 0)
-        rows = self._measured(model, width, X, target, labels, weights)
+        rows = self._measured(model, width, X, target, labels, weights, keys)
         if size is not None:
             rows = replace(rows, effective_size=size * len(target) / m)  # of those that the width has left
         self.estimator_, self.width_ = model, width
-        self._learn(rows if groups is None else replace(rows, n_groups=len(np.unique(groups))))
+        self._learn(_in_groups(replace(rows, has_copies=found.n > 0), groups, is_copied=is_copied))
 
     def _measured(
-        self, model: Any, width: Width, X: Any, target: Array, labels: NDArray[Any] | None, weights: Array | None
+        self,
+        model: Any,
+        width: Width,
+        X: Any,
+        target: Array,
+        labels: NDArray[Any] | None,
+        weights: Array | None,
+        keys: NDArray[np.uint64] | None,
     ) -> Rows:
         """Errors of calibration rows, in units of their shape."""
         prediction = predictions(model, X, self._n_outputs)
         with np.errstate(over="ignore"):
             errors = target.reshape(prediction.shape) - prediction
         check_finite("prediction", errors, REMEDY)
-        rows = Rows(*width.shape(X, prediction).scores(errors), labels, weights)
+        rows = Rows(*width.shape(X, prediction).scores(errors), labels, weights, keys=keys)
         check_finite("y in units of its width", rows.above, "It is too far from the prediction: leave such rows out.")
         return rows if weights is None or weights.all() else rows.of(weights > 0.0)
 
@@ -803,6 +843,17 @@ def _group_codes(groups: Any, X: Any) -> NDArray[np.intp] | None:
         msg = "groups has missing values. Give each such row a group of its own, or leave it out."
         raise ValueError(msg)
     return codes
+
+
+def _in_groups(rows: Rows, groups: NDArray[np.intp] | None, *, is_copied: bool) -> Rows:
+    """Rows of the same groups may be alike; if groups are copies of one row, each counts once."""
+    if groups is None:
+        return rows
+    first = np.unique(groups, return_index=True)[1]
+    if not is_copied:
+        return replace(rows, n_groups=len(first))
+    size = None if rows.effective_size is None else rows.effective_size * len(first) / len(groups)
+    return replace(rows.of(np.sort(first)), effective_size=size)
 
 
 def _warn_of_few_groups(n_groups: int | None, level: float, tails: Tails) -> None:

@@ -1,0 +1,358 @@
+"""Copies of rows: a hash of each row finds them, and the other rows say whether chance explains them.
+
+Copies are not independent: a model that was trained on a row knows its copies, and a calibration row that is there
+three times counts three times. Rows that are equal because few values are possible are another matter: they are
+exchangeable like any others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from scipy.sparse import issparse
+
+from pimeter.arrays import even_array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+    Bits = NDArray[np.uint64]
+    Index = NDArray[np.intp]
+
+# The constants of splitmix64, whose last steps mix the bits.
+STEP, FIRST, SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+MISSING = {"None", "nan", "NaT", "<NA>"}  # what stands for no value in columns of objects
+BLOCK = 32_768  # rows that are hashed at a time: their bits stay in the cache
+EXACT = 2**53  # integers from here on are not all floats
+
+# When copies are no chance, see `copies`.
+FEWEST = 3  # values that only copies share
+PURE = 10  # as many times the values that rows share which differ elsewhere
+COMMON = 20  # the inverse share of rows from which on a value is common, such as 0, a bound, or none at all
+GRID = 10  # the inverse share of gaps from which on numbers lie on a grid
+N_SPARSE = 12  # hashes of a row of a sparse matrix
+FEWEST_COLUMNS = 5  # of which two thirds say something about the others
+N_SPLITS = 10  # of the columns into thirds
+MOST_ROWS = 100_000  # rows that are compared, drawn at random; all rows are counted
+MOST_VALUES = 20_000_000  # values that are compared one column at a time
+UNPROVEN = "nothing is guaranteed (guaranteed_level_ is NaN)"
+
+
+def duplicate_groups(X: Any, y: ArrayLike | None = None) -> Index:
+    """The group of each row: rows that are equal in all columns of X, and in y, belong to one.
+
+    For ``groups=`` of `IntervalRegressor.fit`, so that no model is calibrated on copies of rows that it was trained on.
+    ``np.unique(duplicate_groups(X, y), return_index=True)[1]`` are the first rows of all groups: the rows without
+    copies.
+
+    Parameters
+    ----------
+    X : frame, array, sparse matrix or list, of n rows
+        Features. Numbers are compared by value whatever their type, so that -0.0 is 0.0; everything else as text. A
+        missing value equals any other.
+    y : array-like of shape (n,) or (n, k), optional
+        Targets. Without them rows of the same features are one group, whatever their targets are.
+
+    Returns
+    -------
+    ndarray of int, shape (n,)
+        Numbers from 0 on, in the order in which groups appear. Rows are compared by a hash of 64 bits: that two
+        different ones among a million share theirs has a probability of 3e-8.
+
+    Raises
+    ------
+    ValueError
+        If X has no rows, or y not one target for each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import duplicate_groups
+    >>> X = np.array([[1.0, np.nan], [2.0, 5.0], [1.0, np.nan], [2.0, 5.0]])
+    >>> duplicate_groups(X)
+    array([0, 1, 0, 1])
+    >>> duplicate_groups(X, [7, 8, 7, 9])
+    array([0, 1, 0, 2])
+    """
+    _, first, codes = np.unique(_hashes(_table(X, y)), return_index=True, return_inverse=True)
+    place = np.empty(len(first), np.intp)
+    place[np.argsort(first)] = np.arange(len(first))
+    return place[codes.reshape(-1)]
+
+
+class Copies(NamedTuple):
+    """Rows that equal others."""
+
+    n: int  # rows that are copies of one before them, where chance does not explain it
+    n_equal: int  # all rows that equal one before them
+    n_rows: int
+    factor: float = 1.0  # by which ranges that count each row are too narrow: the root of the mean number of its copies
+
+    def __str__(self) -> str:
+        kind = "is a copy of another" if self.n == 1 else "are copies of others"
+        return f"{self.n:,} of {self.n_rows:,} rows {kind}"
+
+    def warning(self, method: str, *, has_groups: bool) -> str:
+        """What it means for a method that trains and calibrates, or calibrates only, and what to do."""
+        if method == "fit":
+            harm = "a model knows the copies of rows that it was trained on, so that it looks better than it is"
+        else:
+            harm = "copies say nothing new, so that the rows are worth less than their number"
+        together = (
+            "give copies the same group"
+            if has_groups
+            else f"keep them together and count them once: {method}(X, y, groups=duplicate_groups(X, y))"
+        )
+        where = " of other groups" if has_groups else ""
+        return f"{self}{where}, target included: {harm}, and {UNPROVEN}. Drop them, or {together}."
+
+
+def copies(keys: Bits | None, X: Any, y: ArrayLike | None, groups: Index | None = None) -> Copies:
+    """Copies among the rows, or among rows of different groups, and whether chance explains them.
+
+    Equal rows are no chance if one of two things holds.
+
+    - A column of numbers, or the target, tells rows apart: the values in it that several rows share, 3 or more of them,
+      are shared by equal rows alone, with one exception in 11 at most. Values that more than 5 % of rows share do not
+      count. Neither do columns whose values lie on a grid, where chance meets the same value as easily as the next one:
+      the smallest gap between two values is that of a tenth of all, or of half as many as there are shared values.
+    - There are 5 columns or more, and rows that agree in two thirds of them agree in all, again with one exception in
+      11 at most, whichever third is left out (random thirds, ten times). Rounded measurements are so. A column on a
+      grid that determines all others explains this, too.
+
+    So 5 % of copies among 100 rows or more are found wherever one column is continuous, and independent rows of
+    discrete columns raise no alarm, unless one that is on no grid determines all others and the target. Of more than
+    100,000 rows so many are looked at, drawn at random, and of very many columns the first. `keys` are the `row_keys`
+    of X and y; without them, as some models take what is no table, nothing is found.
+    """
+    if keys is None:
+        return Copies(0, 0, 0)
+    n_distinct = int(np.count_nonzero(_is_new(np.sort(keys))))
+    if n_distinct == len(keys):
+        return Copies(0, 0, len(keys))
+    columns = _table(X, y)
+    if groups is not None:
+        with np.errstate(over="ignore"):
+            pairs = _mixed(keys + _mixed(groups.astype(np.uint64) * STEP))
+        rows = np.unique(pairs, return_index=True)[1]
+        columns, keys = [column[rows] for column in columns], keys[rows]
+    n, n_equal = len(keys), len(keys) - n_distinct
+    sizes = _unexplained(columns, keys) if n_equal else np.zeros(0, np.intp)
+    n_copies = int(sizes.sum()) - len(sizes)
+    n_pairs = float(sizes.astype(np.float64) @ (sizes - 1.0))  # of a row and another one that is its copy
+    return Copies(n_copies, n_equal, n, math.sqrt(1.0 + n_pairs / n))
+
+
+def row_keys(X: Any, y: ArrayLike | None = None) -> Bits | None:
+    """A hash of each row by itself, equal for equal rows; None for what is no table."""
+    try:
+        return _hashes(_table(X, y))
+    except (TypeError, ValueError):
+        return None
+
+
+def are_copies(groups: Index, keys: NDArray[Any] | None) -> bool:
+    """Whether all rows of a group have the same key."""
+    return keys is not None and bool(_runs(groups.astype(np.uint64), keys)[0].all())
+
+
+def row_hashes(X: Any, seed: int) -> Bits:
+    """A hash of each row of X by itself, another one for another seed."""
+    return _hashes(_columns(X), seed)
+
+
+def tells_copies(values: NDArray[Any], keys: Bits) -> bool:
+    """Whether rows share values of this column only where they are copies, by their keys, and no grid explains it."""
+    sizes = _pure_sizes(_bits(values), keys)
+    return sizes is not None and not _is_on_a_grid(values, len(sizes))
+
+
+def _unexplained(columns: Sequence[NDArray[Any]], keys: Bits) -> Index:
+    """Numbers of rows in those groups of equal rows that chance does not explain, see `copies`."""
+    nothing = np.zeros(0, np.intp)
+    n, d = len(keys), len(columns)
+    rng = np.random.default_rng([d, n])
+    rows = np.sort(rng.choice(n, MOST_ROWS, replace=False, shuffle=False)) if n > MOST_ROWS else np.arange(n)
+    some = keys[rows]
+    is_key = False
+    for column in columns[: max(1, MOST_VALUES // len(rows))]:
+        values = column[rows]
+        sizes = _pure_sizes(_bits(values), some) if values.dtype.kind in "fiumM" else None
+        if sizes is not None:
+            if not _is_on_a_grid(values, len(sizes)):
+                return _sizes_of_copies(_bits(column), keys)
+            is_key = True
+    if is_key or d < FEWEST_COLUMNS:
+        return nothing
+    columns = [column[rows] for column in columns]
+    for _ in range(N_SPLITS):
+        for third in np.array_split(rng.permutation(d), 3):
+            kept = [columns[i] for i in np.setdiff1d(np.arange(d), third)]
+            if _pure_sizes(_hashes(kept), some) is None:
+                return nothing
+    return _sizes_of_copies(keys, keys)
+
+
+def _sizes_of_copies(bits: Bits, keys: Bits) -> Index:
+    """How many rows share each of the values that equal rows alone share."""
+    is_pure, sizes = _runs(bits, keys)
+    return sizes[is_pure & (sizes > 1)]
+
+
+def _pure_sizes(bits: Bits, keys: Bits) -> Index | None:
+    """The same, if they are several, and nearly all of the values that rows share."""
+    is_pure, sizes = _runs(bits, keys)
+    n_others = int(np.count_nonzero(~is_pure & (sizes <= max(2, len(bits) // COMMON))))
+    found = sizes[is_pure & (sizes > 1)]
+    return found if len(found) >= max(FEWEST, PURE * n_others) else None
+
+
+def _runs(bits: Bits, keys: NDArray[Any]) -> tuple[NDArray[np.bool_], Index]:
+    """Of each distinct value whether the rows that have it are equal, by their keys, and how many they are."""
+    order = np.argsort(bits)
+    starts = np.flatnonzero(_is_new(bits[order]))
+    keys = keys[order]
+    sizes = np.diff(np.append(starts, len(bits)))
+    return np.maximum.reduceat(keys, starts) == np.minimum.reduceat(keys, starts), sizes
+
+
+def _is_new(rising: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether values in order are the first of their kind; faster than numpy's unique, which looks values up."""
+    return np.append(True, rising[1:] != rising[:-1])
+
+
+def _is_on_a_grid(values: NDArray[Any], n_pure: int) -> bool:
+    """Whether the smallest gap is so frequent that chance may meet n values twice; also in units of the decade."""
+    if values.dtype.kind in "mM":
+        values = np.where(np.isnat(values), np.nan, values.astype(np.int64))
+    known = np.sort(values[np.isfinite(values)].astype(np.float64))
+    known = known[_is_new(known)[: len(known)]]
+    if len(known) < 2:
+        return True
+    low, high = np.sort(np.abs([known[:-1], known[1:]]), axis=0)
+    with np.errstate(over="ignore"):  # of gaps from one end of all floats to the other
+        gaps = np.diff(known)
+    rounding = 8.0 * np.finfo(np.float64).eps * float(high.max())
+    size = np.maximum(np.where(low > 0.0, low, high), np.finfo(np.float64).tiny)[gaps > rounding]
+    gaps = gaps[gaps > rounding]
+    for unit in (1.0, 10.0 ** np.floor(np.log10(size))):
+        scaled = gaps / unit
+        n_smallest = np.count_nonzero(scaled <= scaled.min(initial=np.inf) * (1.0 + 1e-6) + rounding / unit)
+        if GRID * n_smallest > len(known) or n_pure <= 2 * n_smallest:
+            return True
+    return False
+
+
+def _table(X: Any, y: ArrayLike | None) -> list[NDArray[Any]]:
+    """Columns of the target, then those of X."""
+    columns = _columns(X)
+    if y is None:
+        return columns
+    target = even_array("y", y)
+    if target.ndim == 0 or len(target) != len(columns[0]):
+        msg = f"y has shape {target.shape}, but X has {len(columns[0])} rows: give one target for each row of X."
+        raise ValueError(msg)
+    return [*target.reshape(len(target), -1).T, *columns]
+
+
+def _columns(X: Any) -> list[NDArray[Any]]:
+    """Columns of a table; of a sparse matrix some hashes of each row, each of some columns."""
+    if issparse(X) and hasattr(X, "tocoo"):
+        return _sparse_columns(X.tocoo(copy=True))
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:  # columns of one name
+        frame = None
+    if isinstance(frame, nw.DataFrame):
+        columns = [column.to_numpy() for column in frame.iter_columns()]
+    else:
+        table = even_array("X", X)
+        if not table.ndim:
+            msg = f"X must have rows, but it is a {type(X).__name__}: give a table, one row for each target."
+            raise ValueError(msg)
+        columns = list(table.reshape(len(table), -1).T) if table.size else []
+    if not columns or not len(columns[0]):
+        msg = "X has no rows or no columns, so there is nothing to compare; give at least one of each."
+        raise ValueError(msg)
+    return columns
+
+
+def _sparse_columns(X: Any) -> list[NDArray[Any]]:
+    """Sums of hashes of a row's entries that are not 0, by column modulo a number."""
+    X.sum_duplicates()
+    bits = _bits(X.data)
+    row, column = X.coords[0], X.coords[-1]
+    found = np.zeros((X.shape[0], N_SPARSE), np.uint64)
+    some = bits != 0
+    with np.errstate(over="ignore"):
+        entries = _mixed(_mixed(column.astype(np.uint64) * STEP) + bits)
+        np.add.at(found, (row[some], column[some] % N_SPARSE), entries[some])
+    return list(found.view("V8").T)
+
+
+def _hashes(columns: Sequence[NDArray[Any]], seed: int = 0) -> Bits:
+    """A hash of each row of these columns."""
+    n = len(columns[0])
+    found = np.full(n, np.uint64(seed))
+    with np.errstate(over="ignore"):
+        for start in range(0, n, BLOCK):
+            rows = slice(start, start + BLOCK)
+            for column in columns:
+                found[rows] = _mixed(found[rows] * FIRST + _bits(column[rows]) + STEP)
+    return found
+
+
+def _mixed(x: Bits) -> Bits:
+    x = (x ^ (x >> np.uint64(30))) * FIRST
+    x = (x ^ (x >> np.uint64(27))) * SECOND
+    return x ^ (x >> np.uint64(31))
+
+
+def _bits(values: NDArray[Any]) -> Bits:
+    """64 bits of each value: equal for equal numbers, whatever their type, and for equal texts."""
+    kind = values.dtype.kind
+    if kind == "O":
+        return _bits_of_objects(values.tolist())
+    if kind in "fiub":
+        numbers = values.astype(np.float64) + 0.0  # no -0.0
+        if kind == "f":
+            numbers[np.isnan(numbers)] = np.nan
+        bits = numbers.view(np.uint64)
+        if kind in "iu" and values.dtype.itemsize == 8:
+            beyond = np.abs(numbers) >= EXACT
+            bits[beyond] = values[beyond].astype(np.uint64)
+        return bits
+    if kind in "mM":
+        return values.astype(np.int64).view(np.uint64)
+    if kind == "V" and values.dtype.itemsize == 8:
+        return np.ascontiguousarray(values).view(np.uint64)
+    words, codes = np.unique(values.astype(str), return_inverse=True)
+    return np.array([_digest(word.encode()) for word in words.tolist()], np.uint64)[codes.reshape(-1)]
+
+
+def _bits_of_objects(values: list[Any]) -> Bits:
+    """The same, whatever else the column holds."""
+    if set(map(type, values)) <= {str, float, type(None)}:  # each text once
+        known = {value: _bits_of(value) for value in dict.fromkeys(values)}
+        return np.fromiter(map(known.__getitem__, values), np.uint64, len(values))
+    return np.fromiter(map(_bits_of, values), np.uint64, len(values))
+
+
+def _bits_of(value: Any) -> int:
+    if isinstance(value, Real | np.bool_):
+        return int(_bits(np.array([float(value)]))[0])
+    if not isinstance(value, str) and str(value) in MISSING:
+        return int(_bits(np.array([np.nan]))[0])
+    return _digest(str(value).encode())
+
+
+def _digest(data: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")

@@ -1,0 +1,282 @@
+"""Copies of rows: which rows are equal, when chance explains it, and what is guaranteed with and without them."""
+
+from __future__ import annotations
+
+import warnings
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse
+from scipy.special import ndtr
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.tree import DecisionTreeRegressor
+
+from benchmarks.designs import CONTINUOUS, DISCRETE, LIMIT, overwritten, sine
+from pimeter import CoverageWarning, IntervalRegressor, duplicate_groups
+from pimeter.duplicates import copies, row_keys
+
+SIZES = (100, 1000)
+
+
+def is_found(X, y):
+    return copies(row_keys(X, y), X, y).n > 0
+
+
+class TestGroups:
+    def test_of_numbers(self):
+        X = np.array([[0.0, np.nan], [-0.0, -np.nan], [1.0, 2.0], [1.0, 2.0 + 1e-15]])
+        assert duplicate_groups(X).tolist() == [0, 0, 1, 2]
+        assert duplicate_groups(X, [1, 2, 3, 3]).tolist() == [0, 1, 2, 3]
+        assert duplicate_groups(X[:3], [[1, 2], [1.0, 2], [1, 2]]).tolist() == [0, 0, 1]
+
+    def test_large_integers_differ(self):
+        X = np.array([2**53, 2**53 + 1, 2**53 + 1, -(2**62) - 1, -(2**62)])
+        assert duplicate_groups(X).tolist() == [0, 1, 1, 2, 3]
+        assert duplicate_groups(np.array([2**64 - 1, 2**64 - 2, 5, 5], np.uint64)).tolist() == [0, 1, 2, 2]
+
+    @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+    def test_of_frames(self, library):
+        frame = {
+            "number": [1.5, 1.5, 1.5, 1.5, 1.5],
+            "word": ["a", "a", None, None, "a"],
+            "day": [date(2020, 1, 1), date(2020, 1, 1), None, None, date(2020, 1, 2)],
+        }
+        table = library(frame)
+        assert duplicate_groups(table, [1, 1, 1, 1, 1]).tolist() == [0, 0, 1, 1, 2]
+        kind = "category" if library is pd.DataFrame else pl.Categorical
+        words = table["word"].astype(kind) if library is pd.DataFrame else table["word"].cast(kind)
+        assert duplicate_groups(library({"word": words})).tolist() == [0, 0, 1, 1, 0]
+
+    def test_is_the_same_for_all_kinds_of_tables(self):
+        rng = np.random.default_rng(0)
+        X = rng.integers(3, size=(500, 4)) * (rng.random((500, 4)) < 0.6)
+        expected = pd.factorize(pd.Series(list(map(tuple, X.tolist()))))[0]
+        given = [X, X.astype(np.float32), X.tolist(), X.astype(object), pd.DataFrame(X), pl.DataFrame(X)]
+        for table in (
+            *given,
+            sparse.csr_array(X),
+            sparse.csc_matrix(X),
+            sparse.coo_array(X),
+            X.reshape(500, 2, 2),
+            pd.DataFrame(X, columns=[*"aabb"]),
+        ):
+            assert_array_equal(duplicate_groups(table), expected)
+
+    def test_a_sparse_matrix_is_left_as_it_is(self):
+        entries = sparse.coo_array(([1.0, 2.0, 0.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+        assert duplicate_groups(entries).tolist() == [0, 1]
+        assert entries.nnz == 3
+
+    def test_of_texts_and_objects(self):
+        assert duplicate_groups(["one text", "another", "one text"]).tolist() == [0, 1, 0]
+        odd = np.empty(4, object)
+        odd[:] = [[1, 2], {"a": 1}, [1, 2], None]
+        assert duplicate_groups(odd).tolist() == [0, 1, 0, 2]
+        assert duplicate_groups(np.array([1, True, "1", 1.0], object)).tolist() == [0, 0, 1, 0]
+
+    def test_many_rows_are_hashed_in_blocks(self):
+        X = np.arange(100_000) % 70_000
+        assert_array_equal(duplicate_groups(X[:, None], X), X)
+
+    @pytest.mark.parametrize(
+        ("X", "y", "message"),
+        [
+            (np.zeros((0, 2)), None, "X has no rows or no columns"),
+            (np.zeros((2, 0)), None, "X has no rows or no columns"),
+            (pd.DataFrame(), None, "X has no rows or no columns"),
+            (3.0, None, "X must have rows, but it is a float"),
+            (np.zeros((3, 1)), [1, 2], r"y has shape \(2,\), but X has 3 rows"),
+            (np.zeros((3, 1)), 1.0, r"y has shape \(\), but X has 3 rows"),
+            ([[1, 2], [3]], None, "X holds rows of unequal length"),
+        ],
+    )
+    def test_what_is_refused(self, X, y, message):
+        with pytest.raises(ValueError, match=message):
+            duplicate_groups(X, y)
+
+
+@pytest.mark.parametrize("name", sorted(set(DISCRETE) - {LIMIT}))
+def test_chance_raises_no_alarm(name):
+    """At a rate of 5 % more than 3 of 20 alarms have a probability of 1.6 %; the benchmark draws thousands."""
+    found = [is_found(*DISCRETE[name](n, np.random.default_rng([n, i]))) for n in SIZES for i in range(10)]
+    assert sum(found) <= 3
+
+
+FRAMES = {
+    "frame": lambda n, rng: (
+        pd.DataFrame({"word": rng.choice(["a", "b"], n), "number": rng.normal(size=n)}).astype({"word": "category"}),
+        rng.choice(["yes", "no"], n),
+    ),
+    "time": lambda n, rng: (
+        np.datetime64("2020-01-01") + (1e12 * rng.random((n, 1))).astype("timedelta64[us]"),
+        rng.integers(2, size=n),
+    ),
+    "sparse": lambda n, rng: (
+        sparse.random_array((n, 100), density=0.2, rng=rng, format="csr"),
+        rng.integers(2, size=n),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*CONTINUOUS, *FRAMES])
+@pytest.mark.parametrize("n", [*SIZES, 120_000])
+def test_five_per_cent_of_copies_are_always_found(name, n):
+    for i in range(1 if n > 1000 else 10):
+        rng = np.random.default_rng([n, i])
+        X, y = (CONTINUOUS | FRAMES)[name](n, rng)
+        assert not is_found(X, y)
+        rows = overwritten(n, rng)
+        X, y = X.iloc[rows] if hasattr(X, "iloc") else X[rows], y[rows]
+        found = copies(row_keys(X, y), X, y).n
+        # A number in single precision may be that of another row by chance: of such no copies are counted.
+        assert 0.99 * round(0.05 * n) <= found <= round(0.05 * n)
+
+
+@pytest.mark.parametrize("missing", [0.0, np.nan])
+def test_rows_with_a_common_value_are_not_counted(missing):
+    """Half of the rows have no number, and are equal by chance."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(2, size=1000), np.where(np.arange(1000) < 500, missing, rng.normal(size=1000))])
+    rows = np.arange(1000)
+    rows[-25:] = rows[500:525]
+    found = copies(row_keys(X[rows]), X[rows], None)
+    assert found.n == 25
+    assert found.n_equal == 25 + 498
+    assert found.factor == pytest.approx(np.sqrt(1.0 + 50 / 1000))
+
+
+def test_each_row_three_times_is_found_and_says_how_much_it_matters():
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(rng.normal(size=(100, 2)), 3, axis=0), np.repeat(rng.normal(size=100), 3)
+    found = copies(row_keys(X, y), X, y)
+    assert (found.n, found.n_equal, found.n_rows) == (200, 200, 300)
+    assert found.factor == pytest.approx(np.sqrt(3.0))
+    within = np.repeat(np.arange(100), 3)
+    assert copies(row_keys(X, y), X, y, within).n == 0
+    assert copies(row_keys(X, y), X, y, np.arange(300) % 3).n == 200
+
+
+def coverage(model, rng):
+    X, y = sine(2000, rng)
+    lower, upper = model.predict_interval(X).T
+    return np.mean((lower <= y) & (y <= upper))
+
+
+class TestRegressor:
+    @pytest.mark.parametrize("cv", [None, 5])
+    @pytest.mark.parametrize("estimator", [DecisionTreeRegressor(random_state=0), KNeighborsRegressor(1)])
+    def test_groups_of_copies_restore_coverage(self, estimator, cv):
+        """Each row three times: 1-NN covered .01 and a tree .34 at .9, with a guarantee of .69 (cv=5) or .9."""
+        bare, grouped = [], []
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            X, y = (np.repeat(part, 3, axis=0) for part in sine(120, rng))
+            model = IntervalRegressor(estimator, confidence_level=0.9, cv=cv, random_state=seed)
+            with pytest.warns(CoverageWarning, match=r"240 of 360 rows are copies of others.*duplicate_groups\(X, y\)"):
+                model.fit(X, y)
+            assert np.isnan([model.guaranteed_level_, *model.coverage_range_]).all()
+            assert not model.guaranteed_
+            bare.append(coverage(model, rng))
+            model.fit(X, y, groups=duplicate_groups(X, y))
+            assert model.n_calibration_ == (120 if cv else 24)
+            assert model.guaranteed_level_ == pytest.approx(0.9 if cv is None else 0.8 - np.sqrt(2 / 120))
+            grouped.append(coverage(model, rng))
+        assert np.mean(bare) < 0.6
+        # Six sets of 24 rows: the standard deviation of their mean coverage is sqrt(.9 * .1 / 26 / 6) = .024.
+        assert np.mean(grouped) > 0.9 - 3 * 0.024
+
+    def test_ranges_of_calibration_sets_are_stated_for_distinct_rows(self):
+        """Each row three times: the range held in 56 of 100 sets instead of 90, for 1,000 rows that are 333."""
+        rng = np.random.default_rng(1)
+        held, void = [], []
+        for _ in range(200):
+            y = np.repeat(rng.normal(size=50), 3)
+            X = np.repeat(rng.normal(size=(50, 1)), 3, axis=0)
+            model = IntervalRegressor(lambda X: np.zeros(len(X)), confidence_level=0.8)
+            with pytest.warns(CoverageWarning, match="100 of 150 rows are copies of others.*worth less than their num"):
+                model.calibrate(X, y)
+            void.append(np.isnan(model.guaranteed_level_))
+            model.calibrate(X, y, groups=duplicate_groups(X, y))
+            true = 2 * ndtr(model.radius_[1]) - 1
+            held.append(model.coverage_range_[0] <= true <= model.coverage_range_[1])
+        assert all(void)
+        assert model.n_calibration_ == 50
+        assert abs(np.mean(held) - 0.9) < 3 * np.sqrt(0.09 / 200)
+
+    def test_discrete_rows_are_guaranteed_as_before(self):
+        rng = np.random.default_rng(0)
+        X = rng.integers(2, size=(400, 3)).astype(float)
+        y = X.sum(axis=1) + rng.integers(3, size=400)
+        for model in (IntervalRegressor(LinearRegression(), random_state=0).fit(X, y),
+                      IntervalRegressor(LinearRegression().fit(X, y)).calibrate(X, y)):  # fmt: skip
+            assert model.guaranteed_level_ == 0.95
+
+    def test_copies_in_different_groups_are_named(self):
+        X, y = (np.repeat(part, 2, axis=0) for part in sine(60, np.random.default_rng(0)))
+        model = IntervalRegressor(LinearRegression(), cv=3)
+        with pytest.warns(CoverageWarning, match="60 of 120 rows are copies of others of other groups.*the same group"):
+            model.fit(X, y, groups=np.arange(120))
+        assert np.isnan(model.guaranteed_level_)
+
+    def test_rows_of_their_own_group_are_guaranteed(self):
+        X, y = sine(100, np.random.default_rng(0))
+        model = IntervalRegressor(LinearRegression(), random_state=0).fit(X, y, groups=np.arange(100))
+        assert model.guaranteed_level_ == 0.95
+
+    def test_a_splitter_that_parts_no_copies_still_counts_them(self):
+        X, y = (np.repeat(part, 2, axis=0) for part in sine(60, np.random.default_rng(0)))
+        with pytest.warns(CoverageWarning, match="60 of 120 rows"):
+            model = IntervalRegressor(LinearRegression(), cv=KFold(3)).fit(X, y)
+        assert np.isnan(model.guaranteed_level_)
+
+    @pytest.mark.parametrize("width", ["constant", "scaled"])
+    def test_weights_and_widths_of_groups_of_copies(self, width):
+        X, y = (np.repeat(part, 2, axis=0) for part in sine(200, np.random.default_rng(0)))
+        groups, weights = duplicate_groups(X, y), np.repeat(np.linspace(1.0, 2.0, 200), 2)
+        model = IntervalRegressor(lambda X: X[:, 1], width=width, random_state=0)
+        model.calibrate(X, y, groups=groups, sample_weight=weights)
+        assert model.guaranteed_level_ == 0.95
+        assert model.n_calibration_ == (200 if width == "constant" else 100)
+        if width == "constant":
+            once = IntervalRegressor(lambda X: X[:, 1]).calibrate(X[::2], y[::2], sample_weight=weights[::2])
+            assert_array_equal(once.radius_, model.radius_)
+        weights[0] = 0.5  # copies of unequal weight are rows like others of one group
+        model.calibrate(X, y, groups=groups, sample_weight=weights)
+        assert np.isnan(model.guaranteed_level_)
+
+    def test_update_finds_copies_of_calibration_rows(self):
+        X, y = sine(200, np.random.default_rng(0))
+        model = IntervalRegressor(lambda X: X[:, 1]).calibrate(X[:150], y[:150])
+        model.update(X[150:], y[150:])
+        model.update(X[:1], y[:1])  # one or two may be chance where values are few
+        assert model.guaranteed_level_ == 0.95
+        with pytest.warns(
+            CoverageWarning, match="6 of 206 calibration rows are copies of others, now that those of up"
+        ):
+            model.update(X[5:10], y[5:10])
+        assert np.isnan(model.guaranteed_level_)
+        model.update(X[10:11] + 1.0, y[10:11])  # said once
+        assert np.isnan(model.guaranteed_level_)
+
+    def test_update_of_discrete_rows_raises_no_alarm(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.integers(3, size=(300, 2)), rng.integers(5, size=300)
+        model = IntervalRegressor(lambda X: X[:, 0] / 3).calibrate(X[:200], y[:200]).update(X[200:], y[200:])
+        assert model.guaranteed_level_ == 0.95
+
+    def test_what_is_no_table_is_not_looked_at(self):
+        class Texts:
+            def predict(self, X):
+                return np.array([float(len(text)) for text in X])
+
+        ragged = [[1.0] * (1 + i % 3) for i in range(60)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = IntervalRegressor(Texts()).calibrate(ragged, np.arange(60.0)).update(ragged, np.arange(60.0))
+        assert model.guaranteed_level_ == 0.95
