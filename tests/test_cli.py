@@ -439,6 +439,17 @@ class TestInterval:
         assert pimeter_command("interval", "cents.csv", "--apply", "cents.csv", "--out", "out.csv")[0] == 0
         assert (pl.read_csv("out.csv")["lower"] <= 0.33).all()
 
+    def test_copies_of_rows_are_said_and_nothing_is_claimed(self, frame, pimeter_command):
+        pl.concat([frame, frame]).write_csv("twice.csv")
+        code, out, err = pimeter_command("interval", "twice.csv", "--apply", "good.csv", "--out", "out.csv")
+        assert code == 0, err
+        assert "note: 300 of 600 rows are copies of others" in err
+        assert "How many new targets they hold is not known: rows of 'twice.csv' are copies of others." in out
+        assert "nan" not in out
+        code, out, err = pimeter_command("measure", "twice.csv")
+        assert code == 0, err
+        assert "300 of 600 rows are copies of others, which say nothing new: measure each row once." in out
+
     def test_keys_and_decimals_of_late_lines_are_kept(self, frame, pimeter_command, tmp_path):
         late = {"y_hat": 2.5, "late": 7, "in": {"a": 1, "b": 2}}
         lines = ['{"y_hat":1,"in":{"a":1}}'] * 10_001 + [json.dumps(late)]

@@ -18,8 +18,9 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from benchmarks.designs import CONTINUOUS, DISCRETE, LIMIT, overwritten, sine
-from pimeter import CoverageWarning, IntervalRegressor, duplicate_groups
+from pimeter import CoverageWarning, IntervalRegressor, diagnose, duplicate_groups, measure, measurement
 from pimeter.duplicates import copies, row_keys
+from pimeter.promise import promise
 
 SIZES = (100, 1000)
 
@@ -280,3 +281,73 @@ class TestRegressor:
             warnings.simplefilter("error")
             model = IntervalRegressor(Texts()).calibrate(ragged, np.arange(60.0)).update(ragged, np.arange(60.0))
         assert model.guaranteed_level_ == 0.95
+
+
+class TestMeasure:
+    def test_copies_are_named_counted_and_said_in_all_forms(self):
+        rng = np.random.default_rng(0)
+        y_pred = np.repeat(rng.uniform(10, 20, size=200), 3)
+        y_true = y_pred + np.repeat(rng.normal(size=200), 3)
+        result = measure(y_true, y_pred)
+        finding = result.diagnosis["copies"]
+        assert finding.raised
+        assert finding.value == 400
+        assert finding.sentence.startswith("400 of 600 rows are copies of others: ranges count each of them")
+        assert "measure each row once" in finding.advice
+        assert result.headline.endswith(
+            "But 400 of 600 rows are copies of others: the range is too narrow by a factor of 1.73."
+        )
+        page = result.to_html()
+        for text in (str(result), page, result._repr_html_()):
+            assert "400 of 600 rows are copies of others" in text
+        assert measurement.Measurement.from_json(result.to_json()) == result
+        first = np.unique(duplicate_groups(np.column_stack([y_true, y_pred])), return_index=True)[1]
+        assert "copies" not in measure(y_true[first], y_pred[first]).diagnosis.raised
+
+    def test_the_factor_is_that_of_the_range(self):
+        """Each row three times: a range of 90 % held in 64 of 100 files; wider by the factor it holds in 90."""
+        rng = np.random.default_rng(0)
+        held = []
+        stated = promise(300, 0.8)
+        for _ in range(500):
+            errors = np.repeat(np.abs(rng.normal(size=100)), 3)
+            true = 2 * ndtr(np.sort(errors)[stated.rank - 1]) - 1
+            low, high = stated.coverage_range
+            factor = copies(row_keys(errors), errors, None).factor
+            held.append([low <= true <= high, abs(true - (low + high) / 2) <= factor * (high - low) / 2])
+        as_stated, widened = np.mean(held, axis=0)
+        assert as_stated < 0.7
+        assert abs(widened - 0.9) < 3 * np.sqrt(0.09 / 500)
+
+    @pytest.mark.parametrize("has_features", [False, True])
+    def test_equal_rows_of_few_values_raise_no_alarm(self, has_features):
+        rng = np.random.default_rng(0)
+        X = rng.integers(3, size=(500, 2))
+        y_pred = X.sum(axis=1).astype(float)
+        found = diagnose(y_pred + rng.integers(-2, 3, size=500), y_pred, X if has_features else None)["copies"]
+        assert not found.raised
+        assert "rows equal others, as they may by chance" in found.sentence
+
+    def test_features_tell_copies_of_rounded_rows(self):
+        rng = np.random.default_rng(0)
+        rows = overwritten(400, rng)
+        X = rng.normal(size=(400, 2))[rows]
+        y = rng.integers(5, size=400).astype(float)[rows]
+        assert not diagnose(y, np.full(400, 2.0))["copies"].raised
+        found = diagnose(y, np.full(400, 2.0), X)["copies"]
+        assert found.value == 20
+        assert "duplicate_groups(X, y_true)" in found.advice
+
+    def test_of_dask_collections(self, monkeypatch):
+        da = pytest.importorskip("dask.array")
+        rng = np.random.default_rng(0)
+        y_pred = np.repeat(rng.uniform(10, 20, size=1000), 3)
+        y_true = y_pred + np.repeat(rng.normal(size=1000), 3)
+        order = rng.permutation(3000)
+        lazy = [da.from_array(values[order], chunks=700) for values in (y_true, y_pred)]
+        assert measure(*lazy).diagnosis["copies"].value == 2000
+        monkeypatch.setattr(measurement, "MOST_ROWS", 1000)
+        result = measure(*lazy)  # a third of the rows, of which each has two thirds of a copy on average
+        assert 100 < result.diagnosis["copies"].value < 500
+        factor = float(result.headline.rpartition("factor of ")[2].rstrip("."))
+        assert factor == pytest.approx(np.sqrt(3.0), rel=0.1)

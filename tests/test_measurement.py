@@ -154,7 +154,7 @@ def fast(monkeypatch):
     y_true, y_pred = rows(30)
     held = pm.diagnose(y_true, y_pred)
 
-    def diagnosed(target, prediction, errors, fit, at, table, named):
+    def diagnosed(target, prediction, errors, fit, at, table, named, equal):
         from pimeter.diagnosis import findings
 
         bias = findings._bias(errors, 1.0)

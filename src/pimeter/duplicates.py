@@ -100,6 +100,11 @@ class Copies(NamedTuple):
         kind = "is a copy of another" if self.n == 1 else "are copies of others"
         return f"{self.n:,} of {self.n_rows:,} rows {kind}"
 
+    def of_sample(self, n: int) -> Copies:
+        """The same where these rows were drawn at random among n: there each row has more copies."""
+        n_copies = (self.factor**2 - 1.0) * n / max(self.n_rows, 1)
+        return self._replace(factor=math.sqrt(1.0 + n_copies))
+
     def warning(self, method: str, *, has_groups: bool) -> str:
         """What it means for a method that trains and calibrates, or calibrates only, and what to do."""
         if method == "fit":

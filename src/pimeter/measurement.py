@@ -25,6 +25,7 @@ from pimeter.diagnosis.findings import (
     checked_rows,
     cross_fitted,
     diagnosed,
+    equal_rows,
     together,
 )
 from pimeter.files import replaced
@@ -371,7 +372,10 @@ def measure(
     at = int(np.searchsorted(levels, level))
     fit, named = cross_fitted(errors, prediction, labels_of(by, m), levels)
     spread = Buckets.of(errors)
-    diagnosis = diagnosed(target, prediction, spread, fit, at, table, named)
+    equal = equal_rows(target, prediction, X)
+    if found is not None:
+        equal = equal.of_sample(found.n)
+    diagnosis = diagnosed(target, prediction, spread, fit, at, table, named, equal)
     curves = _curves(errors, fit, named, len(diagnosis.parts))
     bias = diagnosis["bias"]
     median, moments, judged = (bias.value, bias.low, bias.high), None, ""
@@ -379,6 +383,9 @@ def measure(
         curves = replace(curves, **_of_all(levels, found))
         low, before, after, high = found.signed[-4:].tolist()
         median, moments, judged = (before / 2 + after / 2, low, high), found.sums, f", of {m:,} rows drawn at random"
+    if equal.n:
+        note = f"But {equal}: the range is too narrow by a factor of {equal.factor:.3g}."
+        curves = replace(curves, headlines=tuple(f"{headline} {note}" for headline in curves.headlines))
     if moments is None:
         moments = Middle.of(target, errors, fit.largest)(target, errors)
     radius = curves.radius[at]

@@ -17,6 +17,7 @@ from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import Column, categories, columns, fifths, labels_of
 from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
 from pimeter.diagnosis.spread import power_spectral_entropy, white_test
+from pimeter.duplicates import Copies, copies, row_keys
 from pimeter.errors import signed_errors
 from pimeter.promise import checked_share, percent, promise, quantile_ranks, rows_needed
 from pimeter.regression.scaled import FEW, ScaledWidth
@@ -65,6 +66,7 @@ QUESTIONS = {
     "discrete": "Is the target discrete?",
     "outliers": "Are there outliers?",
     "zeros": "Are there copies of training rows?",
+    "copies": "Are rows copies of others?",
     "drift": "Do the errors change in the course of the rows?",
     "serial": "Do errors depend on those shortly before?",
 }
@@ -225,7 +227,7 @@ def diagnose(
     target, prediction, errors = checked_rows(y_true, y_pred)
     table = [] if X is None else columns(X, len(target), some_rows(len(target), SOME))
     fit, named = cross_fitted(errors, prediction, labels_of(by, len(target)), np.array([level]))
-    return diagnosed(target, prediction, Buckets.of(errors), fit, 0, table, named)
+    return diagnosed(target, prediction, Buckets.of(errors), fit, 0, table, named, equal_rows(target, prediction, X))
 
 
 def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Array]:
@@ -243,6 +245,13 @@ def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Ar
     exact = {target.dtype, prediction.dtype} <= {np.dtype(np.float64)}
     target, prediction = (a.astype(np.float64, copy=False) for a in (target, prediction))
     return target, prediction, errors.astype(np.float64, copy=False) if exact else target - prediction
+
+
+def equal_rows(target: Array, prediction: Array, X: Any) -> Copies:
+    """Rows with the same target, prediction and, where they are given, features."""
+    pairs = np.column_stack([target, prediction])
+    given = (pairs, None) if X is None else (X, pairs)
+    return copies(row_keys(*given), *given)
 
 
 class Named(NamedTuple):
@@ -274,6 +283,7 @@ def diagnosed(
     at: int,
     table: list[Column],
     named: list[Named],
+    equal: Copies,
 ) -> Diagnosis:
     """All findings, for checked rows; `table` has some of them (`SOME`), `at` is the place of the level asked about.
 
@@ -315,6 +325,7 @@ def diagnosed(
         discrete,
         _outliers(spread),
         _zeros(target, errors, discrete.raised),
+        _copies(equal, len(errors), "X, y_true" if table else "np.column_stack([y_true, y_pred])"),
         _drift(some, radius),
         _serial(errors[:SOME]),
     )
@@ -653,6 +664,19 @@ def _zeros(target: Array, errors: Array, is_discrete: bool) -> Finding:
             "leave them out. A bound or a step that target and prediction share, such as the last price, is no fault."
         )
     return _finding("zeros", m, len(zeros) / m, 0.0, sentence, advice)
+
+
+def _copies(equal: Copies, m: int, rows: str) -> Finding:
+    """Rows that are there more than once, where chance does not explain it."""
+    if not equal.n:
+        sentence = f"{equal.n_equal:,} of {m:,} rows equal others{', as they may by chance' if equal.n_equal else ''}."
+        return _finding("copies", m, 0, 0, sentence)
+    sentence = f"{equal}: ranges count each of them, and are too narrow by a factor of {equal.factor:.3g}."
+    advice = (
+        f"{equal}, which say nothing new: measure each row once. np.unique(duplicate_groups({rows}), "
+        "return_index=True)[1] are the first rows of each kind."
+    )
+    return _finding("copies", m, equal.n, 0, sentence, advice)
 
 
 def _drift(errors: Array, radius: float) -> Finding:
