@@ -93,8 +93,8 @@ def quantile(
 
     Notes
     -----
-    A higher level never gives a lower quantile, whether asked for in one call or in two, and each level gives the same
-    bits however many others are asked for.
+    A higher level never gives a lower quantile, whether asked for in one call or in two (but for rounding, 1e-12 of the
+    sample's range), and each level gives the same bits however many others are asked for.
 
     Examples
     --------

@@ -388,11 +388,16 @@ def _measured(marks: Any, j: int, spread: float) -> Any:
 
 @_compile
 def _slopes(marks: Any, spread: float, worth: float, level: Any, normal: Any, unit: Any, m: float) -> Any:
+    """Units of the ruler per unit of error in each cell.
+
+    Cells of a large sample, which need no reference (`worth` is 0), have a unit each, the width of their windows: the
+    spread of the marks at hand, which depends on the levels asked for, would be felt where it is 1e90 times as large.
+    """
     slopes = np.empty(unit.size)
     for j in range(unit.size):
-        slopes[j] = (
-            slope(_measured(marks, j, spread), _windows(level, j), _windows(normal, j), unit[j], worth, m) / spread
-        )
+        width = marks[j + 2 * MARKS + 1] - marks[j]
+        own = _unit(width) if worth == 0.0 and width > 0.0 else spread
+        slopes[j] = slope(_measured(marks, j, own), _windows(level, j), _windows(normal, j), unit[j], worth, m) / own
     return slopes
 
 

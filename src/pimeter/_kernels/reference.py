@@ -110,11 +110,16 @@ def scale(x: Array, counts: Array, rule: Any) -> Scale | None:
     m = float(counts.sum()) if counts.size else float(x.size)
     ruler = rule.ruler(max(m, 3.0))
     marks = hazen(x, counts, ruler.level)
-    unit_of_errors = spread(x, counts, rule.LEAST) if m <= rule.LARGE else float(marks[-1] - marks[0])
+    unit_of_errors: Any = spread(x, counts, rule.LEAST) if m <= rule.LARGE else float(marks[-1] - marks[0])
     if unit_of_errors == 0.0:
         return None
-    error, level, normal = (windows(a) for a in (marks / unit_of_errors, ruler.level, ruler.normal))
-    error, measured = rule.widths(*error), error
+    if m > rule.LARGE:  # cells have a unit each: beside a spread that is 1e90 times as large no window has a width
+        both = rule.both(windows(marks))
+        unit_of_errors = np.where(both > 0.0, both, unit_of_errors)
+    level, normal = windows(ruler.level), windows(ruler.normal)
+    left, right, own = windows(marks)
+    measured = left / unit_of_errors, right / unit_of_errors, own / unit_of_errors
+    error = rule.widths(*measured)
     h, worth = rule.large_resolution(m), 0.0
     if m <= rule.LARGE:
         strange = np.average(rule.strangeness(rule.both(measured), rule.both(normal)), weights=ruler.unit)
