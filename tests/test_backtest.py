@@ -44,6 +44,26 @@ def test_nothing_of_the_future_is_known():
     assert found.static.width == changed.static.width
 
 
+@pytest.mark.parametrize("stride", [1, 2, 3, 5, 0.5, 1 / 3])
+def test_a_target_is_known_when_its_time_has_come(stride):
+    """Targets that come after the newest window do not change its interval, and the one before it does."""
+    n, h = 60, 4
+    rng = np.random.default_rng(0)
+    y_pred = np.zeros((n, h))
+    y_true = rng.standard_normal((n, h))
+    newest = (n - 1) * stride
+    when = stride * np.arange(n)[:, None] + np.arange(1, h + 1)
+    later = np.where(when > newest + 1e-9, 1e6, y_true)
+    assert (later != y_true).any()
+    plain = backtest(y_true, y_pred, stride=stride)
+    assert backtest(later, y_pred, stride=stride).last["upper"] == plain.last["upper"]
+    for step in range(h):  # the last that is known of each step is used
+        i = np.flatnonzero(when[:, step] <= newest + 1e-9)[-1]
+        known = y_true.copy()
+        known[i, step] = 1e6
+        assert backtest(known, y_pred, stride=stride).last["upper"][step] != plain.last["upper"][step]
+
+
 def test_updates_follow_a_change():
     y_true, y_pred = walk(3000, 2, scale=np.repeat([1.0, 4.0], 1500))
     found = backtest(y_true, y_pred, confidence_level=0.9)
@@ -66,6 +86,12 @@ def test_unknown_targets_and_steps():
 def test_too_few_windows():
     with pytest.raises(ValueError, match=r"7 windows of 3 steps are too few .* at least 8 are needed"):
         backtest(*walk(10, 3))
+    y_true, y_pred = walk(10, 3)
+    assert backtest(y_true[:5], y_pred[:5], stride=3).n_tested == 3
+    with pytest.raises(ValueError, match=r"3 windows of 3 steps are too few .* at least 4 are needed"):
+        backtest(y_true[:3], y_pred[:3], stride=3)
+    with pytest.raises(ValueError, match="stride must be how many steps"):
+        backtest(y_true, y_pred, stride=0)
 
 
 def test_what_is_masked_is_not_known_and_what_is_wrong_is_refused():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter.arrays import real_array
-from pimeter.forecast import ForecastIntervals
+from pimeter.forecast import ForecastIntervals, windows_until_known
 from pimeter.frames import frame_of
 from pimeter.promise import percent
 
@@ -110,22 +110,23 @@ class Backtest:
         return frame_of({"step": np.arange(1, len(self.radius) + 1), **known}, library)
 
 
-def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 0.95) -> Backtest:
+def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 0.95, stride: float = 1.0) -> Backtest:
     """Fit a cone to the older half of the windows, and try it on the others, with and without updates.
 
-    A target counts as known only when its time has come: step s of window i (both from 0) when window i + s + 1 is
-    made. So the cone is fitted without the targets that the newest of its windows still waited for. That is so if a
-    window is made at each step, none left out: where windows follow each other faster than steps, targets are used
-    before their time, and where they follow slower, later than need be.
+    A target counts as known only when its time has come: that of step j of a window when the first window is made that
+    starts j steps later or more. So the cone is fitted without the targets that the newest of its windows still waited
+    for. A stride that is too large uses targets before their time, one that is too small later than need be.
 
     Parameters
     ----------
     y_true : array-like of shape (n, h)
-        Targets of windows made one after the other, one at each step, the oldest first; NaN for what is not known.
+        Targets of windows made one after the other, the oldest first; NaN for what is not known.
     y_pred : array-like of shape (n, h)
         Their forecasts; NaN for steps that were not forecast, whose errors are not known then.
     confidence_level : float, default=0.95
         Share of targets that intervals shall cover.
+    stride : float, default=1
+        How many steps after the one before a window starts: 1 if one is made at each step, none left out.
 
     Examples
     --------
@@ -151,16 +152,20 @@ def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 
     true, predicted = np.where(is_forecast, true, np.nan), np.where(is_forecast, predicted, 0.0)
     n, h = true.shape
     n_fitted = int(n * FITTED)
-    if n_fitted < h + 1 or n - n_fitted < 1:
-        msg = f"{n} windows of {h} steps are too few to fit a cone to half of them: at least {2 * (h + 1)} are needed."
+    until_known = windows_until_known(h, stride)
+    least = 2 * (int(until_known[-1]) + 1)
+    if n < least:
+        msg = f"{n} windows of {h} steps are too few to fit a cone to half of them: at least {least} are needed."
         raise ValueError(msg)
-    when = np.arange(n)[:, None] + np.arange(h)  # window after which a target is known
+    is_known = (
+        np.arange(n_fitted)[:, None] + until_known <= n_fitted
+    )  # when the first window is made that it is tried on
     cone = ForecastIntervals(confidence_level).fit(
-        np.where(when[:n_fitted] < n_fitted, true[:n_fitted], np.nan), predicted[:n_fitted]
+        np.where(is_known, true[:n_fitted], np.nan), predicted[:n_fitted], stride=stride
     )
     tested = slice(n_fitted, n)
     static = cone.predict_interval(predicted[tested])
-    updated = rolled_forward(cone, true, predicted, n_fitted)
+    updated = rolled_forward(cone, true, predicted, n_fitted, stride)
     radius = cone.radius_[:, 1].tolist()
     edges = np.linspace(0, n - n_fitted, min(BLOCKS, n - n_fitted) + 1).astype(int)
     forecasted = np.flatnonzero(is_forecast[tested].any(axis=1))
@@ -187,17 +192,18 @@ def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 
     )
 
 
-def rolled_forward(cone: ForecastIntervals, y_true: Array, y_pred: Array, first: int) -> Array:
+def rolled_forward(cone: ForecastIntervals, y_true: Array, y_pred: Array, first: int, stride: float = 1.0) -> Array:
     """Intervals for the windows from `first` on, each after all targets before it were learned, (n, h, 2).
 
-    When a target becomes known, it is the first step of the newest window, the second of the one before, and so on: one
-    error for each neuron.
+    Until the next window is made one error for each neuron becomes known: with a window at each step the first step of
+    the newest window, the second of the one before, and so on.
     """
     steps = np.arange(y_true.shape[1])
+    until_known = windows_until_known(len(steps), stride)
     ends = []
     for i in range(first, len(y_true)):
         ends.append(cone.predict_interval(y_pred[i : i + 1])[0])
-        known = i - steps
+        known = i + 1 - until_known
         there = np.where(known >= 0, known, 0)
         now = np.where(known >= 0, y_true[there, steps], np.nan)
         cone.update(now[None], y_pred[there, steps][None])

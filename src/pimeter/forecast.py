@@ -8,15 +8,18 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+from scipy.special import betaincinv
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from pimeter.arrays import real_array
 from pimeter.bandwidth import safe_factor
+from pimeter.dependence import autocorrelation, variance_inflation
 from pimeter.neuron import Box
 from pimeter.online import LARGEST, STEPS, learn_columns, started
-from pimeter.promise import CoverageWarning, percent, promise
+from pimeter.promise import RANGE, ROUNDING, CoverageWarning, percent, promise
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 BLOCK = 250_000  # errors that are turned into sizes at a time: what fits into a cache is not read twice
 THINNEST = 1e-9  # side of a joint cone, in units of its widest
+MOST_LOOKED_AT = 30_000  # errors of which `fit` finds out what they are worth: it takes ten times as long as a radius
 WINDOW, DEGREE = 7, 2  # steps and degree of the polynomial through which radii are smoothed
 
 
@@ -76,8 +80,8 @@ class ForecastIntervals(BaseEstimator):
     """Intervals around forecasts of h steps, from the errors of earlier forecasts by whatever forecaster.
 
     One neuron per step ahead learns how far targets are from the forecast (the paper's cone). `update` lets each of
-    them follow the series. Windows overlap and series drift, so ranks promise nothing here; what the cone has covered
-    is for the user to look at.
+    them follow the series. Windows overlap and series drift, so ranks promise nothing here; `n_effective_` and
+    `coverage_range_` say what so many windows are worth while errors go on as they were.
 
     Parameters
     ----------
@@ -103,12 +107,15 @@ class ForecastIntervals(BaseEstimator):
         Windows of `fit`.
     n_missing_ : int
         Errors of `fit` that were not known (NaN) and skipped.
-    n_effective_ : float
-        About how many independent errors a neuron has: the fewest that one has seen, divided by h, as windows that are
-        made at each step share all but one of their targets. With ``tails="sided"`` those of one sign, with `joint`
-        those of the later half of the windows.
-    coverage_range_ : ndarray of shape (2,)
-        5 % and 95 % points of the coverage that so many independent errors would give; a rough guide, not a promise.
+    n_effective_ : float or ndarray of shape (n_series,)
+        About how many independent errors the neurons of a series have, at most `n_windows_`: those seen, divided by how
+        much more a mean of them varies than one of independent ones, for the step that has the fewest. That is
+        estimated from the autocorrelation of the errors themselves (of their ranks, and of whether they are inside),
+        so it knows of windows that overlap and of errors that last. With ``tails="sided"`` of one sign, with `joint` of
+        the later half of the windows.
+    coverage_range_ : ndarray of shape ([n_series,] 2)
+        5 % and 95 % points of the coverage of new errors, at any one step, that so many independent errors would give.
+        It assumes that errors go on as they were, and that dependence shows in the windows at hand.
 
     See Also
     --------
@@ -160,7 +167,7 @@ class ForecastIntervals(BaseEstimator):
         self.smooth = smooth
         self.step = step
 
-    def fit(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
+    def fit(self, y_true: ArrayLike, y_pred: ArrayLike, *, stride: float = 1.0) -> Self:
         """Learn from windows of forecasts and what then happened; forgets all updates.
 
         Parameters
@@ -169,6 +176,11 @@ class ForecastIntervals(BaseEstimator):
             Targets of each window, the oldest window first. NaN where a step is not known: it is skipped and counted.
         y_pred : array-like of the same shape
             Their forecasts, by a model that was not trained on these targets.
+        stride : float, default=1
+            How many steps after the one before a window starts: 1 if one is made at each step, h if windows follow each
+            other without overlap, 1/24 for hourly windows of daily steps. Steps that overlap equally many windows
+            share one estimate of their dependence, which makes `n_effective_` more certain; radii do not depend on it,
+            and a stride that is too small only makes `n_effective_` smaller than need be.
 
         Returns
         -------
@@ -178,12 +190,13 @@ class ForecastIntervals(BaseEstimator):
         Warns
         -----
         CoverageWarning
-            If windows overlap so much that they are worth fewer errors than the level takes.
+            If errors depend on each other so much that they are worth fewer than the level takes.
         """
         self._validate_params()
         tails, p = TAILS[self.tails], float(self.confidence_level)
         errors, has_series = _errors(y_true, y_pred)
         n_series, h, n = errors.shape
+        until_known = windows_until_known(h, stride)
         missing = _missing(errors)
         boxes: list[Box] = []
         if self.joint:
@@ -201,16 +214,10 @@ class ForecastIntervals(BaseEstimator):
         self._states: list[Array] = []
         self._shape = (n_series if has_series else None, h)
         self.n_windows_, self.n_missing_ = n, missing
-        self.n_effective_ = _fewest(seen, TAILS["symmetric"] if boxes else tails, missing) / h
-        worth = promise(self.n_effective_, p, n_cuts=1 if boxes else tails.n_cuts)
-        self.coverage_range_ = np.array(worth.coverage_range)
-        if not worth.is_kept:
-            steps = f"{h} steps, made at each step," if h > 1 else "1 step"
-            msg = (
-                f"{seen.shape[-1]} windows of {steps} give a neuron no more than about {self.n_effective_:.3g} "
-                f"independent errors; {percent(p, 6)} takes {worth.needed}."
-            )
-            warnings.warn(msg, CoverageWarning, stacklevel=2)
+        self._seen_by = TAILS["symmetric"] if boxes else tails  # the joint neuron sees sizes
+        self._overlaps = until_known[-1:] if boxes else until_known
+        self._worth_by_series: Array | None = None
+        self._warn_of_few()
         return self
 
     def update(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
@@ -237,7 +244,7 @@ class ForecastIntervals(BaseEstimator):
             msg = f"update takes windows of the horizon and series of fit, {expected}; got {np.shape(y_true)}."
             raise ValueError(msg)
         p, step = self._fitted_with
-        tails = TAILS["symmetric"] if self._cone else self._tails  # the joint neuron sees sizes
+        tails = self._seen_by
         seen = _scores(self._cone, errors) if self._cone else errors
         states = self._states or [
             started(_columns(tails.sample(self._seen, direction)), weights.ravel(), step)
@@ -316,6 +323,20 @@ class ForecastIntervals(BaseEstimator):
         return np.stack([forecast - radius, forecast + radius], axis=-1)
 
     @property
+    def n_effective_(self) -> Any:
+        """About how many independent errors the neurons of each series have."""
+        check_is_fitted(self)
+        worth = self._worths()
+        return float(worth[0]) if self._shape[0] is None else worth
+
+    @property
+    def coverage_range_(self) -> Array:
+        """5 % and 95 % points of the coverage that so many independent errors would give."""
+        check_is_fitted(self)
+        ends = _coverage_range(self._worths(), self._fitted_with[0], self._seen_by.n_cuts)
+        return ends[0] if self._shape[0] is None else ends
+
+    @property
     def radius_(self) -> Array:
         """How far intervals reach below and above the forecast now."""
         check_is_fitted(self)
@@ -347,6 +368,41 @@ class ForecastIntervals(BaseEstimator):
         else:
             radii = _smoothed(tails.radii(reach), tails) if self._is_smooth else tails.radii(reach)
         return radii[0] if self._shape[0] is None else radii
+
+    def _worths(self) -> Array:
+        """What the errors of each series are worth: found when first asked for, as it takes longer than the radii."""
+        if self._worth_by_series is None:
+            seen = self._seen
+            self._worth_by_series = np.concatenate(
+                [
+                    _worth(seen[part], self._seen_by, [one[part] for one in self._reach], self._overlaps)
+                    for part in _parts(seen)
+                ]
+            )
+        return self._worth_by_series
+
+    def _warn_of_few(self) -> None:
+        """Warn if errors are worth fewer than the level takes.
+
+        Of many errors it looks at the last step, which overlaps the most windows, of series drawn at random.
+        """
+        p, n_series, seen = self._fitted_with[0], self._shape[0], self._seen
+        if seen.size <= MOST_LOOKED_AT:
+            worth = self._worths()
+        else:
+            n_some = min(len(seen), max(1, MOST_LOOKED_AT // seen.shape[-1]))
+            some = np.random.default_rng(0).choice(len(seen), n_some, replace=False)
+            reach = [one[some, -1:] for one in self._reach]
+            worth = _worth(seen[some, -1:], self._seen_by, reach, self._overlaps[-1:])
+        needed = promise(0.0, p, n_cuts=self._seen_by.n_cuts).needed
+        n_short = np.count_nonzero(worth < needed)
+        if n_short:
+            whose = "" if n_series is None else f" of {n_short} of {len(worth)} series"
+            msg = (
+                f"{seen.shape[-1]} windows{whose} are worth about {worth.min():.3g} independent errors (n_effective_); "
+                f"{percent(p, 6)} takes {needed}. Take more windows, or a lower confidence_level."
+            )
+            warnings.warn(msg, CoverageWarning, stacklevel=3)
 
     def _boxes(self, errors: Array, tails: Tails, p: float) -> list[Box]:
         """The shape of the cone for each series, learned from errors (series, h, n)."""
@@ -444,13 +500,57 @@ def _smoothed(radii: Array, tails: Tails) -> Array:
     return smooth if tails.has_centre else np.maximum(smooth, 0.0)
 
 
-def _fewest(seen: Array, tails: Tails, missing: int) -> int:
-    """Known errors of the neuron that has seen the fewest."""
-    if not missing and not tails.is_parted:
-        return int(seen.shape[-1])
-    return min(
-        int(np.count_nonzero(~np.isnan(tails.sample(seen, direction)), axis=-1).min()) for direction in tails.directions
-    )
+def windows_until_known(h: int, stride: float) -> NDArray[np.intp]:
+    """How many windows later the target of each of h steps is known, if windows start `stride` steps apart.
+
+    Raises
+    ------
+    ValueError
+        If the stride is no positive number.
+
+    Examples
+    --------
+    >>> from pimeter.forecast import windows_until_known
+    >>> windows_until_known(4, 1).tolist(), windows_until_known(4, 3).tolist(), windows_until_known(2, 1 / 24).tolist()
+    ([1, 2, 3, 4], [1, 1, 1, 2], [24, 48])
+    """
+    if isinstance(stride, bool) or not (isinstance(stride, Real) and 0.0 < stride < np.inf):
+        msg = f"stride must be how many steps windows are apart, more than 0; got {stride!r}. One at each step is 1."
+        raise ValueError(msg)
+    return np.ceil(np.arange(1, h + 1) / float(stride) - ROUNDING).astype(np.intp)
+
+
+def _worth(seen: Array, tails: Tails, reach: list[Array], overlaps: NDArray[np.intp]) -> Array:
+    """Independent errors that each series (series, h, n) is worth, at the step that has the fewest."""
+    first = np.flatnonzero(np.diff(overlaps, prepend=0))  # of the steps that overlap equally many windows
+    sizes = np.diff(first, append=len(overlaps))
+    worth = np.full(len(seen), np.inf)
+    samples = [tails.sample(seen, direction) for direction in tails.directions]
+    ranks = [rankdata(np.where(np.isnan(one), np.inf, one), axis=-1) for one in samples]
+    inside = [one <= most[..., None] for one, most in zip(samples, reach, strict=True)]
+    neurons = list(zip(samples, ranks, inside, strict=True))
+    if tails.n_cuts == 2:  # each end by itself, and both together: errors far out, whether below or above
+        neurons.append((samples[0], np.maximum(*ranks), np.logical_and(*inside)))
+    for sample, *of_sample in neurons:
+        is_known = ~np.isnan(sample)
+        inflation = np.ones(seen.shape[:2])
+        for values in of_sample:
+            correlations = autocorrelation(np.where(is_known, values, np.nan))
+            pooled = np.add.reduceat(correlations, first, axis=1) / sizes[:, None]
+            inflation = np.maximum(inflation, np.repeat(variance_inflation(pooled), sizes, axis=1))
+        worth = np.minimum(worth, (np.count_nonzero(is_known, axis=-1) / inflation).min(axis=-1))
+    return worth
+
+
+def _coverage_range(worth: Array, p: float, n_cuts: int) -> Array:
+    """5 % and 95 % points of the coverage within quantiles of so many independent errors, (series, 2).
+
+    The quantile at level p of m errors lies between ranks, at the place ``m p + 1/2``: Hazen's rule.
+    """
+    beyond = worth * (1.0 - p) + n_cuts / 2.0
+    within = worth + 1.0 - beyond
+    ends = [betaincinv(np.where(worth > 0.0, within, np.nan), beyond, point) for point in RANGE]
+    return np.stack(ends, axis=-1)
 
 
 def _parts(errors: Array) -> list[slice]:
