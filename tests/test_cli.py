@@ -331,6 +331,21 @@ class TestMistakes:
         assert (code, out) == (2, "")
         assert err.count("\n") == 1
 
+    def test_what_a_file_holds_comes_before_its_ending(self, frame, pimeter_command, tmp_path):
+        expected = pimeter_command("measure", "good.csv")[1]
+        frame.write_csv("table.parquet.csv")
+        frame.write_csv("TABLE.CSV")
+        for name in ("parquet.csv", "parquet.jsonl", "parquet.gz"):
+            frame.write_parquet(name)
+        for name in ("table.parquet.csv", "TABLE.CSV", "parquet.csv", "parquet.jsonl", "parquet.gz"):
+            assert pimeter_command("measure", name)[1] == expected, name
+        frame.write_json("array.json")
+        self.check(
+            pimeter_command("measure", "array.json"), "'array.json' is one JSON array; write a line for each row"
+        )
+        (tmp_path / "array.json").write_text('[\n {"y": 1, "y_hat": 2}\n]\n')
+        self.check(pimeter_command("measure", "array.json"), "'array.json' is one JSON array")
+
     def test_broken_json_lines(self, pimeter_command, tmp_path):
         (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n{"y":1.5,"y_hat":"two"}\n')
         self.check(pimeter_command("measure", "a.jsonl"), "row 2 of column 'y_hat' holds 'two'")
@@ -492,7 +507,7 @@ class TestInterval:
 RESULTS = [  # a command that writes a result, and the columns of its table
     (["measure", "good.csv"], ["score", "value", "lower", "upper", "meaning"]),
     (
-        ["forecast", "good.csv"],
+        ["forecast", "series.csv"],
         [
             *("step", "confidence_level", "radius", "static_coverage", "updated_coverage"),
             *("static_width", "updated_width", "prediction", "lower", "upper", "target"),
@@ -507,6 +522,7 @@ RESULTS = [  # a command that writes a result, and the columns of its table
 
 @pytest.fixture
 def scores(frame):
+    frame.drop("shop").write_csv("series.csv")
     score = np.linspace(0.0, 1.0, 300)
     pl.DataFrame({"label": np.arange(300) % 3 < 2 * score, "score": score}).write_csv("scores.csv")
 
@@ -549,7 +565,7 @@ class TestTheEndingDecides:
         assert (code, said) == (2, "")
         assert "let it end in .csv, .tsv, .jsonl (also .gz or .zst) or .parquet." in err
 
-    @pytest.mark.parametrize("command", [["forecast", "good.csv"], ["classify", "scores.csv"]], ids=lambda one: one[0])
+    @pytest.mark.parametrize("command", [["forecast", "series.csv"], ["classify", "scores.csv"]], ids=lambda one: one[0])
     @pytest.mark.parametrize("ending", ["html", "csv", "parquet", "json"])
     def test_nothing_is_half_written(self, command, ending, pimeter_command, tmp_path, monkeypatch):
         def full(*_, **__):

@@ -218,3 +218,210 @@ def test_hostile_names_are_text(pimeter, tmp_path):
     out = tmp_path / "cone.html"
     assert pimeter("forecast", path, "--target", name, "--out", out).returncode == 0
     assert "<script" not in out.read_text()
+
+
+def cross_validated(ids=("a", "b", "c"), n=40, h=6, stride=1, first=0, name="unique_id"):
+    """What `cross_validation` of forecasting libraries gives: rows by series, cutoff and day, of random walks."""
+    parts = []
+    for one in ids:
+        series = np.cumsum(np.random.default_rng(ord(str(one))).standard_normal(first + n * stride + h + 1))
+        cutoff = first + stride * np.repeat(np.arange(n), h)
+        day = cutoff + np.tile(np.arange(1, h + 1), n)
+        columns = {name: [one] * len(day), "ds": day, "cutoff": cutoff, "y": series[day], "model": series[cutoff]}
+        parts.append(pl.DataFrame(columns))
+    start = pl.lit(np.datetime64("2026-01-01"))
+    dates = [(start + pl.duration(days=pl.col(name))).dt.date().alias(name) for name in ("ds", "cutoff")]
+    return pl.concat(parts).with_columns(*dates)
+
+
+def staggered(ids=("a", "b"), **options):
+    """Each series has cutoffs of its own, every other day."""
+    parts = [cross_validated([one], stride=2, first=i, **options) for i, one in enumerate(ids)]
+    return pl.concat(parts)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize(
+    ("frame", "column"),
+    [
+        pytest.param(cross_validated(), "unique_id", id="same cutoffs"),
+        pytest.param(cross_validated().sort("ds", "cutoff"), "unique_id", id="sorted by day"),
+        pytest.param(cross_validated(name="Filiale"), "Filiale", id="a name of its own"),
+        pytest.param(cross_validated(ids=(3, 1, 2), name="nr"), "nr", id="numbers"),
+        pytest.param(cross_validated(name="forecaster").with_columns(weekday=pl.col("ds").dt.weekday()), "forecaster"),
+        pytest.param(cross_validated().drop("ds"), "unique_id", id="no days"),
+        pytest.param(cross_validated().drop("cutoff"), "unique_id", id="no cutoffs"),
+        pytest.param(cross_validated(h=1, name="Filiale").drop("cutoff"), "Filiale", id="one step ahead"),
+        pytest.param(staggered(), "unique_id", id="cutoffs of their own"),
+        pytest.param(staggered().sort("cutoff"), "unique_id", id="cutoffs of their own, sorted"),
+        pytest.param(staggered(name="Filiale"), "Filiale", id="cutoffs and a name of their own"),
+        pytest.param(
+            pl.concat([cross_validated(["a"]), cross_validated(["b"], first=200)]),
+            "unique_id",
+            id="one after the other",
+        ),
+        pytest.param(
+            cross_validated(name="nr", ids=(1, 2)).with_columns(
+                step=(pl.col("ds") - pl.col("cutoff")).dt.total_days().cast(int)
+            ),
+            "nr",
+            id="with steps",
+        ),
+    ],
+)
+def test_a_panel_is_refused_and_its_column_named(pimeter, tmp_path, frame, column, ending):
+    path, out = tmp_path / f"panel.{ending}", tmp_path / "cone.html"
+    frame.write_csv(path) if ending == "csv" else frame.write_parquet(path)
+    done = pimeter("forecast", path, "--prediction", "model", "--out", out)
+    assert done.returncode == 2
+    assert f"is a panel: column '{column}' tells {frame[column].n_unique()} series apart" in done.stderr
+    assert f"keep the rows where '{column}' is '{frame[column][0]}'" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda frame: frame, id="one series, named"),
+        pytest.param(lambda frame: frame.with_columns(weekday=pl.col("ds").dt.strftime("%a")), id="day of the week"),
+        pytest.param(lambda frame: frame.with_columns(month=pl.col("cutoff").dt.month()), id="month of the cutoff"),
+        pytest.param(lambda frame: frame.with_columns(run=pl.col("cutoff").cast(str)), id="a name for each window"),
+        pytest.param(lambda frame: frame.with_columns(id=pl.col("cutoff").cast(str)), id="an id for each window"),
+        pytest.param(lambda frame: frame.with_row_index("id"), id="numbered rows"),
+        pytest.param(lambda frame: frame.with_row_index("unique_id_").rename({"unique_id_": "item"}), id="rows, item"),
+        pytest.param(
+            lambda frame: frame.with_columns(id=(pl.col("ds") - pl.col("cutoff")).dt.total_days()), id="steps"
+        ),
+        pytest.param(
+            lambda frame: frame.with_columns(version=pl.when(pl.col("ds").dt.month() < 2).then(1).otherwise(2)),
+            id="a version for each day",
+        ),
+        pytest.param(
+            lambda frame: frame.with_columns(version=pl.when(pl.col("cutoff").dt.month() < 2).then(1).otherwise(2)),
+            id="a version of the model",
+        ),
+        pytest.param(lambda frame: frame.with_columns(temperature=pl.col("y").round() + 7.0), id="a feature"),
+        pytest.param(lambda frame: frame.with_columns(holiday=pl.col("ds").dt.weekday() > 5), id="a flag"),
+        pytest.param(lambda frame: frame.with_columns(region=pl.lit("north"), store=pl.lit(None)), id="constants"),
+        pytest.param(lambda frame: frame.sample(fraction=1.0, shuffle=True, seed=3), id="shuffled"),
+        pytest.param(lambda frame: frame.sort("ds"), id="sorted by day"),
+    ],
+)
+def test_other_columns_do_not_make_a_panel(pimeter, tmp_path, change):
+    plain, path = tmp_path / "plain.csv", tmp_path / "more.csv"
+    frame = cross_validated(["a"])
+    frame.drop("unique_id", "ds").write_csv(plain)
+    change(frame).write_csv(path)
+    one, other = (pimeter("forecast", file, "--prediction", "model", "--json") for file in (plain, path))
+    assert (one.returncode, other.returncode) == (0, 0), one.stderr + other.stderr
+    assert json.loads(one.stdout) == json.loads(other.stdout)
+    assert "in the order of 'ds'" in other.stderr
+
+
+def test_rows_of_several_hours_are_not_series(pimeter, tmp_path):
+    """A date alone comes several times a day: the hour tells them apart, and is no series."""
+    hours = cross_validated(["a"], h=1, n=96).drop("unique_id", "cutoff")
+    at = pl.int_range(pl.len())
+    hours.with_columns(ds=pl.lit("2026-01-0") + (1 + at // 24).cast(str), hour=at % 24).write_csv(tmp_path / "a.csv")
+    hours.drop("ds").write_csv(tmp_path / "b.csv")
+    one, other = (
+        pimeter("forecast", tmp_path / name, "--prediction", "model", "--json") for name in ("a.csv", "b.csv")
+    )
+    assert "several rows have the same 'ds', so rows are taken in the order of the file" in one.stderr
+    assert one.stdout == other.stdout != ""
+
+
+def test_times_that_are_not_of_rows_are_left_alone(pimeter, file, tmp_path):
+    frame = forecasts()
+    plain = pimeter("forecast", file, "--json").stdout
+    for i, date in enumerate(
+        [
+            pl.lit(np.datetime64("2026-01-01")) + pl.duration(days=pl.col("origin")),  # when it was made
+            pl.when(pl.col("origin") > 5).then(pl.lit("2026-01-01")),  # missing in some rows
+            pl.lit("some day in ") + (pl.col("origin") + pl.col("step")).cast(str),  # no order
+        ]
+    ):
+        path = tmp_path / f"{i}.parquet"
+        frame.with_columns(date=date).write_parquet(path)
+        done = pimeter("forecast", path, "--json")
+        assert done.stdout == plain, done.stderr
+    done = pimeter("forecast", path, "--json", "--time", "")
+    assert done.stdout == plain
+    assert "guessed that the time" not in done.stderr
+
+
+def test_rows_without_a_window_are_put_in_the_order_of_time(pimeter, tmp_path):
+    frame = cross_validated(["a"], h=1, n=80).drop("unique_id", "cutoff")
+    frame.write_csv(tmp_path / "a.csv")
+    frame.reverse().write_csv(tmp_path / "b.csv")
+    one, other = (
+        pimeter("forecast", tmp_path / name, "--prediction", "model", "--json") for name in ("a.csv", "b.csv")
+    )
+    assert one.stdout == other.stdout != ""
+
+
+def test_a_window_that_leaves_out_a_time(pimeter, tmp_path):
+    frame = cross_validated(["a"]).with_row_index("row").filter(pl.col("row") != 62).drop("row")
+    frame.write_csv(tmp_path / "hole.csv")
+    done = pimeter("forecast", tmp_path / "hole.csv", "--prediction", "model")
+    assert done.returncode == 2
+    assert "a window leaves out times of column 'ds' before row 63, so steps cannot be counted" in done.stderr
+
+
+def test_targets_that_were_revised_are_noted(pimeter, tmp_path):
+    frame = cross_validated(["a"]).with_columns(y=pl.col("y") + 0.01 * pl.int_range(pl.len()))
+    frame.write_csv(tmp_path / "revised.csv")
+    done = pimeter("forecast", tmp_path / "revised.csv", "--prediction", "model")
+    assert done.returncode == 0
+    assert "a 'ds' has several targets in" in done.stderr
+
+
+def layout_of(frame, tmp_path, stride=None, **columns):
+    path = tmp_path / "windows.parquet"
+    frame.write_parquet(path)
+    notes: list[str] = []
+    with files.opened(str(path)) as table:
+        return windows.windows(table, windows.Layout("y", "model", **columns), notes, stride), notes
+
+
+@pytest.mark.parametrize("stride", [1, 2, 6, 9])
+@pytest.mark.parametrize("has_steps", [True, False])
+def test_stride_is_found_by_the_times(tmp_path, stride, has_steps):
+    frame = cross_validated(["a"], stride=stride)
+    steps = (pl.col("ds") - pl.col("cutoff")).dt.total_days()
+    frame = frame.with_columns(step=steps).sample(fraction=1.0, shuffle=True, seed=0)
+    found, notes = layout_of(frame, tmp_path, window="cutoff", step="step" if has_steps else None, time="ds")
+    assert found.y_true.shape == (40, 6)
+    assert found.stride == min(stride, 6)  # times that no window is about are not counted
+    assert any("steps apart" in note for note in notes) == (stride > 1)
+    given, _ = layout_of(frame, tmp_path, stride=4.0, window="cutoff", step="step", time="ds")
+    assert given.stride == 4.0
+    np.testing.assert_array_equal(given.y_true, found.y_true)
+
+
+def test_stride_of_windows_that_are_made_more_often_than_steps(tmp_path):
+    hour = np.arange(24 * 30)
+    rows = [
+        {"cutoff": int(i), "ds": int(i + 24 * j), "y": float(i + 24 * j), "model": 0.0} for i in hour for j in (1, 2, 3)
+    ]
+    found, _ = layout_of(pl.DataFrame(rows), tmp_path, window="cutoff", time="ds")
+    assert found.stride == pytest.approx(1 / 24)
+    days = [{**row, "ds": int(row["ds"] // 24), "y": float(row["ds"] // 24)} for row in rows]  # at one hour of the day
+    found, _ = layout_of(pl.DataFrame(days), tmp_path, window="cutoff", time="ds")
+    assert found.stride == pytest.approx(1 / 24, rel=0.05)
+
+
+def test_windows_that_are_not_made_at_each_step_are_noted(tmp_path):
+    for stride in (1, 2):
+        frame = cross_validated(["a"], stride=stride)
+        found, notes = layout_of(frame, tmp_path, window="cutoff")
+        assert found.stride == 1.0
+        assert any("say with --stride how many steps apart windows start" in note for note in notes) == (stride > 1)
+
+
+@pytest.mark.parametrize("stride", ["0", "-1", "nan", "inf"])
+def test_a_stride_that_is_none(pimeter, stride):
+    done = pimeter("forecast", "nowhere.csv", "--stride", stride)
+    assert done.returncode == 2
+    assert "it must be more than 0" in done.stderr

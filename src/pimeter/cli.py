@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 TARGETS = ("y", "y_true", "target", "actual", "observed", "truth")
 PREDICTIONS = ("y_hat", "yhat", "y_pred", "pred", "prediction", "predicted", "forecast")
 WINDOWS = ("window", "origin", "cutoff", "issued", "made_on", "forecast_date")
+TIMES = ("ds", "date", "datetime", "timestamp", "target_date", "target_time", "valid_date", "valid_time")
 STEPS = ("step", "steps", "h", "horizon", "lead", "steps_ahead")
 LABELS = (*TARGETS, "label", "labels", "class", "outcome")
 SCORES = ("score", "scores", "y_score", "probability", "proba", "prob", "p", "y_prob", "y_proba")
@@ -82,6 +83,14 @@ def _is_result(out: Path | None) -> Path | None:
         return out
     forms = ", ".join(f"{ending} ({what})" for ending, what in RESULTS.items())
     msg = f"{shown(out)} does not say what to write; let it end in one of {forms}."
+    raise typer.BadParameter(msg)
+
+
+def _is_stride(stride: float | None) -> float | None:
+    """A distance between windows; before anything is read."""
+    if stride is None or 0.0 < stride < math.inf:
+        return stride
+    msg = f"it must be more than 0; got {stride:g}. With a window at each step it is 1."
     raise typer.BadParameter(msg)
 
 
@@ -314,6 +323,14 @@ def forecast(
         str | None,
         typer.Option(help="Column with the steps ahead: 1, 2, ... Without it the rows of a window in their order."),
     ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(help="Column with the time that a row is about. Guessed when obvious; '' takes none."),
+    ] = None,
+    stride: Annotated[
+        float | None,
+        typer.Option(help="How many steps apart windows start. Without it by the times, or 1.", callback=_is_stride),
+    ] = None,
     level: Level = 0.95,
     out: Out = None,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
@@ -326,21 +343,27 @@ def forecast(
         window = window or _guessed(table, WINDOWS, "window", notes)
         if step is not None and window is None:
             window = _guess(table, WINDOWS, "window", None, notes)
-        _apart(table, {"target": columns[0], "prediction": columns[1], "window": window, "step": step})
+        times = [
+            name for name in table.columns if name.strip().lower() in TIMES and name not in {*columns, window, step}
+        ]
+        if time is None and len(times) == 1:
+            time = times[0]
+            notes.append(f"guessed that the time in {table.name} is column {shown(time)}")
+        time = time or None
+        _apart(table, {"target": columns[0], "prediction": columns[1], "window": window, "step": step, "time": time})
         tell(f"Reading {table.name}")
-        frame = table.read([*columns, *([step] if step else [])], [window] if window else [])
-        from pimeter.windows import windows
+        from pimeter.windows import Layout, windows
 
-        y_true, y_pred, names = windows(table, frame, columns, window, step, notes)
+        y_true, y_pred, names, stride = windows(table, Layout(*columns, window, step, time), notes, stride)
         tell(f"Trying the cone on {len(y_true) // 2:,} windows")
         from pimeter.backtest import backtest
 
         with _warnings(notes):
-            found = backtest(y_true, y_pred, confidence_level=level)
+            found = backtest(y_true, y_pred, confidence_level=level, stride=stride)
         if draft and out:
             from pimeter.report.cone import cone_html
 
-            about = {"target": columns[0], "prediction": columns[1], "window": window, "step": step}
+            about = {"target": columns[0], "prediction": columns[1], "window": window, "step": step, "time": time}
             noted = {"notes": "; ".join(notes)} if notes else {}
             _write(found, draft, out, lambda: cone_html(found.to_dict(), _about(file, about) | noted, names))
     _say(notes)

@@ -374,7 +374,7 @@ def _table(name: str, path: Path) -> Table:
     _check_size(name, path, start)
     table = Table(name, path, "", ())
     try:
-        table = Table(name, path, _kind(path, start), ())
+        table = Table(name, path, _kind(name, path, start), ())
         scan = table._scan(None)
         names = tuple(scan.collect_schema().names())
         n_rows = scan.select(pl.len()).collect().item() if table.kind == PARQUET else 0
@@ -464,13 +464,19 @@ def _zstd_size(packed: mmap.mmap) -> int:
     return total
 
 
-def _kind(path: Path, start: bytes) -> str:
-    """By the name of the file, or by how it begins."""
-    endings = [KINDS[ending] for ending in path.suffixes[-2:] if ending in KINDS]
-    if endings or start == b"PAR1":
-        return endings[-1] if endings else PARQUET
-    first = _lines(path).head(1).collect()["line"].fill_null("").item()
-    if first.lstrip().startswith("{"):
+def _kind(name: str, path: Path, start: bytes) -> str:
+    """By how the file begins where that is unmistakable, by its name, or by its first line."""
+    if start == b"PAR1":
+        return PARQUET
+    is_packed = path.suffix.lower() in {".gz", ".zst"}
+    ending = (path.with_suffix("") if is_packed else path).suffix.lower()
+    if ending in KINDS:
+        return KINDS[ending]
+    first = _lines(path).head(1).collect()["line"].fill_null("").item().strip()
+    if first == "[" or first.startswith(("[{", "[[")):
+        msg = f"{name} is one JSON array; write a line for each row instead, {{...}} and no commas between."
+        raise ValueError(msg)
+    if first.startswith("{"):
         return JSON_LINES
     return max(SEPARATORS, key=re.sub('"[^"]*"', "", first).count)
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pimeter.files import Table, shown
+from pimeter.panel import (
+    column_of_ids,
+    column_of_targets,
+    has_several,
+    is_time_part,
+    panel_error,
+    separating_column,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,39 +25,74 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Numbers = NDArray[np.intp]
 
+SHARED = 0.5  # of the targets, that neighbouring windows have in common if one is made at each step
 SPARSE = 20  # windows times steps for each row from which on the column of steps is no such column
 # Day, time and offset from UTC: the letters of the first two are in the order of time, unless offsets differ.
 MOMENT = r"^(\d{4}-\d{2}(?:-\d{2})?)(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)(Z| ?[+-]\d{2}(?::?\d{2})?)?)?$"
 
 
-def windows(
-    table: Table, frame: pl.DataFrame, columns: Sequence[str], window: str | None, step: str | None, notes: list[str]
-) -> tuple[Array, Array, list[str] | None]:
-    """Targets and predictions of shape (windows, steps), NaN for what is not known; what windows are called.
+class Layout(NamedTuple):
+    """Names of the columns of a table of forecasts."""
+
+    target: str
+    prediction: str
+    window: str | None = None  # when a forecast was made
+    step: str | None = None  # how many steps ahead
+    time: str | None = None  # which moment a forecast is about
+
+    @property
+    def used(self) -> list[str]:
+        """Those that there are."""
+        return [name for name in self if name is not None]
+
+
+class Windows(NamedTuple):
+    """Windows of one series, the oldest first; NaN for what is not known."""
+
+    y_true: Array  # (windows, steps)
+    y_pred: Array
+    names: list[str] | None  # what windows are called
+    stride: float  # steps between their starts
+
+
+def windows(table: Table, layout: Layout, notes: list[str], stride: float | None = None) -> Windows:
+    """Windows of targets and predictions, and how many steps apart they start unless that is given.
 
     Raises
     ------
     ValueError
-        If a window, a step or all of a column is missing, a value is infinite, a step is none or comes twice.
+        If a window, a step or all of a column is missing, a value is infinite, a step is none or comes twice, or the
+        table holds several series.
     """
-    _check(table, frame, columns, [name for name in (window, step) if name is not None])
-    rows = np.arange(frame.height) if window is None else _order(table, frame[window], notes)
-    steps = _counted(rows, window, notes) if step is None else _steps(table, frame[step])
+    numbers = [layout.target, layout.prediction, *([layout.step] if layout.step else [])]
+    frame = table.read(numbers, [name for name in (layout.window, layout.time) if name is not None])
+    _check(table, frame, numbers[:2], [name for name in (layout.window, layout.step) if name is not None])
+    rows = np.arange(frame.height) if layout.window is None else _order(table, frame[layout.window], notes)
+    steps = None if layout.step is None else _steps(table, frame[layout.step])
+    moments = _moments(table, frame, layout.time, rows, notes)
+    named = column_of_ids(table, layout.used, rows, _counted(rows) if steps is None else steps)
+    if named is not None:
+        raise panel_error(table, named)
+    moments = _one_series(table, layout, frame, rows, steps, moments, notes)
+    by_time = moments is not None and steps is None
+    if moments is not None and layout.window is None:
+        rows = moments
+    if steps is None:
+        steps = _counted(rows) if moments is None or layout.window is None else _in_time(table, layout, rows, moments)
+        order = f"the order of {shown(layout.time) if by_time else 'the file'}"
+        notes.append(
+            f"took the rows of each {shown(layout.window)} for steps 1, 2, ... ahead, in {order}"
+            if steps.any()
+            else f"took each row for a forecast one step ahead, in {order}; name the column of steps with --step"
+        )
     n, h = int(rows.max()) + 1, int(steps.max()) + 1
     if n * h > SPARSE * frame.height + 1000:
-        msg = f"{table.name}: {n:,} windows of {h:,} steps have only {frame.height:,} rows; is {shown(step)} the step?"
+        which = shown(layout.step or layout.window)
+        msg = f"{table.name}: {n:,} windows of {h:,} steps have only {frame.height:,} rows; is {which} the step?"
         raise ValueError(msg)
     places = rows * h + steps
-    first, counts = np.unique(places, return_counts=True)
-    if (counts > 1).any():
-        twice = int(np.flatnonzero(places == first[counts > 1][0])[1]) + 1
-        msg = (
-            f"{table.name}: row {twice:,} repeats window and step of an earlier row. The command takes one series: "
-            "keep the rows of one."
-        )
-        raise ValueError(msg)
     y_true, y_pred = np.full((2, n, h), np.nan)
-    for values, name in zip((y_true, y_pred), columns, strict=True):
+    for values, name in ((y_true, layout.target), (y_pred, layout.prediction)):
         values.ravel()[places] = frame[name].cast(float).to_numpy()
     n_empty = int(np.isnan(y_pred).all(axis=0).sum())
     if n_empty:
@@ -58,10 +101,112 @@ def windows(
     n_gaps = int(np.isnan(y_pred).any(axis=1).sum())
     if n_gaps:
         notes.append(f"{n_gaps:,} of {n:,} windows have no prediction for some steps, which are not known then")
-    if window is None:
-        return y_true, y_pred, None
+    if stride is None:
+        stride = _found_stride(layout, y_true, rows, steps, moments, notes)
+    called = layout.window or (layout.time if moments is not None else None)
+    if called is None:
+        return Windows(y_true, y_pred, None, stride)
     _, first = np.unique(rows, return_index=True)
-    return y_true, y_pred, [str(name) for name in frame[window].gather(first)]
+    return Windows(y_true, y_pred, [str(name) for name in frame[called].gather(first)], stride)
+
+
+def _moments(table: Table, frame: pl.DataFrame, time: str | None, rows: Numbers, notes: list[str]) -> Numbers | None:
+    """Numbers of the moments that rows are about, in the order of time; None where that is not known."""
+    if time is None:
+        return None
+    if frame[time].null_count():
+        notes.append(f"column {shown(time)} of {table.name} is missing in some rows, so it is not used")
+        return None
+    unordered: list[str] = []
+    moments = _order(table, frame[time], unordered)
+    is_of_windows = not has_several(rows, moments) and len(np.unique(rows)) < len(rows)  # when they were made
+    return None if unordered or is_of_windows else moments
+
+
+def _one_series(
+    table: Table,
+    layout: Layout,
+    frame: pl.DataFrame,
+    rows: Numbers,
+    steps: Numbers | None,
+    moments: Numbers | None,
+    notes: list[str],
+) -> Numbers | None:
+    """Refuse a table in which rows have the same place, or a moment has several targets, as another column explains.
+
+    Gives the moments back, or None where they do not tell the rows of a window apart.
+    """
+    within = steps if steps is not None else moments
+    if within is None:
+        return None
+    place = within if layout.window is None else rows * (int(within.max()) + 1) + within
+    _, first, counts = np.unique(place, return_index=True, return_counts=True)
+    if (counts > 1).any():
+        column = separating_column(table, layout.used, place)
+        if column is not None and (steps is not None or not is_time_part(column.name)):
+            raise panel_error(table, column)
+        if steps is not None:
+            twice = int(np.setdiff1d(np.arange(len(place)), first)[0]) + 1
+            msg = f"{table.name}: row {twice:,} repeats window and step of an earlier row. Keep one of them."
+            raise ValueError(msg)
+        where = " and ".join(shown(name) for name in (layout.window, layout.time) if name is not None)
+        notes.append(f"several rows have the same {where}, so rows are taken in the order of the file")
+        return None
+    known = frame[layout.target].is_not_null().to_numpy()
+    target = frame[layout.target].rank("dense").fill_null(0).to_numpy().astype(np.intp)
+    if moments is not None and has_several(moments[known], target[known]):
+        column = column_of_targets(table, layout.used, moments, frame[layout.target])
+        if column is not None and not is_time_part(column.name):
+            raise panel_error(table, column)
+        if column is None:
+            notes.append(f"a {shown(layout.time)} has several targets in {table.name}: is it one series?")
+    return moments
+
+
+def _in_time(table: Table, layout: Layout, rows: Numbers, moments: Numbers) -> Numbers:
+    """Steps ahead in the order of time; or a ValueError where a window leaves out a moment."""
+    order = np.lexsort([moments, rows])
+    steps = np.empty_like(rows)
+    steps[order] = _counted(rows[order])
+    gaps = np.diff(moments[order])[np.diff(rows[order]) == 0]
+    if gaps.size and gaps.min() < gaps.max():
+        uneven = order[1:][np.diff(rows[order]) == 0][gaps > gaps.min()][0] + 1
+        msg = (
+            f"{table.name}: a window leaves out times of column {shown(layout.time)} before row {uneven:,}, so steps "
+            "cannot be counted. Name a column of steps with --step, or add the rows with an empty prediction."
+        )
+        raise ValueError(msg)
+    return steps
+
+
+def _found_stride(
+    layout: Layout, y_true: Array, rows: Numbers, steps: Numbers, moments: Numbers | None, notes: list[str]
+) -> float:
+    """Steps between the starts of windows: by their moments, or 1."""
+    n, h = y_true.shape
+    if n < 2 or h < 2:
+        return 1.0
+    if moments is None:
+        one, other = y_true[:-1, 1:], y_true[1:, :-1]
+        is_known = ~np.isnan(one) & ~np.isnan(other)
+        if is_known.any() and np.mean((one == other)[is_known]) < SHARED:
+            notes.append(
+                "targets of neighbouring windows are not those of a window at each step, which is assumed; say with "
+                "--stride how many steps apart windows start"
+            )
+        return 1.0
+    order = np.lexsort([steps, rows])
+    row, step, moment = rows[order], steps[order], moments[order]
+    follows = np.diff(row) == 0
+    unit = float(np.median(np.diff(moment)[follows] / np.diff(step)[follows]))
+    starts = (moment - unit * step)[np.r_[True, ~follows]]
+    between = np.diff(starts) / unit
+    stride = float(between.min()) if between.min() > 0.0 else float(between.mean())
+    if not stride > 0.0:
+        return 1.0
+    if stride != 1.0:
+        notes.append(f"windows start {stride:.4g} steps apart or more, by column {shown(layout.time)}")
+    return stride
 
 
 def _check(table: Table, frame: pl.DataFrame, columns: Sequence[str], places: Sequence[str]) -> None:
@@ -95,15 +240,11 @@ def _steps(table: Table, given: pl.Series) -> Numbers:
     return steps
 
 
-def _counted(rows: Numbers, window: str | None, notes: list[str]) -> Numbers:
+def _counted(rows: Numbers) -> Numbers:
     """Steps ahead as the rows of each window come."""
     order = np.argsort(rows, kind="stable")
     steps = np.empty_like(rows)
     steps[order] = np.arange(len(rows)) - np.searchsorted(rows[order], rows[order])
-    if steps.any():
-        notes.append(f"took the rows of each {shown(window)} for steps 1, 2, ... ahead, in the order of the file")
-    else:
-        notes.append("took each row for a forecast one step ahead; name the column of steps with --step")
     return steps
 
 
