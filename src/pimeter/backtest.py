@@ -56,6 +56,8 @@ class Backtest:
         Prediction, lower and upper end of the newest window, and its targets as far as they are known.
     blocks : list of int
         First window of each block of `over_time`.
+    stride : float
+        Steps between the starts of windows, by which targets became known.
     """
 
     confidence_level: float
@@ -66,6 +68,7 @@ class Backtest:
     radius: list[float]
     last: dict[str, list[float | None]]
     blocks: list[int]
+    stride: float
 
     @property
     def headline(self) -> str:
@@ -189,6 +192,7 @@ def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 
             )
         },
         (edges[:-1] + n_fitted).tolist(),
+        float(stride),
     )
 
 
