@@ -287,8 +287,8 @@ def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tu
     ends = {"lower": -low, "upper": high}.get(model.tails, high - low)
     ideal = noise.ideal(model.tails, model.confidence_level)
     width = float((probability @ ends).mean() / (probability @ scale[:, 0]) / ideal)
-    counts = [c.rows for c in model.categories_] or [m]
-    shares = [SHARES[int(c.category)] for c in model.categories_] or [1.0]
+    counts = [c.rows for c in model.categories_[:-1]] or [m]
+    shares = [SHARES[int(c.category)] for c in model.categories_[:-1]] or [1.0]
     n_cuts = 2 if model.tails in {"equal", "sided"} else 1
     excess = n_cuts * float(sum(share / (count + 1) for share, count in zip(shares, counts, strict=True)))
     if kind.has_shift or (kind.outputs > 1 and n_cuts > 1):

@@ -382,7 +382,7 @@ def grouped(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         model = pm.IntervalRegressor(zero(k), confidence_level=cell.p, width=pm.GroupedWidth(by=0), **cell.settings)
         other = cell.p / 2 + 0.2  # a lower level than the model was calibrated for
         bounds = model.calibrate(labels[:, None], y).predict_interval(np.arange(3)[:, None], [cell.p, other])
-        for line, scale, ends_ in zip(model.categories_, CATEGORY_SCALES, bounds, strict=True):
+        for line, scale, ends_ in zip(model.categories_[:-1], CATEGORY_SCALES, bounds, strict=True):
             setting = f"{model.tails}, guarantee={model.guarantee!r}, {line.rows} rows"
             for p, (low, high) in zip((cell.p, other), ends_.T / scale, strict=True):
                 if p == cell.p or (line.source == "own" and model.guarantee is True and model.tails != "sided"):

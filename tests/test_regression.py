@@ -464,7 +464,7 @@ class TestGrouped:
         """A list of both would become words, and 1 asked for alone a category never seen."""
         by = [1, 2, "web"] * 100
         model = IntervalRegressor(zero, width="grouped").calibrate(X, np.array([10.0, 1.0, 1.0] * 100) * Y, by=by)
-        assert [line.category for line in model.categories_] == [1, 2, "web"]
+        assert [line.category for line in model.categories_] == [1, 2, "web", "(never seen)"]
         assert model.predict_interval(X[:1], by=[1])[0, 1] == above(model.radius_[0, 1])
         with pytest.warns(CoverageWarning, match=r"by holds '1' \(str\).* it has seen 1 \(int\)"):
             model.predict_interval(X[:1], by=["1"])
@@ -486,14 +486,47 @@ class TestGrouped:
             model = IntervalRegressor(zero, width="grouped", confidence_level=0.8).calibrate(X, y, by=by)
             before = model.predict_interval(X[:2], by=by[:2])
             model.update(X[:4] + 1.0, y[:4], by=more)
-            assert len(model.categories_) == 3
+            assert len(model.categories_) == 3 + 1
             assert_array_equal(model.predict_interval(X[:2], by=by[:2]), before)
 
     def test_nothing_is_said_of_the_coverage_of_one_of_those_that_share_a_neuron(self):
         by = np.repeat([0, 1, 2], [280, 10, 10])
         model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
-        assert [line.source for line in model.categories_] == ["own", "shared", "shared"]
-        assert_array_equal(np.isnan(model.coverage_range_).all(axis=1), [False, True, True])
+        assert [line.source for line in model.categories_] == ["own", "shared", "shared", "shared"]
+        assert_array_equal(np.isnan(model.coverage_range_).all(axis=1), [False, True, True, True])
+
+    @pytest.mark.parametrize("width", [{"guarantee": True}, {"guarantee": False}, {"tails": "equal"}, {"joint": True}])
+    def test_the_table_says_that_nothing_is_guaranteed_to_categories_never_seen(self, width):
+        by = np.repeat(["a", "b", "c"], [200, 50, 50])
+        y = np.column_stack([Y, 2.0 * Y]) if "joint" in width else Y
+        model = IntervalRegressor(
+            lambda X: np.zeros((len(X), 2)) if "joint" in width else zero(X),
+            width=GroupedWidth(min_size=100),
+            random_state=0,
+            **width,
+        )
+        model.calibrate(X, y, by=by, sample_weight=np.ones(300))
+        *seen, last = model.categories_
+        assert np.isfinite([line.level for line in seen]).all()
+        assert [("by itself" in line.note, line.note == "") for line in seen] == [
+            (False, True),
+            (True, False),
+            (True, False),
+        ]
+        assert (last.category, last.rows, last.source) == ("(never seen)", 0, "shared")
+        assert np.isnan(last.level)
+        assert "nothing is guaranteed to categories never seen" in last.note
+        assert model.guaranteed_level_ == min(line.level for line in seen)
+        assert_array_equal(model.radius_[-1], model.radius_[1])  # they reach as far as the small ones
+        asked = model.predict_interval(X[:4], by=["a", "b", "z", "y"], sample_weight=np.ones(4), as_frame=True)
+        found = asked.groupby("row")["guaranteed_level"].first() if "joint" in width else asked["guaranteed_level"]
+        assert_array_equal(np.isnan(found), [False, False, True, True])
+
+    def test_the_table_says_where_not_even_a_neuron_is_shared(self):
+        model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=np.repeat([1, 2], 150))
+        assert [line.source for line in model.categories_] == ["own", "own", "none"]
+        assert model.guaranteed_level_ == 0.95
+        assert model.radius_[-1, 1] == np.abs(Y).max()
 
     def test_a_column_of_a_sparse_table(self):
         by = np.array([1.0, 2.0] * 150)
@@ -508,13 +541,13 @@ class TestGrouped:
         by = np.where(X[:, 0] > 0, "high", "low")
         y = np.where(by == "high", 10.0, 1.0) * Y
         model = IntervalRegressor(zero, width="grouped").calibrate(X, y, by=by)
-        for line, radius in zip(model.categories_, model.radius_, strict=True):
+        for line, radius in zip(model.categories_[:2], model.radius_[:2], strict=True):
             alone = IntervalRegressor(zero).calibrate(X[by == line.category], y[by == line.category])
             assert_array_equal(radius, alone.radius_)
             assert (line.rows, line.level, line.source) == ((by == line.category).sum(), 0.95, "own")
         bounds = model.predict_interval(X[:2], by=["low", "high"])
-        assert_array_equal(bounds[:, 1], above(model.radius_[::-1, 1]))
-        assert model.coverage_range_.shape == (2, 2)
+        assert_array_equal(bounds[:, 1], above(model.radius_[1::-1, 1]))
+        assert model.coverage_range_.shape == (3, 2)
 
     def test_small_and_unseen_categories_share_one_neuron(self):
         by = np.repeat(["big", "a", "b"], [250, 25, 25])
@@ -529,6 +562,7 @@ class TestGrouped:
             "a": "shared",
             "b": "shared",
             "big": "own",
+            "(never seen)": "shared",
         }
 
     def test_ones_that_a_row_less_makes_small_lend_theirs(self):
@@ -539,7 +573,7 @@ class TestGrouped:
         for label, other in (("small", pool), ("never seen", pool), ("border", border)):
             assert_array_equal(model.predict_interval(X[:1], by=[label]), other.predict_interval(X[:1]))
             assert_array_equal(model.predict_quantile(X[:1], 0.9, by=[label]), other.predict_quantile(X[:1], 0.9))
-        assert [line.source for line in model.categories_] == ["own", "own", "shared"]
+        assert [line.source for line in model.categories_] == ["own", "own", "shared", "shared"]
 
     def test_one_of_too_few_errors_for_a_higher_level_keeps_its_neuron(self):
         by = np.repeat(["big", "middle", "small", "tiny"], [190, 50, 50, 10])
@@ -587,10 +621,10 @@ class TestGrouped:
     def test_missing_labels_are_a_category(self):
         by = np.where(X[:, 0] > 0, 1.0, np.nan)
         model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
-        assert [line.category for line in model.categories_] == [1.0, None]
+        assert [line.category for line in model.categories_] == [1.0, None, "(never seen)"]
         objects = np.where(X[:, 0] > 0, "a", None)
         assert model.predict_interval(X[:1], by=[np.nan])[0, 1] == above(model.radius_[1, 1])
-        assert len(IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=objects).categories_) == 2
+        assert len(IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=objects).categories_) == 2 + 1
 
     def test_folds_rank_each_category_alone(self):
         by = X[:, 0] > 0

@@ -7,6 +7,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.sparse import csr_array
@@ -34,6 +36,17 @@ def data(n, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(n, 2))
     return X, X @ [1.0, 2.0] + rng.exponential(size=n) * (0.2 + X[:, 0])
+
+
+class Rounded(LinearRegression):
+    """A line that predicts in one precision."""
+
+    def __init__(self, kind=np.float64):
+        super().__init__()
+        self.kind = kind
+
+    def predict(self, X):
+        return super().predict(X).astype(self.kind)
 
 
 X, Y = data(400)
@@ -78,7 +91,8 @@ class TestQuantile:
             other = IntervalRegressor(LinearRegression(), tails=tails, confidence_level=level, **params)
             return other.fit(X, Y).predict_interval(X)
 
-        assert_array_equal(model.predict_quantile(X, 0.9), bound("upper", 0.9)[:, 1])
+        one_float = 1.2 * np.finfo(float).eps
+        assert_allclose(model.predict_quantile(X, 0.9), bound("upper", 0.9)[:, 1], rtol=one_float)
         assert_allclose(model.predict_quantile(X, 0.1), bound("lower", 0.9)[:, 0])
         assert_allclose(model.predict_quantile(X, [0.1, 0.9]), bound("equal", 0.8))
 
@@ -131,6 +145,71 @@ class TestCdf:
         found = model.predict_cdf(X, quantiles)
         assert np.abs(found - LEVELS).max() < (0.12 if params.get("guarantee") == "set" else 0.06)
         assert (np.diff(found, axis=1) >= 0.0).all()
+
+    @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
+    @pytest.mark.parametrize("cv", [None, 4])
+    @pytest.mark.parametrize(
+        ("tails", "offset", "kind"), [("symmetric", 1e3, np.float32), ("equal", 1e9, np.float64)], ids=["1e3", "1e9"]
+    )
+    @pytest.mark.parametrize(
+        "width", ["constant", "scaled", "local", "quantile", GroupedWidth(by=lambda X: X[:, 0] > 0.5)]
+    )
+    def test_of_quantiles_is_on_their_side_whatever_the_offset(self, width, tails, offset, kind, cv):
+        """At an offset of 1,000 the sum of prediction and radius was rounded to less than both."""
+        levels = np.array(LEVELS)
+        model = IntervalRegressor(Rounded(kind), width=width, tails=tails, cv=cv, random_state=0).fit(X[:200], Y[:200])
+        new = X + np.array([0.0, offset])  # errors near 0 have digits that sums near the offset have not
+        found = model.predict_cdf(new, model.predict_quantile(new, levels))
+        m = min(line.rows for line in model.categories_[:-1]) if model.categories_ else model.n_calibration_
+        enough = np.maximum(levels, 1.0 - levels) <= m / (m + 1)
+        assert enough.sum() >= 3
+        assert (found >= levels)[:, enough & (levels >= 0.5)].all()
+        assert (found <= levels)[:, enough & (levels < 0.5)].all()
+
+    @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
+    @given(
+        seed=st.integers(0, 2**32 - 1),
+        m=st.integers(1, 60),
+        start=st.sampled_from([0.0, 1e3]),
+        offset=st.sampled_from([0.0, 1.0, 1e3, 12345.678, 1e6, 1e9]),
+        unit=st.sampled_from([1e-9, 1e-3, 0.1, 1.0, 3.0]),
+        decimals=st.sampled_from([0, 1, 17]),  # 0 and 1: many ties, and sums that are no multiples of .1
+        kind=st.sampled_from([np.float32, np.float64]),
+        width=st.sampled_from(["constant", ScaledWidth("prediction", power=1), GroupedWidth(by=0)]),
+        tails=st.sampled_from(["symmetric", "equal", "sided", "lower", "upper"]),
+        guarantee=st.sampled_from([True, "set"]),
+        weighted=st.booleans(),
+        level=st.floats(0.01, 0.99),
+    )
+    def test_of_a_quantile_is_on_its_side(
+        self, seed, m, start, offset, unit, decimals, kind, width, tails, guarantee, weighted, level
+    ):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([rng.integers(2, size=m), start + unit * rng.normal(size=m)])
+        y = (start + unit * rng.normal(size=m).round(decimals)).astype(kind)
+        weights = rng.exponential(size=m) if weighted and guarantee is True else None
+        model = IntervalRegressor(
+            lambda X: X[:, 1].astype(kind), width=width, tails=tails, guarantee=guarantee
+        ).calibrate(X, y, sample_weight=weights)
+        rows = np.column_stack([rng.integers(3, size=20), offset + unit * rng.normal(size=20)])
+        quantiles = model.predict_quantile(rows, level)
+        found = model.predict_cdf(rows, quantiles)
+        with warnings.catch_warnings(record=True) as short:
+            warnings.simplefilter("always")
+            model.predict_quantile(rows, level)
+        if short:  # as many as there are do not reach so far
+            return
+        assert (found >= level if level >= 0.5 else found <= level).all()
+
+    def test_of_the_ends_of_an_interval(self):
+        """Errors between the ends are as many as the level takes; of one on an end, the cdf counts half."""
+        for offset in (0.0, 1e3, 1e9):
+            for tails, n_cut in {"symmetric": 2, "equal": 2, "lower": 1, "upper": 1}.items():
+                model = IntervalRegressor(lambda X: X[:, 0], confidence_level=0.9, tails=tails).calibrate(X, Y)
+                new = X + offset
+                low, high = model.predict_interval(new).T
+                within = model.predict_cdf(new, high) - model.predict_cdf(new, low)
+                assert (within >= 0.9 - (n_cut - 1) / 401 - 1e-12).all()
 
     def test_counts_errors(self):
         y = np.array([1.0, 2.0, 2.0, 4.0])
@@ -328,9 +407,9 @@ class TestShift:
         rng = np.random.default_rng(0)
         X, y, new, _ = self.rows(rng, 2000, 300)
         first, second = (shift_weights(part, new, random_state=0) for part in (X[:1000], X[1000:]))
-        for given in (second, second.calibration, None):
+        for more in (second, second.calibration, None):
             model = IntervalRegressor(zero, confidence_level=0.8).calibrate(X[:1000], y[:1000], sample_weight=first)
-            model.update(X[1000:], y[1000:], sample_weight=given)
+            model.update(X[1000:], y[1000:], sample_weight=more)
             assert np.isnan(model.guaranteed_level_)
         for known in (first.calibration, None):
             model = IntervalRegressor(zero, confidence_level=0.8).calibrate(X[:1000], y[:1000], sample_weight=known)

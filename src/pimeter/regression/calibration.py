@@ -146,10 +146,16 @@ class Shaped(NamedTuple):
 class Category(NamedTuple):
     """One line of the table of categories."""
 
-    category: Any
+    category: Any  # in the last line `NEVER_SEEN`
     rows: int
-    level: float  # coverage that is promised to its rows; with a shared neuron, to those of all that share it
-    source: str  # "own" neuron, or the one "shared" by all small categories and those never seen
+    level: float  # coverage that is guaranteed, to whom the note says; NaN where nothing is
+    source: str  # "own" neuron, the one "shared" by all small categories and those never seen, or "none"
+    note: str = ""
+
+
+NEVER_SEEN = "(never seen)"
+TOGETHER = "guaranteed to all categories that share and those never seen together, to none of them by itself"
+NOTHING = "nothing is guaranteed to categories never seen, taken by themselves"
 
 
 @dataclass(frozen=True)
@@ -163,7 +169,8 @@ class Neurons:
     guarantee: Guarantee
     folds: Folds | None = None
     row_of: dict[Any, int] | None = None  # from category to its row of the table
-    shared: int = 0  # row of the table for categories never seen
+    shared: int = 0  # row of the table for small categories
+    unseen: int = 0  # and for those never seen, of the same reach
     counts: dict[Any, int] | None = None  # rows of each category
     pooled: frozenset[Any] = frozenset()  # categories whose rows the shared neuron learns from
 
@@ -217,13 +224,17 @@ class Neurons:
         row_of |= {category: shared for category, _ in pooled if category not in row_of}
         if pooled:
             table.append(neurons(np.concatenate([own for _, own in pooled])))
+            # New rows of small categories and of those never seen are covered together. The latter are the rarest, and
+            # if these are the hardest, they are covered less.
+            table.append([neuron._replace(level=math.nan) for neuron in table[shared]])
         else:
             # Nothing is known of categories never seen: as far as any error, and no promise.
             nothing = promise(0, p, guarantee=guarantee, n_cuts=tails.n_cuts)
             table.append([_unknown(neuron, nothing) for neuron in neurons(slice(None))])
         rows_of = dict(zip(categories, counts.tolist(), strict=True))
         names = frozenset(category for category, _ in pooled)
-        return cls(table, _typical(table), p, tails, guarantee, rows.folds, row_of, shared, rows_of, names)
+        unseen = len(table) - 1
+        return cls(table, _typical(table), p, tails, guarantee, rows.folds, row_of, shared, unseen, rows_of, names)
 
     def codes(self, labels: NDArray[Any] | None) -> NDArray[np.intp] | None:
         """Row of the table for each new row; warns of categories that nothing is known of."""
@@ -241,35 +252,36 @@ class Neurons:
                 f"({type(old).__name__}). These are two categories: if they are the same, give both in one type."
             )
             warnings.warn(msg, CoverageWarning, stacklevel=4)
-        if others and self.table[self.shared][0].weakest.m == 0:
+        if others and not self.pooled:
             names = ", ".join(map(repr, others[:3])) + (", ..." if len(others) > 3 else "")
             msg = (
                 f"by holds {len(others)} categories never seen in calibration ({names}), and no small ones to learn "
                 "from: their intervals reach as far as the largest error, and nothing is promised."
             )
             warnings.warn(msg, CoverageWarning, stacklevel=4)
-        return np.array([self.row_of.get(category, self.shared) for category in categories], np.intp)[codes]
+        return np.array([self.row_of.get(category, self.unseen) for category in categories], np.intp)[codes]
 
     @property
     def categories(self) -> list[Category]:
-        """Rows, promised level and source of each category."""
+        """Rows, guaranteed level and source of each category, and of all those never seen in a last line."""
         if self.row_of is None or self.counts is None:
             return []
-        own = [row for row in range(len(self.table)) if row != self.shared]
-        return [
-            Category(c, n, self.promised(self.row_of[c]), "own" if self.row_of[c] in own else "shared")
-            for c, n in self.counts.items()
-        ]
+        lines = []
+        for category, n in self.counts.items():
+            row = self.row_of[category]
+            source, note = ("shared", TOGETHER) if row == self.shared else ("own", "")
+            lines.append(Category(category, n, self.promised(row), source, note))
+        return [*lines, Category(NEVER_SEEN, 0, math.nan, "shared" if self.pooled else "none", NOTHING)]
 
     def promised(self, row: int) -> float:
         """Coverage that is promised to each output of a category."""
         return float(np.min([neuron.level for neuron in self.table[row]]))
 
     def per_category(self, values: Sequence[Any]) -> Array:
-        """Values of the neurons, one for each category; the only one where there are no categories."""
+        """Values of the neurons, one for each line of `categories`; the only one where there are no categories."""
         if self.row_of is None or self.counts is None:
             return np.asarray(values[0])
-        return np.array([values[self.row_of[category]] for category in self.counts])
+        return np.array([values[row] for row in (*map(self.row_of.__getitem__, self.counts), self.unseen)])
 
     def warn(self) -> None:
         """Say where errors are too few for the level; once for all categories with a neuron of their own."""
@@ -314,9 +326,27 @@ class Neurons:
                     reach = np.nextafter(reach * shape.scale, np.inf)
                 if band is not None:
                     reach = np.nextafter(reach + band, np.inf)
-                (np.add if side else np.subtract)(prediction, reach, out=out[:, j, side])
+                end = out[:, j, side]
+                (np.add if side else np.subtract)(prediction, reach, out=end)
+                if band is None:
+                    # Coming back from the end, rounding may leave less than the radius, whose error the cdf would miss.
+                    _go_on(end, _error_at(end, prediction, shape.scale, side) < radius, side)
             if shape.lower is not None or self.tails.n_cuts > 1:
                 out[:, j, 0], out[:, j, 1] = uncrossed(out[:, j, 0], out[:, j, 1])
+
+    def go_beyond(self, found: Shaped, codes: NDArray[np.intp] | None, ends: Array, side: int) -> None:
+        """Move ends (n, k) to where the cdf counts all errors of the radius, ties among them, as passed.
+
+        Where rounding leaves an end on the radius itself, or short of it, the next float is beyond. With folds ends
+        have more slack than that already.
+        """
+        if self.folds is not None:
+            return
+        typical = np.broadcast_to(self.typical, (len(self.table), ends.shape[1], 2))
+        for j in range(ends.shape[1]):
+            scale = found.shapes.output(j).scale
+            error = _error_at(ends[:, j], found.prediction[0, :, j], None if scale is None else scale[0], side)
+            _go_on(ends[:, j], error <= typical[0 if codes is None else codes, j, side], side)
 
     def _weighted(self, output: int, codes: NDArray[np.intp], weights: Array) -> Array:
         """Radii down and up for new rows of their own weights, (2, n)."""
@@ -384,6 +414,18 @@ class Neurons:
                 own = spread if spread.shape[1] == 1 else spread[:, rows]
                 shares[rows, j] = side.sample.shares(y[rows, j], centres[:, rows, None], own[..., None])
         return shares
+
+
+def _error_at(end: Array, prediction: Array, scale: Array | None, side: int) -> Array:
+    """How far the cdf takes an end to be from the prediction, in units of the scale, towards its side."""
+    with np.errstate(over="ignore"):
+        error = end - prediction if side else prediction - end
+        return error if scale is None else error / scale
+
+
+def _go_on(ends: Array, where: NDArray[np.bool_], side: int) -> None:
+    """Move some of the ends by one float away from the middle, in place."""
+    ends[where] = np.nextafter(ends[where], np.inf if side else -np.inf)
 
 
 def _typical(table: list[list[Neuron]]) -> Array:

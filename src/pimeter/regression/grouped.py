@@ -24,8 +24,11 @@ class GroupedWidth(Width):
     """One neuron per category, so that each category is covered, not only all of them together.
 
     Categories with too few rows for the estimator's confidence level and categories never seen share one neuron of all
-    rows of such categories, never the neuron of the whole: a category that is rare is often also one that is hard. Who
-    shares stays so at other levels, where a category of its own may have too few rows for a higher one.
+    rows of such categories, never the neuron of the whole: a category that is rare is often also one that is hard.
+    These are covered together, and nothing is guaranteed to one of them by itself, nor to those never seen by
+    themselves: the rarest are the likeliest not to be seen, and if they are the hardest, they are covered less
+    (`categories_` says so). Who shares stays so at other levels, where a category of its own may have too few rows for
+    a higher one.
 
     Parameters
     ----------

@@ -105,25 +105,28 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     width_ : object
         The width with what it learned; with `cv` a list.
     guaranteed_level_ : float
-        Coverage that is promised, the least over categories and outputs: the confidence level; with too few errors
-        what they can promise; with `cv` ``2 p - 1 - sqrt(2/n)`` (in practice about p, if the model hardly changes when
-        a fold is left out) if each row is left out once, in folds of equal size; with ``guarantee=False`` that of the
-        error below; NaN where nothing is, as with estimated weights (`ShiftWeights`) and with copies of rows, of which
-        a warning tells (`duplicate_groups` says which rows are equal, `pimeter.duplicates.copies` when that is no
-        chance). With unequal weights that are a known ratio it holds if `predict_interval` is given the weights of the
-        new rows, less the share of those too heavy for the calibration rows.
+        Coverage that is promised, the least over outputs and the categories seen in calibration: the confidence level;
+        with too few errors what they can promise; with `cv` ``2 p - 1 - sqrt(2/n)`` (in practice about p, if the model
+        hardly changes when a fold is left out) if each row is left out once, in folds of equal size; with
+        ``guarantee=False`` that of the error below; NaN where nothing is, as with estimated weights (`ShiftWeights`)
+        and with copies of rows, of which a warning tells (`duplicate_groups` says which rows are equal,
+        `pimeter.duplicates.copies` when that is no chance). With unequal weights that are a known ratio it holds if
+        `predict_interval` is given the weights of the new rows, less the share of those too heavy for the calibration
+        rows.
     guaranteed_ : bool
         Whether that is the confidence level.
-    coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
+    coverage_range_ : ndarray of shape (2,) or, one for each line of `categories_`, (n_lines, 2)
         5 % and 95 % points of the coverage of this calibration set, by the Beta law of ranks (errors without ties; with
         ties coverage is higher); with ``guarantee=False`` of the rank below and of that above. NaN with `cv` and for
         sided tails, `groups` and unequal weights, where no such law is known.
-    radius_ : ndarray of shape ([n_categories,] [n_outputs,] 2)
+    radius_ : ndarray of shape ([n_lines,] [n_outputs,] 2)
         How far intervals reach below and above the prediction, in units of the scale; beyond the ends of a band of
         quantiles, where it may be negative; with `cv` that of the out-of-fold errors.
     categories_ : list of Category
-        Category, rows, promised level and source ("own" or "shared") for ``width="grouped"``; else empty. A frame
-        library makes a table of it, such as ``pandas.DataFrame(model.categories_)``.
+        Category, rows, guaranteed level, source of its neuron ("own" or "shared") and a note for ``width="grouped"``;
+        else empty. The last line is for all categories never seen in calibration: they are covered together with the
+        small ones that share, and nothing is guaranteed to them by themselves (NaN). A frame library makes a table of
+        it, such as ``pandas.DataFrame(model.categories_)``.
     n_calibration_ : int
         Number of calibration rows; of groups, if these are copies of one row each.
     n_features_in_ : int
@@ -425,8 +428,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         share 1 - q or more above it for a smaller one, as `guarantee` says. So it is the upper end of ``tails="upper"``
         at level q, or the lower end of ``tails="lower"`` at level 1 - q, and the quantiles at (1 - p)/2 and (1 + p)/2
         are the ends of ``tails="equal"`` at level p (not with ``guarantee="set"`` or `joint`, which look at both ends
-        or all outputs at once). A band of quantiles is not moved here, as it is in `predict_interval`, but stretched:
-        widths "quantile" and, with signed tails, "local".
+        or all outputs at once), to the last bit or the next float beyond: `predict_cdf` there is q or more for q of .5
+        and more, q or less for a smaller one, if there are enough rows for the level and `guarantee` is not False. A
+        band of quantiles is not moved here, as it is in `predict_interval`, but stretched: widths "quantile" and, with
+        signed tails, "local".
 
         Parameters
         ----------
@@ -451,9 +456,12 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         for i, level in enumerate(levels.ravel()):
             side = int(level >= 0.5)
             neurons = self._one_sided(max(level, 1.0 - level), "upper" if side else "lower")
-            neurons.warn()
-            self._ends(neurons, found, neurons.codes(labels), None, both)
+            _warn_of_few_rows(neurons, self._rows.effective_size)
+            codes = neurons.codes(labels)
+            self._ends(neurons, found, codes, None, both)
             out[..., i] = both[..., side]
+            neurons.go_beyond(found, codes, out[..., i], side)
+        np.clip(out, *self._cuts, out=out)
         quantiles = out if levels.ndim else out[..., 0]
         return quantiles[:, 0] if self._n_outputs is None else quantiles
 
@@ -744,10 +752,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         # Settings that were changed after calibration count from the next one on.
         tails, guarantee = (TAILS[self.tails], self.guarantee) if like is None else (like.tails, like.guarantee)
         neurons = Neurons.of(rows, tails, level, guarantee, min_rows=min_rows, like=like)
-        if rows.effective_size is None:
-            neurons.warn()
-        else:
-            _warn_of_few_effective_rows(rows.effective_size, level, tails)
+        _warn_of_few_rows(neurons, rows.effective_size)
         return neurons
 
     def _one_sided(self, level: float, tails: str) -> Neurons:
@@ -767,12 +772,13 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         _warn_of_few_groups(rows.n_groups, float(self.confidence_level), neurons.tails)
         self._rows, self._neurons, self._made_by = rows, neurons, self._shaped_by()
         categories = neurons.categories
-        used = [neurons.promised(0)] if not categories else [category.level for category in categories]
+        used = [neurons.promised(0)] if not categories else [category.level for category in categories if category.rows]
         self.guaranteed_level_ = float(np.min(used))
         self.guaranteed_ = bool(self.guaranteed_level_ >= self.confidence_level)
         ranges = [row[0].coverage_range for row in neurons.table]
         if categories:
-            ranges[neurons.shared] = (np.nan, np.nan)  # of all small categories together, and of none by itself
+            # Those of the shared neuron are of all small categories together, and of none by itself.
+            ranges[neurons.shared] = ranges[neurons.unseen] = (np.nan, np.nan)
         self.coverage_range_ = neurons.per_category(ranges)
         if self._is_joint() and neurons.tails.n_cuts > 1:
             self.coverage_range_ = np.full_like(self.coverage_range_, np.nan)  # both ends may miss at once
@@ -867,13 +873,18 @@ def _warn_of_few_groups(n_groups: int | None, level: float, tails: Tails) -> Non
         warnings.warn(msg, CoverageWarning, stacklevel=5)
 
 
-def _warn_of_few_effective_rows(size: float, level: float, tails: Tails) -> None:
-    enough = ENOUGH_ESTIMATED * promise(1, level, n_cuts=tails.n_cuts).needed
-    if size < enough:
+def _warn_of_few_rows(neurons: Neurons, effective_size: float | None) -> None:
+    """Say where calibration rows are too few for a guarantee or, with estimated weights, to come near the level."""
+    if effective_size is None:
+        neurons.warn()
+        return
+    enough = ENOUGH_ESTIMATED * promise(1, neurons.level, n_cuts=neurons.tails.n_cuts).needed
+    if effective_size < enough:
         msg = (
-            f"by their estimated weights the calibration rows are worth about {size:.3g} rows like the new ones: "
-            f"{100.0 * level:.6g} % intervals may cover far less, and nothing is guaranteed. From {enough} on coverage "
-            "was near the level in simulations. Calibrate on more rows, or on rows more like the new ones."
+            f"by their estimated weights the calibration rows are worth about {effective_size:.3g} rows like the new "
+            f"ones: {100.0 * neurons.level:.6g} % intervals may cover far less, and nothing is guaranteed. From "
+            f"{enough} on coverage was near the level in simulations. Calibrate on more rows, or on rows more like the "
+            "new ones."
         )
         warnings.warn(msg, CoverageWarning, stacklevel=6)
 
