@@ -262,7 +262,7 @@ def test_draws_belong_to_rows():
 
 def test_randomized_sets_need_rows():
     model = SetClassifier(lambda _: np.array([[0.5, 0.5]]), confidence_level=0.5, score="aps", randomized=True)
-    with pytest.raises(ValueError, match="X must have rows, which randomized sets draw by; got dict"):
+    with pytest.raises(ValueError, match="X must have rows, but it is a dict"):
         model.calibrate({0: 0.1}, [1]).predict_set({0: 0.1})
 
 
