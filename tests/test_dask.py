@@ -218,6 +218,14 @@ def test_work_that_chunks_share_is_done_once():
     assert len(calls) == 1
 
 
+def test_nothing_is_left_of_an_earlier_descent():
+    errors = np.random.default_rng(0).exponential(size=300)
+    neuron = pm.QuantileNeuron(0.8, solver="descent").fit(errors)
+    neuron.set_params(solver="root").fit(da.from_array(errors, chunks=100))
+    assert not hasattr(neuron, "n_iter_")
+    assert not hasattr(neuron, "loss_curve_")
+
+
 def test_partial_results_add_up_in_any_order():
     x = draw("normal", 40_000)
     task = lazy.Task((0.9,), None, False, pm.bandwidth, pm.quantile)

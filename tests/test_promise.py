@@ -50,6 +50,15 @@ def test_level_is_that_of_the_binomial_law(m, p):
 
 
 @LEVELS
+@pytest.mark.parametrize("m", [4 * 10**10, 10**13, 10**15])
+def test_ranks_of_more_errors_than_can_be_listed(m, p):
+    """They are 1.96 standard deviations of the binomial number away, to four digits."""
+    low, high, exact_level = quantile_ranks(m, p)
+    assert_allclose([low - m * p, high - m * p], np.sqrt(m * p * (1.0 - p)) * 1.96 * np.array([-1.0, 1.0]), rtol=1e-3)
+    assert 0.95 <= exact_level < 0.9501
+
+
+@LEVELS
 @pytest.mark.parametrize("m", [1, 7, 300, 5000])
 def test_shares_are_those_of_the_binomial_law(m, p):
     first, below = _shares(m, p)

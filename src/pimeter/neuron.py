@@ -419,6 +419,8 @@ class QuantileNeuron(BaseEstimator):
             The neuron itself.
         """
         self._validate_params()
+        for name in ("n_iter_", "converged_", "loss_curve_", "weight_curve_", "error_bound_"):
+            self.__dict__.pop(name, None)
         if type(errors).__module__.partition(".")[0] == "dask":
             _refuse_targets(np.ndim(errors) == 1, y)
             return self._fit_lazily(errors, sample_weight)
@@ -431,8 +433,6 @@ class QuantileNeuron(BaseEstimator):
         level, width = float(self.confidence_level), samples.dtype
         columns = [_Column.of(column, counts, self.beta, self.reflect) for column in samples.T]
         self._sights = [column.sight for column in columns]
-        for name in ("n_iter_", "converged_", "loss_curve_", "weight_curve_", "error_bound_"):
-            self.__dict__.pop(name, None)
         if isinstance(self.solver, str) and self.solver == "root":
             learned = quantile(samples, level, axis=0, weights=counts, beta=self.beta, reflect=self.reflect)
         else:

@@ -22,6 +22,7 @@ Guarantee = bool | Literal["set"]
 ROUNDING = 1e-9  # (m + 1) p is a whole number if it is this near to one: in floats 100 * .55 is a little more than 55
 CONFIDENCE = 0.95  # of guarantee="set"
 MOST = 10**12  # rows that `rows_needed` answers with
+LONG = 1e10  # variance of a binomial number from which on its probabilities are not listed one by one
 ALTERNATING, BLOCK = 10_000, 200  # numbers of rows that it looks at one by one, and together
 RANGE = (0.05, 0.95)  # the points of the Beta law that a coverage range spans
 STRAYS = 0.15  # standard errors by which a neuron's place follows t, see `neuron_level` ...
@@ -333,7 +334,8 @@ def quantile_ranks(m: int, p: float, level: float = 0.95) -> tuple[int, int, flo
     Returns
     -------
     low, high : int
-        Ranks from 1 to m: the pair nearest to each other that reaches the level; of several such the likeliest.
+        Ranks from 1 to m: the pair nearest to each other that reaches the level; of several such the likeliest. Of more
+        than some 1e10 errors the pair with equal tails, which is nearly as near.
         Where no pair reaches it, the smallest and the largest error.
     exact_level : float
         The probability that the pair has. For a law with jumps it is a lower bound.
@@ -351,6 +353,11 @@ def quantile_ranks(m: int, p: float, level: float = 0.95) -> tuple[int, int, flo
     >>> low, high, round(exact_level, 4)
     (1, 20, 0.6415)
     """
+    if m * p * (1.0 - p) > LONG:
+        from scipy.stats import binom
+
+        least, most = binom.ppf([(1.0 - level) / 2.0, (1.0 + level) / 2.0], m, p)
+        return int(least), int(most) + 1, float(binom.cdf(most, m, p) - binom.cdf(least - 1.0, m, p))
     first, below = _shares(m, p)  # below[i]: probability of fewer than first + i errors under the quantile
     low = np.arange(max(first, 1), min(first + below.size, m + 1))
     start = below[low - first]
