@@ -51,8 +51,8 @@ def main() -> None:
             print(lines[-1], flush=True)
     if not quick:
         text = (
-            "# A decaying step beside the quantile of all errors\n\n`python benchmarks/online_accuracy.py`: root of the "
-            f"mean squared error over that of numpy's quantile of all errors at once, {draws} streams. "
+            "# A decaying step beside the quantile of all errors\n\n`python benchmarks/online_accuracy.py`: root of "
+            f"the mean squared error over that of numpy's quantile of all errors at once, {draws} streams. "
             f"numpy {np.__version__}, Python {platform.python_version()}.\n\n"
         )
         save(__file__, text + "\n".join(lines) + "\n")

@@ -8,8 +8,8 @@ remembers the mean of recent moves: if that is farther from 0 than chance allows
 grows. A distance counts 20 times the mean one at most, so that a single wild error does not throw the weight far.
 
 `settle` has a step that decays: one over the number of errors and the density of errors at the weight, which it
-remembers. This is Newton's method on the share of errors below the weight; in the end nothing is lost beside the
-quantile of all errors at once.
+remembers. This is Newton's method on the share of errors below the weight; in the end, which comes late at high levels
+(`benchmarks/online_accuracy.py`), nothing is lost beside the quantile of all errors at once.
 
 The numbers were chosen by trial on streams of |t4| errors (`adapt`) and on five laws (`settle`).
 """
