@@ -565,7 +565,9 @@ class TestTheEndingDecides:
         assert (code, said) == (2, "")
         assert "let it end in .csv, .tsv, .jsonl (also .gz or .zst) or .parquet." in err
 
-    @pytest.mark.parametrize("command", [["forecast", "series.csv"], ["classify", "scores.csv"]], ids=lambda one: one[0])
+    @pytest.mark.parametrize(
+        "command", [["forecast", "series.csv"], ["classify", "scores.csv"]], ids=lambda one: one[0]
+    )
     @pytest.mark.parametrize("ending", ["html", "csv", "parquet", "json"])
     def test_nothing_is_half_written(self, command, ending, pimeter_command, tmp_path, monkeypatch):
         def full(*_, **__):

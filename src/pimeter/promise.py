@@ -356,7 +356,7 @@ def quantile_ranks(m: int, p: float, level: float = 0.95) -> tuple[int, int, flo
     if m * p * (1.0 - p) > LONG:
         from scipy.stats import binom
 
-        least, most = binom.ppf([(1.0 - level) / 2.0, (1.0 + level) / 2.0], m, p)
+        least, most = (float(binom.ppf(tail, m, p)) for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
         return int(least), int(most) + 1, float(binom.cdf(most, m, p) - binom.cdf(least - 1.0, m, p))
     first, below = _shares(m, p)  # below[i]: probability of fewer than first + i errors under the quantile
     low = np.arange(max(first, 1), min(first + below.size, m + 1))
