@@ -12,7 +12,7 @@ from scipy.stats import binomtest, rankdata
 from sklearn.ensemble import RandomForestRegressor
 
 from pimeter.arrays import real_array, some_rows
-from pimeter.diagnosis import order
+from pimeter.diagnosis import order, symmetry
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import Column, categories, columns, fifths, labels_of
 from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
@@ -42,7 +42,8 @@ WITHIN = 0.02
 GAP = 0.4  # least coverage gap worth a change of width, in units of 1 - p
 GAIN = 0.05  # least gain of a scaled width worth the rows that it takes
 BIAS = 0.05  # least median error worth a word, in radii
-LEANING = 0.65  # least share of the large errors on one side worth a change of tails
+TAIL = 0.05  # share of the errors in each tail, or what intervals leave out there if that is more
+LEANING = 0.075  # least skewness worth a change of tails: that of normal errors a fifth larger on one side
 HEAVY = 4.5  # least ratio of the 98 % point to the median
 AUTOCORRELATION = 0.1
 SHIFT, CHANGE = 0.1, 1.25  # least drift worth a word: of the median, in radii; of the spread, as a ratio
@@ -324,7 +325,7 @@ def diagnosed(
         heavy,
         discrete,
         _outliers(spread),
-        _zeros(target, errors, discrete.raised),
+        _zeros(target, errors, radius, discrete.raised),
         _copies(equal, len(errors), "X, y_true" if table else "np.column_stack([y_true, y_pred])"),
         _drift(some, radius),
         _serial(errors[:SOME]),
@@ -563,43 +564,40 @@ def _bias(spread: Buckets, radius: float) -> Finding:
 
 
 def _skew(errors: Array, level: float) -> Finding:
-    """Sign test on the errors farthest from the median."""
+    """Hogg's skewness, and a test for symmetry around an unknown middle."""
     m = len(errors)
-    middle = np.median(errors)
-    if np.count_nonzero(errors == middle) > 1:
-        # Which of some values that many errors share is the median, chance may decide: take the middle of those.
-        low, high, _ = quantile_ranks(m, 0.5, 1.0 - CHANCE)
-        middle = np.sort(errors)[[low - 1, high - 1]].mean()
-    from_median = errors - middle
-    n = max(1, round(max(1.0 - level, 0.1) * m))
-    far = from_median[np.argsort(np.abs(from_median), kind="stable")[m - n :]]
-    n_above, n_below = int(np.count_nonzero(far > 0.0)), int(np.count_nonzero(far < 0.0))
-    n_far = n_above + n_below
-    if m < FEWEST or n_far == 0:
-        why = f"{_count(m)} too few" if m < FEWEST else "Too many errors are alike"
-        return _finding("skew", m, math.nan, 0.5, f"{why} to tell whether errors are skewed.")
-    share = n_above / n_far
-    test = binomtest(n_above, n_far)
-    interval = test.proportion_ci()
-    ends = (float(interval.low), float(interval.high))
-    sentence = f"Of the {n_far:,} errors farthest from the median {_percent(share)} lie above it"
-    if test.pvalue > CHANCE:
-        return _finding("skew", m, share, 0.5, f"{sentence}, which chance explains.", ends=ends)
-    if max(share, 1.0 - share) < LEANING:
-        return _finding("skew", m, share, 0.5, f"{sentence}, too little to matter.", ends=ends)
-    side = "above" if share > 0.5 else "below"
-    advice = f"Large errors lie {side} the prediction: let the two ends of the interval learn by themselves."
-    return _finding("skew", m, share, 0.5, f"{sentence}: errors are skewed.", advice, ends)
+    share = max((1.0 - level) / 2.0, TAIL)
+    if m < FEWEST or _is_constant(errors):
+        why = f"{_count(m)} too few" if m < FEWEST else "Errors that are all alike are too little"
+        return _finding("skew", m, math.nan, 0.0, f"{why} to tell whether errors are skewed.")
+    found = symmetry.tails(errors, share)
+    skewness, upper, lower, middle = (float(values[0]) for values in (found.skewness, *found))
+    sentence = (
+        f"On average the largest {_percent(share)} of the errors lie {upper - middle:.3g} above the mean of the middle "
+        f"half, the smallest {middle - lower:.3g} below it"
+    )
+    if abs(skewness) < LEANING:
+        return _finding("skew", m, skewness, 0.0, f"{sentence}; they differ too little to matter.")
+    if symmetry.p_value(errors, share) > CHANCE:
+        return _finding("skew", m, skewness, 0.0, f"{sentence}, which chance explains.")
+    farther, less = ("above", "below") if skewness > 0.0 else ("below", "above")
+    advice = f"Errors reach farther {farther} than {less}: let the two ends of the interval learn by themselves."
+    return _finding("skew", m, skewness, 0.0, f"{sentence}: errors are skewed.", advice)
 
 
 def _heavy(errors: Array) -> Finding:
     """How far the 98 % point of the sizes is from their median, against normal errors."""
     m = len(errors)
-    half, far = np.quantile(np.abs(errors - np.median(errors)), [0.5, 0.98], method="hazen")
+    sizes = np.abs(errors - np.median(errors))
+    half, far = np.quantile(sizes, [0.5, 0.98], method="hazen")
     if m < 2.5 * FEWEST or half <= np.finfo(np.float64).tiny * far:
         why = "Half of the errors or more are alike" if m >= 2.5 * FEWEST else f"{_count(m)} too few to know the tails"
         return _finding("heavy", m, math.nan, NORMAL_RATIO, f"{why}.")
-    ratio = float(far / half)
+    # Quantiles of sizes in steps jump from one to the next, and their ratio by as much. A line through the middles of
+    # the jumps does not, and is the same where no two sizes are alike: what both say is no matter of steps.
+    values, counts = np.unique(sizes, return_counts=True)
+    half_way, far_way = np.interp([0.5, 0.98], (np.cumsum(counts) - counts / 2.0) / m, values)
+    ratio = float(min(far / half, far_way / half_way))
     chance = NORMAL_RATIO * math.exp(SURE * LOG_RATIO_ERROR / math.sqrt(m))
     sentence = f"The 98 % point of the errors' sizes is {ratio:.3g} times their median; for normal errors it is 3.45."
     advice = ""
@@ -611,20 +609,46 @@ def _heavy(errors: Array) -> Finding:
     return _finding("heavy", m, ratio, NORMAL_RATIO, sentence, advice)
 
 
+def _distinct(values: Array, largest: float) -> Array:
+    """Values in order, once each; those that differ by rounding alone, of numbers up to the largest, count as one."""
+    found = np.unique(values)
+    return np.asarray(found[np.diff(found, prepend=-math.inf) > 4.0 * np.spacing(largest)])
+
+
+def _step(distinct: Array, largest: float) -> float:
+    """Step of the grid that distinct values lie on: the least distance, if all are multiples of it; NaN if not."""
+    if len(distinct) < 3:
+        return math.nan
+    from_first = distinct - distinct[0]
+    places = np.round(from_first / np.diff(distinct).min())
+    step = float(from_first[-1] / places[-1])
+    rounding = 1e-6 * step + float(np.finfo(np.float32).eps) * largest  # they may have been float32
+    is_grid = np.abs(from_first - places * step).max() <= min(rounding, 0.01 * step)
+    return step if is_grid else math.nan
+
+
 def _discrete(target: Array, radius: float) -> Finding:
     """Number of distinct targets, and how coarse they are beside the radius."""
-    m = len(target)
-    distinct = np.unique(target)
-    n = len(distinct)
-    step = float(np.median(np.diff(distinct))) if n > 1 else 0.0
+    m, largest = len(target), float(np.abs(target).max())
+    distinct = _distinct(target, largest)
+    n, step = len(distinct), _step(distinct, largest)
     sentence = f"{n:,} of {m:,} targets are distinct"
-    if m < FEWEST or n > m / 2 or n == 1 or step < STEP * radius:
+    gap = step if step >= STEP * radius else float(np.median(np.diff(distinct))) if n > 1 else 0.0
+    if m < FEWEST or n > m / 2 or n == 1 or gap < STEP * radius:
         return _finding("discrete", m, n, m, f"{sentence}.")
-    advice = (
-        f"The target comes in steps of {step:.3g}: move the ends of intervals inwards to the nearest possible value, "
-        "which loses no coverage. Where predictions are discrete, too, intervals cover more than the level."
-    )
-    return _finding("discrete", m, n, m, f"{sentence}, in steps of {step:.3g}: the target is discrete.", advice)
+    if gap == step:
+        sentence += f", in steps of {step:.3g}"
+        advice = (
+            f"The target comes in steps of {step:.3g}: move the ends of intervals inwards to the nearest possible "
+            "value, which loses no coverage."
+        )
+    else:
+        advice = (
+            f"The target takes few values, {n:,} in these rows, in no common steps: move the ends of intervals inwards "
+            "to the nearest of them, which loses no coverage if no others can occur."
+        )
+    advice += " Where predictions are discrete, too, intervals cover more than the level."
+    return _finding("discrete", m, n, m, f"{sentence}: the target is discrete.", advice)
 
 
 def _outliers(spread: Buckets) -> Finding:
@@ -649,16 +673,23 @@ def _outliers(spread: Buckets) -> Finding:
     return _finding("outliers", m, n, 0, sentence, advice)
 
 
-def _zeros(target: Array, errors: Array, is_discrete: bool) -> Finding:
+def _zeros(target: Array, errors: Array, radius: float, is_discrete: bool) -> Finding:
     """Errors of exactly 0, as copies of training rows give them, and a bound or a step that target and model share."""
     m = len(errors)
     zeros = target[errors == 0.0]
     sentence = f"{len(zeros):,} of {m:,} errors are exactly 0."
-    values, counts = np.unique(target[some_rows(m, SOME)], return_counts=True)
+    rows = some_rows(m, SOME)
+    values, counts = np.unique(target[rows], return_counts=True)
     bound = values[np.argmax(counts)] if counts.max() > 1 else math.nan
     n = int(np.count_nonzero(zeros != bound))
+    # On a grid that targets and predictions share, errors of one step are as common; if it is coarse, most are 0.
+    largest = float(np.abs(target).max() + np.abs(errors).max())
+    step = _step(_distinct(errors[rows], largest), largest)
+    is_coarse = is_discrete or step >= STEP * radius
+    n_beside = int(np.count_nonzero(np.abs(np.abs(errors) - step) <= 0.01 * step))
+    is_explained = n_beside > 0 and binomtest(n, n + n_beside, alternative="greater").pvalue > CHANCE
     advice = ""
-    if n >= max(3, ZEROS * m) and not is_discrete:
+    if n >= max(3, ZEROS * m) and not is_coarse and not is_explained:
         advice = (
             f"Look at the {n:,} rows with an error of exactly 0: was the model trained on them, or on copies? Then "
             "leave them out. A bound or a step that target and prediction share, such as the last price, is no fault."

@@ -1,0 +1,223 @@
+"""How often do checks raise an alarm where there is nothing, and where there is something?
+
+    python benchmarks/false_alarms.py [--quick] [--seed SEED]
+
+A cell is a law, a number of rows, and the findings that are asked of each draw. Where nothing is wrong, a finding
+shall be raised in 5 % of the draws at most: each rate is tested against that (binomial, one-sided), and the tests of
+all cells are judged together (Holm). Where something is planted, the rate is the power. Constants of the checks were
+chosen on other seeds than the one reported.
+
+More cells, also of other functions, are more lines in `CELLS`: `alarms` says which findings a draw raises.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import numpy as np
+from numpy.typing import NDArray
+from provenance import save
+from scipy.stats import binomtest
+
+from pimeter.diagnosis import findings
+from pimeter.diagnosis.buckets import Buckets
+
+SEED = 20261116
+N_DRAWS = 2000
+N_PLANTED = 500  # draws where something is planted
+MOST = 0.05  # share of false alarms that is allowed
+ERROR = 0.05  # of all tests of it together
+
+Array = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, int], Array]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Findings that are asked of each draw of so many rows, and whether something is planted in them."""
+
+    situation: str
+    n_rows: int
+    names: tuple[str, ...]
+    alarms: Callable[[np.random.Generator, int], set[str]]
+    is_planted: bool = False
+
+
+def of_errors(law: Draw) -> Callable[[np.random.Generator, int], set[str]]:
+    """Findings about the shape of errors of this law, around predictions that are whole numbers."""
+
+    def alarms(rng: np.random.Generator, n: int) -> set[str]:
+        errors = law(rng, n)
+        radius = float(np.quantile(np.abs(errors), 0.95, method="inverted_cdf"))
+        target = np.round(rng.uniform(0, 1e4, n)) + errors
+        found = (
+            findings._skew(errors, 0.95),
+            findings._heavy(errors),
+            findings._bias(Buckets.of(errors), radius),
+            findings._zeros(target, errors, radius, findings._discrete(target, radius).raised),
+        )
+        return {finding.name for finding in found if finding.raised}
+
+    return alarms
+
+
+def of_order(law: Draw) -> Callable[[np.random.Generator, int], set[str]]:
+    """Findings about the order of errors of this law."""
+
+    def alarms(rng: np.random.Generator, n: int) -> set[str]:
+        errors = law(rng, n)
+        radius = float(np.quantile(np.abs(errors), 0.95, method="inverted_cdf"))
+        found = (findings._drift(errors, radius), findings._serial(errors))
+        return {finding.name for finding in found if finding.raised}
+
+    return alarms
+
+
+def integers(most: int) -> Draw:
+    return lambda rng, n: rng.integers(-most, most + 1, n).astype(float)
+
+
+def rounded(spread: float, middle: float = 0.0) -> Draw:
+    return lambda rng, n: np.round(middle + spread * rng.standard_normal(n)) - middle
+
+
+SYMMETRIC: dict[str, Draw] = {
+    "-1 or 1": lambda rng, n: rng.choice([-1.0, 1.0], n),
+    "uniform on -1..1": integers(1),
+    "uniform on -2..2": integers(2),
+    "uniform on -5..5": integers(5),
+    "uniform on -50..50": integers(50),
+    "-3, -1, 1 or 3": lambda rng, n: rng.choice([-3.0, -1.0, 1.0, 3.0], n),
+    "normal, sd .5, rounded": rounded(0.5),
+    "normal, sd .8, rounded": rounded(0.8),
+    "normal, sd 1, rounded": rounded(1.0),
+    "normal, sd 1, rounded to halves": rounded(1.0, 0.5),
+    "normal, sd 2.1, rounded": rounded(2.1),
+    "normal, sd 20, rounded": rounded(20.0),
+    "Poisson(1) less Poisson(1)": lambda rng, n: (rng.poisson(1.0, n) - rng.poisson(1.0, n)).astype(float),
+    "binomial(6, .5) less 3": lambda rng, n: rng.binomial(6, 0.5, n) - 3.0,
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "uniform": lambda rng, n: rng.uniform(-1.0, 1.0, n),
+    "arcsine": lambda rng, n: np.sin(rng.uniform(-np.pi, np.pi, n)),
+    "two normal hills": lambda rng, n: rng.choice([-2.0, 2.0], n) + 0.5 * rng.standard_normal(n),
+}
+HEAVY: dict[str, Draw] = {
+    "Laplace": lambda rng, n: rng.laplace(size=n),
+    "t2": lambda rng, n: rng.standard_t(2, n),
+    "Cauchy": lambda rng, n: rng.standard_cauchy(n),
+    "t3, rounded": lambda rng, n: np.round(rng.standard_t(3, n)),
+    "t3, sd 5, rounded": lambda rng, n: np.round(5.0 * rng.standard_t(3, n)),
+}
+SKEWED: dict[str, Draw] = {
+    "exponential": lambda rng, n: rng.exponential(size=n) - 1.0,
+    "lognormal(.5)": lambda rng, n: rng.lognormal(sigma=0.5, size=n),
+    "lognormal(.25)": lambda rng, n: rng.lognormal(sigma=0.25, size=n),
+    "gamma(4)": lambda rng, n: rng.gamma(4.0, size=n),
+    "beta(2, 5)": lambda rng, n: rng.beta(2.0, 5.0, n),
+    "Poisson(1)": lambda rng, n: rng.poisson(1.0, n) - 1.0,
+    "Poisson(2)": lambda rng, n: rng.poisson(2.0, n) - 2.0,
+    "Poisson(5)": lambda rng, n: rng.poisson(5.0, n) - 5.0,
+    "geometric(.3)": lambda rng, n: rng.geometric(0.3, n) - 1.0 / 0.3,
+    "exponential, mean 2, rounded, negative": lambda rng, n: -np.round(2.0 * rng.exponential(size=n)),
+}
+N_ROWS = (200, 500, 1000, 2000)
+SHAPE = ("skew", "heavy", "bias", "zeros")
+
+
+def cells() -> Iterator[Cell]:
+    for name, law in SYMMETRIC.items():
+        for n in N_ROWS:
+            yield Cell(name, n, SHAPE, of_errors(law))
+    for name, law in HEAVY.items():
+        for n in N_ROWS:
+            yield Cell(name, n, ("skew", "bias", "zeros"), of_errors(law))
+    for name in ("-1 or 1", "uniform on -2..2", "normal, sd .5, rounded", "normal, sd 1, rounded"):
+        yield Cell(name, 200, ("drift", "serial"), of_order(SYMMETRIC[name]))
+    for name, law in SKEWED.items():
+        for n in N_ROWS[:2]:
+            yield Cell(name, n, ("skew",), of_errors(law), is_planted=True)
+    for name, law in HEAVY.items():
+        for n in N_ROWS[:2]:
+            yield Cell(name, n, ("heavy",), of_errors(law), is_planted=True)
+
+
+CELLS = tuple(cells())
+
+
+def counted(cell: Cell, n_draws: int, seed: int) -> Counter[str]:
+    rng = np.random.default_rng([seed, cell.n_rows, *map(ord, cell.situation)])
+    return Counter(name for _ in range(n_draws) for name in cell.alarms(rng, cell.n_rows))
+
+
+def rejected(p_values: list[float]) -> list[bool]:
+    """Which tests reject, judged together by Holm's rule."""
+    order = np.argsort(p_values)
+    limits = ERROR / np.arange(len(p_values), 0, -1)
+    held = np.cumprod(np.array(p_values)[order] <= limits).astype(bool)
+    return held[np.argsort(order)].tolist()
+
+
+def tables(found: list[tuple[Cell, Counter[str]]], n_draws: int) -> str:
+    """For each finding a table: a line for each situation, a column for each number of rows."""
+    rates = {(name, c.situation, c.n_rows): counts[name] / n_draws for c, counts in found for name in c.names}
+    lines = []
+    for name in dict.fromkeys(name for name, *_ in rates):
+        rows = sorted({n for own, _, n in rates if own == name})
+        lines += [f"\n| {name} | " + " | ".join(f"{n:,} rows" for n in rows) + " |", "|---" * (len(rows) + 1) + "|"]
+        for situation in dict.fromkeys(situation for own, situation, _ in rates if own == name):
+            shown = (rates.get((name, situation, n)) for n in rows)
+            lines.append(f"| {situation} | {' | '.join('' if rate is None else f'{rate:.2%}' for rate in shown)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="two draws of each cell, nothing saved")
+    parser.add_argument("--seed", type=int, default=SEED, help="another seed saves nothing")
+    asked = parser.parse_args()
+    n_draws, n_planted = (2, 2) if asked.quick else (N_DRAWS, N_PLANTED)
+    found = []
+    for cell in CELLS:
+        n = n_planted if cell.is_planted else n_draws
+        found.append((cell, counted(cell, n, asked.seed)))
+        rates = ", ".join(f"{name} {found[-1][1][name] / n:.2%}" for name in cell.names)
+        print(f"{'planted: ' if cell.is_planted else ''}{cell.situation}, {cell.n_rows} rows: {rates}", flush=True)
+    false, planted = ([(cell, counts) for cell, counts in found if cell.is_planted == kind] for kind in (False, True))
+    tests = [(cell, name, counts[name]) for cell, counts in false for name in cell.names]
+    p_values = [binomtest(n, n_draws, MOST, alternative="greater").pvalue for *_, n in tests]
+    too_many = [
+        f"{name}, {cell.situation}, {cell.n_rows} rows ({n / n_draws:.1%})"
+        for (cell, name, n), is_rejected in zip(tests, rejected(p_values), strict=True)
+        if is_rejected
+    ]
+    most = max(tests, key=lambda test: test[2])
+    versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scipy"))
+    text = f"""# How often do checks raise an alarm?
+
+{versions}, Python {platform.python_version()}.
+
+Seed {asked.seed}, {n_draws:,} draws of each cell, {n_planted:,} where something is planted.
+
+## Where there is nothing
+
+{len(tests)} rates of false alarms, each tested against {MOST:.0%} (binomial, one-sided), all together by Holm's rule
+with {ERROR:.0%}: {len(too_many)} are larger{"".join(f"; {one}" for one in too_many)}. The largest is
+{most[2] / n_draws:.1%} ({most[1]}, {most[0].situation}, {most[0].n_rows:,} rows).
+{tables(false, n_draws)}
+
+## Where there is something
+{tables(planted, n_planted)}
+"""
+    if asked.quick or asked.seed != SEED:
+        print(f"{text}\n{versions}. Nothing saved.")
+        return
+    save(__file__, text)
+
+
+if __name__ == "__main__":
+    main()
