@@ -1,9 +1,10 @@
 """Does each method's interval hold the true accuracy, precision and F1, how wide is it, and how long does it take?
 
-    python benchmarks/classification_coverage.py [--quick]
+    python benchmarks/classification_coverage.py [--classes] [--quick]
 
 Scores follow a Beta law and labels are drawn from them, so that the truth is known. Peers (`confidenceinterval` and
-`scipy.stats.bootstrap`) get the same rows in the same run. Without `confidenceinterval` nothing is saved.
+`scipy.stats.bootstrap`) get the same rows in the same run. Without `confidenceinterval` nothing is saved. With
+`--classes` averages over several classes are tried instead, some of which have few rows or none.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from scipy import optimize, stats
 from scipy.special import expit, logit
 
 import pimeter as pm
+from pimeter.classification.confusion import Cells, over_classes
 from pimeter.classification.propagation import derivatives, propagated
 from pimeter.classification.rates import METRICS, Rates
 
@@ -384,13 +386,70 @@ def section_propagation(n_points: int) -> Iterator[str]:
         yield f"| {name} | {min(ratios):.4f} | {np.median(ratios):.4f} | {max(ratios):.4f} | {np.median(squares):.3f} |"
 
 
+AVERAGES = {"macro recall, balanced accuracy": "tpr", "macro precision": "ppv", "macro F1": "f1", "macro MCC": "mcc"}
+RECALLS: dict[str, Callable[[int], np.ndarray]] = {
+    "recall .6": lambda k: np.full(k, 0.6),
+    "recall .8": lambda k: np.full(k, 0.8),
+    "recall .95": lambda k: np.full(k, 0.95),
+    "recall .95 to .4, rare classes worst": lambda k: np.linspace(0.95, 0.4, k),
+    "recall .97 and .08 in turn": lambda k: np.where(np.arange(k) % 2, 0.08, 0.97),
+}
+FAMILY = 0.05  # chance that any cell is rejected by Holm, were all as they should be
+
+
+def confusion(shares: np.ndarray, recall: np.ndarray) -> np.ndarray:
+    """Cells (k, k) of true and predicted classes; mistakes are spread like the classes themselves."""
+    k = len(shares)
+    wrong = np.tile(shares, (k, 1)) * (1.0 - np.eye(k))
+    return shares[:, None] * (np.diag(recall) + (1.0 - recall)[:, None] * wrong / wrong.sum(axis=1, keepdims=True))
+
+
+def outcomes(law: np.ndarray) -> np.ndarray:
+    """TN, TP, FN, FP of each class against all others, (4, k)."""
+    tp, fn, fp = np.diag(law), law.sum(axis=1) - np.diag(law), law.sum(axis=0) - np.diag(law)
+    return np.array([1.0 - tp - fn - fp, tp, fn, fp])
+
+
+def section_classes(repeats: int, sizes: tuple[int, ...]) -> Iterator[str]:
+    yield "\n## Averages over classes\n"
+    yield (
+        f"{repeats:,} repeats; coverage / mean width. The truth is the average over all classes, also where some have "
+        "no row in the sample. Shares of Zipf's classes are as 1, 1/2, 1/3, ...\n"
+    )
+    yield f"| classes | recall | n | {' | '.join(AVERAGES)} |\n|---|---|---|" + "---|" * len(AVERAGES)
+    p_values, least = [], 1.0
+    for i, (k, is_zipf, (name, recall)) in enumerate(itertools.product((3, 10), (False, True), RECALLS.items())):
+        shares = 1.0 / np.arange(1, k + 1) if is_zipf else np.ones(k)
+        law = confusion(shares / shares.sum(), recall(k))
+        metrics = {name: METRICS[metric] for name, metric in AVERAGES.items()}
+        truth = {name: float(np.mean(metric(Rates.of(outcomes(law))))) for name, metric in metrics.items()}
+        for n in sizes:
+            rng = np.random.default_rng([SEED, 200 + i, n])
+            tally = Tally({name: [] for name in truth}, {name: [] for name in truth})
+            for counts in rng.multinomial(n, law.ravel(), repeats).astype(float):
+                for metric, found in over_classes(Cells(counts, counts, counts), k, metrics, LEVEL).items():
+                    tally.hits[metric].append(found.lower <= truth[metric] <= found.upper)
+                    tally.widths[metric].append(found.upper - found.lower)
+            kind = "Zipf" if is_zipf else "balanced"
+            yield f"| {k}, {kind} | {name} | {n:,} | {tally.row()} |"
+            p_values += [float(stats.binom.cdf(sum(hits), repeats, LEVEL)) for hits in tally.hits.values()]
+            least = min(least, *map(tally.coverage, truth))
+    ordered = np.sort(p_values)
+    passed = ordered > FAMILY / np.arange(len(ordered), 0, -1)
+    rejected = int(np.argmax(passed)) if passed.any() else len(ordered)
+    yield f"\nCoverage below {LEVEL:.0%}: {rejected} of {len(p_values)} cells (Holm); the least is {least:.3f}."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few repeats, nothing saved")
-    quick = parser.parse_args().quick
+    parser.add_argument("--classes", action="store_true", help="averages over several classes instead of two classes")
+    given = parser.parse_args()
+    quick = given.quick
     names = ["pimeter", "numpy", "scipy", "scikit-learn", *(["confidenceinterval"] if HAS_PEER else [])]
     versions = ", ".join(f"{name} {version(name)}" for name in names)
-    head = f"`python benchmarks/classification_coverage.py`, seed {SEED}, {LEVEL:.0%}."
+    command = f"python benchmarks/classification_coverage.py{' --classes' if given.classes else ''}"
+    head = f"`{command}`, seed {SEED}, {LEVEL:.0%}."
     lines = [f"# Does each interval hold the truth?\n\n{head} Python {platform.python_version()}, {versions}."]
     print(lines[0], flush=True)
     sections = (
@@ -400,9 +459,16 @@ def main() -> None:
         section_calibrated(3 if quick else 500, (200,) if quick else (1000, 10_000)),
         section_labels(5 if quick else 5000, (40,) if quick else (40, 200, 1000, 10_000)),
     )
+    if given.classes:
+        sections = (section_classes(3 if quick else 2000, (50,) if quick else (50, 100, 300, 1000)),)
+    elif quick:
+        sections += (section_classes(3, (50,)),)
     for line in itertools.chain(*sections):
         print(line, flush=True)
         lines.append(line)
+    if given.classes and not quick:
+        save(__file__, "\n".join([*lines, ""]), name="classification_coverage_classes")
+        return
     if quick or not HAS_PEER:
         print("Nothing saved.")
         return

@@ -18,6 +18,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 import pimeter as pm
 from pimeter.classification import unlabelled
+from pimeter.classification.confusion import Cells, _Jackknife, _one_against_rest
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.propagation import Series, derivatives, propagated
 from pimeter.classification.rates import METRICS, SHARES, Rates, Share, clopper_pearson, normal, share, wilson
@@ -577,7 +578,7 @@ def test_several_classes_all_right():
     assert found.method["accuracy"] == "clopper-pearson"
     assert found.value["macro_f1"] == 1.0
     assert found.lower["macro_f1"] < 0.99
-    assert "half a row" in found.note["macro_f1"]
+    assert "half a row" in found.note["micro_f1"]
 
 
 @pytest.mark.parametrize("missed", [0, 5])
@@ -590,7 +591,7 @@ def test_a_class_that_is_always_right_or_never_is_not_sure(missed):
         # Wilson's interval of the five rows alone is .43 wide, which is .14 in the average.
         assert 0.12 < found.upper[name] - found.lower[name] < 0.35
         assert 0.0 <= found.lower[name] <= found.value[name] <= found.upper[name] <= 1.0
-        assert "always right or never" in found.note[name]
+        assert found.method[name] == "jackknife"
     assert not found.note["micro_tpr"]
 
 
@@ -612,6 +613,118 @@ def test_coverage_of_averages_over_classes(k, n, rare):
             )
             held.append(found.lower["balanced_accuracy"] <= right.mean() <= found.upper["balanced_accuracy"])
     assert np.mean(held) > 0.95 - 3 * (0.95 * 0.05 / 100) ** 0.5
+
+
+def zipf(k, right):
+    """Cells of k classes of which the i-th is i times as rare as the first, and mistakes go where rows are."""
+    share = 1 / np.arange(1, k + 1) / np.sum(1 / np.arange(1, k + 1))
+    wrong = np.tile(share, (k, 1)) * (1 - np.eye(k))
+    return share[:, None] * (np.diag(right) + (1 - right)[:, None] * wrong / wrong.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [50, 100])
+def test_averages_over_classes_with_few_rows_or_none(n):
+    """Averages are those of all ten classes: the bootstrap's intervals held them in .87 to .91 of samples of 50."""
+    k, right = 10, np.linspace(0.95, 0.4, 10)
+    law = zipf(k, right)
+    tp, called = np.diag(law), law.sum(axis=0)
+    truth = {
+        "macro_tpr": right.mean(),
+        "macro_ppv": np.mean(tp / called),
+        "macro_f1": np.mean(2 * tp / (called + law.sum(axis=1))),
+        "balanced_accuracy": right.mean(),
+    }
+    rng = np.random.default_rng(4)
+    labels, table = np.divmod(np.arange(k * k), k)
+    held = {name: [] for name in truth}
+    for _ in range(200):
+        counts = rng.multinomial(n, law.ravel())
+        y, z = np.repeat(labels, counts), np.repeat(table, counts)
+        found = pm.classification_uncertainty(
+            y, np.eye(k)[z], labels=range(k), metrics=["tpr", "ppv", "f1", "balanced_accuracy"], n_resamples=200
+        )
+        for name, true in truth.items():
+            held[name].append(found.lower[name] <= true <= found.upper[name])
+    assert min(map(np.mean, held.values())) > 0.95 - 3 * (0.95 * 0.05 / 200) ** 0.5
+
+
+def test_two_rows_of_a_class_decide_an_average():
+    """What they leave open is a third of Wilson's interval, however sure the other two classes are."""
+    y = np.repeat([0, 1, 2], [1000, 1000, 2])
+    z = np.where(y == 2, 0, y)
+    found = pm.classification_uncertainty(y, np.eye(3)[z], metrics="tpr", n_resamples=200)
+    _, alone = proportion_confint(0, 2, 0.05, "wilson")
+    assert found.upper["macro_tpr"] - found.value["macro_tpr"] > 0.95 * alone / 3
+
+
+def test_a_class_without_rows_may_be_anything():
+    y, z = np.repeat([0, 1], 50), np.where(np.arange(100) % 10 == 0, 2, np.repeat([0, 1], 50))
+    three = pm.classification_uncertainty(y, np.eye(3)[z], labels=[0, 1, 2], metrics="tpr", n_resamples=200)
+    assert three.value["macro_tpr"] == pytest.approx(0.9)
+    assert "not defined for 1 of 3 classes, which are left out; the interval allows" in three.note["macro_tpr"]
+    low, high = 0.9 * 2 / 3, (0.9 * 2 + 1) / 3  # were it always wrong, or always right
+    assert low - 0.1 < three.lower["macro_tpr"] < low
+    assert high < three.upper["macro_tpr"] < high + 0.1
+
+
+@pytest.mark.parametrize("name", ["tpr", "ppv", "f1", "mcc", "npv"])
+def test_variance_of_averages_is_that_of_rows_left_out(name):
+    rng = np.random.default_rng(0)
+    k, against = 4, _one_against_rest(4)
+    counts = rng.integers(1, 5, k * k).astype(float)
+    found = _Jackknife.of(METRICS[name], Cells(counts, counts, counts), [against(counts)] * 2)
+    each, codes = [], np.repeat(np.arange(k * k), counts.astype(int))
+    for i in range(len(codes)):
+        left = np.bincount(np.delete(codes, i), minlength=k * k).astype(float)
+        each.append(METRICS[name](Rates.of(against(left))))
+    n, each = len(codes), np.array(each)
+    assert_allclose(found.variance, (n - 1) * each.mean(axis=1).var(), rtol=1e-9)
+    assert_allclose(found.variances, (n - 1) * each.var(axis=0), rtol=1e-9)
+    assert_allclose(found.bias, (n - 1) * (each.mean() - found.mean), rtol=1e-6, atol=1e-12)
+
+
+def test_averages_matter_by_ratios_of_weights_and_by_rows_that_count():
+    rng = np.random.default_rng(0)
+    y, P = rng.integers(0, 3, 200), rng.dirichlet(np.ones(3), 200)
+    how = {"metrics": ["tpr", "f1"], "n_resamples": 200, "random_state": 0}
+    plain = pm.classification_uncertainty(y, P, **how)
+    for weights in (np.full(200, 3.0), np.full(200, 1e-200)):
+        same = pm.classification_uncertainty(y, P, sample_weight=weights, **how)
+        assert_allclose(list(same.upper.values()), list(plain.upper.values()), rtol=1e-9)
+    unequal = pm.classification_uncertainty(y, P, sample_weight=rng.exponential(size=200) ** 2, **how)
+    for name in ("macro_tpr", "macro_f1"):
+        assert unequal.upper[name] - unequal.lower[name] > 1.3 * (plain.upper[name] - plain.lower[name])
+
+
+@pytest.mark.parametrize("label", [0, 1])
+@pytest.mark.parametrize("method", [*METHODS, "pim", "prediction-powered", "calibrated"])
+def test_one_class_is_enough_where_labels_name_both(label, method):
+    y, score = np.full(60, label), np.linspace(0.01, 0.7, 60)
+    if method == "prediction-powered":
+        y = np.where(np.arange(60) < 30, y, np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pm.CoverageWarning)  # calibrated scores would be
+        found = pm.classification_uncertainty(y, score, labels=[0, 1], method=method, random_state=0)
+    if method == "calibrated":
+        return
+    known, missing = ("tnr", "tpr") if label == 0 else ("tpr", "tnr")
+    assert found.value[known] == pytest.approx(found.value["accuracy"])
+    assert np.isnan(found.value[missing])
+    assert method == "pim" or (found.lower[missing], found.upper[missing]) == (0.0, 1.0)
+    if method != "pim":
+        assert (found.lower["balanced_accuracy"], found.upper["balanced_accuracy"]) == (0.0, 1.0)
+        assert (found.lower["mcc"], found.upper["mcc"]) == (-1.0, 1.0)
+        assert "one of the two classes has no rows" in found.note["mcc"]
+
+
+def test_one_class_of_three():
+    rng = np.random.default_rng(0)
+    found = pm.classification_uncertainty(np.zeros(30), rng.dirichlet(np.ones(3), 30), labels=[0, 1, 2])
+    assert found.value["tpr[0]"] == found.value["accuracy"] == found.value["macro_tpr"]
+    assert (found.lower["tpr[1]"], found.upper["tpr[1]"]) == (0.0, 1.0)
+    assert found.lower["macro_tpr"] < found.value["accuracy"] / 3
+    assert found.upper["macro_tpr"] > (found.value["accuracy"] + 2) / 3
 
 
 def test_averages_say_which_classes_they_leave_out():
@@ -843,7 +956,7 @@ NAN = np.where(np.arange(400) == 7, np.nan, Y)
         ({"y_score": ["a"] * 400}, "y_score must hold real numbers"),
         ({"y_score": []}, "at least one row"),
         ({"y_true": np.arange(400)}, "y_true holds 400 classes"),
-        ({"y_true": np.ones(400)}, "one class only"),
+        ({"y_true": np.ones(400)}, r"one class only .*Name all classes, such as labels=\[0, 1\]"),
         ({"y_true": NAN}, 'y_true has 1 missing labels, the first in row 7.*"prediction-powered"'),
         ({"y_true": NAN, "method": "calibrated"}, "missing labels"),
         ({"y_true": None}, 'y_true is None, which only method="calibrated"'),

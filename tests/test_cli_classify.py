@@ -134,6 +134,23 @@ def test_the_positive_class_is_asked_for_where_it_is_not_obvious(classify):
     assert json.loads(out) == json.loads(classify("good.csv", "--json")[1])
 
 
+@pytest.mark.parametrize(("label", "positive"), [("yes", "yes"), ("no", "yes"), ("dog", "dog"), ("0", "1")])
+def test_one_class_where_it_is_said_which(classify, label, positive):
+    frame = scored(80).with_columns(label=pl.lit(label))
+    frame.write_csv("one.csv")
+    code, out, err = classify("one.csv", "--positive", positive, "--json")
+    assert code == 0, err
+    found = {row["metric"]: row for row in json.loads(out)["uncertainty"]["rows"]}
+    missing = "tnr" if label == positive else "tpr"
+    assert (found[missing]["value"], found[missing]["lower"], found[missing]["upper"]) == (None, 0.0, 1.0)
+    code, _, err = classify("one.csv")
+    assert code == 2
+    assert "two are needed, or --positive to say which of two it is" in err
+    code, _, err = classify("one.csv", "--positive", "maybe")
+    assert code == 2
+    assert "--positive 'maybe' is none of them" in err
+
+
 def test_rows_without_a_label(classify):
     frame = scored().with_row_index("i")
     partly = frame.with_columns(label=pl.when(pl.col("i") < 200).then("label").otherwise(pl.lit("NA")))

@@ -615,8 +615,10 @@ def _is_positive(table: Table, labels: Any, positive: str | None, notes: list[st
 
     classes = sorted(labels.drop_nulls().unique().to_list())
     where = f"{table.name}: column {shown(labels.name)}"
-    if len(classes) != 2:
-        msg = f"{where} holds {len(classes)} classes ({listed(classes)}); two are needed."
+    is_one = len(classes) == 1 and positive is not None
+    if len(classes) != 2 and not is_one:
+        hint = ", or --positive to say which of two it is" if len(classes) == 1 else ""
+        msg = f"{where} holds {len(classes)} classes ({listed(classes)}); two are needed{hint}."
         raise ValueError(msg)
     if positive is None:
         small = [name.lower() for name in classes]
@@ -628,7 +630,7 @@ def _is_positive(table: Table, labels: Any, positive: str | None, notes: list[st
             raise ValueError(msg)
         positive = usual[0]
         notes.append(f"took {shown(positive)} for the positive class in {table.name}")
-    elif positive not in classes:
+    elif positive not in classes and not (is_one and classes[0].lower() in POSITIVE.get(positive.lower(), ())):
         msg = f"{where} holds {listed(classes)}; --positive {shown(positive)} is none of them."
         raise ValueError(msg)
     return np.where(labels.is_null().to_numpy(), np.nan, (labels == positive).fill_null(False).to_numpy())

@@ -155,6 +155,7 @@ def scorecard(
         confidence_level=confidence_level,
         threshold=thresholds,
         method=method,
+        labels=[0, 1],
         calibration=calibration,
         n_resamples=n_resamples,
         random_state=0,
@@ -311,7 +312,8 @@ def _calibration(bins: dict[str, Any], error: float, level: float) -> Finding:
         else f"the labels contradict them (p = {bins['p_value']:.2g}), though no single one of {n_bins} bins does"
     )
     size = f" Typically they are {_percent(error)} percentage points off (calibration error)." if error else ""
-    return Finding(question, f"No: {where}.{size} pm.calibrated_scores mends that.", True)
+    has_both = 0.0 < sum(bins["share"]) < n_bins  # which a calibrator needs
+    return Finding(question, f"No: {where}.{size}{' pm.calibrated_scores mends that.' if has_both else ''}", True)
 
 
 def _n_bins(rows: _Labelled) -> int:

@@ -43,12 +43,13 @@ BINOMIAL: dict[str, Callable[[Share, float], tuple[float, float]]] = {
 PSEUDO = 0.5  # rows that are added to each cell where one is empty: Jeffreys' choice
 ROUNDING = 1e-12  # part of the total that is nothing, but for rounding
 NO_ROWS = "no rows to take a share of"
+NO_CLASS = "one of the two classes has no rows"
 EMPTY = "an outcome never occurred: half a row was added to each"
 LIGHT = "an outcome has less weight than half a row, which was added to each"
 ONE_KIND = "all rows have the same answer"
 NO_WIDTH = "width zero: not to be believed"
-BARE = "a class is always right or never"
 HALF_ROWS = "half a row of each class was added"
+NEGLIGIBLE = 1e-14  # variance of a metric between 0 and 1 that is none, but for rounding
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,10 @@ def by_rates(
         used = "clopper-pearson" if method == "bootstrap" else method
         note = NO_ROWS if not own.n else ONE_KIND if is_bare else ""
         found[name] = Estimate(values[name], *BINOMIAL[used](own, confidence_level), used, note)
+    tn, tp, fn, fp = cells.sums
+    if not (tn + fp and tp + fn):
+        unknown = [name for name in rest if np.isnan(values[name]) and builtin(rest[name])]
+        found |= {name: Estimate(np.nan, *bounds(rest.pop(name)), method, NO_CLASS) for name in unknown}
     if method == "normal":
         found |= {name: _sloped(cells, values[name], rest[name], confidence_level) for name in rest}
     else:
@@ -208,18 +213,6 @@ def by_classes(
     k = len(labels)
     against = _one_against_rest(k)
     own = [against(part) for part in cells]
-    recalls = {name: METRICS["tpr"] for name, metric in metrics.items() if builtin(metric) == "balanced_accuracy"}
-    averages = {f"macro_{name}": metric for name, metric in metrics.items()} | recalls
-
-    def over_classes(drawn: Array) -> dict[str, Any]:
-        each = Rates.of(against(drawn))
-        found = {}
-        for name, metric in averages.items():
-            per_class = np.broadcast_to(np.asarray(metric(each), np.float64), (k, drawn.shape[1]))
-            known = np.isfinite(per_class)
-            with np.errstate(invalid="ignore"):
-                found[name] = np.where(known, per_class, 0.0).sum(axis=0) / known.sum(axis=0)
-        return found
 
     def over_rows(drawn: Array) -> dict[str, Any]:
         table = against(drawn)
@@ -236,29 +229,147 @@ def by_classes(
     both = Cells(*(np.array([c[right].sum(), 0.0, 0.0, c.sum() - c[right].sum()]) for c in cells))
     overall = {name: metric for name, metric in metrics.items() if builtin(metric) == "accuracy"}
     out = by_rates(both, overall, method, confidence_level, sampling)
-    _, tp, fn, fp = own[0]
-    occurs = tp + fn + fp > 0.0
-    padded = cells.padded(PSEUDO / k * np.outer(tp + fn > 0.0, occurs).ravel())
-    note = f"{ONE_KIND}: {HALF_ROWS}" if tp.sum() in {0.0, cells.rows.sum()} else ""
-    bare = note or (f"{BARE}: {HALF_ROWS}" if np.any(occurs & (tp * fn * fp == 0.0)) else "")
-    each = Rates.of(own[1])
-    unknown = {name: k - np.isfinite(metric(each) + np.zeros(k)).sum() for name, metric in averages.items()}
-    for averaged, why in ((over_classes, bare), (over_rows, note)):
-        used = padded if why else cells
-        values, centres = averaged(cells.sums[:, None]), averaged(used.sums[:, None])
-        for name, ends in Resamples(*used, *sampling).intervals(averaged, confidence_level).items():
-            # Half rows in many classes would move an average farther than it is uncertain: only their width is wanted.
-            moved = 0.0 if note else float(values[name][0] - centres[name][0])
-            least, most = bounds(averages[name]) if name in averages else (-np.inf, np.inf)
-            lower, upper = (float(np.clip(end + moved, least, most)) for end in ends)
-            left = f"not defined for {unknown[name]} of {k} classes, which are left out" if unknown.get(name) else ""
-            notes = "; ".join(filter(None, (why, left)))
-            out[name] = _around(float(values[name][0]), lower, upper, "bootstrap", notes)
+    recalls = {name: METRICS["tpr"] for name, metric in metrics.items() if builtin(metric) == "balanced_accuracy"}
+    averages = {f"macro_{name}": metric for name, metric in metrics.items()} | recalls
+    out |= over_classes(cells, k, averages, confidence_level)
+    n_right = own[0][TP].sum()
+    note = f"{ONE_KIND}: {HALF_ROWS}" if n_right in {0.0, cells.rows.sum()} else ""
+    values, used = over_rows(cells.sums[:, None]), _padded(cells, own[0]) if note else cells
+    for name, ends in Resamples(*used, *sampling).intervals(over_rows, confidence_level).items():
+        out[name] = _around(float(values[name][0]), *ends, "bootstrap", note)
     for i, label in enumerate(labels):
         outcomes = Cells(*(part[:, i] for part in own))
         for name, estimate in by_rates(outcomes, metrics, method, confidence_level, sampling).items():
             out[f"{name}[{label}]"] = estimate
     return out
+
+
+def over_classes(cells: Cells, k: int, metrics: Mapping[str, Metric], confidence_level: float) -> dict[str, Estimate]:
+    """Estimates of averages over classes, each of them against all others; cells as in `by_classes`."""
+    against = _one_against_rest(k)
+    own = [against(part) for part in cells]
+    padded = _padded(cells, own[0])
+    more = [against(part) for part in padded]
+    found = {}
+    for name, metric in metrics.items():
+        alone = _Jackknife.of(metric, cells, own[1:])
+        with_more = _Jackknife.of(metric, padded, more[1:], alone.is_known)
+        found[name] = _averaged(alone, with_more, bounds(metric), confidence_level)
+    return found
+
+
+def _padded(cells: Cells, outcomes: Array) -> Cells:
+    """With half a row more of each class that occurs, spread over answers that occur."""
+    occurs = outcomes[[TP, FN, FP]].sum(axis=0) > 0.0
+    return cells.padded(PSEUDO / len(occurs) * np.outer(occurs, occurs).ravel())
+
+
+class _Jackknife(NamedTuple):
+    """A metric of each class against all others and its average over classes, and what they owe to single rows."""
+
+    is_known: NDArray[np.bool_]  # (k,), classes that the average is of
+    values: Array  # (k,)
+    variances: Array  # of the values
+    mean: float
+    bias: float
+    variance: float  # of the mean
+
+    @classmethod
+    def of(
+        cls, metric: Metric, cells: Cells, outcomes: list[Array], is_known: NDArray[np.bool_] | None = None
+    ) -> _Jackknife:
+        """From cells, and sums of weights and of their squares of TN, TP, FN, FP of each class, (4, k).
+
+        A row of true class i and predicted class j is FN of i, FP of j and TN of all others, so that leaving it out is
+        the sum of what that does to each class. A class that has a single row has no variance of its own: without the
+        row it is taken to be in the middle of what is possible, which gives it the largest variance there is.
+        """
+        sums, squares = outcomes
+        k = sums.shape[1]
+
+        def of_each(table: Array) -> Array:
+            return np.array(np.broadcast_to(np.asarray(metric(Rates.of(table)), np.float64), (k,)))
+
+        values = of_each(sums)
+        known = np.isfinite(values) if is_known is None else is_known
+        mean = float(values[known].mean()) if known.any() else np.nan
+        middle = sum(bounds(metric)) / 2.0
+        row = cells.typical
+        change, defined = np.zeros((4, k)), np.zeros((4, k))
+        for outcome in range(4):
+            less = sums.copy()
+            taken = np.minimum(row, less[outcome])
+            less[outcome] -= taken
+            found = of_each(less)
+            usable = known & (taken > 0.0)
+            scale = np.divide(row, taken, out=np.zeros(k), where=usable)
+            is_left = usable & np.isfinite(found)
+            defined[outcome] = np.where(is_left, found - values, 0.0) * scale
+            instead = np.where(is_left, found, middle if np.isfinite(middle) else mean)
+            change[outcome] = np.where(usable, instead - values, 0.0) * scale
+        shrunk = 1.0 - 1.0 / cells.rows.sum()
+        total, n_known = cells.sums.sum(), max(int(known.sum()), 1)
+        variances = shrunk * (squares / row**2 * (change - (sums * change).sum(axis=0) / total) ** 2).sum(axis=0)
+        moved, in_value = (_by_cell(part).ravel() / n_known for part in (change, defined))
+        variance = shrunk * float(cells.squares / row**2 @ (moved - cells.sums @ moved / total) ** 2)
+        return cls(known, values, variances, mean, shrunk * float(cells.sums @ in_value) / row, variance)
+
+
+def _by_cell(change: Array) -> Array:
+    """What a row less in each cell (true, predicted) changes in the sum over classes, from its parts (4, k)."""
+    tn, tp, fn, fp = change
+    found = tn.sum() + (fn - tn)[:, None] + (fp - tn)
+    np.fill_diagonal(found, tn.sum() + tp - tn)
+    return np.asarray(found)
+
+
+def _averaged(own: _Jackknife, padded: _Jackknife, ends: tuple[float, float], confidence_level: float) -> Estimate:
+    """An average over classes, by two intervals, of which the wider one counts on either side.
+
+    One is the Clopper-Pearson interval of as many rows as the variance of the average is worth (Korn and Graubard
+    1998): right where many classes have a part in it. The other adds the squares of how far Wilson's intervals of
+    single classes reach to either side (Zou and Donner 2008): right where few rows of one class decide. Classes where
+    the metric is not defined may have any value.
+    """
+    n_known, k = int(own.is_known.sum()), len(own.is_known)
+    least, most = ends
+    is_bounded = bool(np.isfinite(least))
+    left = f"not defined for {k - n_known} of {k} classes, which are left out" if n_known < k else ""
+    if left and is_bounded:
+        left += "; the interval allows for any value of theirs"
+    if not np.isfinite([own.mean, padded.mean]).all():
+        return Estimate(own.mean, *(ends if is_bounded else (np.nan, np.nan)), "jackknife", left)
+    centre = own.mean - own.bias
+    if not is_bounded:  # a metric of one's own
+        half = normal_quantile(confidence_level) * max(own.variance, padded.variance) ** 0.5
+        return _around(own.mean, centre - half, centre + half, "jackknife", left)
+    span = most - least
+
+    def shares(part: _Jackknife, mean: float) -> tuple[Array, Array]:
+        """Of all classes and then of their mean: values between 0 and 1, and their variances."""
+        values = (np.append(part.values[own.is_known], mean) - least) / span
+        return np.clip(values, 0.0, 1.0), np.append(part.variances[own.is_known], part.variance) / span**2
+
+    values, variances = shares(own, centre)
+    rows = _worth(values, variances, *shares(padded, padded.mean))
+    *each, middle = map(Share, values.tolist(), rows.tolist())
+    reach = np.array([wilson(one, confidence_level) for one in each]) - values[:-1, None]
+    down, up = np.sqrt((reach**2).sum(axis=0)) / n_known
+    lower, upper = clopper_pearson(middle, confidence_level)
+    lower, upper = min(lower, max(middle.value - down, 0.0)), max(upper, min(middle.value + up, 1.0))
+    share = n_known / k
+    return _around(own.mean, least + span * share * lower, most - span * share * (1.0 - upper), "jackknife", left)
+
+
+def _worth(value: Array, variance: Array, near: Array, near_variance: Array) -> Array:
+    """Rows whose share would have this variance, but no more than with half a row more of each class.
+
+    Few rows, all alike, do not show how they vary.
+    """
+    most = near * (1.0 - near) / np.maximum(near_variance, NEGLIGIBLE)
+    shows = (variance > NEGLIGIBLE) & (value > 0.0) & (value < 1.0)
+    alone = np.divide(value * (1.0 - value), variance, out=np.full(len(value), np.inf), where=shows)
+    return np.asarray(np.minimum(most, alone))
 
 
 def _one_against_rest(k: int) -> Callable[[Array], Array]:

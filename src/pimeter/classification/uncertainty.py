@@ -201,8 +201,8 @@ def classification_uncertainty(
             The exact one for shares, which covers at least as often as it says, with equal weights; bootstrap for all
             else.
         ``"normal"``
-            The paper's ``z sqrt(mu (1 - mu) / n)`` for shares, slopes (delta method) for all else; averages over more
-            than two classes have a bootstrap interval here too.
+            The paper's ``z sqrt(mu (1 - mu) / n)`` for shares, slopes (delta method) for all else; of more than two
+            classes micro averages have a bootstrap interval here too.
         ``"bootstrap"``
             BCa of resampled rows, with the neuron's quantile. Where all rows of a share have the same answer:
             Clopper-Pearson; where an outcome never occurred: with half a row more of each. The `note` says so.
@@ -221,7 +221,8 @@ def classification_uncertainty(
         exp and log.
     labels : sequence, optional
         The classes, in the order of the columns of `y_score`; by default those of `y_true`, or without it those of
-        `calibration`, sorted. Where neither is given, the second of two columns is taken for that of class 1.
+        `calibration`, sorted. Where neither is given, the second of two columns is taken for that of class 1. They have
+        to be given where `y_true` may lack a class; its rates are NaN then, from 0 to 1.
     pos_label : object, default=1
         The positive class where there are two: the one that a column of `y_score` is about. Scores that are clearly
         lower for this class make a warning.
@@ -244,7 +245,8 @@ def classification_uncertainty(
     ClassificationUncertainty
         Dicts `value`, `lower`, `upper`, `method` and `note` by metric. With K > 2 classes there is ``"tpr[label]"`` for
         each class against all others, ``"macro_tpr"`` and ``"micro_tpr"`` for averages, and ``"accuracy"``,
-        ``"balanced_accuracy"`` and ``"mcc"`` overall.
+        ``"balanced_accuracy"`` and ``"mcc"`` overall. Averages over classes have an interval by jackknife, whatever the
+        method; a class without rows may have any value there.
 
     See Also
     --------
@@ -580,10 +582,10 @@ def _classes(
         classes = known.classes
     if known is None:
         return classes
-    if len(known.classes) < 2:
+    if len(known.classes) < 2 and labels is None:
         msg = (
-            f"y_true holds one class only ({known.classes}); at least two are needed to say anything about "
-            "rates. Give more rows."
+            f"y_true holds one class only ({known.classes}). Name all classes, such as labels=[0, 1]: what rows say "
+            "nothing of is then not known. Or give rows of other classes, too."
         )
         raise ValueError(msg)
     unknown = [label for label in known.classes if label not in classes]
