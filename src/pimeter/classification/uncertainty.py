@@ -10,6 +10,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.stats import rankdata
 
 from pimeter.arrays import even_array, is_missing, real_array
 from pimeter.classification.confusion import BINOMIAL, Cells, Estimate, Sampling, by_classes, by_rates, outcome_codes
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
 METHODS = (*BINOMIAL, "bootstrap", "pim", "calibrated", "prediction-powered")
 OUTCOMES = ("true negatives", "true positives", "false negatives", "false positives")
-N_ERRORS = 4.0  # standard errors by which scores of the positive class may be lower without a word
+N_ERRORS = 4.0  # standard errors by which ranks of the positive class may be lower without a word
 N_TO_TELL = 10  # rows of each class from which on these errors are known
-TINY = 1e-9  # and by so much, which may be rounding
+TINY = 1e-9  # by which scores may be lower, which may be rounding
 SUM_OFF = 0.01  # by which the scores of two classes may miss 1, such as those of few digits
 SPREAD = "spread of the scores, not a confidence interval"
 
@@ -612,20 +613,26 @@ def _positive(classes: list[Any], pos_label: Any) -> int:
 def _tell_if_swapped(
     name: str, score: Array, groups: list[NDArray[np.bool_]], weights: Array | None, label: Any
 ) -> None:
-    """Scores about the other class would turn every rate into another one."""
+    """Scores about the other class would turn every rate into another one.
+
+    Ranks are compared, as by Mann and Whitney: means of few skewed scores are low more often than high.
+    """
+    counts = [members if weights is None else members & (weights > 0.0) for members in groups]
+    if min(map(np.count_nonzero, counts)) < N_TO_TELL:
+        return
+    every = counts[0] | counts[1]
+    ranks = np.full(len(score), np.nan)
+    ranks[every] = rankdata(score[every])
     means, error = [], 0.0
-    for members in groups:
+    for members in counts:
         own = np.ones(np.count_nonzero(members)) if weights is None else weights[members]
-        if np.count_nonzero(own) < N_TO_TELL:
-            return
-        mean = np.average(score[members], weights=own)
-        means.append(mean)
-        error += np.average((score[members] - mean) ** 2, weights=own) * (own @ own) / own.sum() ** 2
-    positive, negative = means
-    if positive < negative - N_ERRORS * np.sqrt(error) - TINY:
+        means.append(np.average(ranks[members], weights=own))
+        error += np.var(ranks[every]) * (own @ own) / own.sum() ** 2
+    middles = [float(np.median(score[members])) for members in counts]
+    if means[0] < means[1] - N_ERRORS * np.sqrt(error) and middles[0] < middles[1] - TINY:
         msg = (
-            f"{name} is lower where the label is {label!r} (mean {positive:.3g}, elsewhere {negative:.3g}), but it is "
-            "read as the score of that class. Is it about the other one? Then give that as pos_label."
+            f"{name} is lower where the label is {label!r} (median {middles[0]:.3g}, elsewhere {middles[1]:.3g}), but "
+            "it is read as the score of that class. Is it about the other one? Then give that as pos_label."
         )
         warnings.warn(msg, UserWarning, stacklevel=3)
 
