@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from datetime import date
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -80,6 +81,26 @@ class TestGroups:
         odd[:] = [[1, 2], {"a": 1}, [1, 2], None]
         assert duplicate_groups(odd).tolist() == [0, 1, 0, 2]
         assert duplicate_groups(np.array([1, True, "1", 1.0], object)).tolist() == [0, 0, 1, 0]
+
+    def test_of_large_integers(self):
+        """The bits of 1.0 are 4607182418800017408, 2**53 + 1 is no float, and -2**60 wraps to a large integer."""
+        assert duplicate_groups(np.array([[4607182418800017408], [1], [2**60], [2**60 + 1]])).tolist() == [0, 1, 2, 3]
+        large = [2**53, 2**53 + 1, -(2**53) - 1, -(2**60) - 1, 2**64 - 2**60 - 1, 2**63, 10**400, 10**400 + 1]
+        for dtype in (object, "Int64"):
+            some = [n for n in large if n < 2**63] if dtype == "Int64" else large
+            found = duplicate_groups(pd.DataFrame({"a": pd.array([*some, None, *some], dtype=dtype)}))
+            assert found.tolist() == [*range(len(some) + 1), *range(len(some))]
+        equal = np.array([2**60, float(2**60), 2**70, 2.0**70, np.uint64(2**63), 2.0**63], object)
+        assert duplicate_groups(equal).tolist() == [0, 0, 1, 1, 2, 2]
+        assert_array_equal(row_keys(np.array([[2**53 + 1]])), row_keys(np.array([[2**53 + 1]], object)))
+        assert duplicate_groups(np.array([Fraction(10**400), Fraction(10**400), 1], object)).tolist() == [0, 0, 1]
+
+    def test_of_long_arrays_in_a_column(self):
+        long = np.zeros((3, 3000))
+        long[1, 1500] = 1.0
+        held = np.empty(5, object)
+        held[:] = [*long, [long[0]], [long[1]]]
+        assert duplicate_groups(held).tolist() == [0, 1, 0, 2, 3]
 
     def test_many_rows_are_hashed_in_blocks(self):
         X = np.arange(100_000) % 70_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
@@ -277,7 +277,7 @@ def _columns(X: Any) -> list[NDArray[Any]]:
     except nw.exceptions.DuplicateError:  # columns of one name
         frame = None
     if isinstance(frame, nw.DataFrame):
-        columns = [column.to_numpy() for column in frame.iter_columns()]
+        columns = [_values(column) for column in frame.iter_columns()]
     else:
         table = even_array("X", X)
         if not table.ndim:
@@ -288,6 +288,13 @@ def _columns(X: Any) -> list[NDArray[Any]]:
         msg = "X has no rows or no columns, so there is nothing to compare; give at least one of each."
         raise ValueError(msg)
     return columns
+
+
+def _values(column: nw.Series[Any]) -> NDArray[Any]:
+    """Of a column; large integers beside missing values are not rounded to floats."""
+    if column.dtype.is_integer() and column.null_count() and max(-(column.min() or 0), column.max() or 0) >= EXACT:
+        return np.array(column.to_list(), object)
+    return column.to_numpy()
 
 
 def _sparse_columns(X: Any) -> list[NDArray[Any]]:
@@ -332,8 +339,8 @@ def _bits(values: NDArray[Any]) -> Bits:
             numbers[np.isnan(numbers)] = np.nan
         bits = numbers.view(np.uint64)
         if kind in "iu" and values.dtype.itemsize == 8:
-            beyond = np.abs(numbers) >= EXACT
-            bits[beyond] = values[beyond].astype(np.uint64)
+            beyond = np.flatnonzero(np.abs(numbers) >= EXACT)
+            bits[beyond] = _bits_of_large(values[beyond], bits[beyond])
         return bits
     if kind in "mM":
         return values.astype(np.int64).view(np.uint64)
@@ -341,6 +348,15 @@ def _bits(values: NDArray[Any]) -> Bits:
         return np.ascontiguousarray(values).view(np.uint64)
     words, codes = np.unique(values.astype(str), return_inverse=True)
     return np.array([_digest(word.encode()) for word in words.tolist()], np.uint64)[codes.reshape(-1)]
+
+
+def _bits_of_large(values: NDArray[Any], bits: Bits) -> Bits:
+    """Of integers that are floats the bits of these, of others a hash that no float shares but by chance."""
+    with np.errstate(over="ignore"):
+        size = values.astype(np.uint64)
+        size = np.where(values < 0, ~size + np.uint64(1), size)
+        is_float = size // (size & (~size + np.uint64(1))) < EXACT  # without the factors of 2
+        return np.where(is_float, bits, _mixed(_mixed(size ^ STEP) + (values < 0).astype(np.uint64)))
 
 
 def _bits_of_objects(values: list[Any]) -> Bits:
@@ -352,11 +368,31 @@ def _bits_of_objects(values: list[Any]) -> Bits:
 
 
 def _bits_of(value: Any) -> int:
+    if isinstance(value, Integral) and abs(int(value)) >= EXACT:
+        return _bits_of_integer(int(value))
     if isinstance(value, Real | np.bool_):
-        return int(_bits(np.array([float(value)]))[0])
+        try:
+            return int(_bits(np.array([float(value)]))[0])
+        except OverflowError:
+            return _digest(repr(value).encode())
+    if isinstance(value, np.ndarray | list | tuple):  # a long array's text would leave out its middle
+        held = _bits(value.reshape(-1)) if isinstance(value, np.ndarray) else _bits_of_objects(list(value))
+        return _digest(f"{type(value).__name__} {np.shape(held)}".encode() + held.tobytes())
     if not isinstance(value, str) and str(value) in MISSING:
         return int(_bits(np.array([np.nan]))[0])
     return _digest(str(value).encode())
+
+
+def _bits_of_integer(value: int) -> int:
+    for kind in (np.int64, np.uint64):
+        if np.iinfo(kind).min <= value <= np.iinfo(kind).max:
+            return int(_bits(np.array([value], kind))[0])
+    try:
+        if float(value) == value:
+            return int(_bits(np.array([float(value)]))[0])
+    except OverflowError:
+        pass
+    return _digest(hex(value).encode())
 
 
 def _digest(data: bytes) -> int:
