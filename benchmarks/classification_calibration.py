@@ -14,14 +14,16 @@ import itertools
 import platform
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from typing import NamedTuple
 
 import numpy as np
 from provenance import save
 from scipy import stats
 from scipy.special import expit, logit
 
-from pimeter.classification.calibration import Reliability, reliability
-from pimeter.classification.rates import Share, wilson
+from pimeter.classification.calibration import _equal_bins
+from pimeter.classification.consistency import Calibrated
+from pimeter.classification.rates import Share, clopper_pearson, wilson
 
 SEED = 20261201
 LEVEL = 0.95
@@ -29,6 +31,10 @@ RATES = (0.001, 0.01, 0.05, 0.2, 0.5)
 SIZES = (200, 500, 1000, 2000, 5000, 10_000)
 FAMILY = 0.05  # chance that any cell is rejected by Holm, were all as they should be
 
+LABELS = 10  # draws for the same scores
+
+Bend = Callable[[np.ndarray], np.ndarray]
+Interval = Callable[[Share, float], tuple[float, float]]
 Scores = Callable[[float, int, np.random.Generator], np.ndarray]
 LAWS: dict[str, Scores] = {
     "Beta": lambda rate, n, rng: np.clip(rng.beta(1.0, (1.0 - rate) / rate, n), 1e-12, 1.0 - 1e-12),
@@ -36,7 +42,7 @@ LAWS: dict[str, Scores] = {
     "nearly constant": lambda rate, n, rng: expit(rng.normal(logit(rate), 0.05, n)),
     "three values": lambda rate, n, rng: expit(logit(rate) + rng.choice([-2.0, 0.0, 1.5], n)),
 }
-BENDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+BENDS: dict[str, Bend] = {
     "too bold: 1.5 times the log-odds": lambda odds: 1.5 * odds,
     "too timid: .6 times the log-odds": lambda odds: 0.6 * odds,
     "too high: log-odds + .5": lambda odds: odds + 0.5,
@@ -45,24 +51,35 @@ BENDS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def judged(y: np.ndarray, score: np.ndarray) -> Reliability:
-    """With as many bins as a report has."""
-    return reliability(y, score, n_bins=min(10, max(1, len(y) // 20)), confidence_level=LEVEL)
+def samples(rng: np.random.Generator, law: Scores, rate: float, n: int, draws: int, bend: Bend) -> Iterator[Sample]:
+    """Scores, each with several draws of labels, in as many bins as a report has."""
+    for _ in range(-(-draws // LABELS)):
+        q = law(rate, n, rng)
+        score = bend(q)
+        codes, _ = _equal_bins(score, min(10, max(1, n // 20)))
+        calibrated, rows = Calibrated.of(score, codes, LEVEL), np.bincount(codes)
+        for _ in range(min(LABELS, draws)):
+            counts = np.bincount(codes[rng.uniform(size=n) < q], minlength=len(rows))
+            found = calibrated.judged(counts)
+            yield Sample(found.p_value <= 1.0 - LEVEL, counts, rows, calibrated.expected / rows)
 
 
-def is_off_by_wilson(found: Reliability) -> bool:
-    level = 1.0 - (1.0 - LEVEL) / len(found.rows)
-    ends = [wilson(Share(share, rows), level) for share, rows in zip(found.share, found.rows, strict=True)]
-    return any(not low <= score <= high for score, (low, high) in zip(found.score, ends, strict=True))
+class Sample(NamedTuple):
+    """Whether scores were called miscalibrated, and what is in their bins."""
 
+    is_off: bool
+    counts: np.ndarray
+    rows: np.ndarray
+    score: np.ndarray
 
-def holds(found: Reliability) -> np.ndarray:
-    return (found.lower <= found.score) & (found.score <= found.upper)
+    def held(self, interval: Interval, level: float) -> list[bool]:
+        """Whether the interval of each bin holds the mean score."""
+        ends = [interval(Share(count / n, float(n)), level) for count, n in zip(self.counts, self.rows, strict=True)]
+        return [low <= score <= high for score, (low, high) in zip(self.score, ends, strict=True)]
 
-
-def held_by_wilson(found: Reliability) -> list[bool]:
-    ends = [wilson(Share(share, rows), LEVEL) for share, rows in zip(found.share, found.rows, strict=True)]
-    return [low <= score <= high for score, (low, high) in zip(found.score, ends, strict=True)]
+    @property
+    def is_off_by_wilson(self) -> bool:
+        return not all(self.held(wilson, 1.0 - (1.0 - LEVEL) / len(self.rows)))
 
 
 def holm(p_values: list[float]) -> int:
@@ -75,7 +92,8 @@ def holm(p_values: list[float]) -> int:
 def section_false_alarms(draws: int, sizes: tuple[int, ...]) -> Iterator[str]:
     yield "\n## Perfect scores\n"
     yield (
-        f"{draws:,} samples per cell. Alarms of the test / of Wilson's intervals; then the share of bins whose bar "
+        f"{draws:,} samples per cell, {LABELS} draws of labels for each draw of scores. Alarms of the test / of "
+        "Wilson's intervals; then the share of bins whose bar "
         f"({LEVEL:.0%}, each by itself) holds the mean score, Clopper-Pearson's / Wilson's.\n"
     )
     head = [f"alarms, n = {n:,}" for n in sizes] + [f"bars, n = {n:,}" for n in sizes]
@@ -85,14 +103,9 @@ def section_false_alarms(draws: int, sizes: tuple[int, ...]) -> Iterator[str]:
         alarms, bars = [], []
         for n in sizes:
             rng = np.random.default_rng([SEED, i, n])
-            seen, old, held, held_old = [], [], [], []
-            for _ in range(draws):
-                score = law(rate, n, rng)
-                found = judged(rng.uniform(size=n) < score, score)
-                seen.append(found.p_value <= 1.0 - LEVEL)
-                old.append(is_off_by_wilson(found))
-                held.append(np.mean(holds(found)))
-                held_old.append(np.mean(held_by_wilson(found)))
+            found = list(samples(rng, law, rate, n, draws, lambda q: q))
+            seen, old = [one.is_off for one in found], [one.is_off_by_wilson for one in found]
+            held, held_old = ([np.mean(one.held(bar, LEVEL)) for one in found] for bar in (clopper_pearson, wilson))
             alarms.append(f"{np.mean(seen):.3f} / {np.mean(old):.3f}")
             bars.append(f"{np.mean(held):.3f} / {np.mean(held_old):.3f}")
             p_alarm.append(float(stats.binom.sf(sum(seen) - 1, draws, 1.0 - LEVEL)))
@@ -117,12 +130,8 @@ def section_power(draws: int, sizes: tuple[int, ...]) -> Iterator[str]:
         cells = []
         for n in sizes:
             rng = np.random.default_rng([SEED, 100 + i, n])
-            seen, old = [], []
-            for _ in range(draws):
-                q = LAWS["wide in log-odds"](rate, n, rng)
-                found = judged(rng.uniform(size=n) < q, expit(bend(logit(q))))
-                seen.append(found.p_value <= 1.0 - LEVEL)
-                old.append(is_off_by_wilson(found))
+            found = list(samples(rng, LAWS["wide in log-odds"], rate, n, draws, lambda q, f=bend: expit(f(logit(q)))))
+            seen, old = [one.is_off for one in found], [one.is_off_by_wilson for one in found]
             cells.append(f"{np.mean(seen):.2f} / {np.mean(old):.2f}")
         yield f"| {name} | {rate:.1%} | {' | '.join(cells)} |"
 

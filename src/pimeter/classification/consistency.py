@@ -60,15 +60,62 @@ def positives_pmf(probability: Array) -> Array:
     return np.maximum(parts[0, : len(probability) + 1], 0.0)
 
 
+class Calibrated(NamedTuple):
+    """What numbers of positives in bins would be, were scores probabilities.
+
+    Attributes
+    ----------
+    chances : list of ndarray
+        For each bin the two-sided p-value of 0, 1, ... positives.
+    drawn : ndarray of shape (n_draws, n_bins)
+        Numbers of positives of labels that are drawn from the scores; always the same draws.
+    expected, variance, odds : ndarray of shape (n_bins,)
+        Mean and variance of the number of positives, and log-odds of the mean score.
+    """
+
+    chances: list[Array]
+    drawn: NDArray[np.intp]
+    expected: Array
+    variance: Array
+    odds: Array
+
+    @classmethod
+    def of(cls, score: Array, codes: NDArray[np.intp], confidence_level: float) -> Calibrated:
+        """From scores and the bin of each row, with draws enough to tell p-values of ``1 - confidence_level``."""
+        n_draws = min(max(LEAST_DRAWS, math.ceil(DRAWS_BEYOND / (1.0 - confidence_level))), MOST_DRAWS) - 1
+        rng = np.random.default_rng(0)
+        chances, drawn = [], []
+        for i in range(int(codes.max()) + 1):
+            pmf = positives_pmf(score[codes == i])
+            below, above = np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1]
+            chances.append(np.minimum(2.0 * np.minimum(below, above), 1.0))
+            drawn.append(np.minimum(np.searchsorted(below, rng.random(n_draws), side="right"), len(pmf) - 1))
+        columns = (score, score * (1.0 - score), np.ones(len(score)))
+        expected, variance, rows = (np.bincount(codes, column).astype(np.float64) for column in columns)
+        return cls(chances, np.stack(drawn, axis=1), expected, variance, log_odds(expected / rows))
+
+    def judged(self, counts: NDArray[np.intp]) -> Consistency:
+        """Numbers of positives (n_bins,), judged as one more draw.
+
+        Two things are looked at: the bin whose number of positives is the least likely, and whether scores are too low,
+        too high, too bold or too timid on the whole (the score test of Cox's level and slope, on sums of bins). Each
+        draw has a rank in both, and the better one has a rank among all draws.
+        """
+        every = np.vstack([counts, self.drawn])
+        chances = np.stack([chance[column] for chance, column in zip(self.chances, every.T, strict=True)], axis=1)
+        least = chances.min(axis=1)
+        tilt = _tilt(every - self.expected, self.variance, self.odds)
+        ranks = np.minimum(rankdata(least, "max"), rankdata(-tilt, "max"))
+        by_bin = np.array([np.mean(least <= chance) for chance in chances[0]])
+        return Consistency(float(np.mean(ranks <= ranks[0])), by_bin)
+
+
 def consistency(
     score: Array, is_positive: NDArray[np.bool_], codes: NDArray[np.intp], confidence_level: float
 ) -> Consistency:
     """Whether so many positives in each bin are what scores of its rows expect.
 
-    Two things are looked at: the bin whose number of positives is the least likely, and whether scores are too low,
-    too high, too bold or too timid on the whole (the score test of Cox's level and slope, on sums of bins). What either
-    is worth is told by draws of labels from the scores, and not by a limit law that rare positives are far from; the
-    draws are always the same.
+    Draws of labels from the scores tell what is unlikely, not a limit law that rare positives are far from.
 
     Parameters
     ----------
@@ -91,25 +138,8 @@ def consistency(
     >>> [consistency(score, is_positive, codes, 0.95).p_value < 0.05 for is_positive in (expected, many)]
     [False, True]
     """
-    n_draws = min(max(LEAST_DRAWS, math.ceil(DRAWS_BEYOND / (1.0 - confidence_level))), MOST_DRAWS)
-    rng = np.random.default_rng(0)
-    n_bins = int(codes.max()) + 1
-    counts, chances = np.empty((n_draws, n_bins)), np.empty((n_draws, n_bins))
-    for i in range(n_bins):
-        members = codes == i
-        pmf = positives_pmf(score[members])
-        below, above = np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1]
-        drawn = np.minimum(np.searchsorted(below, rng.random(n_draws), side="right"), len(pmf) - 1)
-        drawn[0] = np.count_nonzero(is_positive[members])
-        counts[:, i], chances[:, i] = drawn, np.minimum(2.0 * np.minimum(below, above), 1.0)[drawn]
-    sums = [np.bincount(codes, each).astype(np.float64) for each in (score, score * (1.0 - score), np.ones(len(score)))]
-    expected, variance, rows = sums
-    least = chances.min(axis=1)
-    tilt = _tilt(counts - expected, variance, log_odds(expected / rows))
-    # Each draw has a rank in both, and the better one has a rank among all draws.
-    ranks = np.minimum(rankdata(least, "max"), rankdata(-tilt, "max"))
-    by_bin = np.array([np.count_nonzero(least <= chance) for chance in chances[0]]) / n_draws
-    return Consistency(float(np.count_nonzero(ranks <= ranks[0]) / n_draws), by_bin)
+    counts = np.bincount(codes[is_positive], minlength=int(codes.max()) + 1)
+    return Calibrated.of(score, codes, confidence_level).judged(counts)
 
 
 def _tilt(gaps: Array, variance: Array, odds: Array) -> Array:
