@@ -258,7 +258,7 @@ class TestStatus:
 def test_every_benchmark_saves_through_one_function():
     for script in [*(ROOT / "benchmarks").glob("*.py"), ROOT / "tests" / "hostile.py"]:
         text = script.read_text()
-        if script.stem not in {"provenance", "laws"}:
+        if script.stem not in {"designs", "laws", "provenance"}:  # no scripts of their own
             assert re.search(r"^from (benchmarks\.)?provenance import .*\bsave\b", text, flags=re.MULTILINE), (
                 script.name
             )
