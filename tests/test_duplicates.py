@@ -15,11 +15,11 @@ from scipy import sparse
 from scipy.special import ndtr
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from benchmarks.designs import CONTINUOUS, DISCRETE, LIMIT, overwritten, sine
-from pimeter import CoverageWarning, IntervalRegressor, diagnose, duplicate_groups, measure, measurement
+from pimeter import CoverageWarning, IntervalRegressor, SetClassifier, diagnose, duplicate_groups, measure, measurement
 from pimeter.duplicates import copies, row_keys
 from pimeter.promise import promise
 
@@ -372,3 +372,65 @@ class TestMeasure:
         assert 100 < result.diagnosis["copies"].value < 500
         factor = float(result.headline.rpartition("factor of ")[2].rstrip("."))
         assert factor == pytest.approx(np.sqrt(3.0), rel=0.1)
+
+
+class TestSets:
+    @pytest.mark.parametrize("score", ["lac", "raps"])
+    @pytest.mark.parametrize("cv", [None, 5])
+    def test_groups_of_copies_restore_coverage(self, cv, score):
+        """Each row three times: sets of 1-NN held the class as often as 1-NN is right, with a guarantee of .9."""
+        bare, grouped = [], []
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            X, y = sine(2000, rng)
+            y = (y > np.median(y)).astype(int)
+            rows = np.repeat(np.arange(150), 3)
+            model = SetClassifier(KNeighborsClassifier(1), confidence_level=0.9, cv=cv, score=score, random_state=seed)
+            with pytest.warns(CoverageWarning, match=r"300 of 450 rows are copies of others.*duplicate_groups\(X, y\)"):
+                model.fit(X[rows], y[rows])
+            assert np.isnan(model.guaranteed_level_)
+            bare.append(model.predict_set(X[150:])[np.arange(1850), y[150:]].mean())
+            model.fit(X[rows], y[rows], groups=duplicate_groups(X[rows], y[rows]))
+            assert model.guaranteed_level_ > 0.6
+            assert model.n_calibration_ <= 150
+            grouped.append(model.predict_set(X[150:])[np.arange(1850), y[150:]].mean())
+        assert np.mean(bare) < 0.87
+        assert np.mean(grouped) > 0.9 - 3 * 0.024  # as for intervals
+
+    def test_calibration_rows_count_once(self):
+        X, y = sine(300, np.random.default_rng(0))
+        y = (y > 1).astype(int)
+        trained = KNeighborsClassifier(9).fit(X[:100], y[:100])
+        once = SetClassifier(trained).calibrate(X[100:], y[100:])
+        twice, labels = np.repeat(X[100:], 2, axis=0), np.repeat(y[100:], 2)
+        model = SetClassifier(trained)
+        with pytest.warns(
+            CoverageWarning, match=r"200 of 400 rows.*calibrate\(X, y, groups=duplicate_groups\(X, y\)\)"
+        ):
+            model.calibrate(twice, labels)
+        assert np.isnan([model.guaranteed_level_, *model.coverage_range_]).all()
+        model.calibrate(twice, labels, groups=duplicate_groups(twice, labels))
+        assert (model.limit_, model.n_calibration_) == (once.limit_, 200)
+        assert_array_equal(model.coverage_range_, once.coverage_range_)
+
+    def test_other_groups_are_not_parted_and_promise_nothing(self):
+        class Memory(KNeighborsClassifier):
+            def fit(self, X, y):
+                self.seen_ = set(X[:, 0])
+                return super().fit(X, y)
+
+            def predict_proba(self, X):
+                assert not self.seen_ & set(X[:, 0])
+                return super().predict_proba(X)
+
+        groups = np.repeat(np.arange(30), 10)
+        X = np.column_stack([groups, np.arange(300)])
+        for cv in (None, 3):
+            for score in ("lac", "raps"):
+                model = SetClassifier(Memory(3), cv=cv, score=score, random_state=0)
+                model.fit(X, np.arange(300) % 2, groups=groups)
+                assert np.isnan(model.guaranteed_level_)
+        with pytest.raises(ValueError, match="groups has a single group"):
+            SetClassifier(Memory(3)).fit(X, np.arange(300) % 2, groups=np.zeros(300))
+        with pytest.raises(ValueError, match=r"cv parts the rows of \d+ groups"):
+            SetClassifier(Memory(3), cv=list(KFold(7).split(X))).fit(X, np.arange(300) % 2, groups=groups)

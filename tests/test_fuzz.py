@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.utils.validation import _num_samples
 
 import pimeter as pm
@@ -400,7 +401,8 @@ def regression(draw: Draw, width: Any, *, may_train: bool = True) -> bool:
         width=width,
         confidence_level=draw(st.sampled_from([0.5, 0.9, 0.9, 0.999])),
         tails=draw(st.sampled_from(["symmetric", "symmetric", "equal", "sided", "lower", "upper"])),
-        cv=draw(st.sampled_from([None, None, 2, 100])) if trains else None,
+        cv=draw(st.sampled_from([None, None, 2, 100, TimeSeriesSplit(2)])) if trains else None,
+        shuffle=draw(st.sampled_from([True, True, False])),
         guarantee=draw(st.sampled_from([True, True, False, "set"])),
         joint=draw(st.sampled_from([False, False, True])),
         y_min=draw(st.sampled_from([None, None, 0.0, -1e300])),

@@ -72,6 +72,16 @@ def some_rows(n: int, most: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng([n, most]).choice(n, most, replace=False, shuffle=False))
 
 
+def coded(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
+    """Distinct labels and the number of each row's one among them; a missing label is None."""
+    if labels.dtype.kind == "O":
+        seen: dict[Any, int] = {}
+        codes = [seen.setdefault(label, len(seen)) for label in label_list(labels)]
+        return list(seen), np.array(codes, np.intp)
+    distinct, codes_ = np.unique(labels, return_inverse=True)
+    return label_list(distinct), codes_.reshape(-1)
+
+
 def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
     """Real numbers as an array, with NaN for what is masked; or a ValueError that names it."""
     array = even_array(name, values)

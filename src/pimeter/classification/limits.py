@@ -40,7 +40,8 @@ class Limits:
 
     A class is in the set if fewer than k calibration scores are below its own; each of them is compared with the score
     by the model that has not seen its row. With one model this says that the score is at most that of rank k. With
-    `like` the same categories have scores of their own as there, whatever the level.
+    `like` the same categories have scores of their own as there, whatever the level. `is_proven` says whether rows are
+    taken for exchangeable.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class Limits:
         classes: Any,
         names: list[Any] | None,
         like: Limits | None = None,
+        *,
+        is_proven: bool = True,
     ) -> None:
-        self.level, self.guarantee, self.names = level, guarantee, names
+        self.level, self.guarantee, self.names, self.is_proven = level, guarantee, names, is_proven
         self.is_by_class, self.has_folds = classes is not None, len(folds) > 1
         every = [scores for scores, _ in folds]
         counts: dict[Any, int] = dict.fromkeys(classes, 0) if self.is_by_class else {}
@@ -97,6 +100,8 @@ class Limits:
         own = self.promise_of(self._m(label))
         if not own.is_kept:
             return self.level
+        if not self.is_proven:
+            return np.nan
         if self.has_folds:
             sizes = [len(part) for part in self.scores[self._group(label)]]
             return cross_validated_level(self.level, own.m) if max(sizes) - min(sizes) <= 1 else np.nan
@@ -105,7 +110,8 @@ class Limits:
     def coverage_range(self, label: Any) -> tuple[float, float]:
         """5 % and 95 % points of the coverage of this calibration set."""
         own = self.promise_of(self._m(label))
-        return (np.nan, np.nan) if self.has_folds or not own.is_kept else own.coverage_range
+        is_known = self.is_proven and not self.has_folds and own.is_kept
+        return own.coverage_range if is_known else (np.nan, np.nan)
 
     def limit(self, label: Any) -> float:
         """Largest score in the set, of one model."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable
 from copy import copy
 from numbers import Integral, Real
@@ -11,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, ShuffleSplit, check_cv
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, check_cv, train_test_split
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
@@ -26,9 +27,10 @@ from pimeter.arrays import even_array, is_missing, label_list
 from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
 from pimeter.classification.draws import row_draws
 from pimeter.classification.limits import Limits
+from pimeter.duplicates import are_copies, copies, row_keys
 from pimeter.frames import column_of, frame_of, library_of
-from pimeter.promise import checked_share
-from pimeter.tables import checked_splits, checked_table
+from pimeter.promise import CoverageWarning, checked_share
+from pimeter.tables import checked_splits, checked_table, group_codes, rows_to_come, warn_of_dates
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -63,6 +65,23 @@ class _Settings(NamedTuple):
         return isinstance(self.by, str) and self.by == "class"
 
 
+class _Counted(NamedTuple):
+    """Which calibration rows count, and whether they are taken for exchangeable."""
+
+    groups: Index | None  # groups of copies, each of which counts once
+    is_proven: bool
+
+    @property
+    def is_once(self) -> bool:
+        return self.groups is not None
+
+    def kept(self, rows: Index) -> Index:
+        """The first row of each group."""
+        if self.groups is None:
+            return rows
+        return rows[np.sort(np.unique(self.groups[rows], return_index=True)[1])]
+
+
 class SetClassifier(ClassifierMixin, BaseEstimator):
     """Sets of classes for any classifier, from its scores on rows that it was not trained on.
 
@@ -93,6 +112,13 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         from `random_state` and the row itself: neither batch nor order matter, and equal rows have the same one.
     cv : int, splitter, iterable or None, default=None
         None: `fit` trains on 80 % of the rows and calibrates on the others. Otherwise CV+: all rows do both, in folds.
+        With a splitter that leaves out later rows than it trains on, such as ``TimeSeriesSplit``, each of these rows is
+        judged by a model of its past, and one more model, of all rows, predicts those to come.
+    shuffle : bool, default=True
+        Whether rows are shuffled before they are split. False, for rows in the order of time: with ``cv=None`` the
+        last 20 % calibrate, and an integer `cv` makes folds of rows that follow each other. Then, and with
+        ``TimeSeriesSplit``, `guaranteed_level_` is NaN: that scores to come are like those of the past is an assumption
+        about the series.
     guarantee : bool or "set", default=True
         True: the limit is one of the scores, that of rank ``ceil((m + 1) p)``. "set": the least rank that covers p with
         95 % confidence for the calibration set at hand. False: the neuron between the two scores next to rank ``(m + 1)
@@ -112,7 +138,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     guaranteed_level_ : float
         Coverage that is promised: the confidence level, also where sets are full for want of rows; with `cv` ``2 p - 1
         - sqrt(2/n)`` if folds have equal sizes, also those of each class or category, else NaN; with
-        ``guarantee=False`` that of the score below.
+        ``guarantee=False`` that of the score below; NaN with copies of rows, of which a warning tells, and `groups`.
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
         5 % and 95 % points of the coverage of this calibration set, for scores without ties; with ``guarantee=False``
         of the rank below and of that above. NaN with `cv` and for full sets.
@@ -153,6 +179,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         "by": [Hashable, callable, None],
         "randomized": ["boolean"],
         "cv": ["cv_object"],
+        "shuffle": ["boolean"],
         "guarantee": [Options(bool, {True, False}), StrOptions({"set"})],
         "random_state": ["random_state"],
     }
@@ -166,6 +193,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         by: Hashable | Callable[[Any], ArrayLike] | None = None,
         randomized: bool = False,
         cv: Any = None,
+        shuffle: bool = True,
         guarantee: bool | Literal["set"] = True,
         random_state: Any = None,
     ) -> None:
@@ -175,10 +203,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self.by = by
         self.randomized = randomized
         self.cv = cv
+        self.shuffle = shuffle
         self.guarantee = guarantee
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None, **fit_params: Any) -> Self:
+    def fit(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None, groups: Any = None, **fit_params: Any) -> Self:
         """Train the model and calibrate it on rows that it was not trained on.
 
         Parameters
@@ -189,6 +218,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             Classes.
         by : array-like of shape (n,), optional
             Categories of the rows.
+        groups : array-like of shape (n,), optional
+            Rows of one group, such as those of one patient, are never parted by a split. They may be alike, so that
+            nothing is promised to rows of new groups: `guaranteed_level_` is NaN. If the rows of each group are copies
+            of one row, as with ``groups=duplicate_groups(X, y)``, each group calibrates once, and as much is promised
+            as without copies.
         **fit_params
             Passed to the estimator's `fit` alone; those with one value per row are split with the rows.
 
@@ -199,15 +233,15 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         """
         draft = self._draft()
         if self._is_trainable():
-            draft._fit(X, y, by, fit_params)
+            draft._fit(X, y, by, groups, fit_params)
         elif fit_params:
             msg = f"fit_params {sorted(fit_params)} are given, but this estimator is not trained; leave them out."
             raise ValueError(msg)
         else:
-            draft._calibrate(X, y, by, reset=True)
+            draft._calibrate(X, y, by, groups, reset=True)
         return self._become(draft)
 
-    def calibrate(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None) -> Self:
+    def calibrate(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None, groups: Any = None) -> Self:
         """Calibrate a trained model on rows that it was not trained on; replaces an earlier calibration.
 
         Parameters
@@ -218,6 +252,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             Classes.
         by : array-like of shape (m,), optional
             Categories of the rows.
+        groups : array-like of shape (m,), optional
+            As in `fit`: nothing is promised to rows of new groups, but copies of a row count once.
 
         Returns
         -------
@@ -225,7 +261,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             Itself; as it was before if anything is wrong with the input.
         """
         draft = self._draft()
-        draft._calibrate(X, y, by, reset=not self._is_own_model())
+        draft._calibrate(X, y, by, groups, reset=not self._is_own_model())
         return self._become(draft)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -425,7 +461,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     def _draws(self, X: Any) -> Array | None:
         return row_draws(X, self._seed) if self._settings.randomized else None
 
-    def _fit(self, X: Any, y: Any, by: ArrayLike | None, fit_params: dict[str, Any]) -> None:
+    def _fit(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, fit_params: dict[str, Any]) -> None:
         target = self._targets(X, y)
         X = checked_table(self, X, reset=True)
         n = len(target)
@@ -437,36 +473,75 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             msg = f"y holds one class only ({self.classes_[0]!r}); a classifier needs at least two classes."
             raise ValueError(msg)
         self.__dict__.pop("_has_labels", None)
-        labels = self._labels(X, by)
+        labels, given, groups = self._labels(X, by), groups, group_codes(groups, X)
+        if groups is not None and groups.max() == 0:
+            msg = "groups has a single group: training and calibrating need rows of at least two."
+            raise ValueError(msg)
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        rows = np.random.default_rng(self._seed).permutation(n)
+        counted = self._counted("fit", X, target, groups)
+        if self.shuffle and groups is None and (self.cv is None or isinstance(self.cv, Integral)):
+            warn_of_dates(X, y)
         n_tuning = int(n * TUNING * HELD_OUT) if self._settings.score == "raps" else 0
-        tuning, rest = rows[:n_tuning], np.sort(rows[n_tuning:])
-        models, parts = [], []
-        for train, left in checked_splits(self._splits(_safe_indexing(X, rest), target[rest]), len(rest)):
-            inner, held = rest[train], rest[left]
-            params = _check_method_params(X, fit_params, inner)
-            models.append(clone(self.estimator).fit(_safe_indexing(X, inner), target[inner], **params))
-            parts.append(held)
-        if len(parts) > 1 and not np.array_equal(np.sort(np.concatenate(parts)), rest):
+        tuning, rest = self._apart(n, n_tuning, groups)
+        own, seen = (None if a is None else np.asarray(a)[rest] for a in (groups, given))
+        splitter = self._splitter(len(rest), own, are_alike=not counted.is_once)
+        splits = checked_splits(splitter.split(_safe_indexing(X, rest), target[rest], seen), len(rest), own)
+
+        def model(rows: Index) -> Any:
+            params = _check_method_params(X, fit_params, rest[rows])
+            return clone(self.estimator).fit(_safe_indexing(X, rest[rows]), target[rest[rows]], **params)
+
+        models, parts = [model(train) for train, _ in splits], [rest[left] for _, left in splits]
+        to_come = rows_to_come(splits, len(rest))
+        if to_come is None and len(parts) > 1 and not np.array_equal(np.sort(np.concatenate(parts)), rest):
             msg = (
                 "cv leaves some rows out several times, or never; CV+ needs folds in which each row has one turn, such "
-                "as KFold."
+                "as KFold, or splits that leave out later rows than they train on, such as TimeSeriesSplit."
             )
             raise ValueError(msg)
-        self.estimator_: Any = models[0] if self.cv is None else models
+        last = models[0] if to_come is None else model(to_come)
+        self.estimator_: Any = models if self.cv is not None and to_come is None else last
         self._trained_from = self.estimator
-        self._learn_penalty(models[0], X, target, tuning)
-        self._learn(X, target, labels, models, parts)
+        self._is_proven = counted.is_proven and self.shuffle and to_come is None
+        self._learn_penalty(last, X, target, tuning)
+        self._learn(X, target, labels, models, [counted.kept(rows) for rows in parts], is_joined=to_come is not None)
 
-    def _splits(self, X: Any, y: NDArray[Any]) -> Any:
+    def _counted(self, method: str, X: Any, target: NDArray[Any], groups: Index | None) -> _Counted:
+        """Which rows count, and whether they are taken for exchangeable; warns of copies."""
+        keys = row_keys(X, target)
+        found = copies(keys, X, target, groups)
+        if found.n:
+            warnings.warn(found.warning(method, has_groups=groups is not None), CoverageWarning, stacklevel=4)
+        is_once = groups is not None and are_copies(groups, keys)
+        return _Counted(groups if is_once else None, is_proven=not found.n and (groups is None or is_once))
+
+    def _apart(self, n: int, n_tuning: int, groups: Index | None) -> tuple[Index, Index]:
+        """So many rows or fewer, of whole groups, and the others; the first ones if rows are in the order of time."""
+        rows = np.arange(n)
+        if self.shuffle:
+            rows = np.random.default_rng(self._seed).permutation(n)
+        if groups is not None:
+            place = np.empty(int(groups.max()) + 1, np.intp)
+            known, first = np.unique(groups[rows], return_index=True)
+            place[known] = first
+            rows = np.argsort(place[groups], kind="stable")
+            ends = np.flatnonzero(np.diff(groups[rows])) + 1
+            n_tuning = int(max(ends[ends <= n_tuning], default=0))
+        return rows[:n_tuning], np.sort(rows[n_tuning:])
+
+    def _splitter(self, n: int, groups: Index | None, *, are_alike: bool) -> Any:
+        """One split of 80 to 20, folds of an integer, or the splitter given."""
+        if self.cv is None and not self.shuffle:
+            return check_cv([train_test_split(np.arange(n), test_size=HELD_OUT, shuffle=False)])
         if self.cv is None:
-            return ShuffleSplit(1, test_size=HELD_OUT, random_state=self._seed).split(X)
-        if isinstance(self.cv, Integral):
-            return KFold(int(self.cv), shuffle=True, random_state=self._seed).split(X)
-        return check_cv(self.cv).split(X, y)
+            splitter = ShuffleSplit if groups is None else GroupShuffleSplit
+            return splitter(1, test_size=HELD_OUT, random_state=self._seed)
+        if not isinstance(self.cv, Integral):
+            return check_cv(self.cv)
+        folds, is_mixed = (KFold, self.shuffle) if groups is None else (GroupKFold, self.shuffle and not are_alike)
+        return folds(int(self.cv), shuffle=is_mixed, random_state=self._seed if is_mixed else None)
 
-    def _calibrate(self, X: Any, y: Any, by: ArrayLike | None, *, reset: bool) -> None:
+    def _calibrate(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, *, reset: bool) -> None:
         if self._is_own_model() and isinstance(self.estimator_, list):
             msg = "calibrate needs one model, but fit has trained one per fold (cv is set); call fit with all rows."
             raise ValueError(msg)
@@ -475,7 +550,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         target = self._targets(X, y)
         X = checked_table(self, X, reset=reset)
         self.__dict__.pop("_has_labels", None)
-        labels = self._labels(X, by)
+        labels, groups = self._labels(X, by), group_codes(groups, X)
+        counted = self._counted("calibrate", X, target, groups)
+        self._is_proven = counted.is_proven and self.shuffle
         model = self.estimator_
         if hasattr(model, "classes_"):
             self.classes_ = np.asarray(model.classes_)
@@ -486,11 +563,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(msg)
             self.classes_ = np.arange(shape[1])
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        n = len(target)
-        rows = np.random.default_rng(self._seed).permutation(n)
-        n_tuning = int(TUNING * n) if self._settings.score == "raps" else 0
-        self._learn_penalty(model, X, target, rows[:n_tuning])
-        self._learn(X, target, labels, [model], [np.sort(rows[n_tuning:])])
+        n_tuning = int(TUNING * len(target)) if self._settings.score == "raps" else 0
+        tuning, rest = self._apart(len(target), n_tuning, groups)
+        self._learn_penalty(model, X, target, tuning)
+        self._learn(X, target, labels, [model], [counted.kept(rest)])
 
     def _trained(self) -> Any:
         if not self._is_function():
@@ -554,9 +630,16 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             self.penalty_ = chosen_penalty(found, codes, self._draws(part), float(self.confidence_level))
 
     def _learn(
-        self, X: Any, target: NDArray[Any], labels: NDArray[Any] | None, models: list[Any], parts: list[Index]
+        self,
+        X: Any,
+        target: NDArray[Any],
+        labels: NDArray[Any] | None,
+        models: list[Any],
+        parts: list[Index],
+        *,
+        is_joined: bool = False,
     ) -> None:
-        """Set everything that calibration is known by."""
+        """Set everything that calibration is known by; scores of several models may be taken for those of one."""
         self._folds = []
         for model, rows in zip(models, parts, strict=True):
             part = _safe_indexing(X, rows)
@@ -564,6 +647,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             codes = self._codes(target[rows])
             own = codes if self._settings.is_by_class else None if labels is None else labels[rows]
             self._folds.append((scores[np.arange(len(rows)), codes], own))
+        if is_joined:
+            every, owners = zip(*self._folds, strict=True)
+            self._folds = [(np.concatenate(every), None if owners[0] is None else np.concatenate(owners))]
         self._has_labels = labels is not None
         self._limits = limits = self._learned(float(self.confidence_level))
         self.categories_ = limits.categories()
@@ -579,7 +665,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         is_by_class = self._settings.is_by_class
         groups = range(len(self.classes_)) if is_by_class else None
         names = self.classes_.tolist() if is_by_class else None
-        limits = Limits(self._folds, level, self._settings.guarantee, groups, names, like)
+        settings = self._settings
+        limits = Limits(self._folds, level, settings.guarantee, groups, names, like, is_proven=self._is_proven)
         limits.warn()
         return limits
 

@@ -11,8 +11,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 
-from pimeter.arrays import even_array, some_rows
-from pimeter.regression.calibration import coded
+from pimeter.arrays import coded, even_array, some_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pimeter.arrays import label_list
+from pimeter.arrays import coded, label_list
 from pimeter.duplicates import tells_copies
 from pimeter.promise import CoverageWarning, Guarantee, Promise, percent, promise, rescaled_weights, shortage
 from pimeter.regression.sides import Neuron, Sample, Tails, uncrossed
@@ -41,6 +41,7 @@ class Rows:
     effective_size: float | None = None  # of estimated weights; None: weights, if any, are a known ratio
     keys: NDArray[np.uint64] | None = None  # (m,) equal for equal rows
     has_copies: bool = False  # whether rows are copies of others that calibrate or train
+    is_ordered: bool = False  # whether time decides which rows calibrate: nothing is proven of those to come
 
     def joined(self, other: Rows) -> Rows:
         """These rows and others; rows without a weight weigh 1."""
@@ -69,6 +70,7 @@ class Rows:
             effective_size=size,
             keys=keys,
             has_copies=self.has_copies or other.has_copies,
+            is_ordered=self.is_ordered,
         )
 
     def worth(self) -> float:
@@ -115,8 +117,8 @@ class Rows:
         """Learn from one output of some of the rows, and promise what is proven of rows like these."""
         found = Neuron.of(self.sample(output, members), tails, p, guarantee)
         is_fair = self.folds is None or self.folds.are_fair(members)
-        is_estimated = self.effective_size is not None
-        if self.n_groups is not None or is_estimated or self.has_copies or not is_fair:
+        is_known = self.effective_size is None and self.n_groups is None
+        if self.has_copies or self.is_ordered or not (is_fair and is_known):
             return found._replace(level=math.nan, coverage_range=(math.nan, math.nan))
         if self.weights is not None and np.ptp(self.weights[members]) > 0.0:
             return found._replace(coverage_range=(math.nan, math.nan))
@@ -431,16 +433,6 @@ def _go_on(ends: Array, where: NDArray[np.bool_], side: int) -> None:
 def _typical(table: list[list[Neuron]]) -> Array:
     """Radii of all neurons for a new row that counts as one."""
     return np.array([[neuron.typical() for neuron in row] for row in table])
-
-
-def coded(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
-    """Distinct labels and the number of each row's one among them; a missing label is None."""
-    if labels.dtype.kind == "O":
-        seen: dict[Any, int] = {}
-        codes = [seen.setdefault(label, len(seen)) for label in label_list(labels)]
-        return list(seen), np.array(codes, np.intp)
-    distinct, codes_ = np.unique(labels, return_inverse=True)
-    return label_list(distinct), codes_.reshape(-1)
 
 
 def _unknown(neuron: Neuron, nothing: Promise) -> Neuron:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, check_cv
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, check_cv, train_test_split
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.validation import (
@@ -19,11 +19,11 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from pimeter.arrays import even_array, real_array, unmasked
+from pimeter.arrays import real_array, unmasked
 from pimeter.duplicates import UNPROVEN, are_copies, copies, row_keys
 from pimeter.promise import CoverageWarning, percent, promise
 from pimeter.regression.auto import AutoWidth
-from pimeter.regression.calibration import Neurons, Rows, Shaped, coded
+from pimeter.regression.calibration import Neurons, Rows, Shaped
 from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.frames import interval_frame
 from pimeter.regression.grouped import GroupedWidth
@@ -35,7 +35,7 @@ from pimeter.regression.shift import ShiftWeights
 from pimeter.regression.sides import TAILS, Tails
 from pimeter.regression.training import Task, train
 from pimeter.regression.width import Aim, ConstantWidth, Shape, Width
-from pimeter.tables import checked_splits, checked_table
+from pimeter.tables import checked_splits, checked_table, group_codes, rows_to_come, warn_of_dates
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -82,7 +82,14 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     cv : int, splitter, iterable or None, default=None
         None: `fit` trains on 80 % of the rows and calibrates on the others. Otherwise CV+: all rows do both, in folds.
         A splitter whose test parts overlap, such as bootstrap resamples with the rows they leave out, gives
-        jackknife+-after-bootstrap.
+        jackknife+-after-bootstrap. With one that leaves out later rows than it trains on, such as ``TimeSeriesSplit``,
+        each of these rows is judged by a model of its past, and one more model, of all rows, predicts those to come
+        (of as many of the last rows as the last split trained on, if it does not train on the first row).
+    shuffle : bool, default=True
+        Whether rows are shuffled before they are split. False, for rows in the order of time: with ``cv=None`` the
+        last 20 % calibrate, an integer `cv` makes folds of rows that follow each other, and in `calibrate` a width
+        learns on the first half. Then, and with ``TimeSeriesSplit``, `guaranteed_level_` is NaN: that residuals to come
+        are like those of the past is an assumption about the series.
     guarantee : bool or "set", default=True
         True: the radius is one of the errors, that of rank ``ceil((m + 1) p)``, without smoothing. "set": the least
         rank that covers p with 95 % confidence for the calibration set at hand. False: the neuron, smoothed, between
@@ -168,6 +175,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         "width": [StrOptions(set(WIDTHS)), Width],
         "tails": [StrOptions(set(TAILS))],
         "cv": ["cv_object"],
+        "shuffle": ["boolean"],
         "guarantee": [Options(bool, {True, False}), StrOptions({"set"})],
         "joint": ["boolean"],
         "y_min": [Interval(Real, None, None, closed="neither"), None],
@@ -184,6 +192,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         width: str | Width = "constant",
         tails: Literal["symmetric", "equal", "sided", "lower", "upper"] = "symmetric",
         cv: Any = None,
+        shuffle: bool = True,
         guarantee: bool | Literal["set"] = True,
         joint: bool = False,
         y_min: float | None = None,
@@ -196,6 +205,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         self.width = width
         self.tails = tails
         self.cv = cv
+        self.shuffle = shuffle
         self.guarantee = guarantee
         self.joint = joint
         self.y_min = y_min
@@ -256,7 +266,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     ) -> Self:
         """Calibrate a trained model on rows that it was not trained on; replaces an earlier calibration.
 
-        A width that learns takes a random half of the rows for itself, and the other half calibrates.
+        A width that learns takes half of the rows for itself, a random one or, with ``shuffle=False`` and without
+        `groups`, the first; the other half calibrates.
 
         Parameters
         ----------
@@ -635,7 +646,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(msg)
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
         width = self._new_width()
-        labels, given, groups = width.labels(X, by), groups, _group_codes(groups, X)
+        labels, given, groups = width.labels(X, by), groups, group_codes(groups, X)
         if groups is not None and groups.max() == 0:
             msg = "groups has a single group: training and calibrating need rows of at least two."
             raise ValueError(msg)
@@ -645,32 +656,47 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         if found.n:
             warnings.warn(found.warning("fit", has_groups=groups is not None), CoverageWarning, stacklevel=3)
         is_copied = groups is not None and are_copies(groups, keys)
-        task = Task(self.estimator, width, X, target, groups, fit_params, self._aim(), seed)
-        splitter = self._splitter(groups, seed, are_alike=not is_copied)
-        splits = checked_splits(splitter.split(X, target, given), len(target))
+        if self.shuffle and groups is None and (self.cv is None or isinstance(self.cv, Integral)):
+            warn_of_dates(X, y)
+        task = Task(self.estimator, width, X, target, groups, fit_params, self._aim(), seed, self.shuffle)
+        splitter = self._splitter(len(target), groups, seed, are_alike=not is_copied)
+        splits = checked_splits(splitter.split(X, target, given), len(target), groups)
+        to_come = rows_to_come(splits, len(target))
         models, widths, (above, below), seen, folds = train(task, splits, self.n_jobs)
-        is_single = self.cv is None
+        if to_come is not None:
+            models, widths = [task.model(to_come)], [task.learned_width(to_come)]
+        is_single = self.cv is None or to_come is not None
         self._trained_from = self.estimator
         self.estimator_: Any = models[0] if is_single else models
         self.width_: Any = widths[0] if is_single else widths
         labels, keys, groups = (None if a is None else a[seen] for a in (labels, keys, groups))
         left_out = None if is_single else folds
-        rows = Rows(above, below, labels, folds=left_out, keys=keys, has_copies=found.n > 0)
+        rows = Rows(
+            above,
+            below,
+            labels,
+            folds=left_out,
+            keys=keys,
+            has_copies=found.n > 0,
+            is_ordered=to_come is not None or not self.shuffle,
+        )
         self._learn(_in_groups(rows, groups, is_copied=is_copied))
 
-    def _splitter(self, groups: Any, seed: int, *, are_alike: bool) -> Any:
+    def _splitter(self, n: int, groups: Any, seed: int, *, are_alike: bool) -> Any:
         """One split of 80 to 20, folds of an integer, or the splitter given.
 
         Folds have equal numbers of rows; if groups are copies of one row, equal numbers of groups.
         """
+        if self.cv is None and not self.shuffle:
+            return check_cv([train_test_split(np.arange(n), test_size=HELD_OUT, shuffle=False)])
         if self.cv is None:
             splitter = ShuffleSplit if groups is None else GroupShuffleSplit
             return splitter(1, test_size=HELD_OUT, random_state=seed)
         if isinstance(self.cv, Integral):
             if groups is not None:
-                mixed = {} if are_alike else {"shuffle": True, "random_state": seed}
+                mixed = {} if are_alike or not self.shuffle else {"shuffle": True, "random_state": seed}
                 return GroupKFold(int(self.cv), **mixed)
-            return KFold(int(self.cv), shuffle=True, random_state=seed)
+            return KFold(int(self.cv), shuffle=self.shuffle, random_state=seed if self.shuffle else None)
         return check_cv(self.cv)
 
     def _calibrate(
@@ -692,7 +718,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         X = checked_table(self, X, reset=reset)
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
         width = self._new_width()
-        labels, groups = width.labels(X, by), _group_codes(groups, X)
+        labels, groups = width.labels(X, by), group_codes(groups, X)
         weights, size, m = _importance(sample_weight, X), _effective_size(sample_weight), len(target)
         if weights is not None and not weights.all():
             kept = np.flatnonzero(weights)
@@ -711,8 +737,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(msg)
         if width.learns and n > 1:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-            splitter = ShuffleSplit if groups is None else GroupShuffleSplit
-            rest, half = next(splitter(1, test_size=n // 2 / n, random_state=seed).split(X, target, groups))
+            if self.shuffle or groups is not None:
+                splitter = ShuffleSplit if groups is None else GroupShuffleSplit
+                rest, half = next(splitter(1, test_size=n // 2 / n, random_state=seed).split(X, target, groups))
+            else:
+                half, rest = np.split(np.arange(n), [n // 2])
             task = Task(None, width, X, target, groups, {}, self._aim(), seed)
             width.fit(*task.errors(model, half), self._aim(), seed)
             X, target = _safe_indexing(X, rest), target[rest]
@@ -724,7 +753,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         if size is not None:
             rows = replace(rows, effective_size=size * len(target) / m)  # of those that the width has left
         self.estimator_, self.width_ = model, width
-        self._learn(_in_groups(replace(rows, has_copies=found.n > 0), groups, is_copied=is_copied))
+        rows = replace(rows, has_copies=found.n > 0, is_ordered=not self.shuffle)
+        self._learn(_in_groups(rows, groups, is_copied=is_copied))
 
     def _measured(
         self,
@@ -834,21 +864,6 @@ def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:
         msg = "y contains NaN, where no share of targets can be told; leave such values out."
         raise ValueError(msg)
     return asked
-
-
-def _group_codes(groups: Any, X: Any) -> NDArray[np.intp] | None:
-    """The number of each row's group."""
-    if groups is None:
-        return None
-    labels = even_array("groups", groups)
-    if labels.shape != (_num_samples(X),):
-        msg = f"groups must hold one group for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
-        raise ValueError(msg)
-    names, codes = coded(labels)
-    if None in names:
-        msg = "groups has missing values. Give each such row a group of its own, or leave it out."
-        raise ValueError(msg)
-    return codes
 
 
 def _in_groups(rows: Rows, groups: NDArray[np.intp] | None, *, is_copied: bool) -> Rows:

@@ -40,6 +40,7 @@ class Task(NamedTuple):
     fit_params: dict[str, Any]
     aim: Aim
     seed: int
+    shuffle: bool = True
 
     @property
     def n_outputs(self) -> int | None:
@@ -74,7 +75,8 @@ class Task(NamedTuple):
         own = None if self.groups is None else self.groups[rows]
         n_folds = min(INNER, len(rows) if own is None else len(np.unique(own)))
         if n_folds > 1:
-            folds = KFold(n_folds, shuffle=True, random_state=self.seed) if own is None else GroupKFold(n_folds)
+            mixed: dict[str, Any] = {"shuffle": True, "random_state": self.seed} if self.shuffle else {}
+            folds = KFold(n_folds, **mixed) if own is None else GroupKFold(n_folds)
             for inner, left in folds.split(rows, groups=own):
                 _, found[left], errors[left] = self.errors(self.model(rows[inner]), rows[left])
         return width.fit(_safe_indexing(self.X, rows), found, errors, self.aim, self.seed)
@@ -98,13 +100,6 @@ class Trained(NamedTuple):
 
 def train(task: Task, splits: list[tuple[Index, Index]], n_jobs: int | None) -> Trained:
     """Train on each split; a row left out by several models gets the mean of their predictions and shapes."""
-    for rows, others in splits:
-        n_parted = 0 if task.groups is None else len(np.intersect1d(task.groups[rows], task.groups[others]))
-        if n_parted:
-            msg = (
-                f"cv parts the rows of {n_parted} groups in one split. Use a splitter of groups, such as GroupKFold(5)."
-            )
-            raise ValueError(msg)
     done = Parallel(n_jobs=n_jobs)(delayed(task.fold)(rows, others) for rows, others in splits)
     models, widths, found, shapes = (list(part) for part in zip(*done, strict=True))
     n, k = len(task.y), found[0].shape[1]
