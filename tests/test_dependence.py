@@ -53,8 +53,13 @@ def test_means_vary_as_much_more(filter_, expected):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_few_values_tell_nothing(n):
-    assert_allclose(variance_inflation(np.ones((2, n))), 1.0)
+def test_few_values_tell_nothing_and_count_as_one(n):
+    assert_allclose(variance_inflation(autocorrelation(np.random.default_rng(n).standard_normal((2, n)))), n)
+
+
+@pytest.mark.parametrize("n", [4, 5, 40])
+def test_a_mean_of_values_varies_no_more_than_one_of_them(n):
+    assert_allclose(variance_inflation(1.0 - np.arange(n) / n), n)  # all alike; it was 5 n
 
 
 def test_pairs_that_are_not_known_do_not_count():

@@ -253,9 +253,32 @@ class TestWorth:
         few[:150] *= -1.0
         assert 15 < fitted(few, tails="sided").n_effective_ <= 50.0
 
-    @pytest.mark.parametrize("n", [1, 2, 3, 40])
-    def test_errors_that_are_all_alike(self, n):
-        assert fitted(np.ones((n, 2))).n_effective_ == pytest.approx(n, rel=0.1)
+    @pytest.mark.parametrize("n", [1, 2, 3, 40, 100])
+    @pytest.mark.parametrize("tails", ["symmetric", "equal", "upper"])
+    def test_errors_that_are_all_alike_are_worth_one(self, n, tails):
+        with pytest.warns(CoverageWarning, match=f"{n} windows are worth about 1 independent errors"):
+            cone = ForecastIntervals(tails=tails).fit(np.ones((n, 2)), np.zeros((n, 2)))
+        assert cone.n_effective_ == 1.0
+        stuck = lasting(0.0, 40, 1, h=2)[0].copy()
+        stuck[:, 1] = 3.0  # one step of two
+        assert fitted(stuck).n_effective_ == 1.0
+
+    def test_more_windows_are_not_worth_less(self):
+        # It was 2, 3, .67 and .97 for AR(.9): below four windows nothing was known, which counted as independence.
+        errors = lasting(0.9, 40, 200)
+        medians = [np.median(fitted(errors[:, :n]).n_effective_) for n in (1, 2, 3, 4, 6, 10, 40)]
+        assert medians[:3] == [1.0, 1.0, 1.0]
+        assert medians == sorted(medians)
+        assert (fitted(errors[:, :4]).n_effective_ >= 1.0).all()
+
+    def test_a_side_with_three_errors_is_worth_one(self):
+        errors = -np.abs(lasting(0.0, 60, 1)[0])
+        errors[[5, 30, 50]] *= -1.0
+        assert fitted(errors, tails="sided").n_effective_ == 1.0
+
+    def test_a_level_that_no_error_is_beyond_makes_them_not_alike(self):
+        errors = lasting(0.0, 40, 50)
+        assert np.median(fitted(errors, level=0.999).n_effective_) > 20
 
     def test_too_few_are_warned_of(self):
         with pytest.warns(
@@ -508,12 +531,12 @@ class TestMendedForGood:
             assert least >= 0.0
 
     def test_infinite_forecasts(self):
-        cone = ForecastIntervals(0.9, tails="lower").fit(np.ones((30, 2)), np.zeros((30, 2)))
+        cone = ForecastIntervals(0.9, tails="lower").fit(*windows(60, h=2))
         with pytest.raises(ValueError, match="y_pred must be finite; 1 of 2 values are NaN or infinite"):
             cone.predict_interval([[1.0, -np.inf]])
 
     def test_errors_that_would_leave_the_floats(self):
-        cone = ForecastIntervals(0.9).fit(np.ones((30, 2)), np.zeros((30, 2)))
+        cone = ForecastIntervals(0.9).fit(*windows(60, h=2))
         before = cone.radius_
         with pytest.raises(ValueError, match="errors of more than 1e"):
             cone.update([[1e305, 1.0]], [[0.0, 0.0]])
@@ -534,7 +557,7 @@ class TestMendedForGood:
         assert_array_equal(cone.set_params(smooth=True).radius_, before)
 
     def test_no_level_at_all(self):
-        cone = ForecastIntervals(0.9).fit(np.ones((30, 1)), np.zeros((30, 1)))
+        cone = ForecastIntervals(0.9).fit(*windows(60, h=1))
         with pytest.raises(ValueError, match="confidence_level must lie"):
             cone.predict_interval([[1.0]], [])
         with pytest.raises(ValueError, match="n_past must be the number"):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-FEWEST = 4  # values in a row, below which nothing is known of their dependence
+FEWEST = 4  # values in a row, below which nothing is known of their dependence, and all together are worth one
 PART, ROOTS = 0.25, 8.0  # Bartlett's window reaches over this part of the lags, or so many roots of their number
 LEAST = 0.2  # of the true sum, which is what is left of the sample's at worst
 
@@ -57,7 +57,7 @@ def autocorrelation(values: Array) -> Array:
 
 
 def variance_inflation(correlations: Array) -> Array:
-    """Times by which dependence multiplies the variance of a mean, at least 1: ``1 + 2 (rho_1 + rho_2 + ...)``.
+    """Times by which dependence multiplies the variance of a mean, from 1 to n: ``1 + 2 (rho_1 + rho_2 + ...)``.
 
     Parameters
     ----------
@@ -70,7 +70,8 @@ def variance_inflation(correlations: Array) -> Array:
         The larger of two estimates. The initial monotone sequence adds up pairs of lags as long as they are positive
         and do not grow, which suits correlations that fade. Bartlett's window over up to a quarter of the lags also
         sees those that come back, such as those of a week. Correlations around a sample's own mean are too small by a
-        part of their sum, which is put right. It is rather too large than too small.
+        part of their sum, which is put right. It is rather too large than too small: fewer than four values, which say
+        nothing of their dependence, count as if they were all one.
 
     References
     ----------
@@ -93,7 +94,7 @@ def variance_inflation(correlations: Array) -> Array:
     """
     n = correlations.shape[-1]
     if n < FEWEST:
-        return np.ones(correlations.shape[:-1])
+        return np.full(correlations.shape[:-1], float(n))
     pairs = correlations[..., : n - n % 2].reshape(*correlations.shape[:-1], -1, 2).sum(axis=-1)
     is_summed = np.logical_and.accumulate(pairs > 0.0, axis=-1)
     fading = 2.0 * np.where(is_summed, np.minimum.accumulate(pairs, axis=-1), 0.0).sum(axis=-1) - 1.0
@@ -102,5 +103,5 @@ def variance_inflation(correlations: Array) -> Array:
     weights = 1.0 - np.arange(reach) / reach
     returning = 2.0 * correlations[..., :reach] @ weights - 1.0
     estimates = fading / np.maximum(1.0 - n_summed / n, LEAST), returning / (1.0 - reach / n)
-    largest: Array = np.maximum(np.maximum(*estimates), 1.0)
+    largest: Array = np.clip(np.maximum(*estimates), 1.0, n)
     return largest

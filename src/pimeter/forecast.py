@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pimeter.arrays import real_array
 from pimeter.bandwidth import safe_factor
-from pimeter.dependence import autocorrelation, variance_inflation
+from pimeter.dependence import FEWEST, autocorrelation, variance_inflation
 from pimeter.neuron import Box
 from pimeter.online import LARGEST, STEPS, learn_columns, started
 from pimeter.promise import RANGE, ROUNDING, CoverageWarning, percent, promise
@@ -111,11 +111,15 @@ class ForecastIntervals(BaseEstimator):
         About how many independent errors the neurons of a series have, at most `n_windows_`: those seen, divided by how
         much more a mean of them varies than one of independent ones, for the step that has the fewest. That is
         estimated from the autocorrelation of the errors themselves (of their ranks, and of whether they are inside),
-        so it knows of windows that overlap and of errors that last. With ``tails="sided"`` of one sign, with `joint` of
+        so it knows of windows that overlap and of errors that last. Fewer than four errors, and errors that are all
+        the same, say nothing of that and are worth one. With ``tails="sided"`` of one sign, with `joint` of
         the later half of the windows.
     coverage_range_ : ndarray of shape ([n_series,] 2)
         5 % and 95 % points of the coverage of new errors, at any one step, that so many independent errors would give.
-        It assumes that errors go on as they were, and that dependence shows in the windows at hand.
+        An estimate, no guarantee: it assumes that errors go on as they were, and that their dependence shows in the
+        windows at hand. In simulations of normal autoregressive errors and random walks it had the true coverage inside
+        in 87 % of the draws or more; with bursts, volatility that comes and goes, or few weeks of errors that repeat
+        weekly only in 69 to 81 % (the least of each).
 
     See Also
     --------
@@ -331,7 +335,7 @@ class ForecastIntervals(BaseEstimator):
 
     @property
     def coverage_range_(self) -> Array:
-        """5 % and 95 % points of the coverage that so many independent errors would give."""
+        """5 % and 95 % points of the coverage that so many independent errors would give: an estimate, no guarantee."""
         check_is_fitted(self)
         ends = _coverage_range(self._worths(), self._fitted_with[0], self._seen_by.n_cuts)
         return ends[0] if self._shape[0] is None else ends
@@ -533,13 +537,23 @@ def _worth(seen: Array, tails: Tails, reach: list[Array], overlaps: NDArray[np.i
         neurons.append((samples[0], np.maximum(*ranks), np.logical_and(*inside)))
     for sample, *of_sample in neurons:
         is_known = ~np.isnan(sample)
+        n_known = np.count_nonzero(is_known, axis=-1)
         inflation = np.ones(seen.shape[:2])
         for values in of_sample:
             correlations = autocorrelation(np.where(is_known, values, np.nan))
             pooled = np.add.reduceat(correlations, first, axis=1) / sizes[:, None]
             inflation = np.maximum(inflation, np.repeat(variance_inflation(pooled), sizes, axis=1))
-        worth = np.minimum(worth, (np.count_nonzero(is_known, axis=-1) / inflation).min(axis=-1))
+        each = np.maximum(n_known / inflation, 1.0)
+        says_nothing = (n_known < FEWEST) | _are_alike(sample)
+        each = np.where(says_nothing, np.minimum(n_known, 1.0), each)
+        worth = np.minimum(worth, each.min(axis=-1))
     return worth
+
+
+def _are_alike(sample: Array) -> NDArray[np.bool_]:
+    """Whether all that is known along the last axis is the same value, such as the errors of a forecast that sticks."""
+    highest, lowest = np.fmax.reduce(sample, axis=-1), np.fmin.reduce(sample, axis=-1)
+    return np.asarray(highest == lowest)
 
 
 def _coverage_range(worth: Array, p: float, n_cuts: int) -> Array:
