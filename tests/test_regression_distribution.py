@@ -430,6 +430,8 @@ class TestShift:
         model.calibrate(X, y, sample_weight=near)  # no warning, which would be an error
         with pytest.warns(CoverageWarning, match="99.9 % intervals may cover far less"):
             model.predict_interval(new, 0.999)
+        with pytest.warns(CoverageWarning, match="99.999999 % intervals may cover far less"):  # it was 100 %
+            model.predict_interval(new, 0.99999999)
         with pytest.warns(CoverageWarning, match=r"From 45 on"):  # a width that learns leaves half of the rows
             IntervalRegressor(zero, confidence_level=0.9, width="scaled", random_state=0).calibrate(
                 X[:80], y[:80], sample_weight=shift_weights(X[:80], X[80:], random_state=0)

@@ -897,7 +897,7 @@ def _warn_of_few_rows(neurons: Neurons, effective_size: float | None) -> None:
     if effective_size < enough:
         msg = (
             f"by their estimated weights the calibration rows are worth about {effective_size:.3g} rows like the new "
-            f"ones: {100.0 * neurons.level:.6g} % intervals may cover far less, and nothing is guaranteed. From "
+            f"ones: {percent(neurons.level, 6)} intervals may cover far less, and nothing is guaranteed. From "
             f"{enough} on coverage was near the level in simulations. Calibrate on more rows, or on rows more like the "
             "new ones."
         )
