@@ -90,7 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rows, few draws, nothing saved")
     quick = parser.parse_args().quick
-    n_draws = {100: 3} if quick else {500: 100, 2000: 40}
+    n_draws = {100: 3} if quick else {500: 100, 2000: 30}
     sizes = ", ".join(f"{n} draws of m = {m}" for m, n in n_draws.items())
     columns = ["columns", "m", "shift (sd)", "true size", "reported size (10 % to 90 %)", "Kish size, ratio known"]
     columns += ["too heavy", *(f"{name}, {spread}" for spread in SPREADS for name in ("known", "estimated"))]

@@ -179,7 +179,7 @@ class TestCdf:
         tails=st.sampled_from(["symmetric", "equal", "sided", "lower", "upper"]),
         guarantee=st.sampled_from([True, "set"]),
         weighted=st.booleans(),
-        level=st.floats(0.01, 0.99),
+        level=st.one_of(st.floats(0.01, 0.99), st.sampled_from([0.1, 0.25, 0.5, 0.55, 0.75, 0.8, 0.9, 0.95])),
     )
     def test_of_a_quantile_is_on_its_side(
         self, seed, m, start, offset, unit, decimals, kind, width, tails, guarantee, weighted, level
@@ -326,6 +326,20 @@ class TestShift:
         # Of 30 draws nine tenths were between .4 and 1.7 times the truth; the median of five is nearer.
         assert np.median(found) == pytest.approx(500 * np.exp(-(shift**2)), rel=0.5)
 
+    def test_many_columns_have_lines_alone(self):
+        rng = np.random.default_rng(0)
+        X, new = rng.normal(size=(500, 60)), rng.normal(size=(500, 60))
+        new[:, 0] += 1.0
+        found = shift_weights(X, new, random_state=0)
+        assert found.effective_size == pytest.approx(500 / np.e, rel=0.3)
+        assert np.corrcoef(np.log(found.new), new[:, 0])[0, 1] > 0.7
+
+    def test_nothing_tells_constant_rows_apart(self):
+        found = shift_weights(np.ones((50, 3)), np.ones((20, 3)))
+        assert_array_equal(found.calibration, np.ones(50))
+        assert_array_equal(found.new, np.ones(20))
+        assert found.effective_size == 50.0
+
     def test_outliers_do_not_decide_the_size(self):
         """Cauchy columns: no ratio is beyond 4, whatever a line through the farthest rows says."""
         rng = np.random.default_rng(0)
@@ -457,6 +471,15 @@ class TestShift:
             IntervalRegressor(LinearRegression()).fit(X, y, sample_weight=weights)
         with pytest.raises(ValueError, match="unequal or estimated sample_weight"):
             IntervalRegressor(zero, guarantee="set").calibrate(X, y, sample_weight=weights)
+
+    def test_a_new_row_without_weight_is_the_same_alone_as_among_others(self):
+        rng = np.random.default_rng(0)
+        X, y, new, _ = self.rows(rng, 200, 4)
+        model = IntervalRegressor(zero).calibrate(X, y, sample_weight=np.exp(X[:, 0]))
+        among = model.predict_interval(new, sample_weight=[0.0, 1.0, 2.0, 0.5])
+        assert_array_equal(model.predict_interval(new[:1], sample_weight=[0.0]), among[:1])
+        with pytest.raises(ValueError, match="must not be negative"):
+            model.predict_interval(new[:1], sample_weight=[-1.0])
 
     def test_rows_without_weight_are_left_out_before_the_split(self):
         rng = np.random.default_rng(0)

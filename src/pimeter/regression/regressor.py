@@ -433,7 +433,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         return ends[:, 0] if self._n_outputs is None else ends
 
     def predict_quantile(self, X: Any, q: ArrayLike, *, by: ArrayLike | None = None) -> Array:
-        """Quantiles of the target's distribution, from signed errors.
+        """Quantiles of the target's distribution, from signed errors; after weights, of rows of average importance.
 
         Each is the bound of a one-sided interval: a share q of targets or more lies below it for q of .5 and more, a
         share 1 - q or more above it for a smaller one, as `guarantee` says. So it is the upper end of ``tails="upper"``
@@ -477,7 +477,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         return quantiles[:, 0] if self._n_outputs is None else quantiles
 
     def predict_cdf(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None) -> Array:
-        """Probability that the target lies below y, from signed errors.
+        """Probability that the target lies below y, from signed errors; after weights, in rows of average importance.
 
         Of m calibration errors, those less than that of y count 1 and equal ones 1/2, as does the new row itself, out
         of m + 1. Of observed targets these are p-values: for exchangeable rows without ties they are spread evenly
@@ -930,7 +930,7 @@ def _importance(sample_weight: ArrayLike | ShiftWeights | None, X: Any, *, are_n
     if weights.shape != (_num_samples(X),):
         msg = f"sample_weight must hold one weight for each of the {_num_samples(X)} rows of X; got {weights.shape}."
         raise ValueError(msg)
-    if (weights < 0.0).any() or not weights.any():
+    if (weights < 0.0).any() or not (are_new or weights.any()):  # among new rows none needs another one
         msg = f"sample_weight must not be negative nor all 0; got {weights.min():g} to {weights.max():g}."
         raise ValueError(msg)
     if ((weights > LARGEST_WEIGHT) | ((weights < 1.0 / LARGEST_WEIGHT) & (weights > 0.0))).any():

@@ -28,6 +28,7 @@ SURE = 0.9999  # largest probability that is believed: no row weighs more than t
 PENALTIES = (0.01, 0.1, 1.0, 10.0)  # inverse strengths, from which the log loss of left-out rows chooses
 KNOTS = 7
 FARTHEST = 4.0  # interquartile ranges from the median beyond which a value counts as there: outliers have leverage
+MOST_CURVES = 50  # columns (with one for each category) up to which there are curves, which take ten times the time
 LINE = 10.0  # by how much straight lines are enlarged beside curves, which is to say that they are hardly penalised
 
 
@@ -73,8 +74,8 @@ def shift_weights(X: Any, X_new: Any, *, classifier: Any = None, random_state: i
         Rows that intervals are needed for, of the same columns.
     classifier : scikit-learn classifier or None, default=None
         With `predict_proba`, whose probabilities are calibrated. None: logistic regression on a line and a smooth
-        curve of each column, categories and missing values included, with the penalty that has the least log loss on
-        rows left out. It sees no interactions of columns.
+        curve of each column (more than 50 columns: a line alone), categories and missing values included, with the
+        penalty that has the least log loss on rows left out. It sees no interactions of columns.
     random_state : int or None, default=None
         Chooses the folds.
 
@@ -110,7 +111,11 @@ def shift_weights(X: Any, X_new: Any, *, classifier: Any = None, random_state: i
             raise ValueError(msg)
         no_prediction = np.zeros((m + n, 1))
         rows = Features(for_distance=True).fit(rows, no_prediction).transform(rows, no_prediction)
-        classifiers = [_additive(penalty) for penalty in PENALTIES]
+        rows = rows[:, np.ptp(rows, axis=0) > 0.0]
+        if not rows.shape[1]:
+            return ShiftWeights(np.ones(m), np.ones(n), float(m))  # nothing tells them apart
+        make = _additive if rows.shape[1] <= MOST_CURVES else _linear
+        classifiers = [make(penalty) for penalty in PENALTIES]
     is_new = np.repeat([0, 1], [m, n])
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state)
     found = [cross_val_predict(one, rows, is_new, cv=folds, method="predict_proba")[:, 1] for one in classifiers]
@@ -127,12 +132,20 @@ def _additive(penalty: float) -> Any:
     in place, in spread and to two modes, among 1 and 5 columns; `benchmarks/shift_coverage.py` uses other draws.
     """
     curve = SplineTransformer(n_knots=KNOTS, extrapolation="linear")
+    both = FeatureUnion([("line", "passthrough"), ("curve", curve)], transformer_weights={"line": LINE})
     return make_pipeline(
-        RobustScaler(),
-        FunctionTransformer(np.clip, kw_args={"a_min": -FARTHEST, "a_max": FARTHEST}),
-        FeatureUnion([("line", "passthrough"), ("curve", curve)], transformer_weights={"line": LINE}),
-        LogisticRegression(C=penalty, solver="newton-cholesky", max_iter=1000),
+        RobustScaler(), _near(), both, LogisticRegression(C=penalty, solver="newton-cholesky", max_iter=1000)
     )
+
+
+def _linear(penalty: float) -> Any:
+    """Logistic regression on a line of each column, enlarged as beside curves."""
+    return make_pipeline(RobustScaler(), _near(), LogisticRegression(C=LINE**2 * penalty, max_iter=1000))
+
+
+def _near() -> FunctionTransformer:
+    """Far-off values as near as `FARTHEST`."""
+    return FunctionTransformer(np.clip, kw_args={"a_min": -FARTHEST, "a_max": FARTHEST})
 
 
 def _together(X: Any, X_new: Any) -> Any:
