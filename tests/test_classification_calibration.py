@@ -245,6 +245,8 @@ def test_rows_that_are_together_what_no_bin_is_by_itself():
 
 def test_a_bin_that_is_off_is_named():
     y, score = rows(2000)
+    back = reliability(y[::-1], score[::-1])  # the order of rows does not matter
+    assert back.p_value == reliability(y, score).p_value
     y[np.argsort(score)[1000:1200]] = True
     assert reliability(y, score).is_off.tolist() == [False] * 5 + [True] + [False] * 4
     assert reliability(y, score, confidence_level=0.9999).is_off.sum() == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,7 +69,7 @@ class Calibrated(NamedTuple):
     chances : list of ndarray
         For each bin the two-sided p-value of 0, 1, ... positives.
     drawn : ndarray of shape (n_draws, n_bins)
-        Numbers of positives of labels that are drawn from the scores; always the same draws.
+        Numbers of positives of labels that are drawn from the scores.
     expected, variance, odds : ndarray of shape (n_bins,)
         Mean and variance of the number of positives, and log-odds of the mean score.
     """
@@ -83,7 +84,9 @@ class Calibrated(NamedTuple):
     def of(cls, score: Array, codes: NDArray[np.intp], confidence_level: float) -> Calibrated:
         """From scores and the bin of each row, with draws enough to tell p-values of ``1 - confidence_level``."""
         n_draws = min(max(LEAST_DRAWS, math.ceil(DRAWS_BEYOND / (1.0 - confidence_level))), MOST_DRAWS) - 1
-        rng = np.random.default_rng(0)
+        # The same scores have the same draws, in any order; others have others, so that no kind of scores has bad luck.
+        digest = hashlib.blake2b(np.sort(score).tobytes(), digest_size=8).digest()
+        rng = np.random.default_rng(int.from_bytes(digest, "little"))
         chances, drawn = [], []
         for i in range(int(codes.max()) + 1):
             pmf = positives_pmf(score[codes == i])
