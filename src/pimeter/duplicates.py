@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
+from scipy.stats import poisson
 
 from pimeter.arrays import even_array
 
@@ -38,6 +39,10 @@ FEWEST = 3  # values that only copies share
 PURE = 10  # as many times the values that rows share which differ elsewhere
 COMMON = 20  # the inverse share of rows from which on a value is common, such as 0, a bound, or none at all
 GRID = 10  # the inverse share of gaps from which on numbers lie on a grid
+ROUNDING = 4.0 * np.finfo(np.float64).eps  # of a decimal that is scaled
+CHANCE = 1e-6  # of so few rows with the same value among random ones
+FEWEST_DISTINCT = 20  # rows whose numbers say something: .5**20 is 1e-6
+MULTIPLES = 0.9  # the share of these numbers that are multiples
 N_SPARSE = 12  # hashes of a row of a sparse matrix
 FEWEST_COLUMNS = 5  # of which two thirds say something about the others
 N_SPLITS = 10  # of the columns into thirds
@@ -95,6 +100,7 @@ class Copies(NamedTuple):
     n_equal: int  # all rows that equal one before them
     n_rows: int
     factor: float = 1.0  # by which ranges that count each row are too narrow: the root of the mean number of its copies
+    compared: str = "X, y"  # what was compared
 
     def __str__(self) -> str:
         kind = "is a copy of another" if self.n == 1 else "are copies of others"
@@ -120,37 +126,56 @@ class Copies(NamedTuple):
         return f"{self}{where}, target included: {harm}, and {UNPROVEN}. Drop them, or {together}."
 
 
-def copies(keys: Bits | None, X: Any, y: ArrayLike | None, groups: Index | None = None) -> Copies:
+def copies(
+    keys: Bits | None, X: Any, y: ArrayLike | None, groups: Index | None = None, prediction: Array | None = None
+) -> Copies:
     """Copies among the rows, or among rows of different groups, and whether chance explains them.
 
-    Equal rows are no chance if one of two things holds.
+    Equal rows are no chance if one of these holds.
 
     - A column of numbers, or the target, tells rows apart: the values in it that several rows share, 3 or more of them,
       are shared by equal rows alone, with one exception in 11 at most. Values that more than 5 % of rows share do not
       count. Neither do columns whose values lie on a grid, where chance meets the same value as easily as the next one:
       the smallest gap between two values is that of a tenth of all, or of half as many as there are shared values.
+      Where they are fewer than random numbers of that grid would share, as with the number of a row, they count.
+    - In the target and in another column, equal rows alone share a number, be it a single one, and both hold decimals
+      of which a hundred times as many are possible as there are pairs of rows, or more. Numbers of 0, none, and ends
+      that three rows or more share do not count.
+    - Nine tenths of the distinct rows, of at least 20, are there a multiple of 2, 3, 5 or 7 times.
     - There are 5 columns or more, and rows that agree in two thirds of them agree in all, again with one exception in
       11 at most, whichever third is left out (random thirds, ten times). Rounded measurements are so. A column on a
       grid that determines all others explains this, too.
 
     So 5 % of copies among 100 rows or more are found wherever one column is continuous, and independent rows of
-    discrete columns raise no alarm, unless one that is on no grid determines all others and the target. Of more than
-    100,000 rows so many are looked at, drawn at random, and of very many columns the first. `keys` are the `row_keys`
-    of X and y; without them, as some models take what is no table, nothing is found.
+    discrete columns raise no alarm, unless one that is on no grid determines all others and the target. Fewer than 10
+    rows cannot tell whether values lie on a grid: only the third point says something of them. One pair of copies is
+    found if the target is continuous, too: in a single column it may be one of a few hundred irregular values. Of more
+    than 100,000 rows so many are looked at, drawn at random, and of very many columns the first.
+
+    `keys` are the `row_keys` of X, y and the prediction; without them, as some models take what is no table, nothing
+    is found. A `prediction` is a function of X: it tells rows apart only beside a target that does. X may be None.
     """
     if keys is None:
         return Copies(0, 0, 0)
     n_distinct = int(np.count_nonzero(_is_new(np.sort(keys))))
     if n_distinct == len(keys):
         return Copies(0, 0, len(keys))
-    columns = _table(X, y)
+    columns = _table(y, None) if X is None else _table(X, y)
+    n_targets = 0 if y is None else len(columns) if X is None else int(np.prod(np.shape(y)[1:]))
+    if prediction is not None:
+        columns.append(prediction)
     if groups is not None:
         with np.errstate(over="ignore"):
             pairs = _mixed(keys + _mixed(groups.astype(np.uint64) * STEP))
         rows = np.unique(pairs, return_index=True)[1]
         columns, keys = [column[rows] for column in columns], keys[rows]
     n, n_equal = len(keys), len(keys) - n_distinct
-    sizes = _unexplained(columns, keys) if n_equal else np.zeros(0, np.intp)
+    sizes = np.zeros(0, np.intp)
+    if n_equal:
+        told = columns if prediction is None else columns[:-1]
+        sizes = _unexplained(told, keys)
+        if not len(sizes) and (_are_multiples(keys) or _have_a_pair(columns, keys, n_targets)):
+            sizes = _sizes_of_copies(keys, keys)
     n_copies = int(sizes.sum()) - len(sizes)
     n_pairs = float(sizes.astype(np.float64) @ (sizes - 1.0))  # of a row and another one that is its copy
     return Copies(n_copies, n_equal, n, math.sqrt(1.0 + n_pairs / n))
@@ -192,7 +217,7 @@ def _unexplained(columns: Sequence[NDArray[Any]], keys: Bits) -> Index:
         values = column[rows]
         sizes = _pure_sizes(_bits(values), some) if values.dtype.kind in "fiumM" else None
         if sizes is not None:
-            if not _is_on_a_grid(values, len(sizes)):
+            if not _is_on_a_grid(values, len(sizes)) or _is_numbering(values):
                 return _sizes_of_copies(_bits(column), keys)
             is_key = True
     if is_key or d < FEWEST_COLUMNS:
@@ -204,6 +229,70 @@ def _unexplained(columns: Sequence[NDArray[Any]], keys: Bits) -> Index:
             if _pure_sizes(_hashes(kept), some) is None:
                 return nothing
     return _sizes_of_copies(keys, keys)
+
+
+def _are_multiples(keys: Bits) -> bool:
+    """Whether distinct rows are there a multiple of a number of times, which of each has a chance of 1/2 at most."""
+    sizes = _runs(keys, keys)[1]
+    if len(sizes) < FEWEST_DISTINCT:
+        return False
+    return any(np.count_nonzero(sizes % k == 0) >= MULTIPLES * len(sizes) for k in (2, 3, 5, 7))
+
+
+def _have_a_pair(columns: Sequence[NDArray[Any]], keys: Bits, n_targets: int) -> bool:
+    """Whether the target and another column hold long numbers, of which equal rows alone share any."""
+    told = [_lone_keys(column, keys) for column in columns[:n_targets]]
+    if not any(map(len, told)):
+        return False
+    found = np.unique(np.concatenate(told))
+    others = columns[n_targets:][: max(1, MOST_VALUES // len(keys))]
+    return any(np.isin(found, _lone_keys(column, keys)).any() for column in others)
+
+
+def _lone_keys(column: NDArray[Any], keys: Bits) -> Bits:
+    """Keys of equal rows that alone share a number, if no other rows of this column share one."""
+    nothing = np.zeros(0, np.uint64)
+    if column.dtype.kind != "f" or len(column) < GRID:
+        return nothing
+    known = column[np.isfinite(column)].astype(np.float64)
+    width = float(np.ptp(known)) if len(known) else 0.0
+    if not 0.0 < width < np.inf or GRID * _n_short(known, width) > len(known):
+        return nothing
+    bits = _bits(column)
+    values, first, sizes = np.unique(bits, return_index=True, return_counts=True)
+    is_pure = _runs(bits, keys)[0]  # in the same order
+    held = column[first]
+    is_end = ((held == known.min()) | (held == known.max())) & (sizes > 2)
+    is_special = ~np.isfinite(held) | (held == 0.0) | is_end
+    if (~is_pure & ~is_special).any() or _is_on_a_grid(column, len(values)):
+        return nothing
+    found: Bits = keys[first[is_pure & ~is_special & (sizes > 1)]]
+    return found
+
+
+def _n_short(values: Array, width: float) -> int:
+    """How many numbers have so few decimals that n random ones within the width may meet: 100 n² places or fewer."""
+    decimals = math.ceil(2.0 + 2.0 * math.log10(len(values)) - math.log10(width))
+    if not -300 < decimals < 300:
+        return len(values)
+    scaled = values * 10.0**decimals if decimals > 0 else values / 10.0**-decimals
+    return int(np.count_nonzero(np.abs(scaled - np.round(scaled)) <= ROUNDING * np.abs(scaled)))
+
+
+def _is_numbering(values: NDArray[Any]) -> bool:
+    """Whether fewer rows share a value than if these were drawn at random between their ends, in steps of the grid."""
+    if values.dtype.kind in "mM":
+        values = np.where(np.isnat(values), np.nan, values.astype(np.int64))
+    known = np.unique(values[np.isfinite(values)].astype(np.float64))
+    gaps = np.diff(known)
+    if not len(gaps):
+        return False
+    n = int(np.count_nonzero(np.isfinite(values)))
+    n_cells = float(known[-1] - known[0]) / float(gaps.min()) + 1.0
+    if not n_cells < np.inf:
+        return False
+    expected = n - n_cells * -math.expm1(n * math.log1p(-1.0 / n_cells))
+    return bool(poisson.cdf(n - len(known), expected) < CHANCE)
 
 
 def _sizes_of_copies(bits: Bits, keys: Bits) -> Index:

@@ -249,10 +249,15 @@ def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Ar
 
 
 def equal_rows(target: Array, prediction: Array, X: Any) -> Copies:
-    """Rows with the same target, prediction and, where they are given, features."""
-    pairs = np.column_stack([target, prediction])
-    given = (pairs, None) if X is None else (X, pairs)
-    return copies(row_keys(*given), *given)
+    """Rows with the same features, where they are given, and target; else with the same pair, as ids hide copies."""
+    if X is not None:
+        found = copies(row_keys(X, target), X, target)
+        if found.n:
+            return found._replace(compared="X, y_true")
+    pairs = copies(row_keys(prediction, target), None, target, prediction=prediction)
+    if X is None or pairs.n:
+        return pairs._replace(compared="np.column_stack([y_true, y_pred])")
+    return found
 
 
 class Named(NamedTuple):
@@ -326,7 +331,7 @@ def diagnosed(
         discrete,
         _outliers(spread),
         _zeros(target, errors, radius, discrete.raised),
-        _copies(equal, len(errors), "X, y_true" if table else "np.column_stack([y_true, y_pred])"),
+        _copies(equal, len(errors)),
         _drift(some, radius),
         _serial(errors[:SOME]),
     )
@@ -697,14 +702,14 @@ def _zeros(target: Array, errors: Array, radius: float, is_discrete: bool) -> Fi
     return _finding("zeros", m, len(zeros) / m, 0.0, sentence, advice)
 
 
-def _copies(equal: Copies, m: int, rows: str) -> Finding:
+def _copies(equal: Copies, m: int) -> Finding:
     """Rows that are there more than once, where chance does not explain it."""
     if not equal.n:
         sentence = f"{equal.n_equal:,} of {m:,} rows equal others{', as they may by chance' if equal.n_equal else ''}."
         return _finding("copies", m, 0, 0, sentence)
     sentence = f"{equal}: ranges count each of them, and are too narrow by a factor of {equal.factor:.3g}."
     advice = (
-        f"{equal}, which say nothing new: measure each row once. np.unique(duplicate_groups({rows}), "
+        f"{equal}, which say nothing new: measure each row once. np.unique(duplicate_groups({equal.compared}), "
         "return_index=True)[1] are the first rows of each kind."
     )
     return _finding("copies", m, equal.n, 0, sentence, advice)
