@@ -64,6 +64,21 @@ def test_a_target_is_known_when_its_time_has_come(stride):
         assert backtest(known, y_pred, stride=stride).last["upper"][step] != plain.last["upper"][step]
 
 
+def test_targets_far_ahead_are_not_used_before_they_are_known():
+    """A forecast each hour for the hour a day later: 23 targets of earlier windows are still to come."""
+    y_true, y_pred, until_known = np.random.default_rng(0).standard_normal((200, 1)), np.zeros((200, 1)), np.array([24])
+    plain = backtest(y_true, y_pred, until_known=until_known)
+    for first, is_used in ((-24, False), (-25, True)):  # the newest window is the last one
+        changed = y_true.copy()
+        changed[first:] = 1e6
+        found = backtest(changed, y_pred, until_known=until_known)
+        assert (found.last["upper"] != plain.last["upper"]) == is_used
+    changed = y_true.copy()
+    changed[77:100] = 1e6  # not known to window 100, the first that the cone is tried on
+    assert backtest(changed, y_pred, until_known=until_known).static.width == plain.static.width
+    assert backtest(changed, y_pred).static.width != plain.static.width
+
+
 def test_updates_follow_a_change():
     y_true, y_pred = walk(3000, 2, scale=np.repeat([1.0, 4.0], 1500))
     found = backtest(y_true, y_pred, confidence_level=0.9)

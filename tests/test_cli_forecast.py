@@ -393,7 +393,8 @@ def test_stride_is_found_by_the_times(tmp_path, stride, has_steps):
     frame = frame.with_columns(step=steps).sample(fraction=1.0, shuffle=True, seed=0)
     found, notes = layout_of(frame, tmp_path, window="cutoff", step="step" if has_steps else None, time="ds")
     assert found.y_true.shape == (40, 6)
-    assert found.stride == min(stride, 6)  # times that no window is about are not counted
+    assert found.stride == stride  # also where no window is about some times
+    assert found.until_known.tolist() == [-(-j // stride) for j in range(1, 7)]
     assert any("steps apart" in note for note in notes) == (stride > 1)
     given, _ = layout_of(frame, tmp_path, stride=4.0, window="cutoff", step="step", time="ds")
     assert given.stride == 4.0
@@ -425,3 +426,116 @@ def test_a_stride_that_is_none(pimeter, stride):
     done = pimeter("forecast", "nowhere.csv", "--stride", stride)
     assert done.returncode == 2
     assert "it must be more than 0" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda frame: frame.drop("ds"), id="no times"),
+        pytest.param(lambda frame: frame.drop("ds").sort("cutoff", maintain_order=True), id="by cutoff"),
+        pytest.param(lambda frame: frame.sort("cutoff", "ds", maintain_order=True).drop("ds"), id="by cutoff and day"),
+        pytest.param(lambda frame: frame.rename({"ds": "time"}), id="time"),
+        pytest.param(lambda frame: frame.rename({"ds": "day"}), id="day"),
+        pytest.param(
+            lambda frame: frame.with_columns(time=pl.col("ds").dt.strftime("%d %b %Y")).drop("ds"), id="words"
+        ),
+        pytest.param(lambda frame: frame.with_columns(ds=pl.col("ds").dt.strftime("%d %b %Y")), id="words, named"),
+        pytest.param(lambda frame: frame.with_columns(pl.col("ds").shift(1)), id="a missing time"),
+    ],
+)
+@pytest.mark.parametrize("h", [4, 1])
+def test_a_panel_without_times_is_refused(pimeter, tmp_path, change, h):
+    path = tmp_path / "panel.parquet"
+    change(cross_validated(h=h, name="dept")).write_parquet(path)
+    done = pimeter("forecast", path, "--prediction", "model")
+    assert done.returncode == 2, done.stderr
+    assert "is a panel: column 'dept' tells 3 series apart" in done.stderr
+    assert "If it tells no series apart, leave that column out." in done.stderr
+
+
+def test_two_columns_that_make_a_panel_together(pimeter, tmp_path):
+    parts = [cross_validated(name="dept").with_columns(chain=pl.lit(one)) for one in ("x", "y")]
+    pl.concat(parts).write_csv(tmp_path / "panel.csv")
+    done = pimeter("forecast", tmp_path / "panel.csv", "--prediction", "model")
+    assert done.returncode == 2
+    assert "is a panel: column 'chain' tells 2 series apart" in done.stderr
+
+
+def test_parts_of_the_day_are_named_and_may_be_left_out(pimeter, tmp_path):
+    """Nothing tells them from series but who made the file."""
+    frame = cross_validated(["a"]).drop("ds", "unique_id")
+    at = pl.int_range(pl.len()) % 6
+    frame.with_columns(part=pl.when(at < 3).then(pl.lit("am")).otherwise(pl.lit("pm"))).write_csv(tmp_path / "a.csv")
+    done = pimeter("forecast", tmp_path / "a.csv", "--prediction", "model")
+    assert done.returncode == 2
+    assert "column 'part' tells 2 series apart" in done.stderr
+    assert "If it tells no series apart, leave that column out." in done.stderr
+    for one in (frame, frame.with_columns(hour=4 * at), frame.with_columns(hours_ahead=6 * at + 6)):
+        one.write_csv(tmp_path / "b.csv")
+        done = pimeter("forecast", tmp_path / "b.csv", "--prediction", "model")
+        assert done.returncode == 0, done.stderr
+
+
+def dated(made, ahead):
+    """Windows made at these hours, of targets so many hours ahead."""
+    start = np.datetime64("2026-01-01", "us")
+    made = np.repeat(np.asarray(made), len(ahead))
+    due = made + np.tile(ahead, len(made) // len(ahead))
+    y = np.random.default_rng(0).standard_normal(int(due.max()) + 1)
+    moments = [start + hours * np.timedelta64(1, "h") for hours in (made, due)]
+    return pl.DataFrame({"cutoff": moments[0], "ds": moments[1], "y": y[due], "model": np.zeros(len(due))})
+
+
+@pytest.mark.parametrize("kind", ["dates", "words"])
+@pytest.mark.parametrize(
+    ("made", "ahead", "expected"),
+    [
+        pytest.param(np.arange(200), [24], [24], id="hourly, a day ahead"),
+        pytest.param(24 * np.arange(80), [240, 264, 288], [10, 11, 12], id="daily, from ten days ahead"),
+        pytest.param(24 * np.arange(80), [24, 48, 72], [1, 2, 3], id="daily"),
+        pytest.param(6 * np.arange(80), [24, 48], [4, 8], id="every six hours, daily steps"),
+        pytest.param(240 * np.arange(20), [24, 48], [1, 1], id="far apart"),
+    ],
+)
+def test_a_target_is_known_at_its_date(tmp_path, made, ahead, expected, kind):
+    frame = dated(made, ahead)
+    if kind == "words":
+        frame = frame.with_columns(pl.col("cutoff", "ds").dt.strftime("%Y-%m-%d %H:%M"))
+    found, notes = layout_of(frame, tmp_path, window="cutoff", time="ds")
+    assert found.until_known.tolist() == expected
+    told = f"the target of step 1 is known {expected[0]} windows after its forecast"
+    assert any(told in note for note in notes) == (expected[0] > 4)
+
+
+def test_days_are_known_at_their_end(tmp_path):
+    """Windows at each hour of a day: what the next day brings is known 48 hours after the first of them."""
+    frame = dated(np.arange(24 * 20), [24]).with_columns(pl.col("ds").dt.truncate("1d"))
+    found, _ = layout_of(frame, tmp_path, window="cutoff", time="ds")
+    assert found.until_known.tolist() == [48]
+
+
+def test_what_is_assumed_without_dates_is_said(tmp_path):
+    frame = dated(np.arange(100), [24]).with_columns(cutoff=pl.int_range(100), ds=pl.int_range(24, 124))
+    found, notes = layout_of(frame, tmp_path, window="cutoff", time="ds")
+    assert found.until_known is None
+    assert any("the target of step 1 is taken for known 1 window after its forecast" in note for note in notes)
+
+
+def test_a_window_that_is_missing_leaves_the_others_whole(tmp_path):
+    made = 6 * np.delete(np.arange(100), 2)
+    found, _ = layout_of(dated(made, [24, 48, 72]), tmp_path, window="cutoff", time="ds")
+    assert found.y_true.shape == (99, 3)
+    assert found.stride == 0.25
+
+
+def test_working_days_and_months_are_even_as_they_are_counted(tmp_path):
+    days = np.busday_offset("2026-01-01", np.arange(60), roll="forward")
+    months = np.arange("2021-01", "2026-01", dtype="datetime64[M]").astype("datetime64[D]")
+    for dates in (days, months):
+        held = np.lib.stride_tricks.sliding_window_view(dates, 4)
+        frame = pl.DataFrame({"cutoff": np.repeat(held[:, 0], 3), "ds": held[:, 1:].ravel()})
+        frame = frame.with_columns(y=pl.int_range(pl.len()) * 1.0, model=0.0)
+        found, _ = layout_of(frame, tmp_path, window="cutoff", time="ds")
+        assert found.y_true.shape == (57, 3)
+        assert found.stride == 1.0
+        assert found.until_known.tolist() == [1, 2, 3]

@@ -113,7 +113,14 @@ class Backtest:
         return frame_of({"step": np.arange(1, len(self.radius) + 1), **known}, library)
 
 
-def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 0.95, stride: float = 1.0) -> Backtest:
+def backtest(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    confidence_level: float = 0.95,
+    stride: float = 1.0,
+    until_known: NDArray[np.intp] | None = None,
+) -> Backtest:
     """Fit a cone to the older half of the windows, and try it on the others, with and without updates.
 
     A target counts as known only when its time has come: that of step j of a window when the first window is made that
@@ -130,6 +137,9 @@ def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 
         Share of targets that intervals shall cover.
     stride : float, default=1
         How many steps after the one before a window starts: 1 if one is made at each step, none left out.
+    until_known : array of int of shape (h,), optional
+        How many windows later the target of each step is known, where that is not by the stride: forecasts may begin
+        several steps ahead.
 
     Examples
     --------
@@ -155,8 +165,9 @@ def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 
     true, predicted = np.where(is_forecast, true, np.nan), np.where(is_forecast, predicted, 0.0)
     n, h = true.shape
     n_fitted = int(n * FITTED)
-    until_known = windows_until_known(h, stride)
-    least = 2 * (int(until_known[-1]) + 1)
+    if until_known is None:
+        until_known = windows_until_known(h, stride)
+    least = 2 * (int(until_known.max()) + 1)
     if n < least:
         msg = f"{n} windows of {h} steps are too few to fit a cone to half of them: at least {least} are needed."
         raise ValueError(msg)
@@ -168,7 +179,7 @@ def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 
     )
     tested = slice(n_fitted, n)
     static = cone.predict_interval(predicted[tested])
-    updated = rolled_forward(cone, true, predicted, n_fitted, stride)
+    updated = rolled_forward(cone, true, predicted, n_fitted, until_known)
     radius = cone.radius_[:, 1].tolist()
     edges = np.linspace(0, n - n_fitted, min(BLOCKS, n - n_fitted) + 1).astype(int)
     forecasted = np.flatnonzero(is_forecast[tested].any(axis=1))
@@ -196,14 +207,17 @@ def backtest(y_true: ArrayLike, y_pred: ArrayLike, *, confidence_level: float = 
     )
 
 
-def rolled_forward(cone: ForecastIntervals, y_true: Array, y_pred: Array, first: int, stride: float = 1.0) -> Array:
+def rolled_forward(
+    cone: ForecastIntervals, y_true: Array, y_pred: Array, first: int, until_known: NDArray[np.intp] | None = None
+) -> Array:
     """Intervals for the windows from `first` on, each after all targets before it were learned, (n, h, 2).
 
     Until the next window is made one error for each neuron becomes known: with a window at each step the first step of
     the newest window, the second of the one before, and so on.
     """
     steps = np.arange(y_true.shape[1])
-    until_known = windows_until_known(len(steps), stride)
+    if until_known is None:
+        until_known = windows_until_known(len(steps), 1.0)
     ends = []
     for i in range(first, len(y_true)):
         ends.append(cone.predict_interval(y_pred[i : i + 1])[0])

@@ -27,6 +27,7 @@ TARGETS = ("y", "y_true", "target", "actual", "observed", "truth")
 PREDICTIONS = ("y_hat", "yhat", "y_pred", "pred", "prediction", "predicted", "forecast")
 WINDOWS = ("window", "origin", "cutoff", "issued", "made_on", "forecast_date")
 TIMES = ("ds", "date", "datetime", "timestamp", "target_date", "target_time", "valid_date", "valid_time")
+MAYBE_TIMES = ("time", "day", "week", "month")  # or parts of a date
 STEPS = ("step", "steps", "h", "horizon", "lead", "steps_ahead")
 LABELS = (*TARGETS, "label", "labels", "class", "outcome")
 SCORES = ("score", "scores", "y_score", "probability", "proba", "prob", "p", "y_prob", "y_proba")
@@ -346,6 +347,12 @@ def forecast(
         times = [
             name for name in table.columns if name.strip().lower() in TIMES and name not in {*columns, window, step}
         ]
+        if not times and time is None:
+            from pimeter.windows import tells_time
+
+            maybe = [name for name in table.columns if name.strip().lower() in MAYBE_TIMES]
+            maybe = [name for name in maybe if name not in {*columns, window, step}]
+            times = [name for name in maybe if tells_time(table.read([], [name])[name])]
         if time is None and len(times) == 1:
             time = times[0]
             notes.append(f"guessed that the time in {table.name} is column {shown(time)}")
@@ -354,12 +361,13 @@ def forecast(
         tell(f"Reading {table.name}")
         from pimeter.windows import Layout, windows
 
-        y_true, y_pred, names, stride = windows(table, Layout(*columns, window, step, time), notes, stride)
+        layout = Layout(*columns, window, step, time)
+        y_true, y_pred, names, stride, until_known = windows(table, layout, notes, stride)
         tell(f"Trying the cone on {len(y_true) // 2:,} windows")
         from pimeter.backtest import backtest
 
         with _warnings(notes):
-            found = backtest(y_true, y_pred, confidence_level=level, stride=stride)
+            found = backtest(y_true, y_pred, confidence_level=level, stride=stride, until_known=until_known)
         if draft and out:
             from pimeter.report.cone import cone_html
 

@@ -47,7 +47,10 @@ IDS = (
     ),
     *("entity", "entity_id", "customer", "customer_id", "symbol", "ticker"),
 )
-TIME_PARTS = ("hour", "minute", "second", "time", "period", "slot", "quarter", "half_hour")
+TIME_PARTS = (
+    *("hour", "minute", "second", "time", "period", "slot", "quarter", "half_hour"),
+    *("day", "weekday", "day_of_week", "dayofweek", "dow", "week", "month"),
+)
 ENOUGH = 10  # times that come several times within a series, each with one target: no chance
 
 
@@ -57,7 +60,7 @@ def panel_error(table: Table, column: pl.Series) -> ValueError:
     msg = (
         f"{table.name} is a panel: column {shown(column.name)} tells {len(values):,} series apart ({listed(values)}), "
         f"whose windows would mix. The command takes one series: keep the rows where {shown(column.name)} is "
-        f"{shown(values[0])}, and likewise for each of the others."
+        f"{shown(values[0])}, and likewise for each of the others. If it tells no series apart, leave that column out."
     )
     return ValueError(msg)
 
@@ -83,6 +86,24 @@ def column_of_ids(table: Table, used: Sequence[str], window: Numbers, step: Numb
 def separating_column(table: Table, used: Sequence[str], place: Numbers) -> pl.Series | None:
     """The column that tells rows of the same place apart, if any: likely names first, then words, then few values."""
     return next((column for column in _candidates(table, used) if not _repeats(place, _codes(column)).any()), None)
+
+
+def crossing_column(table: Table, used: Sequence[str], window: Numbers, step: Numbers) -> pl.Series | None:
+    """The column that parts the rows of each window into the same values, all equally often.
+
+    Where each comes once per window it may count the steps: it is taken for one of series if it holds the same words in
+    the same order in each window, or numbers that are not evenly spaced.
+    """
+    n_windows = len(np.unique(window))
+    for column in _candidates(table, used):
+        code = _codes(column)
+        _, counts = np.unique(_joined(window, code), return_counts=True)
+        is_crossed = len(counts) == n_windows * column.n_unique() and counts.min() == counts.max()
+        if n_windows < 2 or not is_crossed or is_time_part(column.name):
+            continue
+        if counts[0] > 1 or (not has_several(step, code) and not _is_even(column)):
+            return column
+    return None
 
 
 def column_of_targets(table: Table, used: Sequence[str], moment: Numbers, target: pl.Series) -> pl.Series | None:
@@ -126,6 +147,14 @@ def _candidates(table: Table, used: Sequence[str]) -> list[pl.Series]:
             is_usual = column.name.strip().lower() in (*SERIES, *IDS)
             found.append(((not is_usual, not is_words, n_values), column))
     return [column for _, column in sorted(found, key=lambda pair: pair[0])]
+
+
+def _is_even(column: pl.Series) -> bool:
+    """Whether values are numbers at one distance from each other, as steps are."""
+    if not column.dtype.is_numeric():
+        return False
+    gaps = np.diff(np.unique(column.drop_nulls().to_numpy()))
+    return bool(gaps.size and gaps.min() == gaps.max())
 
 
 def _codes(column: pl.Series) -> Numbers:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pimeter.files import Table, shown
+from pimeter.forecast import windows_until_known
 from pimeter.panel import (
     column_of_ids,
     column_of_targets,
+    crossing_column,
     has_several,
     is_time_part,
     panel_error,
@@ -24,8 +26,11 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
     Numbers = NDArray[np.intp]
+    Clocks = Sequence[Array | Numbers | None]  # the time of each row, and the number of its moment
 
 SHARED = 0.5  # of the targets, that neighbouring windows have in common if one is made at each step
+DAY = 86_400.0  # seconds
+CYCLE = 60  # numbers of hours, days, weeks or months that begin anew are no more than this
 SPARSE = 20  # windows times steps for each row from which on the column of steps is no such column
 # Day, time and offset from UTC: the letters of the first two are in the order of time, unless offsets differ.
 MOMENT = r"^(\d{4}-\d{2}(?:-\d{2})?)(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)(Z| ?[+-]\d{2}(?::?\d{2})?)?)?$"
@@ -53,6 +58,7 @@ class Windows(NamedTuple):
     y_pred: Array
     names: list[str] | None  # what windows are called
     stride: float  # steps between their starts
+    until_known: Numbers | None = None  # windows until the target of each step is known, by dates
 
 
 def windows(table: Table, layout: Layout, notes: list[str], stride: float | None = None) -> Windows:
@@ -74,17 +80,44 @@ def windows(table: Table, layout: Layout, notes: list[str], stride: float | None
     if named is not None:
         raise panel_error(table, named)
     moments = _one_series(table, layout, frame, rows, steps, moments, notes)
+    if moments is None and steps is None and layout.window is not None:
+        _refuse_crossing(table, layout, rows)
+    instants = None if moments is None or layout.time is None else _instants(frame[layout.time])
     by_time = moments is not None and steps is None
     if moments is not None and layout.window is None:
         rows = moments
     if steps is None:
-        steps = _counted(rows) if moments is None or layout.window is None else _in_time(table, layout, rows, moments)
+        if moments is None or layout.window is None:
+            steps = _counted(rows)
+        else:
+            steps = _in_time(table, layout, rows, moments, instants)
         order = f"the order of {shown(layout.time) if by_time else 'the file'}"
         notes.append(
             f"took the rows of each {shown(layout.window)} for steps 1, 2, ... ahead, in {order}"
             if steps.any()
             else f"took each row for a forecast one step ahead, in {order}; name the column of steps with --step"
         )
+    y_true, y_pred = _placed(table, layout, frame, rows, steps, notes)
+    until_known = None if instants is None else _until_known(layout, frame, rows, steps, instants)
+    is_told = stride is not None
+    if stride is None:
+        stride = _found_stride(layout, y_true, rows, steps, [instants, moments], notes)
+    if layout.window is not None:
+        assumed = windows_until_known(y_true.shape[1], stride)
+        if until_known is not None and is_told:
+            until_known = np.maximum(until_known, assumed)
+        _note_when_known(layout, assumed, until_known, notes)
+    called = layout.window or (layout.time if moments is not None else None)
+    if called is None:
+        return Windows(y_true, y_pred, None, stride, until_known)
+    _, first = np.unique(rows, return_index=True)
+    return Windows(y_true, y_pred, [str(name) for name in frame[called].gather(first)], stride, until_known)
+
+
+def _placed(
+    table: Table, layout: Layout, frame: pl.DataFrame, rows: Numbers, steps: Numbers, notes: list[str]
+) -> tuple[Array, Array]:
+    """Targets and predictions, each at its window and step."""
     n, h = int(rows.max()) + 1, int(steps.max()) + 1
     if n * h > SPARSE * frame.height + 1000:
         which = shown(layout.step or layout.window)
@@ -101,13 +134,95 @@ def windows(table: Table, layout: Layout, notes: list[str], stride: float | None
     n_gaps = int(np.isnan(y_pred).any(axis=1).sum())
     if n_gaps:
         notes.append(f"{n_gaps:,} of {n:,} windows have no prediction for some steps, which are not known then")
-    if stride is None:
-        stride = _found_stride(layout, y_true, rows, steps, moments, notes)
-    called = layout.window or (layout.time if moments is not None else None)
-    if called is None:
-        return Windows(y_true, y_pred, None, stride)
-    _, first = np.unique(rows, return_index=True)
-    return Windows(y_true, y_pred, [str(name) for name in frame[called].gather(first)], stride)
+    return y_true, y_pred
+
+
+def _note_when_known(layout: Layout, assumed: Numbers, found: Numbers | None, notes: list[str]) -> None:
+    """Say when targets are taken for known, where dates do not tell or tell otherwise than the stride."""
+    if found is None:
+        later = "1 window" if assumed[0] == 1 else f"{assumed[0]:,} windows"
+        notes.append(
+            f"the target of step 1 is taken for known {later} after its forecast; with dates of windows (--window) and "
+            "of targets (--time) it is found by them"
+        )
+    elif (found != assumed).any():
+        which = f"by the dates of {shown(layout.window)} and {shown(layout.time)}"
+        notes.append(f"{which} the target of step 1 is known {found[0]:,} windows after its forecast")
+
+
+def tells_time(column: pl.Series) -> bool:
+    """Whether values are dates, or numbers of moments that do not begin anew as hours, days and months do."""
+    if column.null_count() or _instants(column) is None:
+        return False
+    return not column.dtype.is_numeric() or column.n_unique() > CYCLE
+
+
+def _instants(column: pl.Series) -> Array | None:
+    """Numbers as they are, and seconds of dates and times; None for words."""
+    import polars as pl
+
+    kind = column.dtype
+    if kind.is_numeric():
+        return column.cast(pl.Float64()).to_numpy()
+    if kind in (pl.Date, pl.Datetime):
+        return column.cast(pl.Datetime("us", getattr(kind, "time_zone", None))).to_physical().to_numpy() / 1e6
+    if kind.is_temporal():
+        return column.to_physical().cast(pl.Float64()).to_numpy()
+    return _seconds(column.cast(pl.String())) if kind in (pl.String, pl.Categorical, pl.Enum) else None
+
+
+def _seconds(words: pl.Series) -> Array | None:
+    """Seconds of dates in words, all of one time zone; None where some are none."""
+    day, time, offset = words.str.extract_groups(MOMENT).struct.unnest()
+    if day.has_nulls() or offset.n_unique() != 1:
+        return None
+    letters = (day + ("T" + time).fill_null("")).to_numpy().astype(str)
+    try:
+        seconds = letters.astype("datetime64[us]").astype(np.int64) / 1e6
+    except ValueError:  # no such day
+        return None
+    digits = "".join(filter(str.isdigit, offset[0] or "")).ljust(4, "0")
+    behind = (-1.0 if "-" in (offset[0] or "") else 1.0) * (3600.0 * int(digits[:2]) + 60.0 * int(digits[2:]))
+    return np.asarray(seconds - behind)
+
+
+def _is_dated(column: pl.Series) -> bool:
+    import polars as pl
+
+    kind = column.dtype
+    return kind in (pl.Date, pl.Datetime) or not (kind.is_numeric() or kind.is_temporal())
+
+
+def _until_known(layout: Layout, frame: pl.DataFrame, rows: Numbers, steps: Numbers, instants: Array) -> Numbers | None:
+    """How many windows later the target of each step is known, at most; None unless windows and times are dates.
+
+    It is known to the first window that is made at its time or later. Where first steps are less than a step away,
+    times name the begin of what they are about, such as a day, which is known at its end.
+    """
+    if layout.window is None or layout.time is None:
+        return None
+    made = _instants(frame[layout.window])
+    if made is None or not (_is_dated(frame[layout.window]) and _is_dated(frame[layout.time])):
+        return None
+    if (instants <= made).any():
+        return None
+    order = np.lexsort([steps, rows])
+    follows = np.diff(rows[order]) == 0
+    if follows.any():
+        unit = float(np.median((np.diff(instants[order]) / np.maximum(np.diff(steps[order]), 1))[follows]))
+    else:
+        unit = DAY if not (instants % DAY).any() and (made % DAY).any() else 0.0
+    lead = np.median((instants - made - unit * steps)[steps == steps.min()])
+    due = instants + unit if lead < 0.9 * unit else instants
+    cutoffs = np.unique(made)
+    later = np.searchsorted(cutoffs, due) - rows
+    is_seen = later + rows < len(cutoffs)
+    until = np.ones(int(steps.max()) + 1, np.intp)
+    for step in range(len(until)):
+        here = steps == step
+        seen = here & is_seen
+        until[step] = max(1, later[seen if seen.any() else here].max(initial=1))
+    return np.maximum.accumulate(until)
 
 
 def _moments(table: Table, frame: pl.DataFrame, time: str | None, rows: Numbers, notes: list[str]) -> Numbers | None:
@@ -163,30 +278,47 @@ def _one_series(
     return moments
 
 
-def _in_time(table: Table, layout: Layout, rows: Numbers, moments: Numbers) -> Numbers:
-    """Steps ahead in the order of time; or a ValueError where a window leaves out a moment."""
+def _refuse_crossing(table: Table, layout: Layout, rows: Numbers) -> None:
+    """Refuse a table without times and steps in which a column parts all windows alike."""
+    crossing = crossing_column(table, layout.used, rows, _counted(rows))
+    if crossing is not None:
+        raise panel_error(table, crossing)
+
+
+def _in_time(table: Table, layout: Layout, rows: Numbers, moments: Numbers, instants: Array | None) -> Numbers:
+    """Steps ahead in the order of time; or a ValueError where a window leaves out a moment.
+
+    Steps are even by the time that passes, or as moments are counted, such as those of working days and months.
+    """
     order = np.lexsort([moments, rows])
     steps = np.empty_like(rows)
     steps[order] = _counted(rows[order])
-    gaps = np.diff(moments[order])[np.diff(rows[order]) == 0]
-    if gaps.size and gaps.min() < gaps.max():
-        uneven = order[1:][np.diff(rows[order]) == 0][gaps > gaps.min()][0] + 1
+    follows = np.diff(rows[order]) == 0
+    uneven = [~_is_usual(np.diff(clock[order])[follows]) for clock in (instants, moments) if clock is not None]
+    fewest = min(uneven, key=np.count_nonzero)
+    if fewest.any():
+        row = order[1:][follows][fewest][0] + 1
         msg = (
-            f"{table.name}: a window leaves out times of column {shown(layout.time)} before row {uneven:,}, so steps "
+            f"{table.name}: a window leaves out times of column {shown(layout.time)} before row {row:,}, so steps "
             "cannot be counted. Name a column of steps with --step, or add the rows with an empty prediction."
         )
         raise ValueError(msg)
     return steps
 
 
+def _is_usual(gaps: Array) -> NDArray[np.bool_]:
+    """Whether each is the median one."""
+    return np.isclose(gaps, np.median(gaps), rtol=1e-6, atol=0.0) if gaps.size else np.ones(0, np.bool_)
+
+
 def _found_stride(
-    layout: Layout, y_true: Array, rows: Numbers, steps: Numbers, moments: Numbers | None, notes: list[str]
+    layout: Layout, y_true: Array, rows: Numbers, steps: Numbers, clocks: Clocks, notes: list[str]
 ) -> float:
     """Steps between the starts of windows: by their moments, or 1."""
     n, h = y_true.shape
     if n < 2 or h < 2:
         return 1.0
-    if moments is None:
+    if clocks[-1] is None:
         one, other = y_true[:-1, 1:], y_true[1:, :-1]
         is_known = ~np.isnan(one) & ~np.isnan(other)
         if is_known.any() and np.mean((one == other)[is_known]) < SHARED:
@@ -196,15 +328,18 @@ def _found_stride(
             )
         return 1.0
     order = np.lexsort([steps, rows])
-    row, step, moment = rows[order], steps[order], moments[order]
+    row, step = rows[order], steps[order]
     follows = np.diff(row) == 0
-    unit = float(np.median(np.diff(moment)[follows] / np.diff(step)[follows]))
-    starts = (moment - unit * step)[np.r_[True, ~follows]]
+    times = [clock[order] for clock in clocks if clock is not None]
+    units = [np.diff(time)[follows] / np.diff(step)[follows] for time in times]
+    best = next((i for i, each in enumerate(units) if _is_usual(each).all()), -1)
+    unit = float(np.median(units[best]))
+    starts = (times[best] - unit * step)[np.r_[True, ~follows]]
     between = np.diff(starts) / unit
     stride = float(between.min()) if between.min() > 0.0 else float(between.mean())
     if not stride > 0.0:
         return 1.0
-    if stride != 1.0:
+    if not np.isclose(stride, 1.0):
         notes.append(f"windows start {stride:.4g} steps apart or more, by column {shown(layout.time)}")
     return stride
 
