@@ -436,7 +436,7 @@ class TestShift:
         y, weights = rng.normal(size=500), shift_weights(X, new, random_state=0)
         model = IntervalRegressor(zero, confidence_level=0.9)
         size = f"{weights.effective_size:.3g}"
-        with pytest.warns(CoverageWarning, match=rf"worth about {size} rows .* 90 % .* From 45 on"):
+        with pytest.warns(CoverageWarning, match=rf"worth about {size} rows .* 90 % .* take 45 or more"):
             model.calibrate(X, y, sample_weight=weights)
         with pytest.warns(CoverageWarning, match="sample_weight of .* new rows is so large"):
             model.predict_interval(new, sample_weight=weights)
@@ -446,7 +446,7 @@ class TestShift:
             model.predict_interval(new, 0.999)
         with pytest.warns(CoverageWarning, match="99.999999 % intervals may cover far less"):  # it was 100 %
             model.predict_interval(new, 0.99999999)
-        with pytest.warns(CoverageWarning, match=r"From 45 on"):  # a width that learns leaves half of the rows
+        with pytest.warns(CoverageWarning, match=r"take 45 or more"):  # a width that learns leaves half of the rows
             IntervalRegressor(zero, confidence_level=0.9, width="scaled", random_state=0).calibrate(
                 X[:80], y[:80], sample_weight=shift_weights(X[:80], X[80:], random_state=0)
             )

@@ -897,9 +897,8 @@ def _warn_of_few_rows(neurons: Neurons, effective_size: float | None) -> None:
     if effective_size < enough:
         msg = (
             f"by their estimated weights the calibration rows are worth about {effective_size:.3g} rows like the new "
-            f"ones: {percent(neurons.level, 6)} intervals may cover far less, and nothing is guaranteed. From "
-            f"{enough} on coverage was near the level in simulations. Calibrate on more rows, or on rows more like the "
-            "new ones."
+            f"ones: {percent(neurons.level, 6)} intervals may cover far less, and nothing is guaranteed. As a rule "
+            f"of thumb take {enough} or more: calibrate on more rows, or on rows more like the new ones."
         )
         warnings.warn(msg, CoverageWarning, stacklevel=6)
 
