@@ -107,6 +107,17 @@ def log_counts(n: int, rng: Rng) -> Rows:
     return np.log1p(x)[:, None], rng.poisson(x)
 
 
+@design(DISCRETE, "counts on a log scale, constant feature")
+def counts_alone(n: int, rng: Rng) -> Rows:
+    return np.zeros((n, 1)), np.log1p(rng.poisson(20, size=n))
+
+
+@design(DISCRETE, "40 prices, which are also the feature")
+def prices_alone(n: int, rng: Rng) -> Rows:
+    y = np.round(np.random.default_rng(3).lognormal(2.0, size=40), 3)[rng.integers(40, size=n)]
+    return y[:, None], y
+
+
 @design(DISCRETE, "heavy-tailed counts on a log scale")
 def heavy_counts(n: int, rng: Rng) -> Rows:
     x = np.floor(np.exp(rng.normal(4.0, size=n)))
@@ -201,6 +212,7 @@ CONTINUOUS |= {
         np.column_stack([np.arange(n), rng.normal(size=n)]),
         rng.integers(2, size=n),
     ),
+    "normal target, constant feature": lambda n, rng: (np.zeros((n, 1)), rng.normal(size=n)),
     "predictions of 20 leaves, normal target": lambda n, rng: (
         np.linspace(0.1, 7.3, 20)[rng.integers(20, size=(n, 1))],
         rng.normal(size=n),

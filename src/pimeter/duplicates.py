@@ -146,6 +146,9 @@ def copies(
       11 at most, whichever third is left out (random thirds, ten times). Rounded measurements are so. A column on a
       grid that determines all others explains this, too.
 
+    The first point says nothing where all columns are the same one or constant, as if there were no features, and
+    values have two rows or more on average, but not all as many: then they are few.
+
     So 5 % of copies among 100 rows or more are found wherever one column is continuous, and independent rows of
     discrete columns raise no alarm, unless one that is on no grid determines all others and the target. Fewer than 10
     rows cannot tell whether values lie on a grid: only the third point says something of them. One pair of copies is
@@ -173,7 +176,8 @@ def copies(
     sizes = np.zeros(0, np.intp)
     if n_equal:
         told = columns if prediction is None else columns[:-1]
-        sizes = _unexplained(told, keys)
+        if not (_is_one_variable(columns) and _are_few_values(keys)):
+            sizes = _unexplained(told, keys)
         if not len(sizes) and (_are_multiples(keys) or _have_a_pair(columns, keys, n_targets)):
             sizes = _sizes_of_copies(keys, keys)
     n_copies = int(sizes.sum()) - len(sizes)
@@ -202,7 +206,7 @@ def row_hashes(X: Any, seed: int) -> Bits:
 def tells_copies(values: NDArray[Any], keys: Bits) -> bool:
     """Whether rows share values of this column only where they are copies, by their keys, and no grid explains it."""
     sizes = _pure_sizes(_bits(values), keys)
-    return sizes is not None and not _is_on_a_grid(values, len(sizes))
+    return sizes is not None and not _is_on_a_grid(values, len(sizes)) and not _are_few_values(keys)
 
 
 def _unexplained(columns: Sequence[NDArray[Any]], keys: Bits) -> Index:
@@ -293,6 +297,24 @@ def _is_numbering(values: NDArray[Any]) -> bool:
         return False
     expected = n - n_cells * -math.expm1(n * math.log1p(-1.0 / n_cells))
     return bool(poisson.cdf(n - len(known), expected) < CHANCE)
+
+
+def _is_one_variable(columns: Sequence[NDArray[Any]]) -> bool:
+    """Whether all columns are the same one, or constant."""
+    found = set()
+    for column in columns:
+        bits = _bits(column)
+        if (bits != bits[0]).any():
+            found.add(_digest(bits.tobytes()))
+            if len(found) > 1:
+                return False
+    return True
+
+
+def _are_few_values(keys: Bits) -> bool:
+    """Whether values have two rows or more on average, and not as equally many as copies of all rows have."""
+    sizes = _runs(keys, keys)[1]
+    return bool(sizes.mean() >= 2.0 and sizes.var() >= sizes.mean() / 4.0)
 
 
 def _sizes_of_copies(bits: Bits, keys: Bits) -> Index:
