@@ -355,14 +355,29 @@ class TestMeasure:
         assert finding.sentence.startswith("400 of 600 rows are copies of others: ranges count each of them")
         assert "measure each row once" in finding.advice
         assert result.headline.endswith(
-            "But 400 of 600 rows are copies of others: the range is too narrow by a factor of 1.73."
+            "400 of 600 rows are copies of others: nothing is guaranteed, and the range is widened by a factor of 1.73."
         )
+        assert np.isnan([result.guaranteed_level, *result.curves.guaranteed_level]).all()
         page = result.to_html()
         for text in (str(result), page, result._repr_html_()):
             assert "400 of 600 rows are copies of others" in text
         assert measurement.Measurement.from_json(result.to_json()) == result
         first = np.unique(duplicate_groups(np.column_stack([y_true, y_pred])), return_index=True)[1]
         assert "copies" not in measure(y_true[first], y_pred[first]).diagnosis.raised
+
+    def test_ranges_are_those_of_the_rows_without_copies(self):
+        """Each row three times: ranges are about as wide as those of the rows themselves, not 1.73 times narrower."""
+        rng = np.random.default_rng(0)
+        y_pred = rng.uniform(10, 20, size=400)
+        y_true = y_pred + rng.normal(size=400)
+        once, copied = measure(y_true, y_pred), measure(np.repeat(y_true, 3), np.repeat(y_pred, 3))
+        for name, score in once.scores.items():
+            found = copied.scores[name]
+            assert found.upper - found.lower == pytest.approx(score.upper - score.lower, rel=0.25), name
+        assert np.diff(copied.coverage_range) == pytest.approx(np.diff(once.coverage_range), rel=0.25)  # with ties
+        assert copied.coverage_range == (copied.scores["coverage"].lower, copied.scores["coverage"].upper)
+        assert "not known" in copied.to_html().partition("promised on average")[2][:80]
+        copied.plot()
 
     def test_the_factor_is_that_of_the_range(self):
         """Each row three times: a range of 90 % held in 64 of 100 files; wider by the factor it holds in 90."""

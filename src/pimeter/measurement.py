@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.diagnosis.crossfit import CrossFit
+    from pimeter.duplicates import Copies
     from pimeter.moments import Range
 
     Array = NDArray[np.float64]
@@ -129,7 +130,9 @@ class Measurement:
         5 % and 95 % points of the true coverage of `radius`, by the Beta law of ranks; where some errors are alike, the
         upper one is that of the next larger error.
     guaranteed_level : float
-        Coverage that is promised on average: the confidence level, or what so few rows can promise.
+        Coverage that is promised on average: the confidence level, or what so few rows can promise; NaN, not known, if
+        rows are copies of others. All ranges but those of the diagnosis are then wider by a factor that accounts for
+        them, approximately.
     mean_width : float
         Width of the intervals.
     scores : dict of str to Score
@@ -383,11 +386,12 @@ def measure(
         curves = replace(curves, **_of_all(levels, found))
         low, before, after, high = found.signed[-4:].tolist()
         median, moments, judged = (before / 2 + after / 2, low, high), found.sums, f", of {m:,} rows drawn at random"
-    if equal.n:
-        note = f"But {equal}: the range is too narrow by a factor of {equal.factor:.3g}."
-        curves = replace(curves, headlines=tuple(f"{headline} {note}" for headline in curves.headlines))
     if moments is None:
         moments = Middle.of(target, errors, fit.largest)(target, errors)
+    scores = _scores(moments, curves, at, median, judged)
+    if equal.n:
+        curves = _with_copies(curves, moments.m, equal)
+        scores = {name: _widened(name, score, equal.factor) for name, score in scores.items()}
     radius = curves.radius[at]
     return Measurement(
         confidence_level=level,
@@ -398,7 +402,7 @@ def measure(
         coverage_range=(curves.coverage_low[at], curves.coverage_high[at]),
         guaranteed_level=curves.guaranteed_level[at],
         mean_width=2.0 * radius,
-        scores=_scores(moments, curves, at, median, judged),
+        scores=scores,
         diagnosis=diagnosis,
         curves=curves,
         sample=_sample(target, prediction, spread),
@@ -565,6 +569,66 @@ def _scores(moments: Moments, curves: Curves, at: int, median: Range, judged: st
         if explained
         else Score(math.nan, math.nan, math.nan, f"{meaning}; none, as all targets are alike"),
     }
+
+
+def _with_copies(curves: Curves, m: int, equal: Copies) -> Curves:
+    """The same where rows are copies of others: nothing is guaranteed, and ranges are wider by a factor."""
+    factor = equal.factor
+    note = f"But {equal}: nothing is guaranteed, and the range is widened by a factor of {factor:.3g}."
+    rows = zip(
+        curves.levels, curves.radius, curves.guaranteed_level, curves.coverage_low, curves.coverage_high, strict=True
+    )
+    shares, headlines = [], []
+    for level, radius, promised, low, high in rows:
+        shares.append(_stretched((low + high) / 2.0, low, high, factor, (0.0, 1.0)))
+        headlines.append(f"{_headline(m, level, radius, promised, promise(m, level).needed, shares[-1])} {note}")
+    parts = []
+    for part in curves.parts:
+        ends = [
+            [_stretched(*row, factor, (0.0, 1.0)) for row in zip(*of_part, strict=True)]
+            for of_part in zip(part.coverage, part.low, part.high, strict=True)
+        ]
+        lows, highs = (tuple(tuple(pair[i] for pair in row) for row in ends) for i in (0, 1))
+        parts.append(replace(part, low=lows, high=highs))
+    widths = [
+        _stretched(2.0 * radius, low, high, factor, (0.0, math.inf))
+        for radius, low, high in zip(curves.radius, curves.width_low, curves.width_high, strict=True)
+    ]
+    scores = [
+        _stretched(*row, factor, (0.0, math.inf))
+        for row in zip(curves.interval_score, curves.interval_score_low, curves.interval_score_high, strict=True)
+    ]
+    return replace(
+        curves,
+        headlines=tuple(headlines),
+        coverage_low=tuple(low for low, _ in shares),
+        coverage_high=tuple(high for _, high in shares),
+        guaranteed_level=(math.nan,) * len(curves.levels),
+        width_low=tuple(low for low, _ in widths),
+        width_high=tuple(high for _, high in widths),
+        interval_score_low=tuple(low for low, _ in scores),
+        interval_score_high=tuple(high for _, high in scores),
+        parts=tuple(parts),
+    )
+
+
+def _widened(name: str, score: Score, factor: float) -> Score:
+    """A score whose range is wider by a factor."""
+    least = -math.inf if name in {"mean_error", "median_error", "r2"} else 0.0
+    most = 1.0 if name in {"coverage", "r2"} else math.inf
+    middle = (score.lower + score.upper) / 2.0 if name == "coverage" else score.value
+    lower, upper = _stretched(middle, score.lower, score.upper, factor, (least, most))
+    return replace(score, lower=lower, upper=upper, meaning=f"{score.meaning}; range widened for copies of rows")
+
+
+def _stretched(
+    middle: float, low: float, high: float, factor: float, limits: tuple[float, float]
+) -> tuple[float, float]:
+    """A range around a middle, wider by a factor, within limits; NaN stays NaN."""
+    if math.isnan(low) or math.isnan(high) or math.isnan(middle):
+        return low, high
+    least, most = limits
+    return max(least, middle - factor * (middle - low)), min(most, middle + factor * (high - middle))
 
 
 def _sample(target: Array, prediction: Array, spread: Buckets) -> Sample:
