@@ -453,6 +453,13 @@ def test_a_panel_without_times_is_refused(pimeter, tmp_path, change, h):
     assert "If it tells no series apart, leave that column out." in done.stderr
 
 
+def test_a_panel_that_lacks_a_row_is_refused(pimeter, tmp_path):
+    cross_validated(h=4, name="dept").drop("ds")[1:].write_csv(tmp_path / "panel.csv")
+    done = pimeter("forecast", tmp_path / "panel.csv", "--prediction", "model")
+    assert done.returncode == 2
+    assert "is a panel: column 'dept' tells 3 series apart" in done.stderr
+
+
 def test_two_columns_that_make_a_panel_together(pimeter, tmp_path):
     parts = [cross_validated(name="dept").with_columns(chain=pl.lit(one)) for one in ("x", "y")]
     pl.concat(parts).write_csv(tmp_path / "panel.csv")

@@ -51,6 +51,7 @@ TIME_PARTS = (
     *("hour", "minute", "second", "time", "period", "slot", "quarter", "half_hour"),
     *("day", "weekday", "day_of_week", "dayofweek", "dow", "week", "month"),
 )
+CROSSED = 0.9  # of windows and series, that have all their rows
 ENOUGH = 10  # times that come several times within a series, each with one target: no chance
 
 
@@ -89,7 +90,7 @@ def separating_column(table: Table, used: Sequence[str], place: Numbers) -> pl.S
 
 
 def crossing_column(table: Table, used: Sequence[str], window: Numbers, step: Numbers) -> pl.Series | None:
-    """The column that parts the rows of each window into the same values, all equally often.
+    """The column that parts the rows of each window into the same values, all equally often but for a few rows.
 
     Where each comes once per window it may count the steps: it is taken for one of series if it holds the same words in
     the same order in each window, or numbers that are not evenly spaced.
@@ -98,10 +99,11 @@ def crossing_column(table: Table, used: Sequence[str], window: Numbers, step: Nu
     for column in _candidates(table, used):
         code = _codes(column)
         _, counts = np.unique(_joined(window, code), return_counts=True)
-        is_crossed = len(counts) == n_windows * column.n_unique() and counts.min() == counts.max()
+        usual = np.median(counts)
+        is_crossed = np.count_nonzero(counts == usual) >= CROSSED * n_windows * column.n_unique()
         if n_windows < 2 or not is_crossed or is_time_part(column.name):
             continue
-        if counts[0] > 1 or (not has_several(step, code) and not _is_even(column)):
+        if usual > 1 or (not has_several(step, code) and not _is_even(column)):
             return column
     return None
 
