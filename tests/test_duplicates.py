@@ -23,6 +23,7 @@ from pimeter import CoverageWarning, IntervalRegressor, SetClassifier, diagnose,
 from pimeter.diagnosis.findings import equal_rows
 from pimeter.duplicates import copies, row_keys
 from pimeter.promise import promise
+from pimeter.scorecard import scorecard
 
 SIZES = (100, 1000)
 
@@ -519,3 +520,17 @@ class TestSets:
             SetClassifier(Memory(3)).fit(X, np.arange(300) % 2, groups=np.zeros(300))
         with pytest.raises(ValueError, match=r"cv parts the rows of \d+ groups"):
             SetClassifier(Memory(3), cv=list(KFold(7).split(X))).fit(X, np.arange(300) % 2, groups=groups)
+
+
+def test_a_scorecard_names_rows_that_are_all_there_twice():
+    rng = np.random.default_rng(0)
+    score = rng.uniform(size=300)
+    label = (rng.random(300) < score).astype(float)
+    question = "Are rows copies of others?"
+    assert question not in [finding.question for finding in scorecard(label, score).findings]
+    found = {finding.question: finding for finding in scorecard(np.tile(label, 2), np.tile(score, 2)).findings}
+    assert found[question].is_alarm
+    assert found[question].sentence.startswith("300 of 600 rows are copies of others")
+    leaves = rng.normal(size=300)[rng.integers(300, size=900)]  # equal by chance
+    few = scorecard(rng.integers(2, size=900), 1 / (1 + np.exp(-leaves)))
+    assert question not in [finding.question for finding in few.findings]

@@ -16,6 +16,7 @@ from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, 
 from pimeter.classification.uncertainty import as_precise, classification_uncertainty
 from pimeter.classification.unlabelled import ALIKE
 from pimeter.diagnosis.columns import categories, labels_of
+from pimeter.duplicates import copies, row_keys
 from pimeter.frames import frame_of
 from pimeter.promise import percent
 
@@ -243,6 +244,7 @@ def _findings(
         findings += [*([_against_the_commoner(found, rows)] if len(rows.score) else []), *_in_words(found)]
     if bins is not None and error is not None:
         findings += [_few(rows), _calibration(bins, error, found.confidence_level)]
+        findings += _copied(rows)
     odd = [part for part in parts if part["is_odd"]]
     if odd:
         names = ", ".join(f"{part['label']} ({_percent(part['accuracy'])} %)" for part in odd)
@@ -254,6 +256,19 @@ def _findings(
             Finding("Is it as good everywhere?", "No category differs from the others by more than chance.")
         )
     return findings
+
+
+def _copied(rows: _Labelled) -> list[Finding]:
+    """Scores and labels that are nearly all there a multiple of a number of times; a few copies may be chance."""
+    label = rows.is_positive.astype(np.float64)
+    found = copies(row_keys(rows.score, label), None, label, prediction=rows.score)
+    if not found.n:
+        return []
+    sentence = (
+        f"{found}: intervals count each of them, and are too narrow by a factor of {found.factor:.3g}. Leave the "
+        "copies out: np.unique(duplicate_groups(X, y), return_index=True)[1] are the first rows of each kind."
+    )
+    return [Finding("Are rows copies of others?", sentence, True)]
 
 
 def _against_the_commoner(found: ClassificationUncertainty, rows: _Labelled) -> Finding:
