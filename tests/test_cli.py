@@ -103,6 +103,27 @@ class TestMeasure:
             assert code == 0, err
             assert pimeter.Measurement.from_json(out) == pimeter.measure(frame["y"], frame["y_hat"])
 
+    @pytest.mark.parametrize("engine", ["memory", "dask"])
+    def test_ids_and_times_do_not_flip_the_advice(self, frame, engine, pimeter_command):
+        numbers = np.random.default_rng(1).permutation(300)
+        days = pl.datetime_range(pl.datetime(2024, 1, 1), interval="1h", eager=True, end=pl.datetime(2024, 1, 13, 11))
+        frame.with_columns(
+            order_id=pl.Series(numbers + 1000),
+            code=pl.Series([f"A{number:04d}" for number in numbers]),
+            when=days.dt.strftime("%Y-%m-%d %H:%M:%S"),
+        ).write_csv("ids.csv")
+        columns = ("--target", "y", "--prediction", "y_hat", "--json", "--engine", engine)
+        plain = pimeter_command("measure", "good.csv", *columns, "--features", "all")
+        found = pimeter_command("measure", "ids.csv", *columns, "--features", "all")
+        one, other = (pimeter.Measurement.from_json(out) for _, out, _ in (plain, found))
+        assert one.diagnosis.raised == other.diagnosis.raised
+        assert one.advice == other.advice
+        assert {part.of for part in other.diagnosis.parts} == {"prediction", "size", "shop", "when"}
+        said = "Column 'order_id' is left out: 300 of 300 values are distinct. Column 'code' is left out: 300 of 300"
+        assert said in found[2]
+        assert "left out" not in plain[2]
+        assert "by is left out" in pimeter_command("measure", "ids.csv", *columns, "--by", "code")[2]
+
     def test_words_features_and_categories(self, frame, pimeter_command, tmp_path):
         columns = ("--target", "y", "--prediction", "y_hat")
         code, out, err = pimeter_command(
@@ -136,7 +157,8 @@ class TestMeasure:
         assert code == 0, err
         assert ("holds" in err) == bool(said)
         assert said in err
-        assert (' others"' in out) == bool(said)  # a part of that name: the smaller categories
+        assert ("Column 'x' is left out: 59 of 60 values are distinct" in err) == bool(said)
+        assert ('"of": "x"' in out) == (not said)
 
     def test_commas_within_quotes_of_the_header(self, frame, pimeter_command, tmp_path):
         rows = "".join(f"{y};{y_hat};1\n" for y, y_hat in zip(frame["y"], frame["y_hat"], strict=True))

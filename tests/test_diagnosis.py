@@ -63,6 +63,16 @@ SKEWED = {
 }
 
 
+IDS = {
+    "words": lambda n, rng: [f"A-{i:06d}" for i in rng.permutation(n)],
+    "nearly all": lambda n, rng: [f"A-{i:06d}" for i in np.maximum(rng.permutation(n), 2)],
+    "numbered": lambda n, rng: rng.permutation(n) + 4711,
+    "numbered in floats": lambda n, rng: rng.permutation(n) + 4711.0,
+    "large": lambda n, rng: rng.choice(10**12, n, replace=False),
+    "other dates": lambda n, rng: pd.date_range("2024-01-01", periods=n, freq="h").strftime("%d.%m.%Y %H:%M"),
+}
+
+
 class TestBuckets:
     @pytest.mark.parametrize("law", LAWS)
     @pytest.mark.parametrize("m", [1, 7, 200, 3001])
@@ -224,6 +234,58 @@ class TestColumns:
             assert_allclose(price.numbers, [1.5, np.nan, 2.5])
             assert day.is_numeric
             assert price.is_numeric
+
+    @pytest.mark.parametrize(
+        ("words", "label"),
+        [
+            (["2024-01-31", "2024-02-01", None], "2024-01-31T00:00"),
+            (["2024/01/31", "2024/02/01", None], "2024-01-31T00:00"),
+            (["2024-01-31 12:30", "2024-02-01 00:00", None], "2024-01-31T12:30"),
+            (["2024-01-31T12:30:15.123456789", "2024-02-01T00:00:00", None], "2024-01-31T12:30"),
+            (["2024-01-31T12:30:15Z", "2024-02-01T00:00:00+02:00", None], "2024-01-31T12:30"),
+            ([date(2024, 1, 31), date(2024, 2, 1), None], "2024-01-31T00:00"),
+            ([datetime(2024, 1, 31, 12, 30, tzinfo=UTC), datetime(2024, 2, 1, tzinfo=UTC), None], "2024-01-31T12:30"),
+        ],
+    )
+    def test_dates_in_words_are_dates(self, words, label):
+        tables = [np.array([[word] for word in words], object), pd.DataFrame({"x": pd.Series(words, dtype=object)})]
+        if isinstance(words[0], str):
+            tables += [
+                pl.DataFrame({"x": words}),
+                pa.table({"x": words}),
+                pl.DataFrame({"x": words}).cast(pl.Categorical),
+            ]
+            tables += [np.array([[word or words[0]] for word in words])]
+        for table in tables:
+            (column,) = columns(table, 3, np.arange(3))
+            assert column.is_numeric
+            assert column.values[0] < column.values[1]
+            assert column.parts.labels[0] == f"up to {label}"
+
+    def test_arrays_of_dates(self):
+        moments = np.array([["2024-01-31"], ["2024-02-01"], ["NaT"]], "datetime64[D]")
+        assert columns(moments, 3, np.arange(3))[0].parts.labels[0] == "up to 2024-01-31T00:00"
+        assert columns(moments - moments[0], 3, np.arange(3))[0].parts.labels[0] == "up to 0 seconds"
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["2024-01-31", "unknown"],
+            ["2024-02-30", "2024-01-31"],
+            ["31.01.2024", "01.02.2024"],
+            ["2024-01-31T00:00:00Z", "2024-01-31T00:00:00"],  # of the second the zone is not known
+            ["20240131", "20240201"],
+            ["2024-01-31-7", "2024-02-01-9"],
+            [date(2024, 1, 31), "no date"],
+        ],
+    )
+    def test_what_may_be_no_date_is_a_category(self, words):
+        for table in (
+            pd.DataFrame({"x": pd.Series(words, dtype=object)}),
+            np.array([[word] for word in words], object),
+        ):
+            assert not columns(table, 2, np.arange(2))[0].is_numeric
+        assert not columns(pl.DataFrame({"x": [str(word) for word in words]}), 2, np.arange(2))[0].is_numeric
 
     def test_arrays_of_objects(self):
         table = np.array([[1, "a"], [None, "b"], [2.5, 3]], dtype=object)
@@ -399,6 +461,65 @@ class TestDiagnose:
         assert diagnose(y_true, y_pred, frame).advice[-1] == (
             "IntervalRegressor(model, width=GroupedWidth(by='shop'), tails=\"symmetric\")"
         )
+
+    @pytest.mark.parametrize(("kind", "n"), [*((kind, 400) for kind in IDS), ("numbered", 6000)])
+    def test_ids_change_nothing_and_are_named(self, kind, n):
+        rng = np.random.default_rng(0)
+        shop = rng.choice(["a", "b"], n, p=[0.9, 0.1])
+        y_pred = rng.uniform(size=n)
+        y_true = y_pred + rng.standard_normal(n) * np.where(shop == "b", 4, 1)
+        frame = pd.DataFrame({"shop": shop})
+        plain = diagnose(y_true, y_pred, frame)
+        assert plain.advice[-1] == "IntervalRegressor(model, width=GroupedWidth(by='shop'), tails=\"symmetric\")"
+        ids = IDS[kind](n, rng)
+        m = min(n, 5000)
+        found = diagnose(y_true, y_pred, frame.assign(order_id=ids))
+        assert (found.advice, found.parts) == (plain.advice, plain.parts)
+        begin, end = (
+            "1 column was looked at beside the prediction. Column 'order_id' is left out: ",
+            " values are distinct.",
+        )
+        assert found["features"].sentence.startswith(begin)
+        n_distinct, of = (
+            int(word.replace(",", "")) for word in found["features"].sentence[len(begin) : -len(end)].split(" of ")
+        )
+        assert of == m
+        assert n_distinct in ({m} if kind != "nearly all" else {m - 2, m - 1, m})
+        assert found["features"].value == 1
+        assert plain["features"].value == 0
+        by = diagnose(y_true, y_pred, frame, by=np.asarray(ids))
+        assert (by.advice, by.parts) == (plain.advice, plain.parts)
+        assert "by is left out: " in by["features"].sentence
+
+    def test_numbers_that_are_measured_are_no_ids(self):
+        rng = np.random.default_rng(0)
+        n = 400
+        y_pred = rng.uniform(size=n)
+        inhabitants = np.round(rng.lognormal(12, 1, n))  # whole numbers, nearly all of them distinct
+        assert len(np.unique(inhabitants)) > 0.98 * n
+        frame = pd.DataFrame(
+            {"inhabitants": inhabitants, "cents": rng.choice(10**9, n, replace=False), "x": rng.uniform(size=n)}
+        )
+        found = diagnose(y_pred + rng.standard_normal(n), y_pred, frame)
+        assert found["features"].sentence == "3 columns were looked at beside the prediction."
+        few = diagnose(y_pred[:12] + 1.0, y_pred[:12], pd.DataFrame({"word": [f"w{i}" for i in range(12)]}))
+        assert few["features"].value == 0
+
+    @pytest.mark.parametrize("library", [pd, pl])
+    def test_times_in_words_do_not_flip_the_advice(self, library):
+        rng = np.random.default_rng(0)
+        n = 600
+        x = rng.uniform(size=n)
+        when = pd.date_range("2024-01-01", periods=n, freq="h").strftime("%Y-%m-%d %H:%M:%S").tolist()
+        for scale, width in ((np.ones(n), "constant"), (1 + 4 * x, "scaled")):
+            y_true = x + scale * rng.standard_normal(n)
+            plain, only, both = (
+                diagnose(y_true, x, library.DataFrame(held) if held else None)
+                for held in ({}, {"when": when}, {"x": x, "when": when})
+            )
+            assert plain.width == only.width == both.width == width
+            assert plain.raised == only.raised == both.raised
+            assert next(part.label for part in only.parts if part.of == "when").startswith("up to 2024-01-0")
 
     @pytest.mark.parametrize("name", ["by", "prediction"])
     def test_features_whose_names_have_a_meaning_here(self, name):
@@ -659,7 +780,7 @@ class TestDiagnose:
         assert [finding.value for finding in first.findings] == pytest.approx(
             [finding.value for finding in second.findings], rel=0, nan_ok=True
         )
-        with pytest.raises(KeyError, match="'widht' is not a finding; there are rows, alike, width"):
+        with pytest.raises(KeyError, match="'widht' is not a finding; there are rows, alike, features, width"):
             first["widht"]
 
     def test_advice_is_code_that_runs(self):

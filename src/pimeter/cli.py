@@ -196,6 +196,8 @@ def measure(
             )
             if is_lazy and (n := len(whole)) > result.n_rows:
                 notes.append(_left_out(n - result.n_rows, n, NO_PAIR))
+        if (found := result.diagnosis["features"]).value:
+            notes.append(found.sentence)
         n_judged = result.diagnosis["width"].rows
         sample = f"{n_judged:,} of {result.n_rows:,} rows, drawn at random" if n_judged < result.n_rows else None
         if sample:

@@ -16,7 +16,7 @@ import numpy as np
 
 from pimeter.arrays import some_rows
 from pimeter.diagnosis.buckets import Buckets
-from pimeter.diagnosis.columns import columns, labels_of
+from pimeter.diagnosis.columns import given
 from pimeter.diagnosis.crossfit import coverage_ranges, ranks
 from pimeter.diagnosis.findings import (
     SOME,
@@ -314,7 +314,8 @@ def measure(
     y_pred : array-like of shape (m,)
         What the model predicts for these rows.
     X : frame or array-like of shape (m, d), optional
-        Features, to find out where the model is weak: numbers or categories, missing values allowed.
+        Features, to find out where the model is weak: numbers, dates (also in words, from the year down) or categories,
+        missing values allowed. Columns that tell each row from all others, such as ids, are left out and named.
     by : array-like of shape (m,), optional
         A category of each row, each of which shall be covered.
     confidence_level : float, default=0.95
@@ -371,14 +372,14 @@ def measure(
         y_true, y_pred, X, by = found.sample
     target, prediction, errors = checked_rows(y_true, y_pred)
     m = len(target)
-    table = [] if X is None else columns(X, m, some_rows(m, SOME))
+    known = given(X, by, m, some_rows(m, SOME))
     at = int(np.searchsorted(levels, level))
-    fit, named = cross_fitted(errors, prediction, labels_of(by, m), levels)
+    fit, named = cross_fitted(errors, prediction, known.labels, levels)
     spread = Buckets.of(errors)
     equal = equal_rows(target, prediction, X)
     if found is not None:
         equal = equal.of_sample(found.n)
-    diagnosis = diagnosed(target, prediction, spread, fit, at, table, named, equal)
+    diagnosis = diagnosed(target, prediction, spread, fit, at, known, named, equal)
     curves = _curves(errors, fit, named, len(diagnosis.parts))
     bias = diagnosis["bias"]
     median, moments, judged = (bias.value, bias.low, bias.high), None, ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +13,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 
-from pimeter.arrays import coded, even_array, some_rows
+from pimeter.arrays import coded, even_array, is_missing, some_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -24,6 +26,12 @@ MANY = 100_000  # rows from which on the borders of fifths come from some of the
 PLAIN = 1e7  # numbers below it are written without an exponent
 MISSING = "missing"
 OWN = ("prediction", "by")  # names of parts that belong to no feature
+FEW = 20  # values, of which all may well be distinct
+ALONE = 0.5  # share of distinct labels from which on there are fewer than two rows of each
+ID = re.compile(r"(^|[^a-zA-Z])(id|uuid|guid|key|index)$|[a-z](Id|ID|Key|Index)$")  # how names of ids end
+DATE = re.compile(  # in the order of ISO 8601, from the year down; others cannot be told apart
+    r"\d{4}([-/])\d{2}\1\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?", re.ASCII
+)
 
 
 class Parts(NamedTuple):
@@ -54,6 +62,59 @@ class Column(NamedTuple):
             return np.where(np.isfinite(self.values), self.values, np.nan)
         labels, codes = coded(self.values)
         return np.where(np.array([label is None for label in labels])[codes], np.nan, codes)
+
+
+class Given(NamedTuple):
+    """What may tell where a model is weak, and sentences on what tells rows apart and nothing else."""
+
+    columns: list[Column]  # of some rows
+    labels: NDArray[Any] | None  # `by`, of all rows
+    left_out: list[str]
+
+
+def given(X: Any, by: ArrayLike | None, n: int, rows: NDArray[np.intp]) -> Given:
+    """Some rows of X, which has n, as columns, and a category of each row; ids are left out."""
+    kept, left_out = [], []
+    for column in [] if X is None else columns(X, n, rows):
+        why = _as_ids(column, n)
+        if why:
+            name = column.name if column.name.startswith("column ") else f"column {column.name!r}"
+            left_out.append(f"C{name[1:]} is left out: {why}.")
+        else:
+            kept.append(column)
+    labels = labels_of(by, n)
+    why = "" if labels is None else _as_labels_of_ids(labels)
+    if why:
+        left_out.append(f"by is left out: {why}. Give categories that rows share.")
+    return Given(kept, None if why else labels, left_out)
+
+
+def _as_ids(column: Column, n: int) -> str:
+    """How many values are distinct, if the column is one of ids, as far as can be told; empty otherwise.
+
+    Numbers are ids if they are whole, no two are alike, and they count the n rows or are called ids: numbers that are
+    measured may all be distinct, too.
+    """
+    if not column.is_numeric:
+        return _as_labels_of_ids(column.values)
+    known = column.values[np.isfinite(column.values)]
+    if len(known) < FEW or column.text is not None or (known != np.floor(known)).any():
+        return ""
+    n_distinct = len(np.unique(known))
+    is_numbered = np.ptp(known) < 2 * n or ID.search(column.name) is not None
+    return _of(n_distinct, len(known)) if n_distinct == len(known) and is_numbered else ""
+
+
+def _as_labels_of_ids(labels: NDArray[Any]) -> str:
+    """How many labels are distinct, if most belong to a single row; empty otherwise."""
+    distinct, codes = coded(labels)
+    n_known = int(np.count_nonzero(np.array([label is not None for label in distinct])[codes]))
+    n_distinct = len(distinct) - (None in distinct)
+    return _of(n_distinct, n_known) if n_known >= FEW and n_distinct > ALONE * n_known else ""
+
+
+def _of(n_distinct: int, n: int) -> str:
+    return f"{n_distinct:,} of {n:,} values are distinct"
 
 
 def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
@@ -151,14 +212,49 @@ def _series(series: nw.Series[Any], name: str) -> Column:
     kind = series.dtype
     if isinstance(kind, nw.Date | nw.Datetime | nw.Duration):
         # Of dates alone pyarrow makes Python's objects.
-        moments = (series.cast(nw.Datetime()) if isinstance(kind, nw.Date) else series).to_numpy()
-        numbers = np.where(np.isnat(moments), np.nan, moments.astype("int64"))
-        coarse = "datetime64[m]" if moments.dtype.kind == "M" else "timedelta64[s]"
-        return Column(name, name, numbers, True, lambda x: str(np.int64(x).astype(moments.dtype).astype(coarse)))
+        return _moments(name, name, (series.cast(nw.Datetime()) if isinstance(kind, nw.Date) else series).to_numpy())
     if kind.is_numeric() or kind == nw.Boolean:
         return Column(name, name, series.cast(nw.Float64()).to_numpy().astype(np.float64), True)
     labels = _words(series.to_list())
-    return _values(name, name, labels) if kind == nw.Object else Column(name, name, labels, False)
+    if kind == nw.Object:
+        return _values(name, name, labels)
+    dates = _dates(labels)
+    return Column(name, name, labels, False) if dates is None else _moments(name, name, dates)
+
+
+def _moments(name: str, place: Any, moments: NDArray[Any]) -> Column:
+    """Dates or durations, which are numbers with names of their own."""
+    numbers = np.where(np.isnat(moments), np.nan, moments.astype("int64"))
+    coarse = "datetime64[m]" if moments.dtype.kind == "M" else "timedelta64[s]"
+    return Column(name, place, numbers, True, lambda x: str(np.int64(x).astype(moments.dtype).astype(coarse)))
+
+
+def _dates(labels: NDArray[Any]) -> NDArray[np.datetime64] | None:
+    """Labels as dates, if they are without exception, and all with a time zone or none of them; None otherwise."""
+    found: list[datetime | None] = []
+    for label in labels.tolist():
+        moment = None if is_missing(label) else _date(label)
+        if moment is None and not is_missing(label):
+            return None
+        found.append(moment)
+    if len({moment.tzinfo is None for moment in found if moment is not None}) != 1:
+        return None
+    plain = [None if m is None else m.astimezone(UTC).replace(tzinfo=None) if m.tzinfo else m for m in found]
+    return np.array(plain, "datetime64[us]")
+
+
+def _date(label: Any) -> datetime | None:
+    """A date in words, or as one of Python's objects; None for all else."""
+    if isinstance(label, datetime):
+        return label
+    if isinstance(label, date):
+        return datetime.combine(label, time())
+    if not isinstance(label, str) or not DATE.fullmatch(label.strip()):
+        return None
+    try:
+        return datetime.fromisoformat(label.strip().replace("/", "-"))
+    except ValueError:  # such as the 30th of February
+        return None
 
 
 def _values(name: str, place: Any, values: NDArray[Any]) -> Column:
@@ -169,6 +265,10 @@ def _values(name: str, place: Any, values: NDArray[Any]) -> Column:
         for value in values
     ):
         return Column(name, place, np.array([np.nan if v is None else v for v in values], np.float64), True)
+    if values.dtype.kind in "mM":
+        return _moments(name, place, values)
+    if values.dtype.kind in "OU" and (dates := _dates(values)) is not None:
+        return _moments(name, place, dates)
     if values.dtype.kind in "OUS":
         return Column(name, place, _words(values.tolist()) if values.dtype.kind == "O" else values, False)
     msg = f"X[{name!r}] has dtype {values.dtype}; give numbers or categories."

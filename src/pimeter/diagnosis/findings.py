@@ -14,7 +14,7 @@ from sklearn.ensemble import RandomForestRegressor
 from pimeter.arrays import real_array, some_rows
 from pimeter.diagnosis import order, symmetry
 from pimeter.diagnosis.buckets import Buckets
-from pimeter.diagnosis.columns import Column, categories, columns, fifths, labels_of
+from pimeter.diagnosis.columns import Column, Given, categories, fifths, given
 from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
 from pimeter.diagnosis.spread import power_spectral_entropy, white_test
 from pimeter.duplicates import Copies, copies, row_keys
@@ -56,6 +56,7 @@ NOWHERE = (math.nan, math.nan)
 QUESTIONS = {
     "rows": "Are there enough rows for this level?",
     "alike": "Do targets and predictions vary?",
+    "features": "What else of the rows was looked at?",
     "width": "Is a constant width enough?",
     "gain": "How much better is a width that follows the features?",
     "white": "What does White's test say about a constant spread?",
@@ -201,7 +202,8 @@ def diagnose(
     y_pred : array-like of shape (m,)
         What the model predicts for these rows.
     X : frame or array-like of shape (m, d), optional
-        Features: numbers or categories, missing values allowed.
+        Features: numbers, dates (also in words, from the year down) or categories, missing values allowed. Columns that
+        tell each row from all others, such as ids, are left out and named.
     by : array-like of shape (m,), optional
         A category of each row.
     confidence_level : float, default=0.95
@@ -226,9 +228,9 @@ def diagnose(
     """
     level = checked_share("confidence_level", confidence_level)
     target, prediction, errors = checked_rows(y_true, y_pred)
-    table = [] if X is None else columns(X, len(target), some_rows(len(target), SOME))
-    fit, named = cross_fitted(errors, prediction, labels_of(by, len(target)), np.array([level]))
-    return diagnosed(target, prediction, Buckets.of(errors), fit, 0, table, named, equal_rows(target, prediction, X))
+    known = given(X, by, len(target), some_rows(len(target), SOME))
+    fit, named = cross_fitted(errors, prediction, known.labels, np.array([level]))
+    return diagnosed(target, prediction, Buckets.of(errors), fit, 0, known, named, equal_rows(target, prediction, X))
 
 
 def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Array]:
@@ -287,14 +289,15 @@ def diagnosed(
     spread: Buckets,
     fit: CrossFit,
     at: int,
-    table: list[Column],
+    known: Given,
     named: list[Named],
     equal: Copies,
 ) -> Diagnosis:
-    """All findings, for checked rows; `table` has some of them (`SOME`), `at` is the place of the level asked about.
+    """All findings, for checked rows; columns are known of `SOME`, `at` is the place of the level asked about.
 
     `spread` holds the errors.
     """
+    table = known.columns
     level = float(fit.levels[at])
     errors = spread.values
     rows = some_rows(len(errors), SOME)
@@ -321,6 +324,7 @@ def diagnosed(
     findings = (
         _rows(len(errors), level, fit.coverage_ranges[at], is_tied=bool(fit.is_tied[at])),
         _alike(target, prediction),
+        _features(known, len(rows)),
         width,
         gain,
         _white(some, prediction[rows], table),
@@ -425,6 +429,13 @@ def _alike(target: Array, prediction: Array) -> Finding:
     return _finding("alike", m, len(same), 0, sentence, f"Measure rows whose {' and '.join(same)} differ.")
 
 
+def _features(known: Given, m: int) -> Finding:
+    """What was looked at beside the predictions, and what was not."""
+    n = len(known.columns) + (known.labels is not None)
+    sentence = f"{n:,} {'column was' if n == 1 else 'columns were'} looked at beside the prediction."
+    return _finding("features", m, len(known.left_out), 0, " ".join([sentence, *known.left_out]))
+
+
 def _width(parts: tuple[Part, ...], level: float, usual: float, m: int, table: list[Column]) -> tuple[Finding, str]:
     """Coverage gap of the part with the strongest evidence, and code of a grouped width if categories explain it.
 
@@ -475,9 +486,8 @@ def _gain(errors: Array, prediction: Array, table: list[Column], level: float) -
         return _finding("gain", m, math.nan, 0.0, f"What a scaled width would gain is not known: {why}.")
     unit = float(np.abs(errors).max())
     # A forest sees the order of values only; ranks have no unit that could overflow.
-    X = np.column_stack(
-        [rankdata(c, nan_policy="omit") for c in [column.numbers[rows] for column in table] or [prediction]]
-    )
+    features = [*(column.numbers[rows] for column in table), prediction]  # what a scaled width sees, too
+    X = np.column_stack([rankdata(values, nan_policy="omit") for values in features])
     forest = RandomForestRegressor(N_TREES, min_samples_leaf=FEW, random_state=0)
     aim = Aim(level, TAILS["symmetric"])
     halves = np.array_split(np.random.default_rng(m).permutation(m), 2)
