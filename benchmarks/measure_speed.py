@@ -42,16 +42,16 @@ def timed_checks(spent: list[float]) -> Iterator[None]:
         return run
 
     held = {name: getattr(findings, name) for name in ON_SUBSAMPLE}
-    columns = measurement.columns
+    given = measurement.given
     try:
         for name, check in held.items():
             setattr(findings, name, timed(check))
-        measurement.columns = timed(columns)
+        measurement.given = timed(given)
         yield
     finally:
         for name, check in held.items():
             setattr(findings, name, check)
-        measurement.columns = columns
+        measurement.given = given
 
 
 def medians(n: int, n_features: int, repeats: int) -> tuple[float, float, float]:
