@@ -4,6 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
 	$(BIN)/python -m pip install -qq
+# What builds the native code is installed first: in an environment of its own pip would build all of it anew each time.
+TOOLS := scikit-build-core nanobind $(shell command -v cmake > /dev/null || echo cmake) $(shell command -v ninja > /dev/null || echo ninja)
+EDITABLE = $(PIP) $(TOOLS) && $(PIP) --no-build-isolation -e
+NATIVE := CMakeLists.txt $(wildcard src/native/*) src/pimeter/bandwidth.py $(addprefix src/pimeter/_kernels/,reference.py stream.py counting.py)
 TYPED := src $(wildcard experiments)
 BENCHMARKS := $(filter-out %_peers.py,$(sort $(wildcard benchmarks/*_*.py)))
 PUNCC := puncc==0.9.3 numpy==1.26.4 pandas==3.0.6  # puncc wants an old numpy, so it is in no extra
@@ -30,34 +34,35 @@ endif
 # What opens a browser, reads the docs or runs scripts tells nothing about other packages.
 QUICK := -m 'not slow' $(addprefix --ignore=tests/test_,docs.py experiments.py page.py soak.py)
 
-.PHONY: help demo test test-slow test-lowest test-nonumba coverage mutants soak fuzz wheel check format docs bench bench-peers paper results-status clean
+.PHONY: help demo test test-slow test-lowest test-pure coverage mutants soak fuzz wheel check format docs bench bench-peers paper results-status clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
-demo: $(VENV)/.demo ## Train a model on real data, measure it and write a report: pimeter-demo.html
+demo: $(VENV)/.demo $(VENV)/.native ## Train a model on real data, measure it and write a report: pimeter-demo.html
 	@$(BIN)/pimeter demo
 
-test: $(VENV)/.dev $(TORCH) ## Run the test suite with all docstrings' examples (ARGS="-k errors" for some; PIMETER_TORCH=1 with torch)
+test: $(VENV)/.dev $(VENV)/.native $(TORCH) ## Run the test suite with all docstrings' examples (ARGS="-k errors" for some; PIMETER_TORCH=1 with torch)
 	@$(if $(TORCH),,echo "torch is not asked for: what needs it is skipped. PIMETER_TORCH=1 make test runs it, too.")
 	@$(BIN)/python -m pytest -n 2 -rs -m 'not slow' $(ARGS)
 
-test-slow: $(VENV)/.dev $(TORCH) ## Run the other tests: long simulations, experiments, benchmarks, examples and the wheel
+test-slow: $(VENV)/.dev $(VENV)/.native $(TORCH) ## Run the other tests: long simulations, experiments, benchmarks, examples and the wheel
 	@$(BIN)/python -m pytest -n 2 -rs -m slow tests $(ARGS)
 
 test-lowest: .venv-lowest/.dev ## Run what is quick of the tests with the lowest versions of other packages
 	@.venv-lowest/bin/python -m pytest -n 2 -W default --disable-warnings $(QUICK) $(ARGS)
 
-test-nonumba: $(VENV)/.dev ## Run what is quick of the tests as if numba were not installed
-	@mkdir -p $(VENV)/nonumba && echo 'raise ModuleNotFoundError("No module named numba", name="numba")' > $(VENV)/nonumba/numba.py
-	@PYTHONPATH=$(VENV)/nonumba $(BIN)/python -m pytest -n 2 $(QUICK) --ignore=src/pimeter/_kernels/compiled.py $(ARGS)
+test-pure: .venv-pure/.dev ## Run what is quick of the tests, and the demo, where pimeter was installed without a compiler
+	@CXX=/bin/false $(subst $(BIN),.venv-pure/bin,$(PIP)) --force-reinstall --no-deps .
+	@cd .venv-pure && bin/pimeter --version | grep 'NumPy kernel' && bin/pimeter demo
+	@PYTHONWARNINGS="ignore:pimeter's native code" .venv-pure/bin/python -m pytest -n 2 tests $(QUICK) $(ARGS)
 
-coverage: $(VENV)/.dev $(VENV)/.torch ## Lines and branches that tests reach, compiled kernels left out
+coverage: $(VENV)/.dev $(VENV)/.native $(VENV)/.torch ## Lines and branches that tests reach, native code left out
 	@$(BIN)/python -m pytest -n 2 -q --cov --cov-report=term:skip-covered --cov-fail-under=95 $(QUICK) $(ARGS)
 
 # mutmut leaves functions with a decorator alone, so that in its copy none remembers its answers.
 mutants: .venv-mutants/.mutmut ## Change formulas one by one and see whether tests notice (long)
-	@mkdir -p mutants && cp -ru src tests pyproject.toml mutants
+	@mkdir -p mutants && cp -ru src tests pyproject.toml mutants && rm -f mutants/src/pimeter/_native*
 	@grep -l '^@lru_cache' mutants/src/pimeter/promise.py mutants/src/pimeter/bandwidth.py | xargs -r sed -i '/^@lru_cache/d'
 	@cd mutants && ../.venv-mutants/bin/mutmut run --max-children 2 $(ARGS)
 	@.venv-mutants/bin/python benchmarks/mutants.py
@@ -68,9 +73,12 @@ soak: $(VENV)/.dev ## Simulate every promise for an hour, then make fuzz; goes o
 
 wheel: ## Build wheel and sdist, install the wheel into an empty environment and run the README there
 	@rm -rf dist .venv-wheel && $(PYTHON) -m venv .venv-wheel
-	@$(subst $(BIN),.venv-wheel/bin,$(PIP)) hatchling && .venv-wheel/bin/python -m hatchling build -d dist
+	@$(subst $(BIN),.venv-wheel/bin,$(PIP)) scikit-build-core
+	@.venv-wheel/bin/python -c 'from scikit_build_core.build import build_sdist; build_sdist("dist")'
+	@PIP_BUILD_CONSTRAINT=constraints.txt .venv-wheel/bin/python -m pip wheel -q --no-deps -w dist dist/*.tar.gz
 	@rm -rf .venv-wheel && $(PYTHON) -m venv .venv-wheel
 	@$(subst $(BIN),.venv-wheel/bin,$(PIP)) dist/*.whl
+	@.venv-wheel/bin/python -c 'from pimeter._kernels import native'
 	@cd dist && ../.venv-wheel/bin/python -c 'import pimeter as pm; print(pm.quantile([1.0, 2.0, 4.0], 0.5))'
 	@$(subst $(BIN),.venv-wheel/bin,$(PIP)) "$$(echo dist/*.whl)[app]" pandas
 	@sed -n '/^```python/,/^```/{/^```/!p}' README.md > dist/readme.py && cd dist && ../.venv-wheel/bin/python readme.py
@@ -113,7 +121,7 @@ results-status: $(VENV)/.dev ## List all stored results: current, stale and why,
 	@$(BIN)/python -m experiments status
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .venv-lowest .venv-mutants .venv-peers .venv-river .venv-wheel build dist pimeter-demo.html docs/_build .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-lowest .venv-mutants .venv-peers .venv-pure .venv-river .venv-wheel build dist src/pimeter/_native* pimeter-demo.html docs/_build .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -123,13 +131,25 @@ $(BIN)/python:
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing pimeter and its command line into $(VENV) (once, a minute or so) ..."
-	@$(PIP) -e '.[app]'
+	@$(EDITABLE) '.[app]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing pimeter and its test tools into $(VENV) (once, a minute or so) ..."
-	@$(PIP) -e '.[dev,plot]'
-	@touch $@ $(VENV)/.demo
+	@$(EDITABLE) '.[dev,plot]'
+	@touch $@ $(VENV)/.demo $(VENV)/.native
+
+# After the native code or a number in it changed; without a compiler NumPy's kernel goes on.
+$(VENV)/.native: $(NATIVE) | $(VENV)/.demo
+	@echo "Building the native code ..."
+	@$(EDITABLE) . --no-deps
+	@touch $@
+
+.venv-pure/.dev: pyproject.toml constraints.txt
+	@echo "Installing pimeter without a compiler into .venv-pure (once, a minute or so) ..."
+	@$(PYTHON) -m venv .venv-pure
+	@CXX=/bin/false $(subst $(BIN),.venv-pure/bin,$(PIP)) '.[dev,plot]'
+	@touch $@
 
 .venv-lowest/.dev: pyproject.toml constraints-lowest.txt
 	@echo "Installing the lowest versions into .venv-lowest (once, a minute or so) ..."
@@ -137,18 +157,18 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@PIP_CONSTRAINT=constraints-lowest.txt .venv-lowest/bin/python -m pip install -qq -e '.[dev,plot]'
 	@touch $@
 
-# mutmut does not know newer versions of pytest. There is no numba here: compilers cannot read mutants.
+# mutmut does not know newer versions of pytest. There is no native code here: a compiler cannot read mutants.
 .venv-mutants/.mutmut: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv .venv-mutants
 	@grep -v '^pytest==' constraints.txt > .venv-mutants/constraints.txt
 	@PIP_CONSTRAINT=.venv-mutants/constraints.txt .venv-mutants/bin/python -m pip install -qq \
 		numpy scipy scikit-learn narwhals hypothesis 'pytest<9' pytest-xdist mutmut==3.8.0
-	@.venv-mutants/bin/python -m pip install -qq --no-deps -e .
+	@CXX=/bin/false .venv-mutants/bin/python -m pip install -qq --no-deps -e .
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing what builds the documentation into $(VENV) (once) ..."
-	@$(PIP) -e '.[docs]'
+	@$(EDITABLE) '.[docs]'
 	@touch $@
 
 $(VENV)/.peers: pyproject.toml constraints.txt Makefile | $(BIN)/python
@@ -164,10 +184,10 @@ $(VENV)/.river: pyproject.toml constraints.txt Makefile | $(BIN)/python
 
 $(VENV)/.paper: $(VENV)/.dev
 	@echo "Installing what the paper's experiments need into $(VENV) (once, a minute or so) ..."
-	@$(PIP) -e '.[experiments]'
+	@$(EDITABLE) '.[experiments]'
 	@touch $@ $(VENV)/.torch
 
 $(VENV)/.torch: $(VENV)/.dev
 	@echo "Installing torch into $(VENV) (once) ..."
-	@$(PIP) -e '.[torch]'
+	@$(EDITABLE) '.[torch]'
 	@touch $@

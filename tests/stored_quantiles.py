@@ -40,6 +40,19 @@ def _sample(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[str, np.n
     return name, drawn[name]()
 
 
+def _made_extreme(a: np.ndarray, how: str, is_absolute: bool, place: int) -> np.ndarray:
+    if how == "none":
+        return a
+    a = a.astype(float) * {"huge": 1e300, "tiny": 1e-300}.get(how, 1.0)
+    if how == "wide":
+        a.flat[0] = 1e12
+    elif how == "infinite":
+        a.flat[0], a.flat[-1] = np.inf, a.flat[0] if is_absolute else -np.inf
+    elif how == "missing":
+        a.flat[place] = np.nan
+    return a
+
+
 class Case(NamedTuple):
     """One call of `quantile`."""
 
@@ -79,23 +92,14 @@ def case(number: int) -> Case:
         if not options["weights"].any(axis=options.get("axis")).all():
             options["weights"][...] = 1.0
     extreme = rng.choice(["none"] * 12 + ["huge", "tiny", "wide", "infinite", "missing"])
-    if extreme != "none":
-        a = a.astype(float)
-    if extreme == "huge":
-        a = a * 1e300
-    elif extreme == "tiny":
-        a = a * 1e-300
-    elif extreme == "wide":
-        a.flat[0] = 1e12
-    elif extreme == "infinite":
-        a.flat[0], a.flat[-1] = np.inf, a.flat[0] if "reflect" in options else -np.inf
-    elif extreme == "missing":
-        a.flat[m // 2] = np.nan
+    a = _made_extreme(a, str(extreme), "reflect" in options, m // 2)
     if rng.random() < 0.2 and a.dtype == float and extreme not in {"huge", "tiny"}:
         a = a.astype(rng.choice([np.float32, np.float32, np.float16])) if np.abs(a).max() < 6e4 else a
     if m <= 2500 and rng.random() < 0.15 and extreme in {"none", "wide"}:
         options["beta"] = float(rng.choice([0.5, 10.0, 1000.0]))
-    return Case(f"{number}: {name}, {shape}, {levels} of {a.dtype}, {kind}, {extreme}, {sorted(options)}", a, q, options)
+    return Case(
+        f"{number}: {name}, {shape}, {levels} of {a.dtype}, {kind}, {extreme}, {sorted(options)}", a, q, options
+    )
 
 
 def answer(one: Case) -> list[Any]:

@@ -15,7 +15,6 @@ from scipy import stats
 from pimeter import bandwidth as rule
 from pimeter._kernels import reference
 
-KERNEL = reference.Kernel(rule)
 NONE = np.empty(0)
 X = np.array([-3.0, -1.25, -1.0, -0.5, -0.375, 0.0, 0.125, 0.25, 0.5, 1.0, 1.125, 2.0, 4.5])
 COUNTS = np.array([1.0, 2.0, 1.0, 0.5, 3.0, 1.0, 1.0, 2.0, 1.0, 1.0, 0.25, 1.0, 2.0])
@@ -31,19 +30,32 @@ GOLDEN = {
 }
 
 
-class TestRuler:
+def automatic(x, counts):
+    """Quantiles by the rule of one sorted sample."""
+    if counts.size:
+        return reference.weighted_rows(x, counts[None], counts.sum(), LEVELS)[0]
+    return reference.automatic_rows(x[None], LEVELS)[0][0]
+
+
+def fixed(x, counts, levels, h, starts):
+    """Roots for a bandwidth of the caller's, from given starts."""
+    counts = counts if counts.size else np.ones(x.size)
+    return reference.fixed_weighted(x, counts, np.array(levels), h, np.array(starts))
+
+
+class TestKnots:
     @pytest.mark.parametrize("m", [3.0, 4.0, 10.0, 57.0, 2000.0, 2001.0, 1e5])
-    def test_marks_are_at_equal_angles_between_the_outermost_errors(self, m):
-        level, normal, unit = rule.ruler(m)
-        inner = level[rule.MARKS : -rule.MARKS]
-        assert_array_equal(level[: rule.MARKS], inner[0])
-        assert_array_equal(level[-rule.MARKS :], inner[-1])
+    def test_knots_are_at_equal_angles_between_the_outermost_errors(self, m):
+        level, normal, unit = rule.knots(m)
+        inner = level[rule.KNOTS : -rule.KNOTS]
+        assert_array_equal(level[: rule.KNOTS], inner[0])
+        assert_array_equal(level[-rule.KNOTS :], inner[-1])
         assert_allclose(inner[[0, -1]], [0.5 / m, 1 - 0.5 / m], rtol=1e-9)
         angles = np.arccos(1 - 2 * inner)
         assert_allclose(np.diff(angles), (angles[-1] - angles[0]) / unit.size, rtol=1e-6)
         assert_allclose(inner + inner[::-1], 1.0, rtol=1e-15)
         assert_allclose(unit, np.diff(inner) / np.diff(angles), rtol=1e-6)
-        # A window of MARKS cells and half a cell more spans m^(-1/3) of the ruler, or a little less.
+        # A window of KNOTS cells and half a cell more spans m^(-1/3) of the map, or a little less.
         cell = np.diff(angles).mean()
         assert cell * 3.5 <= m ** (-1 / 3) * (1 + 1e-9) or unit.size == 2
         assert cell * 3.5 * (unit.size / (unit.size - 1)) >= m ** (-1 / 3) * (1 - 1e-9) or unit.size == 2
@@ -53,7 +65,7 @@ class TestRuler:
     def test_what_is_felt_at_a_level_is_near(self, p):
         m = 1e5
         first, last = rule.near(m, p)
-        angles = np.arccos(1 - 2 * rule.ruler(m).level[rule.MARKS : -rule.MARKS])
+        angles = np.arccos(1 - 2 * rule.knots(m).level[rule.KNOTS : -rule.KNOTS])
         felt = 10.0 * 1.45 / math.sqrt(m + 1) + 2 * 0.75 / math.sqrt(m)
         cell = angles[1] - angles[0]
         here = int((math.acos(1 - 2 * p) - angles[0]) / cell)
@@ -61,10 +73,10 @@ class TestRuler:
         assert (first, last) == (max(here - n_cells, 0), min(here + 1 + n_cells, len(angles) - 1))
 
     def test_ends_are_near_themselves(self):
-        n_cells = rule.ruler(1e5).unit.size
+        n_cells = rule.knots(1e5).unit.size
         assert rule.near(1e5, 0.0)[0] == 0
         assert rule.near(1e5, 1.0)[1] == n_cells
-        assert rule.near(3.0, 0.0) == rule.near(3.0, 1.0) == (0, rule.ruler(3.0).unit.size)
+        assert rule.near(3.0, 0.0) == rule.near(3.0, 1.0) == (0, rule.knots(3.0).unit.size)
 
 
 class TestFormulas:
@@ -108,8 +120,8 @@ class TestFormulas:
         assert_allclose(rule.peculiarity(error, level, normal, 100.0), expected, rtol=1e-12)
 
     def test_resolution(self):
-        h, worth = rule.resolution(0.01, 0.0, 100.0)
-        assert_allclose([h, worth], [1.45 / math.sqrt(101), 1 / (0.01 + 1e-9)], rtol=1e-12)
+        h, pseudo_count = rule.resolution(0.01, 0.0, 100.0)
+        assert_allclose([h, pseudo_count], [1.45 / math.sqrt(101), 1 / (0.01 + 1e-9)], rtol=1e-12)
         assert_allclose(rule.resolution(1.0, 0.04, 100.0)[0], 1.45 / math.sqrt(2) / math.sqrt(101), rtol=1e-12)
         assert_allclose(rule.resolution(1.0, -5.0, 400.0)[0], 1.45 * 4**0.14 / math.sqrt(401), rtol=1e-12)
         assert_allclose(rule.resolution(1.0, 100.0, 100.0)[0], 0.7 / math.sqrt(101), rtol=1e-12)
@@ -119,9 +131,9 @@ class TestFormulas:
         # No noise to speak of, alike on both sides: the mean of two shrunk densities.
         level, normal = (0.2, 0.2, 0.05), (0.5, 0.5, 0.125)
         alike = (2.0, 2.0, 0.5)
-        for worth in (0.0, 20.0):
-            density = (20 * 0.1 + worth * 0.4) / (20 + worth)
-            assert_allclose(rule.slope(alike, level, normal, 0.5, worth, 100.0), density / 0.5, rtol=1e-12)
+        for pseudo_count in (0.0, 20.0):
+            density = (20 * 0.1 + pseudo_count * 0.4) / (20 + pseudo_count)
+            assert_allclose(rule.slope(alike, level, normal, 0.5, pseudo_count, 100.0), density / 0.5, rtol=1e-12)
         # Five times as dense on the left: the denser side counts by excess / (excess + .1).
         error, m = (1.0, 5.0, 0.9), 1e4
         excess = (2 * (5 - 1) / 6) ** 2 - 1.2 * 2 / (m * 0.2)
@@ -172,73 +184,69 @@ class TestPlainKernel:
         assert reference.spread(far, NONE, least * (1 - 1e-9)) > 0.0
         assert_allclose(reference.spread(humps + 2.0**30, NONE, 1e-100), humps.std(ddof=1), rtol=1e-6)
 
-    def test_ruler_goes_there_and_back(self):
+    def test_map_goes_there_and_back(self):
         for x in (X, SPIKE):
-            ruler = reference.scale(x, NONE, rule)
+            fitted = reference.fit_map(x, NONE)
             wide = np.linspace(x[0] - 5, x[-1] + 5, 101)
-            assert_allclose(ruler.error(ruler.position(wide)), wide, atol=1e-9)
-            assert ruler.position(ruler.marks[:1]) == 0.0
-            assert_allclose(ruler.position(ruler.marks), ruler.at, atol=1e-12)
-        assert reference.scale(np.zeros(5), NONE, rule) is None
-        assert reference.scale(X, NONE, rule).m == 13.0
-        assert reference.scale(X, COUNTS, rule).m == COUNTS.sum()
+            assert_allclose(fitted.error(fitted.position(wide)), wide, atol=1e-9)
+            assert fitted.position(fitted.knots[:1]) == 0.0
+            assert_allclose(fitted.position(fitted.knots), fitted.at, atol=1e-12)
+        assert reference.fit_map(np.zeros(5), NONE) is None
+        assert reference.fit_map(X, NONE).m == 13.0
+        assert reference.fit_map(X, COUNTS).m == COUNTS.sum()
 
     def test_no_spread_is_no_reason_to_smooth(self):
         tied = np.r_[np.zeros(9), 1.0]
-        kernel = reference.Kernel(rule)
-        assert_array_equal(kernel.automatic(tied, NONE, LEVELS), reference.hazen(tied, NONE, LEVELS))
+        assert_allclose(automatic(tied, NONE), reference.hazen(tied, NONE, LEVELS), rtol=1e-15)
         counts = np.array([9.0, 1.0])
-        assert_array_equal(kernel.automatic(tied[-2:], counts, LEVELS), reference.hazen(tied[-2:], counts, LEVELS))
+        assert_array_equal(automatic(tied[-2:], counts), reference.hazen(tied[-2:], counts, LEVELS))
 
     def test_root_of_a_flat_share(self):
         far = np.array([0.0, 1e6])
-        assert KERNEL.fixed(far, NONE, np.array([0.5]), 1.0, np.array([3e5]))[0] == 3e5
-        assert_array_equal(KERNEL.fixed(far, NONE, np.array([0.0, 1.0]), 1.0, far), far)
-        assert_array_equal(KERNEL.fixed(far, NONE, np.array([0.01, 0.99]), 1.0, np.full(2, 5.0)), far)
+        assert fixed(far, NONE, [0.5], 1.0, [3e5])[0] == 3e5
+        assert_array_equal(fixed(far, NONE, [0.01, 0.99], 1.0, [5.0, 5.0]), far)
+        assert_array_equal(reference.fixed_rows(far[None], np.array([0.5]), 1.0)[0], [[5e5]])
 
     def test_root_of_a_flat_share_of_many(self):
         """Where activations are 0 and 1, shares are quotients of whole numbers."""
         far = 1e6 * np.arange(30_000)
-        start = np.array([1e6 * 26_999.3])
-        assert_array_equal(KERNEL.fixed(far, NONE, np.array([0.9]), 1.0, start), start)
+        start = [1e6 * 26_999.3]
+        assert_array_equal(fixed(far, NONE, [0.9], 1.0, start), start)
 
     def test_counts_next_to_nothing(self):
         plain, tiny = (reference.hazen(X, np.full(X.size, count), LEVELS) for count in (2.0**-10, 2.0**-1060))
         assert_allclose(tiny, plain, rtol=1e-2, atol=1e-2)
 
     def test_rows_have_roots_of_their_own(self):
-        rows, starts = np.stack([X, 2.0 * X, X + 1.0]), np.zeros((3, 2))
-        found = KERNEL.fixed_rows(rows, LEVELS[1:3], 0.5, starts)
-        assert_array_equal(found, [KERNEL.fixed(row, NONE, LEVELS[1:3], 0.5, starts[0]) for row in rows])
-        assert KERNEL.fixed_rows(rows[:0], LEVELS[1:3], 0.5, starts[:0]).shape == (0, 2)
-        with pytest.raises(ValueError, match="zip"):
-            KERNEL.fixed_rows(rows, LEVELS[1:3], 0.5, starts[:2])
+        rows = np.stack([X[::-1], 2.0 * X, X + 1.0])
+        found, odd = reference.fixed_rows(rows, LEVELS[1:3], 0.5)
+        assert odd is None
+        alone = [reference.fixed_rows(row[None], LEVELS[1:3], 0.5)[0][0] for row in rows]
+        assert_allclose(found, alone, rtol=1e-14)
+        assert reference.fixed_rows(rows[:0], LEVELS[1:3], 0.5)[0].shape == (0, 2)
 
     def test_root_solves_the_papers_equation(self):
-        found = KERNEL.fixed(X, NONE, LEVELS[1:4], 0.5, np.zeros(3))
+        found = fixed(X, NONE, LEVELS[1:4], 0.5, np.zeros(3))
         assert_allclose(reference.activation((found[:, None] - X) / 0.5, 40.0).mean(axis=1), LEVELS[1:4], rtol=1e-12)
-        found = KERNEL.fixed(X, COUNTS, LEVELS[1:4], 0.5, np.zeros(3))
+        found = fixed(X, COUNTS, LEVELS[1:4], 0.5, np.zeros(3))
         share = reference.activation((found[:, None] - X) / 0.5, 40.0) @ COUNTS / COUNTS.sum()
         assert_allclose(share, LEVELS[1:4], rtol=1e-12)
 
     @pytest.mark.parametrize("name", ["plain", "counts", "spike", "large"])
     def test_golden_numbers(self, name):
         x, counts, expected = GOLDEN[name]
-        assert_allclose(KERNEL.automatic(x, counts, LEVELS), expected, rtol=1e-9)
+        assert_allclose(automatic(x, counts), expected, rtol=1e-9)
 
     def test_rows_say_what_they_hold_and_do_not_depend_on_size(self):
         rows = np.stack([X[::-1], X * 1e-300, X * 1e300, np.r_[np.nan, X[1:]], np.r_[X[1:], np.inf]])
-        out = np.zeros((5, 5))
-        status = KERNEL.automatic_rows(rows, LEVELS, out)
-        assert_array_equal(status, [0, 0, 0, 1, 2])
-        assert status.dtype == np.int8
-        assert_allclose(out, np.outer([1.0, 1e-300, 1e300, 0.0, 0.0], GOLDEN["plain"][2]), rtol=1e-9)
+        found, odd = reference.automatic_rows(rows, LEVELS)
+        assert_array_equal(odd, [0, 0, 0, 1, 2])
+        assert_allclose(found[:3], np.outer([1.0, 1e-300, 1e300], GOLDEN["plain"][2]), rtol=1e-9)
+        assert reference.automatic_rows(rows[:3], LEVELS)[1] is None
         counts = np.stack([COUNTS, np.where(X > 0, 2.0, 0.0)])
-        out = np.zeros((2, 5))
-        KERNEL.weighted_rows(X, counts, 0.0, LEVELS, out)
         held = X[X > 0]
-        expected = [KERNEL.automatic(X, COUNTS, LEVELS), KERNEL.automatic(np.repeat(held, 2), NONE, LEVELS)]
-        assert_allclose(out, expected, rtol=1e-9)
+        expected = [automatic(X, COUNTS), automatic(np.repeat(held, 2), NONE)]
+        assert_allclose(reference.weighted_rows(X, counts, 0.0, LEVELS), expected, rtol=1e-9)
 
 
 def test_counts_of_tied_values_are_their_mean():

@@ -18,6 +18,7 @@ from polars.testing import assert_frame_equal
 
 import pimeter
 from pimeter import cli, files
+from pimeter._kernels.dispatch import kernel_name
 
 GOOD = "y,y_hat,g\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(60))
 
@@ -643,7 +644,7 @@ def test_demo_writes_a_report_and_says_where(pimeter_command, tmp_path):
 
 
 def test_version_and_help(pimeter_command):
-    assert pimeter_command("--version") == (0, f"pimeter {pimeter.__version__}\n", "")
+    assert pimeter_command("--version") == (0, f"pimeter {pimeter.__version__} ({kernel_name()} kernel)\n", "")
     assert pimeter_command()[1] == pimeter_command("--help")[1]
     for command in ("measure", "interval", "plan"):
         assert f"pimeter {command} " in pimeter_command(command, "--help")[1].partition("Example")[2]
@@ -658,7 +659,7 @@ try:
     main()
 except SystemExit as left:
     assert left.code == 0
-print(*{name.partition(".")[0] for name in sys.modules} & {"numpy", "polars", "sklearn", "scipy", "numba", "jinja2"})
+print(*{name.partition(".")[0] for name in sys.modules} & {"numpy", "polars", "sklearn", "scipy", "jinja2"})
 """
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from scipy import sparse, stats
 from sklearn.dummy import DummyClassifier
 
 import pimeter as pm
-from pimeter import bandwidth, diagnose, power_spectral_entropy, white_test
+from pimeter import diagnose, power_spectral_entropy, white_test
 from pimeter._kernels import reference
 from pimeter.diagnosis import buckets, findings, order, spread, symmetry
 from pimeter.diagnosis.buckets import Buckets
@@ -76,10 +76,10 @@ IDS = {
 class TestBuckets:
     @pytest.mark.parametrize("law", LAWS)
     @pytest.mark.parametrize("m", [1, 7, 200, 3001])
-    @pytest.mark.parametrize("is_compiled", [True, False])
-    def test_what_they_say_is_what_sorting_says(self, law, m, is_compiled, monkeypatch):
-        if not is_compiled:
-            monkeypatch.setattr(buckets, "array_kernel", lambda: reference.Kernel(bandwidth))
+    @pytest.mark.parametrize("is_native", [True, False])
+    def test_what_they_say_is_what_sorting_says(self, law, m, is_native, monkeypatch):
+        if not is_native:
+            monkeypatch.setattr(buckets, "kernel", reference)
         rng = np.random.default_rng(m)
         values = LAWS[law](rng, m)
         group = (np.arange(m) % 3).astype(np.uint8)

@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from sklearn.base import clone
 
-from pimeter import OnlineNeuron, bandwidth
-from pimeter._kernels import compiled, reference, stream
+from pimeter import OnlineNeuron
+from pimeter._kernels import reference, stream
+from pimeter._kernels.dispatch import kernel as chosen
 from pimeter.online import learn_columns, started
 
 STEPS = pytest.mark.parametrize("settings", [{}, {"step": "decaying"}, {"rate": 0.1}], ids=str)
@@ -44,7 +45,6 @@ def test_many_at_once_are_many_one_by_one(settings):
     for error in errors:
         one.learn_one(error)
     many.learn_many(errors[:1]).learn_many(errors[1:200]).learn_many(errors[200:])
-    # The compiled loop may join a product and a sum into one rounding.
     assert_allclose(many.quantile_, one.quantile_, rtol=1e-9)
     assert many.n_seen_ == one.n_seen_ == 500
     frozen = errors.copy()
@@ -57,7 +57,7 @@ def test_columns_are_neurons_and_missing_errors_are_skipped(kind):
     rng = np.random.default_rng(2)
     errors = rng.exponential(size=(300, 3))
     errors[rng.random(errors.shape) < 0.3] = np.nan
-    for kernel in (reference.Kernel(bandwidth), compiled.Kernel(bandwidth)):
+    for kernel in (reference, chosen):
         states = np.zeros((3, 4))
         kernel.learn_columns(errors, 0.8, kind, states)
         for column, state in zip(errors.T, states, strict=True):

@@ -18,8 +18,8 @@ from pimeter.files import lazy_frame
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
-    "dask", "distributed", "jinja2", "lightgbm", "matplotlib", "numba", "pandas", "polars", "pyarrow", "rich",
-    "statsmodels", "torch", "triton", "typer", "xgboost",
+    "dask", "distributed", "jinja2", "lightgbm", "matplotlib", "pandas", "polars", "pyarrow", "rich", "statsmodels",
+    "torch", "triton", "typer", "xgboost",
 )  # fmt: skip
 WORK = """
 import warnings
@@ -27,7 +27,7 @@ import numpy as np
 import pimeter as pm
 from sklearn.linear_model import LogisticRegression, Ridge
 
-warnings.simplefilter("ignore")  # numba's absence is said once
+warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 X = rng.uniform(size=(200, 3))
 y = X @ [1.0, 2.0, 3.0] + rng.normal(scale=0.1 + X[:, 0])

@@ -27,8 +27,8 @@ from pimeter import (
     interval_scorer,
     quantile,
 )
+from pimeter._kernels.arrays import nearby_quantiles
 from pimeter.promise import rescaled_weights
-from pimeter.quantiles import nearby_quantiles
 from pimeter.regression import nearness, surroundings
 from pimeter.regression.features import Features
 from pimeter.regression.sides import TAILS

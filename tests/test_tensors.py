@@ -251,9 +251,8 @@ def test_batches_of_weights_under_vmap():
 
 
 def test_nothing_but_numpy_and_torch_is_loaded():
-    """With numba missing, which the GPU machine of many does not have."""
     code = (
-        "import sys; sys.modules['numba'] = None; import torch, pimeter as pm; "
+        "import torch, pimeter as pm; "
         "x = torch.linspace(0, 1, 50, dtype=torch.float64, requires_grad=True); pm.quantile(x, 0.9).backward(); "
         "print([name for name in ('scipy', 'sklearn', 'pandas', 'triton') if name in sys.modules and "
         "name not in before])"

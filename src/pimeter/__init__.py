@@ -45,6 +45,7 @@ __all__ = [
     "quantile",
     "rows_needed",
     "shift_weights",
+    "show_versions",
     "sided_errors",
     "white_test",
 ]
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
         interval_scorer,
         mean_width_score,
     )
+    from pimeter.versions import show_versions
 else:
     # Hidden from type checkers: with a module-level __getattr__ in sight they would accept any misspelt name.
     _MODULE_OF = {
@@ -132,6 +134,7 @@ else:
         "quantile": "quantiles",
         "rows_needed": "promise",
         "shift_weights": "regression",
+        "show_versions": "versions",
         "sided_errors": "errors",
         "white_test": "diagnosis",
     }

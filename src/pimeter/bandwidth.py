@@ -2,26 +2,29 @@
 
 The paper's neuron is a smoothed share, `F(w) = mean sigmoid(beta (w - e))`. With one `beta` for all errors the answer
 depends on their unit, and quantiles at different levels may cross once `beta` follows the level. Here the neuron looks
-through a *ruler* instead, a piecewise linear map T that is stretched where errors are dense:
+through a *map* T instead, piecewise linear between knots and stretched where errors are dense, like a ruler whose marks
+stand closer there:
 
     F(w) = mean sigmoid((T(w) - T(e)) / h),    the quantile at level p is the root of F(w) = shrunk(p).
 
-1. **Units of the ruler.** With density f at level u, dT = f dx / sqrt(u (1 - u)): the standard error of a quantile is
-   1/sqrt(m) of the ruler at every level, and the principle "do not resolve finer than the standard error" is one
-   number h = c / sqrt(m + 1). If f were known, T would be the angle 2 arcsin sqrt(u), with density sin(T)/2 on (0, pi).
+1. **Units of the map.** With density f at level u, dT = f dx / sqrt(u (1 - u)): the map stabilises the variance, the
+   standard error of a quantile is 1/sqrt(m) of it at every level, and the principle "do not resolve finer than the
+   standard error" is one number h = c / sqrt(m + 1). If f were known, T would be the angle 2 arcsin sqrt(u), with
+   density sin(T)/2 on (0, pi).
 2. **Level.** Smoothing that density by a logistic kernel gives exactly 1/2 + (p - 1/2) pi h / sinh(pi h): the root is
    sought at that level, so smoothing adds no bias where f is right.
 3. **No crossing.** T and h do not depend on the level, shrunk(p) rises with it, and F rises with w: a higher level can
    never give a lower quantile, in one call or in two.
-4. **Density.** Beside each cell of the ruler a window to the left and one to the right; each density is shrunk towards
-   a normal reference, worth the fewer observations the less normal the sample looks as a whole. Where the two sides
+4. **Density.** Beside each cell of the map a window to the left and one to the right; each density is shrunk towards a
+   normal reference, with the smaller a pseudo-count the less normal the sample looks as a whole. Where the two sides
    differ by more than noise the denser one counts, and where a cell differs from both it counts for itself. A sample
    that is rough everywhere gets a smaller c.
 
 The rule is a handful of formulas in the widths of windows: in errors (in units of the sample's spread), in level and in
-normal quantiles. They use `+ - * /`, `abs` and `power` alone, so that the same lines serve numbers under numba, NumPy
-arrays, tensors and the blocks of a GPU kernel. Which windows there are is the ruler's matter, measuring them the
-kernels'.
+normal quantiles. They use `+ - * /`, `abs` and powers alone, so that the same lines serve numbers, NumPy arrays and
+tensors; `src/native/rule.hpp` and `_kernels/triton_formulas.py` say them once more for their compilers, with the same
+names in the same order, and take the numbers below from here. Which windows there are is the knots' matter, measuring
+them the kernels'.
 """
 
 from __future__ import annotations
@@ -39,8 +42,8 @@ if TYPE_CHECKING:
 Numbers = Any  # floats, NumPy arrays or tensors
 Windows = tuple[Numbers, Numbers, Numbers]  # widths left and right of a cell, each with the cell, and of the cell alone
 
-MARKS = 3  # a window spans this many marks of the ruler beyond its own cell ...
-PACE = 1.0  # ... and PACE m^(-1/3) of the ruler (plus half a cell): balances noise and curvature in the density
+KNOTS = 3  # a window spans this many knots of the map beyond its own cell ...
+PACE = 1.0  # ... and PACE m^(-1/3) of the map (plus half a cell): balances noise and curvature in the density
 SHARP = 1.45  # c at m = 100: the bandwidth in standard errors of the quantile
 GROWTH = 0.14  # c grows like m^GROWTH: smoothing may exceed the standard error as the density gets better known
 SHARPEST = 0.7  # c of the roughest samples
@@ -56,24 +59,24 @@ LEAST = 1e-100  # ... also where all are tied; and a spread that is less than th
 LARGE = 2000  # above this many errors windows hold so many that neither reference nor mean roughness are asked for
 
 
-class Ruler(NamedTuple):
-    """The marks of the ruler for m errors, before any error is seen."""
+class Knots(NamedTuple):
+    """The knots of the map for m errors, before any error is seen."""
 
-    level: NDArray[np.float64]  # (J + 1 + 2 MARKS,) levels of the marks, the ends repeated
+    level: NDArray[np.float64]  # (J + 1 + 2 KNOTS,) levels of the knots, the ends repeated
     normal: NDArray[np.float64]  # their standard normal quantiles; the levels themselves above LARGE
-    unit: NDArray[np.float64]  # (J,) level per unit of the ruler in each cell, about sqrt(u (1 - u))
+    unit: NDArray[np.float64]  # (J,) level per unit of the map in each cell, about sqrt(u (1 - u))
 
 
 @lru_cache(maxsize=256)
-def ruler(m: float) -> Ruler:
-    """Marks at equal angles, from the level of the smallest error to that of the largest."""
+def knots(m: float) -> Knots:
+    """Knots at equal angles, from the level of the smallest error to that of the largest."""
     edge = math.acos(1.0 - 1.0 / m)
-    n_cells = max(2, math.ceil((math.pi - 2.0 * edge) * m ** (1 / 3) * (MARKS + 0.5) / PACE))
+    n_cells = max(2, math.ceil((math.pi - 2.0 * edge) * m ** (1 / 3) * (KNOTS + 0.5) / PACE))
     angle = np.linspace(edge, math.pi - edge, n_cells + 1)
     level = (1.0 - np.cos(angle)) / 2.0
     level = (level + (1.0 - level[::-1])) / 2.0  # symmetric to the last bit
     unit = np.diff(level) / np.diff(angle)
-    marks = np.clip(np.arange(-MARKS, n_cells + 1 + MARKS), 0, n_cells)
+    repeated = np.clip(np.arange(-KNOTS, n_cells + 1 + KNOTS), 0, n_cells)
     if m > LARGE:
         normal = level
     else:
@@ -81,17 +84,7 @@ def ruler(m: float) -> Ruler:
         normal = np.concatenate(
             [half[: (n_cells + 1) // 2], [0.0] * (1 - n_cells % 2), -half[: (n_cells + 1) // 2][::-1]]
         )
-    return Ruler(level[marks], normal[marks], unit)
-
-
-def near(m: float, p: float) -> tuple[int, int]:
-    """Cells [first, last) of a large sample's ruler of which errors may be felt at level p, with a third to spare."""
-    n_cells = ruler(m).unit.size
-    edge = math.acos(1.0 - 1.0 / m)
-    step = (math.pi - 2.0 * edge) / n_cells
-    reach = int(1.3 * (SATURATION * large_resolution(m) + 2.0 * BRACKET / math.sqrt(m)) / step) + 1
-    cell = int((math.acos(1.0 - 2.0 * p) - edge) / step)
-    return min(max(cell - reach, 0), n_cells - 1), max(min(cell + 1 + reach, n_cells), 1)
+    return Knots(level[repeated], normal[repeated], unit)
 
 
 def safe_factor(largest: float) -> float:
@@ -101,18 +94,13 @@ def safe_factor(largest: float) -> float:
     return math.ldexp(1.0, -max(math.frexp(largest)[1], -1000))
 
 
-def power(a: Numbers, exponent: float) -> Numbers:
-    """A power of a positive number, where a kernel may put its own."""
-    return a**exponent
-
-
 def _squared(a: Numbers) -> Numbers:
     return a * a
 
 
 def standard_error(p: Numbers, m: float) -> Numbers:
     """Standard error, in level, of the share of m errors below their quantile at level p."""
-    return power(p * (1.0 - p) / (m + 1.0), 0.5)
+    return (p * (1.0 - p) / (m + 1.0)) ** 0.5
 
 
 def shrunk(p: Numbers, h: Numbers) -> Numbers:
@@ -157,22 +145,33 @@ def roughness(error: Windows, level: Windows, normal: Windows, m: float, noises:
 
 
 def resolution(strange: Numbers, rough: Numbers, m: float) -> tuple[Numbers, Numbers]:
-    """Bandwidth h on the ruler, and how many observations the normal reference is worth, from the sample's means.
+    """Bandwidth h on the map, and the pseudo-count of the normal reference, from the sample's means.
 
-    The reference is worth what it would take for noise to explain how far the sample's densities are from it.
+    The reference counts as much as it would take for noise to explain how far the sample's densities are from it.
     """
-    c = SHARP * power(m / 100.0, GROWTH) / power(1.0 + _positive(rough) / ROUGH, 0.5)
-    return (SHARPEST + _positive(c - SHARPEST)) / power(m + 1.0, 0.5), 1.0 / (strange + TIED)
+    c = SHARP * (m / 100.0) ** GROWTH / (1.0 + _positive(rough) / ROUGH) ** 0.5
+    return (SHARPEST + _positive(c - SHARPEST)) / (m + 1.0) ** 0.5, 1.0 / (strange + TIED)
 
 
 def large_resolution(m: float) -> Numbers:
-    """Bandwidth h on the ruler for more than LARGE errors."""
-    return SHARP / power(m + 1.0, 0.5)
+    """Bandwidth h on the map for more than LARGE errors."""
+    return SHARP / (m + 1.0) ** 0.5
+
+
+def near(m: float, p: float) -> tuple[int, int]:
+    """Cells [first, last) of a large sample's map of which errors may be felt at level p, with a third to spare."""
+    n_cells = knots(m).unit.size
+    edge = math.acos(1.0 - 1.0 / m)
+    step = (math.pi - 2.0 * edge) / n_cells
+    reach = int(1.3 * (SATURATION * large_resolution(m) + 2.0 * BRACKET / math.sqrt(m)) / step) + 1
+    cell = int((math.acos(1.0 - 2.0 * p) - edge) / step)
+    return min(max(cell - reach, 0), n_cells - 1), max(min(cell + 1 + reach, n_cells), 1)
 
 
 def _beyond(excess: Numbers) -> Numbers:
     """How much an excess over noise counts, from 0 to 1."""
-    return _positive(excess) / (_positive(excess) + HALF)
+    above = _positive(excess)
+    return above / (above + HALF)
 
 
 def peculiarity(error: Windows, level: Windows, normal: Windows, m: float) -> Numbers:
@@ -181,12 +180,12 @@ def peculiarity(error: Windows, level: Windows, normal: Windows, m: float) -> Nu
     return _squared(difference) - PECULIAR * (noise(level[2], m) - noise(both(level), m))
 
 
-def slope(error: Windows, level: Windows, normal: Windows, unit: Numbers, worth: Numbers, m: float) -> Numbers:
-    """Units of the ruler per unit of error in a cell, from its windows."""
+def slope(error: Windows, level: Windows, normal: Windows, unit: Numbers, pseudo_count: Numbers, m: float) -> Numbers:
+    """Units of the map per unit of error in a cell, from its windows."""
     left, right, own = level[0] / error[0], level[1] / error[1], level[2] / error[2]
     count_left, count_right = m * level[0], m * level[1]
-    shrunk_left = (count_left * left + worth * level[0] / normal[0]) / (count_left + worth)
-    shrunk_right = (count_right * right + worth * level[1] / normal[1]) / (count_right + worth)
+    shrunk_left = (count_left * left + pseudo_count * level[0] / normal[0]) / (count_left + pseudo_count)
+    shrunk_right = (count_right * right + pseudo_count * level[1] / normal[1]) / (count_right + pseudo_count)
     denser = (left + right + abs(left - right)) / 2.0
     split = _beyond(roughness(error, level, normal, m, SIGNIFICANT))
     density = (1.0 - split) * (shrunk_left + shrunk_right) / 2.0 + split * denser

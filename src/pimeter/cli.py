@@ -131,11 +131,16 @@ def run() -> None:
 @app.callback(invoke_without_command=True)
 def _top(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version, and which kernel is in use.")] = False,
 ) -> None:
     """Without a command there is the version, or help."""
     if context.invoked_subcommand is None:
-        typer.echo(f"pimeter {pimeter.__version__}" if version else context.get_help())
+        if version:
+            from pimeter.versions import summary
+
+            typer.echo(summary())
+        else:
+            typer.echo(context.get_help())
 
 
 @app.command(

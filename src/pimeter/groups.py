@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from pimeter import bandwidth
+from pimeter._kernels.arrays import grouped_quantiles, settings
 from pimeter.arrays import even_array, is_missing, real_array
-from pimeter.quantiles import quantile, settings
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -81,8 +80,8 @@ def grouped_quantile(
             raise TypeError(msg)
         from pimeter._kernels import dask, dask_groups
 
-        task = dask.Task(tuple(levels), h, reflect, bandwidth, quantile)
-        labels, rows, flat = dask_groups.quantiles(errors, by, task, _each)
+        task = dask.Task(tuple(levels), h, reflect)
+        labels, rows, flat = dask_groups.quantiles(errors, by, task)
     else:
         values, groups = real_array("errors", errors), even_array("by", by)
         if values.ndim != 1 or values.shape != groups.shape:
@@ -99,25 +98,5 @@ def grouped_quantile(
         except TypeError as mixed:
             msg = f"by holds labels that cannot be put in order ({mixed}); give numbers or words."
             raise TypeError(msg) from mixed
-        flat = _each(values, codes, len(labels), levels, "auto" if h is None else 1.0 / h, reflect)
+        flat = grouped_quantiles(values, codes, len(labels), levels, "auto" if h is None else 1.0 / h, reflect)
     return GroupQuantiles(labels, rows, flat.T.reshape(*shape, len(labels)))
-
-
-def _each(
-    values: NDArray[Any],
-    codes: NDArray[np.integer[Any]],
-    n: int,
-    levels: list[float],
-    beta: float | Literal["auto"],
-    reflect: bool,
-) -> Array:
-    """Quantiles of n groups, (groups, levels); groups of one size are rows of one array."""
-    order = np.argsort(codes, kind="stable")
-    sizes = np.bincount(codes, minlength=n)
-    starts = np.cumsum(sizes) - sizes
-    flat = np.empty((n, len(levels)))
-    for size in np.unique(sizes):
-        alike = np.flatnonzero(sizes == size)
-        samples = values[order[starts[alike][:, None] + np.arange(size)]]
-        flat[alike] = np.asarray(quantile(samples, levels, 1, beta=beta, reflect=reflect)).T
-    return flat

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pimeter.quantiles import array_kernel, unlocked
+from pimeter._kernels.dispatch import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,11 +47,10 @@ class Middle(NamedTuple):
     def __call__(self, target: Array, errors: Array) -> Moments:
         """Sums over some rows."""
         powers, squares = np.zeros((2, 3)), np.zeros(6)
-        counting = array_kernel().counting
-        target = unlocked(np.ascontiguousarray(target))
-        counting.sum_powers(errors, self.unit, self.near, powers)
+        errors, target = np.ascontiguousarray(errors), np.ascontiguousarray(target)
+        kernel.sum_powers(errors, self.unit, self.near, powers)
         middle = (self.least, self.target_unit, self.target)
-        counting.sum_squares(errors, target, *middle, self.target_near, squares)
+        kernel.sum_squares(errors, target, *middle, self.target_near, squares)
         return Moments(self, len(errors), powers, squares)
 
 

@@ -18,16 +18,17 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from pimeter import bandwidth
 from pimeter._kernels import reference
+from pimeter._kernels.arrays import MOST
 from pimeter.arrays import even_array, real_array, unmasked
 from pimeter.promise import ROUNDING, quantile_ranks
-from pimeter.quantiles import MOST, quantile
+from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
 
-PACE = 0.03  # default learning rate, in units of the ruler or of the errors' spread: nothing is 200 steps away
+PACE = 0.03  # default learning rate, in units of the map or of the errors' spread: nothing is 200 steps away
 MOMENTUM, MEMORY, SMALL = 0.9, 0.999, 1e-8  # Adam's own defaults
 REACHED = 1e-9  # this near to its target, in level, a neuron has arrived
 FEWEST_BEYOND = 5.0  # errors on either side of the quantile, on average, from which on its standard error is known
@@ -90,25 +91,25 @@ def _or_empty(counts: Array | None) -> Array:
 class _Sight(NamedTuple):
     """How one neuron sees errors: the axis it measures them on, and how steeply its sigmoid rises there."""
 
-    ruler: reference.Scale | None  # None: the errors' own axis
-    factor: float  # errors are multiplied by this before they meet the ruler
+    error_map: reference.Map | None  # None: the errors' own axis
+    factor: float  # errors are multiplied by this before they meet the map
     steepness: float  # infinite: a step
     end: float  # where the sigmoid saturates
 
     def position(self, errors: Any) -> Any:
         """From errors to the axis."""
-        return errors if self.ruler is None else self.ruler.position(np.asarray(errors) * self.factor)
+        return errors if self.error_map is None else self.error_map.position(np.asarray(errors) * self.factor)
 
     def error(self, positions: Any) -> Any:
         """Go the way back."""
-        return positions if self.ruler is None else self.ruler.error(np.asarray(positions)) / self.factor
+        return positions if self.error_map is None else self.error_map.error(np.asarray(positions)) / self.factor
 
     def slope(self, weight: float) -> float:
         """Units of the axis per unit of error."""
-        if self.ruler is None:
+        if self.error_map is None:
             return 1.0
-        cell = int(np.searchsorted(self.ruler.marks, weight * self.factor, side="right")) - 1
-        return float(self.ruler.slopes[min(max(cell, 0), self.ruler.slopes.size - 1)]) * self.factor
+        cell = int(np.searchsorted(self.error_map.knots, weight * self.factor, side="right")) - 1
+        return float(self.error_map.slopes[min(max(cell, 0), self.error_map.slopes.size - 1)]) * self.factor
 
     def outputs(self, weight: float, errors: Array) -> Array:
         """Sigmoid of each error: what it adds to the neuron's output."""
@@ -130,15 +131,17 @@ class _Column(NamedTuple):
 
     @classmethod
     def of(cls, errors: NDArray[Any], counts: Array | None, beta: float | str, reflect: bool) -> _Column:
-        """Sort, mirror and lay the ruler on."""
+        """Sort, mirror and lay the map on."""
         x = errors.astype(np.float64)
         x, counts = (np.sort(x), None) if counts is None else reference.in_order(x, counts)
         if reflect:
             x = np.concatenate([-x[::-1], x])
             counts = None if counts is None else np.concatenate([counts[::-1], counts])
         factor = bandwidth.safe_factor(max(-x[0], x[-1]))
-        ruler = reference.scale(factor * x, _or_empty(counts), bandwidth)
-        automatic = _Sight(ruler, factor, math.inf if ruler is None else 1.0 / ruler.h, bandwidth.SATURATION)
+        error_map = reference.fit_map(factor * x, _or_empty(counts))
+        automatic = _Sight(
+            error_map, factor, math.inf if error_map is None else 1.0 / error_map.h, bandwidth.SATURATION
+        )
         sight = automatic if isinstance(beta, str) else _Sight(None, 1.0, float(beta), SATURATED)
         return cls(x, counts, errors.size if reflect else 0, sight, automatic)
 
@@ -204,16 +207,16 @@ class _Column(NamedTuple):
 
     def task(self, level: float, how: Descent) -> _Task:
         """Describe the descent: none where there is no spread, then the plain quantile is the answer."""
-        sight, ruler = self.sight, self.sight.ruler
+        sight, error_map = self.sight, self.sight.error_map
         if math.isinf(sight.steepness):
             (weight,) = self.hazen(level)
             return _Task(np.full(self.x.size, weight), 1.0, 0.5, 1.0, weight)
-        if ruler is None:
+        if error_map is None:
             ends, target = self.x[[self.n_mirrored, -1]], level
-            rate = PACE * reference.spread(self.x, _or_empty(self.counts), bandwidth.LEAST) or 1.0 / sight.steepness
+            rate = PACE * reference.spread(self.x, _or_empty(self.counts)) or 1.0 / sight.steepness
         else:
-            error = bandwidth.BRACKET * bandwidth.standard_error(level, ruler.m)
-            ends, target, rate = self.hazen(level - error, level + error), bandwidth.shrunk(level, ruler.h), PACE
+            error = bandwidth.BRACKET * bandwidth.standard_error(level, error_map.m)
+            ends, target, rate = self.hazen(level - error, level + error), bandwidth.shrunk(level, error_map.h), PACE
         start = self.middle() if how.start is None else float(how.start)
         rate = rate if how.learning_rate is None else how.learning_rate * sight.slope(start)
         # The root solver keeps its answer between these ends: the output at the nearer one is a target within reach.
@@ -345,9 +348,9 @@ class QuantileNeuron(BaseEstimator):
 
     Notes
     -----
-    With ``beta="auto"`` the neuron measures errors on a ruler that is stretched where they are dense, and its target
+    With ``beta="auto"`` the neuron measures errors on a map that is stretched where they are dense, and its target
     is a little nearer to 1/2 than the level, which cancels the bias of smoothing (`pimeter.bandwidth`). Descent moves
-    along the ruler towards the same target, so both solvers have the same answer.
+    along the map towards the same target, so both solvers have the same answer.
 
     The standard error is the standard deviation of the errors under the Beta law of their ranks (Maritz and Jarrett,
     1978). It knows no density, which heavy tails make infinite or wrong, nor that the neuron is more accurate than
@@ -463,7 +466,7 @@ class QuantileNeuron(BaseEstimator):
             raise ValueError(msg)
         level = float(self.confidence_level)
         h = None if self.beta == "auto" else 1.0 / float(self.beta)
-        task = dask.Task((level,), h, self.reflect, bandwidth, quantile)
+        task = dask.Task((level,), h, self.reflect)
         found = dask.samples(errors, sample_weight, task)
         neurons = [clone(self).fit(values, sample_weight=counts) for values, counts, _ in found]
         self._is_single = errors.ndim == 1

@@ -13,8 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from pimeter._kernels import stream
+from pimeter._kernels.arrays import MOST
+from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import real_array
-from pimeter.quantiles import MOST, array_kernel, quantile, unlocked
+from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -153,7 +155,7 @@ class OnlineNeuron(BaseEstimator):
             first = int(np.flatnonzero(~fine)[0])
             msg = f"errors must be finite; errors[{first}] is {values[first]}. Leave out errors that are not known."
             raise ValueError(msg)
-        self._state = array_kernel().learn(unlocked(values), *self._task(), self._state)
+        self._state = kernel.learn(values, *self._task(), self._state)
         return self
 
     def _task(self) -> tuple[float, int, float]:
@@ -173,7 +175,7 @@ class OnlineNeuron(BaseEstimator):
 def learn_columns(errors: Array, level: float, step: str, states: Array) -> Array:
     """States (k, 4) of k neurons after errors (n, k) of which NaN are not known yet."""
     after = states.copy()
-    array_kernel().learn_columns(unlocked(np.ascontiguousarray(errors)), level, STEPS[step], after)
+    kernel.learn_columns(np.ascontiguousarray(errors), level, STEPS[step], after)
     return after
 
 

@@ -1,4 +1,4 @@
-"""Many values counted in buckets, and summed up: plain lines, which the compiled kernel compiles as they are.
+"""Many values counted in buckets, and summed up; `src/native/counting.hpp` says the same in C++.
 
 The bits of a positive float, as an integer, rise with it. Their leading ones, less those of the least size that is told
 from 0, are the bucket: as many buckets for each power of two. Negative floats go the same way down from the middle.
@@ -6,87 +6,104 @@ from 0, are the bucket: as many buckets for each power of two. Negative floats g
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+    Codes = NDArray[np.uint8]
+    Counts = NDArray[np.intp]
+
 SIZE = 2**63 - 1  # the bits without the sign
 LOOK = 255
+AT_ONCE = 1 << 15  # values, which stay in the cache
 
 
-def bucket(bits: Any, least: int, shift: int, middle: int, last: int) -> Any:
-    """Bucket of a float with these bits; the first one and `last` hold all that lies farther out."""
-    distance = min(max((bits & SIZE) - least, 0) >> shift, last - middle)
-    return middle - distance if bits < 0 else middle + distance
+def bucket(values: Array, least: int, shift: int, middle: int, last: int) -> Counts:
+    """Buckets of values; the first one and `last` hold all that lies farther out."""
+    bits = values.view(np.int64)
+    distance = np.minimum(np.maximum((bits & SIZE) - least, 0) >> shift, last - middle)
+    return np.asarray(np.where(bits < 0, middle - distance, middle + distance))
 
 
-def count_buckets(bits: Any, group: Any, least: int, shift: int, middle: int, counts: Any) -> None:
+def _blocks(n: int) -> Iterator[slice]:
+    return (slice(start, start + AT_ONCE) for start in range(0, n, AT_ONCE))
+
+
+def _add_pairs(first: Any, second: Any, sums: NDArray[Any], values: Array | None = None) -> None:
+    """Add one, or a value, where each pair of codes is."""
+    pairs = first.astype(np.intp) * sums.shape[1] + second
+    sums += np.bincount(pairs, values, sums.size).reshape(sums.shape)
+
+
+def count_buckets(values: Array, group: Codes, least: int, shift: int, middle: int, counts: Counts) -> None:
     """Add each value to the count of its group and bucket."""
     last = counts.shape[1] - 1
-    for i in range(bits.size):
-        counts[group[i], bucket(bits[i], least, shift, middle, last)] += 1
+    for block in _blocks(values.size):
+        _add_pairs(group[block], bucket(values[block], least, shift, middle, last), counts)
 
 
-def keep_buckets(bits: Any, least: int, shift: int, middle: int, is_wanted: Any, rows: Any) -> None:
+def keep_buckets(
+    values: Array, least: int, shift: int, middle: int, is_wanted: NDArray[np.bool_], rows: Counts
+) -> None:
     """Where values of the buckets that are wanted are; there is room for one row more than there are."""
     last = is_wanted.size - 1
-    n = 0
-    for i in range(bits.size):
-        rows[n] = i
-        n += is_wanted[bucket(bits[i], least, shift, middle, last)]
+    found = [
+        np.flatnonzero(is_wanted[bucket(values[block], least, shift, middle, last)]) + block.start
+        for block in _blocks(values.size)
+    ]
+    rows[:-1] = np.concatenate(found)
 
 
 def place(
-    values: Any, bits: Any, group: Any, least: int, shift: int, middle: int, bounds: Any, known: Any, places: Any
+    values: Array, group: Codes, least: int, shift: int, middle: int, bounds: Array, known: Codes, places: Codes
 ) -> None:
     """How many of its group's bounds, which rise, lie below each value; `known` says it of a whole bucket, or LOOK."""
     last = known.shape[1] - 1
-    for i in range(bits.size):
-        g = group[i]
-        n = known[g, bucket(bits[i], least, shift, middle, last)]
-        places[i] = np.searchsorted(bounds[g], values[i]) if n == LOOK else n
+    for block in _blocks(values.size):
+        places[block] = known[group[block], bucket(values[block], least, shift, middle, last)]
+    unknown = np.flatnonzero(places == LOOK)
+    for g in range(len(bounds)):
+        rows = unknown[group[unknown] == g]
+        places[rows] = np.searchsorted(bounds[g], values[rows])
 
 
-def sum_places(values: Any, near: float, unit: float, group: Any, places: Any, sums: Any) -> None:
-    """Number, sum and sum of squares of the values of each group and place, from what they are near to, in a unit."""
-    for i in range(values.size):
-        x = (values[i] - near) / unit
-        g, p = group[i], places[i]
-        sums[g, p, 0] += 1.0
-        sums[g, p, 1] += x
-        sums[g, p, 2] += x * x
-
-
-def count_pairs(first: Any, second: Any, counts: Any) -> None:
+def count_pairs(first: Codes, second: Codes, counts: Counts) -> None:
     """How often each pair of codes occurs."""
-    for i in range(first.size):
-        counts[first[i], second[i]] += 1
+    for block in _blocks(first.size):
+        _add_pairs(first[block], second[block], counts)
 
 
-def sum_powers(errors: Any, unit: float, near: Any, sums: Any) -> None:
+def sum_places(values: Array, near: float, unit: float, group: Codes, places: Codes, sums: Array) -> None:
+    """Number, sum and sum of squares of the values of each group and place, from what they are near to, in a unit."""
+    for block in _blocks(values.size):
+        x = (values[block] - near) / unit
+        for power, own in enumerate((None, x, x * x)):
+            _add_pairs(group[block], places[block], sums[:, :, power], own)
+
+
+def sum_powers(errors: Array, unit: float, near: Array, sums: Array) -> None:
     """Sums of |x|, x^2 and x less what they are near to, then of the squares of these, x being errors in a unit."""
-    for i in range(errors.size):
-        x = errors[i] / unit
-        size, square, own = abs(x) - near[0], x * x - near[1], x - near[2]
-        sums[0, 0] += size
-        sums[0, 1] += square
-        sums[0, 2] += own
-        sums[1, 0] += size * size
-        sums[1, 1] += square * square
-        sums[1, 2] += own * own
+    for block in _blocks(errors.size):
+        x = errors[block] / unit
+        powers = np.stack([np.abs(x) - near[0], x * x - near[1], x - near[2]])
+        sums[0] += powers.sum(axis=1)
+        sums[1] += (powers * powers).sum(axis=1)
 
 
-def sum_squares(errors: Any, targets: Any, least: float, unit: float, middle: float, near: Any, sums: Any) -> None:
+def sum_squares(
+    errors: Array, targets: Array, least: float, unit: float, middle: float, near: Array, sums: Array
+) -> None:
     """The same of squared errors and squared distances of targets from their middle, of their product, of distances.
 
     Targets are counted from the least of them: near each other and far from 0 they would lose their digits to a unit.
     """
-    for i in range(errors.size):
-        x, y = errors[i] / unit, (targets[i] - least) / unit - middle
+    for block in _blocks(errors.size):
+        x, y = errors[block] / unit, (targets[block] - least) / unit - middle
         error, base = x * x - near[0], y * y - near[1]
-        sums[0] += error
-        sums[1] += base
-        sums[2] += error * error
-        sums[3] += base * base
-        sums[4] += error * base
-        sums[5] += y
+        sums += [error.sum(), base.sum(), error @ error, base @ base, error @ base, y.sum()]

@@ -28,6 +28,10 @@ import numpy as np
 from dask.core import flatten
 from dask.optimization import cull
 
+from pimeter import bandwidth
+from pimeter._kernels.arrays import quantile as solve
+from pimeter._kernels.arrays import settings
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -82,8 +86,6 @@ class Task:
     levels: tuple[float, ...]
     h: Any  # a number, or None for the rule
     reflect: bool
-    rule: Any
-    solve: Callable[..., Any]  # pimeter.quantile, of arrays
     axes: tuple[int, ...] = (0,)
 
     def quantiles(self, k: int) -> list[tuple[int, float]]:
@@ -243,7 +245,7 @@ def second_plan(found: Counts, task: Task) -> list[Range]:
             at = replace(at, low=float(low[first]), high=float(high[last]))
         else:
             beta = 1.0 / task.h
-            roots = [task.solve(x[used], p, weights=bins[used], beta=beta, reflect=task.reflect) for x in (low, high)]
+            roots = [solve(x[used], p, weights=bins[used], beta=beta, reflect=task.reflect) for x in (low, high)]
             ranks, reach = (0.0, m), FELT * task.h
             at = replace(at, low=max(float(roots[0] - reach), outer[0]), high=min(float(roots[1] + reach), outer[1]))
             first, last = _codes(np.array([at.low, at.high]))
@@ -267,9 +269,9 @@ def _ranks(task: Task, m: float, p: float) -> tuple[float, float]:
         return max(abs(low - m) if low < m else low - m, 1.0) if low >= m else 1.0, max(high - m, m - low)
     if not 0.0 < p < 1.0:
         return (1.0, 2.0) if p == 0.0 else (m - 1.0, m)
-    level = task.rule.ruler(m).level
-    first, last = task.rule.near(m, p)
-    return max(level[first] * m - 2.0, 1.0), min(level[last + 2 * task.rule.MARKS] * m + 2.0, m)
+    level = bandwidth.knots(m).level
+    first, last = bandwidth.near(m, p)
+    return max(level[first] * m - 2.0, 1.0), min(level[last + 2 * bandwidth.KNOTS] * m + 2.0, m)
 
 
 def next_read(block: Any, weights: Any, task: Task, ranges: list[Range]) -> Counts:
@@ -319,7 +321,7 @@ def third_plan(found: Counts, task: Task, ranges: list[Range]) -> list[Range]:
             plan.append(_finer(found.below[i], found.bins[i], at, _ranks(task, at.m, p)))
         else:
             values, counts = _means(found, i, at)
-            root = task.solve(values, p, weights=counts, beta=1.0 / task.h, reflect=task.reflect)
+            root = solve(values, p, weights=counts, beta=1.0 / task.h, reflect=task.reflect)
             plan.append(replace(at, root=float(root)))
     return plan
 
@@ -396,7 +398,7 @@ def solved(
             answers[i] = np.clip(at.root - np.clip(step, -task.h, task.h), *at.ends)
         else:
             values, counts = found.held[i] if at.is_small else _means(found, i, at, around)
-            answers[i] = task.solve(
+            answers[i] = solve(
                 values, p, weights=None if (counts == 1.0).all() else counts, beta=beta, reflect=task.reflect
             )
     return np.moveaxis(answers.reshape(*kept, len(task.levels)), -1, 0)
@@ -466,16 +468,11 @@ def as_array(a: Any) -> Any:
     return a.to_dask_array() if hasattr(a, "to_dask_array") else a
 
 
-def quantile(
-    a: Any,
-    levels: Sequence[float],
-    shape: tuple[int, ...],
-    axes: tuple[int, ...],
-    weights: Any,
-    keepdims: bool,
-    task: Task,
-) -> Any:
-    """Lazy quantiles over some axes, shape of the levels first."""
+def quantile(a: Any, q: Any, axis: Any, weights: Any, beta: Any, reflect: bool, keepdims: bool) -> Any:
+    """Lazy quantiles; see `pimeter.quantile`."""
+    a = as_array(a)
+    levels, shape, axes, h = settings(q, axis, a.ndim, beta)
+    task = Task(tuple(levels), h, reflect)
     if a.dtype.kind not in "fiub":
         msg = f"a has dtype {a.dtype}; quantiles are for real numbers: convert it with a.astype(float)."
         raise TypeError(msg)
@@ -530,7 +527,7 @@ def quantile(
 def _solve_block(x: Any, *weights: Any, task: Task, axes: tuple[int, ...]) -> Any:
     beta = "auto" if task.h is None else 1.0 / task.h
     own = weights[0] if weights else None
-    return task.solve(x, list(task.levels), axes, weights=own, beta=beta, reflect=task.reflect)
+    return solve(x, list(task.levels), axes, weights=own, beta=beta, reflect=task.reflect)
 
 
 def _assembled(a: Any, weights: Any, others: tuple[int, ...], task: Task) -> Any:

@@ -15,11 +15,10 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
+from pimeter._kernels.arrays import grouped_quantiles
 from pimeter._kernels.dask import Source, as_array, first_read, made, next_read, second_plan, solved, sources, summed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from pimeter._kernels.dask import Task
@@ -30,9 +29,7 @@ LARGE = 2**22  # rows of a group that are brought together, at most
 AT_ONCE = 2**20  # rows of a partition of groups, about
 
 
-def quantiles(
-    errors: Any, by: Any, task: Task, solve: Callable[..., Array]
-) -> tuple[NDArray[Any], NDArray[np.intp], Array]:
+def quantiles(errors: Any, by: Any, task: Task) -> tuple[NDArray[Any], NDArray[np.intp], Array]:
     """Labels in rising order, their rows, and their quantiles, (groups, levels)."""
     errors = as_array(errors)
     if errors.ndim != 1 or by.ndim != 1:
@@ -61,7 +58,7 @@ def quantiles(
         dd.from_delayed(blocks, meta=_EMPTY, verify_meta=False)
         .map_partitions(_without, large, meta=_EMPTY)
         .shuffle("group", npartitions=n_parts)
-        .map_partitions(_solved, task, solve, meta=_answers(np.empty(0, np.int32), flat[:0]))
+        .map_partitions(_solved, task, meta=_answers(np.empty(0, np.int32), flat[:0]))
     )
     pick, first = (dask.delayed(f, pure=True) for f in (_samples, first_read))
     parts, bits = dask.compute(
@@ -105,11 +102,11 @@ def _samples(frame: Any, large: NDArray[np.intp]) -> list[Array]:
     return [frame["error"].to_numpy()[frame["group"].to_numpy() == code] for code in large]
 
 
-def _solved(frame: Any, task: Task, solve: Callable[..., Array]) -> Any:
+def _solved(frame: Any, task: Task) -> Any:
     """Quantiles of the groups of a partition, all of whose rows are there."""
     groups, codes = np.unique(frame["group"].to_numpy(), return_inverse=True)
     beta = "auto" if task.h is None else 1.0 / task.h
-    flat = solve(frame["error"].to_numpy(), codes, len(groups), list(task.levels), beta, task.reflect)
+    flat = grouped_quantiles(frame["error"].to_numpy(), codes, len(groups), list(task.levels), beta, task.reflect)
     return _answers(groups, flat)
 
 

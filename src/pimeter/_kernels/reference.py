@@ -1,24 +1,59 @@
-"""The neuron's formula, once, in plain NumPy: what every other kernel is held to, and what runs without numba."""
+"""The neuron's formula in plain NumPy, many rows at once: what native code is held to, and what runs without it."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter._kernels import counting, stream
+from pimeter import bandwidth
+from pimeter._kernels.counting import (
+    count_buckets,
+    count_pairs,
+    keep_buckets,
+    place,
+    sum_places,
+    sum_powers,
+    sum_squares,
+)
+from pimeter._kernels.stream import learn, learn_columns
+from pimeter.bandwidth import BRACKET, KNOTS, LARGE, LEAST, SATURATION, Knots
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
+    Status = NDArray[np.uint8]
 
+__all__ = [  # what a kernel for arrays has; `native.py` has the same
+    "automatic_rows",
+    "count_buckets",
+    "count_pairs",
+    "fixed_rows",
+    "fixed_weighted",
+    "keep_buckets",
+    "learn",
+    "learn_columns",
+    "place",
+    "sum_places",
+    "sum_powers",
+    "sum_squares",
+    "weighted_rows",
+]
 
-PLATEAU = 1e-15  # a share this near to its level is at it
+MAX_STEPS = 200
+NEWTON_STEPS = 30  # from then on by halves, which always ends
+TOLERANCE = 1e-5  # of h, for the last step of Newton's method: what is left is its square
+PLATEAU = 1e-15  # a share this near to its level is at it: between distant errors all of a gap is
+STEEP = 40.0  # the sigmoid with a bandwidth of the caller's is 0 or 1 beyond this
+MISSING, INFINITE = 1, 2  # what a kernel says of a row
 TINY = 2.0**900  # one by the size of counts that are next to nothing
+BLOCK = 50_000  # values of rows that are solved together
+NO_COUNTS = np.empty(0)
 
 
 def activation(z: Array, end: float) -> Array:
@@ -60,154 +95,453 @@ def even(x: Array, counts: Array) -> Array:
     return np.repeat(np.add.reduceat(counts, starts, axis=-1) / sizes, sizes, axis=-1)
 
 
-class Scale(NamedTuple):
-    """A ruler laid on a sample: piecewise linear from errors to positions, with its rule."""
+class Sorted(NamedTuple):
+    """Sorted samples of equal size, one a row, or a single one with counts; more errors may lie below and above."""
 
-    marks: Array  # (J + 1,) errors
+    x: Array  # (rows, n)
+    counts: Array  # (n,) or none
+    below: float
+    m: float
+
+    def hazen(self, level: Array) -> Array:
+        """Plain quantiles, (rows, levels)."""
+        if self.counts.size:
+            return hazen(self.x[0], self.counts, level)[None]
+        return self.at(*_ranks(level, self.below, self.m, self.x.shape[1]))
+
+    def at(self, first: NDArray[np.intp], after: NDArray[np.intp], part: Array) -> Array:
+        """Values between order statistics."""
+        low, high = self.x.take(first, axis=1), self.x.take(after, axis=1)
+        return np.minimum(low + part * (high - low), high)  # the sum may round beyond the next value
+
+    def at_knots(self, knots: Knots) -> Array:
+        """Plain quantiles at the levels of the knots, whose ranks in a small sample are a matter of its size alone."""
+        if self.counts.size or self.m > LARGE:
+            return self.hazen(knots.level)
+        return self.at(*_small_ranks(self.x.shape[1]))
+
+
+def _ranks(level: Array, below: float, m: float, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    """Between which of n order statistics Hazen quantiles lie, and where between them."""
+    rank = np.minimum(np.maximum(level * m - below - 0.5, 0.0), n - 1.0)
+    first = np.minimum(rank.astype(np.intp), n - 2)
+    return first, first + 1, rank - first
+
+
+@lru_cache(maxsize=64)
+def _small_ranks(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    return _ranks(bandwidth.knots(max(float(n), 3.0)).level, 0.0, float(n), n)
+
+
+class Map(NamedTuple):
+    """The map of a sample: piecewise linear from errors to positions, with its bandwidth."""
+
+    knots: Array  # (J + 1,) errors
     at: Array  # (J + 1,) positions
     slopes: Array  # (J,) positions per error
     h: float
     m: float
 
     def position(self, x: Array) -> Array:
-        """Where errors lie on the ruler; the first and the last cell have no end."""
-        j = np.clip(np.searchsorted(self.marks, x, side="right") - 1, 0, self.slopes.size - 1)
-        return self.at[j] + (x - self.marks[j]) * self.slopes[j]
+        """Where errors lie on the map; the first and the last cell have no end."""
+        j = np.clip(np.searchsorted(self.knots, x, side="right") - 1, 0, self.slopes.size - 1)
+        return self.at[j] + (x - self.knots[j]) * self.slopes[j]
 
     def error(self, t: Array) -> Array:
         """The way back."""
         j = np.clip(np.searchsorted(self.at, t, side="right") - 1, 0, self.slopes.size - 1)
-        return self.marks[j] + (t - self.at[j]) / self.slopes[j]
+        return self.knots[j] + (t - self.at[j]) / self.slopes[j]
 
 
-def spread(x: Array, counts: Array, least: float) -> float:
-    """The smaller of the standard deviation and the normal-consistent interquartile range.
+def fit_map(x: Array, counts: Array) -> Map | None:
+    """The map of one sorted sample; None where there is no spread to measure."""
+    m = float(counts.sum()) if counts.size else float(x.size)
+    sample, knots = Sorted(x[None], counts, 0.0, m), bandwidth.knots(max(m, 3.0))
+    if x.size < 2 or not (unit := _unit(sample, sample.at_knots(knots)))[0, 0]:
+        return None
+    inner, slopes, h = _fitted(sample, knots, unit)
+    at = np.concatenate([[0.0], np.cumsum(np.diff(inner[0]) * slopes[0])])
+    return Map(inner[0], at, slopes[0], float(np.ravel(h)[0]), m)
+
+
+def spread(x: Array, counts: Array, least: float = LEAST) -> float:
+    """The smaller of the standard deviation and the normal-consistent interquartile range of a sorted sample.
 
     0 for too few errors, and where it is less than the least part of their range.
     """
-    m = counts.sum() if counts.size else float(x.size)
-    if x.size < 2 or m < 3:
-        return 0.0
-    low, high = hazen(x, counts, np.array([0.25, 0.75]))
-    quartiles = float(high - low) / 1.349
-    if quartiles <= least * float(x[-1] - x[0]):
-        return 0.0
-    w = counts if counts.size else np.ones(x.size)
-    deviation = (x - x[x.size // 2]) / quartiles
-    square = w @ deviation**2 - (w @ deviation) ** 2 / m
-    return quartiles * min(math.sqrt(square / (m - 1.0)), 1.0)
-
-
-def scale(x: Array, counts: Array, rule: Any) -> Scale | None:
-    """The ruler of a sorted sample; None where there is no spread to measure."""
-
-    def windows(a: Array) -> tuple[Array, Array, Array]:
-        """Widths of the windows left and right of each cell, each with the cell itself, and of the cell alone."""
-        k, n = rule.MARKS, a.size - 2 * rule.MARKS - 1
-        before, start, end, after = a[:n], a[k : k + n], a[k + 1 : k + 1 + n], a[2 * k + 1 :]
-        return end - before, after - start, end - start
-
     m = float(counts.sum()) if counts.size else float(x.size)
-    ruler = rule.ruler(max(m, 3.0))
-    marks = hazen(x, counts, ruler.level)
-    unit_of_errors: Any = spread(x, counts, rule.LEAST) if m <= rule.LARGE else float(marks[-1] - marks[0])
-    if unit_of_errors == 0.0:
-        return None
-    if m > rule.LARGE:  # cells have a unit each: beside a spread that is 1e90 times as large no window has a width
-        both = rule.both(windows(marks))
-        unit_of_errors = np.where(both > 0.0, both, unit_of_errors)
-    level, normal = windows(ruler.level), windows(ruler.normal)
-    left, right, own = windows(marks)
-    measured = left / unit_of_errors, right / unit_of_errors, own / unit_of_errors
-    error = rule.widths(*measured)
-    h, worth = rule.large_resolution(m), 0.0
-    if m <= rule.LARGE:
-        strange = np.average(rule.strangeness(rule.both(measured), rule.both(normal)), weights=ruler.unit)
-        rough = np.average(rule.roughness(error, level, normal, m), weights=ruler.unit)
-        h, worth = rule.resolution(strange, rough, m)
-    slopes = rule.slope(error, level, normal, ruler.unit, worth, m) / unit_of_errors
-    marks = marks[rule.MARKS : -rule.MARKS]
-    return Scale(marks, np.concatenate([[0.0], np.cumsum(np.diff(marks) * slopes)]), slopes, h, m)
+    return float(_spreads(Sorted(x[None], counts, 0.0, m), least)[0, 0]) if x.size > 1 else 0.0
 
 
-def _root(
-    positions: Array, counts: Array, h: float, end: float, p: float, start: float, low: float, high: float
-) -> float:
-    """Root of the smoothed share in [low, high], or the end that is nearest to it, by bisection.
+def _spreads(sample: Sorted, least: float = LEAST) -> Array:
+    """The same of each row, (rows, 1)."""
+    x, counts, _, m = sample
+    if m < 3.0:
+        return np.zeros((len(x), 1))
+    low, high = sample.hazen(np.array([0.25, 0.75])).T
+    quartiles = ((high - low) / 1.349)[:, None]
+    is_none = quartiles <= least * (x[:, -1:] - x[:, :1])
+    deviation = (x - x[:, x.shape[1] // 2, None]) / np.where(is_none, 1.0, quartiles)
+    weighted = deviation * counts if counts.size else deviation
+    mean, square = weighted.sum(axis=1), np.einsum("ij,ij->i", weighted, deviation)
+    deviations = np.sqrt((square - mean * mean / m) / (m - 1.0))[:, None]
+    return np.where(is_none, 0.0, quartiles * np.minimum(deviations, 1.0))
 
-    Between distant errors the share may be flat, and at its level all along: then it is `start`.
-    """
-    w = counts if counts.size else np.ones(positions.size)
-    m = float(w.sum())
 
-    @np.errstate(over="ignore")  # errors very many bandwidths away count whole
-    def excess(t: float) -> float:
-        return float(w @ activation((t - positions) / h, end)) / m - p  # in whole numbers where activations are
+def _unit(sample: Sorted, at_knots: Array) -> Array:
+    """In which errors are measured, (rows, 1); 0 for rows without a spread."""
+    if sample.m <= LARGE:
+        return _spreads(sample)
+    width = at_knots[:, -1:] - at_knots[:, :1]
+    return np.where(width > 0.0, np.ldexp(0.5, np.frexp(width)[1]), 0.0)  # a power of 2: dividing changes no bits
 
-    if abs(excess(start)) <= PLATEAU:
-        return start
-    if excess(low) >= 0.0:
-        return low
-    if excess(high) <= 0.0:
-        return high
-    while True:
-        middle = 0.5 * low + 0.5 * high
-        if not low < middle < high:
-            return middle
-        if excess(middle) > 0.0:
-            high = middle
+
+def _windows(a: Array) -> bandwidth.Windows:
+    """Widths of the windows left and right of each cell, each with the cell itself, and of the cell alone."""
+    n = a.shape[-1] - 2 * KNOTS - 1
+    before, start, end = a[..., :n], a[..., KNOTS : KNOTS + n], a[..., KNOTS + 1 : KNOTS + 1 + n]
+    return end - before, a[..., 2 * KNOTS + 1 :] - start, end - start
+
+
+@lru_cache(maxsize=256)
+def _small(m: float) -> tuple[bandwidth.Windows, bandwidth.Windows, Array]:
+    """Windows in level and in normal quantiles of a small sample's map, and how much each cell counts in means."""
+    knots = bandwidth.knots(m)
+    return _windows(knots.level), _windows(knots.normal), knots.unit / knots.unit.sum()
+
+
+@lru_cache(maxsize=16)
+def _cells_of_ranks(m: int) -> NDArray[np.intp]:
+    """Cells of the map in which the errors of a small sample lie: a matter of their ranks alone."""
+    return _cells(bandwidth.knots(max(float(m), 3.0)).level[KNOTS:-KNOTS], (np.arange(m) + 0.5) / m)
+
+
+def _fitted(sample: Sorted, knots: Knots, unit: Array) -> tuple[Array, Array, Array]:
+    """Knots of the rows' maps in errors, slopes, and the bandwidth: (rows, J + 1), (rows, J), (rows, 1)."""
+    m, at_knots = sample.m, sample.at_knots(knots)
+    if m > LARGE:
+        level = normal = _windows(knots.level)
+    else:
+        level, normal, weights = _small(max(m, 3.0))
+    left, right, own = _windows(at_knots)
+    measured = left / unit, right / unit, own / unit
+    error = bandwidth.widths(*measured)
+    if m > LARGE:
+        h, pseudo_count = np.full((len(unit), 1), bandwidth.large_resolution(m)), 0.0
+    else:
+        strange = bandwidth.strangeness(bandwidth.both(measured), bandwidth.both(normal))
+        rough = bandwidth.roughness(error, level, normal, m)
+        mean_strange, mean_rough = ((a * weights).sum(axis=1, keepdims=True) for a in (strange, rough))
+        h, pseudo_count = bandwidth.resolution(mean_strange, mean_rough, m)
+    slopes = bandwidth.slope(error, level, normal, knots.unit, pseudo_count, m) / unit
+    return at_knots[:, KNOTS:-KNOTS], slopes, h
+
+
+class Search(NamedTuple):
+    """Where the smoothed share of one row is sought."""
+
+    p: float
+    h: float
+    low: float
+    high: float
+
+    def step(self, t: float, share: float, slope: float, a: float, b: float, n_steps: int) -> tuple[float, bool]:
+        """The next try after t, within (a, b) by bisection where Newton's method on the logit scale fails.
+
+        The second answer says whether it is the last.
+        """
+        p, h, low, high = self
+        move = -math.inf if share < p else math.inf
+        if 0.0 < share < 1.0 and slope > 0.0:
+            move = (math.log(share / (1.0 - share)) - math.log(p / (1.0 - p))) * share * (1.0 - share) / slope
+        new = min(max(t - move, low), high)
+        if abs(share - p) <= PLATEAU:
+            return t, True
+        if abs(move) <= TOLERANCE * h or (t == low and share >= p) or (t == high and share <= p):
+            return new, True
+        if n_steps >= NEWTON_STEPS or not a < new < b:
+            new = 0.5 * max(a, low) + 0.5 * min(b, high)
+        return new, new == t
+
+
+@np.errstate(over="ignore")  # errors very many bandwidths away count whole
+def _roots(
+    positions: Array, counts: Array, below: float, m: float, end: float, starts: Sequence[float], where: list[Search]
+) -> list[float]:
+    """Root of each row's smoothed share, kept in [low, high]."""
+    t, a, b = list(starts), [-math.inf] * len(starts), [math.inf] * len(starts)
+    # Sigmoids as 1/2 + tanh(z/2)/2, whose derivative is (1 - tanh^2)/4, or 0 from +-end on; stretched as activations.
+    half, most = end / 2.0, math.tanh(end / 2.0)
+    total = float(counts.sum()) if counts.size else float(positions.shape[1])
+    left, held = list(range(len(starts))), positions
+    sharpness = np.array([[0.5 / own.h] for own in where])
+    for n_steps in range(MAX_STEPS):
+        z = np.array([t[i] for i in left])[:, None] - held
+        z *= sharpness
+        np.minimum(z, half, out=z)
+        np.maximum(z, -half, out=z)
+        is_flat = np.abs(z) >= half
+        np.tanh(z, out=z)
+        if counts.size:
+            sums = z @ counts, (z * z) @ counts, is_flat @ counts
         else:
-            low = middle
+            sums = z.sum(axis=1), np.einsum("ij,ij->i", z, z), is_flat.sum(axis=1)
+        going = []
+        for k, (i, first, second, n_flat) in enumerate(zip(left, *(one.tolist() for one in sums), strict=True)):
+            own = (below + (total + first / most) / 2.0) / m
+            rise = (total - second - n_flat * (1.0 - most * most)) / (4.0 * most * where[i].h * m)
+            (b if own > where[i].p else a)[i] = t[i]
+            t[i], is_last = where[i].step(t[i], own, rise, a[i], b[i], n_steps)
+            if not is_last:
+                going.append(k)
+        if not going:
+            break
+        if len(going) < len(left):
+            left, held, sharpness = [left[k] for k in going], held[going], sharpness[going]
+    return t
 
 
-class Kernel:
-    """The formula for one rule, a module like `pimeter.bandwidth`; streams and counts have plain lines already."""
+def _cells(inner: Array, level: NDArray[np.floating]) -> NDArray[np.intp]:
+    """Cells of the map in which the Hazen quantiles at some levels lie."""
+    return np.minimum(np.maximum(np.searchsorted(inner, level, side="right") - 1, 0), inner.size - 2)
 
-    learn = staticmethod(stream.learn)
-    learn_columns = staticmethod(stream.learn_columns)
-    counting = counting
 
-    def __init__(self, rule: ModuleType) -> None:
-        self._rule: Any = rule
+def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Array | None:
+    """Quantiles of rows with a spread; None if an error outside the part of a sample that x is might be felt.
 
-    def automatic_rows(self, x: Array, levels: Array, out: Array) -> NDArray[np.int8]:
-        """Quantiles of each row at rising levels; says of each row whether it holds NaN (1) or infinities (2)."""
-        status = np.where(np.isnan(x).any(axis=1), 1, np.where(np.isinf(x).any(axis=1), 2, 0)).astype(np.int8)
-        for i in np.flatnonzero(status == 0):
-            factor = self._rule.safe_factor(float(np.abs(x[i]).max()))
-            found = self.automatic(np.sort(x[i].astype(np.float64) * factor), np.empty(0), levels) / factor
-            out[i] = np.clip(found, x[i].min(), x[i].max())  # scaled errors may become 0
-        return status
+    Of a large sample positions count from the cell of each level's plain quantile, so that a level gives the same bits
+    whatever else is asked for.
+    """
+    x, counts, below, m = sample
+    n, is_large = x.shape[1], m > LARGE
+    inner_level = knots.level[KNOTS:-KNOTS]
+    inner, slopes, h = _fitted(sample, knots, unit)
+    lengths = (inner[:, 1:] - inner[:, :-1]) * slopes
+    if counts.size:
+        own_cells = np.minimum(np.maximum(np.searchsorted(inner[0], x[0], side="right") - 1, 0), slopes.shape[1] - 1)
+    elif is_large:
+        own_cells = _cells(inner_level, (np.arange(n) + (below + 0.5)) / m)
+    else:
+        own_cells = _cells_of_ranks(n)
+    knots_of, slopes_of = inner.take(own_cells, axis=1), slopes.take(own_cells, axis=1)
+    ahead = (x - knots_of) * slopes_of
+    reach = SATURATION * h[:, 0]
+    rows = np.arange(len(x))
+    out, positions, at = np.empty((len(x), levels.size)), x, inner
+    for k, p in enumerate(levels.tolist()):
+        error = BRACKET * bandwidth.standard_error(p, m)
+        three = np.array([p, p - error, p + error])
+        found = sample.hazen(three)
+        cells = _cells(inner_level, three)
+        if is_large or k == 0:
+            origin = int(cells[0]) if is_large else 0
+            at = np.zeros(inner.shape)
+            np.cumsum(lengths[:, origin:], axis=1, out=at[:, origin + 1 :])
+            if origin:
+                np.cumsum(-lengths[:, :origin][:, ::-1], axis=1, out=at[:, :origin][:, ::-1])
+            positions = at.take(own_cells, axis=1) + ahead
+        t_here, t_low, t_high = (at[:, cells] + (found - inner[:, cells]) * slopes[:, cells]).T
+        low, high = t_low - reach, t_high + reach
+        if (below > 0.0 and (low < at[:, 0]).any()) or (below + n < m and not counts.size and (high > at[:, -1]).any()):
+            return None
+        first, last = 0, n  # short rows as a whole: sums of other parts would round with the rows beside
+        if is_large:
+            first, last = (int(positions[0].searchsorted(*end)) for end in ((low[0],), (high[0], "right")))
+        n_before = below + (float(counts[:first].sum()) if counts.size else first)
+        sought = bandwidth.shrunk(p, h[:, 0])
+        where = [Search(*own) for own in zip(*(a.tolist() for a in (sought, h[:, 0], t_low, t_high)), strict=True)]
+        near = positions[:, first:last]
+        t = np.array(_roots(near, counts[first:last], n_before, m, SATURATION, t_here.tolist(), where))
+        j = np.minimum(np.maximum((at <= t[:, None]).sum(axis=1) - 1, 0), slopes.shape[1] - 1)
+        w = inner[rows, j] + (t - at[rows, j]) / slopes[rows, j]
+        out[:, k] = np.minimum(np.maximum(w, found[:, 1]), found[:, 2])
+    return out
 
-    def automatic(self, x: Array, counts: Array, levels: Array) -> Array:
-        """Quantiles of a sorted finite sample by the rule."""
-        rule, ruler = self._rule, scale(x, counts, self._rule)
-        if ruler is None:
-            return hazen(x, counts, levels)
-        positions = ruler.position(x)
-        quantiles = np.empty(levels.size)
-        for k, p in enumerate(levels):
-            error = rule.BRACKET * rule.standard_error(p, ruler.m)
-            low, here, high = hazen(x, counts, np.array([p - error, p, p + error]))
-            bracket = ruler.position(np.array([here, low, high]))
-            t = _root(positions, counts, ruler.h, rule.SATURATION, rule.shrunk(p, ruler.h), *bracket)
-            quantiles[k] = np.clip(ruler.error(np.array(t)), low, high)
-        return quantiles
 
-    def weighted_rows(self, x: Array, counts: Array, m: float, levels: Array, out: Array) -> None:  # noqa: ARG002
-        """Quantiles of one sorted finite sample for each row of counts, which sum to m."""
-        for i, own in enumerate(counts):
-            held = own > 0.0
-            out[i] = self.automatic(x[held], own[held], levels)
+def _sorted_quantiles(x: Array, counts: Array, m: float, levels: Array) -> Array:
+    """Quantiles by the rule of sorted finite rows, or of one with counts."""
+    if x.shape[1] == 1:
+        return np.repeat(x, levels.size, axis=1)
+    sample, knots = Sorted(x, counts, 0.0, m), bandwidth.knots(max(m, 3.0))
+    unit = _unit(sample, sample.at_knots(knots) if m > LARGE else x)
+    is_spread = unit[:, 0] > 0.0
+    if is_spread.all():
+        solved = _through_map(sample, knots, unit, levels)
+        assert solved is not None
+        return solved
+    out = sample.hazen(levels)
+    if is_spread.any():
+        out[is_spread] = _sorted_quantiles(x[is_spread], counts, m, levels)
+    return out
 
-    def fixed(self, x: Array, counts: Array, levels: Array, h: float, starts: Array) -> Array:
-        """Roots of the paper's own share, mean sigmoid((w - x)/h), kept in the sample's range."""
-        low, high = float(x.min()), float(x.max())
-        return np.array(
-            [_root(x, counts, h, 40.0, p, start, low, high) for p, start in zip(levels, starts, strict=True)]
-        )
 
-    def fixed_rows(self, x: Array, levels: Array, h: float, starts: Array) -> Array:
-        """The same for each row of x, without counts."""
-        found = [self.fixed(row, np.empty(0), levels, h, start) for row, start in zip(x, starts, strict=True)]
-        return np.array(found).reshape(starts.shape)
+def _sorted_blocks(x: NDArray[np.floating], status: Status) -> Iterator[tuple[slice, Array]]:
+    """Finite rows, sorted, and where they are: blocks of them, or single ones beside others that are not finite."""
+    rows = max(1, BLOCK // x.shape[1])
+    for start in range(0, len(x), rows):
+        block = slice(start, start + rows)
+        ordered = np.sort(x[block].astype(np.float64), axis=1)  # NaN are last
+        if np.isfinite(ordered[:, [0, -1]]).all():
+            yield block, ordered
+            continue
+        low, high = ordered[:, 0], ordered[:, -1]
+        status[block] = np.where(np.isnan(high), MISSING, np.where(np.isinf(low) | np.isinf(high), INFINITE, 0))
+        for i in np.flatnonzero(status[block] == 0) + start:
+            yield slice(i, i + 1), ordered[i - start : i - start + 1]
+
+
+def automatic_rows(
+    x: NDArray[np.floating],
+    levels: Array,
+    n_threads: int = 1,  # noqa: ARG001
+) -> tuple[Array, Status | None]:
+    """Quantiles of each row, in any order, at rising levels; and which rows hold NaN (1) or infinities (2), if any."""
+    out, n = np.empty((len(x), levels.size)), x.shape[1]
+    status = np.zeros(len(x), np.uint8)
+    if n > LARGE:
+        for i, row in enumerate(x):
+            found = _long_sample(row, levels)
+            if found is None:
+                _short_rows(x[i : i + 1], levels, out[i : i + 1], status[i : i + 1])
+            else:
+                out[i] = found
+    else:
+        _short_rows(x, levels, out, status)
+    return out, status if status.any() else None
+
+
+def _short_rows(x: NDArray[np.floating], levels: Array, out: Array, status: Status) -> None:
+    """The same of rows that are sorted as a whole."""
+    for block, ordered in _sorted_blocks(x, status):
+        factors = [bandwidth.safe_factor(max(-low, high)) for low, high in ordered[:, [0, -1]].tolist()]
+        if any(factor != 1.0 for factor in factors):
+            factor, ends = np.array(factors)[:, None], ordered[:, [0, -1]]
+            found = _sorted_quantiles(ordered * factor, NO_COUNTS, float(x.shape[1]), levels) / factor
+            out[block] = np.clip(found, ends[:, :1], ends[:, 1:])  # scaled errors may become 0
+        else:
+            out[block] = _sorted_quantiles(ordered, NO_COUNTS, float(x.shape[1]), levels)
+
+
+class Near(NamedTuple):
+    """Cells of a long sample's map near some of its levels, and the pivots that bound the errors there."""
+
+    first: int
+    last: int
+    low: int  # -1 for none
+    high: int  # as many as there are pivots for none
+    levels: slice
+
+
+def _ranges_near(knots: Knots, m: float, n_pivots: int, levels: Array) -> list[Near]:
+    """Where to look; what overlaps becomes one range."""
+    ranges: list[Near] = []
+    n_cells = knots.unit.size
+    for k, p in enumerate(levels.tolist()):
+        first, last = bandwidth.near(m, p)
+        u, v = float(knots.level[first]), float(knots.level[last + 2 * KNOTS])
+        below, above = (3.0 * math.sqrt(one * (1.0 - one) * n_pivots) + 2.0 for one in (u, v))
+        low = max(int(u * n_pivots - below), -1) if first > 0 else -1
+        high = min(int(v * n_pivots + above) + 1, n_pivots) if last < n_cells else n_pivots
+        if ranges and low <= ranges[-1].high:
+            before = ranges.pop()
+            ranges.append(
+                Near(
+                    before.first,
+                    max(before.last, last),
+                    before.low,
+                    max(before.high, high),
+                    slice(before.levels.start, k + 1),
+                )
+            )
+        else:
+            ranges.append(Near(first, last, low, high, slice(k, k + 1)))
+    return ranges
+
+
+def _long_sample(x: NDArray[np.floating], levels: Array) -> Array | None:
+    """Quantiles of a long finite sample in any order from the errors near each level alone.
+
+    None where that would be about everything, does not reach far enough, or where there are NaN and infinities.
+    """
+    m = float(x.size)
+    n_pivots = int(m**0.75)
+    pivots = np.sort(x[:: x.size // n_pivots][:n_pivots])
+    knots = bandwidth.knots(m)
+    ranges = _ranges_near(knots, m, n_pivots, levels)
+    n_near = sum(min(near.high, n_pivots) - max(near.low, 0) for near in ranges)
+    if n_near > 0.75 * n_pivots or not np.isfinite(x).all():
+        return None
+    out = np.empty(levels.size)
+    for first, last, low, high, own in ranges:
+        is_near = x >= pivots[low] if low >= 0 else np.ones(x.size, bool)
+        below = x.size - int(np.count_nonzero(is_near))
+        if high < n_pivots:
+            is_near &= x <= pivots[high]
+        near = np.sort(x[is_near].astype(np.float64))
+        part = Knots(*(knots.level[first : last + 2 * KNOTS + 1],) * 2, knots.unit[first:last])
+        if near.size < 2 or (below and part.level[0] * m < below + 1.0):
+            return None
+        if below + near.size < m and part.level[-1] * m > below + near.size - 1.0:
+            return None
+        if bandwidth.safe_factor(float(np.abs(near[[0, -1]]).max())) != 1.0:
+            return None
+        sample = Sorted(near[None], NO_COUNTS, float(below), m)
+        at_knots = sample.at_knots(part)
+        if at_knots[0, 0] == at_knots[0, -1]:
+            out[own] = at_knots[0, 0]
+            continue
+        found = _through_map(sample, part, _unit(sample, at_knots), levels[own])
+        if found is None:
+            return None
+        out[own] = found[0]
+    return out
+
+
+def weighted_rows(x: Array, counts: Array, m: float, levels: Array, n_threads: int = 1) -> Array:  # noqa: ARG001
+    """Quantiles of one sorted finite sample for each row of counts, which sum to m."""
+    out = np.empty((len(counts), levels.size))
+    for i, own in enumerate(counts):
+        held = own > 0.0
+        out[i] = _sorted_quantiles(x[None, held], own[held], float(own.sum()), levels)[0]
+    return out
+
+
+def fixed_rows(
+    x: NDArray[np.floating],
+    levels: Array,
+    h: float,
+    n_threads: int = 1,  # noqa: ARG001
+) -> tuple[Array, Status | None]:
+    """Roots of the paper's own share, mean sigmoid((w - x)/h), of each row, in any order, kept in its range.
+
+    Sums are of sorted rows: in another order they round differently, and in a gap between errors, where the share is
+    all but flat, that moves the root by far more than its last bits. The second answer says which rows hold NaN (1) or
+    infinities (2), if any.
+    """
+    out, n = np.empty((len(x), levels.size)), x.shape[1]
+    status = np.zeros(len(x), np.uint8)
+    ranks = np.clip(levels * n - 0.5, 0.0, n - 1.0)
+    first = ranks.astype(np.intp)
+    after = np.minimum(first + 1, n - 1)
+    for block, ordered in _sorted_blocks(x, status):
+        with np.errstate(over="ignore", invalid="ignore"):
+            gap = ordered[:, after] - ordered[:, first]
+            starts = ordered[:, first] + np.where(np.isinf(gap), 0.0, (ranks - first) * gap)
+        out[block] = _fixed(ordered, NO_COUNTS, levels, h, starts)
+    return out, status if status.any() else None
+
+
+def fixed_weighted(x: Array, counts: Array, levels: Array, h: float, starts: Array) -> Array:
+    """The same of one sorted finite sample with counts; Newton's method starts where it is told to."""
+    roots: Array = _fixed(x[None], counts, levels, h, starts[None])[0]
+    return roots
+
+
+def _fixed(x: Array, counts: Array, levels: Array, h: float, starts: Array) -> Array:
+    out = np.empty(starts.shape)
+    m = float(counts.sum()) if counts.size else float(x.shape[1])
+    ends = list(zip(x[:, 0].tolist(), x[:, -1].tolist(), strict=True))
+    for k, p in enumerate(levels.tolist()):
+        where = [Search(p, h, *one) for one in ends]
+        out[:, k] = _roots(x, counts, 0.0, m, STEEP, starts[:, k].tolist(), where)
+    return out

@@ -1,4 +1,4 @@
-"""How a neuron learns from a stream, one error at a time: plain lines, which the compiled kernel compiles as they are.
+"""How a neuron learns from a stream, one error at a time; `src/native/stream.hpp` says the same in C++.
 
 The state is four floats: the weight, the mean distance of errors from it, what the step remembers, and the number of
 errors so far. An error over the weight moves it up by p steps, any other down by 1 - p steps.

@@ -3,20 +3,20 @@
 Values come from an operator that torch does not look into: tensors of the CPU are solved by the kernels for NumPy,
 those of a GPU by `triton.py`. Gradients come from one step of Newton's method at the solution, written in plain tensor
 operations: it moves nothing, but its derivative is that of the root (the implicit function theorem), through bandwidth,
-level and ruler. So `torch.func` and `torch.compile` need no rules of ours.
+level and map. So `torch.func` and `torch.compile` need no rules of ours.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, TypeVar
+from typing import Any, NamedTuple, Optional, TypeVar
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from types import ModuleType
+from pimeter import bandwidth
+from pimeter._kernels.arrays import checked_quantiles, settings
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
@@ -65,10 +65,10 @@ def hazen(x: Tensor, counts: Tensor | None, level: Tensor) -> Tensor:
     return before + share * (after - before)
 
 
-class Scale(NamedTuple):
-    """Rulers laid on sorted rows; see `reference.Scale`."""
+class Maps(NamedTuple):
+    """Maps of sorted rows; see `reference.Map`."""
 
-    marks: Tensor  # (rows, J + 1)
+    knots: Tensor  # (rows, J + 1)
     at: Tensor  # (rows, J + 1)
     slopes: Tensor  # (rows, J)
     h: Any  # (rows, 1) or a number
@@ -77,12 +77,12 @@ class Scale(NamedTuple):
     def cell(self, x: Tensor) -> Tensor:
         """Cell in which errors lie."""
         last = self.slopes.shape[1] - 1
-        return (torch.searchsorted(self.marks.detach().clone(), x.detach(), right=True) - 1).clamp(0, last)
+        return (torch.searchsorted(self.knots.detach().clone(), x.detach(), right=True) - 1).clamp(0, last)
 
     def position(self, x: Tensor) -> Tensor:
-        """Where errors lie on the ruler."""
+        """Where errors lie on the map."""
         j = self.cell(x)
-        return self.at.gather(1, j) + (x - self.marks.gather(1, j)) * self.slopes.gather(1, j)
+        return self.at.gather(1, j) + (x - self.knots.gather(1, j)) * self.slopes.gather(1, j)
 
 
 def activation(z: Tensor, end: float) -> tuple[Tensor, Tensor]:
@@ -93,202 +93,193 @@ def activation(z: Tensor, end: float) -> tuple[Tensor, Tensor]:
     return (s - floor) / (1.0 - 2.0 * floor), slope / (1.0 - 2.0 * floor)
 
 
-class Kernel:
-    """Tensors' quantiles for one rule, a module like `pimeter.bandwidth`.
+_read_settings = constant(settings)
 
-    `read_settings` turns levels, axes and beta into plain numbers; `solve_arrays` gives the quantiles of NumPy rows.
-    Both check what they are given.
-    """
 
-    def __init__(self, rule: ModuleType, read_settings: Callable[..., Any], solve_arrays: Callable[..., Any]) -> None:
-        self.rule: Any = rule
-        self.solve_arrays = solve_arrays
-        self._read_settings = constant(read_settings)
+@constant
+def knots_on(m: float, device: torch.device) -> list[Tensor]:
+    """`bandwidth.knots` on a device."""
+    return [torch.tensor(a, device=device) for a in bandwidth.knots(max(m, 3.0))]
 
-        @constant
-        def constants(m: float, device: torch.device) -> list[Tensor]:
-            return [torch.tensor(a, device=device) for a in rule.ruler(max(m, 3.0))]
 
-        self.ruler = constants
+@torch.library.custom_op("pimeter::quantiles", mutates_args=())
+def _operator(
+    x: Tensor,
+    weights: Optional[Tensor],  # noqa: UP045 - torch reads this
+    levels: Sequence[float],
+    h: Optional[float],  # noqa: UP045
+    reflect: bool,
+) -> Tensor:
+    return _quantiles(x, weights, levels, h, reflect)
 
-        @torch.library.custom_op("pimeter::quantiles", mutates_args=())
-        def quantiles(
-            x: Tensor,
-            weights: Optional[Tensor],  # noqa: UP045 - torch reads this
-            levels: Sequence[float],
-            h: Optional[float],  # noqa: UP045
-            reflect: bool,
-        ) -> Tensor:
-            return self._quantiles(x, weights, levels, h, reflect)
 
-        @quantiles.register_fake
-        def _(
-            x: Tensor,
-            weights: Tensor | None,  # noqa: ARG001
-            levels: Sequence[float],
-            h: float | None,  # noqa: ARG001
-            reflect: bool,  # noqa: ARG001
-        ) -> Tensor:
-            return x.new_empty((x.shape[0], len(levels)), dtype=torch.float64)
+@_operator.register_fake
+def _(
+    x: Tensor,
+    weights: Tensor | None,  # noqa: ARG001
+    levels: Sequence[float],
+    h: float | None,  # noqa: ARG001
+    reflect: bool,  # noqa: ARG001
+) -> Tensor:
+    return x.new_empty((x.shape[0], len(levels)), dtype=torch.float64)
 
-        @quantiles.register_vmap
-        def _(
-            info: Any,
-            in_dims: tuple[int | None, ...],
-            x: Tensor,
-            weights: Tensor | None,
-            levels: Sequence[float],
-            h: float | None,
-            reflect: bool,
-        ) -> tuple[Tensor, int]:
-            """A batch of calls is one call with more rows."""
 
-            def many(a: Tensor | None, dim: int | None) -> Tensor | None:
-                if a is None:
-                    return None
-                a = a.expand(info.batch_size, *a.shape) if dim is None else a.movedim(dim, 0)
-                return a.reshape(-1, a.shape[-1])
+@_operator.register_vmap
+def _(
+    info: Any,
+    in_dims: tuple[int | None, ...],
+    x: Tensor,
+    weights: Tensor | None,
+    levels: Sequence[float],
+    h: float | None,
+    reflect: bool,
+) -> tuple[Tensor, int]:
+    """A batch of calls is one call with more rows."""
 
-            flat = quantiles(many(x, in_dims[0]), many(weights, in_dims[1]), levels, h, reflect)
-            return flat.reshape(info.batch_size, -1, len(levels)), 0
+    def many(a: Tensor | None, dim: int | None) -> Tensor | None:
+        if a is None:
+            return None
+        a = a.expand(info.batch_size, *a.shape) if dim is None else a.movedim(dim, 0)
+        return a.reshape(-1, a.shape[-1])
 
-        self._operator = quantiles
+    flat = _operator(many(x, in_dims[0]), many(weights, in_dims[1]), levels, h, reflect)
+    return flat.reshape(info.batch_size, -1, len(levels)), 0
 
-    def _quantiles(
-        self, x: Tensor, counts: Tensor | None, levels: Sequence[float], h: float | None, reflect: bool
-    ) -> Tensor:
-        """Quantiles of plain rows, (rows, levels), float64."""
-        if x.is_cuda:
-            from pimeter._kernels import triton
 
-            return triton.quantiles(self, x, counts, levels, h, reflect)
-        rows = (x.float() if x.dtype == torch.bfloat16 else x).numpy()
-        own = None if counts is None else counts.numpy()
-        return torch.from_numpy(self.solve_arrays(rows, own, levels, h, reflect))
+def _quantiles(x: Tensor, counts: Tensor | None, levels: Sequence[float], h: float | None, reflect: bool) -> Tensor:
+    """Quantiles of plain rows, (rows, levels), float64."""
+    if x.is_cuda:
+        from pimeter._kernels import triton
 
-    def quantile(self, a: Tensor, q: Any, axis: Any, weights: Any, beta: Any, reflect: bool, keepdims: bool) -> Tensor:
-        """See `pimeter.quantile`."""
-        if a.dtype not in FLOATS:
-            msg = f"a is a tensor of {a.dtype}; quantiles are for floats: convert it with a.double()."
-            raise TypeError(msg)
-        if isinstance(q, Tensor):
-            q = q.tolist()
-        levels, shape, axes, h = self._read_settings(q, axis, a.ndim, beta)
-        others = tuple(i for i in range(a.ndim) if i not in axes)
-        kept = [1 if i in axes else n for i, n in enumerate(a.shape) if keepdims or i in others]
-        length = math.prod([a.shape[i] for i in axes])
-        if length == 0:
-            msg = f"a has shape {tuple(a.shape)}: no values along axis {axis}; a quantile needs at least one."
-            raise ValueError(msg)
+        return triton.quantiles(x, counts, levels, h, reflect)
+    rows = (x.float() if x.dtype == torch.bfloat16 else x).numpy()
+    own = None if counts is None else counts.numpy()
+    return torch.from_numpy(checked_quantiles(rows, own, levels, h, reflect))
 
-        def rows(t: Tensor) -> Tensor:
-            return t.permute(others + axes).reshape(-1, length)
 
-        x = rows(a)
-        counts = None if weights is None else rows(_counts(weights, a, axes)).double()
-        is_plain = (
-            not torch.compiler.is_compiling() and not is_wrapped(x) and (counts is None or not is_wrapped(counts))
+def quantile(a: Tensor, q: Any, axis: Any, weights: Any, beta: Any, reflect: bool, keepdims: bool) -> Tensor:
+    """See `pimeter.quantile`."""
+    if a.dtype not in FLOATS:
+        msg = f"a is a tensor of {a.dtype}; quantiles are for floats: convert it with a.double()."
+        raise TypeError(msg)
+    if isinstance(q, Tensor):
+        q = q.tolist()
+    levels, shape, axes, h = _read_settings(q, axis, a.ndim, beta)
+    others = tuple(i for i in range(a.ndim) if i not in axes)
+    kept = [1 if i in axes else n for i, n in enumerate(a.shape) if keepdims or i in others]
+    length = math.prod([a.shape[i] for i in axes])
+    if length == 0:
+        msg = f"a has shape {tuple(a.shape)}: no values along axis {axis}; a quantile needs at least one."
+        raise ValueError(msg)
+
+    def rows(t: Tensor) -> Tensor:
+        return t.permute(others + axes).reshape(-1, length)
+
+    x = rows(a)
+    counts = None if weights is None else rows(_counts(weights, a, axes)).double()
+    is_plain = not torch.compiler.is_compiling() and not is_wrapped(x) and (counts is None or not is_wrapped(counts))
+    w = (_quantiles if is_plain else _operator)(x.detach(), counts, levels, h, reflect)
+    if is_tracked(x):
+        levels = torch.tensor(levels, dtype=torch.float64, device=a.device)
+        w = _with_gradient(x.double(), counts, w, levels, h, reflect)
+    return w.to(a.dtype).T.reshape([*shape, *kept])
+
+
+def _with_gradient(
+    x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, h: float | None, reflect: bool
+) -> Tensor:
+    """The quantiles w, which torch takes for constants, as a function of x."""
+    is_odd = ~torch.isfinite(x).all(1, keepdim=True)
+    # Of rows with infinities a value is taken; the step below is for finite rows, where nothing becomes NaN.
+    taken = torch.where(is_odd[..., None] & (x[:, None] == w[..., None]), x[:, None], 0.0)
+    taken = taken.sum(2) / (taken != 0.0).sum(2).clamp(min=1)
+    x = torch.where(is_odd, 0.0, x)
+    unit = x.detach().abs().amax(1, keepdim=True)
+    unit = torch.where(unit > 0.0, unit, 1.0)
+    known = torch.where(is_odd, 0.0, w) / unit
+    held = x / unit
+    low, high = held.amin(1, keepdim=True), held.amax(1, keepdim=True)
+    if counts is not None:
+        low = torch.where(counts > 0.0, held, torch.inf).amin(1, keepdim=True)
+        high = torch.where(counts > 0.0, held, -torch.inf).amax(1, keepdim=True)
+        held = torch.where(counts > 0.0, held, high)
+    if reflect:
+        mirrored = torch.cat([-held, held], 1)
+        step = _step(
+            mirrored,
+            None if counts is None else torch.cat([counts, counts], 1),
+            known,
+            (1.0 + levels) / 2.0,
+            h,
+            unit,
         )
-        w = (self._quantiles if is_plain else self._operator)(x.detach(), counts, levels, h, reflect)
-        if is_tracked(x):
-            levels = torch.tensor(levels, dtype=torch.float64, device=a.device)
-            w = self._with_gradient(x.double(), counts, w, levels, h, reflect)
-        return w.to(a.dtype).T.reshape([*shape, *kept])
+    else:
+        step = _step(held, counts, known, levels, h, unit)
+    step = torch.where(
+        (known <= low) | (levels == 0.0), low, torch.where((known >= high) | (levels == 1.0), high, step)
+    )
+    step = torch.where(is_odd, taken, step * unit)
+    return w + (step - step.detach())
 
-    def _with_gradient(
-        self, x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, h: float | None, reflect: bool
-    ) -> Tensor:
-        """The quantiles w, which torch takes for constants, as a function of x."""
-        is_odd = ~torch.isfinite(x).all(1, keepdim=True)
-        # Of rows with infinities a value is taken; the step below is for finite rows, where nothing becomes NaN.
-        taken = torch.where(is_odd[..., None] & (x[:, None] == w[..., None]), x[:, None], 0.0)
-        taken = taken.sum(2) / (taken != 0.0).sum(2).clamp(min=1)
-        x = torch.where(is_odd, 0.0, x)
-        unit = x.detach().abs().amax(1, keepdim=True)
-        unit = torch.where(unit > 0.0, unit, 1.0)
-        known = torch.where(is_odd, 0.0, w) / unit
-        held = x / unit
-        low, high = held.amin(1, keepdim=True), held.amax(1, keepdim=True)
-        if counts is not None:
-            low = torch.where(counts > 0.0, held, torch.inf).amin(1, keepdim=True)
-            high = torch.where(counts > 0.0, held, -torch.inf).amax(1, keepdim=True)
-            held = torch.where(counts > 0.0, held, high)
-        if reflect:
-            mirrored = torch.cat([-held, held], 1)
-            step = self._step(
-                mirrored,
-                None if counts is None else torch.cat([counts, counts], 1),
-                known,
-                (1.0 + levels) / 2.0,
-                h,
-                unit,
-            )
-        else:
-            step = self._step(held, counts, known, levels, h, unit)
-        step = torch.where(
-            (known <= low) | (levels == 0.0), low, torch.where((known >= high) | (levels == 1.0), high, step)
+
+def _step(x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, h: float | None, unit: Tensor) -> Tensor:
+    if h is not None:
+        return _fixed_step(x, counts, w, levels, h / unit)
+    if counts is None:
+        return _automatic_step(x, None, w, levels, float(x.shape[1]))
+    sizes = counts.sum(1)
+    if not is_wrapped(sizes) and len(sizes) > 1:
+        step = torch.empty_like(w)
+        for m in sizes.unique():
+            i = (sizes == m).nonzero().flatten()
+            step = step.index_copy(0, i, _automatic_step(x[i], counts[i], w[i], levels, float(m)))
+        return step
+    return _automatic_step(x, counts, w, levels, float(sizes[0]))
+
+
+def _automatic_step(x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, m: float) -> Tensor:
+    order = (x if counts is None else torch.where(counts > 0.0, x, torch.inf)).detach().argsort(dim=1, stable=True)
+    x, counts = x.gather(1, order), None if counts is None else counts.gather(1, order)
+    error = bandwidth.BRACKET * bandwidth.standard_error(levels, m)
+    low, here, high = (hazen(x, counts, level) for level in (levels - error, levels, levels + error))
+    if x.shape[1] < 2 or m < 3.0:
+        return here
+    maps = fit_maps(x, counts, m)
+    slope = maps.slopes.gather(1, maps.cell(w)).detach()
+    t, h = maps.position(w), maps.h
+    step = w - _excess(maps.position(x), counts, t, h, bandwidth.SATURATION, bandwidth.shrunk(levels, h), slope)
+    margin = AT_AN_END * (high - low).detach()
+    step = torch.where(w <= low + margin, low, torch.where(w >= high - margin, high, step))
+    return torch.where(maps.is_tied, here, step)
+
+
+def fit_maps(x: Tensor, counts: Tensor | None, m: float) -> Maps:
+    """Maps of sorted rows of the same size m; see `reference.fit_map`."""
+    level, normal, unit = knots_on(m, x.device)
+
+    def windows(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        k, n = bandwidth.KNOTS, unit.shape[0]
+        before, start, end, after = a[..., :n], a[..., k : k + n], a[..., k + 1 : k + 1 + n], a[..., 2 * k + 1 :]
+        return end - before, after - start, end - start
+
+    knots = hazen(x, counts, level)
+    spread = _spread(x, counts, m, bandwidth.LEAST) if m <= bandwidth.LARGE else knots[:, -1:] - knots[:, :1]
+    is_tied = spread == 0.0
+    spread = torch.where(is_tied, 1.0, spread)
+    measured, levels, normals = windows(knots / spread), windows(level), windows(normal)
+    error = bandwidth.widths(*measured)
+    h, pseudo_count = bandwidth.large_resolution(m), 0.0
+    if m <= bandwidth.LARGE:
+        weight = unit / unit.sum()
+        strange = (bandwidth.strangeness(bandwidth.both(measured), bandwidth.both(normals)) * weight).sum(
+            1, keepdim=True
         )
-        step = torch.where(is_odd, taken, step * unit)
-        return w + (step - step.detach())
-
-    def _step(
-        self, x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, h: float | None, unit: Tensor
-    ) -> Tensor:
-        if h is not None:
-            return _fixed_step(x, counts, w, levels, h / unit)
-        if counts is None:
-            return self._automatic_step(x, None, w, levels, float(x.shape[1]))
-        sizes = counts.sum(1)
-        if not is_wrapped(sizes) and len(sizes) > 1:
-            step = torch.empty_like(w)
-            for m in sizes.unique():
-                i = (sizes == m).nonzero().flatten()
-                step = step.index_copy(0, i, self._automatic_step(x[i], counts[i], w[i], levels, float(m)))
-            return step
-        return self._automatic_step(x, counts, w, levels, float(sizes[0]))
-
-    def _automatic_step(self, x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, m: float) -> Tensor:
-        rule = self.rule
-        order = (x if counts is None else torch.where(counts > 0.0, x, torch.inf)).detach().argsort(dim=1, stable=True)
-        x, counts = x.gather(1, order), None if counts is None else counts.gather(1, order)
-        error = rule.BRACKET * rule.standard_error(levels, m)
-        low, here, high = (hazen(x, counts, level) for level in (levels - error, levels, levels + error))
-        if x.shape[1] < 2 or m < 3.0:
-            return here
-        ruler = self.lay(x, counts, m)
-        slope = ruler.slopes.gather(1, ruler.cell(w)).detach()
-        t, h = ruler.position(w), ruler.h
-        step = w - _excess(ruler.position(x), counts, t, h, rule.SATURATION, rule.shrunk(levels, h), slope)
-        margin = AT_AN_END * (high - low).detach()
-        step = torch.where(w <= low + margin, low, torch.where(w >= high - margin, high, step))
-        return torch.where(ruler.is_tied, here, step)
-
-    def lay(self, x: Tensor, counts: Tensor | None, m: float) -> Scale:
-        """Rulers of sorted rows of the same size m; see `reference.scale`."""
-        rule = self.rule
-        level, normal, unit = self.ruler(m, x.device)
-
-        def windows(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            k, n = rule.MARKS, unit.shape[0]
-            before, start, end, after = a[..., :n], a[..., k : k + n], a[..., k + 1 : k + 1 + n], a[..., 2 * k + 1 :]
-            return end - before, after - start, end - start
-
-        marks = hazen(x, counts, level)
-        spread = _spread(x, counts, m, rule.LEAST) if m <= rule.LARGE else marks[:, -1:] - marks[:, :1]
-        is_tied = spread == 0.0
-        spread = torch.where(is_tied, 1.0, spread)
-        measured, levels, normals = windows(marks / spread), windows(level), windows(normal)
-        error = rule.widths(*measured)
-        h, worth = rule.large_resolution(m), 0.0
-        if m <= rule.LARGE:
-            weight = unit / unit.sum()
-            strange = (rule.strangeness(rule.both(measured), rule.both(normals)) * weight).sum(1, keepdim=True)
-            rough = (rule.roughness(error, levels, normals, m) * weight).sum(1, keepdim=True)
-            h, worth = rule.resolution(strange, rough, m)
-        slopes = rule.slope(error, levels, normals, unit, worth, m) / spread
-        marks = marks[:, rule.MARKS : -rule.MARKS]
-        at = torch.cat([torch.zeros_like(spread), (marks.diff(dim=1) * slopes).cumsum(1)], 1)
-        return Scale(marks, at, slopes, h, is_tied)
+        rough = (bandwidth.roughness(error, levels, normals, m) * weight).sum(1, keepdim=True)
+        h, pseudo_count = bandwidth.resolution(strange, rough, m)
+    slopes = bandwidth.slope(error, levels, normals, unit, pseudo_count, m) / spread
+    knots = knots[:, bandwidth.KNOTS : -bandwidth.KNOTS]
+    at = torch.cat([torch.zeros_like(spread), (knots.diff(dim=1) * slopes).cumsum(1)], 1)
+    return Maps(knots, at, slopes, h, is_tied)
 
 
 def _fixed_step(x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, h: Tensor) -> Tensor:

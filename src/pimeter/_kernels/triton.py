@@ -6,24 +6,23 @@ another way.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from pimeter import bandwidth
+from pimeter._kernels.arrays import checked_quantiles
 from pimeter._kernels.triton_fixed import fixed
 from pimeter._kernels.triton_root import INFINITE, MISSING, NARROW, numbers
-from pimeter._kernels.triton_rule import cells_near, counted, from_sorted, load_rule, long, short
+from pimeter._kernels.triton_rule import cells_near, counted, from_sorted, long, short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def quantiles(
-    kernel: Any, x: Tensor, counts: Tensor | None, levels: Sequence[float], h: float | None, reflect: bool
-) -> Tensor:
+def quantiles(x: Tensor, counts: Tensor | None, levels: Sequence[float], h: float | None, reflect: bool) -> Tensor:
     """Quantiles of each row at each level, float64, on the rows' device."""
-    load_rule(kernel.rule)
     x = x.contiguous()
     if counts is not None:
         counts = counts.contiguous()
@@ -39,18 +38,18 @@ def quantiles(
             msg = "reflect=True takes absolute errors, but a holds negative values; pass a.abs() or reflect=False."
             raise ValueError(msg)
         twice = None if counts is None else torch.cat([counts, counts], 1)
-        inner = quantiles(kernel, torch.cat([-x, x], 1), twice, [(1.0 + p) / 2.0 for p in levels], h, False)
+        inner = quantiles(torch.cat([-x, x], 1), twice, [(1.0 + p) / 2.0 for p in levels], h, False)
         low = held.amin(1, keepdim=True).double()
         inner[:, [k for k, p in enumerate(levels) if p == 0.0]] = low
         return inner.maximum(low)
     inner = [k for k, p in enumerate(levels) if 0.0 < p < 1.0]
-    found, status = _inner_quantiles(kernel, x, counts, [levels[k] for k in inner], h)
+    found, status = _inner_quantiles(x, counts, [levels[k] for k in inner], h)
     if status is not None and int(status.amax()) > MISSING:  # the only wait for the GPU, after all its work
         for why, again in ((NARROW, _sorted_whole), (INFINITE, _on_the_cpu)):
             odd = (status == why).nonzero().flatten()
             if len(odd):
                 own = None if counts is None else counts[odd]
-                found[odd] = again(kernel, x[odd], own, [levels[k] for k in inner], h)
+                found[odd] = again(x[odd], own, [levels[k] for k in inner], h)
     if len(inner) == len(levels):
         return found
     out = torch.empty((len(x), len(levels)), dtype=torch.float64, device=x.device)
@@ -64,26 +63,26 @@ def quantiles(
     return out
 
 
-def _sorted_whole(kernel: Any, x: Tensor, counts: Tensor | None, levels: list[float], h: float | None) -> Tensor:
+def _sorted_whole(x: Tensor, counts: Tensor | None, levels: list[float], h: float | None) -> Tensor:
     """Rows of which a subsample did not tell where to look, or that took too many passes."""
     if h is not None:
-        return _on_the_cpu(kernel, x, counts, levels, h)
+        return _on_the_cpu(x, counts, levels, h)
     n = x.shape[1]
-    parts = [from_sorted(kernel.rule, x, p, cells_near(kernel.rule, n, p, n)) for p in levels]
+    parts = [from_sorted(x, p, cells_near(n, p, n)) for p in levels]
     found, status = (torch.stack(some, 1) for some in zip(*parts, strict=True))
     odd = status.amax(1).nonzero().flatten()
     if len(odd):  # with many ties more than what is near may be felt
-        found[odd] = _on_the_cpu(kernel, x[odd], None, levels, None)
+        found[odd] = _on_the_cpu(x[odd], None, levels, None)
     return found
 
 
-def _on_the_cpu(kernel: Any, x: Tensor, counts: Tensor | None, levels: list[float], h: float | None) -> Tensor:
+def _on_the_cpu(x: Tensor, counts: Tensor | None, levels: list[float], h: float | None) -> Tensor:
     own = None if counts is None else counts.cpu().numpy()
-    return torch.from_numpy(kernel.solve_arrays(x.double().cpu().numpy(), own, levels, h, False)).to(x.device)
+    return torch.from_numpy(checked_quantiles(x.double().cpu().numpy(), own, levels, h, False)).to(x.device)
 
 
 def _inner_quantiles(
-    kernel: Any, x: Tensor, counts: Tensor | None, levels: list[float], h: float | None
+    x: Tensor, counts: Tensor | None, levels: list[float], h: float | None
 ) -> tuple[Tensor, Tensor | None]:
     """Quantiles at levels inside (0, 1), and what is odd about a row."""
     n = x.shape[1]
@@ -92,8 +91,8 @@ def _inner_quantiles(
     if h is not None:
         return fixed(x, counts, numbers(tuple(levels), x.device), h, 40.0)
     if counts is not None:
-        return counted(kernel, x, counts, levels)
-    if n <= kernel.rule.LARGE:  # 2048 at most fit in one warp
-        return short(kernel.rule, x, levels)
-    parts = [long(kernel.rule, x, p) for p in levels]
+        return counted(x, counts, levels)
+    if n <= bandwidth.LARGE:  # 2048 at most fit in one warp
+        return short(x, levels)
+    parts = [long(x, p) for p in levels]
     return torch.stack([found for found, _ in parts], 1), torch.stack([status for _, status in parts], 1).amax(1)

@@ -1,15 +1,14 @@
 """Quantiles by the rule on a GPU.
 
-Rows of up to LARGE errors (`short`) are sorted on the chip, and ruler and root follow in the next program. Of longer
+Rows of up to LARGE errors (`short`) are sorted on the chip, and map and root follow in the next program. Of longer
 ones (`long`) pivots from a subsample bound what is near the level; that is gathered in one read, sorted, and given to
-the same ruler.
+the same map.
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,8 +17,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pimeter._kernels.torch import activation, hazen
+from pimeter import bandwidth
+from pimeter._kernels.torch import activation, fit_maps, hazen
 from pimeter._kernels.triton_fixed import fixed
+from pimeter._kernels.triton_formulas import both, resolution, roughness, shrunk, slope, strangeness, widths
 from pimeter._kernels.triton_root import (
     FINE,
     INFINITE,
@@ -40,48 +41,6 @@ if TYPE_CHECKING:
 AT_ONCE = 32768  # rows that are sorted before their quantiles are found
 BLOCK = 256  # errors that are looked through at once
 ON_CHIP = 8192  # as many errors, of float32, are sorted there; more are sorted faster elsewhere
-
-
-@triton.jit
-def _power(a, exponent):
-    return tl.exp2(exponent * tl.log2(a))
-
-
-@triton.jit
-def _absolute(a):
-    return tl.abs(a)
-
-
-# The rule's formulas, which `load_rule` compiles from their very own lines.
-rule_widths: Any
-rule_both: Any
-rule_strangeness: Any
-rule_roughness: Any
-rule_resolution: Any
-rule_slope: Any
-rule_shrunk: Any
-
-
-@lru_cache(maxsize=1)
-def load_rule(rule: Any) -> None:
-    """Make the formulas of a module like `pimeter.bandwidth` known to the functions below."""
-    names: dict[str, Any] = {
-        "tl": tl,
-        "abs": _absolute,
-        "Numbers": tl.tensor,
-        "Windows": tl.tensor,
-        "__name__": rule.__name__,
-    }
-    for name, value in vars(rule).items():
-        if isinstance(value, int | float):
-            names[name] = tl.constexpr(value)
-        elif isinstance(value, FunctionType) and value.__module__ == rule.__name__:
-            function = FunctionType(value.__code__, names, name, value.__defaults__)
-            function.__qualname__ = name
-            names[name] = triton.jit(function)
-    names["power"] = _power
-    names["LEAST"] = tl.constexpr(1e-30)  # float32 has nothing as small as the rule's
-    globals().update({f"rule_{name}": function for name, function in names.items()})
 
 
 @triton.jit
@@ -154,17 +113,17 @@ def _ranked(sorted_ptr, origin, rank, number, F: tl.constexpr):
 
 
 @triton.jit
-def _on_ruler(x, cell, origin, marks_ptr, slopes_ptr, at_ptr):
-    """Where errors of these cells lie on the ruler, seen from that end of the cell which is nearer to its origin."""
+def _on_map(x, cell, origin, knots_ptr, slopes_ptr, at_ptr):
+    """Where errors of these cells lie on the map, seen from that end of the cell which is nearer to its origin."""
     end = cell + (cell < origin).to(tl.int32)
-    return tl.load(at_ptr + end) + (x - tl.load(marks_ptr + end)) * tl.load(slopes_ptr + cell)
+    return tl.load(at_ptr + end) + (x - tl.load(knots_ptr + end)) * tl.load(slopes_ptr + cell)
 
 
 @triton.jit
-def _off_ruler(t, cell, origin, marks_ptr, slopes_ptr, at_ptr):
+def _off_map(t, cell, origin, knots_ptr, slopes_ptr, at_ptr):
     """The way back."""
     end = cell + (cell < origin).to(tl.int32)
-    return tl.load(marks_ptr + end) + (t - tl.load(at_ptr + end)) / tl.load(slopes_ptr + cell)
+    return tl.load(knots_ptr + end) + (t - tl.load(at_ptr + end)) / tl.load(slopes_ptr + cell)
 
 
 @triton.jit
@@ -187,7 +146,7 @@ def _power_of_two(a):
 
 @triton.jit
 def _positions(lengths, before, j, origin):
-    """Where cells start on the ruler, counted from one of them, from their lengths and those of the cells before.
+    """Where cells start on the map, counted from one of them, from their lengths and those of the cells before.
 
     Far-off errors may take much of it, and digits: nothing is added to be taken away.
     """
@@ -222,15 +181,15 @@ def short_rows(
     n_levels,
     tolerance,
     LEAST: tl.constexpr,
-    MARKS: tl.constexpr,
+    KNOTS: tl.constexpr,
     FLOOR: tl.constexpr,
     BLOCK: tl.constexpr,
     CELLS: tl.constexpr,
     F: tl.constexpr,
 ):
-    """Quantiles of sorted rows by the rule; see `reference.Kernel.automatic`.
+    """Quantiles of sorted rows by the rule; see `reference.automatic_rows`.
 
-    Which order statistics are asked for depends on n alone, so that the tables hold their indices: of the marks
+    Which order statistics are asked for depends on n alone, so that the tables hold their indices: of the knots
     (CELLS of them), of the two quartiles, and of three points (bracket and plain quantile) for each level.
     """
     i = tl.arange(0, BLOCK)
@@ -246,8 +205,8 @@ def short_rows(
     weight = tl.load(cells_ptr + 7 * CELLS + j)
     row = tl.program_id(0).to(tl.int64)
     sorted_ptr += row * n
-    marks_ptr = scratch_ptr + row * 3 * CELLS
-    slopes_ptr = marks_ptr + CELLS
+    knots_ptr = scratch_ptr + row * 3 * CELLS
+    slopes_ptr = knots_ptr + CELLS
     at_ptr = slopes_ptr + CELLS
     m = tl.load(index_ptr).to(tl.float64) * 0.0 + n
     size = m.to(F)
@@ -258,14 +217,14 @@ def short_rows(
     factor = _power_of_two(tl.maximum(tl.abs(tl.load(sorted_ptr)), tl.abs(tl.load(sorted_ptr + n - 1))).to(F))
     scale = 1.0 / factor
     x = (x - middle) * scale
-    mark = _hazen(
+    knot = _hazen(
         sorted_ptr,
         middle,
         scale,
         tl.load(index_ptr + j, mask=j <= n_cells, other=0),
         tl.load(share_ptr + j, mask=j <= n_cells, other=0.0),
     )
-    tl.store(marks_ptr + j, mark)
+    tl.store(knots_ptr + j, knot)
     quartile_1 = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, CELLS)
     quartile_3 = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, CELLS + 1)
     quartiles = (quartile_3 - quartile_1) / 1.349
@@ -278,16 +237,16 @@ def short_rows(
     is_tied = (quartiles <= LEAST * reach) | (spread == 0.0) | (n < 3)
     spread = tl.where(is_tied, 1.0, spread)
     tl.debug_barrier()
-    before = tl.load(marks_ptr + tl.maximum(j - MARKS, 0), mask=is_cell, other=0.0)
-    start = tl.load(marks_ptr + j, mask=is_cell, other=0.0)
-    end = tl.load(marks_ptr + j + 1, mask=is_cell, other=1.0)
-    after = tl.load(marks_ptr + tl.minimum(j + 1 + MARKS, n_cells), mask=is_cell, other=1.0)
+    before = tl.load(knots_ptr + tl.maximum(j - KNOTS, 0), mask=is_cell, other=0.0)
+    start = tl.load(knots_ptr + j, mask=is_cell, other=0.0)
+    end = tl.load(knots_ptr + j + 1, mask=is_cell, other=1.0)
+    after = tl.load(knots_ptr + tl.minimum(j + 1 + KNOTS, n_cells), mask=is_cell, other=1.0)
     measured = ((end - before) / spread, (after - start) / spread, (end - start) / spread)
-    error = rule_widths(measured[0], measured[1], measured[2])
-    strange = rule_strangeness(rule_both(measured), rule_both(normal)) * weight
-    rough = rule_roughness(error, level, normal, size) * weight
-    h, worth = rule_resolution(tl.sum(strange, 0), tl.sum(rough, 0), size)
-    slopes = rule_slope(error, level, normal, unit, worth, size) / spread
+    error = widths(measured[0], measured[1], measured[2])
+    strange = strangeness(both(measured), both(normal)) * weight
+    rough = roughness(error, level, normal, size, 1.0) * weight
+    h, pseudo_count = resolution(tl.sum(strange, 0), tl.sum(rough, 0), size)
+    slopes = slope(error, level, normal, unit, pseudo_count, size) / spread
     lengths = tl.where(is_cell, (end - start) * slopes, 0.0)
     lengths_before = _shifted(lengths, at_ptr, j)
     tl.store(slopes_ptr + j, slopes)
@@ -299,20 +258,20 @@ def short_rows(
         tl.debug_barrier()
         tl.store(at_ptr + j, at)
         tl.debug_barrier()
-        positions = _on_ruler(x, cell, origin, marks_ptr, slopes_ptr, at_ptr)
+        positions = _on_map(x, cell, origin, knots_ptr, slopes_ptr, at_ptr)
         three = CELLS + 2 + 3 * k
         low = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, three)
         here = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, three + 1)
         high = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, three + 2)
         own_ptr = cell_of_ptr + n + 3 * k
-        t_low = _on_ruler(low, tl.load(own_ptr).to(tl.int32), origin, marks_ptr, slopes_ptr, at_ptr)
-        t_here = _on_ruler(here, origin, origin, marks_ptr, slopes_ptr, at_ptr)
-        t_high = _on_ruler(high, tl.load(own_ptr + 2).to(tl.int32), origin, marks_ptr, slopes_ptr, at_ptr)
-        sought = rule_shrunk(p, h.to(tl.float64))
+        t_low = _on_map(low, tl.load(own_ptr).to(tl.int32), origin, knots_ptr, slopes_ptr, at_ptr)
+        t_here = _on_map(here, origin, origin, knots_ptr, slopes_ptr, at_ptr)
+        t_high = _on_map(high, tl.load(own_ptr + 2).to(tl.int32), origin, knots_ptr, slopes_ptr, at_ptr)
+        sought = shrunk(p, h.to(tl.float64))
         t, _stop = root(
             positions, positions, 0.0, m, h, FLOOR, sought, t_here, t_low, t_high, tolerance, max_steps, False
         )
-        w = _off_ruler(t, _last(is_cell & (at <= t), n_cells), origin, marks_ptr, slopes_ptr, at_ptr)
+        w = _off_map(t, _last(is_cell & (at <= t), n_cells), origin, knots_ptr, slopes_ptr, at_ptr)
         w = tl.where(is_tied, here, tl.minimum(tl.maximum(w, low), high))
         answer = w.to(tl.float64) * factor.to(tl.float64) + middle.to(tl.float64)
         taken = tl.load(sorted_ptr + tl.load(taken_ptr + k)).to(tl.float64)  # of errors with infinities
@@ -383,7 +342,7 @@ def near_rows(
     origin,
     numbers_ptr,
     tolerance,
-    MARKS: tl.constexpr,
+    KNOTS: tl.constexpr,
     SLOTS: tl.constexpr,
     END: tl.constexpr,
     FLOOR: tl.constexpr,
@@ -391,9 +350,9 @@ def near_rows(
     CELLS: tl.constexpr,
     F: tl.constexpr,
 ):
-    """One quantile of each long row by the rule, from its sorted errors near the level; see `compiled.long_sample`.
+    """One quantile of each long row by the rule, from its sorted errors near the level; see `long_sample.hpp`.
 
-    `ranks` holds where, among all sorted errors, the marks of the cells near the level stand (2 CELLS of them, with
+    `ranks` holds where, among all sorted errors, the knots of the cells near the level stand (2 CELLS of them, with
     those of the windows beyond), and the three points of the level.
     """
     row = tl.program_id(0).to(tl.int64)
@@ -401,8 +360,8 @@ def near_rows(
     positions_ptr += row * SLOTS * room
     slots_ptr = counts_ptr + 4 * (row * SLOTS + tl.arange(0, SLOTS))
     scratch_ptr += row * 4 * CELLS
-    marks_ptr = scratch_ptr
-    slopes_ptr = marks_ptr + 2 * CELLS
+    knots_ptr = scratch_ptr
+    slopes_ptr = knots_ptr + 2 * CELLS
     at_ptr = slopes_ptr + CELLS
     offset = tl.sum(tl.load(slots_ptr), 0)
     numbers = tl.load(slots_ptr + 1)
@@ -412,7 +371,7 @@ def near_rows(
     sought = tl.load(numbers_ptr + 2)
     j = tl.arange(0, CELLS)
     is_cell = j < n_cells
-    n_marks = n_cells + 1 + 2 * MARKS
+    n_marks = n_cells + 1 + 2 * KNOTS
     rank_first = tl.load(ranks_ptr) - offset
     rank_last = tl.load(ranks_ptr + n_marks - 1) - offset
     is_narrow = (tl.max(numbers, 0) > room) | (number < 2) | (rank_first < 0.0) | (rank_last > number - 1.0)
@@ -428,30 +387,30 @@ def near_rows(
     high = _ranked(sorted_ptr, middle, tl.load(ranks_ptr + 2 * CELLS + 2) - offset, number, F)
     k = tl.arange(0, 2 * CELLS)
     ranks = tl.load(ranks_ptr + k, mask=k < n_marks, other=offset) - offset
-    tl.store(marks_ptr + k, _ranked(sorted_ptr, middle, ranks, number, F))
+    tl.store(knots_ptr + k, _ranked(sorted_ptr, middle, ranks, number, F))
     tl.debug_barrier()
-    before = tl.load(marks_ptr + j, mask=is_cell, other=0.0)
-    start = tl.load(marks_ptr + j + MARKS, mask=is_cell, other=0.0)
-    end = tl.load(marks_ptr + j + MARKS + 1, mask=is_cell, other=1.0)
-    after = tl.load(marks_ptr + j + 2 * MARKS + 1, mask=is_cell, other=1.0)
-    spread = tl.load(marks_ptr + n_marks - 1) - tl.load(marks_ptr)
+    before = tl.load(knots_ptr + j, mask=is_cell, other=0.0)
+    start = tl.load(knots_ptr + j + KNOTS, mask=is_cell, other=0.0)
+    end = tl.load(knots_ptr + j + KNOTS + 1, mask=is_cell, other=1.0)
+    after = tl.load(knots_ptr + j + 2 * KNOTS + 1, mask=is_cell, other=1.0)
+    spread = tl.load(knots_ptr + n_marks - 1) - tl.load(knots_ptr)
     is_tied = spread == 0.0
     spread = _power_of_two(tl.where(is_tied, 1.0, spread))
     level = (tl.load(cells_ptr + j), tl.load(cells_ptr + CELLS + j), tl.load(cells_ptr + 2 * CELLS + j))
     unit = tl.load(cells_ptr + 3 * CELLS + j)
-    error = rule_widths((end - before) / spread, (after - start) / spread, (end - start) / spread)
-    slopes = rule_slope(error, level, level, unit, 0.0, m.to(F)) / spread
+    error = widths((end - before) / spread, (after - start) / spread, (end - start) / spread)
+    slopes = slope(error, level, level, unit, 0.0, m.to(F)) / spread
     lengths = tl.where(is_cell, (end - start) * slopes, 0.0)
     at = _positions(lengths, _shifted(lengths, at_ptr, j), j, origin)
     tl.debug_barrier()
-    tl.store(marks_ptr + j, start)
+    tl.store(knots_ptr + j, start)
     tl.store(slopes_ptr + j, slopes)
     tl.store(at_ptr + j, at)
     tl.debug_barrier()
     last = tl.maximum(n_cells - 1, 0)
-    t_low = _on_ruler(low, _last(is_cell & (start <= low), n_cells), origin, marks_ptr, slopes_ptr, at_ptr)
-    t = _on_ruler(here, _last(is_cell & (start <= here), n_cells), origin, marks_ptr, slopes_ptr, at_ptr)
-    t_high = _on_ruler(high, _last(is_cell & (start <= high), n_cells), origin, marks_ptr, slopes_ptr, at_ptr)
+    t_low = _on_map(low, _last(is_cell & (start <= low), n_cells), origin, knots_ptr, slopes_ptr, at_ptr)
+    t = _on_map(here, _last(is_cell & (start <= here), n_cells), origin, knots_ptr, slopes_ptr, at_ptr)
+    t_high = _on_map(high, _last(is_cell & (start <= high), n_cells), origin, knots_ptr, slopes_ptr, at_ptr)
     reach = END * h
     at_first = tl.load(at_ptr)
     at_last = tl.load(at_ptr + last) + tl.sum(tl.where(j == last, lengths, 0.0), 0)
@@ -464,10 +423,10 @@ def near_rows(
         bit = CELLS // 2
         while bit > 0:
             tried = cell + bit
-            mark = tl.load(marks_ptr + tl.minimum(tried, CELLS - 1))
-            cell = tl.where((tried < n_cells) & (mark <= x), tried, cell)
+            knot = tl.load(knots_ptr + tl.minimum(tried, CELLS - 1))
+            cell = tl.where((tried < n_cells) & (knot <= x), tried, cell)
             bit = bit // 2
-        tl.store(positions_ptr + begin + i, _on_ruler(x, cell, origin, marks_ptr, slopes_ptr, at_ptr), mask=held)
+        tl.store(positions_ptr + begin + i, _on_map(x, cell, origin, knots_ptr, slopes_ptr, at_ptr), mask=held)
     tl.debug_barrier()
     a = t - float("inf")
     b = t + float("inf")
@@ -479,7 +438,7 @@ def near_rows(
         )
         t, a, b, stop = next_try(t, a, b, offset + inside, tails, rise.to(F), m, h, sought, t_low, t_high, tolerance)
         steps += 1
-    w = _off_ruler(t, _last(is_cell & (at <= t), n_cells), origin, marks_ptr, slopes_ptr, at_ptr)
+    w = _off_map(t, _last(is_cell & (at <= t), n_cells), origin, knots_ptr, slopes_ptr, at_ptr)
     w = tl.where(is_tied, here, tl.minimum(tl.maximum(w, low), high))
     tl.store(out_ptr + row, w.to(tl.float64) + middle.to(tl.float64))
     tl.store(status_ptr + row, tl.where(is_short & (is_tied == 0), 3, 0))
@@ -494,7 +453,7 @@ def _order(block: int, together: int, n_warps: int) -> tuple[int, ...]:
 
 
 class Places(NamedTuple):
-    """Which order statistics of a short row are asked for, and the ruler's windows: tables for `short_rows`."""
+    """Which order statistics of a short row are asked for, and the map's windows: tables for `short_rows`."""
 
     index: Tensor
     share: Tensor
@@ -512,25 +471,25 @@ def _windows(a: Any, k: int) -> list[Any]:
 
 
 @lru_cache(maxsize=64)
-def _places(rule: Any, n: int, levels: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Places:
-    ruler = rule.ruler(max(float(n), 3.0))
-    k, n_cells = rule.MARKS, ruler.unit.size
+def _places(n: int, levels: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Places:
+    at_levels = bandwidth.knots(max(float(n), 3.0))
+    k, n_cells = bandwidth.KNOTS, at_levels.unit.size
     block = triton.next_power_of_2(n_cells + 1)
 
     def ranks(level: Any) -> Any:
         return np.clip(np.asarray(level) * n - 0.5, 0.0, n - 1.0)
 
-    marks = ranks(ruler.level[k:-k])
+    knots = ranks(at_levels.level[k:-k])
     p = np.array(levels)
-    error = rule.BRACKET * rule.standard_error(p, float(n))
+    error = bandwidth.BRACKET * bandwidth.standard_error(p, float(n))
     three = ranks(np.stack([p - error, p, p + error], 1).ravel())
-    asked = np.concatenate([np.pad(marks, (0, block - marks.size)), ranks([0.25, 0.75]), three])
+    asked = np.concatenate([np.pad(knots, (0, block - knots.size)), ranks([0.25, 0.75]), three])
     index = np.minimum(asked.astype(np.int64), n - 2)
-    cell_of = np.clip(np.searchsorted(marks, np.concatenate([np.arange(n), three]), "right") - 1, 0, n_cells - 1)
-    rows = [*_windows(ruler.level, k), *_windows(ruler.normal, k), ruler.unit]
+    cell_of = np.clip(np.searchsorted(knots, np.concatenate([np.arange(n), three]), "right") - 1, 0, n_cells - 1)
+    rows = [*_windows(at_levels.level, k), *_windows(at_levels.normal, k), at_levels.unit]
     cells = np.stack(
         [np.pad(row, (0, block - n_cells), constant_values=1.0) for row in rows]
-        + [np.pad(ruler.unit / ruler.unit.sum(), (0, block - n_cells))]
+        + [np.pad(at_levels.unit / at_levels.unit.sum(), (0, block - n_cells))]
     )
     tensors = (
         torch.tensor(index, dtype=torch.int32),
@@ -554,11 +513,11 @@ def _sort_rows(x: Tensor, out: Tensor, status: Tensor) -> None:
     sorted_rows[(len(x),)](x, out, status, x.shape[1], num_warps=n_warps, **sizes)
 
 
-def short(rule: Any, x: Tensor, levels: Sequence[float]) -> tuple[Tensor, None]:
+def short(x: Tensor, levels: Sequence[float]) -> tuple[Tensor, None]:
     """Quantiles by the rule of rows that are sorted on the chip."""
     rows, n = x.shape
     F, dtype, tolerance = precision(x, None)
-    places = _places(rule, n, tuple(levels), dtype, x.device)
+    places = _places(n, tuple(levels), dtype, x.device)
     cells = places.cells.shape[1]
     held = torch.empty((min(rows, AT_ONCE), n), dtype=dtype, device=x.device)
     scratch = torch.empty((len(held), 3 * cells), dtype=dtype, device=x.device)
@@ -571,15 +530,15 @@ def short(rule: Any, x: Tensor, levels: Sequence[float]) -> tuple[Tensor, None]:
         else:  # minima and maxima of float64 are slow
             held = x[part].sort(1).values
             status[part] = torch.where(held.isnan().any(1), MISSING, torch.where(held.isinf().any(1), INFINITE, FINE))
-        least = rule.LEAST if dtype == torch.float64 else 0.0  # float32 has nothing as small
-        sizes = {"MARKS": rule.MARKS, "BLOCK": triton.next_power_of_2(n), "CELLS": cells}
+        least = bandwidth.LEAST if dtype == torch.float64 else 0.0  # float32 has nothing as small
+        sizes = {"KNOTS": bandwidth.KNOTS, "BLOCK": triton.next_power_of_2(n), "CELLS": cells}
         given = (held, out[part], status[part], scratch, *places[:-1], n, places.n_cells, len(levels), tolerance)
-        short_rows[(len(x[part]),)](*given, LEAST=least, FLOOR=floor(rule.SATURATION), F=F, num_warps=2, **sizes)
+        short_rows[(len(x[part]),)](*given, LEAST=least, FLOOR=floor(bandwidth.SATURATION), F=F, num_warps=2, **sizes)
     return out, None
 
 
 class Near(NamedTuple):
-    """Cells of the ruler near a level of a long row, and pivots of a subsample that bound them."""
+    """Cells of the map near a level of a long row, and pivots of a subsample that bound them."""
 
     first: int
     last: int
@@ -588,24 +547,24 @@ class Near(NamedTuple):
     high: int
 
 
-def cells_near(rule: Any, n: int, p: float, n_sub: int) -> Near:
-    """As in `compiled.long_sample`."""
-    ruler = rule.ruler(float(n))
-    first, last = rule.near(float(n), p)
-    u, v = ruler.level[first], ruler.level[last + 2 * rule.MARKS]
+def cells_near(n: int, p: float, n_sub: int) -> Near:
+    """As in `long_sample.hpp`."""
+    at_levels = bandwidth.knots(float(n))
+    first, last = bandwidth.near(float(n), p)
+    u, v = at_levels.level[first], at_levels.level[last + 2 * bandwidth.KNOTS]
     low = int(u * n_sub - 4.0 * math.sqrt(u * (1.0 - u) * n_sub) - 2.0) if first > 0 else -1
-    high = int(v * n_sub + 4.0 * math.sqrt(v * (1.0 - v) * n_sub) + 2.0) + 1 if last < ruler.unit.size else n_sub
+    high = int(v * n_sub + 4.0 * math.sqrt(v * (1.0 - v) * n_sub) + 2.0) + 1 if last < at_levels.unit.size else n_sub
     return Near(first, last, n_sub, max(low, -1), min(high, n_sub))
 
 
-def long(rule: Any, x: Tensor, p: float) -> tuple[Tensor, Tensor]:
+def long(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
     """Quantiles by the rule of long rows, from what is near the level; where that fails, rows are sorted as a whole."""
     rows, n = x.shape
     n_sub = min(int(n**0.75), 4096 if rows >= MANY_ROWS else 2**20)
-    near = cells_near(rule, n, p, n_sub)
+    near = cells_near(n, p, n_sub)
     share = (min(near.high, n_sub) - max(near.low, 0)) / n_sub
     if share > 0.5:
-        return from_sorted(rule, x, p, near)
+        return from_sorted(x, p, near)
     pivots = _sorted_values(x[:, :: n // n_sub][:, :n_sub].contiguous())
     slots = 64 if rows < MANY_ROWS and n >= 2**22 else 1
     spread = n * math.sqrt(share * (1.0 - share) / n_sub)
@@ -618,7 +577,7 @@ def long(rule: Any, x: Tensor, p: float) -> tuple[Tensor, Tensor]:
     gathered[(triton.cdiv(n, length), rows)](
         x, pivots, kept, counts, n, length, room, *bounds, SLOTS=slots, BLOCK=BLOCK, ALIGN=aligned(x, n), num_warps=1
     )
-    return _through_ruler(rule, _sorted_values(kept), counts, n, p, near)
+    return _through_map(_sorted_values(kept), counts, n, p, near)
 
 
 def _sorted_values(x: Tensor) -> Tensor:
@@ -631,15 +590,15 @@ def _sorted_values(x: Tensor) -> Tensor:
     return out
 
 
-def from_sorted(rule: Any, x: Tensor, p: float, near: Near) -> tuple[Tensor, Tensor]:
+def from_sorted(x: Tensor, p: float, near: Near) -> tuple[Tensor, Tensor]:
     rows, n = x.shape
-    level = rule.ruler(float(n)).level
+    level = bandwidth.knots(float(n)).level
     first = max(int(level[near.first] * n - 2.0), 0)
-    last = min(int(level[near.last + 2 * rule.MARKS] * n + 3.0), n)
+    last = min(int(level[near.last + 2 * bandwidth.KNOTS] * n + 3.0), n)
     counts = torch.zeros((rows, 1, 4), dtype=torch.int64, device=x.device)
     counts[..., 0], counts[..., 1] = first, last - first
     counts[:, 0, 2] = (~x.isfinite()).any(1)
-    return _through_ruler(rule, x.sort(1).values[:, first:last].contiguous(), counts, n, p, near)
+    return _through_map(x.sort(1).values[:, first:last].contiguous(), counts, n, p, near)
 
 
 class NearPlaces(NamedTuple):
@@ -652,12 +611,12 @@ class NearPlaces(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _near_places(rule: Any, n: int, p: float, near: Near, dtype: torch.dtype, device: torch.device) -> NearPlaces:
-    ruler, k = rule.ruler(float(n)), rule.MARKS
+def _near_places(n: int, p: float, near: Near, dtype: torch.dtype, device: torch.device) -> NearPlaces:
+    at_levels, k = bandwidth.knots(float(n)), bandwidth.KNOTS
     n_cells = near.last - near.first
     cells = triton.next_power_of_2(max(n_cells, 2 * k + 1) + 1)
-    level = ruler.level[near.first : near.last + 2 * k + 1]
-    error = rule.BRACKET * rule.standard_error(p, float(n))
+    level = at_levels.level[near.first : near.last + 2 * k + 1]
+    error = bandwidth.BRACKET * bandwidth.standard_error(p, float(n))
     ranks = np.zeros(2 * cells + 3)
     ranks[: level.size], ranks[2 * cells :] = level, (p - error, p, p + error)
     ranks = np.clip(ranks * n - 0.5, 0.0, n - 1.0)
@@ -665,24 +624,24 @@ def _near_places(rule: Any, n: int, p: float, near: Near, dtype: torch.dtype, de
     tables = np.stack(
         [
             np.pad(a, (0, cells - n_cells), constant_values=1.0)
-            for a in [*_windows(level, k), ruler.unit[near.first : near.last]]
+            for a in [*_windows(level, k), at_levels.unit[near.first : near.last]]
         ]
     )
-    h = rule.large_resolution(float(n))
+    h = bandwidth.large_resolution(float(n))
     return NearPlaces(
         torch.tensor(ranks, device=device),
         torch.tensor(tables, dtype=dtype, device=device),
-        torch.tensor([float(n), h, rule.shrunk(p, h)], dtype=torch.float64, device=device),
+        torch.tensor([float(n), h, bandwidth.shrunk(p, h)], dtype=torch.float64, device=device),
         origin,
     )
 
 
-def _through_ruler(rule: Any, band: Tensor, counts: Tensor, n: int, p: float, near: Near) -> tuple[Tensor, Tensor]:
+def _through_map(band: Tensor, counts: Tensor, n: int, p: float, near: Near) -> tuple[Tensor, Tensor]:
     """Quantiles from sorted rows of errors near the level, and how many there are below and within, by slots."""
     F, dtype, tolerance = precision(band, None)
     rows, length = band.shape
     slots = counts.shape[1]
-    tables = _near_places(rule, n, p, near, dtype, band.device)
+    tables = _near_places(n, p, near, dtype, band.device)
     cells = tables.cells.shape[1]
     out = torch.empty(rows, dtype=torch.float64, device=band.device)
     status = torch.empty(rows, dtype=torch.int32, device=band.device)
@@ -691,14 +650,14 @@ def _through_ruler(rule: Any, band: Tensor, counts: Tensor, n: int, p: float, ne
     given = (band, positions, counts, out, status, scratch, tables.ranks, tables.cells)
     numbers = (length // slots, near.last - near.first, tables.origin, tables.numbers, tolerance)
     n_warps = 8 if rows >= MANY_ROWS else 32
-    sizes = {"MARKS": rule.MARKS, "SLOTS": slots, "BLOCK": 256 * n_warps, "CELLS": cells}
-    end = rule.SATURATION
+    sizes = {"KNOTS": bandwidth.KNOTS, "SLOTS": slots, "BLOCK": 256 * n_warps, "CELLS": cells}
+    end = bandwidth.SATURATION
     near_rows[(rows,)](*given, *numbers, END=end, FLOOR=floor(end), F=F, num_warps=n_warps, **sizes)
     return out, status
 
 
-def counted(kernel: Any, x: Tensor, counts: Tensor, levels: list[float]) -> tuple[Tensor, Tensor]:
-    """Quantiles by the rule of rows with counts, whose sums decide how long their rulers are."""
+def counted(x: Tensor, counts: Tensor, levels: list[float]) -> tuple[Tensor, Tensor]:
+    """Quantiles by the rule of rows with counts, whose sums decide how long their maps are."""
     out = torch.empty((len(x), len(levels)), dtype=torch.float64, device=x.device)
     status = torch.zeros(len(x), dtype=torch.int32, device=x.device)
     held = counts > 0.0
@@ -714,7 +673,7 @@ def counted(kernel: Any, x: Tensor, counts: Tensor, levels: list[float]) -> tupl
     p = torch.tensor(levels, dtype=torch.float64, device=x.device)
     for m in sizes.unique():
         i = (sizes == m).nonzero().flatten()
-        out[i] = _counted_alike(kernel, x[i], counts[i], p, float(m))
+        out[i] = _counted_alike(x[i], counts[i], p, float(m))
     out[is_missing] = torch.nan
     return out, status
 
@@ -727,22 +686,21 @@ def _even(x: Tensor, counts: Tensor) -> Tensor:
     return torch.where(stop - start > 1, mean, counts)
 
 
-def _counted_alike(kernel: Any, x: Tensor, counts: Tensor, p: Tensor, m: float) -> Tensor:
+def _counted_alike(x: Tensor, counts: Tensor, p: Tensor, m: float) -> Tensor:
     """Sorted rows with counts of one sum."""
-    rule = kernel.rule
-    error = rule.BRACKET * rule.standard_error(p, m)
+    error = bandwidth.BRACKET * bandwidth.standard_error(p, m)
     low, here, high = (hazen(x, counts, level) for level in (p - error, p, p + error))
     if m < 3.0 or x.shape[1] < 2:
         return torch.as_tensor(here)
-    ruler = kernel.lay(x, counts, m)
-    h = ruler.h if isinstance(ruler.h, Tensor) else torch.full_like(low[:, :1], ruler.h)
-    positions = ruler.position(x) / h
-    sought = rule.shrunk(p, h)
-    t, _ = fixed(positions.contiguous(), counts, sought.contiguous(), 1.0, rule.SATURATION)
-    t_low, t_here, t_high = (ruler.position(a) / h for a in (low, here, high))
-    plain = activation(t_here[..., None] - positions[:, None], rule.SATURATION)[0] * counts[:, None]
+    maps = fit_maps(x, counts, m)
+    h = maps.h if isinstance(maps.h, Tensor) else torch.full_like(low[:, :1], maps.h)
+    positions = maps.position(x) / h
+    sought = bandwidth.shrunk(p, h)
+    t, _ = fixed(positions.contiguous(), counts, sought.contiguous(), 1.0, bandwidth.SATURATION)
+    t_low, t_here, t_high = (maps.position(a) / h for a in (low, here, high))
+    plain = activation(t_here[..., None] - positions[:, None], bandwidth.SATURATION)[0] * counts[:, None]
     is_flat = (plain.sum(2) / m - sought).abs() <= 1e-15
     t = torch.where(is_flat, t_here, t.maximum(t_low).minimum(t_high))
-    j = (torch.searchsorted(ruler.at / h, t, right=True) - 1).clamp(0, ruler.slopes.shape[1] - 1)
-    w = ruler.marks.gather(1, j) + (t * h - ruler.at.gather(1, j)) / ruler.slopes.gather(1, j)
-    return torch.where(ruler.is_tied, here, w.maximum(low).minimum(high))
+    j = (torch.searchsorted(maps.at / h, t, right=True) - 1).clamp(0, maps.slopes.shape[1] - 1)
+    w = maps.knots.gather(1, j) + (t * h - maps.at.gather(1, j)) / maps.slopes.gather(1, j)
+    return torch.where(maps.is_tied, here, w.maximum(low).minimum(high))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pimeter._kernels.counting import LOOK, SIZE
+from pimeter._kernels.counting import LOOK, bucket
+from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
-from pimeter.quantiles import array_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,7 +44,7 @@ class Buckets:
         shift = max(0, int(ends[1] - ends[0]).bit_length() - (n_buckets - middle).bit_length() + 1)
         counts = np.zeros((n_groups, n_buckets), np.intp)
         scale = (int(ends[0]), shift, middle)
-        array_kernel().counting.count_buckets(values.view(np.int64), group, *scale, counts)
+        kernel.count_buckets(values, group, *scale, counts)
         return cls(values, group, scale, counts)
 
     def order_statistics(self, members: NDArray[np.bool_], ranks: Counts) -> Array:
@@ -75,22 +75,18 @@ class Buckets:
             one[:] = np.searchsorted(at, np.arange(len(one)))
             one[at] = LOOK
         places = np.empty(len(self.values), np.uint8)
-        bits = self.values.view(np.int64)
-        array_kernel().counting.place(self.values, bits, self.group, *self.scale, bounds, known, places)
+        kernel.place(self.values, self.group, *self.scale, bounds, known, places)
         return places
 
     def _bucket(self, values: Array) -> Counts:
-        bits, (least, shift, middle) = values.view(np.int64), self.scale
-        distance = np.minimum(np.maximum((bits & SIZE) - least, 0) >> shift, self.counts.shape[1] - 1 - middle)
-        return np.asarray(np.maximum(np.where(bits < 0, middle - distance, middle + distance), 0))
+        return np.maximum(bucket(values, *self.scale, self.counts.shape[1] - 1), 0)
 
     def _sorted(self, wanted: Counts) -> tuple[Array, Counts, NDArray[np.bool_]]:
         """Values of the wanted buckets in order, their rows, and which buckets these are."""
         is_wanted = np.zeros(self.counts.shape[1], bool)
         is_wanted[wanted] = True
         rows = np.empty(int(self.counts[:, is_wanted].sum()) + 1, np.intp)
-        bits = self.values.view(np.int64)
-        array_kernel().counting.keep_buckets(bits, *self.scale, is_wanted, rows)
+        kernel.keep_buckets(self.values, *self.scale, is_wanted, rows)
         values = self.values[rows[:-1]]
         order = np.argsort(values)
         return values[order], rows[order], is_wanted

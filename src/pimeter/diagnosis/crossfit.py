@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
+from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.promise import RANGE, promise, rank
-from pimeter.quantiles import array_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,7 +96,7 @@ class CrossFit:
         """Coverage at all levels in each part of the rows."""
         part = codes.astype(np.uint8)
         n_beyond = np.zeros((n_parts, len(self.levels) + 1), np.intp)
-        array_kernel().counting.count_pairs(part, self.n_beyond, n_beyond)
+        kernel.count_pairs(part, self.n_beyond, n_beyond)
         rows = n_beyond.sum(axis=1)
         held = np.flatnonzero(rows)
         ranked = np.array([ranks(int(rows[i]), self.levels) for i in held])
@@ -109,7 +109,7 @@ class CrossFit:
         """Mean interval score of all rows at each level, and its standard error, which is NaN for a single row."""
         m, unit, near = len(self.n_beyond), self.unit, float(self.radius[0])
         sums = np.zeros((len(self.radii), len(self.levels) + 1, 3))
-        array_kernel().counting.sum_places(self.buckets.values, near, unit, self.fold, self.n_beyond, sums)
+        kernel.sum_places(self.buckets.values, near, unit, self.fold, self.n_beyond, sums)
         n_rows = sums[:, :, 0].sum(axis=1)[:, None]
         # Rows beyond the radius at a level: number, sum and sum of squares.
         n, total, squares = np.moveaxis(np.cumsum(sums[:, :0:-1], axis=1)[:, ::-1], 2, 0)

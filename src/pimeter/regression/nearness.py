@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
-from pimeter.quantiles import nearby_quantiles
+from pimeter._kernels.arrays import nearby_quantiles
 from pimeter.regression.scaled import FEW, LEAST, grown_forest
 
 if TYPE_CHECKING:

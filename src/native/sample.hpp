@@ -1,0 +1,401 @@
+// Quantiles of one sample: order statistics, the map through the knots, and the root of the smoothed share.
+#pragma once
+
+#include <optional>
+
+#include "rule.hpp"
+#include "sort.hpp"
+
+namespace pimeter {
+
+using namespace reference;  // constants of Newton's method
+
+enum Status : std::uint8_t { FINE, MISSING, INFINITE, NARROW };  // what a kernel says of a sample
+
+// The knots of a map before any error is seen: `bandwidth.knots`.
+struct Knots {
+    Values level, normal, unit;
+    bool is_large;
+};
+
+DISPATCHED inline double sum(Values a) {
+    Vector strands{};
+    Index i = 0;
+    for (; i + LANES <= Index(a.size()); i += LANES) {
+        Vector v;
+        load(v, &a[i]);
+        strands += v;
+    }
+    for (; i < Index(a.size()); ++i) strands[0] += a[i];
+    return joined(strands);
+}
+
+// exp(-z) for |z| <= 40: a series to the 128th power, because a loop without calls is vectorised.
+INLINE double exp_minus(double z) {
+    double y = z * (-1.0 / 128.0);
+    double e = 1.0 / 720 + y * (1.0 / 5040 + y * (1.0 / 40320 + y * (1.0 / 362880 + y * (1.0 / 3628800))));
+    e = 1.0 + y * (1.0 + y * (1.0 / 2 + y * (1.0 / 6 + y * (1.0 / 24 + y * (1.0 / 120 + y * e)))));
+    e *= e, e *= e, e *= e, e *= e, e *= e, e *= e;
+    return e * e;
+}
+
+struct Share {
+    double value, slope;
+};
+
+// Sum of the activations at t, and its derivative: sigmoids, stretched a little so that they are 0 and 1 from +-end on.
+DISPATCHED inline Share summed_share(double t, Values positions, Values counts, double h, double end) {
+    constexpr Index AT_ONCE = 32 * LANES;
+    double shares[AT_ONCE], slopes[AT_ONCE];
+    Vector share{}, slope{}, v;
+    double sharpness = 1.0 / h, total = double(positions.size());
+    for (Index start = 0, n = positions.size(); start < n; start += AT_ONCE) {
+        Index length = std::min(AT_ONCE, n - start), i = 0;
+        const double* position = positions.data() + start;
+        for (Index k = 0; k < length; ++k) {
+            double z = (t - position[k]) * sharpness;
+            z = z < end ? z : end;
+            z = z > -end ? z : -end;
+            double e = exp_minus(z), s = 1.0 / (1.0 + e);
+            shares[k] = s;
+            slopes[k] = std::abs(z) < end ? e * s * s : 0.0;
+        }
+        if (!counts.empty())
+            for (Index k = 0; k < length; ++k) shares[k] *= counts[start + k], slopes[k] *= counts[start + k];
+        for (; i + LANES <= length; i += LANES) {
+            load(v, shares + i), share += v;
+            load(v, slopes + i), slope += v;
+        }
+        for (; i < length; ++i) share[0] += shares[i], slope[0] += slopes[i];
+    }
+    if (!counts.empty()) total = std::accumulate(counts.begin(), counts.end(), 0.0);
+    double floor = 1.0 / (1.0 + std::exp(end));
+    return {(joined(share) - total * floor) / (1.0 - 2.0 * floor), joined(slope) / (h * (1.0 - 2.0 * floor))};
+}
+
+// Root of the smoothed share, kept in [low, high]: Newton's method on the logit scale, bisection where it fails.
+inline double find_root(Values positions, Values counts, double below, double m, double h, double end, double p,
+                        double start, double low, double high) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    double a = -infinity, b = infinity, t = start;
+    double target = std::log(p / (1.0 - p));
+    for (Index n_steps = 0; n_steps < MAX_STEPS; ++n_steps) {
+        auto [share, slope] = summed_share(t, positions, counts, h, end);
+        share = (below + share) / m, slope /= m;
+        double step = share < p ? -infinity : infinity;
+        if (0.0 < share && share < 1.0 && slope > 0.0)
+            step = (std::log(share / (1.0 - share)) - target) * share * (1.0 - share) / slope;
+        double next = std::min(std::max(t - step, low), high);
+        if (std::abs(share - p) <= PLATEAU) return t;
+        if (std::abs(step) <= TOLERANCE * h || (t == low && share >= p) || (t == high && share <= p)) return next;
+        (share > p ? b : a) = t;
+        if (n_steps >= NEWTON_STEPS || !(a < next && next < b)) next = 0.5 * std::max(a, low) + 0.5 * std::min(b, high);
+        if (next == t) return next;
+        t = next;
+    }
+    return t;
+}
+
+// Sorted errors, of which so many more lie below, and with counts their running sums.
+struct Sample {
+    Values x, counts, ends;
+    double below, m;
+
+    // Hazen's quantile: the i-th value stands at i - 1/2, or, with counts, over the middle of its share.
+    double hazen(double level) const {
+        double position = level * m - below;
+        Index n = x.size();
+        if (ends.empty()) {
+            double rank = std::min(std::max(position - 0.5, 0.0), n - 1.0);
+            Index i = std::min<Index>(Index(rank), n - 2);
+            return std::min(x[i] + (rank - i) * (x[i + 1] - x[i]), x[i + 1]);  // the sum may round beyond the next
+        }
+        auto end = [&](Index i) { return i < 0 ? 0.0 : ends[i]; };
+        auto half = [&](Index i) { return 0.5 * std::min(1.0, end(i) - end(i - 1)); };
+        Index i = std::min<Index>(std::lower_bound(ends.begin(), ends.end(), position) - ends.begin(), n - 1);
+        double first = end(i - 1) + half(i), last = end(i) - half(i);
+        if (position < first && i > 0) {
+            double before = end(i - 1) - half(i - 1);
+            return x[i - 1] + (position - before) / (first - before) * (x[i] - x[i - 1]);
+        }
+        if (position > last && i < n - 1) {
+            double after = end(i) + half(i + 1);
+            return x[i] + (position - last) / (after - last) * (x[i + 1] - x[i]);
+        }
+        return x[i];
+    }
+
+    double n_before(Index i) const { return below + (ends.empty() ? double(i) : i ? ends[i - 1] : 0.0); }
+};
+
+// Distances from the middle in units of the quartiles', and their squares, as often as they count.
+DISPATCHED inline void deviations(
+    Values x, Values counts, double middle, double quartiles, double* first, double* second) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        double d = (x[i] - middle) / quartiles;
+        first[i] = d, second[i] = d * d;
+    }
+    for (std::size_t i = 0; i < counts.size(); ++i) first[i] *= counts[i], second[i] *= counts[i];
+}
+
+// The smaller of the standard deviation and the normal-consistent interquartile range; 0 for too few errors.
+inline double spread(const Sample& sample, Room& first, Room& second) {
+    auto [x, counts, ends, below, m] = sample;
+    if (m < 3.0) return 0.0;
+    double quartiles = (sample.hazen(0.75) - sample.hazen(0.25)) / 1.349;
+    if (quartiles <= LEAST * (x.back() - x.front())) return 0.0;
+    double middle = x[x.size() / 2];
+    first.resize(x.size()), second.resize(x.size());
+    deviations(x, counts, middle, quartiles, first.data(), second.data());
+    double mean = sum(first), square = sum(second);
+    double deviation = std::sqrt((square - mean * mean / m) / (m - 1.0));
+    return deviation < 1.0 ? deviation * quartiles : quartiles;
+}
+
+// The power of 2 below a width: dividing by it changes no bits.
+inline double unit_of(double width) {
+    int exponent;
+    std::frexp(width, &exponent);
+    return std::ldexp(0.5, exponent);
+}
+
+// Widths of the windows of cell j, or of eight cells from j on; `a` has KNOTS more at its ends.
+template <class Numbers>
+INLINE Windows<Numbers> windows(const double* a, Index j) {
+    Numbers before, start, end, after;
+    load(before, a + j), load(start, a + j + KNOTS), load(end, a + j + KNOTS + 1), load(after, a + j + 2 * KNOTS + 1);
+    return {end - before, after - start, end - start};
+}
+
+template <class Numbers>
+INLINE Windows<Numbers> in_units(Windows<Numbers> a, double unit) {
+    return {a.left / unit, a.right / unit, a.own / unit};
+}
+
+// Call work(j, Numbers) for all of n cells, eight at a time where there are so many; some may come twice.
+template <class Work>
+INLINE void for_cells(Index n, Work work) {
+    if (n < LANES)
+        for (Index j = 0; j < n; ++j) work(j, double{});
+    else
+        for (Index j = 0; j < n; j += LANES) work(std::min(j, n - LANES), Vector{});
+}
+
+// How strange and how rough the sample is, by cell.
+DISPATCHED inline void measure_cells(
+    const double* knots, double spread, const Knots& at, double m, double* strange, double* rough) {
+    for_cells(at.unit.size(), [&]<class Numbers>(Index j, Numbers) __attribute__((always_inline)) {
+        auto error = in_units(windows<Numbers>(knots, j), spread);
+        auto level = windows<Numbers>(at.level.data(), j), normal = windows<Numbers>(at.normal.data(), j);
+        Numbers unit, first, last, first_normal, last_normal;
+        load(unit, &at.unit[j]);
+        load(first, knots + j), load(last, knots + j + 2 * KNOTS + 1);
+        load(first_normal, &at.normal[j]), load(last_normal, &at.normal[j + 2 * KNOTS + 1]);
+        store(strange + j, unit * strangeness((last - first) / spread, last_normal - first_normal));
+        store(rough + j, unit * roughness(widths(error), level, normal, m));
+    });
+}
+
+DISPATCHED inline void find_slopes(
+    const double* knots, double spread, double pseudo_count, const Knots& at, double m, double* slopes) {
+    for_cells(at.unit.size(), [&]<class Numbers>(Index j, Numbers) __attribute__((always_inline)) {
+        auto error = widths(in_units(windows<Numbers>(knots, j), spread));
+        auto level = windows<Numbers>(at.level.data(), j), normal = windows<Numbers>(at.normal.data(), j);
+        Numbers unit;
+        load(unit, &at.unit[j]);
+        store(slopes + j, slope(error, level, normal, unit, pseudo_count, m) / spread);
+    });
+}
+
+// The map of a sample: piecewise linear from errors to positions.
+struct Map {
+    Values knots, slopes;
+    Room at;  // positions of the knots
+
+    static Index cell(Values edges, double x) {
+        Index i = std::upper_bound(edges.begin(), edges.end(), x) - edges.begin() - 1;
+        return std::clamp<Index>(i, 0, Index(edges.size()) - 2);
+    }
+
+    // Positions count from this cell on.
+    void lay(Index origin) {
+        at.resize(knots.size());
+        at[origin] = 0.0;
+        for (std::size_t j = origin; j < slopes.size(); ++j) at[j + 1] = at[j] + (knots[j + 1] - knots[j]) * slopes[j];
+        for (Index j = origin - 1; j >= 0; --j) at[j] = at[j + 1] - (knots[j + 1] - knots[j]) * slopes[j];
+    }
+
+    double position(double x) const {
+        Index j = cell(knots, x);
+        return at[j] + (x - knots[j]) * slopes[j];
+    }
+
+    double error(double t) const {
+        Index j = cell(at, t);
+        return knots[j] + (t - at[j]) / slopes[j];
+    }
+};
+
+// What the quantiles of one sample after another need room for.
+class Solver {
+public:
+    // Quantiles of one sorted finite sample; counts may be empty.
+    void solve(Values x, Values counts, const Knots& knots, Values levels, double* out) {
+        ends_.resize(counts.size());
+        std::partial_sum(counts.begin(), counts.end(), ends_.begin());
+        Sample sample{x, counts, ends_, 0.0, counts.empty() ? double(x.size()) : ends_.back()};
+        if (x.size() == 1) {
+            std::fill_n(out, levels.size(), x[0]);
+            return;
+        }
+        knots_.resize(knots.level.size());
+        for (std::size_t j = 0; j < knots_.size(); ++j) knots_[j] = sample.hazen(knots.level[j]);
+        double unit = knots.is_large ? unit_of(knots_.back() - knots_.front()) : spread(sample, first_, second_);
+        if (unit == 0.0) {
+            for (std::size_t k = 0; k < levels.size(); ++k) out[k] = sample.hazen(levels[k]);
+            return;
+        }
+        solve_by_map(sample, knots, unit, levels, out);
+    }
+
+    // Sort a row in any order, unless it holds NaN or infinities.
+    template <class Float>
+    Status sort_row(std::span<const Float> row) {
+        held_.assign(row.begin(), row.end());
+        Range all = range(held_);
+        if (!all.is_finite) {
+            auto is_missing = [](double x) { return x != x; };
+            return std::any_of(held_.begin(), held_.end(), is_missing) ? MISSING : INFINITE;
+        }
+        sorted_.resize(held_.size());
+        sorter_.sort(held_, sorted_.data(), all);
+        return FINE;
+    }
+
+    // Quantiles of a row in any order.
+    template <class Float>
+    Status solve_row(std::span<const Float> row, const Knots& knots, Values levels, double* out) {
+        if (Status status = sort_row(row); status != FINE) return status;
+        double low = sorted_.front(), high = sorted_.back();
+        double factor = safe_factor(std::max(std::abs(low), std::abs(high)));
+        if (factor != 1.0)
+            for (double& x : sorted_) x *= factor;  // the least of them may become 0
+        solve(sorted_, {}, knots, levels, out);
+        if (factor != 1.0)
+            for (std::size_t k = 0; k < levels.size(); ++k) out[k] = std::clamp(out[k] / factor, low, high);
+        return FINE;
+    }
+
+    // Quantiles of one sorted sample with counts of which some are 0.
+    void solve_weighted(Values x, const double* counts, const Knots& knots, Values levels, double* out) {
+        held_.resize(x.size()), sorted_.resize(x.size());
+        Index n = 0;
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            held_[n] = x[i], sorted_[n] = counts[i];
+            n += counts[i] > 0.0;
+        }
+        solve({held_.data(), std::size_t(n)}, {sorted_.data(), std::size_t(n)}, knots, levels, out);
+    }
+
+    // Quantiles from the errors near some levels of a large sample, sorted, through the knots there; false if that does
+    // not reach far enough.
+    bool solve_near(Values x, double below, double m, const Knots& knots, Values levels, double* out) {
+        Sample sample{x, {}, {}, below, m};
+        knots_.resize(knots.level.size());
+        for (std::size_t j = 0; j < knots_.size(); ++j) knots_[j] = sample.hazen(knots.level[j]);
+        if (knots_.back() == knots_.front()) {
+            std::fill_n(out, levels.size(), knots_.front());
+            return true;
+        }
+        return solve_by_map(sample, knots, unit_of(knots_.back() - knots_.front()), levels, out);
+    }
+
+    // Roots of the paper's own share, mean sigmoid((w - x)/h), of sorted finite errors, kept in their range.
+    void solve_fixed(Values x, Values counts, Values levels, double h, Values starts, double* out) {
+        double m = counts.empty() ? double(x.size()) : std::accumulate(counts.begin(), counts.end(), 0.0);
+        for (std::size_t k = 0; k < levels.size(); ++k)
+            out[k] = find_root(x, counts, 0.0, m, h, STEEP, levels[k], starts[k], x.front(), x.back());
+    }
+
+    // The same of a row in any order, from its plain quantiles.
+    template <class Float>
+    Status solve_fixed_row(std::span<const Float> row, Values levels, double h, double* out) {
+        if (Status status = sort_row(row); status != FINE) return status;
+        first_.resize(levels.size());
+        double last = double(row.size()) - 1.0;
+        for (std::size_t k = 0; k < levels.size(); ++k) {
+            double rank = std::clamp(levels[k] * double(row.size()) - 0.5, 0.0, last);
+            std::size_t i = std::size_t(rank);
+            double gap = sorted_[std::min(i + 1, row.size() - 1)] - sorted_[i];
+            first_[k] = sorted_[i] + (std::isinf(gap) ? 0.0 : (rank - double(i)) * gap);
+        }
+        solve_fixed(sorted_, {}, levels, h, first_, out);
+        return FINE;
+    }
+
+    Sorter& sorter() { return sorter_; }
+
+    // Bytes that are held.
+    std::size_t room() const {
+        std::size_t n = map_.at.capacity();
+        for (const Room* own : {&held_, &sorted_, &ends_, &knots_, &slopes_, &positions_, &first_, &second_})
+            n += own->capacity();
+        return sorter_.room() + sizeof(double) * n;
+    }
+
+private:
+    bool solve_by_map(const Sample& sample, const Knots& knots, double unit, Values levels, double* out) {
+        Resolution seen{large_resolution(sample.m), 0.0};
+        std::size_t n_cells = knots.unit.size();
+        if (!knots.is_large) {
+            first_.resize(n_cells), second_.resize(n_cells);
+            measure_cells(knots_.data(), unit, knots, sample.m, first_.data(), second_.data());
+            double total = sum(knots.unit);
+            seen = resolution(sum(first_) / total, sum(second_) / total, sample.m);
+        }
+        slopes_.resize(n_cells);
+        find_slopes(knots_.data(), unit, seen.pseudo_count, knots, sample.m, slopes_.data());
+        map_.knots = Values(knots_).subspan(KNOTS, n_cells + 1);
+        map_.slopes = slopes_;
+        return solve_levels(sample, seen.h, knots.is_large, levels, out);
+    }
+
+    // Of a large sample positions count from the cell of each level's plain quantile, so that a level gives the same
+    // bits whatever else is asked for, and whether the sample is there as a whole or only near some levels.
+    bool solve_levels(const Sample& sample, double h, bool is_large, Values levels, double* out) {
+        auto [x, counts, ends, below, m] = sample;
+        if (positions_.size() < x.size()) positions_.resize(x.size());
+        Index n_found = 0;
+        double reach = SATURATION * h;
+        bool is_last = sample.n_before(x.size()) >= m;
+        for (std::size_t k = 0; k < levels.size(); ++k) {
+            double p = levels[k], error = BRACKET * standard_error(p, m);
+            double low = sample.hazen(p - error), high = sample.hazen(p + error), here = sample.hazen(p);
+            if (is_large || k == 0) map_.lay(is_large ? Map::cell(map_.knots, here) : 0);
+            double t_here = map_.position(here), t_low = map_.position(low), t_high = map_.position(high);
+            if ((below > 0.0 && t_low - reach < map_.at.front()) || (!is_last && t_high + reach > map_.at.back()))
+                return false;
+            Index last = std::upper_bound(x.begin(), x.end(), map_.error(t_high + reach)) - x.begin();
+            Index first = std::lower_bound(x.begin(), x.end(), map_.error(t_low - reach)) - x.begin();
+            // Of a small sample the positions are the same at all levels, which rise: those found before are kept.
+            Index j = Map::cell(map_.at, t_low - reach);
+            for (Index i = is_large ? first : std::max(first, n_found); i < last; ++i) {
+                while (j < Index(slopes_.size()) - 1 && x[i] > map_.knots[j + 1]) ++j;
+                positions_[i] = map_.at[j] + (x[i] - map_.knots[j]) * slopes_[j];
+            }
+            n_found = std::max(n_found, last);
+            Values near(positions_.data() + first, last - first);
+            Values own = counts.empty() ? counts : counts.subspan(first, last - first);
+            double t = find_root(
+                near, own, sample.n_before(first), m, h, SATURATION, shrunk(p, h), t_here, t_low, t_high);
+            out[k] = std::min(std::max(map_.error(t), low), high);
+        }
+        return true;
+    }
+
+    Sorter sorter_;
+    Map map_;
+    Room held_, sorted_, ends_, knots_, slopes_, positions_, first_, second_;
+};
+
+}  // namespace pimeter

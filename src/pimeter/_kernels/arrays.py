@@ -1,0 +1,286 @@
+"""Quantiles of NumPy's arrays: validate, bring samples into rows, hand them to the kernel."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pimeter import bandwidth
+from pimeter._kernels.dispatch import kernel
+from pimeter._kernels.reference import INFINITE, MISSING, even, hazen, in_order
+from pimeter.arrays import real_array
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+MOST = 1e15  # values that counts stand for: beyond, floats no longer count one by one, and maps get too many knots
+MANY = 200_000  # values from which on a second thread is worth while
+
+
+def quantile(
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    beta: float | str = "auto",
+    reflect: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """See `pimeter.quantile`."""
+    values, width = _floats(a)
+    levels = _levels(q)
+    h = _bandwidth(beta)
+    axes = _axes(axis, values.ndim)
+    samples, kept_shape = _rows(values, axes)
+    if samples.shape[1] == 0:
+        msg = f"a has shape {values.shape}: no values along axis {axis}; a quantile needs at least one."
+        raise ValueError(msg)
+    counts = None if weights is None else _counts(weights, values, axes)
+    if keepdims:
+        kept_shape = tuple(1 if i in axes else n for i, n in enumerate(values.shape))
+    flat = checked_quantiles(samples, counts, levels.reshape(-1), h, reflect).astype(width, copy=False)
+    return flat.T.reshape(levels.shape + kept_shape)[()]
+
+
+def settings(
+    q: ArrayLike, axis: int | tuple[int, ...] | None, ndim: int, beta: float | str
+) -> tuple[list[float], tuple[int, ...], tuple[int, ...], float | None]:
+    """Levels and their shape, axes and bandwidth, as plain numbers."""
+    levels = _levels(q)
+    return levels.reshape(-1).tolist(), levels.shape, _axes(axis, ndim), _bandwidth(beta)
+
+
+def checked_quantiles(
+    samples: NDArray[Any], counts: Array | None, levels: ArrayLike, h: float | None, reflect: bool
+) -> Array:
+    """Quantiles of each row, (rows, levels), or what is wrong with its values."""
+    if counts is not None:
+        if not (np.isfinite(counts) & (counts >= 0.0)).all():
+            msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
+            raise ValueError(msg)
+        with np.errstate(over="ignore"):
+            totals = counts.sum(axis=1)
+        if (totals > MOST).any():
+            msg = f"weights are counts, of {MOST:g} values at most; they add up to {totals.max():g}. Make them smaller."
+            raise ValueError(msg)
+        if not (totals > 0.0).all():
+            msg = "weights are 0 for a whole sample; a quantile needs at least one value that counts."
+            raise ValueError(msg)
+    if reflect and (samples < 0).any():
+        msg = "reflect=True takes absolute errors, but a holds negative values; pass np.abs(a) or reflect=False."
+        raise ValueError(msg)
+    # Adding 0 turns -0 into 0: equal values of which the one that came first would be the answer.
+    return _quantiles(samples, counts, np.asarray(levels, np.float64), h, reflect) + 0.0
+
+
+def _floats(a: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[np.floating]]:
+    """The values as floats, and the width of the result."""
+    values = np.asanyarray(a)
+    if isinstance(values, np.ma.MaskedArray):
+        msg = "a is a masked array; pass a.compressed(), or weights that are 0 where it is masked."
+        raise TypeError(msg)
+    values = np.asarray(values)
+    if values.dtype.kind not in "fiub":
+        msg = f"a has dtype {values.dtype}; quantiles are for real numbers: convert it with a.astype(float)."
+        raise TypeError(msg)
+    if values.dtype.kind != "f" or values.dtype.itemsize > 8:
+        values = values.astype(np.float64)
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    return values, values.dtype
+
+
+def _levels(q: ArrayLike) -> Array:
+    if isinstance(q, float) and 0.0 <= q <= 1.0:  # quick, for the most frequent case
+        return np.array(q)
+    levels: Array = real_array("q", q).astype(np.float64, copy=False)
+    if levels.size and not (levels.min() >= 0.0 and levels.max() <= 1.0):
+        msg = f"q must lie in [0, 1]; got {q!r}. For per cent divide by 100."
+        raise ValueError(msg)
+    return levels
+
+
+def _bandwidth(beta: float | str) -> float | None:
+    """The bandwidth 1/beta; None for the rule."""
+    if isinstance(beta, str):
+        if beta == "auto":
+            return None
+    elif isinstance(beta, Real) and 0.0 < beta < np.inf:
+        return 1.0 / float(beta)
+    msg = f'beta must be "auto" or a positive number in the unit of 1/a; got {beta!r}.'
+    raise ValueError(msg)
+
+
+def _axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(ndim))
+    try:
+        given = [operator.index(one) for one in (axis if isinstance(axis, tuple | list) else (axis,))]
+    except TypeError as wrong:
+        msg = f"axis must be a whole number, a tuple of them or None; got {axis!r}."
+        raise TypeError(msg) from wrong
+    for one in given:
+        if not -ndim <= one < ndim:
+            raise np.exceptions.AxisError(one, ndim)
+    axes = tuple(one % ndim for one in given)
+    if len(set(axes)) < len(axes):
+        msg = f"repeated axis: axis={axis!r} names one twice."
+        raise ValueError(msg)
+    return axes
+
+
+def _rows(values: NDArray[Any], axes: tuple[int, ...]) -> tuple[NDArray[Any], tuple[int, ...]]:
+    """One sample a row, contiguous, and the shape of the rest."""
+    if len(axes) == values.ndim:
+        return np.ascontiguousarray(values).reshape(1, -1), ()
+    others = tuple(i for i in range(values.ndim) if i not in axes)
+    shape = tuple(values.shape[i] for i in others)
+    length = math.prod(values.shape[i] for i in axes)
+    return np.ascontiguousarray(values.transpose(others + axes)).reshape(math.prod(shape), length), shape
+
+
+def _counts(weights: ArrayLike, values: NDArray[Any], axes: tuple[int, ...]) -> Array:
+    """Weights as rows beside the samples."""
+    counts: Array = real_array("weights", weights).astype(np.float64, copy=False)
+    if counts.shape != values.shape:
+        if counts.ndim != 1 or len(axes) != 1 or counts.size != values.shape[axes[0]]:
+            msg = (
+                f"weights have shape {counts.shape}; expected that of a, {values.shape}, or one weight for each value "
+                "along one axis."
+            )
+            raise ValueError(msg)
+        shape = [1] * values.ndim
+        shape[axes[0]] = counts.size
+        counts = np.broadcast_to(counts.reshape(shape), values.shape)
+    return _rows(counts, axes)[0]
+
+
+def _quantiles(samples: NDArray[Any], counts: Array | None, levels: Array, h: float | None, reflect: bool) -> Array:
+    """Quantiles of each row, (rows, levels)."""
+    if reflect:
+        mirrored = np.concatenate([-samples, samples], axis=1)
+        twice = None if counts is None else np.concatenate([counts, counts], axis=1)
+        inner = _quantiles(mirrored, twice, (1.0 + levels) / 2.0, h, False)
+        # The mirror image holds values below the smallest error, the sample does not.
+        ends = _quantiles(samples, counts, np.array([0.0, 1.0]), h, False)
+        return np.where(levels == 0.0, ends[:, :1], np.clip(inner, ends[:, :1], ends[:, 1:]))
+    if not (levels.size == 1 or (levels[1:] > levels[:-1]).all()):
+        rising, back = np.unique(levels, return_inverse=True)
+        return _quantiles(samples, counts, rising, h, reflect)[:, back]
+    first, last = (int(levels[0] == 0.0), levels.size - int(levels[-1] == 1.0)) if levels.size else (0, 0)
+    middle = levels[first:last]
+    if counts is None:
+        inner = _each_row(samples, middle, h)
+    else:
+        inner = np.empty((len(samples), middle.size))
+        for i, sample in enumerate(samples):
+            inner[i] = _counted(sample, counts[i], middle, h)
+    if middle.size == levels.size:
+        return inner
+    held = samples[None] if counts is None else np.where(counts > 0.0, samples, [[[np.inf]], [[-np.inf]]])
+    lowest, highest = held[0].min(axis=1, keepdims=True), held[-1].max(axis=1, keepdims=True)
+    return np.concatenate([*[lowest] * first, inner, *[highest] * (levels.size - last)], axis=1)
+
+
+def _each_row(samples: NDArray[Any], levels: Array, h: float | None) -> Array:
+    """Each row as it is, by the rule or with a bandwidth of the caller's."""
+    if not levels.size:
+        return np.empty((len(samples), 0))
+    if samples.dtype == np.float16:
+        samples = samples.astype(np.float64)
+    n_threads = _n_threads(samples.size)
+    out: Array
+    if h is None:
+        out, status = kernel.automatic_rows(samples, levels, n_threads)
+    else:
+        out, status = kernel.fixed_rows(samples, levels, h, n_threads)
+    if status is not None:
+        out[status == MISSING] = np.nan
+        for i in np.flatnonzero(status == INFINITE):
+            out[i] = np.quantile(samples[i].astype(np.float64), levels, method="inverted_cdf")
+    return out
+
+
+def _counted(sample: NDArray[Any], counts: Array, levels: Array, h: float | None) -> Array:
+    """One sample with counts."""
+    x, counts = sample.astype(np.float64)[counts > 0.0], counts[counts > 0.0]
+    if np.isnan(x).any():
+        return np.full(levels.size, np.nan)
+    x, counts = in_order(x, counts)
+    if np.isinf(x).any():
+        ends = np.cumsum(counts)
+        at: Array = x[np.minimum(np.searchsorted(ends, levels * ends[-1]), x.size - 1)]
+        return at
+    found: Array
+    if h is not None:
+        found = kernel.fixed_weighted(x, counts, levels, h, hazen(x, counts, levels))
+        return found
+    factor = bandwidth.safe_factor(float(np.abs(x).max()))
+    found = kernel.weighted_rows(x * factor, counts[None], float(counts.sum()), levels)[0] / factor
+    return np.clip(found, x[0], x[-1])
+
+
+def grouped_quantiles(
+    values: NDArray[Any],
+    codes: NDArray[np.integer[Any]],
+    n: int,
+    levels: list[float],
+    beta: float | str,
+    reflect: bool,
+) -> Array:
+    """Quantiles of n groups, (groups, levels); groups of one size are rows of one array."""
+    order = np.argsort(codes, kind="stable")
+    sizes = np.bincount(codes, minlength=n)
+    starts = np.cumsum(sizes) - sizes
+    flat = np.empty((n, len(levels)))
+    for size in np.unique(sizes):
+        alike = np.flatnonzero(sizes == size)
+        samples = values[order[starts[alike][:, None] + np.arange(size)]]
+        flat[alike] = np.asarray(quantile(samples, levels, 1, beta=beta, reflect=reflect)).T
+    return flat
+
+
+def nearby_quantiles(x: Array, nearness: Array, levels: Array) -> Array:
+    """Quantiles of one sample for many places, each with a nearness to every value of its own.
+
+    Parameters
+    ----------
+    x : ndarray of shape (m,)
+        Finite values in rising order.
+    nearness : ndarray of shape (n, m)
+        Weights of the values at each place, at least one of them positive. They carry ratios only and are turned into
+        counts here, in place: their sum is the effective number of values, to two digits.
+    levels : ndarray of shape (L,)
+        Rising levels.
+
+    Returns
+    -------
+    ndarray of shape (n, L)
+    """
+    total = nearness.sum(axis=1)
+    effective = total * total / np.einsum("ij,ij->i", nearness, nearness)
+    unit = 10.0 ** np.maximum(np.floor(np.log10(effective)) - 1.0, 0.0)
+    m = np.maximum(np.round(effective / unit) * unit, 1.0)  # few distinct ones: each has its knots
+    nearness *= (m / total)[:, None]
+    out = np.empty((len(m), levels.size))
+    factor = bandwidth.safe_factor(float(np.abs(x[[0, -1]]).max()))
+    sample, nearness = x * factor, even(x, nearness)
+    for size in np.unique(m):
+        rows = np.flatnonzero(m == size)
+        out[rows] = kernel.weighted_rows(sample, nearness[rows], float(size), levels, _n_threads(rows.size * x.size))
+    return np.clip(out / factor, x[0], x[-1])
+
+
+def _n_threads(n_values: int) -> int:
+    """As many as there are cores, if there is work for more than one."""
+    if n_values < MANY:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
