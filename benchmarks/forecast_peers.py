@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="write the table to results/")
     options = parser.parse_args()
     series, source = closes()
-    packages = ["numpy", "scikit-learn", "numba", "pimeter", *(p for p in ("mapie", "river") if find_spec(p))]
+    packages = ["numpy", "scikit-learn", "pimeter", *(p for p in ("mapie", "river") if find_spec(p))]
     header = "method | coverage | of eight parts | width | infinite | interval score | microseconds a day"
     lines = [
         "# Updated intervals beside those of other libraries",

@@ -16,7 +16,6 @@ import time
 import warnings
 from collections.abc import Callable
 
-import numba
 import numpy as np
 from laws import HELD_OUT, TUNING, Law
 from provenance import save
@@ -185,7 +184,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few seeds and short streams, nothing saved")
     quick = parser.parse_args().quick
     n_seeds, n_repeats, length = (1, 3, 2000) if quick else (20, 100, 100_000)
-    versions = f"numpy {np.__version__}, numba {numba.__version__}, pimeter {pm.__version__}"
+    versions = f"numpy {np.__version__}, pimeter {pm.__version__}"
     machine = f"{platform.machine()}, {len(os.sched_getaffinity(0))} threads; Python {platform.python_version()}"
     follow, settled, speed = follow_table(n_seeds), settling_table(n_repeats, length), speed_table(quick)
     lines = [

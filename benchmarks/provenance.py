@@ -31,7 +31,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PACKAGES = ("pimeter", "numpy", "scipy", "scikit-learn", "numba")
+PACKAGES = ("pimeter", "numpy", "scipy", "scikit-learn")
 EDITED = "edited while it ran"
 STARTED = time.time()
 
@@ -145,7 +145,7 @@ def save(
     name
         Of the files, without an ending; that of the script if not given.
     packages
-        Distributions beyond numpy, scipy, scikit-learn and numba whose versions matter.
+        Distributions beyond numpy, scipy and scikit-learn whose versions matter.
     data, uses
         As in `origin`.
     earlier

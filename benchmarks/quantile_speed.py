@@ -16,16 +16,18 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import numba
 import numpy as np
 from provenance import save
 from sklearn.exceptions import ConvergenceWarning
 
 import pimeter as pm
+from pimeter._kernels import arrays, reference
+from pimeter._kernels.dispatch import kernel_name
 
 SEED = 7
 NINE = np.linspace(0.1, 0.9, 9)
@@ -45,6 +47,24 @@ def ratio(ours: Callable[[], object], peers: Callable[[], object], repeats: int)
     calls = [max(1, int(0.002 / seconds(function, 1))) for function in both]
     pairs = np.array([[seconds(*one) for one in zip(both, calls, strict=True)] for _ in range(repeats)])
     return float(np.median(pairs[:, 0] / pairs[:, 1])), *np.median(pairs, axis=0).tolist()
+
+
+@contextmanager
+def threads(n: int) -> Iterator[None]:
+    """No more threads than so many."""
+    before = arrays._n_threads
+    arrays._n_threads = lambda _: n
+    yield
+    arrays._n_threads = before
+
+
+@contextmanager
+def only_numpy() -> Iterator[None]:
+    """As where there is no native code."""
+    before = arrays.kernel
+    arrays.kernel = reference
+    yield
+    arrays.kernel = before
 
 
 def quiet_fit(neuron: pm.QuantileNeuron, errors: np.ndarray) -> None:
@@ -90,6 +110,18 @@ def heavier_modules() -> list[str]:
     return [name for name in loaded if not name.startswith("pimeter")]
 
 
+def numpy_rows(quick: bool, repeats: int, rng: np.random.Generator, add: Callable[..., None]) -> None:
+    """The NumPy kernel alone."""
+    with only_numpy():
+        for m in (1000,) if quick else (1000, 1_000_000):
+            x = rng.standard_normal(m)
+            figures = ratio(partial(pm.quantile, x, 0.95), partial(np.quantile, x, 0.95), repeats)
+            add(f"NumPy kernel alone, m = {m:,}, level .95, against numpy.quantile", figures)
+        x = rng.standard_normal((500, 1000))
+        figures = ratio(partial(pm.quantile, x, 0.95, 1), partial(np.quantile, x, 0.95, 1), repeats)
+        add("NumPy kernel alone, 500 neurons x 1,000 errors, against numpy.quantile(axis=1)", figures)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, nothing saved")
@@ -116,8 +148,15 @@ def main() -> None:
 
     for axis, shape in ((1, (500, 1000)), (0, (1000, 500))):
         x = rng.standard_normal(shape)
-        figures = ratio(partial(pm.quantile, x, 0.95, axis), partial(np.quantile, x, 0.95, axis), repeats)
-        add(f"500 neurons x 1,000 errors, axis {axis}, against numpy.quantile(axis)", figures)
+        ours, numpys = partial(pm.quantile, x, 0.95, axis), partial(np.quantile, x, 0.95, axis)
+        with threads(1):
+            add(
+                f"500 neurons x 1,000 errors, axis {axis}, one thread, against numpy.quantile(axis)",
+                ratio(ours, numpys, repeats),
+            )
+        add(f"500 neurons x 1,000 errors, axis {axis}, against numpy.quantile(axis)", ratio(ours, numpys, repeats))
+
+    numpy_rows(quick, repeats, rng, add)
 
     for m in (1000,) if quick else (1000, 10_000, 100_000, 1_000_000, 10_000_000):
         x = rng.standard_normal(m)
@@ -158,7 +197,7 @@ def main() -> None:
 
 
 def page(rows: list[tuple[str, str, str]], repeats: int) -> str:
-    versions = f"numpy {np.__version__}, numba {numba.__version__}, pimeter {pm.__version__}"
+    versions = f"numpy {np.__version__}, pimeter {pm.__version__} ({kernel_name()} kernel)"
     machine = f"{platform.machine()}, {len(os.sched_getaffinity(0))} threads; Python {platform.python_version()}"
     command = (
         f"`python benchmarks/quantile_speed.py`, seed {SEED}, medians of {repeats} paired repeats, float64 unless said"

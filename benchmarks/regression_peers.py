@@ -306,7 +306,7 @@ def cost_table(title: str, task: Task, repeats: int, asked: str) -> list[str]:
 
 
 def head(name: str) -> list[str]:
-    packages = ["numpy", "scipy", "scikit-learn", "numba", "pimeter", *(p.lower() for p in MODULES if p not in MISSING)]
+    packages = ["numpy", "scipy", "scikit-learn", "pimeter", *(p.lower() for p in MODULES if p not in MISSING)]
     return [
         "# Intervals beside those of other libraries",
         "",

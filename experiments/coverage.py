@@ -176,5 +176,5 @@ EXPERIMENT = Experiment(
     finding=finding,
     unpublished="The paper has no such test.",
     reads=lambda settings: classification_files(settings.datasets),
-    packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"),
+    packages=("pimeter", "numpy", "scipy", "scikit-learn", "torch"),
 )

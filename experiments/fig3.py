@@ -237,5 +237,5 @@ EXPERIMENT = Experiment(
     figure=figure,
     reads=lambda _: ("time_series/ge.csv.gz",),
     unpublished="The paper prints two times here (0.4 s for the neurons, 3.9 s for the LSTM) and no other numbers.",
-    packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"),
+    packages=("pimeter", "numpy", "scipy", "scikit-learn", "torch"),
 )

@@ -158,5 +158,5 @@ EXPERIMENT = Experiment(
     figure=figure,
     unpublished="The paper prints no numbers here.",
     reads=lambda _: classification_files(["adult"]),
-    packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"),
+    packages=("pimeter", "numpy", "scipy", "scikit-learn", "torch"),
 )

@@ -86,7 +86,7 @@ class Experiment(Generic[S]):
     reads: Callable[[S], Sequence[str]] = lambda _: ()
     by_split: bool = False
     only_if_named: bool = False
-    packages: tuple[str, ...] = ("pimeter", "numpy", "scipy", "scikit-learn", "numba")
+    packages: tuple[str, ...] = ("pimeter", "numpy", "scipy", "scikit-learn")
 
     @property
     def file_name(self) -> str:

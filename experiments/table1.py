@@ -339,5 +339,5 @@ EXPERIMENT = Experiment(
     headline=headline,
     finding=finding,
     keys=("noise", "method"),
-    packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"),
+    packages=("pimeter", "numpy", "scipy", "scikit-learn", "torch"),
 )

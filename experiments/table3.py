@@ -369,5 +369,5 @@ EXPERIMENT = Experiment(
     finding=finding,
     keys=("dataset",),
     reads=lambda settings: classification_files(settings.datasets),
-    packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"),
+    packages=("pimeter", "numpy", "scipy", "scikit-learn", "torch"),
 )

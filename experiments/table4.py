@@ -170,5 +170,5 @@ EXPERIMENT = Experiment(
     finding=finding,
     keys=("calibration",),
     reads=lambda _: classification_files(["adult"]),
-    packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"),
+    packages=("pimeter", "numpy", "scipy", "scikit-learn", "torch"),
 )

@@ -189,7 +189,7 @@ EXPERIMENT = Experiment(
     finding=headline,
     reads=lambda settings: official_files(settings.datasets),
     by_split=True,
-    packages=("pimeter", "numpy", "scipy", "scikit-learn", "numba", "lightgbm"),
+    packages=("pimeter", "numpy", "scipy", "scikit-learn", "lightgbm"),
 )
 PEERS = replace(
     EXPERIMENT,

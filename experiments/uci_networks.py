@@ -264,7 +264,7 @@ def paper_files(settings: Settings) -> list[str]:
 
 
 QUICK = Settings(datasets=("yacht",), most_splits=1, is_tuned=False, max_epochs=3, n_trials=2, seconds=5, n_members=2)
-PACKAGES = ("pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch")
+PACKAGES = ("pimeter", "numpy", "scipy", "scikit-learn", "torch")
 TUNING = Experiment(
     name="table2",
     columns="tuning",

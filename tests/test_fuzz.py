@@ -5,6 +5,8 @@ A few examples of each run with the other tests, many more with `make fuzz`.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import math
 from collections.abc import Callable
@@ -761,6 +763,14 @@ def spreads(draw: Draw) -> bool:
     assert math.isfinite(found.statistic)
     assert 0.0 <= found.p_value <= 1.0
     return True
+
+
+@target("show_versions")
+def versions(draw: Draw) -> bool:
+    """It takes nothing."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        found = outcome(lambda: pm.show_versions(*draw(mostly([()], [(1,), ("a",)]))), ("show_versions",))
+    return not isinstance(found, Refused) and printed.getvalue().startswith("pimeter ")
 
 
 # --------------------------------------------------------------------------------------------------- the runs

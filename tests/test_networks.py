@@ -23,7 +23,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
 SMALL = networks.Training(n_hidden=20, max_epochs=60)
 TINY = dataclasses.replace(table1.QUICK, n_pairs=60, n_positions=21, n_draws=50, max_epochs=2)
-PACKAGES = {"pimeter", "numpy", "scipy", "scikit-learn", "numba", "torch"}
+PACKAGES = {"pimeter", "numpy", "scipy", "scikit-learn", "torch"}
 
 
 class TestLosses:

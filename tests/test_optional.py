@@ -78,7 +78,7 @@ def test_lowest_versions_are_the_bounds_of_the_project():
         re.sub(r"\[.*\]", "", need).replace(">=", "==")
         for need in [
             *project["dependencies"],
-            *(need for name in ("diagnosis", "plot", "app", "dask") for need in extras[name]),
+            *(need for name in ("plot", "app", "dask") for need in extras[name]),
         ]
         if ">=" in need
     }
@@ -93,7 +93,6 @@ NEEDS = {
     "dask": (lambda: lazy_frame("rows.csv", ["y"]), r"pimeter\[dask\]"),
     "matplotlib": (lambda: pm.plot_reliability(Y, np.linspace(0.1, 0.9, 6)), r"pimeter\[plot\]"),
     "jinja2": (lambda: pm.measure(Y, Y + 1.0).to_html(), r"pimeter\[app\]"),
-    "statsmodels": (lambda: pm.white_test(np.arange(30.0), np.arange(30.0)[:, None] ** 2), r"pimeter\[diagnosis\]"),
     "pandas": (lambda: pm.measure(Y, Y + 1.0).to_frame(), "pip install pandas"),
     "pandas, intervals": (
         lambda: pm.IntervalRegressor(lambda X: X[:, 0]).calibrate(X, X[:, 1]).predict_interval(X, as_frame=True),

@@ -15,7 +15,7 @@ LEVELS = np.array([0.001, 0.05, 0.5, 0.9, 0.99])
 
 
 def distance(sketch: pm.QuantileSketch, x: np.ndarray) -> np.ndarray:
-    """How far off it is, in steps of the ruler: sqrt(u (1 - u)) pi/size of level."""
+    """How far off it is, in steps of the map: sqrt(u (1 - u)) pi/size of level."""
     ordered = np.sort(x)
     off = np.abs(np.searchsorted(ordered, sketch.quantile(LEVELS)) / x.size - LEVELS)
     return off / (np.sqrt(LEVELS * (1.0 - LEVELS)) * np.pi / sketch.size)

@@ -167,8 +167,8 @@ INLINE Windows<Numbers> windows(const double* a, Index j) {
     return {end - before, after - start, end - start};
 }
 
-template <class Numbers>
-INLINE Windows<Numbers> in_units(Windows<Numbers> a, double unit) {
+template <class Numbers, class Unit>
+INLINE Windows<Numbers> in_units(Windows<Numbers> a, Unit unit) {
     return {a.left / unit, a.right / unit, a.own / unit};
 }
 
@@ -196,14 +196,15 @@ DISPATCHED inline void measure_cells(
     });
 }
 
+// Units of the map per unit of error in each cell, from windows that are measured in a unit of their own.
 DISPATCHED inline void find_slopes(
-    const double* knots, double spread, double pseudo_count, const Knots& at, double m, double* slopes) {
+    const double* knots, const double* units, double pseudo_count, const Knots& at, double m, double* slopes) {
     for_cells(at.unit.size(), [&]<class Numbers>(Index j, Numbers) __attribute__((always_inline)) {
-        auto error = widths(in_units(windows<Numbers>(knots, j), spread));
+        Numbers unit, own;
+        load(unit, &at.unit[j]), load(own, units + j);
+        auto error = widths(in_units(windows<Numbers>(knots, j), own));
         auto level = windows<Numbers>(at.level.data(), j), normal = windows<Numbers>(at.normal.data(), j);
-        Numbers unit;
-        load(unit, &at.unit[j]);
-        store(slopes + j, slope(error, level, normal, unit, pseudo_count, m) / spread);
+        store(slopes + j, slope(error, level, normal, unit, pseudo_count, m) / own);
     });
 }
 
@@ -353,8 +354,13 @@ private:
             double total = sum(knots.unit);
             seen = resolution(sum(first_) / total, sum(second_) / total, sample.m);
         }
+        // Cells of a large sample have a unit each, the width of their windows: the spread of the knots at hand, which
+        // depends on the levels asked for, would be felt where it is 1e90 times as large.
+        first_.assign(n_cells, unit);
+        for (std::size_t j = 0; knots.is_large && j < n_cells; ++j)
+            if (double width = knots_[j + 2 * KNOTS + 1] - knots_[j]; width > 0.0) first_[j] = unit_of(width);
         slopes_.resize(n_cells);
-        find_slopes(knots_.data(), unit, seen.pseudo_count, knots, sample.m, slopes_.data());
+        find_slopes(knots_.data(), first_.data(), seen.pseudo_count, knots, sample.m, slopes_.data());
         map_.knots = Values(knots_).subspan(KNOTS, n_cells + 1);
         map_.slopes = slopes_;
         return solve_levels(sample, seen.h, knots.is_large, levels, out);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,21 @@ def unmasked(values: Any) -> Any:
     known: Any = values.data.astype(kind)
     known[values.mask] = missing  # numpy's filled(None) would write a word of its own
     return known
+
+
+def is_sparse(values: Any) -> bool:
+    """Whether it is a sparse matrix of SciPy's; where that is not loaded, nothing is."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(values))
+
+
+def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks from 1 up, those of tied values their mean, NaN for NaN: as SciPy's, whose statistics take long to load."""
+    found = np.full(values.shape, np.nan)
+    is_known = ~np.isnan(values)
+    _, place, counts = np.unique(values[is_known], return_inverse=True, return_counts=True)
+    found[is_known] = (np.cumsum(counts) - (counts - 1) / 2.0)[place]
+    return found
 
 
 def is_missing(label: Any) -> bool:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
-from scipy.sparse import issparse
-from scipy.stats import poisson
+from scipy.special import pdtr
 
-from pimeter.arrays import even_array
+from pimeter.arrays import even_array, is_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -296,7 +295,7 @@ def _is_numbering(values: NDArray[Any]) -> bool:
     if not n_cells < np.inf:
         return False
     expected = n - n_cells * -math.expm1(n * math.log1p(-1.0 / n_cells))
-    return bool(poisson.cdf(n - len(known), expected) < CHANCE)
+    return bool(pdtr(n - len(known), expected) < CHANCE)
 
 
 def _is_one_variable(columns: Sequence[NDArray[Any]]) -> bool:
@@ -381,7 +380,7 @@ def _table(X: Any, y: ArrayLike | None) -> list[NDArray[Any]]:
 
 def _columns(X: Any) -> list[NDArray[Any]]:
     """Columns of a table; of a sparse matrix some hashes of each row, each of some columns."""
-    if issparse(X) and hasattr(X, "tocoo"):
+    if is_sparse(X) and hasattr(X, "tocoo"):
         return _sparse_columns(X.tocoo(copy=True))
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)

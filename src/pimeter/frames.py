@@ -7,7 +7,8 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from scipy.sparse import issparse
+
+from pimeter.arrays import is_sparse
 
 
 def library_of(table: Any) -> Any:
@@ -47,8 +48,8 @@ def column_of(X: Any, by: Any) -> Any:
             msg = f"by={by!r} is not a column of X, which has {frame.columns}."
             raise ValueError(msg)
         return frame.get_column(by).to_numpy()
-    table: Any = X if issparse(X) else np.asarray(X)
+    table: Any = X if is_sparse(X) else np.asarray(X)
     if not isinstance(by, Integral) or table.ndim != 2 or not -table.shape[1] <= by < table.shape[1]:
         msg = f"by={by!r} is not the position of a column of X, which is an array of shape {table.shape}."
         raise ValueError(msg)
-    return table.tocsc()[:, [by]].toarray().ravel() if issparse(X) else table[:, by]
+    return table.tocsc()[:, [by]].toarray().ravel() if is_sparse(X) else table[:, by]

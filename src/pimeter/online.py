@@ -201,7 +201,7 @@ BUFFERED = 4  # times the size: errors that wait to be merged
 class QuantileSketch:
     """A summary of bounded size of a stream, for places without an engine: a daily job, a fleet of devices.
 
-    It keeps means of neighbouring errors and how many each stands for, at equal distances on the ruler of
+    It keeps means of neighbouring errors and how many each stands for, at equal distances on the map of
     `pimeter.bandwidth`: fine towards the ends, where quantiles are hard. Up to `size` errors nothing is merged, and
     quantiles are those of `quantile`, with the same weights; later they are interpolated. Where errors differ by orders
     of magnitude, one in the middle of its neighbours stands for them instead of their mean.
@@ -346,7 +346,7 @@ class QuantileSketch:
             self._merged()
 
     def _merged(self) -> tuple[Array, Array]:
-        """Bring all together, and merge what lies in one cell of the ruler."""
+        """Bring all together, and merge what lies in one cell of the map."""
         parts = self._parts
         if len(parts) == 1:
             return parts[0]

@@ -238,7 +238,7 @@ def second_plan(found: Counts, task: Task) -> list[Range]:
             continue
         if task.h is None or not 0.0 < p < 1.0 or infinite > 0.0:
             ranks = _ranks(task, m, p)
-            untied = np.cumsum(np.where(high > low, bins, 0.0))  # ties have no length on the ruler
+            untied = np.cumsum(np.where(high > low, bins, 0.0))  # ties have no length on the map
             felt = untied[np.minimum(np.searchsorted(ends, ranks), BINS - 1)] + ASIDE * (ranks[1] - ranks[0]) * _OUTWARD
             felt = np.searchsorted(finite, np.searchsorted(untied, felt))
             first, last = finite[np.clip(felt + NEIGHBOURS * _OUTWARD, 0, finite.size - 1)]

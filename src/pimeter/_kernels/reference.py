@@ -192,8 +192,12 @@ def _unit(sample: Sorted, at_knots: Array) -> Array:
     """In which errors are measured, (rows, 1); 0 for rows without a spread."""
     if sample.m <= LARGE:
         return _spreads(sample)
-    width = at_knots[:, -1:] - at_knots[:, :1]
-    return np.where(width > 0.0, np.ldexp(0.5, np.frexp(width)[1]), 0.0)  # a power of 2: dividing changes no bits
+    return _power_of_two(at_knots[:, -1:] - at_knots[:, :1], np.zeros(1))
+
+
+def _power_of_two(width: Array, otherwise: Array) -> Array:
+    """The one below a width, dividing by which changes no bits; or another unit where there is no width."""
+    return np.where(width > 0.0, np.ldexp(0.5, np.frexp(width)[1]), otherwise)
 
 
 def _windows(a: Array) -> bandwidth.Windows:
@@ -224,6 +228,8 @@ def _fitted(sample: Sorted, knots: Knots, unit: Array) -> tuple[Array, Array, Ar
     else:
         level, normal, weights = _small(max(m, 3.0))
     left, right, own = _windows(at_knots)
+    if m > LARGE:  # cells have a unit each: beside a spread that is 1e90 times as large no window has a width
+        unit = _power_of_two(bandwidth.both((left, right, own)), unit)
     measured = left / unit, right / unit, own / unit
     error = bandwidth.widths(*measured)
     if m > LARGE:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
-from scipy.sparse import issparse
 
-from pimeter.arrays import coded, even_array, is_missing, some_rows
+from pimeter.arrays import coded, even_array, is_missing, is_sparse, some_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -119,7 +118,7 @@ def _of(n_distinct: int, n: int) -> str:
 
 def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
     """Some rows of X, which has n, as columns."""
-    if issparse(X):
+    if is_sparse(X):
         msg = "X is a sparse matrix; give X.toarray(), or only the columns that matter."
         raise ValueError(msg)
     frame = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv
-from scipy.stats import binomtest, rankdata
-from sklearn.ensemble import RandomForestRegressor
+from scipy.special import bdtr, bdtrc, betaincinv
 
-from pimeter.arrays import real_array, some_rows
+from pimeter.arrays import ranks, real_array, some_rows
 from pimeter.diagnosis import order, symmetry
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import Column, Given, categories, fifths, given
@@ -20,9 +18,6 @@ from pimeter.diagnosis.spread import power_spectral_entropy, white_test
 from pimeter.duplicates import Copies, copies, row_keys
 from pimeter.errors import signed_errors
 from pimeter.promise import checked_share, percent, promise, quantile_ranks, rows_needed
-from pimeter.regression.scaled import FEW, ScaledWidth
-from pimeter.regression.sides import TAILS
-from pimeter.regression.width import Aim
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -481,13 +476,19 @@ def _gain(errors: Array, prediction: Array, table: list[Column], level: float) -
     """Interval score of a scaled width against a constant one, on rows that neither of them has seen."""
     rows = some_rows(len(errors), LEARNED)
     errors, prediction, m = errors[rows], prediction[rows], len(rows)
-    if m < 2 * FEW or _is_constant(np.abs(errors)):
-        why = f"{_count(m)} too few to learn one" if m < 2 * FEW else "all errors have the same size"
+    if m < 2 * FEWEST or _is_constant(np.abs(errors)):
+        why = f"{_count(m)} too few to learn one" if m < 2 * FEWEST else "all errors have the same size"
         return _finding("gain", m, math.nan, 0.0, f"What a scaled width would gain is not known: {why}.")
     unit = float(np.abs(errors).max())
     # A forest sees the order of values only; ranks have no unit that could overflow.
     features = [*(column.numbers[rows] for column in table), prediction]  # what a scaled width sees, too
-    X = np.column_stack([rankdata(values, nan_policy="omit") for values in features])
+    X = np.column_stack([ranks(values) for values in features])
+    from sklearn.ensemble import RandomForestRegressor  # takes long to load
+
+    from pimeter.regression.scaled import FEW, ScaledWidth
+    from pimeter.regression.sides import TAILS
+    from pimeter.regression.width import Aim
+
     forest = RandomForestRegressor(N_TREES, min_samples_leaf=FEW, random_state=0)
     aim = Aim(level, TAILS["symmetric"])
     halves = np.array_split(np.random.default_rng(m).permutation(m), 2)
@@ -566,7 +567,7 @@ def _bias(spread: Buckets, radius: float) -> Finding:
     if m < FEWEST:
         return _finding("bias", m, median, 0.0, f"{sentence}, but {_count(m)} too few to tell it from 0.", ends=ends)
     sentence += f" (between {ends[0]:.3g} and {ends[1]:.3g} with {_percent(exact)} confidence)"
-    if n_above + n_below == 0 or binomtest(n_above, n_above + n_below).pvalue > CHANCE:
+    if n_above + n_below == 0 or _sign_test(n_above, n_below) > CHANCE:
         return _finding("bias", m, median, 0.0, f"{sentence}, which chance explains.", ends=ends)
     if abs(median) < BIAS * radius:
         return _finding("bias", m, median, 0.0, f"{sentence}, too little to matter.", ends=ends)
@@ -576,6 +577,11 @@ def _bias(spread: Buckets, radius: float) -> Finding:
         "Mend it, or let the two ends of the interval learn by themselves."
     )
     return _finding("bias", m, median, 0.0, f"{sentence}.", advice, ends)
+
+
+def _sign_test(n_above: int, n_below: int) -> float:
+    """How often a fair coin falls at least as unevenly."""
+    return min(1.0, 2.0 * float(bdtr(min(n_above, n_below), n_above + n_below, 0.5)))
 
 
 def _skew(errors: Array, level: float) -> Finding:
@@ -702,7 +708,7 @@ def _zeros(target: Array, errors: Array, radius: float, is_discrete: bool) -> Fi
     step = _step(_distinct(errors[rows], largest), largest)
     is_coarse = is_discrete or step >= STEP * radius
     n_beside = int(np.count_nonzero(np.abs(np.abs(errors) - step) <= 0.01 * step))
-    is_explained = n_beside > 0 and binomtest(n, n + n_beside, alternative="greater").pvalue > CHANCE
+    is_explained = n_beside > 0 and bdtrc(n - 1, n + n_beside, 0.5) > CHANCE
     advice = ""
     if n >= max(3, ZEROS * m) and not is_coarse and not is_explained:
         advice = (

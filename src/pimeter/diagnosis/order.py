@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
+
+from pimeter.arrays import ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +36,7 @@ def drift(errors: Array) -> OrderTest:
     """Largest cumulative departure of ranks from their mean, in units of a random walk's standard deviation."""
     length = min(max(len(errors) // 25, 1), BLOCK)
     n_blocks = len(errors) // length
-    sums = [ranks[: n_blocks * length].reshape(n_blocks, length).sum(axis=1) for ranks in _ranks(errors)]
+    sums = [own[: n_blocks * length].reshape(n_blocks, length).sum(axis=1) for own in _ranks(errors)]
     rng = np.random.default_rng(len(errors))
     order = np.argsort(rng.random((N_SHUFFLES, n_blocks)), axis=1)
     order = np.vstack([np.arange(n_blocks), order])
@@ -58,8 +59,8 @@ def serial_dependence(errors: Array) -> OrderTest:
     order = np.tile(np.arange(m), (N_SHUFFLES + 1, 1))
     rng.permuted(order[1:], axis=1, out=order[1:])
     largest = np.zeros(N_SHUFFLES + 1)
-    for ranks in _ranks(errors):
-        shuffled = ranks[order]
+    for own in _ranks(errors):
+        shuffled = own[order]
         shuffled -= (np.add.reduceat(shuffled, starts, axis=1) / counts)[:, part]
         power = np.einsum("ij,ij->i", shuffled, shuffled)
         power[power == 0.0] = 1.0
@@ -72,7 +73,7 @@ def serial_dependence(errors: Array) -> OrderTest:
 def _ranks(errors: Array) -> list[Array]:
     """Centred ranks of errors and of their sizes around the median."""
     sizes = np.abs(errors - np.median(errors))
-    return [np.asarray(rankdata(values) - (len(errors) + 1) / 2) for values in (errors, sizes)]
+    return [ranks(values) - (len(errors) + 1) / 2 for values in (errors, sizes)]
 
 
 def _judged(statistics: Array) -> OrderTest:
