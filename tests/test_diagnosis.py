@@ -16,10 +16,13 @@ from sklearn.dummy import DummyClassifier
 import pimeter as pm
 from pimeter import diagnose, power_spectral_entropy, white_test
 from pimeter._kernels import reference
-from pimeter.diagnosis import buckets, findings, order, spread, symmetry
+from pimeter.diagnosis import buckets, findings, forest, order, spread, symmetry
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, fifths
 from pimeter.diagnosis.crossfit import CrossFit, folds, ranks
+from pimeter.regression import scaled
+from pimeter.regression.sides import TAILS
+from pimeter.regression.width import Aim
 from pimeter.scorecard import scorecard
 
 LEVELS = np.array([0.5, 0.8, 0.95, 0.999])
@@ -433,6 +436,57 @@ class TestOrder:
         assert order.drift(trend).p_value < 0.01 < order.serial_dependence(trend).p_value
         assert order.serial_dependence(linked).p_value < 0.01 < order.drift(linked).p_value
         assert order.drift(noise * np.linspace(1, 3, 500)).p_value < 0.01
+
+
+class TestForest:
+    """The scale that `diagnose` tries a scaled width with."""
+
+    def test_it_has_the_numbers_of_the_scaled_width_that_it_stands_for(self):
+        width = pm.ScaledWidth()
+        assert (scaled.FEW, scaled.LEAST, width.power) == (forest.IN_LEAF, forest.LEAST, forest.POWER)
+
+    @pytest.mark.parametrize(
+        "spread",
+        [
+            lambda X: np.where(X[:, 1] > 0.7, 4.0, 1.0),
+            lambda X: np.where((X[:, 1] > 0.5) & (X[:, 2] > 0.5), 4.0, 1.0),
+            lambda X: 1.0 + 4.0 * X[:, 0],
+        ],
+    )
+    def test_it_is_as_near_to_the_truth_as_that_of_scikit_learn(self, spread):
+        X, _, y_pred, noise = rows(n=2000)
+        truth = np.log(spread(X))
+        sizes, learned = np.abs(spread(X) * noise), np.arange(0, 2000, 2)
+        ours = forest.learned_scale(forest.binned([*X.T, y_pred]), sizes, learned, np.random.default_rng(0))
+        width = pm.ScaledWidth().fit(
+            X[learned], y_pred[learned, None], sizes[learned, None], Aim(0.95, TAILS["symmetric"]), random_state=0
+        )
+        theirs = width.shape(X, y_pred[:, None]).scale[:, 0]
+        far = [np.std((np.log(scale) / forest.POWER - truth)[1::2]) for scale in (ours, theirs)]
+        assert far[0] < 1.3 * far[1]  # bins are coarser than rows: .9 to 1.25 in twelve draws
+        assert far[0] < 0.5 * np.std(truth)
+
+    def test_sizes_of_rows_to_judge_are_not_looked_at(self):
+        X, _, _, noise = rows()
+        bins, learned = forest.binned([*X.T]), np.arange(250)
+        sizes = np.abs(noise)
+        seen = forest.learned_scale(bins, sizes, learned, np.random.default_rng(0))
+        sizes[250:] = np.nan
+        assert (forest.learned_scale(bins, sizes, learned, np.random.default_rng(0)) == seen).all()
+        assert len(np.unique(seen[250:])) > 100
+
+    def test_missing_values_can_be_told_from_all_others(self):
+        rng = np.random.default_rng(0)
+        feature = np.where(np.arange(4000) % 4 == 0, np.nan, rng.uniform(size=4000))
+        sizes = np.where(np.isnan(feature), 5.0, 1.0)
+        scale = forest.learned_scale(forest.binned([feature]), sizes, np.arange(2000), rng)
+        assert_allclose(scale / 2.0**-0.75, sizes**0.75)  # their mean is 2
+
+    @pytest.mark.parametrize("feature", [np.zeros(200), np.full(200, np.nan)])
+    def test_what_tells_nothing_leaves_the_scale_constant(self, feature):
+        rng = np.random.default_rng(0)
+        scale = forest.learned_scale(forest.binned([feature]), rng.exponential(size=200), np.arange(100), rng)
+        assert len(np.unique(scale)) == 1
 
 
 class TestDiagnose:

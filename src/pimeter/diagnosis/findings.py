@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import bdtr, bdtrc, betaincinv
 
-from pimeter.arrays import ranks, real_array, some_rows
-from pimeter.diagnosis import order, symmetry
+from pimeter.arrays import real_array, some_rows
+from pimeter.diagnosis import forest, order, symmetry
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import Column, Given, categories, fifths, given
 from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
@@ -29,7 +29,6 @@ SOME = 5_000  # rows of the checks that would take long on all ...
 LEARNED = 2_000  # ... and of those, the ones that a scaled width is tried on
 # Each finding that rests on chance raises a false alarm this often at most; seven of them, so 2.1 % in all.
 CHANCE = 0.003
-N_TREES = 30  # of the forest that a scaled width is tried with: fewer than it has itself, enough to see a gain
 SURE = 2.75  # standard errors of a normal law that chance exceeds that often, to one side
 NORMAL_RATIO = 3.449  # of the 98 % point to the median of |error|, for normal errors ...
 LOG_RATIO_ERROR = 1.5  # ... and the standard error of its logarithm, times the root of the number of rows
@@ -479,27 +478,16 @@ def _gain(errors: Array, prediction: Array, table: list[Column], level: float) -
     if m < 2 * FEWEST or _is_constant(np.abs(errors)):
         why = f"{_count(m)} too few to learn one" if m < 2 * FEWEST else "all errors have the same size"
         return _finding("gain", m, math.nan, 0.0, f"What a scaled width would gain is not known: {why}.")
-    unit = float(np.abs(errors).max())
-    # A forest sees the order of values only; ranks have no unit that could overflow.
-    features = [*(column.numbers[rows] for column in table), prediction]  # what a scaled width sees, too
-    X = np.column_stack([ranks(values) for values in features])
-    from sklearn.ensemble import RandomForestRegressor  # takes long to load
-
-    from pimeter.regression.scaled import FEW, ScaledWidth
-    from pimeter.regression.sides import TAILS
-    from pimeter.regression.width import Aim
-
-    forest = RandomForestRegressor(N_TREES, min_samples_leaf=FEW, random_state=0)
-    aim = Aim(level, TAILS["symmetric"])
-    halves = np.array_split(np.random.default_rng(m).permutation(m), 2)
+    sizes = np.abs(errors) / np.abs(errors).max()
+    bins = forest.binned([*(column.numbers[rows] for column in table), prediction])  # what a scaled width sees, too
+    rng = np.random.default_rng(m)
+    halves = np.array_split(rng.permutation(m), 2)
     scaled, constant = np.empty((2, m))
     for learned, judged in (halves, halves[::-1]):
-        width = ScaledWidth(forest).fit(X[learned], prediction[learned, None], errors[learned, None] / unit, aim, 0)
-        found = width.shape(X[judged], prediction[judged, None]).scale
-        sizes = np.abs(errors[judged]) / unit
-        for scores, scale in ((scaled, 1.0 if found is None else found[:, 0]), (constant, 1.0)):
-            fit = CrossFit.of(sizes / scale, np.array([level]))
-            scores[judged] = interval_scores(sizes, fit.radii[fit.fold, 0] * scale, level)
+        learned_scale = forest.learned_scale(bins, sizes, learned, rng)[judged]
+        for scores, scale in ((scaled, learned_scale), (constant, 1.0)):
+            fit = CrossFit.of(sizes[judged] / scale, np.array([level]))
+            scores[judged] = interval_scores(sizes[judged], fit.radii[fit.fold, 0] * scale, level)
     less = constant - scaled
     base = float(constant.mean())
     gain = float(less.mean()) / base
