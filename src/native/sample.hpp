@@ -1,7 +1,7 @@
 // Quantiles of one sample: order statistics, the map through the knots, and the root of the smoothed share.
 #pragma once
 
-#include <optional>
+#include <bit>
 
 #include "rule.hpp"
 #include "sort.hpp"
@@ -30,61 +30,108 @@ DISPATCHED inline double sum(Values a) {
     return joined(strands);
 }
 
-// exp(-z) for |z| <= 40: a series to the 128th power, because a loop without calls is vectorised.
+// exp(-z), |z| up to 700: as 2^n exp(r) with a series in r, because a loop without calls is vectorised.
 INLINE double exp_minus(double z) {
-    double y = z * (-1.0 / 128.0);
-    double e = 1.0 / 720 + y * (1.0 / 5040 + y * (1.0 / 40320 + y * (1.0 / 362880 + y * (1.0 / 3628800))));
-    e = 1.0 + y * (1.0 + y * (1.0 / 2 + y * (1.0 / 6 + y * (1.0 / 24 + y * (1.0 / 120 + y * e)))));
-    e *= e, e *= e, e *= e, e *= e, e *= e, e *= e;
-    return e * e;
+    constexpr double shift = 0x1.8p52, upper = 0x1.62e42fefa0000p-1, lower = 0x1.cf79abc9e3b39p-40;  // of log(2)
+    double rounded = z * -std::numbers::log2e + shift, n = rounded - shift;
+    double r = (-z - n * upper) - n * lower;
+    double e = 1.0 / 3628800 + r * (1.0 / 39916800 + r * (1.0 / 479001600));
+    e = 1.0 / 720 + r * (1.0 / 5040 + r * (1.0 / 40320 + r * (1.0 / 362880 + r * e)));
+    e = 1.0 + r * (1.0 + r * (1.0 / 2 + r * (1.0 / 6 + r * (1.0 / 24 + r * (1.0 / 120 + r * e)))));
+    return e * std::bit_cast<double>((std::bit_cast<std::int64_t>(rounded) + 1023) << 52);
+}
+
+constexpr double FARTHEST = 700.0;  // bandwidths: farther ones are as far
+
+// exp(-(origin - position)/h) of each position.
+DISPATCHED inline void find_powers(Values positions, double origin, double h, double* powers) {
+    double sharpness = 1.0 / h;
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+        double z = (origin - positions[i]) * sharpness;
+        z = z < FARTHEST ? z : FARTHEST;
+        powers[i] = exp_minus(z > -FARTHEST ? z : -FARTHEST);
+    }
 }
 
 struct Share {
-    double value, slope;
+    double value, first, second, third;  // and its derivatives
 };
 
-// Sum of the activations at t, and its derivative: sigmoids, stretched a little so that they are 0 and 1 from +-end on.
-DISPATCHED inline Share summed_share(double t, Values positions, Values counts, double h, double end) {
-    constexpr Index AT_ONCE = 32 * LANES;
-    double shares[AT_ONCE], slopes[AT_ONCE];
-    Vector share{}, slope{}, v;
-    double sharpness = 1.0 / h, total = double(positions.size());
-    for (Index start = 0, n = positions.size(); start < n; start += AT_ONCE) {
-        Index length = std::min(AT_ONCE, n - start), i = 0;
-        const double* position = positions.data() + start;
-        for (Index k = 0; k < length; ++k) {
-            double z = (t - position[k]) * sharpness;
-            z = z < end ? z : end;
-            z = z > -end ? z : -end;
-            double e = exp_minus(z), s = 1.0 / (1.0 + e);
-            shares[k] = s;
-            slopes[k] = std::abs(z) < end ? e * s * s : 0.0;
+// Sums of the activations 1/(1 + e) and their derivatives, where e are powers times a factor: sigmoids, stretched a
+// little so that they are 0 and 1 where e is at its most and least. One division serves four of them.
+DISPATCHED inline Share summed_share(Values powers, Values counts, double factor, double h, double most) {
+    constexpr Index AT_ONCE = 4 * LANES;
+    double least = 1.0 / most, floor = 1.0 / (1.0 + most), total = double(powers.size());
+    Vector sums[4]{};
+    auto add = [&](const double* own, const double* counted) __attribute__((always_inline)) {
+        Vector e[4], held[4], one[4], times;
+        for (Index k = 0; k < 4; ++k) {
+            load(e[k], own + k * LANES), e[k] *= factor;
+            held[k] = e[k] < most ? e[k] : most - Vector{};
+            held[k] = held[k] > least ? held[k] : least - Vector{};
+            one[k] = held[k] + 1.0;
         }
-        if (!counts.empty())
-            for (Index k = 0; k < length; ++k) shares[k] *= counts[start + k], slopes[k] *= counts[start + k];
-        for (; i + LANES <= length; i += LANES) {
-            load(v, shares + i), share += v;
-            load(v, slopes + i), slope += v;
+        Vector left = one[0] * one[1], right = one[2] * one[3], inverse = 1.0 / (left * right);
+        left *= inverse, right *= inverse;
+        for (Index k = 0; k < 4; ++k) {
+            Vector s = (k < 2 ? right : left) * one[k ^ 1];
+            Vector slope = e[k] == held[k] ? held[k] * s * s : Vector{}, bend = slope * s, square = slope * slope;
+            if (counted) load(times, counted + k * LANES), s *= times, slope *= times, bend *= times, square *= times;
+            sums[0] += s, sums[1] += slope, sums[2] += bend, sums[3] += square;
         }
-        for (; i < length; ++i) share[0] += shares[i], slope[0] += slopes[i];
+    };
+    Index n = powers.size(), n_left = n % AT_ONCE;
+    for (Index i = 0; i < n - n_left; i += AT_ONCE) add(&powers[i], counts.empty() ? nullptr : &counts[i]);
+    if (n_left) {
+        double last[AT_ONCE] = {}, last_counts[AT_ONCE] = {};
+        std::copy_n(powers.end() - n_left, n_left, last);
+        counts.empty() ? std::fill_n(last_counts, n_left, 1.0) : std::copy_n(counts.end() - n_left, n_left, last_counts);
+        add(last, last_counts);
     }
     if (!counts.empty()) total = std::accumulate(counts.begin(), counts.end(), 0.0);
-    double floor = 1.0 / (1.0 + std::exp(end));
-    return {(joined(share) - total * floor) / (1.0 - 2.0 * floor), joined(slope) / (h * (1.0 - 2.0 * floor))};
+    double unit = 1.0 - 2.0 * floor, first = joined(sums[1]) / (h * unit);
+    // The second derivative of s is s' (1 - 2 s), the third s' (1 - 6 s').
+    double second = first / h - 2.0 * joined(sums[2]) / (h * h * unit);
+    return {(joined(sums[0]) - total * floor) / unit, first, second,
+            first / (h * h) - 6.0 * joined(sums[3]) / (h * h * h * unit)};
 }
 
-// Root of the smoothed share, kept in [low, high]: Newton's method on the logit scale, bisection where it fails.
-inline double find_root(Values positions, Values counts, double below, double m, double h, double end, double p,
-                        double start, double low, double high) {
+// The smoothed share of m errors, so many of them below those that are near.
+struct Smoothed {
+    Values positions, counts, powers;  // powers as seen from the origin; none: they are found for each t
+    double origin, below, m, h, most;
+    Room& room;
+
+    Share at(double t) const {
+        if (powers.empty()) {
+            room.resize(positions.size());
+            find_powers(positions, t, h, room.data());
+        }
+        Share all = powers.empty() ? summed_share(room, counts, 1.0, h, most)
+                                   : summed_share(powers, counts, std::exp((origin - t) / h), h, most);
+        return {(below + all.value) / m, all.first / m, all.second / m, all.third / m};
+    }
+};
+
+constexpr std::size_t SMOOTH = 100;  // errors whose smoothed share is nearly straight within a bandwidth
+
+// Root of a smoothed share, kept in [low, high]: by a series where that is smooth, else Newton's method on the logit
+// scale, and bisection where that fails.
+inline double find_root(const Smoothed& smoothed, double p, double start, double low, double high) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    double a = -infinity, b = infinity, t = start;
+    double a = -infinity, b = infinity, t = start, h = smoothed.h;
     double target = std::log(p / (1.0 - p));
+    bool is_smooth = smoothed.positions.size() >= SMOOTH;
     for (Index n_steps = 0; n_steps < MAX_STEPS; ++n_steps) {
-        auto [share, slope] = summed_share(t, positions, counts, h, end);
-        share = (below + share) / m, slope /= m;
+        auto [share, slope, second, third] = smoothed.at(t);
         double step = share < p ? -infinity : infinity;
-        if (0.0 < share && share < 1.0 && slope > 0.0)
-            step = (std::log(share / (1.0 - share)) - target) * share * (1.0 - share) / slope;
+        if (0.0 < share && share < 1.0 && slope > 0.0) {
+            double u = (share - p) / slope, bend = second / (2.0 * slope), twist = third / (6.0 * slope);
+            if (is_smooth && std::abs(u) < 0.5 * h)
+                step = u * (1.0 + u * (bend + u * (2.0 * bend * bend - twist)));
+            else
+                step = (std::log(share / (1.0 - share)) - target) * share * (1.0 - share) / slope;
+        }
         double next = std::min(std::max(t - step, low), high);
         if (std::abs(share - p) <= PLATEAU) return t;
         if (std::abs(step) <= TOLERANCE * h || (t == low && share >= p) || (t == high && share <= p)) return next;
@@ -315,7 +362,8 @@ public:
     void solve_fixed(Values x, Values counts, Values levels, double h, Values starts, double* out) {
         double m = counts.empty() ? double(x.size()) : std::accumulate(counts.begin(), counts.end(), 0.0);
         for (std::size_t k = 0; k < levels.size(); ++k)
-            out[k] = find_root(x, counts, 0.0, m, h, STEEP, levels[k], starts[k], x.front(), x.back());
+            out[k] = find_root(
+                {x, counts, {}, 0.0, 0.0, m, h, std::exp(STEEP), room_}, levels[k], starts[k], x.front(), x.back());
     }
 
     // The same of a row in any order, from its plain quantiles.
@@ -339,7 +387,7 @@ public:
     // Bytes that are held.
     std::size_t room() const {
         std::size_t n = map_.at.capacity();
-        for (const Room* own : {&held_, &sorted_, &ends_, &knots_, &slopes_, &positions_, &first_, &second_})
+        for (const Room* own : {&held_, &sorted_, &ends_, &knots_, &slopes_, &positions_, &powers_, &room_, &first_, &second_})
             n += own->capacity();
         return sorter_.room() + sizeof(double) * n;
     }
@@ -370,9 +418,9 @@ private:
     // bits whatever else is asked for, and whether the sample is there as a whole or only near some levels.
     bool solve_levels(const Sample& sample, double h, bool is_large, Values levels, double* out) {
         auto [x, counts, ends, below, m] = sample;
-        if (positions_.size() < x.size()) positions_.resize(x.size());
+        if (positions_.size() < x.size()) positions_.resize(x.size()), powers_.resize(x.size());
         Index n_found = 0;
-        double reach = SATURATION * h;
+        double reach = SATURATION * h, most = std::exp(SATURATION);
         bool is_last = sample.n_before(x.size()) >= m;
         for (std::size_t k = 0; k < levels.size(); ++k) {
             double p = levels[k], error = BRACKET * standard_error(p, m);
@@ -384,16 +432,22 @@ private:
             Index last = std::upper_bound(x.begin(), x.end(), map_.error(t_high + reach)) - x.begin();
             Index first = std::lower_bound(x.begin(), x.end(), map_.error(t_low - reach)) - x.begin();
             // Of a small sample the positions are the same at all levels, which rise: those found before are kept.
-            Index j = Map::cell(map_.at, t_low - reach);
-            for (Index i = is_large ? first : std::max(first, n_found); i < last; ++i) {
+            Index j = Map::cell(map_.at, t_low - reach), from = is_large ? first : std::max(first, n_found);
+            for (Index i = from; i < last; ++i) {
                 while (j < Index(slopes_.size()) - 1 && x[i] > map_.knots[j + 1]) ++j;
                 positions_[i] = map_.at[j] + (x[i] - map_.knots[j]) * slopes_[j];
             }
             n_found = std::max(n_found, last);
-            Values near(positions_.data() + first, last - first);
+            Values near(positions_.data() + first, last - first), powers;
+            // Powers serve all of t, and at all levels of a small sample, unless they would leave the floats.
+            double origin = is_large ? 0.0 : 0.5 * map_.at.back();
+            if ((is_large ? std::max(-t_low, t_high) + reach : origin) < 0.5 * FARTHEST * h) {
+                if (last > from) find_powers(Values(positions_).subspan(from, last - from), origin, h, &powers_[from]);
+                powers = Values(powers_).subspan(first, last - first);
+            }
             Values own = counts.empty() ? counts : counts.subspan(first, last - first);
             double t = find_root(
-                near, own, sample.n_before(first), m, h, SATURATION, shrunk(p, h), t_here, t_low, t_high);
+                {near, own, powers, origin, sample.n_before(first), m, h, most, room_}, shrunk(p, h), t_here, t_low, t_high);
             out[k] = std::min(std::max(map_.error(t), low), high);
         }
         return true;
@@ -401,7 +455,7 @@ private:
 
     Sorter sorter_;
     Map map_;
-    Room held_, sorted_, ends_, knots_, slopes_, positions_, first_, second_;
+    Room held_, sorted_, ends_, knots_, slopes_, positions_, powers_, room_, first_, second_;
 };
 
 }  // namespace pimeter

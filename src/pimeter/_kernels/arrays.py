@@ -102,7 +102,7 @@ def _levels(q: ArrayLike) -> Array:
     if isinstance(q, float) and 0.0 <= q <= 1.0:  # quick, for the most frequent case
         return np.array(q)
     levels: Array = real_array("q", q).astype(np.float64, copy=False)
-    if levels.size and not (levels.min() >= 0.0 and levels.max() <= 1.0):
+    if not all(0.0 <= p <= 1.0 for p in levels.ravel().tolist()):
         msg = f"q must lie in [0, 1]; got {q!r}. For per cent divide by 100."
         raise ValueError(msg)
     return levels
@@ -172,10 +172,11 @@ def _quantiles(samples: NDArray[Any], counts: Array | None, levels: Array, h: fl
         # The mirror image holds values below the smallest error, the sample does not.
         ends = _quantiles(samples, counts, np.array([0.0, 1.0]), h, False)
         return np.where(levels == 0.0, ends[:, :1], np.clip(inner, ends[:, :1], ends[:, 1:]))
-    if not (levels.size == 1 or (levels[1:] > levels[:-1]).all()):
+    listed = levels.tolist()
+    if not all(map(operator.lt, listed, listed[1:])):
         rising, back = np.unique(levels, return_inverse=True)
         return _quantiles(samples, counts, rising, h, reflect)[:, back]
-    first, last = (int(levels[0] == 0.0), levels.size - int(levels[-1] == 1.0)) if levels.size else (0, 0)
+    first, last = int(listed[:1] == [0.0]), levels.size - int(listed[-1:] == [1.0])
     middle = levels[first:last]
     if counts is None:
         inner = _each_row(samples, middle, h)
