@@ -24,6 +24,7 @@ from provenance import RESULTS, save
 from scipy.special import betainc, ndtr
 
 import pimeter as pm
+from pimeter.paper import DescendingNeuron
 
 CELLS = RESULTS / "quantile_accuracy.csv"
 SEED = 20261115
@@ -87,10 +88,10 @@ def papers_descent(x: np.ndarray, levels: np.ndarray, absolute: bool) -> np.ndar
 
     from sklearn.exceptions import ConvergenceWarning
 
-    solver = pm.Descent(learning_rate=0.005, max_iter=1000)
+    settings = {"beta": 1000.0, "learning_rate": 0.005, "max_iter": 1000}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # stalls are part of what is measured
-        fits = [pm.QuantileNeuron(p, beta=1000.0, reflect=absolute, solver=solver).fit(x.T) for p in levels]
+        fits = [DescendingNeuron(p, reflect=absolute, **settings).fit(x.T) for p in levels]
     return np.stack([fit.quantile_ for fit in fits], axis=1)
 
 

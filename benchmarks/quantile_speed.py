@@ -28,6 +28,7 @@ from sklearn.exceptions import ConvergenceWarning
 import pimeter as pm
 from pimeter._kernels import arrays, reference
 from pimeter._kernels.dispatch import kernel_name
+from pimeter.paper import DescendingNeuron
 
 SEED = 7
 NINE = np.linspace(0.1, 0.9, 9)
@@ -167,8 +168,7 @@ def main() -> None:
     errors = np.abs(rng.standard_normal(1000))
     patience = 20 if quick else 200
     for label, beta, rate in (("auto", "auto", None), ("1000, the paper's", 1000.0, 0.005)):
-        solver = pm.Descent(learning_rate=rate, patience=patience)
-        descend = partial(quiet_fit, pm.QuantileNeuron(beta=beta, solver=solver), errors)
+        descend = partial(quiet_fit, DescendingNeuron(beta=beta, learning_rate=rate, patience=patience), errors)
         solve = partial(pm.quantile, errors, 0.95, beta=beta)
         add(f"descent against root, m = 1,000, beta = {label}: the solvers", ratio(descend, solve, 3))
         fit = partial(quiet_fit, pm.QuantileNeuron(beta=beta), errors)

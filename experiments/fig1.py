@@ -20,7 +20,8 @@ from scipy.special import betainc, ndtri
 from sklearn.exceptions import ConvergenceWarning
 
 from experiments.protocol import Experiment, Row, Unit, Value
-from pimeter import Descent, QuantileNeuron, quantile
+from pimeter import quantile
+from pimeter.paper import DescendingNeuron
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,10 +87,9 @@ def _fixed(values: Array, levels: Array, _absolute: bool, *, beta: float) -> Est
 
 def _descent(values: Array, levels: Array, _absolute: bool, *, beta: float, learning_rate: float) -> Estimate:
     """The paper's neuron as the paper trains it."""
-    solver = Descent(learning_rate=learning_rate)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # counted below
-        neurons = [QuantileNeuron(p, beta=beta, solver=solver).fit(values.T) for p in levels.tolist()]
+        neurons = [DescendingNeuron(p, beta=beta, learning_rate=learning_rate).fit(values.T) for p in levels.tolist()]
     quantiles = np.array([neuron.quantile_ for neuron in neurons])
     return Estimate(quantiles, 1 - float(np.mean([neuron.converged_ for neuron in neurons])))
 

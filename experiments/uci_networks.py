@@ -26,14 +26,15 @@ from experiments.data import Array, official, official_files
 from experiments.networks import LayerTraining, quality_driven, squared_error, train_layer
 from experiments.protocol import Experiment, RefusedError, Row, Store, Unit
 from experiments.uci import LEVEL, N_SPLITS, Parts, in_units, judged, tables
-from pimeter import Descent, QuantileNeuron, coverage_width_criterion, sided_errors
+from pimeter import QuantileNeuron, coverage_width_criterion, sided_errors
+from pimeter.paper import DescendingNeuron
 
 Predict: TypeAlias = Callable[[Array], Array]
 
 RESULTS = Path(__file__).parent / "results"
 TUNED = ("learning_rate", "decay", "spread", "dropout", "weight_decay")
 BETA = 1000.0  # the paper's, "for most"
-DESCENT = Descent(learning_rate=0.005)
+LEARNING_RATE = 0.005
 ETA = 0.1  # of CWC, the paper's
 REACH = 1.96  # standard deviations of members beyond their mean end
 
@@ -171,14 +172,9 @@ def _radii(errors: Array, solver: str, tails: str) -> tuple[float, float]:
     sides = [np.abs(errors)] if tails == "symmetric" else list(sided_errors(errors, np.zeros(len(errors))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = [
-            float(
-                QuantileNeuron(LEVEL, beta=BETA, solver=DESCENT if solver == "descent" else "root").fit(side).quantile_
-            )
-            if len(side)
-            else 0.0
-            for side in sides
-        ]
+        trained = DescendingNeuron(LEVEL, beta=BETA, learning_rate=LEARNING_RATE)
+        neuron = trained if solver == "descent" else QuantileNeuron(LEVEL, beta=BETA)
+        found = [float(neuron.fit(side).quantile_) if len(side) else 0.0 for side in sides]
     return found[0], found[-1]
 
 

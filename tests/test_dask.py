@@ -218,14 +218,6 @@ def test_work_that_chunks_share_is_done_once():
     assert len(calls) == 1
 
 
-def test_nothing_is_left_of_an_earlier_descent():
-    errors = np.random.default_rng(0).exponential(size=300)
-    neuron = pm.QuantileNeuron(0.8, solver="descent").fit(errors)
-    neuron.set_params(solver="root").fit(da.from_array(errors, chunks=100))
-    assert not hasattr(neuron, "n_iter_")
-    assert not hasattr(neuron, "loss_curve_")
-
-
 def test_partial_results_add_up_in_any_order():
     x = draw("normal", 40_000)
     task = lazy.Task((0.9,), None, False)
@@ -310,8 +302,6 @@ class TestNeuron:
 
     def test_what_it_cannot_do(self):
         x = da.from_array(np.ones(10), chunks=5)
-        with pytest.raises(ValueError, match="solver='root'"):
-            pm.QuantileNeuron(solver="descent").fit(x)
         with pytest.raises(ValueError, match="NaN or infinite"):
             pm.QuantileNeuron().fit(x * np.nan)
         with pytest.raises(ValueError, match="got y as well"):

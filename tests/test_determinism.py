@@ -20,6 +20,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import pimeter as pm
+from pimeter.paper import DescendingNeuron
 
 ROOT = Path(__file__).parents[1]
 RNG = np.random.default_rng(0)
@@ -58,7 +59,7 @@ def estimators() -> dict[str, tuple[Any, Any, Any]]:
             lambda cone: cone.predict_interval(np.zeros((2, 4))),
         ),
         "neuron": (
-            pm.QuantileNeuron(0.9, solver="descent"),
+            DescendingNeuron(0.9),
             lambda neuron: neuron.fit(X),
             lambda neuron: neuron.quantile_,
         ),

@@ -1,4 +1,4 @@
-"""Root and descent on the same neuron, what it says about its own accuracy, and Theorem 1."""
+"""Neurons that are solved and trained, what it says about its own accuracy, and Theorem 1."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pimeter import Descent, QuantileNeuron, quantile
-from pimeter.neuron import Box
+from pimeter import QuantileNeuron, quantile
+from pimeter.boxes import Box
+from pimeter.paper import DescendingNeuron
 from pimeter.promise import quantile_ranks
 
-SOLVERS = pytest.mark.parametrize("solver", ["root", "descent"])
-PAPER = Descent(learning_rate=0.005)  # with beta=1000
+NEURONS = pytest.mark.parametrize("Neuron", [QuantileNeuron, DescendingNeuron])
 
 
 @parametrize_with_checks(
@@ -27,8 +27,8 @@ PAPER = Descent(learning_rate=0.005)  # with beta=1000
         QuantileNeuron(),
         QuantileNeuron(0.5, beta=2.0),
         QuantileNeuron(reflect=True),
-        QuantileNeuron(solver="descent"),
-        QuantileNeuron(0.5, beta=2.0, reflect=True, solver=Descent(learning_rate=0.1, patience=50)),
+        DescendingNeuron(),
+        DescendingNeuron(0.5, beta=2.0, reflect=True, learning_rate=0.1, patience=50),
     ]
 )
 def test_scikit_learn_is_content(estimator, check):
@@ -38,12 +38,12 @@ def test_scikit_learn_is_content(estimator, check):
 # --- one neuron, a column of neurons -------------------------------------------------------------------------------
 
 
-@SOLVERS
+@NEURONS
 @pytest.mark.parametrize("beta", ["auto", 3.0])
 @pytest.mark.parametrize("reflect", [False, True])
-def test_columns_do_not_influence_each_other(solver, beta, reflect):
+def test_columns_do_not_influence_each_other(Neuron, beta, reflect):
     errors = np.random.default_rng(1).exponential([1.0, 100.0, 0.01], size=(60, 3))
-    together = QuantileNeuron(0.9, beta=beta, reflect=reflect, solver=solver)
+    together = Neuron(0.9, beta=beta, reflect=reflect)
     alone = clone(together)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # one beta for three units
@@ -54,7 +54,7 @@ def test_columns_do_not_influence_each_other(solver, beta, reflect):
             assert alone.quantile_ == together.quantile_[j]
             assert_array_equal(alone.standard_error_, together.standard_error_[j])
             assert_array_equal(alone.quantile_range_, together.quantile_range_[j])
-            if solver == "descent":
+            if Neuron is DescendingNeuron:
                 assert alone.n_iter_ == together.n_iter_[j]
                 assert_array_equal(alone.loss_curve_, together.loss_curve_[: alone.n_iter_ + 1, j])
                 assert_array_equal(alone.weight_curve_, together.weight_curve_[: alone.n_iter_ + 1, j])
@@ -73,13 +73,13 @@ def test_root_is_the_public_quantile():
     assert_array_equal(neuron.quantile_, quantile(errors, 0.8, axis=0, reflect=True))
 
 
-@SOLVERS
+@NEURONS
 @pytest.mark.parametrize("reflect", [False, True])
 @pytest.mark.parametrize("beta", ["auto", 3.0])
-def test_weights_are_copies(solver, beta, reflect):
+def test_weights_are_copies(Neuron, beta, reflect):
     rng = np.random.default_rng(4)
     errors, counts = rng.exponential(size=(40, 2)), rng.integers(0, 4, size=40)
-    weighted = QuantileNeuron(0.8, beta=beta, reflect=reflect, solver=solver).fit(errors, sample_weight=counts)
+    weighted = Neuron(0.8, beta=beta, reflect=reflect).fit(errors, sample_weight=counts)
     copied = clone(weighted).fit(np.repeat(errors, counts, axis=0))
     assert_allclose(weighted.quantile_, copied.quantile_, rtol=1e-7)
     assert_allclose(weighted.standard_error_, copied.standard_error_, rtol=1e-6)
@@ -88,12 +88,12 @@ def test_weights_are_copies(solver, beta, reflect):
 
 
 @pytest.mark.parametrize("counts", [lambda rng: rng.integers(1, 9, 60) + 0.0, lambda rng: 2.0 * rng.random(60)])
-@SOLVERS
-def test_order_of_tied_errors_with_weights_leaves_no_trace(solver, counts):
+@NEURONS
+def test_order_of_tied_errors_with_weights_leaves_no_trace(Neuron, counts):
     rng = np.random.default_rng(40)
     for _ in range(5):
         errors, own = np.round(rng.exponential(size=60), 1), counts(rng)
-        one = QuantileNeuron(0.8, reflect=True, solver=solver).fit(errors, sample_weight=own)
+        one = Neuron(0.8, reflect=True).fit(errors, sample_weight=own)
         order = rng.permutation(60)
         two = clone(one).fit(errors[order], sample_weight=own[order])
         assert (one.quantile_, one.standard_error_) == (two.quantile_, two.standard_error_)
@@ -216,109 +216,24 @@ def test_quantile_range_of_too_few_errors_says_its_level():
     assert_allclose(neuron.quantile_range_level_, 0.6415, atol=1e-4)
 
 
-# --- the paper's training ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("level", [0.1, 0.5, 0.95])
-@pytest.mark.parametrize("m", [2, 10, 100, 1000])
-@pytest.mark.parametrize("beta", ["auto", 4.0])
-@pytest.mark.parametrize("reflect", [False, True])
-def test_descent_finds_the_root(level, m, beta, reflect):
-    errors = np.abs(np.random.default_rng(9).normal(size=(m, 5)))
-    root = QuantileNeuron(level, beta=beta, reflect=reflect).fit(errors)
-    trained = QuantileNeuron(level, beta=beta, reflect=reflect, solver="descent").fit(errors)
-    assert trained.converged_.all()
-    assert_allclose(trained.quantile_, root.quantile_, rtol=1e-4)
-    assert (np.abs(trained.quantile_ - root.quantile_) <= 2.0 * trained.error_bound_ + 1e-7).all()
-
-
-@pytest.mark.parametrize("unit", [1e-300, 1e-6, 1e6, 1e300])
-def test_descent_with_auto_follows_the_unit(unit):
-    errors = np.random.default_rng(10).standard_t(3, size=200)
-    here, there = (QuantileNeuron(solver="descent").fit(scale * errors) for scale in (1.0, unit))
-    assert_allclose(there.quantile_ / unit, here.quantile_, rtol=1e-6)
-
-
-def test_far_outliers_do_not_stall_descent():
-    errors = np.append(np.random.default_rng(11).normal(size=99), 1e9)
-    trained = QuantileNeuron(0.9, solver="descent").fit(errors)
-    assert_allclose(trained.quantile_, quantile(errors, 0.9), rtol=1e-6)
-
-
-def test_curves_start_at_the_start_and_pass_the_closest_approach():
-    errors = np.random.default_rng(12).exponential(size=(300, 2))
-    neuron = QuantileNeuron(0.9, beta=20.0, solver=Descent(start=0.5)).fit(errors)
-    assert neuron.loss_curve_.shape == neuron.weight_curve_.shape == (neuron.n_iter_.max() + 1, 2)
-    assert_array_equal(neuron.weight_curve_[0], 0.5)
-    closest = np.nanargmin(neuron.loss_curve_, axis=0)
-    assert_array_equal(neuron.weight_curve_[closest, [0, 1]], neuron.quantile_)
-    shares = 1 / (1 + np.exp(20.0 * (errors - 0.5)))
-    assert_allclose(neuron.loss_curve_[0], (shares.mean(axis=0) - 0.9) ** 2)
-    assert_array_equal(np.isnan(neuron.loss_curve_).sum(axis=0), neuron.n_iter_.max() - neuron.n_iter_)
-
-
-def test_first_step_is_the_learning_rate():
-    """Adam divides the gradient by its own size."""
-    neuron = QuantileNeuron(0.9, beta=2.0, solver=Descent(learning_rate=0.25, start=1.0)).fit(np.arange(9.0))
-    assert_allclose(neuron.weight_curve_[1], 1.25, rtol=1e-6)
-
-
-def test_the_papers_settings_stall_on_few_errors_and_say_so():
-    errors = np.abs(np.random.default_rng(13).normal(size=(20, 20)))
-    neuron = QuantileNeuron(0.95, beta=1000.0, solver=PAPER)
-    with pytest.warns(ConvergenceWarning, match=r"^20 of 20 neurons stalled; lower beta .* off by about"):
-        neuron.fit(errors)
-    assert not neuron.converged_.any()
-    off = np.abs((errors <= neuron.quantile_).mean(axis=0) - 0.95)
-    assert (off > 0.1).mean() > 0.8
-    # The bound is of first order, so right in size, not in digits.
-    distance = np.abs(neuron.quantile_ - QuantileNeuron(0.95, beta=1000.0).fit(errors).quantile_)
-    assert 0.3 < np.median(neuron.error_bound_ / distance) < 3.0
-
-
-def test_the_papers_settings_work_on_many_errors():
-    errors = np.abs(np.random.default_rng(14).normal(size=(10_000, 2)))
-    neuron = QuantileNeuron(0.95, beta=1000.0, solver=PAPER).fit(errors)
-    assert neuron.converged_.all()
-    root = QuantileNeuron(0.95, beta=1000.0).fit(errors)
-    assert_allclose(neuron.quantile_, root.quantile_, atol=0.1 * root.standard_error_.min())
-
-
-def test_a_descent_cut_short_is_reported():
-    neuron = QuantileNeuron(solver=Descent(max_iter=3))
-    with pytest.warns(ConvergenceWarning, match="1 of 1 neurons stalled; raise max_iter"):
-        neuron.fit(np.arange(50.0))
-    assert (neuron.n_iter_, neuron.converged_) == (3, False)
-    assert neuron.loss_curve_.shape == (4,)
-
-
-def test_root_forgets_an_earlier_descent():
-    neuron = QuantileNeuron(solver="descent").fit(np.arange(50.0))
-    assert neuron.converged_
-    neuron.set_params(solver="root").fit(np.arange(50.0))
-    assert not {"n_iter_", "converged_", "loss_curve_", "weight_curve_", "error_bound_"} & set(vars(neuron))
-
-
 # --- Theorem 1 -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("solver", "sizes"),
+    ("Neuron", "sizes"),
     [
-        ("root", {100: 200, 1000: 100, 10_000: 40, 100_000: 10, 1_000_000: 4}),
-        ("descent", {100: 200, 1000: 100, 10_000: 20, 100_000: 6, 1_000_000: 1}),
+        (QuantileNeuron, {100: 200, 1000: 100, 10_000: 40, 100_000: 10, 1_000_000: 4}),
+        (DescendingNeuron, {100: 200, 1000: 100, 10_000: 20, 100_000: 6, 1_000_000: 1}),
     ],
 )
-def test_error_falls_like_the_square_root_of_the_number_of_errors(solver, sizes):
+def test_error_falls_like_the_square_root_of_the_number_of_errors(Neuron, sizes):
     """Each size is weighted by its samples: a root mean square of n of them is known to 1/sqrt(2 n).
 
     With the samples at hand the exponent is then known to .019 and .024, and three times that is allowed.
     """
     rng = np.random.default_rng(15)
     true = expon.ppf(0.9)
-    misses = [
-        QuantileNeuron(0.9, solver=solver).fit(rng.exponential(size=size)).quantile_ - true for size in sizes.items()
-    ]
+    misses = [Neuron(0.9).fit(rng.exponential(size=size)).quantile_ - true for size in sizes.items()]
     sizes_log, misses_log = np.log(list(sizes)), [np.log(np.mean(miss**2)) / 2 for miss in misses]
     exponent = np.polyfit(sizes_log, misses_log, 1, w=np.sqrt(list(sizes.values())))[0]
     assert_allclose(exponent, -0.5, atol=0.07)
@@ -347,43 +262,14 @@ def test_error_falls_like_the_square_root_of_the_number_of_errors(solver, sizes)
         ({"beta": np.inf}, "'beta' parameter of QuantileNeuron must be"),
         ({"beta": "sharp"}, "'beta' parameter of QuantileNeuron must be a str among {'auto'}"),
         ({"reflect": "yes"}, "'reflect' parameter of QuantileNeuron must be an instance of 'bool'"),
-        ({"solver": "adam"}, "'solver' parameter of QuantileNeuron must be a str among {'descent', 'root'}"),
     ],
 )
 def test_bad_parameters_are_explained(parameters, message):
-    with pytest.raises(ValueError, match=re.escape(message).replace("'descent',\\ 'root'", ".*")):
+    with pytest.raises(ValueError, match=re.escape(message)):
         QuantileNeuron(**parameters).fit([1.0, 2.0, 3.0])
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"learning_rate": 0.0}, "learning_rate must be a positive number or None, which follows the data; got 0.0"),
-        ({"learning_rate": "fast"}, "learning_rate must be a positive number"),
-        ({"max_iter": 0}, "max_iter must be a whole number of steps, at least 1; got 0"),
-        ({"patience": 1.5}, "patience must be a whole number of steps, at least 1; got 1.5"),
-        ({"start": np.nan}, "start must be a finite number or None"),
-    ],
-)
-def test_bad_settings_of_descent_are_explained(parameters, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        Descent(**parameters)
-
-
-def test_a_descent_that_stops_far_off_knows_nothing_of_its_error():
-    with pytest.warns(ConvergenceWarning, match="1 of 1 neurons stalled; .* off by about inf"):
-        far = QuantileNeuron(solver=Descent(learning_rate=1e3, max_iter=5)).fit(
-            np.random.default_rng(0).normal(size=50)
-        )
-    assert far.error_bound_ == np.inf
-
-
-def test_a_descent_that_leaves_all_floats_is_refused():
-    with pytest.raises(ValueError, match=r"learning_rate=1.7e\+308.* left all floats; give a smaller learning_rate"):
-        QuantileNeuron(solver=Descent(learning_rate=1.7e308)).fit(np.random.default_rng(0).normal(size=50))
-
-
-@SOLVERS
+@NEURONS
 @pytest.mark.parametrize(
     ("errors", "message"),
     [
@@ -394,9 +280,9 @@ def test_a_descent_that_leaves_all_floats_is_refused():
         (1.0, "Expected 2D array, got scalar array instead"),
     ],
 )
-def test_bad_errors_are_explained(solver, errors, message):
+def test_bad_errors_are_explained(Neuron, errors, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        QuantileNeuron(solver=solver).fit(errors)
+        Neuron().fit(errors)
 
 
 @pytest.mark.parametrize(
@@ -440,17 +326,17 @@ class TestBox:
         box = Box(below=rng.random(4) + 0.5, above=rng.random(4) + 0.5, centre=rng.normal(size=4))
         scores = box.scores(errors)
         for size in (0.0, 0.7, 2.5):
-            below, above = box.radii(size).T
+            below, above = box.margins(size).T
             inside = ((errors >= -below) & (errors <= above)).all(axis=1)
             assert_array_equal(inside, scores <= size)
 
     def test_no_end_and_no_width(self):
         one_sided = Box(below=np.full(2, np.inf), above=np.ones(2), centre=np.zeros(2))
         assert_array_equal(one_sided.scores(np.array([[-99.0, 0.5], [-1.0, -1.0]])), [0.5, 0.0])
-        assert_array_equal(one_sided.radii(0.0), [[np.inf, 0.0]] * 2)
+        assert_array_equal(one_sided.margins(0.0), [[np.inf, 0.0]] * 2)
         flat = Box(below=np.zeros(1), above=np.zeros(1), centre=np.zeros(1))
         assert_array_equal(flat.scores(np.array([[0.0], [1e-9]])), [0.0, np.inf])
-        assert_array_equal(flat.radii(np.inf), [[np.inf, np.inf]])
+        assert_array_equal(flat.margins(np.inf), [[np.inf, np.inf]])
         assert np.isnan(one_sided.scores(np.array([[0.5, np.nan]]))).all()
 
     @pytest.mark.parametrize("own_rows", [False, True])
@@ -473,15 +359,6 @@ class TestBox:
             assert abs(np.mean(hits) - 0.9512) < 3 * 0.0056
 
 
-def test_a_descent_beyond_the_floats_of_the_errors_is_refused():
-    errors = np.random.default_rng(0).exponential(size=60).astype(np.float16)
-    with (
-        pytest.warns(ConvergenceWarning),
-        pytest.raises(ValueError, match="left all float16; give a smaller learning_rate"),
-    ):
-        QuantileNeuron(0.999, solver=Descent(learning_rate=1e300, max_iter=1)).fit(errors)
-
-
 def test_whole_counts_of_tied_errors_are_copies():
     """Also for ranks: a mean of counts, 8/3, three times is a little less than 8."""
     rng = np.random.default_rng(0)
@@ -499,4 +376,4 @@ def test_whole_counts_of_tied_errors_are_copies():
 
 def test_a_box_beyond_all_floats_has_no_end():
     side = np.array([1e20, 1.0])
-    assert Box(side, side, np.zeros(2)).radii(1e300).tolist() == [[np.inf, np.inf], [1e300, 1e300]]
+    assert Box(side, side, np.zeros(2)).margins(1e300).tolist() == [[np.inf, np.inf], [1e300, 1e300]]

@@ -8,7 +8,6 @@ __all__ = [
     "AutoWidth",
     "ClassificationUncertainty",
     "CoverageWarning",
-    "Descent",
     "ForecastIntervals",
     "GroupedWidth",
     "IntervalRegressor",
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
     from pimeter.forecast import ForecastIntervals
     from pimeter.groups import grouped_quantile
     from pimeter.measurement import Measurement, measure
-    from pimeter.neuron import Descent, QuantileNeuron
+    from pimeter.neuron import QuantileNeuron
     from pimeter.online import OnlineNeuron, QuantileSketch
     from pimeter.promise import CoverageWarning, rows_needed
     from pimeter.quantiles import quantile
@@ -97,7 +96,6 @@ else:
         "AutoWidth": "regression",
         "ClassificationUncertainty": "classification",
         "CoverageWarning": "promise",
-        "Descent": "neuron",
         "ForecastIntervals": "forecast",
         "GroupedWidth": "regression",
         "IntervalRegressor": "regression",

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from pimeter.arrays import real_array
 from pimeter.bandwidth import safe_factor
+from pimeter.boxes import Box
 from pimeter.dependence import FEWEST, autocorrelation, variance_inflation
-from pimeter.neuron import Box
 from pimeter.online import LARGEST, STEPS, learn_columns, started
 from pimeter.promise import RANGE, ROUNDING, CoverageWarning, percent, promise
 from pimeter.quantiles import quantile
@@ -368,7 +368,7 @@ class ForecastIntervals(BaseEstimator):
             reach = [_known_quantile(self._seen, p)] if self._cone else _reach(self._errors, tails, p)
         if self._cone:
             sizes = reach[0][:, 0].tolist()
-            radii = np.stack([box.radii(size) for box, size in zip(self._cone, sizes, strict=True)])
+            radii = np.stack([box.margins(size) for box, size in zip(self._cone, sizes, strict=True)])
         else:
             radii = _smoothed(tails.radii(reach), tails) if self._is_smooth else tails.radii(reach)
         return radii[0] if self._shape[0] is None else radii
