@@ -63,7 +63,7 @@ coverage: $(VENV)/.dev $(VENV)/.native $(VENV)/.torch ## Lines and branches that
 # mutmut leaves functions with a decorator alone, so that in its copy none remembers its answers.
 mutants: .venv-mutants/.mutmut ## Change formulas one by one and see whether tests notice (long)
 	@mkdir -p mutants && cp -ru src tests pyproject.toml mutants && rm -f mutants/src/pimeter/_native*
-	@grep -l '^@lru_cache' mutants/src/pimeter/promise.py mutants/src/pimeter/bandwidth.py | xargs -r sed -i '/^@lru_cache/d'
+	@grep -l '^@lru_cache' mutants/src/pimeter/conformal/guarantee.py mutants/src/pimeter/coverage.py mutants/src/pimeter/bandwidth.py | xargs -r sed -i '/^@lru_cache/d'
 	@cd mutants && ../.venv-mutants/bin/mutmut run --max-children 2 $(ARGS)
 	@.venv-mutants/bin/python benchmarks/mutants.py
 

@@ -11,11 +11,11 @@ is kept in `.parts` until the code changes, so that a run goes on where it stopp
 rule:
 
 - coverage >= the promised level - 3 standard errors;
-- guarantee=True on a split, without ties and with enough errors: also <= p + 1/(m + 1) (two tails 2/(m + 1), categories
-  each with their own m) + 3 standard errors;
+- guarantee="marginal" on a split, without ties and with enough errors: also <= p + 1/(m + 1) (two tails 2/(m + 1),
+  categories each with their own m) + 3 standard errors;
 - cv=5: >= min(p, m/(m + 1)) - .02, m being all rows. The largest errors of m reach no farther than that on average;
   with two tails it is (m - 1)/(m + 1), with each sign by itself m/(m + 2);
-- guarantee="set" with enough errors: 95 % of calibration sets cover p, - 3 standard errors.
+- guarantee="training-conditional" with enough errors: 95 % of calibration sets cover p, - 3 standard errors.
 
 Among thousands of cells some break a rule by chance, most of all the third, which leaves nothing to chance: 50
 calibrations have a standard error of about .01. A cell that breaks one is tried again, and both are shown.
@@ -157,7 +157,11 @@ class Kind:
     outputs: int = 1  # that are to be covered at once
 
     def guarantees(self) -> tuple[object, ...]:
-        return (True, False) if self.cv or self.has_shift else (True, False, "set")
+        return (
+            ("marginal", "approximate")
+            if self.cv or self.has_shift
+            else ("marginal", "approximate", "training-conditional")
+        )
 
     def weights(self, X: np.ndarray) -> np.ndarray:
         """Density of new rows over that of calibration rows."""
@@ -232,20 +236,25 @@ class Line:
 
     def broken(self) -> str:
         below = self.coverage < self.promised - 3 * self.error
-        exact = self.guarantee is True and self.kind.cv is None and not self.noise.has_ties and self.promised == self.p
+        exact = (
+            self.guarantee == "marginal"
+            and self.kind.cv is None
+            and not self.noise.has_ties
+            and self.promised == self.p
+        )
         above = exact and self.coverage > self.p + self.excess + 3 * self.error
         reach = {"equal": (self.m - 1) / (self.m + 1), "sided": self.m / (self.m + 2)}.get(
             self.tails, self.m / (self.m + 1)
         )
         folds = self.kind.cv is not None and self.coverage < min(self.p, reach) - 0.02
         spread = 3 * (0.95 * 0.05 / self.calibrations) ** 0.5
-        sets = self.guarantee == "set" and self.promised == self.p and self.share < 0.95 - spread
+        sets = self.guarantee == "training-conditional" and self.promised == self.p and self.share < 0.95 - spread
         return " ".join(n for n, b in (("BELOW", below), ("ABOVE", above), ("CV", folds), ("SET", sets)) if b)
 
     def text(self) -> str:
         promised = "none" if np.isnan(self.promised) else f"{self.promised:.3f}"
         name = self.kind.name + (f", cv={self.kind.cv}" if self.kind.cv else "")
-        share = f"{self.share:.3f}" if self.guarantee == "set" else ""
+        share = f"{self.share:.3f}" if self.guarantee == "training-conditional" else ""
         coverage = f"{self.coverage:.4f} ± {self.error:.4f}"
         cells = [name, self.tails, self.guarantee, self.noise.name, self.m, self.p, promised, coverage, share]
         cells += [f"{self.width:.3f}", self.broken()]
@@ -306,7 +315,7 @@ def lines(kind: Kind, noise: Noise, m: int, quick: bool, seed: int) -> list[Line
     warnings.simplefilter("ignore", pm.CoverageWarning)
     pimeter.regression.scaled.RandomForestRegressor = Forest
     rng = np.random.default_rng([seed, m, kind.cv or 0, *map(ord, kind.name + noise.name)])
-    tails, guarantees = (kind.tails[::2], (True,)) if quick else (kind.tails, kind.guarantees())
+    tails, guarantees = (kind.tails[::2], ("marginal",)) if quick else (kind.tails, kind.guarantees())
     cells = list(product(tails, guarantees, LEVELS))
     # Several outputs at once are one calibration each, so that a batch takes many; the radii of outputs know the level.
     n_each = kind.calibrations // BATCHES if kind.outputs > 1 else 1

@@ -8,7 +8,7 @@ need a compiler, which cannot read mutants; most of what survives in `scale` the
 
 Most else that survives changes no answer. In `rows_needed`, `_needed`, `_shares`, `quantile_ranks` and `near` the range
 in which the answer is sought becomes wider; in `spread` an origin moves that only saves digits; in `scale` another unit
-of large samples cancels; ends that answers are cut at only catch rounding; in `promise` a level is kept that is the
+of large samples cancels; ends that answers are cut at only catch rounding; in `coverage` a level is kept that is the
 smaller of two anyway; in `scores.py` numbers that are float64 become float64, or are copied. Elsewhere < turns into <=
 where both never happen.
 """
@@ -25,8 +25,8 @@ from provenance import save
 ROOT = Path(__file__).parents[1]
 MUTANTS = ROOT / "mutants" / "mutants" / "src"
 USES = [  # what is changed, and what should notice; `[tool.mutmut]` in pyproject.toml
-    *(f"pimeter.{name}" for name in ("_kernels.reference", "bandwidth", "promise", "scores")),
-    *(f"tests.test_{name}" for name in ("bandwidth", "promise", "scores")),
+    *(f"pimeter.{name}" for name in ("_kernels.reference", "bandwidth", "conformal.guarantee", "coverage", "scores")),
+    *(f"tests.test_{name}" for name in ("bandwidth", "coverage", "scores")),
 ]
 MEANING = {0: "survived", 5: "no test", 33: "no test", None: "not tried"}  # all else: a test failed or took too long
 

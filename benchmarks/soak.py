@@ -61,7 +61,7 @@ from sklearn.linear_model import Ridge
 
 import pimeter as pm
 import pimeter.regression.scaled
-from pimeter.promise import promise
+from pimeter.conformal.guarantee import rank_guarantee
 
 PARTS = Path(__file__).parent / ".parts"
 SEED = 20261116
@@ -75,6 +75,7 @@ REVISED = {
 TURNS = 10  # that a cell's calibrations are shared out to
 SIZES = (1, 3, 10, 40, 200, 1000, 10_000)
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
+GUARANTEES = ("marginal", "approximate", "training-conditional")
 TAILS = ("symmetric", "equal", "sided", "lower", "upper")
 LAWS = (
     *NOISES,
@@ -235,13 +236,13 @@ def gathered(parts: list[Found]) -> Found:
 
 
 def on_the_page(
-    m: int, p: float, tails: object = "symmetric", guarantee: object = True, *, in_folds: bool = False
+    m: int, p: float, tails: object = "symmetric", guarantee: object = "marginal", *, in_folds: bool = False
 ) -> float:
     """Coverage that docs/promises.md promises to m rows, whatever the model says of itself."""
     cuts = 2 if tails == "equal" else 1
     if in_folds:
         return max(0.0, 2 * p - 1 - cuts * math.sqrt(2 / m))
-    if guarantee:
+    if guarantee != "approximate":
         return p if m >= (p + cuts - 1) / (1 - p) - 1e-9 else (m + 1 - cuts) / (m + 1)
     below = min(max(1, math.floor((m + 1) * (p + cuts - 1) / cuts + 1e-9)), m)
     return (cuts * below - (cuts - 1) * (m + 1)) / (m + 1)
@@ -259,16 +260,17 @@ def split(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         coverage = cell.law.within(low, high)
         if tails == "sided":
             sided(cell, found, model, setting)
-        elif guarantee == "set":
+        elif guarantee == "training-conditional":
             assert model.guaranteed_
-            found.shares('guarantee="set"', setting, 0.95, coverage >= cell.p - 1e-12)
+            found.shares('guarantee="training-conditional"', setting, 0.95, coverage >= cell.p - 1e-12)
         else:
             promised = on_the_page(cell.m, cell.p, tails, guarantee)
             assert np.isclose(model.guaranteed_level_, promised)
             few = on_the_page(cell.m, cell.p, tails) < cell.p
-            name = "too few rows" if few and guarantee else f"guarantee={guarantee}"
+            is_rank = guarantee == "marginal"
+            name = "too few rows" if few and is_rank else f'guarantee="{guarantee}"'
             found.means(name, setting, promised, coverage, variance=cell.variance)
-            if guarantee and not few and not cell.law.has_ties:
+            if is_rank and not few and not cell.law.has_ties:
                 excess = (2 if tails == "equal" else 1) / (cell.m + 1)
                 found.means("at most", setting, 1 - cell.p - excess, 1 - coverage, variance=cell.variance)
             if not few:
@@ -276,8 +278,8 @@ def split(cell: Cell, rng: np.random.Generator, n: int) -> Found:
                 found.shares("coverage_range_", f"{setting}, 5 % point", 0.95, coverage >= least)
                 if not cell.law.has_ties:
                     found.shares("coverage_range_", f"{setting}, 95 % point", 0.95, coverage <= most)
-            if not guarantee:
-                far, wide = ends(calibrated(cell, same, k, guarantee=True))
+            if not is_rank:
+                far, wide = ends(calibrated(cell, same, k, guarantee="marginal"))
                 found.bounds(name, f"{setting}, no wider", (low >= far) & (high <= wide))
         parts.append(found)
     return gathered(parts)
@@ -291,13 +293,13 @@ def sided(cell: Cell, found: Found, model: pm.IntervalRegressor, setting: str) -
     below = cell.law.within(low, np.full_like(low, -tiny)) / cell.law.within(np.array(-np.inf), np.array(-tiny))
     above = cell.law.within(np.full_like(high, tiny), high) / cell.law.within(np.array(tiny), np.array(np.inf))
     name = 'tails="sided"'
-    if model.guarantee == "set":
+    if model.guarantee == "training-conditional":
         hits = (below >= cell.p - 1e-12) & (above >= cell.p - 1e-12)
         found.shares(name, f"{setting}, both", 0.95, hits[kept])
         return
     levels = np.array([neuron.level for neuron in model._neurons.table[0]])[kept]
     for side, coverage in (("below", below[kept]), ("above", above[kept])):
-        if model.guarantee:
+        if model.guarantee == "marginal":
             found.means(name, f"{setting}, {side}", cell.p, coverage, variance=2 * cell.variance)
         elif kept.any():  # the level of the neuron depends on how many errors are on its side
             shifted = coverage + cell.p - levels
@@ -385,7 +387,7 @@ def grouped(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         for line, scale, ends_ in zip(model.categories_[:-1], CATEGORY_SCALES, bounds, strict=True):
             setting = f"{model.tails}, guarantee={model.guarantee!r}, {line.rows} rows"
             for p, (low, high) in zip((cell.p, other), ends_.T / scale, strict=True):
-                if p == cell.p or (line.source == "own" and model.guarantee is True and model.tails != "sided"):
+                if p == cell.p or (line.source == "own" and model.guarantee == "marginal" and model.tails != "sided"):
                     coverage = cell.law.within(low, high)
                     promised = on_the_page(line.rows, p, model.tails, model.guarantee)
                     assert p != cell.p or np.isclose(line.level, promised)
@@ -403,7 +405,7 @@ def small_categories(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     share = np.repeat([float(cell.m), 1.5], [8, 25])
     size, share = int(share.sum()), share / share.sum()
     scale = np.repeat([100.0, 1.0], [8, 25])
-    needed = promise(1, cell.p).needed
+    needed = rank_guarantee(1, cell.p).needed
     values, each = [], 2
     for _ in range(n // each):
         labels = rng.choice(len(share), size, p=share)
@@ -514,10 +516,12 @@ def sets_at_hand(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     hits = np.empty(n, bool)
     for i in range(n):
         score = rng.uniform(size=(cell.m, 1))
-        model = pm.SetClassifier(lambda X: np.hstack([1 - X, X]), confidence_level=cell.p, guarantee="set")
+        model = pm.SetClassifier(
+            lambda X: np.hstack([1 - X, X]), confidence_level=cell.p, guarantee="training-conditional"
+        )
         hits[i] = model.calibrate(score, np.zeros(cell.m, int)).limit_ >= cell.p
     found = Found()
-    found.shares('sets, guarantee="set"', "lac", 0.95, hits)
+    found.shares('sets, guarantee="training-conditional"', "lac", 0.95, hits)
     return found
 
 
@@ -686,18 +690,20 @@ def metrics(cell: Cell, rng: np.random.Generator, n: int) -> Found:
 def cells() -> list[Cell]:
     """All cells, those of a promise one after the other."""
     found = [
-        Cell("split", split, law, m, p, enough(m, p, 20_000), {"tails": "symmetric", "guarantee": True})
+        Cell("split", split, law, m, p, enough(m, p, 20_000), {"tails": "symmetric", "guarantee": "marginal"})
         for law, m, p in product(LAWS, SIZES, LEVELS)
     ]
-    others = [(tails, guarantee) for tails, guarantee in product(TAILS, (True, False, "set"))][1:]
+    others = [(tails, guarantee) for tails, guarantee in product(TAILS, GUARANTEES)][1:]
     for (i, (m, p)), (j, (tails, guarantee)) in product(enumerate(product(SIZES, LEVELS)), enumerate(others)):
         n_cuts = 2 if tails == "equal" else 1
         if (
-            guarantee == "set"
-            and not promise(m / 2 if tails == "sided" else m, p, guarantee="set", n_cuts=n_cuts).is_kept
+            guarantee == "training-conditional"
+            and not rank_guarantee(
+                m / 2 if tails == "sided" else m, p, kind="training-conditional", n_cuts=n_cuts
+            ).is_enough
         ):
             continue  # nothing is promised
-        n = min(40_000, 4_000_000 // m) if guarantee == "set" else enough(m, p, 10_000)
+        n = min(40_000, 4_000_000 // m) if guarantee == "training-conditional" else enough(m, p, 10_000)
         found.append(Cell("split", split, LAWS[(i + j) % len(LAWS)], m, p, n, {"tails": tails, "guarantee": guarantee}))
     normal, t2, skewed, uniform, ties, cauchy, lognormal, three = LAWS
     some = tuple(product((10, 100), (0.5, 0.9, 0.95)))
@@ -714,7 +720,12 @@ def cells() -> list[Cell]:
         for law in LAWS
         for (m, p), (tails, guarantee) in zip(
             product((10, 60), (0.5, 0.9)),
-            (("symmetric", True), ("equal", False), ("symmetric", False), ("equal", True)),
+            (
+                ("symmetric", "marginal"),
+                ("equal", "approximate"),
+                ("symmetric", "approximate"),
+                ("equal", "marginal"),
+            ),
             strict=True,
         )
     ]

@@ -21,7 +21,7 @@ from experiments.networks import ClassifierTraining, train_classifiers
 from experiments.protocol import Experiment, Row, Unit, parsed
 from experiments.report import PUBLISHED
 from pimeter import calibrated_scores, calibration_error, classification_uncertainty, outcome_errors, quantile
-from pimeter.promise import promise
+from pimeter.conformal.guarantee import rank_guarantee
 
 N_BINS = 15  # of the calibration error's lower bound
 UNKNOWN = float("nan")
@@ -180,7 +180,7 @@ def pim_width(true: Array, score: Array) -> tuple[float, int]:
     if not (len(tn) and len(tp)):
         return UNKNOWN, 0
     radii = [float(quantile(errors, LEVEL, reflect=True)) for errors in (tn, tp)]
-    enough = all(promise(len(errors), LEVEL).is_kept for errors in (tn, tp))
+    enough = all(rank_guarantee(len(errors), LEVEL).is_enough for errors in (tn, tp))
     share = float(np.mean(true == 0))
     return share * radii[0] + (1 - share) * radii[1], int(enough)
 

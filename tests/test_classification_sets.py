@@ -24,7 +24,7 @@ from sklearn.svm import LinearSVC
 from pimeter import CoverageWarning, SetClassifier
 from pimeter.classification.conformity import PENALTIES, Penalty, aps, chosen_penalty, lac
 from pimeter.classification.draws import row_draws
-from pimeter.promise import promise
+from pimeter.conformal.guarantee import rank_guarantee
 
 K = 4
 
@@ -62,8 +62,8 @@ def test_limit_is_the_score_of_its_rank():
     assert found.limit_ == scores[271 - 1]
     assert_array_equal(found.predict_set(NEW), 1 - model(NEW) <= scores[270])
     assert found.guaranteed_level_ == 0.9
-    neuron = SetClassifier(model, confidence_level=0.95, guarantee=False).calibrate(X, Y)
-    assert neuron.guaranteed_level_ == promise(300, 0.95, guarantee=False).level == 285 / 301
+    neuron = SetClassifier(model, confidence_level=0.95, guarantee="approximate").calibrate(X, Y)
+    assert neuron.guaranteed_level_ == rank_guarantee(300, 0.95, kind="approximate").level == 285 / 301
     assert found.n_calibration_ == 300
     assert 0.86 < found.coverage_range_[0] < 0.9 < found.coverage_range_[1] < 0.94
 
@@ -71,7 +71,7 @@ def test_limit_is_the_score_of_its_rank():
 @pytest.mark.parametrize(
     ("score", "randomized"), [("lac", False), ("aps", False), ("aps", True), ("raps", False), ("raps", True)]
 )
-@pytest.mark.parametrize("guarantee", [True, False])
+@pytest.mark.parametrize("guarantee", ["marginal", "approximate"])
 def test_coverage_on_average_over_calibration_sets(score, randomized, guarantee):
     p, m, shares = 0.8, 60, []
     for seed in range(150):
@@ -83,7 +83,7 @@ def test_coverage_on_average_over_calibration_sets(score, randomized, guarantee)
         shares.append(covered(sets.predict_set(new), y).mean())
     error = np.std(shares) / len(shares) ** 0.5
     m = m - m // 5 if score == "raps" else m
-    slack = 0.0 if guarantee else 1 / (m + 1)
+    slack = 0.0 if guarantee == "marginal" else 1 / (m + 1)
     assert np.mean(shares) > p - slack - 3 * error
     if score == "lac" or randomized:  # without ties
         assert np.mean(shares) < p + 1 / (m + 1) + 3 * error
@@ -92,7 +92,9 @@ def test_coverage_on_average_over_calibration_sets(score, randomized, guarantee)
 def test_guarantee_for_the_set_at_hand():
     kept = []
     for seed in range(120):
-        sets = SetClassifier(model, confidence_level=0.8, guarantee="set").calibrate(*rows(80, [seed, 2]))
+        sets = SetClassifier(model, confidence_level=0.8, guarantee="training-conditional").calibrate(
+            *rows(80, [seed, 2])
+        )
         new, y = rows(2000, [seed, 3])
         kept.append(covered(sets.predict_set(new), y).mean() >= 0.8)
     # 2,000 new rows blur the border by .009; promised are 95 %.
@@ -101,7 +103,7 @@ def test_guarantee_for_the_set_at_hand():
 
 def test_too_few_rows_give_full_sets_and_the_promise_holds():
     with pytest.warns(
-        CoverageWarning, match="12 errors can promise 92.3 %, not 95 %; 19 are needed: their sets are full"
+        CoverageWarning, match="12 scores can guarantee 92.3 %, not 95 %; 19 are needed: their sets are full"
     ):
         found = SetClassifier(model).calibrate(*rows(12))
     assert found.predict_set(NEW).all()
@@ -129,7 +131,7 @@ def test_each_class_is_covered():
 
 def test_a_class_with_too_few_rows_is_in_every_set():
     keep = (Y != 2) | (np.cumsum(Y == 2) <= 5)
-    with pytest.warns(CoverageWarning, match="5 errors of 1 of 4 classes can promise .* that class is in every set"):
+    with pytest.warns(CoverageWarning, match="5 scores of 1 of 4 classes can guarantee .* that class is in every set"):
         found = SetClassifier(model, by="class").calibrate(X[keep], Y[keep])
     assert found.predict_set(NEW)[:, 2].all()
     assert found.categories_[2].source == "none"
@@ -148,7 +150,7 @@ def test_each_category_is_covered_and_small_ones_share():
     shares = []
     for i in range(60):
         X, y, kind = data(300, [i, 6])
-        found = SetClassifier(model, confidence_level=0.9, guarantee=True).calibrate(X, y, by=kind)
+        found = SetClassifier(model, confidence_level=0.9, guarantee="marginal").calibrate(X, y, by=kind)
         new, true, new_kind = data(1000, [i, 7])
         hit = covered(found.predict_set(new, by=new_kind), true)
         shares.append([hit[new_kind == name].mean() for name in ("calm", "wild")])
@@ -176,7 +178,7 @@ def test_a_category_that_a_row_less_makes_small_lends_its_scores():
 
 @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
 @pytest.mark.parametrize("by", ["class", None])
-@pytest.mark.parametrize("guarantee", [True, False, "set"])
+@pytest.mark.parametrize("guarantee", ["marginal", "approximate", "training-conditional"])
 def test_sets_of_a_higher_level_are_never_smaller(by, guarantee):
     """A category of 12 rows that the model is wrong about had its own limit at 90 %, and a lower one at 95 %."""
     rng = np.random.default_rng(0)
@@ -442,7 +444,12 @@ def test_an_object_without_classes_is_as_good_as_a_function():
 
 @pytest.mark.parametrize(
     "changed",
-    [{"confidence_level": 0.5}, {"score": "lac", "randomized": False}, {"by": 0}, {"guarantee": "set"}],
+    [
+        {"confidence_level": 0.5},
+        {"score": "lac", "randomized": False},
+        {"by": 0},
+        {"guarantee": "training-conditional"},
+    ],
     ids=lambda changed: next(iter(changed)),
 )
 def test_settings_that_change_count_from_the_next_calibration_on(changed):
@@ -482,10 +489,10 @@ def test_grid_search_over_the_score():
         ({"estimator": LogisticRegression()}, "calibrate", NotFittedError, "is not fitted: call fit"),
         ({"estimator": LinearSVC()}, "fit", ValueError, "LinearSVC has no predict_proba"),
         (
-            {"estimator": LogisticRegression(), "cv": 3, "guarantee": "set"},
+            {"estimator": LogisticRegression(), "cv": 3, "guarantee": "training-conditional"},
             "fit",
             ValueError,
-            "guarantee='set' is about one",
+            "guarantee='training-conditional' is about one",
         ),
         (
             {"estimator": LogisticRegression(), "cv": ShuffleSplit(3)},
@@ -520,7 +527,7 @@ def test_sparse_rows_are_for_estimators_that_take_them():
 
 
 def test_folds_with_too_few_rows_give_full_sets():
-    with pytest.warns(CoverageWarning, match="20 errors can promise 95.2 %, not 99 %; 99 are needed"):
+    with pytest.warns(CoverageWarning, match="20 scores can guarantee 95.2 %, not 99 %; 99 are needed"):
         few = SetClassifier(LogisticRegression(), confidence_level=0.99, cv=2, random_state=0).fit(X[:20], Y[:20])
     assert few.predict_set(NEW).all()
 

@@ -500,7 +500,7 @@ class TestInterval:
         frame.head(12).write_csv("few.csv")
         code, out, err = pimeter_command("interval", "few.csv", "--apply", "good.csv", "--out", "out.csv")
         assert code == 0
-        assert "12 errors can promise 92.3 %, not 95 %; 19 are needed" in err
+        assert "12 scores can guarantee 92.3 %, not 95 %; 19 are needed" in err
         assert out.startswith("92.31 % of new targets")
 
     def test_gaps_have_no_interval(self, frame, pimeter_command, tmp_path):

@@ -45,7 +45,7 @@ def estimators() -> dict[str, tuple[Any, Any, Any]]:
     return {
         "constant": regressor(),
         "folds": regressor(cv=3),
-        "scaled": regressor(width=pm.ScaledWidth(LinearRegression()), guarantee=False, tails="equal"),
+        "scaled": regressor(width=pm.ScaledWidth(LinearRegression()), guarantee="approximate", tails="equal"),
         "local": regressor(width=pm.LocalWidth("kernel")),
         "grouped": (grouped, lambda model: model.fit(X, Y, by=BY), lambda model: model.predict_interval(X, by=BY)),
         "sets": (

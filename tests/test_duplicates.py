@@ -20,9 +20,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from benchmarks.designs import CONTINUOUS, DISCRETE, LIMIT, overwritten, sine
 from pimeter import CoverageWarning, IntervalRegressor, SetClassifier, diagnose, duplicate_groups, measure, measurement
+from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.diagnosis.findings import equal_rows
 from pimeter.duplicates import copies, row_keys
-from pimeter.promise import promise
 from pimeter.scorecard import scorecard
 
 SIZES = (100, 1000)
@@ -384,7 +384,7 @@ class TestMeasure:
         """Each row three times: a range of 90 % held in 64 of 100 files; wider by the factor it holds in 90."""
         rng = np.random.default_rng(0)
         held = []
-        stated = promise(300, 0.8)
+        stated = rank_guarantee(300, 0.8)
         for _ in range(500):
             errors = np.repeat(np.abs(rng.normal(size=100)), 3)
             true = 2 * ndtr(np.sort(errors)[stated.rank - 1]) - 1

@@ -399,7 +399,7 @@ def regression(draw: Draw, width: Any, *, may_train: bool = True) -> bool:
         tails=draw(st.sampled_from(["symmetric", "symmetric", "equal", "sided", "lower", "upper"])),
         cv=draw(st.sampled_from([None, None, 2, 100, TimeSeriesSplit(2)])) if trains else None,
         shuffle=draw(st.sampled_from([True, True, False])),
-        guarantee=draw(st.sampled_from([True, True, False, "set"])),
+        guarantee=draw(st.sampled_from(["marginal", "marginal", "approximate", "training-conditional"])),
         joint=draw(st.sampled_from([False, False, True])),
         y_min=draw(st.sampled_from([None, None, 0.0, -1e300])),
         random_state=0,
@@ -413,7 +413,7 @@ def regression(draw: Draw, width: Any, *, may_train: bool = True) -> bool:
         assert not hasattr(model, "_rows")
         return False
     assert y.is_finite
-    is_plain = width == "constant" and model.tails == "symmetric" and model.guarantee is True
+    is_plain = width == "constant" and model.tails == "symmetric" and model.guarantee == "marginal"
     if is_plain and not trains and y.is_tame and y.numbers.ndim == 1 and w is None:
         rank = min(n, math.ceil((n + 1) * model.confidence_level - 1e-9))
         assert_allclose(model.radius_, np.sort(np.abs(y.numbers - np.arange(n) % 5.0))[rank - 1])
@@ -688,7 +688,7 @@ def sets(draw: Draw) -> bool:
         by=column,
         randomized=draw(st.booleans()),
         cv=draw(st.sampled_from([None, None, 2, 100])) if trains else None,
-        guarantee=draw(st.sampled_from([True, True, False, "set"])),
+        guarantee=draw(st.sampled_from(["marginal", "marginal", "approximate", "training-conditional"])),
         random_state=0,
     )
     words = (*REGRESSION, *CLASSES, "Unknown label type")

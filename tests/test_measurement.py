@@ -19,8 +19,8 @@ from sklearn.base import clone
 
 import pimeter as pm
 from pimeter import Measurement, measure, measurement
+from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.diagnosis.crossfit import CrossFit
-from pimeter.promise import promise
 
 
 def rows(n=442, seed=0):
@@ -40,7 +40,7 @@ class TestNumbers:
     def test_radius_and_range_are_those_of_the_promise(self, result):
         y_true, y_pred = rows()
         errors = np.sort(np.abs(y_true - y_pred))
-        kept = promise(442, 0.95)
+        kept = rank_guarantee(442, 0.95)
         assert result.radius == (errors[kept.rank - 1],) * 2
         assert result.coverage_range == kept.coverage_range
         assert result.mean_width == 2 * errors[kept.rank - 1]
@@ -419,7 +419,7 @@ def test_errors_that_are_tied_at_the_radius_are_all_covered(monkeypatch):
     y_true = y_pred + rng.choice([-1, 0, 1], size=2000, p=[0.2, 0.6, 0.2])  # +-1 covers all there are
     result = measure(y_true, y_pred)
     low, high = result.coverage_range
-    assert (low, high) == (promise(2000, 0.95).coverage_range[0], 1.0)
+    assert (low, high) == (rank_guarantee(2000, 0.95).coverage_range[0], 1.0)
     assert "between 94 and 100 %" in result.headline
     assert result.scores["coverage"].upper == 1.0
     assert result.diagnosis["rows"].high == 1.0

@@ -16,8 +16,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pimeter import QuantileNeuron, quantile
 from pimeter.boxes import Box
+from pimeter.coverage import quantile_ranks
 from pimeter.paper import DescendingNeuron
-from pimeter.promise import quantile_ranks
 
 NEURONS = pytest.mark.parametrize("Neuron", [QuantileNeuron, DescendingNeuron])
 

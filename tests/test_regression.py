@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from pimeter import CoverageWarning, GroupedWidth, IntervalRegressor, ScaledWidth, SetClassifier, interval_scorer
-from pimeter.promise import promise, rescaled_weights
+from pimeter.conformal.guarantee import effective_counts, rank_guarantee
 
 TAILS = ("symmetric", "equal", "sided", "lower", "upper")
 
@@ -110,7 +110,8 @@ class TestRadius:
     @pytest.mark.parametrize("cv", [None, 4])
     def test_neuron_lies_within_the_errors_beside_its_rank(self, tails, cv):
         ranked, smooth = (
-            IntervalRegressor(Ridge(), tails=tails, cv=cv, guarantee=g, random_state=0).fit(X, Y) for g in (True, False)
+            IntervalRegressor(Ridge(), tails=tails, cv=cv, guarantee=g, random_state=0).fit(X, Y)
+            for g in ("marginal", "approximate")
         )
         outer, inner = ranked.predict_interval(X), smooth.predict_interval(X)
         assert (outer[:, 0] <= inner[:, 0] + 1e-12).all()
@@ -123,7 +124,7 @@ class TestRadius:
             model = IntervalRegressor(zero)
             rows = errors[:m]
             if m < 19:
-                needs = rf"^{m} errors can promise {100 * m / (m + 1):.3g} %, not 95 %; 19 are needed\.$"
+                needs = rf"^{m} scores can guarantee {100 * m / (m + 1):.3g} %, not 95 %; 19 are needed\.$"
                 with pytest.warns(CoverageWarning, match=needs):
                     model.calibrate(rows[:, None], rows)
             else:
@@ -135,28 +136,28 @@ class TestRadius:
     @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
     @pytest.mark.parametrize("m", range(1, 21))
     @pytest.mark.parametrize("tails", TAILS)
-    @pytest.mark.parametrize("guarantee", [True, False, "set"])
+    @pytest.mark.parametrize("guarantee", ["marginal", "approximate", "training-conditional"])
     def test_of_few_errors_is_finite_for_all_tails(self, m, tails, guarantee):
         errors = np.random.default_rng(m).normal(size=(m, 1))
         model = IntervalRegressor(zero, tails=tails, guarantee=guarantee, y_min=-9, y_max=9)
         assert np.isfinite(model.calibrate(errors, errors[:, 0]).predict_interval(errors)).all()
-        exact = {True: m / (m + 1), False: m / (m + 1), "set": np.nan}[guarantee]
-        if tails == "equal" and guarantee != "set":
+        exact = np.nan if guarantee == "training-conditional" else m / (m + 1)
+        if tails == "equal" and guarantee != "training-conditional":
             exact = (m - 1) / (m + 1)
-        if guarantee is False and m == 20 and tails != "equal":
+        if guarantee == "approximate" and m == 20 and tails != "equal":
             exact = 19 / 21  # the error below rank 19.95
         if tails == "sided":
             exact = np.nan
-        if tails not in {"equal", "sided"} and guarantee is True:
+        if tails not in {"equal", "sided"} and guarantee == "marginal":
             exact = min(exact, 0.95)
         assert_allclose(model.guaranteed_level_, exact)
 
     def test_for_the_set_needs_as_many_errors_as_wilks_says(self):
         errors = np.random.default_rng(0).normal(size=(59, 1))
-        enough = IntervalRegressor(zero, guarantee="set").calibrate(errors, errors[:, 0])
+        enough = IntervalRegressor(zero, guarantee="training-conditional").calibrate(errors, errors[:, 0])
         assert enough.guaranteed_
-        with pytest.warns(CoverageWarning, match="58 errors can promise nothing, not 95 %; 59 are needed"):
-            few = IntervalRegressor(zero, guarantee="set").calibrate(errors[1:], errors[1:, 0])
+        with pytest.warns(CoverageWarning, match="58 scores can guarantee nothing, not 95 %; 59 are needed"):
+            few = IntervalRegressor(zero, guarantee="training-conditional").calibrate(errors[1:], errors[1:, 0])
         assert np.isnan(few.guaranteed_level_)
         assert not few.guaranteed_
 
@@ -443,11 +444,17 @@ class TestUpdate:
 
 @pytest.mark.parametrize(
     "changed",
-    [{"confidence_level": 0.5}, {"tails": "upper"}, {"guarantee": "set"}, {"width": "grouped"}, {"joint": True}],
+    [
+        {"confidence_level": 0.5},
+        {"tails": "upper"},
+        {"guarantee": "training-conditional"},
+        {"width": "grouped"},
+        {"joint": True},
+    ],
     ids=lambda changed: next(iter(changed)),
 )
 def test_settings_that_change_count_from_the_next_calibration_on(changed):
-    model = IntervalRegressor(zero, confidence_level=0.9, tails="equal", guarantee=False).calibrate(X, Y)
+    model = IntervalRegressor(zero, confidence_level=0.9, tails="equal", guarantee="approximate").calibrate(X, Y)
 
     def said():
         intervals = [model.predict_interval(X, level) for level in (None, 0.8)]
@@ -495,7 +502,9 @@ class TestGrouped:
         assert [line.source for line in model.categories_] == ["own", "shared", "shared", "shared"]
         assert_array_equal(np.isnan(model.coverage_range_).all(axis=1), [False, True, True, True])
 
-    @pytest.mark.parametrize("width", [{"guarantee": True}, {"guarantee": False}, {"tails": "equal"}, {"joint": True}])
+    @pytest.mark.parametrize(
+        "width", [{"guarantee": "marginal"}, {"guarantee": "approximate"}, {"tails": "equal"}, {"joint": True}]
+    )
     def test_the_table_says_that_nothing_is_guaranteed_to_categories_never_seen(self, width):
         by = np.repeat(["a", "b", "c"], [200, 50, 50])
         y = np.column_stack([Y, 2.0 * Y]) if "joint" in width else Y
@@ -577,19 +586,28 @@ class TestGrouped:
 
     def test_one_of_too_few_errors_for_a_higher_level_keeps_its_neuron(self):
         by = np.repeat(["big", "middle", "small", "tiny"], [190, 50, 50, 10])
-        with pytest.warns(CoverageWarning, match="10 errors of the smaller categories can promise 90.9 %, not 95 %"):
+        with pytest.warns(CoverageWarning, match="10 scores of the smaller categories can guarantee 90.9 %, not 95 %"):
             model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
         with pytest.warns(CoverageWarning) as caught:
             bounds = model.predict_interval(X[:2], 0.99, by=["small", "tiny"])
         assert_array_equal(bounds[:, 1], above([np.abs(Y[240:290]).max(), np.abs(Y[290:]).max()]))
         assert [str(one.message) for one in caught] == [
-            "50 errors of a category (the smallest of 2 such) can promise 98 %, not 99 %; 99 are needed.",
-            "10 errors of the smaller categories can promise 90.9 %, not 99 %; 99 are needed.",
+            "50 scores of a category (the smallest of 2 such) can guarantee 98 %, not 99 %; 99 are needed.",
+            "10 scores of the smaller categories can guarantee 90.9 %, not 99 %; 99 are needed.",
         ]
 
     @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
     @pytest.mark.parametrize("tails", TAILS)
-    @pytest.mark.parametrize(("cv", "guarantee"), [(None, True), (None, False), (None, "set"), (4, True), (4, False)])
+    @pytest.mark.parametrize(
+        ("cv", "guarantee"),
+        [
+            (None, "marginal"),
+            (None, "approximate"),
+            (None, "training-conditional"),
+            (4, "marginal"),
+            (4, "approximate"),
+        ],
+    )
     def test_higher_level_is_never_narrower(self, tails, cv, guarantee):
         """One hard category of 12 rows had the largest of its errors at 90 %, and a rank of all small ones at 95 %."""
         rng = np.random.default_rng(0)
@@ -703,7 +721,7 @@ class TestWeights:
         for seed in range(12):
             rng = np.random.default_rng(seed)
             y, weights = rng.normal(size=25 + 5 * seed), rng.exponential(size=25 + 5 * seed) ** 2 + 1e-3
-            model = IntervalRegressor(zero, tails=tails, guarantee=False)
+            model = IntervalRegressor(zero, tails=tails, guarantee="approximate")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CoverageWarning)
                 model.calibrate(y[:, None], y, sample_weight=weights)
@@ -715,13 +733,13 @@ class TestWeights:
                 assert (np.diff(ends[0, 1] - ends[0, 0]) >= -1e-12).all()
 
     def test_no_row_depends_on_the_weights_of_others_between_ranks(self):
-        model = IntervalRegressor(zero, guarantee=False)
+        model = IntervalRegressor(zero, guarantee="approximate")
         new = np.array([0.3, 0.3, 0.6])
         for weights in (np.full(300, 0.3), np.random.default_rng(0).exponential(size=300)):
             model.calibrate(X, Y, sample_weight=weights)
             rows = [model.predict_interval(X[i : i + 1], sample_weight=new[i : i + 1])[0] for i in range(3)]
             assert_array_equal(model.predict_interval(X[:3], sample_weight=new), rows)
-        plain = IntervalRegressor(zero, guarantee=False).calibrate(X, Y).predict_interval(X[:2])
+        plain = IntervalRegressor(zero, guarantee="approximate").calibrate(X, Y).predict_interval(X[:2])
         model.calibrate(X, Y, sample_weight=np.full(300, 0.3))
         assert_array_equal(model.predict_interval(X[:2], sample_weight=new[:2]), plain)
 
@@ -741,7 +759,7 @@ class TestWeights:
         for w, (_, upper) in zip(new, model.predict_interval(X[:20], sample_weight=new), strict=True):
             share = np.cumsum(weight[order]) / (weight.sum() + w)
             assert upper == above(sizes[order][np.argmax(share >= 0.9)])
-        assert_allclose(rescaled_weights(weight).sum(), weight.sum() ** 2 / (weight @ weight))
+        assert_allclose(effective_counts(weight).sum(), weight.sum() ** 2 / (weight @ weight))
 
     def test_zero_removes_a_row(self):
         weight = np.arange(300) % 2
@@ -755,7 +773,7 @@ class TestWeights:
         assert_allclose(bounds[1, 1] - X[1, 0], np.abs(Y - X[:, 0]).max())
 
     @pytest.mark.parametrize("tails", TAILS)
-    @pytest.mark.parametrize("guarantee", [True, False])
+    @pytest.mark.parametrize("guarantee", ["marginal", "approximate"])
     def test_all_tails_take_them(self, tails, guarantee):
         weight = np.random.default_rng(0).uniform(0.5, 1, size=300)
         model = IntervalRegressor(first, tails=tails, guarantee=guarantee, y_min=-99, y_max=99)
@@ -896,7 +914,7 @@ class TestBadInput:
             ({"width": "grouped", "by": np.zeros(5)}, "by must give one category for each of the 300 rows"),
             ({"width": GroupedWidth(by=0), "by": np.zeros(300)}, "by is given twice"),
             ({"y_min": 3, "y_max": 2}, "y_min=3 must be less than y_max=2"),
-            ({"guarantee": "set", "sample_weight": np.linspace(1, 2, 300)}, "set guarantee=True"),
+            ({"guarantee": "training-conditional", "sample_weight": np.linspace(1, 2, 300)}, "set guarantee="),
         ],
     )  # fmt: skip
     def test_is_refused_and_changes_nothing(self, change, says):
@@ -970,7 +988,7 @@ class TestBadInput:
 
     def test_set_with_folds(self):
         with pytest.raises(ValueError, match="set cv=None"):
-            IntervalRegressor(Ridge(), cv=3, guarantee="set").fit(X, Y)
+            IntervalRegressor(Ridge(), cv=3, guarantee="training-conditional").fit(X, Y)
 
     def test_one_group_cannot_be_parted(self):
         with pytest.raises(ValueError, match="groups has a single group, but this width needs rows of another one"):
@@ -989,7 +1007,7 @@ class TestBadInput:
 
 
 def test_promises_of_ranks():
-    assert promise(0, 0.9).rank == 0
+    assert rank_guarantee(0, 0.9).rank == 0
     assert IntervalRegressor(Ridge(), cv=5, confidence_level=0.9).fit(X, Y).guaranteed_level_ == 0.8 - (2 / 300) ** 0.5
 
 

@@ -28,10 +28,10 @@ from pimeter import (
     quantile,
 )
 from pimeter._kernels.arrays import nearby_quantiles
-from pimeter.promise import rescaled_weights
+from pimeter.conformal.guarantee import effective_counts
+from pimeter.conformal.tails import TAILS
 from pimeter.regression import nearness, surroundings
 from pimeter.regression.features import Features
-from pimeter.regression.sides import TAILS
 from pimeter.regression.surroundings import Surroundings
 from pimeter.regression.width import Aim
 
@@ -59,7 +59,7 @@ class TestNearbyQuantiles:
         levels = np.array([0.1, 0.5, 0.95])
         expected = []
         for weights in nearness:
-            counts = rescaled_weights(weights)
+            counts = effective_counts(weights)
             digits = 1 - int(np.floor(np.log10(counts.sum())))
             expected.append(quantile(x, levels, weights=counts * (round(counts.sum(), digits) / counts.sum())))
         assert_allclose(nearby_quantiles(x, nearness.copy(), levels), expected, rtol=1e-9)

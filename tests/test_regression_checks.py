@@ -29,7 +29,7 @@ LEARNED = [ScaledWidth(Ridge()), QuantileWidth(QuantileRegressor())]
 OTHERS = [
     *(IntervalRegressor(Ridge(), joint=True, tails="equal", cv=cv, random_state=0) for cv in (None, 3)),
     *(
-        IntervalRegressor(Ridge(), width=width, tails="equal", guarantee=False)
+        IntervalRegressor(Ridge(), width=width, tails="equal", guarantee="approximate")
         for width in (ScaledWidth("prediction", power=1), ScaledWidth("neighbours"))
     ),
 ]

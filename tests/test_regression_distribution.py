@@ -60,9 +60,9 @@ SETTINGS = [
     {"width": "constant", "cv": 4},
     {"width": "scaled", "cv": 4},
     {"width": LocalWidth(nearness="kernel"), "cv": 4, "tails": "equal"},
-    {"width": "constant", "guarantee": False},
-    {"width": "constant", "guarantee": False, "cv": 4},
-    {"width": "constant", "guarantee": "set"},
+    {"width": "constant", "guarantee": "approximate"},
+    {"width": "constant", "guarantee": "approximate", "cv": 4},
+    {"width": "constant", "guarantee": "training-conditional"},
 ]
 
 
@@ -77,11 +77,11 @@ class TestQuantile:
         new, y = data(2000, seed=1)
         below = (y[:, None] <= model.predict_quantile(new, levels)).mean(axis=0)
         # How far shares of so many errors stray from their levels in 99 of 100 samples, or on purpose for the set.
-        reach = 1.63 / model.n_calibration_**0.5 * (2.0 if params.get("guarantee") == "set" else 1.0)
+        reach = 1.63 / model.n_calibration_**0.5 * (2.0 if params.get("guarantee") == "training-conditional" else 1.0)
         assert np.abs(below - levels).max() < reach
 
     @pytest.mark.parametrize("cv", [None, 4])
-    @pytest.mark.parametrize("guarantee", [True, False])
+    @pytest.mark.parametrize("guarantee", ["marginal", "approximate"])
     @pytest.mark.parametrize("width", ["constant", "scaled", GroupedWidth(by=lambda X: X[:, 0] > 0.5)])
     def test_is_the_end_of_an_interval(self, width, guarantee, cv):
         params = {"width": width, "guarantee": guarantee, "cv": cv, "random_state": 0}
@@ -114,7 +114,7 @@ class TestQuantile:
         sizes = np.where(labels == "a", 10.0, np.where(labels == "c", 1.0, 0.1))
         model = IntervalRegressor(zero, width="grouped", confidence_level=0.9)
         model.calibrate(np.zeros((len(labels), 1)), sizes * rng.normal(size=len(labels)), by=labels)
-        with pytest.warns(UserWarning, match="errors of a category can promise"):
+        with pytest.warns(UserWarning, match="scores of a category can guarantee"):
             found = model.predict_quantile(np.zeros((3, 1)), [0.5, 0.8, 0.9, 0.95, 0.99], by=["a", "c", "s1"])
         assert (np.diff(found, axis=1) >= 0.0).all()
         assert model.predict_cdf(np.zeros((1, 1)), found[:1, 2], by=["a"])[0] == pytest.approx(0.9, abs=0.07)
@@ -143,7 +143,7 @@ class TestCdf:
         model = IntervalRegressor(LinearRegression(), random_state=0, **params).fit(X, Y)
         quantiles = model.predict_quantile(X, LEVELS)
         found = model.predict_cdf(X, quantiles)
-        assert np.abs(found - LEVELS).max() < (0.12 if params.get("guarantee") == "set" else 0.06)
+        assert np.abs(found - LEVELS).max() < (0.12 if params.get("guarantee") == "training-conditional" else 0.06)
         assert (np.diff(found, axis=1) >= 0.0).all()
 
     @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
@@ -177,7 +177,7 @@ class TestCdf:
         kind=st.sampled_from([np.float32, np.float64]),
         width=st.sampled_from(["constant", ScaledWidth("prediction", power=1), GroupedWidth(by=0)]),
         tails=st.sampled_from(["symmetric", "equal", "sided", "lower", "upper"]),
-        guarantee=st.sampled_from([True, "set"]),
+        guarantee=st.sampled_from(["marginal", "training-conditional"]),
         weighted=st.booleans(),
         level=st.one_of(st.floats(0.01, 0.99), st.sampled_from([0.1, 0.25, 0.5, 0.55, 0.75, 0.8, 0.9, 0.95])),
     )
@@ -187,7 +187,7 @@ class TestCdf:
         rng = np.random.default_rng(seed)
         X = np.column_stack([rng.integers(2, size=m), start + unit * rng.normal(size=m)])
         y = (start + unit * rng.normal(size=m).round(decimals)).astype(kind)
-        weights = rng.exponential(size=m) if weighted and guarantee is True else None
+        weights = rng.exponential(size=m) if weighted and guarantee == "marginal" else None
         model = IntervalRegressor(
             lambda X: X[:, 1].astype(kind), width=width, tails=tails, guarantee=guarantee
         ).calibrate(X, y, sample_weight=weights)
@@ -470,7 +470,7 @@ class TestShift:
         with pytest.raises(ValueError, match=r"sample_weight of fit trains the model.*give them to calibrate"):
             IntervalRegressor(LinearRegression()).fit(X, y, sample_weight=weights)
         with pytest.raises(ValueError, match="unequal or estimated sample_weight"):
-            IntervalRegressor(zero, guarantee="set").calibrate(X, y, sample_weight=weights)
+            IntervalRegressor(zero, guarantee="training-conditional").calibrate(X, y, sample_weight=weights)
 
     def test_a_new_row_without_weight_is_the_same_alone_as_among_others(self):
         rng = np.random.default_rng(0)
@@ -486,7 +486,7 @@ class TestShift:
         X, y, new, _ = self.rows(rng, 200, 4)
         weights = np.r_[1.0, 1.0, np.zeros(198)]
         model = IntervalRegressor(zero, width="scaled", random_state=0)
-        with pytest.warns(UserWarning, match="errors can promise"):
+        with pytest.warns(UserWarning, match="scores can guarantee"):
             model.calibrate(X, y, sample_weight=weights)
         assert model.n_calibration_ == 1
         assert np.isfinite(model.predict_interval(new)).all()

@@ -145,7 +145,7 @@ def test_what_is_proven_of_folds_is_promised_of_fair_ones_alone():
 def test_the_warning_of_too_few_rows_says_what_is_promised():
     X = RNG.normal(size=(15, 1))
     with pytest.warns(
-        UserWarning, match=r"15 errors can promise 51 %, not 95 %; 19 are needed \(with cv they promise 2"
+        UserWarning, match=r"15 scores can guarantee 51 %, not 95 %; 19 are needed \(with cv they guarantee 2"
     ):
         model = IntervalRegressor(Ridge(), cv=5).fit(X, X[:, 0])
     assert round(model.guaranteed_level_, 3) == 0.51

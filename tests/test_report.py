@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from pimeter import measure
-from pimeter.promise import rounded
+from pimeter.coverage import rounded
 from pimeter.report import plots
 
 mpl.use("Agg")

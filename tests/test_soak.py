@@ -51,12 +51,12 @@ def test_committed_rows_are_those_of_the_page_and_reject_none():
     assert all(row["test"] == "none" or float(row["holm"]) > 1e-3 for row in rows)
 
 
-@pytest.mark.parametrize(("guarantee", "ranks"), [(True, 1), (False, 2), ("set", 1)])
+@pytest.mark.parametrize(("guarantee", "ranks"), [("marginal", 1), ("approximate", 2), ("training-conditional", 1)])
 def test_radii_of_lower_ranks_are_noticed(soak, guarantee, ranks, monkeypatch):
-    # One rank of 41 is 2.4 % of coverage. The neuron of guarantee=False stands between two, so that it takes two.
+    # One rank of 41 is 2.4 % of coverage. An approximate neuron stands between two, so that it takes two.
     settings = {"tails": "symmetric", "guarantee": guarantee}
     cell = soak.Cell("split", soak.split, soak.LAWS[0], 40, 0.8, 1, settings)
-    n = 5000 if guarantee == "set" else 1000
+    n = 5000 if guarantee == "training-conditional" else 1000
     assert not soak.rejected(soak.tested([(cell, soak.turn(cell, 0, n))]))
     right = Sample.ranked
     monkeypatch.setattr(Sample, "ranked", lambda sample, places: right(sample, places - ranks))

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         plot_outcomes,
         plot_reliability,
     )
+    from pimeter.coverage import CoverageWarning, rows_needed
     from pimeter.diagnosis import diagnose, power_spectral_entropy, white_test
     from pimeter.duplicates import duplicate_groups
     from pimeter.errors import absolute_errors, horizon_errors, outcome_errors, sided_errors
@@ -68,7 +69,6 @@ if TYPE_CHECKING:
     from pimeter.measurement import Measurement, measure
     from pimeter.neuron import QuantileNeuron
     from pimeter.online import OnlineNeuron, QuantileSketch
-    from pimeter.promise import CoverageWarning, rows_needed
     from pimeter.quantiles import quantile
     from pimeter.regression import (
         AutoWidth,
@@ -95,7 +95,7 @@ else:
     _MODULE_OF = {
         "AutoWidth": "regression",
         "ClassificationUncertainty": "classification",
-        "CoverageWarning": "promise",
+        "CoverageWarning": "coverage",
         "ForecastIntervals": "forecast",
         "GroupedWidth": "regression",
         "IntervalRegressor": "regression",
@@ -130,7 +130,7 @@ else:
         "plot_reliability": "classification",
         "power_spectral_entropy": "diagnosis",
         "quantile": "quantiles",
-        "rows_needed": "promise",
+        "rows_needed": "coverage",
         "shift_weights": "regression",
         "show_versions": "versions",
         "sided_errors": "errors",

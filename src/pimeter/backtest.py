@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter.arrays import real_array
+from pimeter.coverage import percent
 from pimeter.forecast import ForecastIntervals, windows_until_known
 from pimeter.frames import frame_of
-from pimeter.promise import percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -275,7 +275,7 @@ def interval(
     if predicted.null_count():
         notes.append(f"{predicted.null_count():,} rows without a prediction have no interval")
     _say(notes)
-    from pimeter.promise import percent
+    from pimeter.coverage import percent
 
     wrote = f"Wrote {len(predicted):,} rows: {out}"
     if math.isnan(model.guaranteed_level_):
@@ -302,7 +302,7 @@ def plan(
     within: Annotated[float, typer.Option(help="How near the true share shall be to the level.")] = 0.02,
 ) -> None:
     """Say how many rows to hold out."""
-    from pimeter.promise import percent
+    from pimeter.coverage import percent
 
     rows = pimeter.rows_needed(level, within)
     least, most = percent(max(level - within, 0.0)), percent(min(level + within, 1.0))
@@ -751,7 +751,7 @@ def _say(notes: list[str]) -> None:
 
 def _show(result: Measurement) -> None:
     """Headline, scores and advice on the terminal."""
-    from pimeter.promise import rounded
+    from pimeter.coverage import rounded
 
     rows = [
         (
@@ -775,7 +775,7 @@ def _show_scorecard(found: Scorecard) -> None:
         (name, figure(row["value"]), f"{figure(row['lower'])} to {figure(row['upper'])}", row["method"])
         for name, row in zip(names, given, strict=True)
     ]
-    from pimeter.promise import percent
+    from pimeter.coverage import percent
 
     noted: dict[str, list[str]] = {}
     for name, row in zip(names, given, strict=True):

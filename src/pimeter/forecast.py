@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from numbers import Real
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import betaincinv
@@ -17,9 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from pimeter.arrays import real_array
 from pimeter.bandwidth import safe_factor
 from pimeter.boxes import Box
+from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.conformal.tails import TAILS, Tails
+from pimeter.coverage import RANGE, ROUNDING, CoverageWarning, percent
 from pimeter.dependence import FEWEST, autocorrelation, variance_inflation
 from pimeter.online import LARGEST, STEPS, learn_columns, started
-from pimeter.promise import RANGE, ROUNDING, CoverageWarning, percent, promise
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -31,49 +33,6 @@ BLOCK = 250_000  # errors that are turned into sizes at a time: what fits into a
 THINNEST = 1e-9  # side of a joint cone, in units of its widest
 MOST_LOOKED_AT = 30_000  # errors of which `fit` finds out what they are worth: it takes ten times as long as a radius
 WINDOW, DEGREE = 7, 2  # steps and degree of the polynomial through which radii are smoothed
-
-
-class Tails(NamedTuple):
-    """Which errors the neurons of a step see: sizes (0), errors towards the lower (-1) or the upper end (1)."""
-
-    directions: tuple[int, ...]
-    n_cuts: int = 1  # 2: misses are shared out to both ends
-    is_parted: bool = False  # only the errors towards an end count there
-
-    def level(self, p: float) -> float:
-        """Level that each neuron is to reach."""
-        return (p + self.n_cuts - 1.0) / self.n_cuts
-
-    def sample(self, errors: Array, direction: int) -> Array:
-        """What the neuron of one direction sees of errors; NaN for what it does not see."""
-        if direction == 0:
-            return np.abs(errors)
-        towards = errors * direction
-        return np.where(towards > 0.0, towards, np.nan) if self.is_parted else towards
-
-    @property
-    def has_centre(self) -> bool:
-        """Whether intervals may lie beside the prediction, so that their middle is not 0."""
-        return 0 not in self.directions and not self.is_parted
-
-    def radii(self, reach: list[Array]) -> Array:
-        """Reaches (..., h) of the neurons as how far intervals reach down and up, (..., h, 2)."""
-        sides = np.full((*reach[0].shape, 2), np.inf)
-        for direction, one in zip(self.directions, reach, strict=True):
-            if direction <= 0:
-                sides[..., 0] = one
-            if direction >= 0:
-                sides[..., 1] = one
-        return sides
-
-
-TAILS = {
-    "symmetric": Tails((0,)),
-    "equal": Tails((-1, 1), n_cuts=2),
-    "sided": Tails((-1, 1), is_parted=True),
-    "lower": Tails((-1,)),
-    "upper": Tails((1,)),
-}
 
 
 class ForecastIntervals(BaseEstimator):
@@ -251,11 +210,11 @@ class ForecastIntervals(BaseEstimator):
         tails = self._seen_by
         seen = _scores(self._cone, errors) if self._cone else errors
         states = self._states or [
-            started(_columns(tails.sample(self._seen, direction)), weights.ravel(), step)
+            started(_columns(tails.scores(self._seen, direction)), weights.ravel(), step)
             for direction, weights in zip(tails.directions, self._reach, strict=True)
         ]
         self._states = [
-            learn_columns(_columns(tails.sample(seen, direction)), tails.level(p), step, state)
+            learn_columns(_columns(tails.scores(seen, direction)), tails.level(p), step, state)
             for direction, state in zip(tails.directions, states, strict=True)
         ]
         return self
@@ -370,7 +329,7 @@ class ForecastIntervals(BaseEstimator):
             sizes = reach[0][:, 0].tolist()
             radii = np.stack([box.margins(size) for box, size in zip(self._cone, sizes, strict=True)])
         else:
-            radii = _smoothed(tails.radii(reach), tails) if self._is_smooth else tails.radii(reach)
+            radii = _smoothed(tails.margins(reach), tails) if self._is_smooth else tails.margins(reach)
         return radii[0] if self._shape[0] is None else radii
 
     def _worths(self) -> Array:
@@ -398,7 +357,7 @@ class ForecastIntervals(BaseEstimator):
             some = np.random.default_rng(0).choice(len(seen), n_some, replace=False)
             reach = [one[some, -1:] for one in self._reach]
             worth = _worth(seen[some, -1:], self._seen_by, reach, self._overlaps[-1:])
-        needed = promise(0.0, p, n_cuts=self._seen_by.n_cuts).needed
+        needed = rank_guarantee(0.0, p, n_cuts=self._seen_by.n_cuts).needed
         n_short = np.count_nonzero(worth < needed)
         if n_short:
             whose = "" if n_series is None else f" of {n_short} of {len(worth)} series"
@@ -416,7 +375,7 @@ class ForecastIntervals(BaseEstimator):
                 f"each step has to be known in at least one of them."
             )
             raise ValueError(msg)
-        sides = tails.radii(_reach(errors, tails, p))
+        sides = tails.margins(_reach(errors, tails, p))
         sides = _smoothed(sides, tails) if self.smooth else sides
         centre = _known_quantile(errors, 0.5) if tails.has_centre else np.zeros(errors.shape[:2])
         # No side is without any width: one error beyond it would make the whole cone infinite.
@@ -529,7 +488,7 @@ def _worth(seen: Array, tails: Tails, reach: list[Array], overlaps: NDArray[np.i
     first = np.flatnonzero(np.diff(overlaps, prepend=0))  # of the steps that overlap equally many windows
     sizes = np.diff(first, append=len(overlaps))
     worth = np.full(len(seen), np.inf)
-    samples = [tails.sample(seen, direction) for direction in tails.directions]
+    samples = [tails.scores(seen, direction) for direction in tails.directions]
     ranks = [rankdata(np.where(np.isnan(one), np.inf, one), axis=-1) for one in samples]
     inside = [one <= most[..., None] for one, most in zip(samples, reach, strict=True)]
     neurons = list(zip(samples, ranks, inside, strict=True))
@@ -578,7 +537,7 @@ def _reach(errors: Array, tails: Tails, p: float) -> list[Array]:
     level = tails.level(p)
     found = []
     for direction in tails.directions:
-        blocks = [_known_quantile(tails.sample(errors[part], direction), level) for part in _parts(errors)]
+        blocks = [_known_quantile(tails.scores(errors[part], direction), level) for part in _parts(errors)]
         reach = np.concatenate(blocks)
         if np.isnan(reach).any():  # a side without errors: as far as any error reached
             reach = np.where(np.isnan(reach), np.nanmax(np.abs(errors), axis=-1), reach)

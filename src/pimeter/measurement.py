@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Self, get_args, get_origin, get_type_hint
 import numpy as np
 
 from pimeter.arrays import some_rows
+from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.coverage import checked_proportion, percent, quantile_ranks, rounded
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import given
 from pimeter.diagnosis.crossfit import coverage_ranges, ranks
@@ -31,7 +33,6 @@ from pimeter.diagnosis.findings import (
 from pimeter.files import replaced
 from pimeter.frames import frame_of
 from pimeter.moments import NORMAL, Middle, Moments, power_of_two
-from pimeter.promise import checked_share, percent, promise, quantile_ranks, rounded
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -361,7 +362,7 @@ def measure(
     >>> round(result.scores["mae"].value, 2), result.to_frame().shape
     (1.21, (8, 5))
     """
-    level = checked_share("confidence_level", confidence_level)
+    level = checked_proportion("confidence_level", confidence_level)
     levels = np.array(sorted({*STOPS, level}))
     found = None
     if type(y_true).__module__.partition(".")[0] == "dask":
@@ -489,7 +490,7 @@ def _range_ranks(m: int, levels: Array) -> tuple[NDArray[np.intp], Array]:
 
 def _level_numbers(m: int, levels: Array, radius: Array, reaches: Array, shares: Array) -> dict[str, tuple[Any, ...]]:
     """What m rows say at each level, with their radii, the ends of ranges of these, and those of true coverage."""
-    promises = [promise(m, float(p)) for p in levels]
+    promises = [rank_guarantee(m, float(p)) for p in levels]
     is_known = _range_ranks(m, levels)[1] >= SURE  # a range for any law, if these rows can tell it
     widths = np.where(is_known[:, None], 2.0 * reaches, math.nan)
     return {
@@ -582,7 +583,7 @@ def _with_copies(curves: Curves, m: int, equal: Copies) -> Curves:
     shares, headlines = [], []
     for level, radius, promised, low, high in rows:
         shares.append(_stretched((low + high) / 2.0, low, high, factor, (0.0, 1.0)))
-        headlines.append(f"{_headline(m, level, radius, promised, promise(m, level).needed, shares[-1])} {note}")
+        headlines.append(f"{_headline(m, level, radius, promised, rank_guarantee(m, level).needed, shares[-1])} {note}")
     parts = []
     for part in curves.parts:
         ends = [

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from pimeter._kernels.arrays import MOST
 from pimeter.arrays import even_array, real_array, unmasked
-from pimeter.promise import quantile_ranks
+from pimeter.coverage import quantile_ranks
 from pimeter.quantiles import quantile
 from pimeter.smoothing import SmoothedSample
 

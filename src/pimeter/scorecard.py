@@ -15,10 +15,10 @@ from pimeter.classification.confusion import Cells, outcome_codes
 from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, clopper_pearson
 from pimeter.classification.uncertainty import as_precise, classification_uncertainty
 from pimeter.classification.unlabelled import ALIKE
+from pimeter.coverage import percent
 from pimeter.diagnosis.columns import categories, labels_of
 from pimeter.duplicates import copies, row_keys
 from pimeter.frames import frame_of
-from pimeter.promise import percent
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

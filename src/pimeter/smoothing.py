@@ -10,7 +10,7 @@ from scipy.special import betainc
 
 from pimeter import bandwidth
 from pimeter._kernels import reference
-from pimeter.promise import ROUNDING
+from pimeter.coverage import ROUNDING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

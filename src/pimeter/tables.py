@@ -12,7 +12,7 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, validate_data
 
 from pimeter.arrays import coded, even_array, unmasked
-from pimeter.promise import CoverageWarning
+from pimeter.coverage import CoverageWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -313,14 +313,14 @@ def gathered(
     for start in range(part * length, end, BLOCK):
         held = i < tl.minimum(end - start, BLOCK).to(tl.int32)
         x = tl.load(x_ptr + start + i, mask=held, other=float("nan"))
-        is_kept = (x >= low) & (x <= high)
+        is_enough = (x >= low) & (x <= high)
         below += (x < low).to(tl.int32)
         odd += tl.where(held, (x - x).to(tl.float32), 0.0)  # NaN for NaN and infinities
-        number = tl.sum(is_kept.to(tl.int32), 0)
+        number = tl.sum(is_enough.to(tl.int32), 0)
         if number > 0:
             slot = (start // BLOCK) % SLOTS
-            place = tl.atomic_add(counts_ptr + 4 * slot + 1, number.to(tl.int64)) + tl.cumsum(is_kept.to(tl.int32), 0)
-            tl.store(kept_ptr + slot * room + place - 1, x, mask=is_kept & (place <= room))
+            place = tl.atomic_add(counts_ptr + 4 * slot + 1, number.to(tl.int64)) + tl.cumsum(is_enough.to(tl.int32), 0)
+            tl.store(kept_ptr + slot * room + place - 1, x, mask=is_enough & (place <= room))
     tl.atomic_add(counts_ptr + 4 * (part % SLOTS), tl.sum(below, 0).to(tl.int64))
     n_odd = tl.sum((odd != odd).to(tl.int32), 0)
     if n_odd > 0:

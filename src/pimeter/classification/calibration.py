@@ -17,7 +17,7 @@ from pimeter.arrays import real_array
 from pimeter.classification.consistency import consistency
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.rates import Share, clopper_pearson
-from pimeter.promise import checked_share
+from pimeter.coverage import checked_proportion
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -215,7 +215,7 @@ def reliability(
     codes, _ = _equal_bins(score, _bins(n_bins))
     rows = np.bincount(codes).astype(np.float64)
     mean, share = np.bincount(codes, score) / rows, np.bincount(codes, label) / rows
-    level = checked_share("confidence_level", confidence_level)
+    level = checked_proportion("confidence_level", confidence_level)
     ends = [clopper_pearson(Share(float(s), float(n)), level) for s, n in zip(share, rows, strict=True)]
     lower, upper = np.array(ends).T
     p_value, by_bin = consistency(score, label, codes, level)

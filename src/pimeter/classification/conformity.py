@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.promise import rank
+from pimeter.conformal.guarantee import rank
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pimeter.promise import (
-    CoverageWarning,
-    Promise,
+from pimeter.conformal.guarantee import (
+    Guarantee,
     cross_validated_level,
     neuron_level,
-    promise,
     rank_below,
-    shortage,
+    rank_guarantee,
+    too_few,
 )
+from pimeter.coverage import CoverageWarning
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Limits:
         self.small: set[Any] = set() if like is None else like.small
         self.lent: set[Any] = set() if like is None else like.lent
         if like is None and not self.is_by_class:
-            self.small = {label for label, n in counts.items() if not self.promise_of(n).is_kept}
+            self.small = {label for label, n in counts.items() if not self.promise_of(n).is_enough}
             self.lent = {label for label, n in counts.items() if n == self.promise_of(n).needed}
         self.group_of = {label: SHARED if label in self.small else ("own", label) for label in counts}
         self.scores = {group: [] for group in [SHARED, *self.group_of.values()]}
@@ -85,9 +85,9 @@ class Limits:
             for group, parts in self.scores.items():
                 parts.append(np.sort(scores[members.get(group, [])]))
 
-    def promise_of(self, m: int) -> Promise:
+    def promise_of(self, m: int) -> Guarantee:
         """What m scores promise."""
-        return promise(m, self.level, guarantee=self.guarantee)
+        return rank_guarantee(m, self.level, kind=self.guarantee)
 
     def _group(self, label: Any) -> Any:
         return None if not self.counts else self.group_of.get(label, SHARED)
@@ -98,19 +98,19 @@ class Limits:
     def promised(self, label: Any) -> float:
         """Coverage that is promised: a full set keeps any promise."""
         own = self.promise_of(self._m(label))
-        if not own.is_kept:
+        if not own.is_enough:
             return self.level
         if not self.is_proven:
             return np.nan
         if self.has_folds:
             sizes = [len(part) for part in self.scores[self._group(label)]]
             return cross_validated_level(self.level, own.m) if max(sizes) - min(sizes) <= 1 else np.nan
-        return self.level if self.guarantee is True else own.level
+        return self.level if self.guarantee == "marginal" else own.level
 
     def coverage_range(self, label: Any) -> tuple[float, float]:
         """5 % and 95 % points of the coverage of this calibration set."""
         own = self.promise_of(self._m(label))
-        is_known = self.is_proven and not self.has_folds and own.is_kept
+        is_known = self.is_proven and not self.has_folds and own.is_enough
         return own.coverage_range if is_known else (np.nan, np.nan)
 
     def limit(self, label: Any) -> float:
@@ -119,9 +119,9 @@ class Limits:
             return np.nan
         (sizes,) = self.scores[self._group(label)]
         own = self.promise_of(len(sizes))
-        if not own.is_kept:
+        if not own.is_enough:
             return np.inf
-        if self.guarantee:
+        if self.guarantee != "approximate":
             return float(sizes[own.rank - 1])
         low, high = sizes[rank_below(own.m, self.level) - 1], sizes[own.rank - 1]
         return float(np.clip(quantile(sizes, neuron_level(own.m, self.level)), low, high))
@@ -131,7 +131,7 @@ class Limits:
         if not self.has_folds:
             return np.asarray(scores[0] <= self.limit(label))
         own = self.promise_of(self._m(label))
-        if not own.is_kept:
+        if not own.is_enough:
             return np.ones(scores[0].shape, bool)
         below = sum(
             np.searchsorted(part, found, side="left")
@@ -149,7 +149,7 @@ class Limits:
         for i, label in enumerate(labels.tolist()):
             members.setdefault(label, []).append(i)
         unseen = [label for label in members if label not in self.counts]
-        if unseen and not self.promise_of(self._m(unseen[0])).is_kept:
+        if unseen and not self.promise_of(self._m(unseen[0])).is_enough:
             names = ", ".join(map(repr, unseen[:3])) + (", ..." if len(unseen) > 3 else "")
             msg = (
                 f"by holds {len(unseen)} categories never seen in calibration ({names}), and too few small ones to "
@@ -166,14 +166,14 @@ class Limits:
         lines = []
         for label, n in self.counts.items():
             group = self._group(label)
-            source = "none" if not self.promise_of(self._m(label)).is_kept else "shared" if group == SHARED else "own"
+            source = "none" if not self.promise_of(self._m(label)).is_enough else "shared" if group == SHARED else "own"
             name = label if self.names is None else self.names[label]
             lines.append(Category(name, n, self.promised(label), source))
         return lines
 
     def warn(self) -> None:
         """Say where sets are full for want of rows."""
-        bare = [label for label in (self.counts or [None]) if not self.promise_of(self._m(label)).is_kept]
+        bare = [label for label in (self.counts or [None]) if not self.promise_of(self._m(label)).is_enough]
         if bare:
             where = (
                 ""
@@ -182,7 +182,7 @@ class Limits:
             )
             own = self.promise_of(min(self._m(label) for label in bare))
             what = "that class is in every set" if self.is_by_class else "their sets are full"
-            warnings.warn(f"{shortage(own, self.level, where)}: {what}.", CoverageWarning, stacklevel=5)
+            warnings.warn(f"{too_few(own, self.level, where)}: {what}.", CoverageWarning, stacklevel=5)
 
 
 def _counted(labels: NDArray[Any]) -> tuple[list[Any], list[int]]:

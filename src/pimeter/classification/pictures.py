@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter.classification.calibration import reliability
+from pimeter.coverage import percent
 from pimeter.errors import outcome_errors
 from pimeter.plotting import pyplot
-from pimeter.promise import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

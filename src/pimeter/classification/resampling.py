@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from pimeter.promise import percent
+from pimeter.coverage import percent
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:

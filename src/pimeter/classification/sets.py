@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, check_cv, train_test_split
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import (
     _check_method_params,
@@ -27,9 +27,10 @@ from pimeter.arrays import even_array, is_missing, label_list
 from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
 from pimeter.classification.draws import row_draws
 from pimeter.classification.limits import Limits
+from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind
+from pimeter.coverage import CoverageWarning, checked_proportion
 from pimeter.duplicates import are_copies, copies, row_keys
 from pimeter.frames import column_of, frame_of, library_of
-from pimeter.promise import CoverageWarning, checked_share
 from pimeter.tables import checked_splits, checked_table, group_codes, rows_to_come, warn_of_dates
 
 if TYPE_CHECKING:
@@ -119,10 +120,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         last 20 % calibrate, and an integer `cv` makes folds of rows that follow each other. Then, and with
         ``TimeSeriesSplit``, `guaranteed_level_` is NaN: that scores to come are like those of the past is an assumption
         about the series.
-    guarantee : bool or "set", default=True
-        True: the limit is one of the scores, that of rank ``ceil((m + 1) p)``. "set": the least rank that covers p with
-        95 % confidence for the calibration set at hand. False: the neuron between the two scores next to rank ``(m + 1)
-        p``.
+    guarantee : {"marginal", "training-conditional", "approximate"}, default="marginal"
+        "marginal": the limit is one of the scores, that of rank ``ceil((m + 1) p)``. "training-conditional": the least
+        rank that covers p with 95 % confidence for the calibration set at hand. "approximate": the neuron between the
+        two scores next to rank ``(m + 1) p``.
     random_state : int, RandomState or None, default=None
         Chooses splits and draws.
 
@@ -138,9 +139,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     guaranteed_level_ : float
         Coverage that is promised: the confidence level, also where sets are full for want of rows; with `cv` ``2 p - 1
         - sqrt(2/n)`` if folds have equal sizes, also those of each class or category, else NaN; with
-        ``guarantee=False`` that of the score below; NaN with copies of rows, of which a warning tells, and `groups`.
+        ``guarantee="approximate"`` that of the score below; NaN with copies of rows, of which a warning tells, and
+        `groups`.
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
-        5 % and 95 % points of the coverage of this calibration set, for scores without ties; with ``guarantee=False``
+        5 % and 95 % points of the coverage of this calibration set, for scores without ties; with "approximate"
         of the rank below and of that above. NaN with `cv` and for full sets.
     categories_ : list of Category
         Rows, promised level and source for each class or category; else empty.
@@ -180,7 +182,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         "randomized": ["boolean"],
         "cv": ["cv_object"],
         "shuffle": ["boolean"],
-        "guarantee": [Options(bool, {True, False}), StrOptions({"set"})],
+        "guarantee": [StrOptions(set(GUARANTEES))],
         "random_state": ["random_state"],
     }
 
@@ -194,7 +196,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         randomized: bool = False,
         cv: Any = None,
         shuffle: bool = True,
-        guarantee: bool | Literal["set"] = True,
+        guarantee: GuaranteeKind = "marginal",
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -299,7 +301,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             Whether each class is in the set; no row needs to have one.
         """
         check_is_fitted(self)
-        level = self._limits.level if confidence_level is None else checked_share("confidence_level", confidence_level)
+        level = (
+            self._limits.level if confidence_level is None else checked_proportion("confidence_level", confidence_level)
+        )
         given, X = X, checked_table(self, X, reset=False)
         labels = self._labels(X, by)
         limits = self._limits if level == self._limits.level else self._learned(level, like=self._limits)
@@ -385,10 +389,10 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
                 "or wrap it in sklearn.calibration.CalibratedClassifierCV."
             )
             raise ValueError(msg)
-        if self.cv is not None and self.guarantee is not True and self._is_trainable():
+        if self.cv is not None and self.guarantee != "marginal" and self._is_trainable():
             msg = (
-                f"guarantee={self.guarantee!r} is about one calibration set, which cv has not; set cv=None, or "
-                "guarantee=True."
+                f"guarantee={self.guarantee!r} is about one calibration set, but cv makes folds; set cv=None, or "
+                'guarantee="marginal".'
             )
             raise ValueError(msg)
         if self.randomized and self.score == "lac":

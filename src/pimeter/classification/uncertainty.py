@@ -17,9 +17,10 @@ from pimeter.classification.confusion import BINOMIAL, Cells, Estimate, Sampling
 from pimeter.classification.propagation import propagated
 from pimeter.classification.rates import METRICS, Metric, Rates
 from pimeter.classification.unlabelled import ALIKE, CALIBRATED, REFITS, Calibrator, calibrated, prediction_powered
+from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.coverage import checked_proportion, percent
 from pimeter.errors import outcome_errors
 from pimeter.frames import frame_of
-from pimeter.promise import checked_share, percent, promise
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -354,7 +355,7 @@ def _pim(task: _Task, method: str, thresholds: Array, *_: Any) -> _Found:
     estimates = []
     for threshold in thresholds.ravel():
         errors = outcome_errors(task.is_positive, task.score, threshold=threshold)
-        enough = [promise(len(part), task.level).is_kept for part in errors]
+        enough = [rank_guarantee(len(part), task.level).is_enough for part in errors]
         radii = [
             float(quantile(part, task.level, reflect=True)) if kept else np.nan
             for part, kept in zip(errors, enough, strict=True)
@@ -440,7 +441,7 @@ def _several(
 
 
 def _checked(confidence_level: float, method: str, n_resamples: int, random_state: Any) -> tuple[float, str, Sampling]:
-    level = checked_share("confidence_level", confidence_level)
+    level = checked_proportion("confidence_level", confidence_level)
     if method not in METHODS:
         msg = f"method must be one of {', '.join(METHODS)}; got {method!r}."
         raise ValueError(msg)

@@ -43,7 +43,7 @@ from pimeter.classification.rates import (
     share,
     wilson,
 )
-from pimeter.promise import CoverageWarning
+from pimeter.coverage import CoverageWarning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

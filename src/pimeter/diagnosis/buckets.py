@@ -51,9 +51,9 @@ class Buckets:
         """Values of these ranks, from 1 up, (sets, ranks), in each of some sets of groups, (sets, groups)."""
         up_to = _added(members, self.counts)
         bucket = np.array([np.searchsorted(own, rank) for own, rank in zip(up_to, ranks, strict=True)])
-        values, rows, is_kept = self._sorted(bucket)
+        values, rows, is_enough = self._sorted(bucket)
         groups = self.group[rows]
-        skipped = _added(members, np.where(is_kept, 0, self.counts))
+        skipped = _added(members, np.where(is_enough, 0, self.counts))
         found = np.empty(ranks.shape)
         for i, member in enumerate(members):
             n_kept = np.cumsum(member[groups])
@@ -63,8 +63,8 @@ class Buckets:
     def n_below(self, bounds: Array, side: Literal["left", "right"] = "left") -> Counts:
         """How many of all values lie below each bound, or up to it with side="right"."""
         bucket = self._bucket(bounds)
-        values, _, is_kept = self._sorted(bucket)
-        skipped = np.cumsum(np.where(is_kept, 0, self.counts.sum(axis=0)))
+        values, _, is_enough = self._sorted(bucket)
+        skipped = np.cumsum(np.where(is_enough, 0, self.counts.sum(axis=0)))
         return np.asarray(skipped[bucket] + np.searchsorted(values, bounds, side=side))
 
     def places(self, bounds: Array) -> NDArray[np.uint8]:

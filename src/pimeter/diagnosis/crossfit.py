@@ -15,8 +15,9 @@ from scipy.special import betaincinv
 
 from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
+from pimeter.conformal.guarantee import rank, rank_guarantee
+from pimeter.coverage import RANGE
 from pimeter.diagnosis.buckets import Buckets
-from pimeter.promise import RANGE, promise, rank
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -148,7 +149,7 @@ def coverage_ranges(m: int, levels: Array, reached: NDArray[np.intp]) -> Array:
     may equal the radius, too, and it covers up to the next larger one: `reached` is the rank of that one, m + 1 if
     there is none. Otherwise it is the rank of the radius.
     """
-    ends = np.array([promise(m, float(p)).coverage_range for p in levels])
+    ends = np.array([rank_guarantee(m, float(p)).coverage_range for p in levels])
     is_tied = reached > ranks(m, levels)
     k = reached[is_tied]
     ends[is_tied, 1] = np.where(k > m, 1.0, betaincinv(k, np.maximum(m + 1 - k, 1), RANGE[1]))

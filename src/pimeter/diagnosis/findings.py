@@ -10,6 +10,8 @@ import numpy as np
 from scipy.special import bdtr, bdtrc, betaincinv
 
 from pimeter.arrays import real_array, some_rows
+from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.coverage import checked_proportion, percent, quantile_ranks, rows_needed
 from pimeter.diagnosis import forest, order, symmetry
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import Column, Given, categories, fifths, given
@@ -17,7 +19,6 @@ from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
 from pimeter.diagnosis.spread import power_spectral_entropy, white_test
 from pimeter.duplicates import Copies, copies, row_keys
 from pimeter.errors import signed_errors
-from pimeter.promise import checked_share, percent, promise, quantile_ranks, rows_needed
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -220,7 +221,7 @@ def diagnose(
     >>> print(diagnose(y_pred + X[:, 0] * rng.normal(size=1000), y_pred, X).advice[-1])
     IntervalRegressor(model, width="scaled", tails="symmetric")
     """
-    level = checked_share("confidence_level", confidence_level)
+    level = checked_proportion("confidence_level", confidence_level)
     target, prediction, errors = checked_rows(y_true, y_pred)
     known = given(X, by, len(target), some_rows(len(target), SOME))
     fit, named = cross_fitted(errors, prediction, known.labels, np.array([level]))
@@ -334,7 +335,7 @@ def diagnosed(
         _serial(errors[:SOME]),
     )
     raised = {finding.name for finding in findings if finding.raised}
-    enough = promise(len(errors), level, n_cuts=2).is_kept
+    enough = rank_guarantee(len(errors), level, n_cuts=2).is_enough
     tails = "equal" if raised & {"bias", "skew"} and enough else "symmetric"
     advice = [finding.advice for finding in findings if finding.raised]
     if not advice:
@@ -389,13 +390,13 @@ def _is_constant(values: Array) -> bool:
 
 def _rows(m: int, level: float, share: Array, *, is_tied: bool) -> Finding:
     """Whether the rows can promise the level, and how many would say it precisely."""
-    kept = promise(m, level)
+    kept = rank_guarantee(m, level)
     wanted = rows_needed(level, WITHIN)
     low, high = share.tolist()
     reach = max(level - low, high - level)
     sentence = f"{_count(m)} enough to promise {_percent(level)} on average. "
     advice = ""
-    if not kept.is_kept:
+    if not kept.is_enough:
         sentence = (
             f"{_count(m)} too few to promise {_percent(level)}: they can promise {_percent(kept.level)}, and "
             f"{kept.needed} are needed. "

@@ -148,7 +148,7 @@ def _losses(widths: Sequence[Width], X: Any, prediction: Array, errors: Array, a
 
 def _scores(shape: Shape, errors: Array, aim: Aim) -> Array:
     """Interval score of each row and output, for the radius that these errors call for."""
-    radii = Neurons.of(Rows(*shape.scores(errors)), aim.tails, aim.level, True).typical[0]
+    radii = Neurons.of(Rows(*shape.scores(errors)), aim.tails, aim.level, "marginal").typical[0]
     present = [aim.tails.has_lower, aim.tails.has_upper]
     fine = sum(present) / (1.0 - aim.level)
     scores = np.zeros(errors.shape)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pimeter.arrays import coded, label_list
+from pimeter.conformal.guarantee import Guarantee, GuaranteeKind, effective_counts, rank_guarantee, too_few
+from pimeter.coverage import CoverageWarning, percent
 from pimeter.duplicates import tells_copies
-from pimeter.promise import CoverageWarning, Guarantee, Promise, percent, promise, rescaled_weights, shortage
-from pimeter.regression.sides import Neuron, Sample, Tails, uncrossed
+from pimeter.regression.sides import Neuron, Sample, uncrossed
 from pimeter.regression.width import Shape
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pimeter.conformal.tails import Tails
     from pimeter.regression.folds import Folds
 
     Array = NDArray[np.float64]
@@ -77,7 +79,7 @@ class Rows:
         """How many rows drawn where the new ones come from these are worth."""
         if self.effective_size is not None:
             return self.effective_size
-        return float(len(self.above) if self.weights is None else rescaled_weights(self.weights).sum())
+        return float(len(self.above) if self.weights is None else effective_counts(self.weights).sum())
 
     def of(self, kept: NDArray[Any]) -> Rows:
         """Some of the rows."""
@@ -113,7 +115,7 @@ class Rows:
         middle, half = (self.above - self.below) / 2.0, -(self.above + self.below) / 2.0
         return replace(self, above=middle / np.where(half > 0.0, half, 1.0), below=None)
 
-    def neuron(self, output: int, members: Any, tails: Tails, p: float, guarantee: Guarantee) -> Neuron:
+    def neuron(self, output: int, members: Any, tails: Tails, p: float, guarantee: GuaranteeKind) -> Neuron:
         """Learn from one output of some of the rows, and promise what is proven of rows like these."""
         found = Neuron.of(self.sample(output, members), tails, p, guarantee)
         is_fair = self.folds is None or self.folds.are_fair(members)
@@ -126,7 +128,7 @@ class Rows:
 
     def sample(self, output: int, members: Any) -> Sample:
         """Errors of one output, of some of the rows."""
-        weights = None if self.weights is None else rescaled_weights(self.weights[members])
+        weights = None if self.weights is None else effective_counts(self.weights[members])
         unit = 1.0 if weights is None or self.weights is None else float(weights.sum() / self.weights[members].sum())
         lists = None if self.folds is None else self.folds.of_row[members]
         below = None if self.below is None else self.below[members, output]
@@ -168,7 +170,7 @@ class Neurons:
     typical: Array  # (neurons, outputs, 2) radii down and up for new rows of weight 1
     level: float
     tails: Tails
-    guarantee: Guarantee
+    guarantee: GuaranteeKind
     folds: Folds | None = None
     row_of: dict[Any, int] | None = None  # from category to its row of the table
     shared: int = 0  # row of the table for small categories
@@ -182,7 +184,7 @@ class Neurons:
         rows: Rows,
         tails: Tails,
         p: float,
-        guarantee: Guarantee,
+        guarantee: GuaranteeKind,
         *,
         min_rows: int | None = None,
         like: Neurons | None = None,
@@ -213,7 +215,7 @@ class Neurons:
                 spare = category not in like.pooled
             elif min_rows is None:
                 weakest = [one.weakest for one in found]
-                enough = all(one.is_kept for one in weakest)
+                enough = all(one.is_enough for one in weakest)
                 spare = all(one.m - 1.0 >= one.needed for one in weakest)
             else:
                 enough, spare = len(own) >= min_rows, len(own) > min_rows
@@ -231,7 +233,7 @@ class Neurons:
             table.append([neuron._replace(level=math.nan) for neuron in table[shared]])
         else:
             # Nothing is known of categories never seen: as far as any error, and no promise.
-            nothing = promise(0, p, guarantee=guarantee, n_cuts=tails.n_cuts)
+            nothing = rank_guarantee(0, p, kind=guarantee, n_cuts=tails.n_cuts)
             table.append([_unknown(neuron, nothing) for neuron in neurons(slice(None))])
         rows_of = dict(zip(categories, counts.tolist(), strict=True))
         names = frozenset(category for category, _ in pooled)
@@ -288,19 +290,19 @@ class Neurons:
     def warn(self) -> None:
         """Say where errors are too few for the level; once for all categories with a neuron of their own."""
         used = range(len(self.table)) if self.row_of is None else sorted(set(self.row_of.values()))
-        short: dict[str, list[Promise]] = {}
+        short: dict[str, list[Guarantee]] = {}
         for row in used:
             weakest = min((neuron.weakest for neuron in self.table[row]), key=lambda promise: promise.m)
-            if not weakest.is_kept:
+            if not weakest.is_enough:
                 weakest = replace(weakest, level=self.promised(row))
                 own = " of the smaller categories" if row == self.shared else " of a category"
                 short.setdefault("" if self.row_of is None else own, []).append(weakest)
         for of, promises in short.items():
             least = min(promises, key=lambda promise: promise.m)
             several = f" (the smallest of {len(promises)} such)" if len(promises) > 1 else ""
-            side = " on one side of the prediction" if self.tails.is_parted else ""
-            most = "" if self.folds is None else " (with cv they promise 2 p - 1 at most)"
-            msg = f"{shortage(least, self.level, of + several + side)}{most}."
+            side = " on one side of the prediction" if self.tails.is_by_sign else ""
+            most = "" if self.folds is None else " (with cv they guarantee 2 p - 1 at most)"
+            msg = f"{too_few(least, self.level, of + several + side)}{most}."
             warnings.warn(msg, CoverageWarning, stacklevel=6)
 
     def neuron(self, row: int, output: int) -> Neuron:
@@ -372,7 +374,7 @@ class Neurons:
             n_heavy += int(np.count_nonzero(heavy))
             if not heavy.any():
                 found[rows] = self.promised(row)
-            elif not heavy.all() and not self.tails.is_parted:
+            elif not heavy.all() and not self.tails.is_by_sign:
                 share = float(heavy.mean())
                 found[rows[~heavy]] = max(0.0, (self.promised(row) - share) / (1.0 - share))
         if n_heavy:
@@ -435,7 +437,7 @@ def _typical(table: list[list[Neuron]]) -> Array:
     return np.array([[neuron.typical() for neuron in row] for row in table])
 
 
-def _unknown(neuron: Neuron, nothing: Promise) -> Neuron:
+def _unknown(neuron: Neuron, nothing: Guarantee) -> Neuron:
     """The same errors, of which nothing is promised and the largest counts."""
     lower, upper = (None if side is None else side._replace(promise=nothing) for side in (neuron.lower, neuron.upper))
     return Neuron(lower, upper, math.nan, (math.nan, math.nan))

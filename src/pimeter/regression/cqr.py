@@ -63,7 +63,7 @@ class QuantileWidth(Width):
 
     def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
         """Learn both quantiles of the errors of each output."""
-        self.levels_, self.has_band_ = aim.end_levels, not aim.tails.is_parted
+        self.levels_, self.has_band_ = aim.tails.bound_levels(aim.level), not aim.tails.is_by_sign
         if self.estimator is None:
             self.features_ = Features(for_distance=False).fit(X, prediction)
             known = self.features_.transform(X, prediction)

@@ -57,8 +57,8 @@ class LocalWidth(Width):
         """Keep the errors in order, and what tells how near their rows are."""
         self.features_ = Features(for_distance=self.nearness == "kernel").fit(X, prediction)
         # Each sign separately is around the prediction itself: no band, as for sizes.
-        has_band = aim.tails.is_signed and not aim.tails.is_parted
-        self.levels_ = aim.end_levels if has_band else np.array([aim.level])
+        has_band = aim.tails.has_centre
+        self.levels_ = aim.tails.bound_levels(aim.level) if has_band else np.array([aim.level])
         known = self.features_.transform(X, prediction)
         self.neurons_ = local_neurons(known, errors, self.nearness, aim, has_band, random_state)
         return self

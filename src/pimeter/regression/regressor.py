@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, check_cv, train_test_split
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import (
     _num_samples,
     check_array,
@@ -20,8 +20,10 @@ from sklearn.utils.validation import (
 )
 
 from pimeter.arrays import real_array, unmasked
+from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind, rank_guarantee
+from pimeter.conformal.tails import TAILS, Tails
+from pimeter.coverage import CoverageWarning, percent
 from pimeter.duplicates import UNPROVEN, are_copies, copies, row_keys
-from pimeter.promise import CoverageWarning, percent, promise
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.calibration import Neurons, Rows, Shaped
 from pimeter.regression.cqr import QuantileWidth
@@ -32,7 +34,6 @@ from pimeter.regression.local import LocalWidth
 from pimeter.regression.model import REMEDY, check_finite, is_plain, is_trainable, predictions, trained
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import ShiftWeights
-from pimeter.regression.sides import TAILS, Tails
 from pimeter.regression.training import Task, train
 from pimeter.regression.width import Aim, ConstantWidth, Shape, Width
 from pimeter.tables import checked_splits, checked_table, group_codes, rows_to_come, warn_of_dates
@@ -90,11 +91,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         last 20 % calibrate, an integer `cv` makes folds of rows that follow each other, and in `calibrate` a width
         learns on the first half. Then, and with ``TimeSeriesSplit``, `guaranteed_level_` is NaN: that residuals to come
         are like those of the past is an assumption about the series.
-    guarantee : bool or "set", default=True
-        True: the radius is one of the errors, that of rank ``ceil((m + 1) p)``, without smoothing. "set": the least
-        rank that covers p with 95 % confidence for the calibration set at hand. False: the neuron, smoothed, between
-        the two errors next to rank ``(m + 1) p``; never wider than with True, its mean coverage within 1/(m + 1) of p
-        (with equal tails twice that).
+    guarantee : {"marginal", "training-conditional", "approximate"}, default="marginal"
+        "marginal": the margin is one of the scores, that of rank ``ceil((m + 1) p)``, without smoothing.
+        "training-conditional": the least rank that covers p with 95 % confidence for the calibration set at hand.
+        "approximate": the neuron, smoothed, between the two scores next to rank ``(m + 1) p``; never wider than
+        "marginal", its mean coverage within 1/(m + 1) of p (with equal tails twice that).
     joint : bool, default=False
         Whether intervals shall cover all outputs of a row at once, by one more neuron on the error that reaches
         farthest; otherwise each output separately.
@@ -115,17 +116,17 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         Coverage that is promised, the least over outputs and the categories seen in calibration: the confidence level;
         with too few errors what they can promise; with `cv` ``2 p - 1 - sqrt(2/n)`` (in practice about p, if the model
         hardly changes when a fold is left out) if each row is left out once, in folds of equal size; with
-        ``guarantee=False`` that of the error below; NaN where nothing is, as with estimated weights (`ShiftWeights`)
-        and with copies of rows, of which a warning tells (`duplicate_groups` says which rows are equal,
-        `pimeter.duplicates.copies` when that is no chance). With unequal weights that are a known ratio it holds if
-        `predict_interval` is given the weights of the new rows, less the share of those too heavy for the calibration
-        rows.
+        ``guarantee="approximate"`` that of the error below; NaN where nothing is, as with estimated weights
+        (`ShiftWeights`) and with copies of rows, of which a warning tells (`duplicate_groups` says which rows are
+        equal, `pimeter.duplicates.copies` when that is no chance). With unequal weights that are a known ratio it holds
+        if `predict_interval` is given the weights of the new rows, less the share of those too heavy for the
+        calibration rows.
     guaranteed_ : bool
         Whether that is the confidence level.
     coverage_range_ : ndarray of shape (2,) or, one for each line of `categories_`, (n_lines, 2)
         5 % and 95 % points of the coverage of this calibration set, by the Beta law of ranks (errors without ties; with
-        ties coverage is higher); with ``guarantee=False`` of the rank below and of that above. NaN with `cv` and for
-        sided tails, `groups` and unequal weights, where no such law is known.
+        ties coverage is higher); with ``guarantee="approximate"`` of the rank below and of that above. NaN with `cv`
+        and for sided tails, `groups` and unequal weights, where no such law is known.
     radius_ : ndarray of shape ([n_lines,] [n_outputs,] 2)
         How far intervals reach below and above the prediction, in units of the scale; beyond the ends of a band of
         quantiles, where it may be negative; with `cv` that of the out-of-fold errors.
@@ -176,7 +177,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         "tails": [StrOptions(set(TAILS))],
         "cv": ["cv_object"],
         "shuffle": ["boolean"],
-        "guarantee": [Options(bool, {True, False}), StrOptions({"set"})],
+        "guarantee": [StrOptions(set(GUARANTEES))],
         "joint": ["boolean"],
         "y_min": [Interval(Real, None, None, closed="neither"), None],
         "y_max": [Interval(Real, None, None, closed="neither"), None],
@@ -193,7 +194,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         tails: Literal["symmetric", "equal", "sided", "lower", "upper"] = "symmetric",
         cv: Any = None,
         shuffle: bool = True,
-        guarantee: bool | Literal["set"] = True,
+        guarantee: GuaranteeKind = "marginal",
         joint: bool = False,
         y_min: float | None = None,
         y_max: float | None = None,
@@ -438,11 +439,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         Each is the bound of a one-sided interval: a share q of targets or more lies below it for q of .5 and more, a
         share 1 - q or more above it for a smaller one, as `guarantee` says. So it is the upper end of ``tails="upper"``
         at level q, or the lower end of ``tails="lower"`` at level 1 - q, and the quantiles at (1 - p)/2 and (1 + p)/2
-        are the ends of ``tails="equal"`` at level p (not with ``guarantee="set"`` or `joint`, which look at both ends
-        or all outputs at once), to the last bit or the next float beyond: `predict_cdf` there is q or more for q of .5
-        and more, q or less for a smaller one, if there are enough rows for the level and `guarantee` is not False. A
-        band of quantiles is not moved here, as it is in `predict_interval`, but stretched: widths "quantile" and, with
-        signed tails, "local".
+        are the ends of ``tails="equal"`` at level p (not with ``guarantee="training-conditional"`` or `joint`, which
+        look at both ends or all outputs at once), to the last bit or the next float beyond: `predict_cdf` there is q or
+        more for q of .5 and more, q or less for a smaller one, if there are enough rows for the level and `guarantee`
+        is not "approximate". A band of quantiles is not moved here, as it is in `predict_interval`, but stretched:
+        widths "quantile" and, with signed tails, "local".
 
         Parameters
         ----------
@@ -538,13 +539,13 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     def _draft(self) -> Self:
         """A copy to work on, so that a failure leaves the estimator as it was."""
         self._validate_params()
-        if self.guarantee == "set" and self.cv is not None and is_trainable(self.estimator):
-            msg = 'guarantee="set" promises something about one calibration set, which cv has not; set cv=None.'
+        if self.guarantee == "training-conditional" and self.cv is not None and is_trainable(self.estimator):
+            msg = 'guarantee="training-conditional" is about one calibration set, but cv makes folds; set cv=None.'
             raise ValueError(msg)
         if self.y_min is not None and self.y_max is not None and self.y_min >= self.y_max:
             msg = f"y_min={self.y_min} must be less than y_max={self.y_max}."
             raise ValueError(msg)
-        if self.joint and TAILS[self.tails].is_parted:
+        if self.joint and TAILS[self.tails].is_by_sign:
             msg = 'joint=True looks at all outputs at once, whose errors have no common sign; tails="sided" needs one.'
             raise ValueError(msg)
         return copy(self)
@@ -792,10 +793,10 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     def _learn(self, rows: Rows) -> None:
         """Set everything that calibration is known by."""
         are_unequal = rows.weights is not None and np.ptp(rows.weights) > 0.0
-        if self.guarantee == "set" and (are_unequal or rows.effective_size is not None):
+        if self.guarantee == "training-conditional" and (are_unequal or rows.effective_size is not None):
             msg = (
-                'guarantee="set" rests on a law of ranks that unequal or estimated sample_weight has not; set '
-                "guarantee=True."
+                'guarantee="training-conditional" takes the distribution of ranks, which is not known for unequal or '
+                'estimated sample_weight; set guarantee="marginal".'
             )
             raise ValueError(msg)
         neurons = self._learned(rows, float(self.confidence_level))
@@ -878,7 +879,7 @@ def _in_groups(rows: Rows, groups: NDArray[np.intp] | None, *, is_copied: bool) 
 
 
 def _warn_of_few_groups(n_groups: int | None, level: float, tails: Tails) -> None:
-    needed = promise(1, level, n_cuts=tails.n_cuts).needed
+    needed = rank_guarantee(1, level, n_cuts=tails.n_cuts).needed
     if n_groups is not None and n_groups < needed:
         msg = (
             f"errors of {n_groups} groups calibrate, and rows of one group may be alike: nothing is promised to rows "
@@ -893,7 +894,7 @@ def _warn_of_few_rows(neurons: Neurons, effective_size: float | None) -> None:
     if effective_size is None:
         neurons.warn()
         return
-    enough = ENOUGH_ESTIMATED * promise(1, neurons.level, n_cuts=neurons.tails.n_cuts).needed
+    enough = ENOUGH_ESTIMATED * rank_guarantee(1, neurons.level, n_cuts=neurons.tails.n_cuts).needed
     if effective_size < enough:
         msg = (
             f"by their estimated weights the calibration rows are worth about {effective_size:.3g} rows like the new "

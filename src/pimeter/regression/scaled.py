@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from pimeter.promise import CoverageWarning
+from pimeter.coverage import CoverageWarning
 from pimeter.regression.features import Features
 from pimeter.regression.model import check_finite
 from pimeter.regression.surroundings import Surroundings

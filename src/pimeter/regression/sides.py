@@ -8,47 +8,30 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pimeter.arrays import some_rows
-from pimeter.promise import (
+from pimeter.conformal.guarantee import (
     CONFIDENCE,
-    ROUNDING,
     Guarantee,
-    Promise,
+    GuaranteeKind,
     cross_validated_level,
+    effective_counts,
     neuron_level,
-    promise,
     rank_below,
-    rescaled_weights,
+    rank_guarantee,
 )
+from pimeter.coverage import ROUNDING
 from pimeter.quantiles import quantile
 from pimeter.regression.folds import ends
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pimeter.conformal.tails import Tails
     from pimeter.regression.width import Shape
 
     Array = NDArray[np.float64]
 
 
-class Tails(NamedTuple):
-    """What an interval leaves out at its two ends."""
-
-    has_lower: bool = True
-    has_upper: bool = True
-    n_cuts: int = 1  # 2: misses are shared out to both ends of one sample
-    is_signed: bool = True  # errors towards the other end count as negative
-    is_parted: bool = False  # the errors towards either end are a sample of their own
-
-
 MANY = 100_000  # errors from which on a subsample saves time
-
-TAILS = {
-    "symmetric": Tails(is_signed=False),
-    "equal": Tails(n_cuts=2),
-    "sided": Tails(is_parted=True),
-    "lower": Tails(has_upper=False),
-    "upper": Tails(has_lower=False),
-}
 
 
 class Sample(NamedTuple):
@@ -80,7 +63,7 @@ class Sample(NamedTuple):
         rows = self.above * sign > 0.0
         weights, unit = None, self.unit
         if self.weights is not None and rows.any():
-            weights = rescaled_weights(self.weights[rows])
+            weights = effective_counts(self.weights[rows])
             unit *= float(weights.sum() / self.weights[rows].sum())
         lists = None if self.lists is None else self.lists[rows]
         return Sample(self.above[rows], None, weights, unit, lists, sign)
@@ -138,18 +121,18 @@ class Side(NamedTuple):
 
     sample: Sample
     level: float
-    promise: Promise
-    guarantee: Guarantee
+    promise: Guarantee
+    guarantee: GuaranteeKind
 
     def radius(self, new_weights: Array) -> Array:
         """How far the interval reaches for new rows of these weights, as counts."""
         m = self.promise.m
         if not m:
             return np.full(new_weights.shape, self.sample.sizes.max())
-        if self.guarantee == "set":
+        if self.guarantee == "training-conditional":
             return self.sample.ranked(np.full(new_weights.shape, float(self.promise.rank)))
         places = (m + new_weights) * self.level
-        if self.guarantee:
+        if self.guarantee == "marginal":
             return self.sample.ranked(places)
         low, high = self.sample.ranked(np.stack([np.maximum(np.floor(places + ROUNDING), 1.0), places]))
         weights = self.sample.weights
@@ -165,7 +148,7 @@ class Side(NamedTuple):
         k = self.promise.rank or len(sizes)
         outer = ends(centres, scales, sizes, lists, k)
         below = rank_below(self.promise.m, self.level)
-        if self.guarantee or below >= k:
+        if self.guarantee != "approximate" or below >= k:
             return outer
         # The neuron says where between two errors it stands; the same part of the way is gone between the two ends.
         low, high = self.sample.ranked(np.array([below, k], float))
@@ -182,26 +165,26 @@ class Neuron(NamedTuple):
     coverage_range: tuple[float, float]
 
     @property
-    def weakest(self) -> Promise:
+    def weakest(self) -> Guarantee:
         """The promise of the side with fewer errors."""
         sides = [side.promise for side in (self.lower, self.upper) if side is not None]
         return min(sides, key=lambda promise: promise.m)
 
     @classmethod
-    def of(cls, errors: Sample, tails: Tails, p: float, guarantee: Guarantee) -> Neuron:
+    def of(cls, errors: Sample, tails: Tails, p: float, guarantee: GuaranteeKind) -> Neuron:
         """Part the errors by their side and find what they promise at level p."""
         nothing = (math.nan, math.nan)
         level = (p + tails.n_cuts - 1.0) / tails.n_cuts
-        if tails.is_parted:
+        if tails.is_by_sign:
             # Each side keeps its promise with confidence sqrt(.95), so both do with .95.
             parts = [errors.towards(sign) for sign in (-1.0, 1.0)]
-            kept = [promise(part.m, p, guarantee=guarantee, confidence=math.sqrt(CONFIDENCE)) for part in parts]
+            kept = [rank_guarantee(part.m, p, kind=guarantee, confidence=math.sqrt(CONFIDENCE)) for part in parts]
             lower, upper = (
                 Side(part if part.m else errors, level, one, guarantee) for part, one in zip(parts, kept, strict=True)
             )
-            proven = errors.lists is None and all(one.is_kept for one in kept)
+            proven = errors.lists is None and all(one.is_enough for one in kept)
             return cls(lower, upper, min(one.level for one in kept) if proven else math.nan, nothing)
-        one = promise(errors.m, p, guarantee=guarantee, n_cuts=tails.n_cuts)
+        one = rank_guarantee(errors.m, p, kind=guarantee, n_cuts=tails.n_cuts)
         if tails.is_signed:
             lower, upper = (Side(errors._replace(sign=sign), level, one, guarantee) for sign in (-1.0, 1.0))
         else:

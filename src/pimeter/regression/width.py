@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.regression.sides import Tails
+    from pimeter.conformal.tails import Tails
 
     Array = NDArray[np.float64]
 
@@ -26,13 +26,6 @@ class Aim(NamedTuple):
     forests: dict[int, Any] | None = (
         None  # grown on the very same rows for each output, where several widths share them
     )
-
-    @property
-    def end_levels(self) -> Array:
-        """Levels of signed errors between which a band of the confidence level lies; with one end as far on both."""
-        one_sided = not (self.tails.has_lower and self.tails.has_upper)
-        level = self.level if one_sided else (1.0 + self.level) / 2.0
-        return np.sort([1.0 - level, level])
 
 
 MISSING = (1.0, 0.0, 0.0)  # what None stands for in a shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pimeter.promise import percent, rounded
+from pimeter.coverage import percent, rounded
 from pimeter.report.drawing import Line, against_diagonal, bars, lines
 from pimeter.report.page import NEXT, plain_html
 

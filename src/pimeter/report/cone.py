@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pimeter.promise import percent
+from pimeter.coverage import percent
 from pimeter.report.drawing import Line, lines
 from pimeter.report.page import plain_html
 

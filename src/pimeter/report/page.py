@@ -9,7 +9,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pimeter.promise import percent, rounded
+from pimeter.coverage import percent, rounded
 from pimeter.report.drawing import SIZE
 
 if TYPE_CHECKING:

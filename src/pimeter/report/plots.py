@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pimeter.coverage import percent
 from pimeter.plotting import pyplot
-from pimeter.promise import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

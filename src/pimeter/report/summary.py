@@ -6,7 +6,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from pimeter.promise import rounded
+from pimeter.coverage import rounded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

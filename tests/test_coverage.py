@@ -9,22 +9,19 @@ from numpy.testing import assert_allclose
 from scipy.stats import beta, binom, norm
 
 from pimeter import IntervalRegressor, rows_needed
-from pimeter.measurement import _range_text
-from pimeter.promise import (
-    Promise,
+from pimeter.conformal.guarantee import (
+    Guarantee,
     _needed,
-    _shares,
     cross_validated_level,
+    effective_counts,
     neuron_level,
-    percent,
-    promise,
-    quantile_ranks,
     rank,
     rank_below,
-    rescaled_weights,
-    rounded,
-    shortage,
+    rank_guarantee,
+    too_few,
 )
+from pimeter.coverage import binomial_cdf, percent, quantile_ranks, rounded
+from pimeter.measurement import _range_text
 from pimeter.report.classifier import figure
 from pimeter.report.cone import _share
 
@@ -34,7 +31,7 @@ LEVELS = pytest.mark.parametrize("p", [0.01, 0.05, 0.3, 0.5, 0.9, 0.95, 0.999])
 @pytest.fixture(autouse=True)
 def forgotten():
     """What was asked for before is worked out again, by the code as it is."""
-    for remembered in (promise, quantile_ranks, _needed):
+    for remembered in (rank_guarantee, quantile_ranks, _needed):
         if hasattr(remembered, "cache_clear"):  # `make mutants` takes memory away
             remembered.cache_clear()
 
@@ -61,7 +58,7 @@ def test_ranks_of_more_errors_than_can_be_listed(m, p):
 @LEVELS
 @pytest.mark.parametrize("m", [1, 7, 300, 5000])
 def test_shares_are_those_of_the_binomial_law(m, p):
-    first, below = _shares(m, p)
+    first, below = binomial_cdf(m, p)
     assert_allclose(below, binom.cdf(first - 1 + np.arange(below.size), m, p), atol=1e-13)
     assert_allclose([below[0], below[-1]], [0.0, 1.0], atol=1e-15)
 
@@ -107,17 +104,17 @@ def test_rank_forgives_rounding(p):
 @pytest.mark.parametrize("p", [0.5, 0.8, 0.9, 0.95, 0.99])
 def test_promise_is_that_of_the_beta_law(p, n_cuts):
     for m in (1, 2, 5, 12, 18, 19, 38, 39, 58, 59, 92, 93, 200, 1000):
-        for guarantee in (True, "set"):
-            found = promise(m, p, guarantee=guarantee, n_cuts=n_cuts)
+        for guarantee in ("marginal", "training-conditional"):
+            found = rank_guarantee(m, p, kind=guarantee, n_cuts=n_cuts)
             law = beta(found.rank - (n_cuts - 1) * (m + 1 - found.rank), n_cuts * (m + 1 - found.rank))
             if n_cuts == 1 or m > 1:
                 assert_allclose(found.coverage_range, law.ppf([0.05, 0.95]), rtol=1e-9)
             fewer = found.rank - 1
-            if guarantee == "set" and found.is_kept:
+            if guarantee == "training-conditional" and found.is_enough:
                 assert law.sf(p) >= 0.95 - 1e-12
                 if n_cuts * fewer > (n_cuts - 1) * (m + 1):
                     assert beta(fewer - (n_cuts - 1) * (m + 1 - fewer), n_cuts * (m + 1 - fewer)).sf(p) < 0.95
-            elif guarantee == "set":
+            elif guarantee == "training-conditional":
                 assert found.rank == m
                 assert np.isnan(found.level)
             else:
@@ -125,35 +122,35 @@ def test_promise_is_that_of_the_beta_law(p, n_cuts):
                 assert law.mean() >= found.level - 1e-12 if n_cuts == 1 or m > 1 else found.level == 0
 
 
-@pytest.mark.parametrize("guarantee", [True, False, "set"])
+@pytest.mark.parametrize("guarantee", ["marginal", "approximate", "training-conditional"])
 def test_nothing_is_promised_without_errors(guarantee):
-    nothing = promise(0, 0.95, guarantee=guarantee)
-    assert (nothing.m, nothing.rank, nothing.is_kept) == (0.0, 0, False)
-    assert nothing.needed == (59 if guarantee == "set" else 19)
+    nothing = rank_guarantee(0, 0.95, kind=guarantee)
+    assert (nothing.m, nothing.rank, nothing.is_enough) == (0.0, 0, False)
+    assert nothing.needed == (59 if guarantee == "training-conditional" else 19)
     assert np.isnan([nothing.level, *nothing.coverage_range]).all()
 
 
 def test_levels_that_are_promised():
-    assert [promise(m, 0.95, guarantee="set").level for m in (59, 60, 1000)] == [0.95] * 3
-    assert np.isnan(promise(58, 0.95, guarantee="set").level)
-    assert [promise(m, 0.95).level for m in (19, 20, 1000)] == [0.95] * 3
+    assert [rank_guarantee(m, 0.95, kind="training-conditional").level for m in (59, 60, 1000)] == [0.95] * 3
+    assert np.isnan(rank_guarantee(58, 0.95, kind="training-conditional").level)
+    assert [rank_guarantee(m, 0.95).level for m in (19, 20, 1000)] == [0.95] * 3
     # A neuron between two ranks covers what the lower one does: 29 of 31, and 95 from either end of 100.
-    assert_allclose(promise(30, 0.95, guarantee=False).level, 29 / 31)
-    assert_allclose(promise(100, 0.9, guarantee=False, n_cuts=2).level, (2 * 95 - 101) / 101)
+    assert_allclose(rank_guarantee(30, 0.95, kind="approximate").level, 29 / 31)
+    assert_allclose(rank_guarantee(100, 0.9, kind="approximate", n_cuts=2).level, (2 * 95 - 101) / 101)
 
 
 def test_numbers_needed():
-    assert [promise(1, p).needed for p in (0.5, 0.9, 0.95, 0.99)] == [1, 9, 19, 99]
-    assert [promise(1, p, n_cuts=2).needed for p in (0.9, 0.95)] == [19, 39]
-    assert [promise(1, p, guarantee="set").needed for p in (0.9, 0.95)] == [29, 59]
-    assert promise(1, 0.95, guarantee="set", n_cuts=2).needed == 93
+    assert [rank_guarantee(1, p).needed for p in (0.5, 0.9, 0.95, 0.99)] == [1, 9, 19, 99]
+    assert [rank_guarantee(1, p, n_cuts=2).needed for p in (0.9, 0.95)] == [19, 39]
+    assert [rank_guarantee(1, p, kind="training-conditional").needed for p in (0.9, 0.95)] == [29, 59]
+    assert rank_guarantee(1, 0.95, kind="training-conditional", n_cuts=2).needed == 93
 
 
 @pytest.mark.parametrize("p", [0.01, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("confidence", [0.3, 0.75, 0.95, 0.999])
 def test_numbers_needed_for_the_set_are_the_fewest(p, confidence):
     for n_cuts in (1, 2):
-        needed = promise(1, p, guarantee="set", n_cuts=n_cuts, confidence=confidence).needed
+        needed = rank_guarantee(1, p, kind="training-conditional", n_cuts=n_cuts, confidence=confidence).needed
         # Chance that the outermost errors, n_cuts of them, are not all beyond the quantile.
         misses = binom.cdf(n_cuts - 1, [needed - 1, needed], 1.0 - p)
         assert misses[1] <= (1.0 - confidence) * (1.0 + 1e-9)
@@ -164,7 +161,7 @@ def test_numbers_needed_for_the_set_are_the_fewest(p, confidence):
 @pytest.mark.parametrize("within", [0.005, 0.02, 0.1])
 def test_rows_needed(p, within):
     def is_enough(m):
-        low, high = promise(m, p).coverage_range
+        low, high = rank_guarantee(m, p).coverage_range
         return p - low <= within and high - p <= within
 
     m = rows_needed(p, within)
@@ -210,7 +207,7 @@ def test_rows_that_nobody_has_are_refused():
 
 def test_a_promise_about_the_set_at_a_level_near_1():
     p = 1.0 - 1e-9
-    needed = promise(100, p, guarantee="set", n_cuts=2).needed
+    needed = rank_guarantee(100, p, kind="training-conditional", n_cuts=2).needed
     assert binom.cdf(1, needed, 1.0 - p) == pytest.approx(0.05)  # fewer than two errors beyond the quantile
 
 
@@ -233,25 +230,25 @@ def test_place_of_the_neuron_at_a_rank_and_at_the_ends():
 
 def test_weights_carry_ratios_only():
     weights = np.array([2.0, 1.0, 1.0])
-    assert_allclose(rescaled_weights(weights), [4 / 3, 2 / 3, 2 / 3], rtol=1e-14)
-    assert_allclose(rescaled_weights(1e-300 * weights), rescaled_weights(1e300 * weights), rtol=1e-14)
+    assert_allclose(effective_counts(weights), [4 / 3, 2 / 3, 2 / 3], rtol=1e-14)
+    assert_allclose(effective_counts(1e-300 * weights), effective_counts(1e300 * weights), rtol=1e-14)
 
 
-@pytest.mark.parametrize("guarantee", [True, False, "set"])
+@pytest.mark.parametrize("guarantee", ["marginal", "approximate", "training-conditional"])
 @pytest.mark.parametrize(
     ("m", "p", "n_cuts"), [(100, 0.95, 1), (100, 0.9, 2), (13.5, 0.9, 1), (12, 0.95, 1), (3, 0.1, 2)]
 )
 def test_range_is_that_of_the_beta_law(m, p, n_cuts, guarantee):
-    found = promise(m, p, guarantee=guarantee, n_cuts=n_cuts)
+    found = rank_guarantee(m, p, kind=guarantee, n_cuts=n_cuts)
     level = (p + n_cuts - 1) / n_cuts
     places = [found.rank] * 2
-    if guarantee != "set":
+    if guarantee != "training-conditional":
         places = [np.ceil((m + 1) * level - 1e-9)] * 2
-    if not guarantee:  # a neuron between two ranks covers what they do
+    if guarantee == "approximate":  # a neuron between two ranks covers what they do
         places[0] = max(1, np.floor((m + 1) * level + 1e-9))
     for point, place, end in zip((0.05, 0.95), places, found.coverage_range, strict=True):
         inside = n_cuts * min(place, m) - (n_cuts - 1) * (m + 1)
-        if guarantee != "set" or m >= found.needed:
+        if guarantee != "training-conditional" or m >= found.needed:
             assert_allclose(end, beta(inside, m + 1 - inside).ppf(point) if inside > 0 else 0.0, rtol=1e-9)
 
 
@@ -259,7 +256,9 @@ def test_range_is_that_of_the_beta_law(m, p, n_cuts, guarantee):
 def test_range_holds_where_the_neuron_stands_between_two_ranks(tails, m):
     """In 4,000 calibrations at once, each an output of its own."""
     y = np.random.default_rng(m).uniform(-1.0, 1.0, (m, 4000))
-    model = IntervalRegressor(lambda X: np.zeros((len(X), 4000)), confidence_level=0.95, tails=tails, guarantee=False)
+    model = IntervalRegressor(
+        lambda X: np.zeros((len(X), 4000)), confidence_level=0.95, tails=tails, guarantee="approximate"
+    )
     ends = model.calibrate(np.zeros((m, 1)), y).predict_interval(np.zeros((1, 1)))[0]
     coverage = np.diff(np.clip(ends, -1.0, 1.0), axis=-1)[..., 0] / 2.0
     low, high = model.coverage_range_
@@ -289,17 +288,22 @@ def test_no_share_between_0_and_1_reads_as_one_of_them(share):
     low, high = _range_text(min(share, 0.3), max(share, 0.7))
     assert 0.0 < float(low) < float(high) < 100.0
     assert 0.0 < float(_share(share).removesuffix(" %")) < 100.0
-    few = Promise(12.0, 12, share, 19, (0.8, 0.9))
-    assert " 100 %" not in shortage(few, share)
-    assert " 0 %" not in shortage(few, share)
+    few = Guarantee(12.0, 12, share, 19, (0.8, 0.9))
+    assert " 100 %" not in too_few(few, share)
+    assert " 0 %" not in too_few(few, share)
 
 
 def test_words_of_a_shortage():
-    assert shortage(promise(5000, 0.9999), 0.9999) == "5000 errors can promise 99.98 %, not 99.99 %; 9999 are needed"
-    few = promise(12, 0.95)
-    assert shortage(few, 0.95) == "12 errors can promise 92.3 %, not 95 %; 19 are needed"
-    assert shortage(few, 0.95, " of a category").startswith("12 errors of a category can promise")
-    assert "can promise nothing, not 95 %; 59 are" in shortage(promise(12.5, 0.95, guarantee="set"), 0.95)
+    assert (
+        too_few(rank_guarantee(5000, 0.9999), 0.9999)
+        == "5000 scores can guarantee 99.98 %, not 99.99 %; 9999 are needed"
+    )
+    few = rank_guarantee(12, 0.95)
+    assert too_few(few, 0.95) == "12 scores can guarantee 92.3 %, not 95 %; 19 are needed"
+    assert too_few(few, 0.95, " of a category").startswith("12 scores of a category can guarantee")
+    assert "can guarantee nothing, not 95 %; 59 are" in too_few(
+        rank_guarantee(12.5, 0.95, kind="training-conditional"), 0.95
+    )
 
 
 @pytest.mark.parametrize(("level", "n", "n_cuts"), [(0.9, 50, 1), (0.95, 200, 2), (0.5, 10, 1)])
@@ -338,7 +342,7 @@ def test_rows_needed_says_what_is_wrong(value):
 
 
 def test_nothing_is_known_between_two_ends_of_one_error_and_nothing_needed_if_all_will_do():
-    assert promise(1, 0.1, n_cuts=2).coverage_range == (0.0, 0.0)
+    assert rank_guarantee(1, 0.1, n_cuts=2).coverage_range == (0.0, 0.0)
     assert rows_needed(0.5, 0.6) == 1
 
 

@@ -1,0 +1,184 @@
+"""Coverage in numbers and words: how many rows it takes, where a quantile lies among ranks, per cents, warnings."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+ROUNDING = 1e-9  # (m + 1) p is an integer if it is this near to one: in floats 100 * .55 is a little more than 55
+MOST = 10**12  # rows that `rows_needed` answers with
+LONG = 1e10  # variance of a binomial number from which on its probabilities are not listed one by one
+ALTERNATING, BLOCK = 10_000, 200  # numbers of rows that it looks at one by one, and together
+RANGE = (0.05, 0.95)  # the points of the Beta distribution that a coverage range spans
+
+
+class CoverageWarning(UserWarning):
+    """Intervals that cover less than was asked for, or of which less is known."""
+
+
+def rows_needed(confidence_level: float, within: float) -> int:
+    """Number of held-out rows until the coverage of the set at hand is near the confidence level.
+
+    A margin that is one of m scores covers p on average over calibration sets; of the set at hand the coverage follows
+    a Beta distribution. From the returned number of rows on, its 5 % and 95 % points are at most `within` away from p.
+    The scores are to be exchangeable with those of new rows and, for the upper point, without ties.
+
+    Parameters
+    ----------
+    confidence_level : float
+        Proportion of new rows that intervals shall cover, between 0 and 1.
+    within : float
+        Largest distance between coverage and confidence level, between 0 and 1.
+
+    Returns
+    -------
+    int
+        Number of calibration rows; ``guarantee="marginal"``, symmetric tails.
+
+    Examples
+    --------
+    >>> from pimeter import rows_needed
+    >>> rows_needed(0.95, within=0.02), rows_needed(0.95, within=0.01)
+    (360, 1380)
+    """
+    from scipy.special import betaincinv
+
+    p, within = checked_proportion("confidence_level", confidence_level), checked_proportion("within", within)
+
+    def is_off(m: Any, k: Any) -> Any:
+        """Whether the coverage of the score of rank k of m may be farther away."""
+        low, high = (betaincinv(k, m + 1.0 - k, point) for point in RANGE)
+        return (p - low > within) | (high - p > within)
+
+    def may_be_off(m: float) -> bool:
+        """Whether it may with a rank that is rounded up by nothing, or by almost 1."""
+        ranks = np.array([(m + 1.0) * p, (m + 1.0) * p + 1.0])
+        return bool(is_off(m, np.minimum(ranks, m)).any())
+
+    few = enough = BLOCK  # fewer are looked at one by one: with one or two rows all ranks are the largest
+    while may_be_off(enough):
+        few, enough = enough, 2 * enough
+        if enough > MOST:
+            msg = f"within={within!r} takes more than {MOST:.0e} rows at confidence_level={p!r}; give a larger one."
+            raise ValueError(msg)
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (middle, enough) if may_be_off(middle) else (few, middle)
+    # Ranks are integers, so enough and too few rows alternate for a while below that; where the while is long, the
+    # last few numbers of too few rows are not told from enough.
+    for end in range(enough, max(0, enough - ALTERNATING), -BLOCK):
+        m = np.arange(max(1, end - BLOCK), end)
+        off = np.flatnonzero(is_off(m, np.minimum(np.ceil((m + 1.0) * p - ROUNDING), m)))
+        if off.size:
+            return int(m[off[-1]] + 1)
+    return enough if enough > ALTERNATING else 1
+
+
+def checked_proportion(name: str, value: float) -> float:
+    """A number between 0 and 1, or a ValueError that names it."""
+    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 < value < 1.0):
+        msg = f"{name} must lie between 0 and 1; got {value!r}. For per cent divide by 100."
+        raise ValueError(msg)
+    return float(value)
+
+
+def percent(proportion: float, digits: int = 4) -> str:
+    """A proportion in per cent, with more digits where these would make 100 of a proportion below 1.
+
+    Examples
+    --------
+    >>> from pimeter.coverage import percent
+    >>> percent(0.95), percent(0.99996), percent(1.0)
+    ('95 %', '99.996 %', '100 %')
+    """
+    return f"{rounded(100.0 * proportion, digits, whole=100.0)} %"
+
+
+def rounded(value: float, digits: int = 4, *, whole: float = 1.0) -> str:
+    """A number with so many digits, or with more where these would make a whole of what is less.
+
+    Examples
+    --------
+    >>> from pimeter.coverage import rounded
+    >>> rounded(0.95), rounded(0.99996), rounded(1.0), rounded(1.00004)
+    ('0.95', '0.99996', '1', '1')
+    """
+    while value < whole <= float(f"{value:.{digits}g}"):
+        digits += 1
+    return f"{value:.{digits}g}"
+
+
+@lru_cache(maxsize=256)
+def quantile_ranks(m: int, p: float, level: float = 0.95) -> tuple[int, int, float]:
+    """Ranks of two errors that have the quantile at level p between them, whatever their distribution.
+
+    The number of m independent errors below their quantile is binomial, so the quantile lies between the errors of
+    ranks ``low`` and ``high`` with the probability that this number is one of ``low, ..., high - 1``.
+
+    Parameters
+    ----------
+    m : int
+        Number of errors, at least 1.
+    p : float
+        Level of the quantile, between 0 and 1.
+    level : float, default=0.95
+        Least probability that the two errors shall have the quantile between them.
+
+    Returns
+    -------
+    low, high : int
+        Ranks from 1 to m: the pair nearest to each other that reaches the level; of several such the likeliest. Of more
+        than some 1e10 errors the pair with equal tails, which is nearly as near.
+        Where no pair reaches it, the smallest and the largest error.
+    exact_level : float
+        The probability that the pair has. For a distribution with jumps it is a lower bound.
+
+    Examples
+    --------
+    >>> from pimeter.coverage import quantile_ranks
+    >>> low, high, exact_level = quantile_ranks(100, 0.5)
+    >>> low, high, round(exact_level, 4)
+    (40, 60, 0.954)
+
+    Twenty errors are too few to have their 95 % quantile inside with confidence:
+
+    >>> low, high, exact_level = quantile_ranks(20, 0.95)
+    >>> low, high, round(exact_level, 4)
+    (1, 20, 0.6415)
+    """
+    if m * p * (1.0 - p) > LONG:
+        from scipy.stats import binom
+
+        least, most = (float(binom.ppf(tail, m, p)) for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
+        return int(least), int(most) + 1, float(binom.cdf(most, m, p) - binom.cdf(least - 1.0, m, p))
+    first, below = binomial_cdf(m, p)  # below[i]: probability of fewer than first + i errors under the quantile
+    low = np.arange(max(first, 1), min(first + below.size, m + 1))
+    start = below[low - first]
+    end = np.searchsorted(below, start + level)  # below[high - first] is the first to reach the level
+    reached = (end < below.size) & (first + end <= m)
+    if not reached.any():
+        return 1, m, max(0.0, 1.0 - p**m - (1.0 - p) ** m)
+    low, end = low[reached], end[reached]
+    probability = below[end] - start[reached]
+    distance = first + end - low
+    best = np.lexsort([-probability, distance])[0]
+    return int(low[best]), int(first + end[best]), float(probability[best])
+
+
+def binomial_cdf(m: int, p: float) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    """Smallest count that matters, and the probabilities of fewer than it, than it plus 1, ... up to all.
+
+    Binomial, from the ratios of neighbouring terms: no factorial, so nothing is lost to cancellation at m = 1e7.
+    """
+    farthest = 9.0 * math.sqrt(m * p * (1.0 - p)) + 40.0  # what is farther away is less likely than 1e-15
+    first, last = max(0, math.floor(m * p - farthest)), min(m, math.ceil(m * p + farthest))
+    count = np.arange(first, last)
+    steps = np.log1p(((m - count) * p - (count + 1) * (1.0 - p)) / ((count + 1) * (1.0 - p)))
+    logarithm = np.concatenate([[0.0], np.cumsum(steps)])
+    terms = np.exp(logarithm - logarithm.max())
+    below = np.concatenate([[0.0], np.cumsum(terms)])
+    return first, below / below[-1]
