@@ -54,6 +54,7 @@ MISSING, INFINITE = 1, 2  # what a kernel says of a row
 TINY = 2.0**900  # one by the size of counts that are next to nothing
 BLOCK = 50_000  # values of rows that are solved together
 NO_COUNTS = np.empty(0)
+QUARTILES = np.array([0.25, 0.75])
 
 
 def activation(z: Array, end: float) -> Array:
@@ -107,30 +108,65 @@ class Sorted(NamedTuple):
         """Plain quantiles, (rows, levels)."""
         if self.counts.size:
             return hazen(self.x[0], self.counts, level)[None]
-        return self.at(*_ranks(level, self.below, self.m, self.x.shape[1]))
+        return self.at(_ranks(level, self.below, self.m, self.x.shape[1]))
 
-    def at(self, first: NDArray[np.intp], after: NDArray[np.intp], part: Array) -> Array:
+    def at(self, ranks: Ranks) -> Array:
         """Values between order statistics."""
+        first, after, part = ranks
         low, high = self.x.take(first, axis=1), self.x.take(after, axis=1)
         return np.minimum(low + part * (high - low), high)  # the sum may round beyond the next value
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is small and without counts, so that ranks are a matter of its size alone."""
+        return self.m <= LARGE and not self.counts.size
+
+    @property
+    def quartiles(self) -> Array:
+        """The first and the third, (rows, 2)."""
+        return self.at(_ranks_of_quartiles(self.x.shape[1])) if self.is_plain else self.hazen(QUARTILES)
+
     def at_knots(self, knots: Knots) -> Array:
-        """Plain quantiles at the levels of the knots, whose ranks in a small sample are a matter of its size alone."""
-        if self.counts.size or self.m > LARGE:
-            return self.hazen(knots.level)
-        return self.at(*_small_ranks(self.x.shape[1]))
+        """Plain quantiles at the levels of the knots."""
+        return self.at(_ranks_of_knots(self.x.shape[1])) if self.is_plain else self.hazen(knots.level)
 
 
-def _ranks(level: Array, below: float, m: float, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
-    """Between which of n order statistics Hazen quantiles lie, and where between them."""
+class Ranks(NamedTuple):
+    """Between which order statistics some quantiles lie, and where between them."""
+
+    first: NDArray[np.intp]
+    after: NDArray[np.intp]
+    part: Array
+
+
+def _ranks(level: Array, below: float, m: float, n: int) -> Ranks:
+    """Those of Hazen quantiles among n order statistics."""
     rank = np.minimum(np.maximum(level * m - below - 0.5, 0.0), n - 1.0)
     first = np.minimum(rank.astype(np.intp), n - 2)
-    return first, first + 1, rank - first
+    return Ranks(first, first + 1, rank - first)
 
 
 @lru_cache(maxsize=64)
-def _small_ranks(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+def _ranks_of_knots(n: int) -> Ranks:
     return _ranks(bandwidth.knots(max(float(n), 3.0)).level, 0.0, float(n), n)
+
+
+@lru_cache(maxsize=64)
+def _ranks_of_quartiles(n: int) -> Ranks:
+    return _ranks(QUARTILES, 0.0, float(n), n)
+
+
+def _bracketed(p: float, m: float) -> Array:
+    """A level, and those between which its root is kept."""
+    error = BRACKET * bandwidth.standard_error(p, m)
+    return np.array([p, p - error, p + error])
+
+
+@lru_cache(maxsize=256)
+def _bracketed_ranks(p: float, n: int) -> tuple[Ranks, NDArray[np.intp]]:
+    """Their ranks in a small sample, and their cells."""
+    level = _bracketed(p, float(n))
+    return _ranks(level, 0.0, float(n), n), _cells(bandwidth.knots(max(float(n), 3.0)).level[KNOTS:-KNOTS], level)
 
 
 class Map(NamedTuple):
@@ -178,7 +214,7 @@ def _spreads(sample: Sorted, least: float = LEAST) -> Array:
     x, counts, _, m = sample
     if m < 3.0:
         return np.zeros((len(x), 1))
-    low, high = sample.hazen(np.array([0.25, 0.75])).T
+    low, high = sample.quartiles.T
     quartiles = ((high - low) / 1.349)[:, None]
     is_none = quartiles <= least * (x[:, -1:] - x[:, :1])
     deviation = (x - x[:, x.shape[1] // 2, None]) / np.where(is_none, 1.0, quartiles)
@@ -209,9 +245,12 @@ def _windows(a: Array) -> bandwidth.Windows:
 
 @lru_cache(maxsize=256)
 def _small(m: float) -> tuple[bandwidth.Windows, bandwidth.Windows, Array]:
-    """Windows in level and in normal quantiles of a small sample's map, and how much each cell counts in means."""
-    knots = bandwidth.knots(m)
-    return _windows(knots.level), _windows(knots.normal), knots.unit / knots.unit.sum()
+    """Windows in level and in normal quantiles of a small sample's map, and how much each cell counts in means.
+
+    All are (1, J): NumPy is fastest with arrays of the same shape, which those of a single row are.
+    """
+    level, normal, unit = (a[None] for a in bandwidth.knots(m))
+    return _windows(level), _windows(normal), unit / unit.sum()
 
 
 @lru_cache(maxsize=16)
@@ -237,8 +276,8 @@ def _fitted(sample: Sorted, knots: Knots, unit: Array) -> tuple[Array, Array, Ar
     else:
         strange = bandwidth.strangeness(bandwidth.both(measured), bandwidth.both(normal))
         rough = bandwidth.roughness(error, level, normal, m)
-        mean_strange, mean_rough = ((a * weights).sum(axis=1, keepdims=True) for a in (strange, rough))
-        h, pseudo_count = bandwidth.resolution(mean_strange, mean_rough, m)
+        means = zip(*((a * weights).sum(axis=1).tolist() for a in (strange, rough)), strict=True)
+        h, pseudo_count = np.array([bandwidth.resolution(strange, rough, m) for strange, rough in means]).T[..., None]
     slopes = bandwidth.slope(error, level, normal, knots.unit, pseudo_count, m) / unit
     return at_knots[:, KNOTS:-KNOTS], slopes, h
 
@@ -332,13 +371,15 @@ def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Ar
     knots_of, slopes_of = inner.take(own_cells, axis=1), slopes.take(own_cells, axis=1)
     ahead = (x - knots_of) * slopes_of
     reach = SATURATION * h[:, 0]
-    rows = np.arange(len(x))
+    h_of = h[:, 0].tolist()
     out, positions, at = np.empty((len(x), levels.size)), x, inner
     for k, p in enumerate(levels.tolist()):
-        error = BRACKET * bandwidth.standard_error(p, m)
-        three = np.array([p, p - error, p + error])
-        found = sample.hazen(three)
-        cells = _cells(inner_level, three)
+        if sample.is_plain:
+            ranks, cells = _bracketed_ranks(p, n)
+            found = sample.at(ranks)
+        else:
+            three = _bracketed(p, m)
+            found, cells = sample.hazen(three), _cells(inner_level, three)
         if is_large or k == 0:
             origin = int(cells[0]) if is_large else 0
             at = np.zeros(inner.shape)
@@ -346,7 +387,8 @@ def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Ar
             if origin:
                 np.cumsum(-lengths[:, :origin][:, ::-1], axis=1, out=at[:, :origin][:, ::-1])
             positions = at.take(own_cells, axis=1) + ahead
-        t_here, t_low, t_high = (at[:, cells] + (found - inner[:, cells]) * slopes[:, cells]).T
+        at_cells, inner_cells, slopes_cells = (a.take(cells, axis=1) for a in (at, inner, slopes))
+        t_here, t_low, t_high = (at_cells + (found - inner_cells) * slopes_cells).T
         low, high = t_low - reach, t_high + reach
         if (below > 0.0 and (low < at[:, 0]).any()) or (below + n < m and not counts.size and (high > at[:, -1]).any()):
             return None
@@ -354,13 +396,12 @@ def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Ar
         if is_large:
             first, last = (int(positions[0].searchsorted(*end)) for end in ((low[0],), (high[0], "right")))
         n_before = below + (float(counts[:first].sum()) if counts.size else first)
-        sought = bandwidth.shrunk(p, h[:, 0])
-        where = [Search(*own) for own in zip(*(a.tolist() for a in (sought, h[:, 0], t_low, t_high)), strict=True)]
-        near = positions[:, first:last]
-        t = np.array(_roots(near, counts[first:last], n_before, m, SATURATION, t_here.tolist(), where))
-        j = np.minimum(np.maximum((at <= t[:, None]).sum(axis=1) - 1, 0), slopes.shape[1] - 1)
-        w = inner[rows, j] + (t - at[rows, j]) / slopes[rows, j]
-        out[:, k] = np.minimum(np.maximum(w, found[:, 1]), found[:, 2])
+        sought = [bandwidth.shrunk(p, own) for own in h_of]
+        where = [Search(*own) for own in zip(sought, h_of, t_low.tolist(), t_high.tolist(), strict=True)]
+        roots = _roots(positions[:, first:last], counts[first:last], n_before, m, SATURATION, t_here.tolist(), where)
+        for i, (t, (_, least, most)) in enumerate(zip(roots, found.tolist(), strict=True)):
+            j = min(max(int(at[i].searchsorted(t, "right")) - 1, 0), slopes.shape[1] - 1)
+            out[i, k] = min(max(inner[i, j] + (t - at[i, j]) / slopes[i, j], least), most)
     return out
 
 
@@ -386,11 +427,12 @@ def _sorted_blocks(x: NDArray[np.floating], status: Status) -> Iterator[tuple[sl
     rows = max(1, BLOCK // x.shape[1])
     for start in range(0, len(x), rows):
         block = slice(start, start + rows)
-        ordered = np.sort(x[block].astype(np.float64), axis=1)  # NaN are last
-        if np.isfinite(ordered[:, [0, -1]]).all():
+        ordered = x[block].astype(np.float64)
+        ordered.sort(axis=1)  # NaN are last
+        low, high = ordered.take([0, -1], axis=1).T
+        if np.isfinite(low).all() and np.isfinite(high).all():
             yield block, ordered
             continue
-        low, high = ordered[:, 0], ordered[:, -1]
         status[block] = np.where(np.isnan(high), MISSING, np.where(np.isinf(low) | np.isinf(high), INFINITE, 0))
         for i in np.flatnonzero(status[block] == 0) + start:
             yield slice(i, i + 1), ordered[i - start : i - start + 1]
@@ -419,9 +461,10 @@ def automatic_rows(
 def _short_rows(x: NDArray[np.floating], levels: Array, out: Array, status: Status) -> None:
     """The same of rows that are sorted as a whole."""
     for block, ordered in _sorted_blocks(x, status):
-        factors = [bandwidth.safe_factor(max(-low, high)) for low, high in ordered[:, [0, -1]].tolist()]
+        ends = ordered.take([0, -1], axis=1)
+        factors = [bandwidth.safe_factor(max(-low, high)) for low, high in ends.tolist()]
         if any(factor != 1.0 for factor in factors):
-            factor, ends = np.array(factors)[:, None], ordered[:, [0, -1]]
+            factor = np.array(factors)[:, None]
             found = _sorted_quantiles(ordered * factor, NO_COUNTS, float(x.shape[1]), levels) / factor
             out[block] = np.clip(found, ends[:, :1], ends[:, 1:])  # scaled errors may become 0
         else:
