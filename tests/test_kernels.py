@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
@@ -18,7 +17,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import pimeter as pm
 from pimeter import bandwidth
 from pimeter._kernels import arrays, counting, reference
-from tests import stored_quantiles as stored
 
 native = pytest.importorskip("pimeter._kernels.native", reason="pimeter is installed without native code")
 _native = native._native
@@ -79,20 +77,6 @@ class TestOneRule:
         names = [line[4:].partition("(")[0].lstrip("_") for line in python.splitlines() if line.startswith("def ")]
         found = re.findall(r"^(?:INLINE|inline) [\w<>]+ (\w+)\(", header.read_text(), flags=re.MULTILINE)
         assert found == [name for name in names if name != "knots"]
-
-
-@pytest.mark.parametrize("kernel", [native, reference], ids=["native", "NumPy"])
-def test_stored_digits(kernel, monkeypatch):
-    """1e-12 of the answer, or of the distance of the quartiles where the answer is near 0."""
-    monkeypatch.setattr(arrays, "kernel", kernel)
-    answers = json.loads(stored.ANSWERS.read_text())
-    assert len(answers) == stored.N_CASES
-    for number, expected in enumerate(answers):
-        one = stored.case(number)
-        x = np.asarray(one.a, np.float64)
-        x = x[np.isfinite(x)]
-        scale = np.subtract(*np.quantile(x, [0.75, 0.25])) if x.size else 0.0
-        assert_allclose(stored.answer(one), expected, rtol=1e-12, atol=1e-12 * scale, err_msg=one.name)
 
 
 class TestOneFormula:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -10,7 +12,9 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
 import pimeter as pm
-from pimeter._kernels import reference
+from pimeter._kernels import arrays as kernels_of_arrays
+from pimeter._kernels import dispatch, reference
+from tests import stored_quantiles as stored
 
 LEVELS = st.floats(0.001, 0.999)
 # Sums of a thousand values in another order differ by some 1e-13 of their spread.
@@ -25,6 +29,20 @@ def samples(max_size: int = 60) -> st.SearchStrategy[np.ndarray]:
 
 def spread(x: np.ndarray) -> float:
     return float(np.ptp(x)) + float(np.abs(x).max()) + 1e-300
+
+
+@pytest.mark.parametrize("kernel", dict.fromkeys([reference, dispatch.kernel]), ids=lambda kernel: kernel.__name__)
+def test_stored_digits(kernel, monkeypatch):
+    """1e-12 of the answer, or of the distance of the quartiles where the answer is near 0."""
+    monkeypatch.setattr(kernels_of_arrays, "kernel", kernel)
+    answers = json.loads(stored.ANSWERS.read_text())
+    assert len(answers) == stored.N_CASES
+    for number, expected in enumerate(answers):
+        one = stored.case(number)
+        x = np.asarray(one.a, np.float64)
+        x = x[np.isfinite(x)]
+        scale = np.subtract(*np.quantile(x, [0.75, 0.25])) if x.size else 0.0
+        assert_allclose(stored.answer(one), expected, rtol=1e-12, atol=1e-12 * scale, err_msg=one.name)
 
 
 class TestShapes:
