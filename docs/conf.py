@@ -15,6 +15,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_title = f"pimeter {release}"
 myst_heading_anchors = 3
+myst_enable_extensions = ["deflist"]
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 autodoc_typehints = "none"  # the docstrings say it in words
