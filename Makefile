@@ -32,9 +32,9 @@ endif
 
 .DELETE_ON_ERROR:
 # What opens a browser, reads the docs or runs scripts tells nothing about other packages.
-QUICK := -m 'not slow' $(addprefix --ignore=tests/test_,docs.py experiments.py page.py soak.py)
+QUICK := -m 'not slow' $(addprefix --ignore=tests/test_,docs.py experiments.py page.py simulate.py)
 
-.PHONY: help demo test test-slow test-lowest test-pure coverage mutants soak fuzz wheel check format docs bench bench-peers paper results-status clean
+.PHONY: help demo test test-slow test-lowest test-pure coverage mutants simulate fuzz wheel check format docs bench bench-peers paper results-status clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -67,8 +67,8 @@ mutants: .venv-mutants/.mutmut ## Change formulas one by one and see whether tes
 	@cd mutants && ../.venv-mutants/bin/mutmut run --max-children 2 $(ARGS)
 	@.venv-mutants/bin/python benchmarks/mutants.py
 
-soak: $(VENV)/.dev ## Simulate every promise for an hour, then make fuzz; goes on where it stopped (ARGS="--minutes 10")
-	@$(BIN)/python benchmarks/soak.py $(ARGS)
+simulate: $(VENV)/.dev ## Simulate every promise for an hour, then make fuzz; goes on where it stopped (ARGS="--minutes 10")
+	@$(BIN)/python benchmarks/simulate.py $(ARGS)
 	@$(MAKE) --no-print-directory fuzz
 
 wheel: ## Build wheel and sdist, install the wheel into an empty environment and run the README there

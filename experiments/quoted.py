@@ -4,7 +4,7 @@ A mark is a comment right after the number, or after its unit, which no reader s
 
     The error is .867<!-- result: quantile_accuracy_sets "ten, .*" "against numpy's default" --> of numpy's.
     It takes 4.2 s<!-- result: report_speed max ".*" "time with 1,000 rows" -->.
-    They were 7 million<!-- result: soak "# simulated calibrations" x1e-6 -->.
+    They were 7 million<!-- result: simulate "# simulated calibrations" x1e-6 -->.
 
 It names a result, `benchmarks/results/NAME.md` or `experiments/results/NAME.md`, or the section NAME of
 `experiments/results/README.md`. What follows are cells by which a row of a table is known, and the column, each by its

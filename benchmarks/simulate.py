@@ -1,6 +1,6 @@
 """Is every promise of docs/promises.md kept? Millions of simulated calibrations, one test for each promise and cell.
 
-    python benchmarks/soak.py [--minutes 60] [--jobs 2] [--quick]
+    python benchmarks/simulate.py [--minutes 60] [--jobs 2] [--quick]
 
 A *cell* is a promise, a setting, a law of errors, a number m of calibration rows and a level p. Cells take turns. What
 is done is kept in `.parts` until the code changes, so that a run goes on where it stopped. It stops by the clock, or
@@ -821,7 +821,7 @@ class State:
             *sorted(Path(pm.__file__).parent.rglob("*.py")),
         ]
         code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
-        state = cls(PARTS / f"soak_{code}.json")
+        state = cls(PARTS / f"simulate_{code}.json")
         if state.path.exists():
             held = json.loads(state.path.read_text())
             state.sessions = [Origin(**one) for one in held["sessions"]]
@@ -843,7 +843,7 @@ class State:
         write({self.path: json.dumps({"sessions": [asdict(one) for one in self.sessions], "cells": cells})})
 
 
-def soaked(minutes: float, jobs: int) -> State:
+def simulated(minutes: float, jobs: int) -> State:
     """Take turns until the time is over."""
     end = time.monotonic() + 60.0 * minutes
     state = State.kept()
@@ -953,14 +953,14 @@ def summary(wholes: dict[str, Whole], turns: float) -> str:
     revised = "; ".join(f"{name}: {what}" for name, what in REVISED.items())
     head = f"""# Are the promises kept?
 
-`python benchmarks/soak.py`, seed {SEED}; {versions}, Python {platform.python_version()}.
+`python benchmarks/simulate.py`, seed {SEED}; {versions}, Python {platform.python_version()}.
 
 **{sum(drawn.values()):,} simulated calibrations** in {len(drawn):,} cells, {turns:.0%} of what a full run takes;
 {n_tests:,} tests at a family error of {FAMILY:g} (Holm). **Promises rejected: {", ".join(broken) or "none"}.**
 
-What is tested, and how, is said in `benchmarks/soak.py`; what is promised, in [the docs](../../docs/promises.md);
-`soak.csv` has a line for each cell. *Margin*: mean of what was found minus what is promised, over all cells, and the
-least of a cell; chance alone makes some negative. *Power*: to notice coverage .005 short, of the test of all cells
+What is tested, and how, is said in `benchmarks/simulate.py`; what is promised, in [the docs](../../docs/promises.md);
+`simulate.csv` has a line for each cell. *Margin*: mean of what was found minus what is promised, over all cells, and
+the least of a cell; chance alone makes some negative. *Power*: to notice coverage .005 short, of the test of all cells
 together and, median, of one cell; a bound that always holds has none. The same calibrations serve several promises.
 
 Promises that were changed after a run had rejected them, and are tested on the same draws since:
@@ -1011,7 +1011,7 @@ def main() -> None:
         print(summary(tested([(cell, turn(cell, 0, min(cell.calibrations, 20))) for cell in quick_cells()]), 0.0))
         print("Nothing saved.")
         return
-    state = soaked(arguments.minutes, arguments.jobs)
+    state = simulated(arguments.minutes, arguments.jobs)
     every = all_cells()
     taken = sum(map(len, state.turns.values())) / sum(share(cell, t) > 0 for cell in every for t in range(TURNS))
     wholes = tested([(cell, state.found[cell.key]) for cell in every if cell.key in state.found])

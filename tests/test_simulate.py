@@ -1,4 +1,4 @@
-"""A short part of the soak: every promise has its row, none breaks at once, and a broken one is noticed."""
+"""A short part of the simulation study: every promise has its row, none breaks at once, and a broken one is noticed."""
 
 from __future__ import annotations
 
@@ -21,56 +21,60 @@ PROMISES = set(re.findall(r"^\| `(.+?)` \|", (ROOT / "docs" / "promises.md").rea
 
 
 @pytest.fixture
-def soak(monkeypatch):
+def simulate(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    monkeypatch.setattr(scaled, "RandomForestRegressor", scaled.RandomForestRegressor)  # the soak sets its own
-    return importlib.import_module("soak")
+    monkeypatch.setattr(
+        scaled, "RandomForestRegressor", scaled.RandomForestRegressor
+    )  # the simulation study sets its own
+    return importlib.import_module("simulate")
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_quick_run_has_a_row_for_each_promise_and_rejects_none(soak):
+def test_quick_run_has_a_row_for_each_promise_and_rejects_none(simulate):
     # Seeds are fixed; were they not, one run in a thousand would reject.
-    wholes = soak.tested([(cell, soak.turn(cell, 0, min(cell.calibrations, 20))) for cell in soak.quick_cells()])
+    wholes = simulate.tested(
+        [(cell, simulate.turn(cell, 0, min(cell.calibrations, 20))) for cell in simulate.quick_cells()]
+    )
     assert set(wholes) == PROMISES
-    assert not soak.rejected(wholes)
-    assert all(f"| {name} |" in soak.summary(wholes, 1.0) for name in PROMISES)
-    assert soak.table(wholes).count("\n") == sum(len(whole.rows) for whole in wholes.values()) + 1
+    assert not simulate.rejected(wholes)
+    assert all(f"| {name} |" in simulate.summary(wholes, 1.0) for name in PROMISES)
+    assert simulate.table(wholes).count("\n") == sum(len(whole.rows) for whole in wholes.values()) + 1
 
 
-def test_promises_that_were_changed_after_a_rejection_are_told(soak):
-    said = (ROOT / "benchmarks" / "results" / "soak.md").read_text()
-    assert set(soak.REVISED) <= PROMISES
-    assert all(f"{name}: {what}" in said for name, what in soak.REVISED.items())
-    assert all(f"{name}: {what}" in soak.summary({}, 1.0) for name, what in soak.REVISED.items())
+def test_promises_that_were_changed_after_a_rejection_are_told(simulate):
+    said = (ROOT / "benchmarks" / "results" / "simulate.md").read_text()
+    assert set(simulate.REVISED) <= PROMISES
+    assert all(f"{name}: {what}" in said for name, what in simulate.REVISED.items())
+    assert all(f"{name}: {what}" in simulate.summary({}, 1.0) for name, what in simulate.REVISED.items())
 
 
 def test_committed_rows_are_those_of_the_page_and_reject_none():
-    with (ROOT / "benchmarks" / "results" / "soak.csv").open() as lines:
+    with (ROOT / "benchmarks" / "results" / "simulate.csv").open() as lines:
         rows = list(csv.DictReader(lines))
     assert {row["promise"].replace("'", '"') for row in rows} == PROMISES
     assert all(row["test"] == "none" or float(row["holm"]) > 1e-3 for row in rows)
 
 
 @pytest.mark.parametrize(("guarantee", "ranks"), [("marginal", 1), ("approximate", 2), ("training-conditional", 1)])
-def test_radii_of_lower_ranks_are_noticed(soak, guarantee, ranks, monkeypatch):
+def test_radii_of_lower_ranks_are_noticed(simulate, guarantee, ranks, monkeypatch):
     # One rank of 41 is 2.4 % of coverage. An approximate neuron stands between two, so that it takes two.
     settings = {"tails": "symmetric", "guarantee": guarantee}
-    cell = soak.Cell("split", soak.split, soak.LAWS[0], 40, 0.8, 1, settings)
+    cell = simulate.Cell("split", simulate.split, simulate.LAWS[0], 40, 0.8, 1, settings)
     n = 5000 if guarantee == "training-conditional" else 1000
-    assert not soak.rejected(soak.tested([(cell, soak.turn(cell, 0, n))]))
+    assert not simulate.rejected(simulate.tested([(cell, simulate.turn(cell, 0, n))]))
     right = Sample.ranked
     monkeypatch.setattr(Sample, "ranked", lambda sample, places: right(sample, places - ranks))
-    assert soak.rejected(soak.tested([(cell, soak.turn(cell, 0, n))]))
+    assert simulate.rejected(simulate.tested([(cell, simulate.turn(cell, 0, n))]))
 
 
-def test_p_values_of_means(soak):
+def test_p_values_of_means(simulate):
     # Coverages of a skewed Beta law: where the promise is kept, p-values of a or less have at most probability a; where
     # coverage is .005 short, they are as often below a level as the power says, to the normal approximation.
     rng = np.random.default_rng(0)
-    for shortfall in (0.0, soak.SHORTFALL):
+    for shortfall in (0.0, simulate.SHORTFALL):
         p_values, powers = [], []
         for _ in range(400):
-            found = soak.Found()
+            found = simulate.Found()
             coverage = rng.beta(19, 1, size=2000) - shortfall
             found.means("", "", 0.95, coverage, variance=0.95 * 0.05 / 21)
             (tally,) = found.tallies.values()
@@ -84,39 +88,39 @@ def test_p_values_of_means(soak):
             assert share <= 0.01
 
 
-def test_nan_is_no_promise(soak):
+def test_nan_is_no_promise(simulate):
     """It passes all tests, and among their p-values it hides those that are rejected."""
-    found, hits = soak.Found(), np.zeros(100)
+    found, hits = simulate.Found(), np.zeros(100)
     for promised, values in ((np.nan, hits), (0.9, np.full(100, np.nan))):
         with pytest.raises(AssertionError):
             found.means("mean", "", promised, values, variance=0.01)
         with pytest.raises(AssertionError):
             found.shares("share", "", promised, values)
     found.shares("share", "", 0.9, hits)
-    found.tallies["mean", ""] = soak.Tally(np.nan, "mean", 1.0, 100, 100, log_fortune=np.nan)  # from another source
+    found.tallies["mean", ""] = simulate.Tally(np.nan, "mean", 1.0, 100, 100, log_fortune=np.nan)  # from another source
     with pytest.raises(AssertionError, match="NaN has no place"):
-        soak.tested([(soak.cells()[0], found)])
+        simulate.tested([(simulate.cells()[0], found)])
 
 
-def test_what_a_model_says_of_itself_is_not_what_is_tested(soak, monkeypatch):
+def test_what_a_model_says_of_itself_is_not_what_is_tested(simulate, monkeypatch):
     """A level of less than the page promises would be kept by narrower intervals, too."""
     monkeypatch.setattr(sides, "cross_validated_level", lambda *_: 0.1)
-    cell = soak.Cell("cv", soak.shaped, soak.LAWS[0], 20, 0.8, 1, {"tails": "symmetric"})
+    cell = simulate.Cell("cv", simulate.shaped, simulate.LAWS[0], 20, 0.8, 1, {"tails": "symmetric"})
     with pytest.raises(AssertionError):
-        soak.turn(cell, 0, 20)
+        simulate.turn(cell, 0, 20)
 
 
-def test_both_ends_are_cut(soak):
-    found = [soak.turn(cell, 0, 2).tallies for cell in soak.cells() if cell.name == "y_min" and cell.p == 0.5]
+def test_both_ends_are_cut(simulate):
+    found = [simulate.turn(cell, 0, 2).tallies for cell in simulate.cells() if cell.name == "y_min" and cell.p == 0.5]
     assert {setting for tallies in found for _, setting in tallies} == {"y_min", "y_max"}
 
 
-def test_p_values_of_shares_and_bounds(soak):
-    found = soak.Found()
+def test_p_values_of_shares_and_bounds(simulate):
+    found = simulate.Found()
     found.shares("share", "", 0.9, np.arange(100) < 80)
     found.bounds("bound", "", np.arange(100) < 99)
     found.nothing("nothing", "", np.full(3, 0.1))
-    wholes = soak.tested([(soak.cells()[0], found)])
+    wholes = simulate.tested([(simulate.cells()[0], found)])
     rows = {name: whole.rows[0] for name, whole in wholes.items()}
     assert_allclose(rows["share"].tally.p_value, stats.binomtest(80, 100, 0.9, alternative="less").pvalue)
     assert_allclose(rows["share"].adjusted, 2 * rows["share"].tally.p_value)  # the last but one
