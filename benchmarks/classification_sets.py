@@ -58,7 +58,9 @@ def rows(n: int, k: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarr
 def ours(
     model: Overconfident, score: str, randomized: bool, X: np.ndarray, y: np.ndarray, new: np.ndarray, seed: int
 ) -> np.ndarray:
-    sets = pm.SetClassifier(model, confidence_level=LEVEL, score=score, randomized=randomized, random_state=seed)
+    sets = pm.SetClassifier(
+        model, confidence_level=LEVEL, conformity_score=score, randomized=randomized, random_state=seed
+    )
     return sets.calibrate(X, y).predict_set(new)
 
 

@@ -55,11 +55,11 @@ def closes() -> tuple[np.ndarray, str]:
         return np.array([float(row["Close"]) for row in csv.DictReader(file)]), "General Electric's closes"
 
 
-def cone(step: str) -> Follower:
+def cone(learning_rate: str) -> Follower:
     def follow(
         past: np.ndarray, happened: np.ndarray, now: np.ndarray, then: np.ndarray, ahead: int
     ) -> Iterator[tuple[float, float]]:
-        model = pm.ForecastIntervals(LEVEL, step=step).fit(happened[:, None], past[:, None])
+        model = pm.ForecastIntervals(LEVEL, learning_rate=learning_rate).fit(happened[:, None], past[:, None])
         for i in range(len(now)):
             if i >= ahead:
                 model.update(then[i - ahead, None, None], now[i - ahead, None, None])
@@ -125,7 +125,7 @@ def river(kind: str) -> Follower:
 
 
 METHODS: dict[str, tuple[str, Follower]] = {
-    "pimeter ForecastIntervals, constant step": ("pimeter", cone("constant")),
+    "pimeter ForecastIntervals, adaptive step": ("pimeter", cone("adaptive")),
     "pimeter ForecastIntervals, decaying step": ("pimeter", cone("decaying")),
     "pimeter OnlineNeuron": ("pimeter", online),
     "numpy.quantile, never updated": ("numpy", static),

@@ -109,7 +109,7 @@ def judged(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pm.CoverageWarning)
             cone.fit(drawn, np.zeros_like(drawn), stride=stride)
-        true.append(coverage(cone.radius_))
+        true.append(coverage(cone.margin_))
         ends.append(cone.coverage_range_)
         worth.append(cone.n_effective_)
     covered, (low, high) = np.concatenate(true), np.concatenate(ends).T[:, :, None]

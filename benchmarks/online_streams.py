@@ -109,7 +109,7 @@ def settling_table(n_repeats: int, length: int) -> list[list[str]]:
             online, batch = np.empty(n_repeats), np.empty(n_repeats)
             for i in range(n_repeats):
                 errors = np.abs(law.sample(np.random.default_rng([SEED, number, i]), (length,)))
-                online[i] = pm.OnlineNeuron(level, step="decaying").learn_many(errors).quantile_
+                online[i] = pm.OnlineNeuron(level, learning_rate="decaying").learn_many(errors).quantile_
                 batch[i] = np.quantile(errors, level)
             ratio = float(np.sqrt(np.mean((online - exact) ** 2) / np.mean((batch - exact) ** 2)))
             rows.append(["first" if name in SETTLING else "others", name, str(level), f"{ratio:.3f}"])
@@ -152,8 +152,8 @@ def speed_table(quick: bool) -> list[list[str]]:
 
     for label, settings in (
         ("default", {}),
-        ("decaying", {"step": "decaying"}),
-        ("rate=.01", {"rate": 0.01}),
+        ("decaying", {"learning_rate": "decaying"}),
+        ("learning_rate=.01", {"learning_rate": 0.01}),
     ):
         learn = ratio(lambda s=settings: pm.OnlineNeuron(**s).learn_many(errors), sort, repeats)
         add(f"`learn_many`, {label}, {n:,} errors, against numpy.sort of them", learn)

@@ -505,7 +505,7 @@ def sets(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         setting = f"{text}, {group}" if p == cell.p else f"{text}, {group}, asked for {p}"
         found.means(name, setting, p, np.array(shares), variance=wide)
         if settings.get("randomized") and by is None and not ties:
-            m = cell.m - (cell.m // 5 if settings["score"] == "raps" else 0)
+            m = cell.m - (cell.m // 5 if settings["conformity_score"] == "raps" else 0)
             promised = 1 - cell.p - 1 / (m + 1)
             found.means("sets, randomized", text, promised, 1 - np.array(shares), variance=wide)
     return found
@@ -581,7 +581,7 @@ def streams(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     for name, held in series.items():
         for _ in range(n):
             eta, top = 10.0 ** rng.uniform(-2, 0.5), 10.0 ** rng.uniform(-3, 3)
-            neuron = pm.OnlineNeuron(cell.p, rate=eta * top)
+            neuron = pm.OnlineNeuron(cell.p, learning_rate=eta * top)
             drawn = np.abs(cell.law.sample(rng, (cell.m + 1,)))
             if name == "drift":
                 drawn = drawn * np.exp(np.cumsum(rng.normal(scale=0.2, size=cell.m + 1)))
@@ -596,7 +596,7 @@ def streams(cell: Cell, rng: np.random.Generator, n: int) -> Found:
             held.append(abs(inside / cell.m - cell.p) <= (1 + eta) / (eta * cell.m) + 1e-12)
     found = Found()
     for name, held in series.items():
-        found.bounds("OnlineNeuron(rate=eta)", name, np.array(held))
+        found.bounds("OnlineNeuron(learning_rate=eta)", name, np.array(held))
     return found
 
 
@@ -746,7 +746,7 @@ def cells() -> list[Cell]:
         ]
     for score, by in (("lac", None), ("aps", None), ("raps", None), ("lac", "class"), ("aps", "category")):
         found += [
-            Cell("sets", sets, law, m, p, 2000, {"score": score, **more, **({"by": by} if by else {})})
+            Cell("sets", sets, law, m, p, 2000, {"conformity_score": score, **more, **({"by": by} if by else {})})
             for (law, m), p in product(((normal, 30), (normal, 150), (ties, 30)), (0.5, 0.8, 0.95))
             for more in ([{}] if score == "lac" else [{}, {"randomized": True}])
         ]

@@ -10,8 +10,8 @@ from pimeter import SetClassifier
 
 ESTIMATORS = [
     SetClassifier(LogisticRegression(), random_state=0),
-    SetClassifier(LogisticRegression(), score="aps", randomized=True, by="class", random_state=0),
-    SetClassifier(LogisticRegression(), score="raps", cv=3, random_state=0),
+    SetClassifier(LogisticRegression(), conformity_score="aps", randomized=True, by="class", random_state=0),
+    SetClassifier(LogisticRegression(), conformity_score="raps", cv=3, random_state=0),
 ]
 
 

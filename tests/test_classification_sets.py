@@ -76,7 +76,12 @@ def test_coverage_on_average_over_calibration_sets(score, randomized, guarantee)
     p, m, shares = 0.8, 60, []
     for seed in range(150):
         sets = SetClassifier(
-            model, confidence_level=p, score=score, randomized=randomized, guarantee=guarantee, random_state=seed
+            model,
+            confidence_level=p,
+            conformity_score=score,
+            randomized=randomized,
+            guarantee=guarantee,
+            random_state=seed,
         )
         sets.calibrate(*rows(m, [seed, 0]))
         new, y = rows(300, [seed, 1])
@@ -251,19 +256,21 @@ def test_categories_of_a_column_or_a_function():
 
 
 def test_draws_belong_to_rows():
-    found = SetClassifier(model, score="aps", randomized=True, random_state=0).calibrate(X, Y)
+    found = SetClassifier(model, conformity_score="aps", randomized=True, random_state=0).calibrate(X, Y)
     sets = found.predict_set(NEW)
     order = np.random.default_rng(0).permutation(len(NEW))
     assert_array_equal(found.predict_set(NEW[order]), sets[order])
     assert_array_equal(np.vstack([found.predict_set(NEW[i : i + 1]) for i in range(20)]), sets[:20])
     frame = pd.DataFrame(NEW)
     assert_array_equal(found.predict_set(frame.to_numpy()), sets)
-    other = SetClassifier(model, score="aps", randomized=True, random_state=1).calibrate(X, Y)
+    other = SetClassifier(model, conformity_score="aps", randomized=True, random_state=1).calibrate(X, Y)
     assert (other.predict_set(NEW) != sets).any()
 
 
 def test_randomized_sets_need_rows():
-    model = SetClassifier(lambda _: np.array([[0.5, 0.5]]), confidence_level=0.5, score="aps", randomized=True)
+    model = SetClassifier(
+        lambda _: np.array([[0.5, 0.5]]), confidence_level=0.5, conformity_score="aps", randomized=True
+    )
     with pytest.raises(ValueError, match="X must have rows, but it is a dict"):
         model.calibrate({0: 0.1}, [1]).predict_set({0: 0.1})
 
@@ -317,7 +324,7 @@ def test_a_function_has_to_give_a_column_for_each_class():
 
 
 def test_raps_chooses_its_constants_on_rows_that_do_not_calibrate():
-    found = SetClassifier(model, score="raps", random_state=0).calibrate(X, Y)
+    found = SetClassifier(model, conformity_score="raps", random_state=0).calibrate(X, Y)
     assert found.n_calibration_ == 240
     assert found.penalty_.weight in PENALTIES
     assert 1 <= found.penalty_.n_free <= K
@@ -339,7 +346,7 @@ def test_fit_trains_calibrates_and_leaves_the_estimator_alone():
     assert not hasattr(estimator, "coef_")
     assert found.n_calibration_ == 60
     assert found.score(NEW, Y_NEW) == (found.predict(NEW) == Y_NEW).mean()
-    assert found.score == "lac"
+    assert found.conformity_score == "lac"
     assert_allclose(found.predict_proba(NEW), found.estimator_.predict_proba(NEW))
     assert covered(found.predict_set(NEW), Y_NEW).mean() > 0.8
     again = SetClassifier(FrozenEstimator(found.estimator_), confidence_level=0.9).fit(X, Y)
@@ -353,7 +360,7 @@ def test_fit_trains_calibrates_and_leaves_the_estimator_alone():
 def test_folds(score):
     shares = []
     for seed in range(40):
-        found = SetClassifier(GaussianNB(), confidence_level=0.8, score=score, cv=4, random_state=seed)
+        found = SetClassifier(GaussianNB(), confidence_level=0.8, conformity_score=score, cv=4, random_state=seed)
         found.fit(*rows(100, [seed, 8]))
         new, y = rows(400, [seed, 9])
         shares.append(covered(found.predict_set(new), y).mean())
@@ -446,14 +453,16 @@ def test_an_object_without_classes_is_as_good_as_a_function():
     "changed",
     [
         {"confidence_level": 0.5},
-        {"score": "lac", "randomized": False},
+        {"conformity_score": "lac", "randomized": False},
         {"by": 0},
         {"guarantee": "training-conditional"},
     ],
     ids=lambda changed: next(iter(changed)),
 )
 def test_settings_that_change_count_from_the_next_calibration_on(changed):
-    found = SetClassifier(model, confidence_level=0.9, score="aps", randomized=True, random_state=0).calibrate(X, Y)
+    found = SetClassifier(
+        model, confidence_level=0.9, conformity_score="aps", randomized=True, random_state=0
+    ).calibrate(X, Y)
     before = [found.predict_set(NEW, level) for level in (None, 0.8)]
     found.set_params(**changed)
     for level, sets in zip((None, 0.8), before, strict=True):
@@ -473,8 +482,10 @@ def test_a_new_calibration_forgets_the_names_of_an_earlier_one():
 
 
 def test_grid_search_over_the_score():
-    search = GridSearchCV(SetClassifier(LogisticRegression(), confidence_level=0.5), {"score": ["lac", "aps"]}, cv=2)
-    assert search.fit(X, Y).best_params_["score"] in {"lac", "aps"}
+    search = GridSearchCV(
+        SetClassifier(LogisticRegression(), confidence_level=0.5), {"conformity_score": ["lac", "aps"]}, cv=2
+    )
+    assert search.fit(X, Y).best_params_["conformity_score"] in {"lac", "aps"}
 
 
 # What is refused ------------------------------------------------------------------------------------------------------
@@ -483,8 +494,8 @@ def test_grid_search_over_the_score():
 @pytest.mark.parametrize(
     ("params", "call", "error", "message"),
     [
-        ({"randomized": True}, "calibrate", ValueError, 'no meaning for score="lac"'),
-        ({"score": "hps"}, "calibrate", ValueError, "'score' parameter"),
+        ({"randomized": True}, "calibrate", ValueError, 'no meaning for conformity_score="lac"'),
+        ({"conformity_score": "hps"}, "calibrate", ValueError, "'conformity_score' parameter"),
         ({"confidence_level": 95}, "calibrate", ValueError, "'confidence_level' parameter"),
         ({"estimator": LogisticRegression()}, "calibrate", NotFittedError, "is not fitted: call fit"),
         ({"estimator": LinearSVC()}, "fit", ValueError, "LinearSVC has no predict_proba"),
@@ -589,7 +600,7 @@ def test_masked_features_are_missing():
         return model(np.nan_to_num(X))
 
     found, plain = (
-        SetClassifier(filled, confidence_level=0.6, score="aps", by=0, randomized=True, random_state=0)
+        SetClassifier(filled, confidence_level=0.6, conformity_score="aps", by=0, randomized=True, random_state=0)
         for _ in range(2)
     )
     some = [np.round(np.clip(x, -4.0, 0.0)) for x in (masked, np.where(X < -3.0, np.nan, X))]

@@ -36,7 +36,9 @@ def uses():
             pm.IntervalRegressor(LinearRegression(), width=width, random_state=0, cv=cv).fit(X, Y)
             for width, cv in (("constant", None), ("constant", 3), (SCALED, None), (pm.LocalWidth("kernel"), None))
         ]
-        sets = pm.SetClassifier(LogisticRegression(), score="aps", randomized=True, random_state=0).fit(X, LABELS)
+        sets = pm.SetClassifier(LogisticRegression(), conformity_score="aps", randomized=True, random_state=0).fit(
+            X, LABELS
+        )
         cone = pm.ForecastIntervals(0.5).fit(Y.reshape(60, 4), np.zeros((60, 4)))
     neuron = pm.QuantileNeuron().fit(np.abs(X))
     measured = pm.measure(Y, np.zeros(240), X=X)

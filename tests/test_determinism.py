@@ -49,7 +49,7 @@ def estimators() -> dict[str, tuple[Any, Any, Any]]:
         "local": regressor(width=pm.LocalWidth("kernel")),
         "grouped": (grouped, lambda model: model.fit(X, Y, by=BY), lambda model: model.predict_interval(X, by=BY)),
         "sets": (
-            pm.SetClassifier(LogisticRegression(), score="raps", randomized=True, random_state=0),
+            pm.SetClassifier(LogisticRegression(), conformity_score="raps", randomized=True, random_state=0),
             lambda model: model.fit(X, LABELS),
             lambda model: model.predict_set(X).astype(float),
         ),

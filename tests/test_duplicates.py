@@ -265,7 +265,7 @@ class TestRegressor:
                 model.calibrate(X, y)
             void.append(np.isnan(model.guaranteed_level_))
             model.calibrate(X, y, groups=duplicate_groups(X, y))
-            true = 2 * ndtr(model.radius_[1]) - 1
+            true = 2 * ndtr(model.margin_[1]) - 1
             held.append(model.coverage_range_[0] <= true <= model.coverage_range_[1])
         assert all(void)
         assert model.n_calibration_ == 50
@@ -307,7 +307,7 @@ class TestRegressor:
         assert model.n_calibration_ == (200 if width == "constant" else 100)
         if width == "constant":
             once = IntervalRegressor(lambda X: X[:, 1]).calibrate(X[::2], y[::2], sample_weight=weights[::2])
-            assert_array_equal(once.radius_, model.radius_)
+            assert_array_equal(once.margin_, model.margin_)
         weights[0] = 0.5  # copies of unequal weight are rows like others of one group
         model.calibrate(X, y, groups=groups, sample_weight=weights)
         assert np.isnan(model.guaranteed_level_)
@@ -471,7 +471,9 @@ class TestSets:
             X, y = sine(2000, rng)
             y = (y > np.median(y)).astype(int)
             rows = np.repeat(np.arange(150), 3)
-            model = SetClassifier(KNeighborsClassifier(1), confidence_level=0.9, cv=cv, score=score, random_state=seed)
+            model = SetClassifier(
+                KNeighborsClassifier(1), confidence_level=0.9, cv=cv, conformity_score=score, random_state=seed
+            )
             with pytest.warns(CoverageWarning, match=r"300 of 450 rows are copies of others.*duplicate_groups\(X, y\)"):
                 model.fit(X[rows], y[rows])
             assert np.isnan(model.guaranteed_level_)
@@ -513,7 +515,7 @@ class TestSets:
         X = np.column_stack([groups, np.arange(300)])
         for cv in (None, 3):
             for score in ("lac", "raps"):
-                model = SetClassifier(Memory(3), cv=cv, score=score, random_state=0)
+                model = SetClassifier(Memory(3), cv=cv, conformity_score=score, random_state=0)
                 model.fit(X, np.arange(300) % 2, groups=groups)
                 assert np.isnan(model.guaranteed_level_)
         with pytest.raises(ValueError, match="groups has a single group"):

@@ -31,20 +31,20 @@ class TestFit:
         y_true, y_pred = windows(200)
         cone = ForecastIntervals(0.9).fit(y_true, y_pred)
         radius = quantile(np.abs(y_true - y_pred), 0.9, axis=0)
-        assert_allclose(cone.radius_, np.stack([radius, radius], axis=1))
+        assert_allclose(cone.margin_, np.stack([radius, radius], axis=1))
         assert_allclose(cone.predict_interval(y_pred), np.stack([y_pred - radius, y_pred + radius], axis=-1))
 
     def test_other_tails(self):
         y_true, y_pred = windows(200, bias=1.5)
         error = y_true - y_pred
         low, high = quantile(error, [0.05, 0.95], axis=0)
-        equal = ForecastIntervals(0.9, tails="equal").fit(y_true, y_pred).radius_
+        equal = ForecastIntervals(0.9, tails="equal").fit(y_true, y_pred).margin_
         assert_allclose(equal, np.stack([-low, high], axis=1), rtol=1e-9)
-        lower = ForecastIntervals(0.9, tails="lower").fit(y_true, y_pred).radius_
+        lower = ForecastIntervals(0.9, tails="lower").fit(y_true, y_pred).margin_
         assert_allclose(lower, np.stack([-quantile(error, 0.1, axis=0), np.full(H, np.inf)], axis=1), rtol=1e-9)
-        upper = ForecastIntervals(0.9, tails="upper").fit(y_true, y_pred).radius_
+        upper = ForecastIntervals(0.9, tails="upper").fit(y_true, y_pred).margin_
         assert_allclose(upper, np.stack([np.full(H, np.inf), quantile(error, 0.9, axis=0)], axis=1))
-        sided = ForecastIntervals(0.9, tails="sided").fit(y_true, y_pred).radius_
+        sided = ForecastIntervals(0.9, tails="sided").fit(y_true, y_pred).margin_
         expected = [[quantile(-e[e < 0], 0.9), quantile(e[e > 0], 0.9)] for e in error.T]
         assert_allclose(sided, expected)
 
@@ -56,12 +56,12 @@ class TestFit:
         together.update(y_true[:, :7], y_pred[:, :7])
         for i in range(3):
             alone = ForecastIntervals(0.8, tails=tails).fit(y_true[i], y_pred[i]).update(y_true[i, :7], y_pred[i, :7])
-            assert_array_equal(together.radius_[i], alone.radius_)
+            assert_array_equal(together.margin_[i], alone.margin_)
 
     def test_more_values_than_one_block(self):
         y_true, y_pred = windows(500, series=300)
         cone = ForecastIntervals(0.9).fit(y_true, y_pred)
-        assert_allclose(cone.radius_[..., 0], quantile(np.abs(y_true - y_pred), 0.9, axis=1))
+        assert_allclose(cone.margin_[..., 0], quantile(np.abs(y_true - y_pred), 0.9, axis=1))
 
     @EACH_TAIL
     def test_coverage_of_independent_windows(self, tails):
@@ -95,30 +95,32 @@ class TestFit:
         assert cone.n_missing_ == 12
         error = np.abs(y_true - y_pred)
         expected = [quantile(column[~np.isnan(column)], 0.8) for column in error.T]
-        assert_allclose(cone.radius_[:, 0], expected)
+        assert_allclose(cone.margin_[:, 0], expected)
 
     def test_a_side_without_errors_reaches_as_far_as_any(self):
         y_pred = np.zeros((30, 2))
         y_true = np.random.default_rng(0).random((30, 2)) + 1
         with pytest.warns(CoverageWarning, match=r"worth about 0 independent errors .*; 50 % takes 1"):
-            radius = ForecastIntervals(0.5, tails="sided").fit(y_true, y_pred).radius_
+            radius = ForecastIntervals(0.5, tails="sided").fit(y_true, y_pred).margin_
         assert_array_equal(radius[:, 0], y_true.max(axis=0))
 
-    @pytest.mark.parametrize("step", ["constant", "decaying"])
-    def test_a_side_without_errors_learns_from_its_first(self, step):
+    @pytest.mark.parametrize("learning_rate", ["adaptive", "decaying"])
+    def test_a_side_without_errors_learns_from_its_first(self, learning_rate):
         with pytest.warns(CoverageWarning):
-            cone = ForecastIntervals(0.5, tails="sided", step=step).fit(np.ones((30, 2)), np.zeros((30, 2)))
+            cone = ForecastIntervals(0.5, tails="sided", learning_rate=learning_rate).fit(
+                np.ones((30, 2)), np.zeros((30, 2))
+            )
         cone.update(np.full((1, 2), 2.0), np.zeros((1, 2)))
-        assert_array_equal(cone.radius_[:, 0], [1.0, 1.0])
+        assert_array_equal(cone.margin_[:, 0], [1.0, 1.0])
         cone.update(np.full((1, 2), -0.5), np.zeros((1, 2)))
-        assert (cone.radius_[:, 0] < 1.0).all()
-        assert np.isfinite(cone.radius_).all()
+        assert (cone.margin_[:, 0] < 1.0).all()
+        assert np.isfinite(cone.margin_).all()
 
     def test_random_walk_needs_a_cone(self):
         series = np.cumsum(np.random.default_rng(0).standard_normal(4000))
         held = np.lib.stride_tricks.sliding_window_view(series, 11)
         y_true, y_pred = held[:, 1:], np.repeat(held[:, :1], 10, axis=1)
-        radius = ForecastIntervals(0.9).fit(y_true[:3000], y_pred[:3000]).radius_[:, 1]
+        radius = ForecastIntervals(0.9).fit(y_true[:3000], y_pred[:3000]).margin_[:, 1]
         # 300 effective errors at step 10: a standard error of 8 % of the radius; three of these.
         assert_allclose(radius, 1.645 * np.sqrt(np.arange(1, 11)), rtol=0.25)
 
@@ -143,7 +145,7 @@ class TestSmooth:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", CoverageWarning)
                     cone = ForecastIntervals(0.9, smooth=smooth).fit(errors, np.zeros_like(errors))
-                found.append(np.mean((cone.radius_[:, 0] - exact) ** 2))
+                found.append(np.mean((cone.margin_[:, 0] - exact) ** 2))
         # A parabola through 7 points leaves a third of the variance.
         assert np.mean(off[True]) < 0.6 * np.mean(off[False])
 
@@ -151,8 +153,8 @@ class TestSmooth:
     @EACH_TAIL
     def test_every_horizon_and_tail(self, h, tails):
         y_true, y_pred = windows(200, h=h)
-        plain = ForecastIntervals(0.5, tails=tails).fit(y_true, y_pred).radius_
-        smooth = ForecastIntervals(0.5, tails=tails, smooth=True).fit(y_true, y_pred).radius_
+        plain = ForecastIntervals(0.5, tails=tails).fit(y_true, y_pred).margin_
+        smooth = ForecastIntervals(0.5, tails=tails, smooth=True).fit(y_true, y_pred).margin_
         assert_array_equal(np.isinf(plain), np.isinf(smooth))
         if h <= 3:  # a parabola goes through three points
             assert_allclose(smooth, plain)
@@ -160,7 +162,7 @@ class TestSmooth:
     def test_sizes_stay_sizes(self):
         y_pred = np.zeros((100, 9))
         y_true = np.where(np.arange(9) == 4, np.random.default_rng(0).normal(size=(100, 9)), 0.0)
-        assert (ForecastIntervals(0.5, smooth=True).fit(y_true, y_pred).radius_ >= 0).all()
+        assert (ForecastIntervals(0.5, smooth=True).fit(y_true, y_pred).margin_ >= 0).all()
 
 
 def lasting(rho, n, n_series, h=1, stride=1, seed=0):
@@ -217,7 +219,7 @@ class TestWorth:
     )
     def test_the_range_holds_the_coverage(self, errors, tails):
         cone = fitted(errors, tails=tails)
-        covered = norm.cdf(cone.radius_[:, 0, 1]) - norm.cdf(-cone.radius_[:, 0, 0])
+        covered = norm.cdf(cone.margin_[:, 0, 1]) - norm.cdf(-cone.margin_[:, 0, 0])
         low, high = cone.coverage_range_.T
         # 90 % of 400 draws with a standard error of 1.5 %: two of these. Many cells hold more, .88 is the least.
         assert np.mean((low <= covered) & (covered <= high)) > 0.87
@@ -242,7 +244,7 @@ class TestWorth:
     @pytest.mark.parametrize("joint", [False, True])
     def test_stride_changes_no_radius(self, tails, joint):
         errors = lasting(0.5, 80, 2, h=3)
-        one, other = (fitted(errors, stride=stride, tails=tails, joint=joint).radius_ for stride in (1, 3.5))
+        one, other = (fitted(errors, stride=stride, tails=tails, joint=joint).margin_ for stride in (1, 3.5))
         assert_array_equal(one, other)
 
     def test_a_step_without_errors_that_are_known_is_worth_none(self):
@@ -327,13 +329,13 @@ class TestJoint:
     def test_update_learns_from_whole_windows_only(self):
         y_true, y_pred = windows(400)
         cone = ForecastIntervals(0.9, joint=True).fit(y_true, y_pred)
-        before = cone.radius_
+        before = cone.margin_
         partly = y_true[:50].copy()
         partly[:, -1] = np.nan
-        assert_array_equal(cone.update(partly, y_pred[:50]).radius_, before)
+        assert_array_equal(cone.update(partly, y_pred[:50]).margin_, before)
         cone.update(np.full((5, H), 100.0), np.zeros((5, H)))
-        assert (cone.radius_ > before).all()
-        shape = cone.radius_[:, 0] / before[:, 0]
+        assert (cone.margin_ > before).all()
+        shape = cone.margin_[:, 0] / before[:, 0]
         assert_allclose(shape, shape[0])
 
     def test_too_few_windows(self):
@@ -349,25 +351,27 @@ class TestUpdate:
     def test_one_neuron_per_step_goes_on_from_the_fitted_radius(self):
         y_true, y_pred = windows(200)
         cone = ForecastIntervals(0.9).fit(y_true, y_pred)
-        before = cone.radius_[:, 0]
+        before = cone.margin_[:, 0]
         newest = np.full((1, H), np.nan)
         newest[0, 0] = 100.0
         cone.update(newest, np.zeros((1, H)))
-        assert cone.radius_[0, 0] > before[0]
-        assert_array_equal(cone.radius_[1:, 0], before[1:])
+        assert cone.margin_[0, 0] > before[0]
+        assert_array_equal(cone.margin_[1:, 0], before[1:])
         cone.update(np.zeros((3, H)), np.zeros((3, H)))
-        assert (cone.radius_[1:, 0] < before[1:]).all()
+        assert (cone.margin_[1:, 0] < before[1:]).all()
 
     @EACH_TAIL
-    @pytest.mark.parametrize("step", ["constant", "decaying"])
-    def test_rows_at_once_are_rows_one_by_one(self, tails, step):
+    @pytest.mark.parametrize("learning_rate", ["adaptive", "decaying"])
+    def test_rows_at_once_are_rows_one_by_one(self, tails, learning_rate):
         y_true, y_pred = windows(200)
         new = windows(30, seed=9)
-        at_once, singly = (ForecastIntervals(0.9, tails=tails, step=step).fit(y_true, y_pred) for _ in range(2))
+        at_once, singly = (
+            ForecastIntervals(0.9, tails=tails, learning_rate=learning_rate).fit(y_true, y_pred) for _ in range(2)
+        )
         at_once.update(*new)
         for i in range(30):
             singly.update(new[0][i : i + 1], new[1][i : i + 1])
-        assert_array_equal(at_once.radius_, singly.radius_)
+        assert_array_equal(at_once.margin_, singly.margin_)
 
     @EACH_TAIL
     def test_it_follows_errors_that_grow(self, tails):
@@ -384,17 +388,17 @@ class TestUpdate:
         cone = ForecastIntervals(0.9).fit(y_true, y_pred)
         neuron = OnlineNeuron(0.9)
         sizes = np.abs(y_true - y_pred)[:, 0]
-        radius = cone.radius_[0, 0]
+        radius = cone.margin_[0, 0]
         neuron._state = (radius, float(np.abs(sizes - radius).mean()), 0.0, 300.0)
         new = windows(500, seed=4, h=1)
         neuron.learn_many(np.abs(new[0] - new[1])[:, 0])
-        assert_allclose(cone.update(*new).radius_[0, 0], neuron.quantile_)
+        assert_allclose(cone.update(*new).margin_[0, 0], neuron.quantile_)
 
     def test_fit_forgets_updates(self):
         y_true, y_pred = windows(200)
         cone = ForecastIntervals(0.9).fit(y_true, y_pred)
-        before = cone.radius_
-        assert_array_equal(cone.update(y_true, y_pred).fit(y_true, y_pred).radius_, before)
+        before = cone.margin_
+        assert_array_equal(cone.update(y_true, y_pred).fit(y_true, y_pred).margin_, before)
 
     def test_updated_neurons_know_their_own_level(self):
         y_true, y_pred = windows(200)
@@ -408,12 +412,12 @@ class TestUpdate:
     )
     def test_another_horizon_changes_nothing(self, shape, message):
         cone = ForecastIntervals(0.9).fit(*windows(200)).update(*windows(5))
-        before = cone.radius_
+        before = cone.margin_
         with pytest.raises(ValueError, match=message):
             cone.update(np.ones(shape), np.ones(shape))
         with pytest.raises(ValueError, match="finite"):
             cone.update(np.full((1, H), np.inf), np.ones((1, H)))
-        assert_array_equal(cone.radius_, before)
+        assert_array_equal(cone.margin_, before)
 
 
 class TestBaseline:
@@ -458,7 +462,7 @@ class TestMistakes:
             with pytest.raises(NotFittedError):
                 call(np.ones((2, 2)))
         with pytest.raises(NotFittedError):
-            _ = cone.radius_
+            _ = cone.margin_
 
     def test_windows_of_unequal_length(self):
         with pytest.raises(ValueError, match="y_true holds rows of unequal length"):
@@ -479,10 +483,10 @@ class TestMistakes:
     )
     def test_bad_windows_leave_a_fitted_cone_as_it_was(self, y_true, y_pred, message):
         cone = ForecastIntervals(0.9).fit(*windows(200))
-        before = cone.radius_
+        before = cone.margin_
         with pytest.raises(ValueError, match=message):
             cone.fit(y_true, y_pred)
-        assert_array_equal(cone.radius_, before)
+        assert_array_equal(cone.margin_, before)
         assert cone.n_windows_ == 200
 
     @pytest.mark.parametrize(
@@ -507,7 +511,9 @@ class TestMistakes:
         with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1"):
             ForecastIntervals(0.9).fit(*windows(200)).predict_interval(np.ones((1, H)), level)
 
-    @pytest.mark.parametrize("setting", [{"tails": "both"}, {"joint": "yes"}, {"step": "steady"}, {"smooth": 3}])
+    @pytest.mark.parametrize(
+        "setting", [{"tails": "both"}, {"joint": "yes"}, {"learning_rate": "steady"}, {"smooth": 3}]
+    )
     def test_bad_settings(self, setting):
         with pytest.raises(ValueError, match=next(iter(setting))):
             ForecastIntervals(**setting).fit(*windows(200))
@@ -527,7 +533,7 @@ class TestMendedForGood:
             least = np.inf
             for _ in range(400):
                 cone.update([[0.0]], [[0.0]])
-                least = min(least, cone.radius_.min())
+                least = min(least, cone.margin_.min())
             assert least >= 0.0
 
     def test_infinite_forecasts(self):
@@ -537,10 +543,10 @@ class TestMendedForGood:
 
     def test_errors_that_would_leave_the_floats(self):
         cone = ForecastIntervals(0.9).fit(*windows(60, h=2))
-        before = cone.radius_
+        before = cone.margin_
         with pytest.raises(ValueError, match="errors of more than 1e"):
             cone.update([[1e305, 1.0]], [[0.0, 0.0]])
-        assert_array_equal(cone.radius_, before)
+        assert_array_equal(cone.margin_, before)
 
     def test_masked_values_are_not_known(self):
         y_true = np.random.default_rng(0).standard_normal((100, 2))
@@ -548,13 +554,13 @@ class TestMendedForGood:
         cone = ForecastIntervals(0.8).fit(masked, np.zeros((100, 2)))
         assert cone.n_missing_ == np.count_nonzero(y_true > 1.0) > 0
         known = ForecastIntervals(0.8).fit(np.where(y_true > 1.0, np.nan, y_true), np.zeros((100, 2)))
-        assert_array_equal(cone.radius_, known.radius_)
+        assert_array_equal(cone.margin_, known.margin_)
 
     def test_settings_are_those_of_fit(self):
         rng = np.random.default_rng(0)
         cone = ForecastIntervals(0.9).fit(rng.standard_normal((100, 9)), np.zeros((100, 9)))
-        before = cone.radius_
-        assert_array_equal(cone.set_params(smooth=True).radius_, before)
+        before = cone.margin_
+        assert_array_equal(cone.set_params(smooth=True).margin_, before)
 
     def test_no_level_at_all(self):
         cone = ForecastIntervals(0.9).fit(*windows(60, h=1))
@@ -587,10 +593,10 @@ def test_forecasts_beyond_all_measure_are_refused():
         cone.predict_interval([[1.7e308]])
 
 
-@pytest.mark.parametrize("step", ["constant", "decaying"])
-def test_errors_beyond_all_measure_do_not_reach_the_joint_neuron(step):
+@pytest.mark.parametrize("learning_rate", ["adaptive", "decaying"])
+def test_errors_beyond_all_measure_do_not_reach_the_joint_neuron(learning_rate):
     y_true = np.random.default_rng(0).integers(-3, 4, (100, 2)) * 5e-324
-    cone = ForecastIntervals(0.8, joint=True, step=step).fit(y_true, np.zeros((100, 2)))
+    cone = ForecastIntervals(0.8, joint=True, learning_rate=learning_rate).fit(y_true, np.zeros((100, 2)))
     before = cone.predict_interval(np.zeros((1, 2)))
     with pytest.raises(ValueError, match=r"more than 1e\+300 times as large as usual"):
         cone.update([[1e18, 0.0]], np.zeros((1, 2)))

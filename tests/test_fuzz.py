@@ -225,10 +225,9 @@ def online(draw: Draw) -> bool:
     e = draw(arrays((draw(sizes()),)))
     neuron = pm.OnlineNeuron(
         draw(levels()),
-        step=draw(mostly(["constant", "decaying"], ["none"])),
-        rate=draw(mostly([None, None, None, 0.1, 1e300], [0.0, "a"])),
+        learning_rate=draw(mostly(["adaptive", "adaptive", "decaying", "decaying", 0.1, 1e300], ["none", 0.0, None])),
     )
-    words = ("error", "confidence_level", "step", "rate")
+    words = ("error", "confidence_level", "learning_rate")
     found = outcome(lambda: neuron.learn_many(e.value), words, e)
     one = draw(st.sampled_from([1.0, 0, True, np.float32(2.0), 1e308, np.nan, np.inf, None, "1", 1j, [1.0]]))
     after = outcome(lambda: clone(neuron).learn_one(one), words)
@@ -416,7 +415,7 @@ def regression(draw: Draw, width: Any, *, may_train: bool = True) -> bool:
     is_plain = width == "constant" and model.tails == "symmetric" and model.guarantee == "marginal"
     if is_plain and not trains and y.is_tame and y.numbers.ndim == 1 and w is None:
         rank = min(n, math.ceil((n + 1) * model.confidence_level - 1e-9))
-        assert_allclose(model.radius_, np.sort(np.abs(y.numbers - np.arange(n) % 5.0))[rank - 1])
+        assert_allclose(model.margin_, np.sort(np.abs(y.numbers - np.arange(n) % 5.0))[rank - 1])
     new = X if draw(st.booleans()) else draw(tables(n))
     level = draw(st.one_of(st.none(), levels()))
     ends = outcome(lambda: model.predict_interval(new.value, level, by=by), REGRESSION, new, by)
@@ -432,12 +431,12 @@ def regression(draw: Draw, width: Any, *, may_train: bool = True) -> bool:
     at = draw(st.sampled_from([0.0, 1e308, np.inf, np.nan, "a", None, [[1.0, 2.0]] * n]))
     shares = outcome(lambda: model.predict_cdf(new.value, at, by=by), REGRESSION, new, by)
     assert isinstance(shares, Refused) or ((shares >= 0.0) & (shares <= 1.0)).all()
-    n_before, before = model.n_calibration_, np.array(model.radius_)
+    n_before, before = model.n_calibration_, np.array(model.margin_)
     more = draw(arrays((n,)))
     grown = outcome(lambda: model.update(new.value, more.value, by=by), REGRESSION, new, more, by)
     if isinstance(grown, Refused):
         assert model.n_calibration_ == n_before
-        np.testing.assert_array_equal(model.radius_, before)
+        np.testing.assert_array_equal(model.margin_, before)
     return True
 
 
@@ -528,7 +527,7 @@ def cones(draw: Draw) -> bool:
         tails=draw(st.sampled_from(["symmetric", "equal", "sided", "lower", "upper"])),
         joint=draw(st.booleans()),
         smooth=draw(st.booleans()),
-        step=draw(st.sampled_from(["constant", "decaying"])),
+        learning_rate=draw(st.sampled_from(["adaptive", "decaying"])),
     )
     words = (
         "y_true",
@@ -557,9 +556,9 @@ def cones(draw: Draw) -> bool:
                 assert np.isfinite(ends).all()
         base = outcome(lambda: cone.baseline_interval(new.value, n_past=n_past), words, new)
         assert isinstance(base, Refused) or np.isfinite(base).all()
-        before = np.array(cone.radius_)
+        before = np.array(cone.margin_)
         if isinstance(outcome(lambda: cone.update(later.value, new.value), words, later, new), Refused):
-            np.testing.assert_array_equal(cone.radius_, before)
+            np.testing.assert_array_equal(cone.margin_, before)
     return True
 
 
@@ -684,7 +683,7 @@ def sets(draw: Draw) -> bool:
     model = pm.SetClassifier(
         DummyClassifier(strategy="prior") if trains else Odds(2),
         confidence_level=draw(st.sampled_from([0.5, 0.9, 0.999])),
-        score=draw(st.sampled_from(["lac", "aps", "raps"])),
+        conformity_score=draw(st.sampled_from(["lac", "aps", "raps"])),
         by=column,
         randomized=draw(st.booleans()),
         cv=draw(st.sampled_from([None, None, 2, 100])) if trains else None,

@@ -45,7 +45,7 @@ class TestNumbers:
         assert result.coverage_range == kept.coverage_range
         assert result.mean_width == 2 * errors[kept.rank - 1]
         model = pm.IntervalRegressor(lambda X: X[:, 0]).calibrate(y_pred[:, None], y_true)
-        assert_allclose(model.radius_, result.radius)
+        assert_allclose(model.margin_, result.radius)
 
     def test_curves_hold_the_stops_of_a_report(self, result):
         stops = [*(i / 100 for i in range(50, 100)), 0.995, 0.999]

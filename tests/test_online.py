@@ -16,7 +16,7 @@ from pimeter._kernels import reference, stream
 from pimeter._kernels.dispatch import kernel as chosen
 from pimeter.online import learn_columns, started
 
-STEPS = pytest.mark.parametrize("settings", [{}, {"step": "decaying"}, {"rate": 0.1}], ids=str)
+STEPS = pytest.mark.parametrize("settings", [{}, {"learning_rate": "decaying"}, {"learning_rate": 0.1}], ids=str)
 
 
 def met(neuron, errors):
@@ -67,30 +67,32 @@ def test_columns_are_neurons_and_missing_errors_are_skipped(kind):
 
 @given(
     st.lists(st.integers(-(10**6), 10**6).map(lambda k: k / 1024), min_size=2, max_size=60),
-    st.sampled_from(["constant", "decaying"]),
+    st.sampled_from(["adaptive", "decaying"]),
     st.floats(0.05, 0.99),
     st.sampled_from([2.0**-40, 2.0**30]),
 )
-def test_the_step_has_no_unit(errors, step, level, unit):
-    plain = OnlineNeuron(level, step=step).learn_many(errors).quantile_
+def test_the_step_has_no_unit(errors, learning_rate, level, unit):
+    plain = OnlineNeuron(level, learning_rate=learning_rate).learn_many(errors).quantile_
     assert np.isfinite(plain)
     # A power of two is an exact factor, so nothing may differ.
-    assert OnlineNeuron(level, step=step).learn_many(unit * np.array(errors)).quantile_ == unit * plain
+    assert (
+        OnlineNeuron(level, learning_rate=learning_rate).learn_many(unit * np.array(errors)).quantile_ == unit * plain
+    )
 
 
-@pytest.mark.parametrize("step", ["constant", "decaying"])
+@pytest.mark.parametrize("learning_rate", ["adaptive", "decaying"])
 @pytest.mark.parametrize("size", [5e-324, 2e-308, 1e300])
-def test_sizes_at_the_ends_of_floats(size, step):
-    neuron = OnlineNeuron(0.9, step=step).learn_many(np.tile([0.0, size, -size, size], 50))
+def test_sizes_at_the_ends_of_floats(size, learning_rate):
+    neuron = OnlineNeuron(0.9, learning_rate=learning_rate).learn_many(np.tile([0.0, size, -size, size], 50))
     assert np.isfinite(neuron.quantile_)
 
 
 def test_equal_errors_and_zeros_stay():
-    for step in ("constant", "decaying"):
-        assert OnlineNeuron(step=step).learn_many(np.full(1000, 2.5)).quantile_ == 2.5
-        neuron = OnlineNeuron(0.9, step=step).learn_many(np.zeros(50))
+    for learning_rate in ("adaptive", "decaying"):
+        assert OnlineNeuron(learning_rate=learning_rate).learn_many(np.full(1000, 2.5)).quantile_ == 2.5
+        neuron = OnlineNeuron(0.9, learning_rate=learning_rate).learn_many(np.zeros(50))
         assert neuron.quantile_ == 0.0
-        # After errors that were all alike it still learns from others. The constant step strays with a standard
+        # After errors that were all alike it still learns from others. The adaptive step strays with a standard
         # deviation of sqrt(.06 * .41 * .09 / 2) = .033, .41 being the mean distance; four of these.
         weight = neuron.learn_many(np.random.default_rng(0).random(20_000)).quantile_
         assert abs(weight - 0.9) < 0.133
@@ -130,13 +132,13 @@ class TestBound:
     @pytest.mark.parametrize("name", ["constant", "all or nothing", "rising", "falling", "blocks", "random"])
     def test_series(self, name, level, eta):
         errors = self.series(name, 1000, np.random.default_rng(4))
-        weights = met(OnlineNeuron(level, rate=eta), errors)[1:]
+        weights = met(OnlineNeuron(level, learning_rate=eta), errors)[1:]
         coverage = np.mean(errors[1:] <= weights)
         # Where T eta is small the bound is above 1 and says nothing; eta = .05 and 2 give .02 and .0015.
         assert abs(coverage - level) <= (1 + eta) / (eta * 999) + 1e-12
 
     def test_an_opponent_who_knows_the_weight(self):
-        neuron, level, eta, t = OnlineNeuron(0.9, rate=0.05), 0.9, 0.05, 5000
+        neuron, level, eta, t = OnlineNeuron(0.9, learning_rate=0.05), 0.9, 0.05, 5000
         neuron.learn_one(0.5)
         hits = 0
         for _ in range(t):
@@ -151,7 +153,7 @@ class TestBound:
         hnp.arrays(float, st.integers(2, 200), elements=st.floats(0, 1)), st.floats(0.01, 3.0), st.floats(0.01, 0.99)
     )
     def test_any_series(self, errors, eta, level):
-        weights = met(OnlineNeuron(level, rate=eta), errors)[1:]
+        weights = met(OnlineNeuron(level, learning_rate=eta), errors)[1:]
         t = len(weights)
         assert abs(np.mean(errors[1:] <= weights) - level) <= (1 + eta) / (eta * t) + 1e-9
 
@@ -179,7 +181,7 @@ def test_a_decaying_step_finds_the_quantile_of_signed_errors(level):
     law = stats.norm(3, 2)
     spread = np.sqrt(level * (1 - level) / 100_000) / law.pdf(law.ppf(level))
     # Four standard errors of the sample quantile.
-    assert abs(OnlineNeuron(level, step="decaying").learn_many(errors).quantile_ - law.ppf(level)) < 4 * spread
+    assert abs(OnlineNeuron(level, learning_rate="decaying").learn_many(errors).quantile_ - law.ppf(level)) < 4 * spread
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
@@ -191,25 +193,25 @@ def test_a_decaying_step_ends_nearly_as_near_as_the_quantile_of_all_errors(level
     assert np.sqrt(ours / all_at_once) < 1.25
 
 
-@pytest.mark.parametrize("step", ["constant", "decaying"])
-def test_a_start_from_a_fitted_quantile_goes_on_from_there(step):
+@pytest.mark.parametrize("learning_rate", ["adaptive", "decaying"])
+def test_a_start_from_a_fitted_quantile_goes_on_from_there(learning_rate):
     rng = np.random.default_rng(6)
     errors, new = rng.exponential(size=(400, 2)), rng.exponential(size=(2000, 2))
     errors[::7, 1] = np.nan
     weights = np.nanquantile(errors, 0.9, axis=0)
-    states = started(errors, weights, step)
+    states = started(errors, weights, learning_rate)
     assert_array_equal(states[:, 0], weights)
     assert_array_equal(states[:, 3], [400, np.count_nonzero(~np.isnan(errors[:, 1]))])
-    after = learn_columns(new, 0.9, step, states)
+    after = learn_columns(new, 0.9, learning_rate, states)
     assert_array_equal(states[:, 0], weights)
-    # The quantile is 2.3; that of 400 errors has a standard error of .15, the constant step strays by about as much.
+    # The quantile is 2.3; that of 400 errors has a standard error of .15, the adaptive step strays by about as much.
     assert (np.abs(after[:, 0] - 2.303) < 0.6).all()
 
 
 def test_it_can_be_cloned_and_pickled():
-    neuron = OnlineNeuron(0.8, step="decaying").learn_many([1.0, 2.0, 5.0])
+    neuron = OnlineNeuron(0.8, learning_rate="decaying").learn_many([1.0, 2.0, 5.0])
     assert np.isnan(clone(neuron).quantile_)
-    assert clone(neuron).get_params() == {"confidence_level": 0.8, "step": "decaying", "rate": None}
+    assert clone(neuron).get_params() == {"confidence_level": 0.8, "learning_rate": "decaying"}
     copy = pickle.loads(pickle.dumps(neuron))
     assert copy.quantile_ == neuron.quantile_
     assert copy.learn_one(4.0).quantile_ == neuron.learn_one(4.0).quantile_
@@ -230,9 +232,9 @@ def test_a_bad_error_changes_nothing(error):
     ("settings", "message"),
     [
         ({"confidence_level": 95}, "confidence_level"),
-        ({"step": "steady"}, "step"),
-        ({"rate": 0.0}, "rate"),
-        ({"rate": 0.1, "step": "decaying"}, 'needs step="constant"'),
+        ({"learning_rate": "steady"}, "learning_rate"),
+        ({"learning_rate": 0.0}, "learning_rate"),
+        ({"learning_rate": None}, "learning_rate"),
     ],
 )
 def test_bad_settings(settings, message):
@@ -248,7 +250,7 @@ def test_errors_of_another_shape():
 def test_settings_changed_on_the_way_are_checked():
     neuron = OnlineNeuron(0.9).learn_many([1.0, 2.0, 3.0])
     before = neuron.quantile_
-    for wrong in ({"confidence_level": 95}, {"confidence_level": 0.9, "step": "x"}):
+    for wrong in ({"confidence_level": 95}, {"confidence_level": 0.9, "learning_rate": "x"}):
         with pytest.raises(ValueError, match="parameter of OnlineNeuron must be"):
             neuron.set_params(**wrong).learn_many([1.0])
     assert neuron.quantile_ == before

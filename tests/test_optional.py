@@ -42,7 +42,7 @@ assert pm.Measurement.from_json(measured.to_json()).radius == measured.radius
 numbers = [
     *pm.quantile(y, [0.05, 0.5, 0.95]), pm.QuantileNeuron().fit(y).quantile_,
     pm.OnlineNeuron().learn_many(np.abs(y)).quantile_, *model.predict_interval(X[:3]).ravel(),
-    float(sets.predict_set(X).sum()), *cone.radius_.ravel(), *rates.lower.values(), float(sketch.quantile(0.9)),
+    float(sets.predict_set(X).sum()), *cone.margin_.ravel(), *rates.lower.values(), float(sketch.quantile(0.9)),
     *measured.radius, measured.coverage,
 ]
 print(*map(float, numbers))

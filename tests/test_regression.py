@@ -51,7 +51,7 @@ class TestRadius:
     def test_is_the_error_of_rank_k(self):
         sizes = np.sort(np.abs(Y - X[:, 0]))
         model = IntervalRegressor(first, confidence_level=0.9).calibrate(X, Y)
-        assert model.radius_.tolist() == [sizes[270]] * 2  # ceil(301 * .9) = 271
+        assert model.margin_.tolist() == [sizes[270]] * 2  # ceil(301 * .9) = 271
         assert_allclose(model.predict_interval(X), np.stack([X[:, 0] - sizes[270], X[:, 0] + sizes[270]], axis=1))
         assert model.guaranteed_
         assert model.guaranteed_level_ == 0.9
@@ -59,7 +59,7 @@ class TestRadius:
     def test_rank_forgives_rounding(self):
         # In floats 100 * .55 is a little more than 55.
         y = np.arange(1.0, 100.0)
-        assert IntervalRegressor(zero, confidence_level=0.55).calibrate(y[:, None], y).radius_[0] == 55.0
+        assert IntervalRegressor(zero, confidence_level=0.55).calibrate(y[:, None], y).margin_[0] == 55.0
 
     @pytest.mark.parametrize("width", ["constant", ScaledWidth("prediction", power=1)])
     @pytest.mark.parametrize("tails", ["symmetric", "equal", "upper"])
@@ -87,7 +87,7 @@ class TestRadius:
         y = np.concatenate([-np.arange(1.0, 41.0), np.arange(1.0, 61.0) * 10, [0.0]])
         signed = np.sort(y)
         radius = {
-            tails: IntervalRegressor(zero, confidence_level=0.9, tails=tails).calibrate(y[:, None], y).radius_
+            tails: IntervalRegressor(zero, confidence_level=0.9, tails=tails).calibrate(y[:, None], y).margin_
             for tails in TAILS
         }
         assert_array_equal(radius["symmetric"], np.sort(np.abs(y))[[91, 91]])  # ceil(102 * .9)
@@ -129,7 +129,7 @@ class TestRadius:
                     model.calibrate(rows[:, None], rows)
             else:
                 model.calibrate(rows[:, None], rows)
-            assert model.radius_[0] == np.abs(rows).max()
+            assert model.margin_[0] == np.abs(rows).max()
             assert_allclose(model.guaranteed_level_, min(m / (m + 1), 0.95))
             assert model.guaranteed_ == (m >= 19)
 
@@ -201,12 +201,12 @@ class TestRadius:
     def test_many_errors_are_ranked_as_few(self):
         y = np.random.default_rng(0).standard_cauchy(200_000)
         model = IntervalRegressor(zero, confidence_level=0.99).calibrate(y[:, None], y)
-        assert model.radius_[0] == np.sort(np.abs(y))[198_000]
+        assert model.margin_[0] == np.sort(np.abs(y))[198_000]
         tied = np.repeat([1.0, 2.0], 100_000)
-        assert IntervalRegressor(zero, confidence_level=0.5).calibrate(tied[:, None], tied).radius_[0] == 2.0
+        assert IntervalRegressor(zero, confidence_level=0.5).calibrate(tied[:, None], tied).margin_[0] == 2.0
         y[:: int(200_000 ** (1 / 3))] = 1e9  # of all rows that are looked at first
         model = IntervalRegressor(zero, confidence_level=0.9).calibrate(y[:, None], y)
-        assert model.radius_[0] == np.sort(np.abs(y))[180_000]
+        assert model.margin_[0] == np.sort(np.abs(y))[180_000]
 
 
 class TestModel:
@@ -236,7 +236,7 @@ class TestModel:
         fitted = Ridge().fit(X[:100], Y[:100])
         direct = IntervalRegressor(fitted).calibrate(X[100:], Y[100:])
         model = IntervalRegressor(freeze(fitted)).fit(X[100:], Y[100:])
-        assert_array_equal(model.radius_, direct.radius_)
+        assert_array_equal(model.margin_, direct.margin_)
         assert model.n_calibration_ == 200
 
     def test_objects_that_only_predict_and_callables_are_kept_by_reference(self):
@@ -251,7 +251,7 @@ class TestModel:
         for model in (Model(), Function()):
             copied = clone(IntervalRegressor(model))
             assert copied.estimator is model
-            assert copied.calibrate(X, Y).radius_[0] > 0
+            assert copied.calibrate(X, Y).margin_[0] > 0
 
     def test_pipelines_inside_and_outside(self):
         inside = IntervalRegressor(make_pipeline(StandardScaler(), Ridge()), random_state=0).fit(X, Y)
@@ -263,9 +263,9 @@ class TestModel:
 
     def test_refit_forgets(self):
         model = IntervalRegressor(Ridge(), random_state=0)
-        once = model.fit(X, Y).radius_
+        once = model.fit(X, Y).margin_
         model.set_params(cv=3).fit(X[:, :2], Y)
-        assert_array_equal(model.set_params(cv=None).fit(X, Y).radius_, once)
+        assert_array_equal(model.set_params(cv=None).fit(X, Y).margin_, once)
 
     def test_pickle(self):
         model = IntervalRegressor(Ridge(), cv=3, width="scaled", random_state=0).fit(X, Y)
@@ -335,7 +335,7 @@ class TestModel:
         groups = np.repeat(np.array(["z", "m", "a"], object), 100)
         model = IntervalRegressor(Ridge(), cv=Second()).fit(X, Y, groups=groups)
         expected = np.sort(np.abs(Y[100:200] - model.estimator_[0].predict(X[100:200])))[95]
-        assert model.radius_[0] == expected
+        assert model.margin_[0] == expected
 
     @pytest.mark.parametrize("width", ["constant", "scaled"])
     def test_splits_may_be_masks_and_lists(self, width):
@@ -379,7 +379,7 @@ class TestModel:
                 assert_allclose(bounds[:, 0], alone.predict_interval(X[:7], [0.8, 0.9]))
                 assert_allclose(bounds[:, 1], 5 * bounds[:, 0])
                 assert model.predict(X).shape == (300, 2)
-                assert model.radius_.shape == (2, 2)
+                assert model.margin_.shape == (2, 2)
 
     def test_search_finds_the_width(self):
         rng = np.random.default_rng(0)
@@ -405,7 +405,7 @@ class TestUpdate:
     def test_is_calibration_with_all_rows(self):
         at_once = IntervalRegressor(first, tails="equal").calibrate(X, Y)
         in_steps = IntervalRegressor(first, tails="equal").calibrate(X[:100], Y[:100]).update(X[100:], Y[100:])
-        assert_array_equal(in_steps.radius_, at_once.radius_)
+        assert_array_equal(in_steps.margin_, at_once.margin_)
         assert in_steps.n_calibration_ == 300
 
     def test_keeps_categories_and_weights(self):
@@ -414,11 +414,11 @@ class TestUpdate:
         in_steps = IntervalRegressor(first, width="grouped")
         in_steps.calibrate(X[:100], Y[:100], by=by[:100], sample_weight=weight[:100])
         in_steps.update(X[100:], Y[100:], by=by[100:], sample_weight=weight[100:])
-        assert_array_equal(in_steps.radius_, at_once.radius_)
+        assert_array_equal(in_steps.margin_, at_once.margin_)
         unweighted = (
             IntervalRegressor(first).calibrate(X[:100], Y[:100]).update(X[100:], Y[100:], sample_weight=np.ones(200))
         )
-        assert_array_equal(unweighted.radius_, IntervalRegressor(first).calibrate(X, Y).radius_)
+        assert_array_equal(unweighted.margin_, IntervalRegressor(first).calibrate(X, Y).margin_)
 
     def test_rows_of_weight_zero_are_left_out(self):
         weight, by = np.arange(200) % 2, np.arange(200) % 3
@@ -426,7 +426,7 @@ class TestUpdate:
         every = IntervalRegressor(first, width="grouped").calibrate(X[:100], Y[:100], by=np.arange(100) % 3)
         some.update(X[101::2], Y[101::2], by=by[1::2])
         every.update(X[100:], Y[100:], by=by, sample_weight=weight)
-        assert_array_equal(every.radius_, some.radius_)
+        assert_array_equal(every.margin_, some.margin_)
         assert every.n_calibration_ == some.n_calibration_ == 200
 
     def test_keeps_both_ends_of_a_band(self):
@@ -472,7 +472,7 @@ class TestGrouped:
         by = [1, 2, "web"] * 100
         model = IntervalRegressor(zero, width="grouped").calibrate(X, np.array([10.0, 1.0, 1.0] * 100) * Y, by=by)
         assert [line.category for line in model.categories_] == [1, 2, "web", "(never seen)"]
-        assert model.predict_interval(X[:1], by=[1])[0, 1] == above(model.radius_[0, 1])
+        assert model.predict_interval(X[:1], by=[1])[0, 1] == above(model.margin_[0, 1])
         with pytest.warns(CoverageWarning, match=r"by holds '1' \(str\).* it has seen 1 \(int\)"):
             model.predict_interval(X[:1], by=["1"])
 
@@ -481,7 +481,7 @@ class TestGrouped:
         model = IntervalRegressor(zero, width="grouped").calibrate(X, np.array([10.0, 1.0] * 150) * Y, by=by)
         for unit in ("ns", "us", "s", "D"):
             found = model.predict_interval(X[:1], by=by[:1].astype(f"datetime64[{unit}]"))
-            assert found[0, 1] == above(model.radius_[0, 1])
+            assert found[0, 1] == above(model.margin_[0, 1])
 
     def test_dates_and_numbers_stay_themselves_beside_others(self):
         day = np.array(["2024-01-01", "2024-01-02"] * 150, "datetime64[ns]")
@@ -526,7 +526,7 @@ class TestGrouped:
         assert np.isnan(last.level)
         assert "nothing is guaranteed to categories never seen" in last.note
         assert model.guaranteed_level_ == min(line.level for line in seen)
-        assert_array_equal(model.radius_[-1], model.radius_[1])  # they reach as far as the small ones
+        assert_array_equal(model.margin_[-1], model.margin_[1])  # they reach as far as the small ones
         asked = model.predict_interval(X[:4], by=["a", "b", "z", "y"], sample_weight=np.ones(4), as_frame=True)
         found = asked.groupby("row")["guaranteed_level"].first() if "joint" in width else asked["guaranteed_level"]
         assert_array_equal(np.isnan(found), [False, False, True, True])
@@ -535,13 +535,13 @@ class TestGrouped:
         model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=np.repeat([1, 2], 150))
         assert [line.source for line in model.categories_] == ["own", "own", "none"]
         assert model.guaranteed_level_ == 0.95
-        assert model.radius_[-1, 1] == np.abs(Y).max()
+        assert model.margin_[-1, 1] == np.abs(Y).max()
 
     def test_a_column_of_a_sparse_table(self):
         by = np.array([1.0, 2.0] * 150)
         table = np.column_stack([X, by])
         found = [
-            IntervalRegressor(Ridge(), width=GroupedWidth(by=3), random_state=0).fit(kind(table), Y).radius_
+            IntervalRegressor(Ridge(), width=GroupedWidth(by=3), random_state=0).fit(kind(table), Y).margin_
             for kind in (np.asarray, sparse.csr_array, sparse.coo_array)
         ]
         assert_allclose(found[1:], [found[0]] * 2)
@@ -550,12 +550,12 @@ class TestGrouped:
         by = np.where(X[:, 0] > 0, "high", "low")
         y = np.where(by == "high", 10.0, 1.0) * Y
         model = IntervalRegressor(zero, width="grouped").calibrate(X, y, by=by)
-        for line, radius in zip(model.categories_[:2], model.radius_[:2], strict=True):
+        for line, radius in zip(model.categories_[:2], model.margin_[:2], strict=True):
             alone = IntervalRegressor(zero).calibrate(X[by == line.category], y[by == line.category])
-            assert_array_equal(radius, alone.radius_)
+            assert_array_equal(radius, alone.margin_)
             assert (line.rows, line.level, line.source) == ((by == line.category).sum(), 0.95, "own")
         bounds = model.predict_interval(X[:2], by=["low", "high"])
-        assert_array_equal(bounds[:, 1], above(model.radius_[1::-1, 1]))
+        assert_array_equal(bounds[:, 1], above(model.margin_[1::-1, 1]))
         assert model.coverage_range_.shape == (3, 2)
 
     def test_small_and_unseen_categories_share_one_neuron(self):
@@ -563,10 +563,10 @@ class TestGrouped:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             model = IntervalRegressor(zero, width=GroupedWidth(min_size=30)).calibrate(X, Y, by=by)
-        shared = IntervalRegressor(zero).calibrate(X[250:], Y[250:]).radius_
+        shared = IntervalRegressor(zero).calibrate(X[250:], Y[250:]).margin_
         bounds = model.predict_interval(X[:4], by=["a", "b", "never seen", "big"])
         assert_array_equal(bounds[:3, 1], above(shared[[1, 1, 1]]))
-        assert bounds[3, 1] == above(IntervalRegressor(zero).calibrate(X[:250], Y[:250]).radius_[1])
+        assert bounds[3, 1] == above(IntervalRegressor(zero).calibrate(X[:250], Y[:250]).margin_[1])
         assert {line.category: line.source for line in model.categories_} == {
             "a": "shared",
             "b": "shared",
@@ -633,7 +633,7 @@ class TestGrouped:
         passed = IntervalRegressor(zero, width="grouped").calibrate(table, Y, by=table[:, 0])
         for by in (0, lambda X: X[:, 0] > 0.5):
             assert_array_equal(
-                IntervalRegressor(zero, width=GroupedWidth(by=by)).calibrate(table, Y).radius_, passed.radius_
+                IntervalRegressor(zero, width=GroupedWidth(by=by)).calibrate(table, Y).margin_, passed.margin_
             )
 
     def test_missing_labels_are_a_category(self):
@@ -641,7 +641,7 @@ class TestGrouped:
         model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
         assert [line.category for line in model.categories_] == [1.0, None, "(never seen)"]
         objects = np.where(X[:, 0] > 0, "a", None)
-        assert model.predict_interval(X[:1], by=[np.nan])[0, 1] == above(model.radius_[1, 1])
+        assert model.predict_interval(X[:1], by=[np.nan])[0, 1] == above(model.margin_[1, 1])
         assert len(IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=objects).categories_) == 2 + 1
 
     def test_folds_rank_each_category_alone(self):
@@ -745,10 +745,10 @@ class TestWeights:
 
     def test_only_ratios_matter(self):
         weight = np.random.default_rng(0).uniform(0.1, 1, size=300)
-        radius = [IntervalRegressor(first).calibrate(X, Y, sample_weight=c * weight).radius_ for c in (1, 1000)]
+        radius = [IntervalRegressor(first).calibrate(X, Y, sample_weight=c * weight).margin_ for c in (1, 1000)]
         assert_array_equal(*radius)
         equal = IntervalRegressor(first).calibrate(X, Y, sample_weight=np.full(300, 0.3))
-        assert_array_equal(equal.radius_, IntervalRegressor(first).calibrate(X, Y).radius_)
+        assert_array_equal(equal.margin_, IntervalRegressor(first).calibrate(X, Y).margin_)
 
     def test_radius_is_that_of_weighted_conformal(self):
         rng = np.random.default_rng(0)
@@ -764,7 +764,7 @@ class TestWeights:
     def test_zero_removes_a_row(self):
         weight = np.arange(300) % 2
         some = IntervalRegressor(first).calibrate(X, Y, sample_weight=weight)
-        assert_array_equal(some.radius_, IntervalRegressor(first).calibrate(X[1::2], Y[1::2]).radius_)
+        assert_array_equal(some.margin_, IntervalRegressor(first).calibrate(X[1::2], Y[1::2]).margin_)
 
     def test_new_rows_that_weigh_too_much_are_named(self):
         model = IntervalRegressor(first).calibrate(X, Y, sample_weight=np.ones(300))
@@ -969,7 +969,7 @@ class TestBadInput:
 
     def test_new_rows_without_an_answer(self):
         model = IntervalRegressor(lambda X: np.log(X[:, 0])).calibrate(np.exp(X), Y)
-        before = model.radius_
+        before = model.margin_
         beyond = np.vstack([np.exp(X[:1]), np.zeros((1, 3))])
         with np.errstate(divide="ignore"):
             for call in (model.predict, model.predict_interval, lambda rows: model.update(rows, Y[:2])):
@@ -977,7 +977,7 @@ class TestBadInput:
                     ValueError, match=r"prediction contains infinity, first in row 1\..*leave such rows out"
                 ):
                     call(beyond)
-        assert model.radius_ is before
+        assert model.margin_ is before
 
     def test_unfitted(self):
         for call in ("predict", "predict_interval"):
@@ -1095,7 +1095,7 @@ def test_tables_of_arrow_have_names_beside_their_columns():
 def test_a_column_may_have_any_name():
     pandas = pytest.importorskip("pandas")
     model = IntervalRegressor(first).calibrate(pandas.DataFrame(X, columns=["_mask", "data", "shape"]), Y)
-    assert_array_equal(model.radius_, IntervalRegressor(first).calibrate(X, Y).radius_)
+    assert_array_equal(model.margin_, IntervalRegressor(first).calibrate(X, Y).margin_)
 
 
 @pytest.mark.parametrize("cv", [None, 2])

@@ -190,7 +190,7 @@ class TestQuantile:
         model = IntervalRegressor(zero, confidence_level=0.8, width=QuantileWidth(QuantileRegressor(alpha=0)))
         bounds = model.set_params(random_state=0).calibrate(X, y).predict_interval(X)
         low, high = (one.predict(X) * model.width_.mean_[0] for one in model.width_.models_[0])
-        assert_allclose(bounds, np.column_stack([low - model.radius_[0], high + model.radius_[1]]))
+        assert_allclose(bounds, np.column_stack([low - model.margin_[0], high + model.margin_[1]]))
         inside = (bounds[:, 0] <= y) & (y <= bounds[:, 1])
         assert inside.mean() == pytest.approx(0.8, abs=0.05)
         assert model.n_calibration_ == 200
@@ -468,14 +468,14 @@ class TestJoint:
         assert np.mean(covered) >= 0.9 - 3 * error
         assert np.mean(covered) <= 0.9 + (1 if tails != "equal" else 4) / 41 + 3 * error + 0.02
         assert model.n_calibration_ == 40
-        assert model.radius_.shape == (5, 2)
+        assert model.margin_.shape == (5, 2)
         assert np.isnan(model.coverage_range_).all() == (tails == "equal")
 
     def test_each_output_has_its_unit(self):
         X, y = self.data(400, 0)
         model = IntervalRegressor(lambda X: np.zeros((len(X), 5)), joint=True, random_state=0).calibrate(X, y)
-        assert_allclose(model.radius_[:, 1] / model.radius_[0, 1], [1.0, 10.0, 0.1, 3.0, 1.0], rtol=0.4)
-        assert_allclose(model.predict_interval(X)[0, :, 1], model.radius_[:, 1])
+        assert_allclose(model.margin_[:, 1] / model.margin_[0, 1], [1.0, 10.0, 0.1, 3.0, 1.0], rtol=0.4)
+        assert_allclose(model.predict_interval(X)[0, :, 1], model.margin_[:, 1])
 
     @pytest.mark.slow
     @pytest.mark.parametrize("width", ["scaled", "quantile", ScaledWidth("neighbours")])
@@ -491,7 +491,7 @@ class TestJoint:
         X, y = steep_data(50)
         alone = IntervalRegressor(zero, joint=True).calibrate(X, y)
         assert alone.n_calibration_ == 50
-        assert_array_equal(alone.radius_, IntervalRegressor(zero).calibrate(X, y).radius_)
+        assert_array_equal(alone.margin_, IntervalRegressor(zero).calibrate(X, y).margin_)
 
     def test_has_no_sides(self):
         X, y = self.data(50, 0)

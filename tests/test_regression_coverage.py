@@ -28,7 +28,7 @@ def calibrated(law, m, p, **params):
     """Radii (DRAWS, 2) of as many calibrations on m errors around 0, and the coverage of each."""
     y = law.rvs(size=(m, DRAWS), random_state=np.random.default_rng([m, round(1000 * p)]))
     model = IntervalRegressor(lambda X: np.zeros((len(X), DRAWS)), confidence_level=p, **params).calibrate(y[:, :1], y)
-    return model, law.cdf(model.radius_[:, 1]) - law.cdf(-model.radius_[:, 0])
+    return model, law.cdf(model.margin_[:, 1]) - law.cdf(-model.margin_[:, 0])
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -48,7 +48,7 @@ def test_each_side_is_covered():
     y = np.random.default_rng(0).normal(size=(200, DRAWS))
     y = np.where(y > 0.0, 4.0 * y, y)
     model = IntervalRegressor(lambda X: np.zeros((len(X), DRAWS)), confidence_level=0.9, tails="sided")
-    lower, upper = model.calibrate(y[:, :1], y).radius_.T
+    lower, upper = model.calibrate(y[:, :1], y).margin_.T
     for radius in (lower, upper / 4.0):
         coverage = 2.0 * stats.norm.cdf(radius) - 1.0
         error = coverage.std() / DRAWS**0.5
@@ -65,7 +65,7 @@ def test_promise_for_the_set(tails):
 def test_ties_are_covered():
     y = np.random.default_rng(0).poisson(1.0, size=(40, DRAWS)).astype(float)
     model = IntervalRegressor(lambda X: np.zeros((len(X), DRAWS)), confidence_level=0.9).calibrate(y[:, :1], y)
-    coverage = stats.poisson(1.0).cdf(model.radius_[:, 1])
+    coverage = stats.poisson(1.0).cdf(model.margin_[:, 1])
     assert coverage.mean() >= 0.9 - 3 * coverage.std() / DRAWS**0.5
 
 
@@ -76,7 +76,7 @@ def test_neuron_is_narrower_than_interpolation_and_covers():
         for m in (30, 50, 100):
             y = law.rvs(size=(m, DRAWS), random_state=np.random.default_rng([2026, m]))  # not the seeds of tuning
             zero = lambda X: np.zeros((len(X), DRAWS))  # noqa: E731
-            radius = IntervalRegressor(zero, guarantee="approximate").calibrate(y[:, :1], y).radius_[:, 1]
+            radius = IntervalRegressor(zero, guarantee="approximate").calibrate(y[:, :1], y).margin_[:, 1]
             plain = np.quantile(np.abs(y), 0.95, axis=0, method="weibull")
             coverage = law.cdf(radius) - law.cdf(-radius)
             assert coverage.mean() >= 0.95 - 3 * coverage.std() / DRAWS**0.5
@@ -93,7 +93,7 @@ def test_categories_are_covered_each(guarantee):
     y = rng.standard_t(2, size=(len(by), DRAWS)) * scale[by][:, None]
     zero = lambda X: np.zeros((len(X), DRAWS))  # noqa: E731
     model = IntervalRegressor(zero, confidence_level=0.9, width="grouped", guarantee=guarantee)
-    radius = model.calibrate(by[:, None], y, by=by).radius_[:4, :, 1] / scale[:, None]
+    radius = model.calibrate(by[:, None], y, by=by).margin_[:4, :, 1] / scale[:, None]
     coverage = stats.t(2).cdf(radius) - stats.t(2).cdf(-radius)
     error = coverage.std(axis=1) / DRAWS**0.5
     levels = np.array([line.level for line in model.categories_[:4]])

@@ -86,10 +86,10 @@ def test_calibrate_uses_what_is_trained(model):
     regressor = IntervalRegressor(model, confidence_level=0.9).calibrate(NUMBERS[400:], Y[400:])
     assert regressor.estimator_ is model
     sizes = np.sort(np.abs(Y[400:] - model.predict(NUMBERS[400:])))
-    assert_allclose(regressor.radius_, sizes[[180, 180]])  # ceil(201 * .9) = 181
+    assert_allclose(regressor.margin_, sizes[[180, 180]])  # ceil(201 * .9) = 181
     assert_covers(regressor, NEW_NUMBERS)
     in_steps = IntervalRegressor(model, confidence_level=0.9).calibrate(NUMBERS[400:500], Y[400:500])
-    assert_array_equal(in_steps.update(NUMBERS[500:], Y[500:]).radius_, regressor.radius_)
+    assert_array_equal(in_steps.update(NUMBERS[500:], Y[500:]).margin_, regressor.margin_)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_frozen_ones_are_not_trained(model):
     regressor = IntervalRegressor(frozen, confidence_level=0.9).fit(X[400:], Y[400:])
     assert regressor.n_calibration_ == 200
     assert_array_equal(regressor.predict(NEW), model.predict(NEW))
-    assert_array_equal(clone(regressor).fit(X[400:], Y[400:]).radius_, regressor.radius_)
+    assert_array_equal(clone(regressor).fit(X[400:], Y[400:]).margin_, regressor.margin_)
     assert_covers(regressor, NEW)
 
 
@@ -165,4 +165,4 @@ def test_a_column_too_many_is_named():
         IntervalRegressor(Network((1,))).calibrate(NUMBERS, Y)
     with pytest.raises(ValueError, match=r"shape \(600, 1\)"):
         IntervalRegressor(Network((1,)).predict).calibrate(NUMBERS, Y)
-    assert IntervalRegressor(Network((1,))).calibrate(NUMBERS, Y.to_numpy()[:, None]).radius_.shape == (1, 2)
+    assert IntervalRegressor(Network((1,))).calibrate(NUMBERS, Y.to_numpy()[:, None]).margin_.shape == (1, 2)

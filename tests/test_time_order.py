@@ -80,7 +80,7 @@ class TestLastRows:
         model = IntervalRegressor(LinearRegression(), confidence_level=0.8, shuffle=False).fit(X, Y)
         trained = LinearRegression().fit(X[:80], Y[:80])
         assert_allclose(model.estimator_.coef_, trained.coef_)
-        assert_allclose(model.radius_[1], np.sort(np.abs(Y[80:] - trained.predict(X[80:])))[16])  # ceil(21 * .8) = 17
+        assert_allclose(model.margin_[1], np.sort(np.abs(Y[80:] - trained.predict(X[80:])))[16])  # ceil(21 * .8) = 17
         assert model.n_calibration_ == 20
 
     def test_nothing_is_guaranteed(self):
@@ -124,7 +124,7 @@ class TestLastRows:
         model = IntervalRegressor(lambda X: X[:, 0], width=Seen(), shuffle=False).calibrate(X, Y)
         assert_array_equal(model.width_.rows_, X[:50])
         assert model.n_calibration_ == 50
-        assert model.radius_[0] == np.sort(np.abs(Y[50:] - X[50:, 0]))[48]
+        assert model.margin_[0] == np.sort(np.abs(Y[50:] - X[50:, 0]))[48]
 
     def test_widths_see_errors_of_folds_in_order(self):
         """The first column is time: no fold leaves out rows with others between them."""
@@ -143,7 +143,7 @@ class TestLastRows:
         IntervalRegressor(Between(), width="scaled", shuffle=False).fit(time, Y)
 
     def test_sets_choose_penalties_on_the_first_rows(self):
-        model = SetClassifier(KNeighborsClassifier(3), score="raps", shuffle=False).fit(X, LABELS)
+        model = SetClassifier(KNeighborsClassifier(3), conformity_score="raps", shuffle=False).fit(X, LABELS)
         trained = KNeighborsClassifier(3).fit(X[4:80], LABELS[4:80])  # 4 tune, 20 of the other 96 calibrate
         assert model.n_calibration_ == 20
         assert_array_equal(model.estimator_.predict_proba(X), trained.predict_proba(X))
@@ -156,7 +156,7 @@ class TestSplitsOfThePast:
         for past, rows in TimeSeriesSplit(4).split(X):
             errors += np.abs(Y[rows] - LinearRegression().fit(X[past], Y[past]).predict(X[rows])).tolist()
         assert model.n_calibration_ == 80
-        assert_allclose(model.radius_[1], np.sort(errors)[64])  # ceil(81 * .8) = 65
+        assert_allclose(model.margin_[1], np.sort(errors)[64])  # ceil(81 * .8) = 65
         assert_allclose(model.estimator_.coef_, LinearRegression().fit(X, Y).coef_)
         assert_allclose(model.predict(X), model.estimator_.predict(X))
 

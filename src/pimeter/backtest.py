@@ -180,7 +180,7 @@ def backtest(
     tested = slice(n_fitted, n)
     static = cone.predict_interval(predicted[tested])
     updated = rolled_forward(cone, true, predicted, n_fitted, until_known)
-    radius = cone.radius_[:, 1].tolist()
+    radius = cone.margin_[:, 1].tolist()
     edges = np.linspace(0, n - n_fitted, min(BLOCKS, n - n_fitted) + 1).astype(int)
     forecasted = np.flatnonzero(is_forecast[tested].any(axis=1))
     newest = n_fitted + int(forecasted[-1] if forecasted.size else -1)

@@ -280,13 +280,13 @@ def interval(
     wrote = f"Wrote {len(predicted):,} rows: {out}"
     if math.isnan(model.guaranteed_level_):
         typer.echo(
-            f"Intervals reach ±{model.radius_[1]:.3g} around the prediction. How many new targets they hold is not "
+            f"Intervals reach ±{model.margin_[1]:.3g} around the prediction. How many new targets they hold is not "
             f"known: rows of {past.name} are copies of others. Leave the copies out, and run this again.\n{wrote}"
         )
         return
     low, high = (percent(end, 3) for end in model.coverage_range_)
     typer.echo(
-        f"{percent(model.guaranteed_level_)} of new targets are expected within ±{model.radius_[1]:.3g} of the "
+        f"{percent(model.guaranteed_level_)} of new targets are expected within ±{model.margin_[1]:.3g} of the "
         f"prediction. With {len(y):,} rows the true share lies between {low} and {high} (90 % confidence), "
         f"if new rows resemble these.\n{wrote}"
     )

@@ -21,7 +21,7 @@ from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.conformal.tails import TAILS, Tails
 from pimeter.coverage import RANGE, ROUNDING, CoverageWarning, percent
 from pimeter.dependence import FEWEST, autocorrelation, variance_inflation
-from pimeter.online import LARGEST, STEPS, learn_columns, started
+from pimeter.online import LARGEST, LEARNING_RATES, learn_columns, started
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ class ForecastIntervals(BaseEstimator):
     smooth : bool, default=False
         Smooth radii along the horizon, by a parabola through seven steps (Savitzky-Golay): neighbouring steps are much
         alike, and few windows make radii jump.
-    step : {"constant", "decaying"}, default="constant"
+    learning_rate : {"adaptive", "decaying"}, default="adaptive"
         How neurons learn in `update`, see `OnlineNeuron`.
 
     Attributes
     ----------
-    radius_ : ndarray of shape ([n_series,] h, 2)
+    margin_ : ndarray of shape ([n_series,] h, 2)
         How far intervals reach below and above the forecast now.
     n_windows_ : int
         Windows of `fit`.
@@ -95,7 +95,7 @@ class ForecastIntervals(BaseEstimator):
     >>> y_pred = np.repeat(windows[:, :1], 5, axis=1)  # the last value stays
     >>> y_true = windows[:, 1:]
     >>> cone = ForecastIntervals(0.9).fit(y_true[:1000], y_pred[:1000])
-    >>> cone.radius_[:, 1].round(1)  # a random walk: 1.64 times the root of the step
+    >>> cone.margin_[:, 1].round(1)  # a random walk: 1.64 times the root of the step
     array([1.5, 2.3, 2.8, 3.3, 3.7])
     >>> cone.predict_interval(y_pred[1000:]).shape
     (995, 5, 2)
@@ -103,7 +103,7 @@ class ForecastIntervals(BaseEstimator):
     As time goes by: one step of the newest window is known, two of the one before, and so on.
 
     >>> newest = np.where(np.arange(5) == 0, y_true[1000:1001], np.nan)
-    >>> cone.update(newest, y_pred[1000:1001]).radius_[:, 1].round(1)
+    >>> cone.update(newest, y_pred[1000:1001]).margin_[:, 1].round(1)
     array([1.5, 2.3, 2.8, 3.3, 3.7])
     """
 
@@ -112,7 +112,7 @@ class ForecastIntervals(BaseEstimator):
         "tails": [StrOptions(set(TAILS))],
         "joint": ["boolean"],
         "smooth": ["boolean"],
-        "step": [StrOptions(set(STEPS))],
+        "learning_rate": [StrOptions(set(LEARNING_RATES))],
     }
 
     def __init__(
@@ -122,13 +122,13 @@ class ForecastIntervals(BaseEstimator):
         tails: Literal["symmetric", "equal", "sided", "lower", "upper"] = "symmetric",
         joint: bool = False,
         smooth: bool = False,
-        step: Literal["constant", "decaying"] = "constant",
+        learning_rate: Literal["adaptive", "decaying"] = "adaptive",
     ) -> None:
         self.confidence_level = confidence_level
         self.tails = tails
         self.joint = joint
         self.smooth = smooth
-        self.step = step
+        self.learning_rate = learning_rate
 
     def fit(self, y_true: ArrayLike, y_pred: ArrayLike, *, stride: float = 1.0) -> Self:
         """Learn from windows of forecasts and what then happened; forgets all updates.
@@ -172,7 +172,7 @@ class ForecastIntervals(BaseEstimator):
         else:
             seen, reach = errors, _reach(errors, tails, p)
         self._errors, self._seen, self._reach = errors, seen, reach
-        self._cone, self._tails, self._fitted_with = boxes, tails, (p, self.step)
+        self._cone, self._tails, self._fitted_with = boxes, tails, (p, self.learning_rate)
         self._is_smooth = self.smooth
         self._states: list[Array] = []
         self._shape = (n_series if has_series else None, h)
@@ -206,15 +206,15 @@ class ForecastIntervals(BaseEstimator):
             expected = f"(n, {h})" if n_series is None else f"({n_series}, n, {h})"
             msg = f"update takes windows of the horizon and series of fit, {expected}; got {np.shape(y_true)}."
             raise ValueError(msg)
-        p, step = self._fitted_with
+        p, learning_rate = self._fitted_with
         tails = self._seen_by
         seen = _scores(self._cone, errors) if self._cone else errors
         states = self._states or [
-            started(_columns(tails.scores(self._seen, direction)), weights.ravel(), step)
+            started(_columns(tails.scores(self._seen, direction)), weights.ravel(), learning_rate)
             for direction, weights in zip(tails.directions, self._reach, strict=True)
         ]
         self._states = [
-            learn_columns(_columns(tails.scores(seen, direction)), tails.level(p), step, state)
+            learn_columns(_columns(tails.scores(seen, direction)), tails.level(p), learning_rate, state)
             for direction, state in zip(tails.directions, states, strict=True)
         ]
         return self
@@ -300,7 +300,7 @@ class ForecastIntervals(BaseEstimator):
         return ends[0] if self._shape[0] is None else ends
 
     @property
-    def radius_(self) -> Array:
+    def margin_(self) -> Array:
         """How far intervals reach below and above the forecast now."""
         check_is_fitted(self)
         return self._radii(self._fitted_with[0])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 LARGEST = 1e300  # in size: distances and steps stay finite
-STEPS = {"constant": stream.ADAPT, "decaying": stream.SETTLE}
+LEARNING_RATES = {"adaptive": stream.ADAPT, "decaying": stream.SETTLE}
 
 
 class OnlineNeuron(BaseEstimator):
@@ -37,14 +37,13 @@ class OnlineNeuron(BaseEstimator):
     ----------
     confidence_level : float, default=0.95
         Share of errors that shall lie below the quantile, between 0 and 1.
-    step : {"constant", "decaying"}, default="constant"
-        A constant step follows errors that drift; it is a share of their recent distance from the weight, so it has no
-        unit, and it grows while misses are too many or too few for chance. A decaying step converges to the quantile of
-        errors that do not drift, and ends as near to it as the quantile of all errors at once: after 10,000 errors 1.25
-        times as far off at most, up to level .95 and tails like t2's. At .99 it is twice as far off then, and 30 times
-        where errors end abruptly (uniform); `benchmarks/online_accuracy.py`.
-    rate : float or None, default=None
-        A fixed step in the errors' own unit instead, for the bound in the Notes. Only with ``step="constant"``.
+    learning_rate : {"adaptive", "decaying"} or float, default="adaptive"
+        "adaptive" follows errors that drift: a step is a fraction of their recent distance from the weight, so it has
+        no unit, and it grows while misses are too many or too few for chance. "decaying" converges to the quantile of
+        errors that do not drift, and comes as near to it as the quantile of all errors at once: after 10,000 errors
+        1.25 times as far off at most, up to level .95 and tails like t2's. At .99 it is twice as far off then, and 30
+        times where errors end abruptly (uniform); `benchmarks/online_accuracy.py`. A number is a fixed step in the
+        errors' own unit, for the bound in the Notes.
 
     Attributes
     ----------
@@ -60,9 +59,9 @@ class OnlineNeuron(BaseEstimator):
 
     Notes
     -----
-    With ``rate=eta`` and errors between 0 and B the share of T errors that were below the weight of their time (the
-    first error, which only sets it, not counted) is within ``(B + eta) / (eta T)`` of the confidence level, whatever
-    the errors are: each of them moves the weight by ``eta (miss - (1 - p))``, and the weight cannot leave
+    With ``learning_rate=eta`` and errors between 0 and B the proportion of T errors that were below the weight of their
+    time (the first error, which only sets it, not counted) is within ``(B + eta) / (eta T)`` of the confidence level,
+    whatever the errors are: each of them moves the weight by ``eta (miss - (1 - p))``, and the weight cannot leave
     ``[-eta, B + eta]``. The scale-free step has no such bound when scales grow without limit.
 
     Examples
@@ -71,7 +70,7 @@ class OnlineNeuron(BaseEstimator):
     >>> from pimeter import OnlineNeuron
     >>> errors = np.abs(np.random.default_rng(0).standard_normal(5000))
     >>> neuron = OnlineNeuron(0.9).learn_many(errors)
-    >>> steady = OnlineNeuron(0.9, step="decaying").learn_many(errors)
+    >>> steady = OnlineNeuron(0.9, learning_rate="decaying").learn_many(errors)
     >>> round(neuron.quantile_, 1), round(steady.quantile_, 2)  # the true one is 1.645
     (1.7, 1.62)
 
@@ -85,8 +84,7 @@ class OnlineNeuron(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "step": [StrOptions(set(STEPS))],
-        "rate": [Interval(Real, 0, None, closed="neither"), None],
+        "learning_rate": [StrOptions(set(LEARNING_RATES)), Interval(Real, 0, None, closed="neither")],
     }
 
     _state: tuple[float, float, float, float] = (math.nan, 0.0, 0.0, 0.0)
@@ -96,12 +94,10 @@ class OnlineNeuron(BaseEstimator):
         self,
         confidence_level: float = 0.95,
         *,
-        step: Literal["constant", "decaying"] = "constant",
-        rate: float | None = None,
+        learning_rate: Literal["adaptive", "decaying"] | float = "adaptive",
     ) -> None:
         self.confidence_level = confidence_level
-        self.step = step
-        self.rate = rate
+        self.learning_rate = learning_rate
 
     @property
     def quantile_(self) -> float:
@@ -159,33 +155,30 @@ class OnlineNeuron(BaseEstimator):
         return self
 
     def _task(self) -> tuple[float, int, float]:
-        """Level, kind of step and rate, as the kernels want them."""
-        settings = (self.confidence_level, self.step, self.rate)
+        """Level, kind of step and fixed step, as the kernels want them."""
+        settings = (self.confidence_level, self.learning_rate)
         if settings != self._checked:
             self._validate_params()
-            if self.rate is not None and self.step != "constant":
-                msg = f'rate={self.rate} is a fixed step; it needs step="constant", got step={self.step!r}.'
-                raise ValueError(msg)
             self._checked = settings
-        if self.rate is not None:
-            return float(self.confidence_level), stream.FIXED, float(self.rate)
-        return float(self.confidence_level), STEPS[self.step], 0.0
+        if isinstance(self.learning_rate, str):
+            return float(self.confidence_level), LEARNING_RATES[self.learning_rate], 0.0
+        return float(self.confidence_level), stream.FIXED, float(self.learning_rate)
 
 
-def learn_columns(errors: Array, level: float, step: str, states: Array) -> Array:
+def learn_columns(errors: Array, level: float, learning_rate: str, states: Array) -> Array:
     """States (k, 4) of k neurons after errors (n, k) of which NaN are not known yet."""
     after = states.copy()
-    kernel.learn_columns(np.ascontiguousarray(errors), level, STEPS[step], after)
+    kernel.learn_columns(np.ascontiguousarray(errors), level, LEARNING_RATES[learning_rate], after)
     return after
 
 
-def started(errors: Array, weights: Array, step: str) -> Array:
+def started(errors: Array, weights: Array, learning_rate: str) -> Array:
     """States (k, 4) of neurons that go on from these weights, quantiles of errors (n, k) of which NaN are not known."""
     n = np.maximum(np.count_nonzero(~np.isnan(errors), axis=0), 1)  # a weight without errors is worth one
     distance = np.abs(errors - weights)
     spread = np.nansum(distance, axis=0) / n
     memory = np.zeros(len(weights))
-    if STEPS[step] == stream.SETTLE:
+    if LEARNING_RATES[learning_rate] == stream.SETTLE:
         window = stream.WINDOW * n**-stream.NARROWING
         memory = 0.5 * np.count_nonzero(distance < window * spread, axis=0) / (n * window)
     return np.stack([weights, spread, memory, n], axis=1)

@@ -43,20 +43,10 @@ HELD_OUT = 0.2  # share of rows that calibrate with cv=None
 TUNING = 0.2  # of the calibration rows, which RAPS chooses its constants with
 
 
-class _ScoreName(str):
-    """The name of a score that, when called, gives the accuracy: scikit-learn calls ``estimator.score(X, y)``."""
-
-    __slots__ = ("accuracy",)
-    accuracy: Callable[..., float]
-
-    def __call__(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        return self.accuracy(X, y, sample_weight=sample_weight)
-
-
 class _Settings(NamedTuple):
     """What sets were calibrated with: parameters that are changed later count from the next calibration on."""
 
-    score: str
+    conformity_score: str
     by: Any
     randomized: bool
     guarantee: Any
@@ -88,8 +78,8 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 
     If the calibration rows and a new row are exchangeable (such as independent draws from one source), the set holds
     the true class with the confidence level or more, on average over calibration sets and new rows. Sets are large
-    where the classifier is unsure. They may be **empty** with ``score="lac"`` and with ``randomized=True``: no class
-    fits the row as well as it should, and such sets are part of the share that may miss.
+    where the classifier is unsure. They may be **empty** with ``conformity_score="lac"`` and with ``randomized=True``:
+    no class fits the row as well as it should, and such sets are part of the share that may miss.
 
     Parameters
     ----------
@@ -99,7 +89,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         trained; without ``classes_`` the classes are those of the columns, 0, 1, ...
     confidence_level : float, default=0.95
         Share of new rows whose set shall hold the true class.
-    score : {"lac", "aps", "raps"}, default="lac"
+    conformity_score : {"lac", "aps", "raps"}, default="lac"
         How badly a class fits: 1 - its probability (smallest sets on average); the probability of all classes that are
         likelier (sets that follow how hard the row is, and always hold the likeliest class unless they are randomized);
         the same with a penalty for long sets, whose two constants come from a fifth of the calibration rows, which then
@@ -177,7 +167,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["predict_proba"]), HasMethods(["fit"]), callable],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "score": [StrOptions(set(SCORES))],
+        "conformity_score": [StrOptions(set(SCORES))],
         "by": [Hashable, callable, None],
         "randomized": ["boolean"],
         "cv": ["cv_object"],
@@ -191,7 +181,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         estimator: Any,
         *,
         confidence_level: float = 0.95,
-        score: Literal["lac", "aps", "raps"] = "lac",
+        conformity_score: Literal["lac", "aps", "raps"] = "lac",
         by: Hashable | Callable[[Any], ArrayLike] | None = None,
         randomized: bool = False,
         cv: Any = None,
@@ -201,7 +191,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         self.estimator = estimator
         self.confidence_level = confidence_level
-        self.score = score
+        self.conformity_score = conformity_score
         self.by = by
         self.randomized = randomized
         self.cv = cv
@@ -308,7 +298,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         labels = self._labels(X, by)
         limits = self._limits if level == self._limits.level else self._learned(level, like=self._limits)
         draws = self._draws(X)
-        score = SCORES[self._settings.score]
+        score = SCORES[self._settings.conformity_score]
         scores = [score(self._probabilities(model, X), draws, self.penalty_) for model in self._models()]
         found = limits.sets(scores, labels)
         if not as_frame:
@@ -318,34 +308,6 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if hasattr(given, "iloc"):
             table.index = given.index
         return table
-
-    @property
-    def score(self) -> Any:
-        """The parameter; called with (X, y), it is the accuracy of the likeliest class, as for any classifier."""
-        given = self.__dict__["score"]
-        if not isinstance(given, str):
-            return given
-        named = _ScoreName(given)
-        named.accuracy = super().score
-        return named
-
-    @score.setter
-    def score(self, given: Any) -> None:
-        self.__dict__["score"] = given
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters as they were given.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether those of the estimator are listed, too.
-
-        Returns
-        -------
-        dict
-        """
-        return {**super().get_params(deep), "score": self.__dict__["score"]}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_limits")
@@ -395,11 +357,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
                 'guarantee="marginal".'
             )
             raise ValueError(msg)
-        if self.randomized and self.score == "lac":
-            msg = 'randomized=True has no meaning for score="lac", where nothing is parted; use "aps" or "raps".'
+        if self.randomized and self.conformity_score == "lac":
+            msg = 'randomized=True has no meaning for conformity_score="lac", where nothing is drawn; use "aps" or "raps".'
             raise ValueError(msg)
         draft = copy(self)
-        draft._settings = _Settings(self.__dict__["score"], self.by, self.randomized, self.guarantee)
+        draft._settings = _Settings(self.conformity_score, self.by, self.randomized, self.guarantee)
         return draft
 
     def _become(self, draft: Self) -> Self:
@@ -485,7 +447,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         counted = self._counted("fit", X, target, groups)
         if self.shuffle and groups is None and (self.cv is None or isinstance(self.cv, Integral)):
             warn_of_dates(X, y)
-        n_tuning = int(n * TUNING * HELD_OUT) if self._settings.score == "raps" else 0
+        n_tuning = int(n * TUNING * HELD_OUT) if self._settings.conformity_score == "raps" else 0
         tuning, rest = self._apart(n, n_tuning, groups)
         own, seen = (None if a is None else np.asarray(a)[rest] for a in (groups, given))
         splitter = self._splitter(len(rest), own, are_alike=not counted.is_once)
@@ -567,7 +529,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(msg)
             self.classes_ = np.arange(shape[1])
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        n_tuning = int(TUNING * len(target)) if self._settings.score == "raps" else 0
+        n_tuning = int(TUNING * len(target)) if self._settings.conformity_score == "raps" else 0
         tuning, rest = self._apart(len(target), n_tuning, groups)
         self._learn_penalty(model, X, target, tuning)
         self._learn(X, target, labels, [model], [counted.kept(rest)])
@@ -628,7 +590,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
 
     def _learn_penalty(self, model: Any, X: Any, target: NDArray[Any], rows: Index) -> None:
         self.penalty_ = Penalty()
-        if self._settings.score == "raps" and len(rows):
+        if self._settings.conformity_score == "raps" and len(rows):
             part = _safe_indexing(X, rows)
             found, codes = self._probabilities(model, part), self._codes(target[rows])
             self.penalty_ = chosen_penalty(found, codes, self._draws(part), float(self.confidence_level))
@@ -647,7 +609,9 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         self._folds = []
         for model, rows in zip(models, parts, strict=True):
             part = _safe_indexing(X, rows)
-            scores = SCORES[self._settings.score](self._probabilities(model, part), self._draws(part), self.penalty_)
+            scores = SCORES[self._settings.conformity_score](
+                self._probabilities(model, part), self._draws(part), self.penalty_
+            )
             codes = self._codes(target[rows])
             own = codes if self._settings.is_by_class else None if labels is None else labels[rows]
             self._folds.append((scores[np.arange(len(rows)), codes], own))

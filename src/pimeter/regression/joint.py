@@ -35,13 +35,13 @@ class JointWidth(Width):
         scale = self.width.shape(X, prediction).scale
         sizes = np.abs(errors if scale is None else errors / scale)
         radius = np.asarray(quantile(sizes, aim.level, axis=0, reflect=True))
-        self.radius_ = np.maximum(radius, LEAST * radius.max()) if radius.any() else np.ones_like(radius)
+        self.margin_ = np.maximum(radius, LEAST * radius.max()) if radius.any() else np.ones_like(radius)
         return self
 
     def shape(self, X: Any, prediction: Array) -> Shape:
         """The same, with the radii as units."""
         shape = self.width.shape(X, prediction)
-        unit = np.broadcast_to(self.radius_, prediction.shape)
+        unit = np.broadcast_to(self.margin_, prediction.shape)
         return shape._replace(scale=unit if shape.scale is None else shape.scale * unit)
 
     def labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any] | None:

@@ -127,7 +127,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         5 % and 95 % points of the coverage of this calibration set, by the Beta law of ranks (errors without ties; with
         ties coverage is higher); with ``guarantee="approximate"`` of the rank below and of that above. NaN with `cv`
         and for sided tails, `groups` and unequal weights, where no such law is known.
-    radius_ : ndarray of shape ([n_lines,] [n_outputs,] 2)
+    margin_ : ndarray of shape ([n_lines,] [n_outputs,] 2)
         How far intervals reach below and above the prediction, in units of the scale; beyond the ends of a band of
         quantiles, where it may be negative; with `cv` that of the out-of-fold errors.
     categories_ : list of Category
@@ -815,8 +815,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             self.coverage_range_ = np.full_like(self.coverage_range_, np.nan)  # both ends may miss at once
         radius = neurons.per_category(list(neurons.typical))
         if self._is_joint():
-            radius = radius * np.mean([width.radius_ for width in self._widths()], axis=0)[:, None]
-        self.radius_ = radius[..., 0, :] if self._n_outputs is None else radius
+            radius = radius * np.mean([width.margin_ for width in self._widths()], axis=0)[:, None]
+        self.margin_ = radius[..., 0, :] if self._n_outputs is None else radius
         self.categories_ = categories
         self.n_calibration_ = len(rows.above)
 
