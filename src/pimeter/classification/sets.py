@@ -358,7 +358,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             )
             raise ValueError(msg)
         if self.randomized and self.conformity_score == "lac":
-            msg = 'randomized=True has no meaning for conformity_score="lac", where nothing is drawn; use "aps" or "raps".'
+            msg = 'randomized=True has no meaning for conformity_score="lac", which draws nothing; use "aps" or "raps".'
             raise ValueError(msg)
         draft = copy(self)
         draft._settings = _Settings(self.conformity_score, self.by, self.randomized, self.guarantee)
