@@ -28,8 +28,10 @@ from scipy.special import expit, logit
 
 import pimeter as pm
 from pimeter.classification.confusion import Cells, over_classes
-from pimeter.classification.propagation import derivatives, propagated
+from pimeter.classification.derivatives import derivatives
 from pimeter.classification.rates import METRICS, Rates
+from pimeter.paper import score_spread
+from pimeter.paper.outcomes import propagated
 
 SEED = 20261122
 LEVEL = 0.95
@@ -115,6 +117,8 @@ class Tally:
 def uncertain(y: np.ndarray | None, score: np.ndarray, method: str, rng: np.random.Generator, **more: object) -> object:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pm.CoverageWarning)
+        if method == "pim":
+            return score_spread(y, score, metrics=list(NAMES), confidence_level=LEVEL)
         return pm.classification_uncertainty(
             y, score, method=method, metrics=list(NAMES), confidence_level=LEVEL, random_state=rng, **more
         )

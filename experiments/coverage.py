@@ -18,6 +18,7 @@ from experiments.data import Array, adult, classification, classification_files
 from experiments.protocol import Experiment, Row, Unit
 from experiments.table3 import LARGE
 from pimeter import CoverageWarning, classification_uncertainty
+from pimeter.paper import score_spread
 
 METHODS = {"PIM": "pim", "binomial": "normal", "wilson": "wilson", "bootstrap": "bootstrap", "calibrated": "calibrated"}
 VALID = ("wilson", "bootstrap", "calibrated")
@@ -94,6 +95,9 @@ def _interval(
     """NaN where the part has rows of one class only, of which most methods say nothing."""
     if true.min() == true.max():
         return float("nan"), float("nan")
+    if method == "pim":
+        spread = score_spread(true, score, metrics="accuracy", confidence_level=LEVEL)
+        return float(spread.lower["accuracy"]), float(spread.upper["accuracy"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CoverageWarning)
         rows = (None, unlabelled) if method == "calibrated" else (true, score)

@@ -16,7 +16,8 @@ from experiments.classifiers import scores
 from experiments.data import Split, adult, classification_files
 from experiments.protocol import Experiment, Row, Unit
 from experiments.table4 import TRAINING, calibrations
-from pimeter import calibration_error, outcome_errors
+from pimeter import calibration_error
+from pimeter.paper import outcome_errors
 
 THRESHOLD = 0.5
 OUTCOMES = ("true negatives", "false positives", "false negatives", "true positives")

@@ -20,8 +20,9 @@ from experiments.data import Array, Split, classification, classification_files
 from experiments.networks import ClassifierTraining, train_classifiers
 from experiments.protocol import Experiment, Row, Unit, parsed
 from experiments.report import PUBLISHED
-from pimeter import calibrated_scores, calibration_error, classification_uncertainty, outcome_errors, quantile
+from pimeter import calibrated_scores, calibration_error, classification_uncertainty, quantile
 from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.paper import outcome_errors
 
 N_BINS = 15  # of the calibration error's lower bound
 UNKNOWN = float("nan")

@@ -16,6 +16,7 @@ from experiments.networks import ClassifierTraining
 from experiments.protocol import Experiment, Row, Unit, parsed
 from experiments.report import PUBLISHED
 from pimeter import calibrated_scores, calibration_error, classification_uncertainty
+from pimeter.paper import score_spread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,12 +65,9 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
     for name, test in calibrations(*held_out, score[split.test], methods).items():
         row: dict[str, str | int | float] = {"calibration": name, "run": int(unit[0]), "n_test": len(true)}
         row["calibration error"] = 100 * calibration_error(true, test, method="lower")
-        pim, valid = (
-            classification_uncertainty(
-                true, test, method=method, metrics=list(METRICS.values()), confidence_level=LEVEL, random_state=rng
-            )
-            for method in ("pim", "wilson")
-        )
+        metrics = list(METRICS.values())
+        pim = score_spread(true, test, metrics=metrics, confidence_level=LEVEL)
+        valid = classification_uncertainty(true, test, metrics=metrics, confidence_level=LEVEL, random_state=rng)
         for short, metric in METRICS.items():
             row[short] = valid.value[metric]
             row[f"{short} PIM"] = (pim.upper[metric] - pim.lower[metric]) / 2

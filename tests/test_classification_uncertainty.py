@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import tracemalloc
 import warnings
@@ -19,8 +18,8 @@ from statsmodels.stats.proportion import proportion_confint
 import pimeter as pm
 from pimeter.classification import unlabelled
 from pimeter.classification.confusion import Cells, _Jackknife, _one_against_rest
+from pimeter.classification.derivatives import Series
 from pimeter.classification.platt import log_odds, platt_lines
-from pimeter.classification.propagation import Series, derivatives, propagated
 from pimeter.classification.rates import METRICS, SHARES, Rates, Share, clopper_pearson, normal, share, wilson
 from pimeter.classification.resampling import BLOCK, Resamples
 
@@ -104,78 +103,12 @@ def test_series_has_exact_derivatives():
     assert (2 / x**2).first == pytest.approx(-4 / 0.3**3)
 
 
-def test_propagation_is_the_papers_for_ppv_and_npv():
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        tn, tp, p_p = rng.uniform(0.05, 0.95, 3)
-        fn, fp, p_n = 1 - tp, 1 - tn, 1 - p_p
-        d_tn, d_tp, d_fn, d_fp = delta = rng.uniform(0, 0.2, 4)
-        at = np.array([tn, tp, fn, fp])
-        ppv, npv = tp * p_p / (tp * p_p + fp * p_n), tn * p_n / (fn * p_p + tn * p_n)
-        odds = p_n / p_p
-        printed = odds * ppv**2 * (fp / tp * d_tp / tp + d_fp / tp + odds * ppv * (d_fp / tp) ** 2)
-        found = propagated(lambda *r, p=(p_n, p_p): METRICS["ppv"](Rates(*r, *p)), at, delta)
-        assert abs(found - printed) < 1e-12 * max(printed, 1)
-        odds = p_p / p_n
-        printed = odds * npv**2 * (fn / tn * d_tn / tn + d_fn / tn + odds * npv * (d_fn / tn) ** 2)
-        found = propagated(lambda *r, p=(p_n, p_p): METRICS["npv"](Rates(*r, *p)), at, delta)
-        assert abs(found - printed) < 1e-12 * max(printed, 1)
-
-
-@pytest.mark.parametrize("name", ["f1", "mcc"])
-def test_propagation_is_near_the_largest_change_over_the_corners(name):
-    rng = np.random.default_rng(1)
-    for _ in range(100):
-        tn, tp = rng.uniform(0.6, 0.95, 2)
-        p_p = rng.uniform(0.2, 0.8)
-        at, delta = np.array([tn, tp, 1 - tp, 1 - tn]), rng.uniform(0.002, 0.02, 4)
-
-        def metric(*r, p_p=p_p):
-            return METRICS[name](Rates(*r, 1 - p_p, p_p))
-
-        corners = [metric(*(at + delta * np.array(signs))) for signs in itertools.product((-1, 1), repeat=4)]
-        largest = np.abs(np.array(corners) - metric(*at)).max()
-        assert propagated(metric, at, delta) == pytest.approx(largest, rel=0.1)
-        # Independent small changes mostly cancel: the paper's sum is a worst case.
-        assert np.sqrt(np.sum((derivatives(metric, at)[0] * delta) ** 2)) < largest
-
-
 def test_a_metric_without_a_slope_where_an_outcome_never_occurred():
     own = {"log": lambda r: np.log(r.fp), "odds": lambda r: r.tp / r.fp}
     found = pm.classification_uncertainty(*cells(20, 15, 5, 0), metrics=own, method="normal")
     for name in own:
         assert np.isnan([found.lower[name], found.upper[name]]).all()
         assert found.note[name] == "an outcome never occurred: no slope there"
-
-
-def test_pim_is_the_papers():
-    y, q = rows(4000)
-    found = pm.classification_uncertainty(y, q, method="pim")
-    w_tn, w_tp, w_fn, w_fp = (pm.quantile(e, 0.95, reflect=True) for e in pm.outcome_errors(y, q))
-    half = {name: (found.upper[name] - found.lower[name]) / 2 for name in found.value}
-    assert half["accuracy"] == pytest.approx((1 - y.mean()) * w_tn / 2 + y.mean() * w_tp / 2, rel=1e-12)
-    assert [half[name] for name in ("tnr", "tpr", "fnr", "fpr")] == pytest.approx(
-        [w_tn / 2, w_tp / 2, w_fn / 2, w_fp / 2]
-    )
-    assert all("not a confidence interval" in note for note in found.note.values())
-
-
-def test_pim_does_not_shrink_with_more_rows_but_wilson_does():
-    widths = {}
-    for method, n in itertools.product(("pim", "wilson"), (1000, 16_000)):
-        found = pm.classification_uncertainty(*rows(n), method=method, metrics="accuracy")
-        widths[method, n] = found.upper["accuracy"] - found.lower["accuracy"]
-    assert widths["pim", 16_000] == pytest.approx(widths["pim", 1000], rel=0.1)
-    assert widths["wilson", 16_000] == pytest.approx(widths["wilson", 1000] / 4, rel=0.1)
-
-
-def test_pim_with_too_few_of_an_outcome_is_nan_and_says_so():
-    y, score = cells(100, 100, 5, 30)
-    found = pm.classification_uncertainty(y, score, method="pim")
-    assert np.isnan(found.lower["fnr"])
-    assert np.isnan(found.upper["f1"])
-    assert "5 false negatives" in found.note["fnr"]
-    assert np.isfinite([found.lower["accuracy"], found.upper["fpr"]]).all()
 
 
 # Bootstrap ------------------------------------------------------------------------------------------------------------
@@ -698,7 +631,7 @@ def test_averages_matter_by_ratios_of_weights_and_by_rows_that_count():
 
 
 @pytest.mark.parametrize("label", [0, 1])
-@pytest.mark.parametrize("method", [*METHODS, "pim", "prediction-powered", "calibrated"])
+@pytest.mark.parametrize("method", [*METHODS, "prediction-powered", "calibrated"])
 def test_one_class_is_enough_where_labels_name_both(label, method):
     y, score = np.full(60, label), np.linspace(0.01, 0.7, 60)
     if method == "prediction-powered":
@@ -711,11 +644,10 @@ def test_one_class_is_enough_where_labels_name_both(label, method):
     known, missing = ("tnr", "tpr") if label == 0 else ("tpr", "tnr")
     assert found.value[known] == pytest.approx(found.value["accuracy"])
     assert np.isnan(found.value[missing])
-    assert method == "pim" or (found.lower[missing], found.upper[missing]) == (0.0, 1.0)
-    if method != "pim":
-        assert (found.lower["balanced_accuracy"], found.upper["balanced_accuracy"]) == (0.0, 1.0)
-        assert (found.lower["mcc"], found.upper["mcc"]) == (-1.0, 1.0)
-        assert "one of the two classes has no rows" in found.note["mcc"]
+    assert (found.lower[missing], found.upper[missing]) == (0.0, 1.0)
+    assert (found.lower["balanced_accuracy"], found.upper["balanced_accuracy"]) == (0.0, 1.0)
+    assert (found.lower["mcc"], found.upper["mcc"]) == (-1.0, 1.0)
+    assert "one of the two classes has no rows" in found.note["mcc"]
 
 
 def test_one_class_of_three():
@@ -851,7 +783,7 @@ def test_unequal_weights_cost_certainty_as_simulation_says(method):
         assert 0.88 * expected < np.mean(widths[name]) < 1.17 * expected
 
 
-@pytest.mark.parametrize("method", [*METHODS, "pim", "calibrated", "prediction-powered"])
+@pytest.mark.parametrize("method", [*METHODS, "calibrated", "prediction-powered"])
 def test_a_metric_of_ones_own(method):
     y, q = rows(3000)
     y = np.where(np.arange(3000) < 1000, y, np.nan) if method == "prediction-powered" else y
@@ -910,7 +842,7 @@ def test_metrics_by_function_and_name():
         with pytest.raises(ValueError, match="metrics"):
             pm.classification_uncertainty(Y, Q, metrics=wrong)
     with pytest.raises(TypeError, match=r'derivative is not known.*method="bootstrap"'):
-        pm.classification_uncertainty(*rows(2000), metrics={"low": lambda r: min(r.tp, r.tn)}, method="pim")
+        pm.classification_uncertainty(*rows(2000), metrics={"low": lambda r: min(r.tp, r.tn)}, method="normal")
     with pytest.raises(ValueError, match="'odd' must return a number"):
         pm.classification_uncertainty(Y, Q, metrics={"odd": lambda r: "high"})
 
@@ -981,13 +913,12 @@ NAN = np.where(np.arange(400) == 7, np.nan, Y)
         ({"confidence_level": 95}, "confidence_level must lie between 0 and 1; got 95"),
         ({"threshold": 1.5}, "threshold must be a number"),
         ({"threshold": [[0.5]]}, "threshold must be a number"),
-        ({"n_resamples": 10}, "n_resamples must be a whole number of at least 100"),
+        ({"n_resamples": 10}, "n_resamples must be an integer of at least 100"),
         ({"n_resamples": 199}, r"n_resamples=199 is too few for the bootstrap at 95 %.*Set n_resamples=200 or more"),
         ({"confidence_level": 0.999}, r"n_resamples=2000 is too few .* at 99.9 %.*Set n_resamples=10000 or more"),
         ({"confidence_level": 0.9999, "method": "bootstrap", "metrics": "accuracy"}, "Set n_resamples=100000 or more"),
         ({"sample_weight": np.full(400, -1.0)}, "sample_weight must be finite, not negative"),
         ({"sample_weight": np.ones(3)}, "one weight for each of the 400 rows"),
-        ({"sample_weight": np.arange(400.0), "method": "pim"}, 'cannot be used with method="pim"'),
         ({"sample_weight": np.ones(400), "method": "prediction-powered"}, "sample_weight cannot be used"),
         ({"calibration": (Y, Q)}, 'calibration is for method="calibrated"'),
         ({"calibration": 3, "method": "calibrated"}, "calibration must be a pair"),
@@ -998,7 +929,7 @@ NAN = np.where(np.arange(400) == 7, np.nan, Y)
         ),
         ({"calibration": (2 - Y, 1 - Q), "method": "calibrated"}, r"two classes, 1 and 0; got .* classes \[1, 2\]"),
         ({"method": "prediction-powered"}, "needs rows with and without a label"),
-        ({"y_score": np.full((400, 3), 0.3), "labels": [0, 1, 2], "method": "pim"}, "needs two classes"),
+        ({"y_score": np.full((400, 3), 0.3), "labels": [0, 1, 2], "method": "calibrated"}, "needs two classes"),
         ({"y_score": np.full((400, 3), 0.3), "labels": [0, 1, 2], "threshold": 0.4}, "has no meaning for 3 classes"),
         ({"y_score": np.full((400, 3), 0.3)}, "do not fit scores for 3 classes"),
     ],

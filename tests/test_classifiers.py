@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import pimeter
 from experiments import __main__ as cli
 from experiments import classifiers, coverage, data, fig4, networks, report, table3, table4
 from experiments.protocol import Store, run
+from pimeter.paper import score_spread
 
 torch = pytest.importorskip("torch")
 
@@ -168,7 +168,7 @@ class TestTable3:
         rng = np.random.default_rng(0)
         score = rng.beta(0.5, 0.5, 1000)
         y = (rng.uniform(size=1000) < score).astype(float)
-        found = pimeter.classification_uncertainty(y, score, method="pim", metrics="accuracy")
+        found = score_spread(y, score, metrics="accuracy")
         width, enough = table3.pim_width(y, score)
         assert width == pytest.approx(found.upper["accuracy"] - found.lower["accuracy"])
         assert enough == 1

@@ -183,16 +183,6 @@ def test_no_labels_at_all(classify):
     assert found["uncertainty"] == expected.to_dict()
 
 
-def test_the_papers_ranges_are_named_for_what_they_are(classify, tmp_path):
-    code, out, err = classify("good.csv", "--method", "pim", "--out", "report.html")
-    assert code == 0, err
-    assert "no confidence interval" in out
-    assert "spread of scores" in out
-    page = (tmp_path / "report.html").read_text()
-    assert "it is no confidence interval" in page
-    assert "% confidence" not in page
-
-
 @pytest.mark.parametrize(
     ("text", "arguments", "says"),
     [

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 import pimeter as pm
-from pimeter import absolute_errors, horizon_errors, outcome_errors, sided_errors
+from pimeter import absolute_errors, horizon_errors
+from pimeter.paper import sided_errors
 
 BOTH = pytest.mark.parametrize("errors_of", [absolute_errors, sided_errors])
 WIDTHS = pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -113,7 +114,7 @@ class TestHorizonErrors:
         ("y_true", "y_pred", "message"),
         [
             (np.ones(3), np.ones((1, 4)), r"horizon of 4 steps is longer than the data: y_true holds 3"),
-            (np.ones(5), np.ones((3, 4)), r"reach over 6 values; y_true holds 5"),
+            (np.ones(5), np.ones((3, 4)), r"span 6 values; y_true holds 5"),
             (np.ones((3, 2)), np.ones((3, 4)), r"same shape; got \(3, 2\) and \(3, 4\)"),
             (np.ones(3), np.ones(3), r"y_pred must have shape \(n, h\)"),
             (np.ones(3), np.ones((3, 0)), r"y_pred must have shape \(n, h\)"),
@@ -123,30 +124,6 @@ class TestHorizonErrors:
     def test_mistakes(self, y_true, y_pred, message):
         with pytest.raises(ValueError, match=message):
             horizon_errors(y_true, y_pred)
-
-
-def test_outcome_errors_part_rows_by_outcome():
-    y, score = [0, 0, 1, 1, 1, 0], [0.1, 0.7, 0.6, 0.2, 0.4, 0.4]
-    tn, tp, fn, fp = outcome_errors(y, score, threshold=0.4)
-    assert_allclose(tn, [0.1, 0.4])
-    assert_allclose(tp, [0.4])
-    assert_allclose(fn, [0.2, 0.0])
-    assert_allclose(fp, [0.3])
-
-
-@pytest.mark.parametrize(
-    ("y", "score", "threshold", "message"),
-    [
-        ([0, 2], [0.1, 0.2], 0.5, r"y_true must be 0 or 1; y_true\[1\] is 2"),
-        ([0, 1], [0.1, 1.2], 0.5, r"y_score must be between 0 and 1; y_score\[1\] is 1.2"),
-        ([0, 1], [0.1, np.nan], 0.5, "y_score must be finite"),
-        ([0, 1], [0.1], 0.5, "must both have shape"),
-        ([0, 1], [0.1, 0.2], 2, "threshold must lie between 0 and 1"),
-    ],
-)
-def test_outcome_errors_refuse(y, score, threshold, message):
-    with pytest.raises(ValueError, match=message):
-        outcome_errors(y, score, threshold=threshold)
 
 
 def test_windows_of_unequal_length():

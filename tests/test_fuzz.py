@@ -79,7 +79,7 @@ def fits(found: Any, *given: Given) -> bool:
 def errors(draw: Draw) -> bool:
     y, f = same_rows(draw, draw(sizes()), *draw(st.sampled_from([(), (), (2,)])))
     found = outcome(lambda: pm.absolute_errors(y.value, f.value), ("y_true", "y_pred"), y, f)
-    sides = outcome(lambda: pm.sided_errors(y.value, f.value), ("y_true", "y_pred", "one column"), y, f)
+    sides = outcome(lambda: paper.sided_errors(y.value, f.value), ("y_true", "y_pred", "one column"), y, f)
     if not fits(found, y, f):
         assert isinstance(sides, Refused)
         return False
@@ -104,16 +104,19 @@ def horizons(draw: Draw) -> bool:
     return False
 
 
-@target("outcome_errors")
+@target("outcome_errors", "score_spread")
 def outcomes(draw: Draw) -> bool:
     n = draw(sizes())
     y, score = draw(arrays((n,), ["labels"])), draw(arrays((n,), ["shares", "labels", "subnormal", "huge"]))
     cut = draw(levels())
     found = outcome(
-        lambda: pm.outcome_errors(y.value, score.value, threshold=cut), ("y_true", "y_score", "threshold"), y, score
+        lambda: paper.outcome_errors(y.value, score.value, threshold=cut), ("y_true", "y_score", "threshold"), y, score
     )
     if isinstance(found, Refused):
         return False
+    spread = outcome(lambda: paper.score_spread(y.value, score.value, threshold=cut), CLASSES, y, score)
+    if not isinstance(spread, Refused):
+        assert not np.isinf([*spread.value.values(), *spread.upper.values()]).any()
     joined = np.concatenate(found)
     assert len(joined) == len(y.numbers)
     assert ((joined >= 0.0) & (joined <= 1.0)).all()
@@ -592,7 +595,7 @@ def uncertainties(draw: Draw) -> bool:
     w = draw(st.one_of(st.none(), st.none(), arrays((n,), ["sizes", "labels", "zeros", "subnormal", "huge"])))
     method = draw(
         st.sampled_from(
-            ["none", "wilson", "clopper-pearson", "normal", "bootstrap", "pim", "calibrated", "prediction-powered"]
+            ["none", "wilson", "clopper-pearson", "normal", "bootstrap", "calibrated", "prediction-powered"]
         )
     )
     other = draw(st.one_of(st.none(), st.none(), st.tuples(arrays((n,), ["labels"]), arrays((n,), ["shares"]))))
@@ -655,7 +658,7 @@ def classifier_pictures(draw: Draw) -> bool:
     words = (*CLASSES, "sample", "array", "Input", "inconsistent")
     found = [
         outcome(lambda draw_it=draw_it: draw_it(y.value, score.value), words, y, score)
-        for draw_it in (pm.plot_reliability, pm.plot_outcomes)
+        for draw_it in (pm.plot_reliability, paper.plot_outcomes)
     ]
     plt.close("all")
     return not isinstance(found[0], Refused)

@@ -37,15 +37,12 @@ __all__ = [
     "interval_scorer",
     "mean_width_score",
     "measure",
-    "outcome_errors",
-    "plot_outcomes",
     "plot_reliability",
     "power_spectral_entropy",
     "quantile",
     "rows_needed",
     "shift_weights",
     "show_versions",
-    "sided_errors",
     "white_test",
 ]
 
@@ -57,13 +54,12 @@ if TYPE_CHECKING:
         calibrated_scores,
         calibration_error,
         classification_uncertainty,
-        plot_outcomes,
         plot_reliability,
     )
     from pimeter.coverage import CoverageWarning, rows_needed
     from pimeter.diagnosis import diagnose, power_spectral_entropy, white_test
     from pimeter.duplicates import duplicate_groups
-    from pimeter.errors import absolute_errors, horizon_errors, outcome_errors, sided_errors
+    from pimeter.errors import absolute_errors, horizon_errors
     from pimeter.forecast import ForecastIntervals
     from pimeter.groups import grouped_quantile
     from pimeter.measurement import Measurement, measure
@@ -125,15 +121,12 @@ else:
         "interval_scorer": "scores",
         "mean_width_score": "scores",
         "measure": "measurement",
-        "outcome_errors": "errors",
-        "plot_outcomes": "classification",
         "plot_reliability": "classification",
         "power_spectral_entropy": "diagnosis",
         "quantile": "quantiles",
         "rows_needed": "coverage",
         "shift_weights": "regression",
         "show_versions": "versions",
-        "sided_errors": "errors",
         "white_test": "diagnosis",
     }
 

@@ -12,8 +12,9 @@ from scipy.stats import hypergeom
 from pimeter.arrays import real_array, unmasked
 from pimeter.classification.calibration import calibration_error, reliability
 from pimeter.classification.confusion import Cells, outcome_codes
+from pimeter.classification.inputs import as_precise
 from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, clopper_pearson
-from pimeter.classification.uncertainty import as_precise, classification_uncertainty
+from pimeter.classification.uncertainty import classification_uncertainty
 from pimeter.classification.unlabelled import ALIKE
 from pimeter.coverage import percent
 from pimeter.diagnosis.columns import categories, labels_of

@@ -1,7 +1,7 @@
 """Classifiers: how sure their numbers are, sets of classes with a promise, and scores that mean probabilities."""
 
 from pimeter.classification.calibration import ScalingBinning, calibrated_scores, calibration_error
-from pimeter.classification.pictures import plot_outcomes, plot_reliability
+from pimeter.classification.reliability_plot import plot_reliability
 from pimeter.classification.sets import SetClassifier
 from pimeter.classification.uncertainty import ClassificationUncertainty, classification_uncertainty
 
@@ -12,6 +12,5 @@ __all__ = [
     "calibrated_scores",
     "calibration_error",
     "classification_uncertainty",
-    "plot_outcomes",
     "plot_reliability",
 ]

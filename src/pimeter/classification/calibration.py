@@ -17,7 +17,7 @@ from pimeter.arrays import real_array
 from pimeter.classification.consistency import consistency
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.rates import Share, clopper_pearson
-from pimeter.coverage import checked_proportion
+from pimeter.validation import integer, one_level, scores_between_0_and_1
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ class ScalingBinning(TransformerMixin, RegressorMixin, BaseEstimator):
     """Platt's map, then the mean of its values in bins of equally many rows (Kumar, Liang and Ma 2019).
 
     The output takes few values, so that its calibration error can be measured without a bias from binning; as smooth
-    scores become steps, it is nothing for ``classification_uncertainty(method="pim")``, which wants a continuous
+    scores become steps, it is nothing for `pimeter.paper.score_spread`, which wants a continuous
     distribution.
 
     Parameters
@@ -212,10 +212,10 @@ def reliability(
     array([0.33, 0.67])
     """
     score, label = _pair(y_true, y_score, "y_true", "y_score")
-    codes, _ = _equal_bins(score, _bins(n_bins))
+    codes, _ = _equal_bins(score, integer("n_bins", n_bins, at_least=1))
     rows = np.bincount(codes).astype(np.float64)
     mean, share = np.bincount(codes, score) / rows, np.bincount(codes, label) / rows
-    level = checked_proportion("confidence_level", confidence_level)
+    level = one_level("confidence_level", confidence_level)
     ends = [clopper_pearson(Share(float(s), float(n)), level) for s, n in zip(share, rows, strict=True)]
     lower, upper = np.array(ends).T
     p_value, by_bin = consistency(score, label, codes, level)
@@ -270,7 +270,7 @@ def calibration_error(
         msg = f"method must be debiased, plugin or lower; got {method!r}."
         raise ValueError(msg)
     score, label = _pair(y_true, y_score, "y_true", "y_score")
-    codes, _ = _equal_bins(score, _bins(n_bins))
+    codes, _ = _equal_bins(score, integer("n_bins", n_bins, at_least=1))
     if method == "debiased":
         values, own = np.unique(score, return_inverse=True)
         if 10 * len(values) <= len(score):
@@ -285,13 +285,6 @@ def calibration_error(
     return float(max(mean_square, 0.0) ** 0.5)
 
 
-def _bins(n_bins: int) -> int:
-    if not isinstance(n_bins, Integral) or n_bins < 1:
-        msg = f"n_bins must be a whole number of at least 1; got {n_bins!r}."
-        raise ValueError(msg)
-    return int(n_bins)
-
-
 def _equal_bins(score: Array, n_bins: int) -> tuple[NDArray[np.intp], Array]:
     """Bin of each row, and the borders between bins: about equally many rows in each, ties never parted."""
     ordered = np.sort(score)
@@ -304,12 +297,10 @@ def _equal_bins(score: Array, n_bins: int) -> tuple[NDArray[np.intp], Array]:
 
 @np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
 def _score(given: ArrayLike, name: str) -> Array:
-    score: Array = check_array(real_array(name, given), ensure_2d=False, dtype=np.float64, input_name=name)
-    if score.ndim == 2 and score.shape[1] == 1:
-        score = score[:, 0]
-    if score.ndim != 1 or score.min() < 0.0 or score.max() > 1.0:
-        found = f"shape {score.shape}, {score.min():g} to {score.max():g}"
-        msg = f"{name} must be scores between 0 and 1, one per row; got {found}."
+    checked = check_array(real_array(name, given), ensure_2d=False, dtype=np.float64, input_name=name)
+    score = scores_between_0_and_1(name, checked)
+    if score.ndim != 1:
+        msg = f"{name} must be scores between 0 and 1, one per row; got shape {score.shape}."
         raise ValueError(msg)
     return score
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from pimeter.classification.propagation import derivatives
+from pimeter.classification.derivatives import derivatives
 from pimeter.classification.rates import (
     FN,
     FP,

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
-from pimeter.arrays import even_array, is_missing, real_array
 from pimeter.classification.confusion import BINOMIAL, Cells, Estimate, Sampling, by_classes, by_rates, outcome_codes
-from pimeter.classification.propagation import propagated
-from pimeter.classification.rates import METRICS, Metric, Rates
+from pimeter.classification.inputs import (
+    Labels,
+    as_precise,
+    calibration_rows,
+    checked_thresholds,
+    class_labels,
+    class_scores,
+    metric_functions,
+    ordered_classes,
+    positive_column,
+    refuse_missing,
+    warn_if_swapped,
+)
 from pimeter.classification.unlabelled import ALIKE, CALIBRATED, REFITS, Calibrator, calibrated, prediction_powered
-from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.coverage import checked_proportion, percent
-from pimeter.errors import outcome_errors
+from pimeter.coverage import percent
 from pimeter.frames import frame_of
-from pimeter.quantiles import quantile
+from pimeter.validation import integer, one_level, row_weights
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.classification.rates import Metric
+
     Array = NDArray[np.float64]
 
-METHODS = (*BINOMIAL, "bootstrap", "pim", "calibrated", "prediction-powered")
-OUTCOMES = ("true negatives", "true positives", "false negatives", "false positives")
-N_ERRORS = 4.0  # standard errors by which ranks of the positive class may be lower without a word
-N_TO_TELL = 10  # rows of each class from which on these errors are known
-TINY = 1e-9  # by which scores may be lower, which may be rounding
-SUM_OFF = 0.01  # by which the scores of two classes may miss 1, such as those of few digits
-SPREAD = "spread of the scores, not a confidence interval"
+METHODS = (*BINOMIAL, "bootstrap", "calibrated", "prediction-powered")
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,12 +175,12 @@ def classification_uncertainty(
     threshold: float | ArrayLike = 0.5,
     method: str = "wilson",
     metrics: str | Sequence[str | Metric] | Mapping[str, Metric] | None = None,
-    labels: Sequence[Any] | None = None,
-    pos_label: Any = 1,
+    labels: Sequence[Hashable] | None = None,
+    pos_label: Hashable = 1,
     sample_weight: ArrayLike | None = None,
     calibration: tuple[ArrayLike, ArrayLike] | None = None,
     n_resamples: int = 2000,
-    random_state: Any = None,
+    random_state: int | np.random.Generator | None = None,
 ) -> ClassificationUncertainty:
     """Accuracy, precision, F1 and other metrics of a classifier, each with an interval that means what it says.
 
@@ -208,9 +209,6 @@ def classification_uncertainty(
         ``"bootstrap"``
             BCa of resampled rows, with the neuron's quantile. Where all rows of a share have the same answer:
             Clopper-Pearson; where an outcome never occurred: with half a row more of each. The `note` says so.
-        ``"pim"``
-            The paper's four neurons and their propagation. This is **the spread of the scores, not a confidence
-            interval**: it does not shrink with more rows.
         ``"calibrated"``
             From scores alone, if they are calibrated; labels, if given, check that and warn.
         ``"prediction-powered"``
@@ -252,7 +250,7 @@ def classification_uncertainty(
 
     See Also
     --------
-    outcome_errors : What the four neurons of ``method="pim"`` see.
+    pimeter.paper.score_spread : The paper's ranges of metrics: how widely scores are spread, not how sure metrics are.
     calibration_error : How far scores are from being calibrated.
     SetClassifier : Sets of classes that hold the true one as often as asked for.
 
@@ -280,32 +278,32 @@ def classification_uncertainty(
     >>> found.value["youden"].round(3)
     array([0.51 , 0.496])
     """
-    level, method, draws = _checked(confidence_level, method, n_resamples, random_state)
-    chosen = _metrics(metrics)
-    score = _scores("y_score", y_score)
-    weights = _weights(sample_weight, len(score))
-    if method != "calibrated" and calibration is not None:
-        msg = f'calibration is for method="calibrated"; got method={method!r}. Leave it out.'
+    level = one_level("confidence_level", confidence_level)
+    if method not in METHODS:
+        msg = f"method must be one of {', '.join(METHODS)}; got {method!r}."
         raise ValueError(msg)
-    if method == "prediction-powered" and weights is not None:
-        msg = 'sample_weight cannot be used with method="prediction-powered"; leave it out.'
-        raise ValueError(msg)
+    draws = Sampling(integer("n_resamples", n_resamples, at_least=100), np.random.default_rng(random_state))
+    chosen = metric_functions(metrics)
+    score = class_scores("y_score", y_score)
+    weights = _relative_weights(sample_weight, len(score))
+    _refuse_unused(method, weights, calibration)
     known = _labels(y_true, len(score), method)
-    others = None if calibration is None else _calibration_labels(calibration)
-    classes = _classes(known, score, labels, pos_label, others)
+    others = None if calibration is None else calibration_rows(calibration)
+    classes = ordered_classes(known, score, labels, pos_label, others)
+    known = None if known is None else known.in_order(classes)
     if score.ndim == 2 and score.shape[1] > 2:
-        return _several(known, score, classes, weights, chosen, level, method, threshold, draws)
-    column = _positive(classes, pos_label)
+        return _several(_Task(known, None, score, weights, chosen, level, draws), method, threshold)
+    column = positive_column(classes, pos_label)
     if score.ndim == 2:
         score = score[:, column]
     is_positive = None if known is None else known.codes == column
     if known is not None and is_positive is not None:
-        _tell_if_swapped("y_score", score, [is_positive, known.is_known & ~is_positive], weights, classes[column])
+        warn_if_swapped("y_score", score, [is_positive, known.is_known & ~is_positive], weights, classes[column])
     rows = None
     if others is not None:
-        rows = _calibration_rows(*others, classes, column)
-        _tell_if_swapped("calibration score", rows[1], [rows[0], ~rows[0]], None, classes[column])
-    thresholds = _thresholds(threshold)
+        rows = others.of_class(classes, column)
+        warn_if_swapped("calibration score", rows[1], [rows[0], ~rows[0]], None, classes[column])
+    thresholds = checked_thresholds(threshold)
     task = _Task(known, is_positive, score, weights, chosen, level, draws)
     solve: Callable[..., _Found] = _BY_METHOD.get(method, _from_cells)
     with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
@@ -315,18 +313,10 @@ def classification_uncertainty(
     )
 
 
-class _Labels(NamedTuple):
-    """Classes as numbers, and which rows have one."""
-
-    codes: NDArray[np.intp]
-    classes: list[Any]
-    is_known: NDArray[np.bool_]
-
-
 class _Task(NamedTuple):
     """Checked input."""
 
-    known: _Labels | None
+    known: Labels | None
     is_positive: NDArray[np.bool_] | None
     score: Array
     weights: Array | None
@@ -338,41 +328,42 @@ class _Task(NamedTuple):
 _Found = tuple[list[dict[str, Estimate]], str | None]
 
 
+def _labels(y_true: ArrayLike | None, n: int, method: str) -> Labels | None:
+    """Labels, which may be missing where the method allows it."""
+    if y_true is None:
+        if method == "calibrated":
+            return None
+        msg = f'y_true is None, which only method="calibrated" can do without; got method={method!r}.'
+        raise ValueError(msg)
+    labels = class_labels("y_true", y_true, n)
+    return labels if method == "prediction-powered" else refuse_missing("y_true", labels)
+
+
+def _relative_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
+    """Weights of which the largest is 1, so that neither squares nor sums leave the range of floats."""
+    if sample_weight is None:
+        return None
+    weights = row_weights("sample_weight", sample_weight, n)
+    weights /= weights.max()
+    return weights
+
+
+def _refuse_unused(method: str, weights: Array | None, calibration: object) -> None:
+    """Refuse what the method would ignore."""
+    if method != "calibrated" and calibration is not None:
+        msg = f'calibration is for method="calibrated"; got method={method!r}. Leave it out.'
+        raise ValueError(msg)
+    if method == "prediction-powered" and weights is not None:
+        msg = 'sample_weight cannot be used with method="prediction-powered"; leave it out.'
+        raise ValueError(msg)
+
+
 def _from_cells(task: _Task, method: str, thresholds: Array, *_: Any) -> _Found:
     assert task.is_positive is not None
     estimates = []
     for threshold in thresholds.ravel():
         cells = Cells.counted(outcome_codes(task.is_positive, task.score > threshold), 4, task.weights)
         estimates.append(by_rates(cells, task.metrics, method, task.level, task.draws))
-    return estimates, None
-
-
-def _pim(task: _Task, method: str, thresholds: Array, *_: Any) -> _Found:
-    assert task.is_positive is not None
-    if task.weights is not None and np.ptp(task.weights) > 0.0:
-        msg = 'sample_weight cannot be used with method="pim", whose neurons count rows; leave it out.'
-        raise ValueError(msg)
-    estimates = []
-    for threshold in thresholds.ravel():
-        errors = outcome_errors(task.is_positive, task.score, threshold=threshold)
-        enough = [rank_guarantee(len(part), task.level).is_enough for part in errors]
-        radii = [
-            float(quantile(part, task.level, reflect=True)) if kept else np.nan
-            for part, kept in zip(errors, enough, strict=True)
-        ]
-        few = [f"{len(part)} {name}" for part, name, kept in zip(errors, OUTCOMES, enough, strict=True) if not kept]
-        rates = Rates.of(np.array([len(part) for part in errors], float))
-        found = {}
-        for name, metric in task.metrics.items():
-            value = float(metric(rates))
-            delta = propagated(
-                lambda *r, metric=metric, rates=rates: metric(Rates(r[0], r[1], r[2], r[3], rates.p_n, rates.p_p)),
-                np.array(rates[:4]),
-                np.array(radii) / 2.0,
-            )
-            note = SPREAD if np.isfinite(delta) else f"too few errors for a neuron at {task.level:g}: {', '.join(few)}"
-            found[name] = Estimate(value, value - delta, value + delta, method, note)
-        estimates.append(found)
     return estimates, None
 
 
@@ -400,283 +391,23 @@ def _prediction_powered(task: _Task, _method: str, thresholds: Array, *_: Any) -
     return [prediction_powered(*rows, float(one), *how) for one in thresholds.ravel()], None
 
 
-_BY_METHOD: dict[str, Callable[..., _Found]] = {
-    "pim": _pim,
-    "calibrated": _calibrated,
-    "prediction-powered": _prediction_powered,
-}
+_BY_METHOD: dict[str, Callable[..., _Found]] = {"calibrated": _calibrated, "prediction-powered": _prediction_powered}
 
 
-def _several(
-    known: _Labels | None,
-    score: Array,
-    classes: list[Any],
-    weights: Array | None,
-    metrics: dict[str, Metric],
-    level: float,
-    method: str,
-    threshold: Any,
-    draws: Sampling,
-) -> ClassificationUncertainty:
+def _several(task: _Task, method: str, threshold: float | ArrayLike) -> ClassificationUncertainty:
     """More than two classes."""
+    k = task.score.shape[1]
     if method not in {*BINOMIAL, "bootstrap"}:
         msg = (
-            f"method={method!r} needs two classes; y_score has {score.shape[1]} columns. Ask for one "
-            "class against all others: "
+            f"method={method!r} needs two classes; y_score has {k} columns. Ask for one class against all others: "
             "y_true == label, with its column of y_score."
         )
         raise ValueError(msg)
     if np.ndim(threshold) or threshold != 0.5:
-        msg = (
-            f"threshold={threshold!r} has no meaning for {len(classes)} classes, of which the likeliest is "
-            "predicted; leave it out."
-        )
+        msg = f"threshold={threshold!r} has no meaning for {k} classes: the likeliest is predicted; leave it out."
         raise ValueError(msg)
-    assert known is not None
-    k = len(classes)
-    cells = Cells.counted(known.codes * k + score.argmax(axis=1), k * k, weights)
+    assert task.known is not None
+    cells = Cells.counted(task.known.codes * k + task.score.argmax(axis=1), k * k, task.weights)
     with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
-        found = by_classes(cells, classes, metrics, method, level, draws)
-    return ClassificationUncertainty([found], (), True, level, len(score))
-
-
-def _checked(confidence_level: float, method: str, n_resamples: int, random_state: Any) -> tuple[float, str, Sampling]:
-    level = checked_proportion("confidence_level", confidence_level)
-    if method not in METHODS:
-        msg = f"method must be one of {', '.join(METHODS)}; got {method!r}."
-        raise ValueError(msg)
-    if not isinstance(n_resamples, Integral) or n_resamples < 100:
-        msg = f"n_resamples must be a whole number of at least 100; got {n_resamples!r}."
-        raise ValueError(msg)
-    return level, method, Sampling(int(n_resamples), np.random.default_rng(random_state))
-
-
-def _metrics(given: Any) -> dict[str, Metric]:
-    """Names and functions."""
-    if given is None:
-        return dict(METRICS)
-    if isinstance(given, Mapping):
-        chosen = dict(given)
-    else:
-        listed = [given] if isinstance(given, str) or callable(given) else list(given)
-        chosen = {one if isinstance(one, str) else getattr(one, "__name__", "<lambda>"): one for one in listed}
-    found = {}
-    for name, one in chosen.items():
-        metric = METRICS.get(one) if isinstance(one, str) else one
-        if metric is None or not callable(metric):
-            msg = (
-                f"metrics: {one!r} is not known. Choose from {', '.join(METRICS)}, or give a function of the "
-                "four rates."
-            )
-            raise ValueError(msg)
-        if name == "<lambda>":
-            msg = (
-                "metrics: a lambda has no name to report it by; give a dict, such as "
-                '{"youden": lambda r: r.tp + r.tn - 1}.'
-            )
-            raise ValueError(msg)
-        found[name] = metric
-    if not found:
-        msg = "metrics is empty; leave it out for all metrics."
-        raise ValueError(msg)
-    return found
-
-
-def _scores(name: str, given: ArrayLike) -> Array:
-    score = real_array(name, given)
-    if score.ndim not in {1, 2} or not score.size:
-        msg = f"{name} must have shape (n,) or (n, n_classes), with at least one row; got {score.shape}."
-        raise ValueError(msg)
-    score = score.astype(np.float64, copy=False)
-    if score.ndim == 2 and score.shape[1] == 1:
-        score = score[:, 0]
-    if not (score.min() >= 0.0 and score.max() <= 1.0):
-        wrong = ~((score >= 0.0) & (score <= 1.0))
-        where = ", ".join(str(i) for i in np.argwhere(wrong)[0])
-        msg = (
-            f"{name} must be scores between 0 and 1; {name}[{where}] is {score[wrong][0]:g}. For other "
-            "scores take a sigmoid first, "
-            "such as scipy.special.expit of a decision function; leave out rows with NaN."
-        )
-        raise ValueError(msg)
-    if score.ndim == 2 and score.shape[1] == 2 and np.abs(score.sum(axis=1) - 1.0).max() > SUM_OFF:
-        row = int(np.argmax(np.abs(score.sum(axis=1) - 1.0)))
-        msg = (
-            f"{name} has two columns that must add up to 1; row {row} adds up to {score[row].sum():g}. Give the column "
-            "of the positive class alone, or divide each row by its sum."
-        )
-        raise ValueError(msg)
-    return score
-
-
-def _weights(given: ArrayLike | None, n: int) -> Array | None:
-    if given is None:
-        return None
-    weights: Array = real_array("sample_weight", given).astype(np.float64)
-    if weights.shape != (n,):
-        msg = f"sample_weight must hold one weight for each of the {n} rows; got shape {weights.shape}."
-        raise ValueError(msg)
-    if not np.isfinite(weights).all() or (weights < 0.0).any() or not weights.any():
-        msg = f"sample_weight must be finite, not negative and not all 0; got {weights.min():g} to {weights.max():g}."
-        raise ValueError(msg)
-    weights /= weights.max()  # so that neither squares nor sums leave the range of floats
-    return weights
-
-
-def _labels(given: ArrayLike | None, n: int, method: str, name: str = "y_true") -> _Labels | None:
-    """Labels as codes of sorted classes; rows without one where the method allows it."""
-    if given is None:
-        if method == "calibrated":
-            return None
-        msg = f'{name} is None, which only method="calibrated" can do without; got method={method!r}.'
-        raise ValueError(msg)
-    labels = even_array(name, given)
-    if labels.shape != (n,):
-        msg = f"{name} must hold one label for each of the {n} rows of scores; got shape {labels.shape}."
-        raise ValueError(msg)
-    if labels.dtype.kind == "O":
-        missing = np.array([is_missing(label) for label in labels.tolist()])
-    else:
-        missing = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(n, bool)
-    if missing.any() and method != "prediction-powered":
-        msg = (
-            f"{name} has {missing.sum()} missing labels, the first in row {int(np.argmax(missing))}. "
-            "Leave these rows out, or use "
-            'method="prediction-powered", which knows what to do with them.'
-        )
-        raise ValueError(msg)
-    try:
-        classes, codes = np.unique(labels[~missing], return_inverse=True)
-    except TypeError as mixed:
-        msg = f"{name} mixes labels that cannot be sorted ({mixed}); use labels of one type."
-        raise ValueError(msg) from mixed
-    all_codes = np.full(n, -1, np.intp)
-    all_codes[~missing] = codes.reshape(-1)
-    return _Labels(all_codes, classes.tolist(), ~missing)
-
-
-def _classes(
-    known: _Labels | None,
-    score: Array,
-    labels: Sequence[Any] | None,
-    pos_label: Any,
-    others: tuple[_Labels, Array] | None,
-) -> list[Any]:
-    """The classes in the order of columns of the score; codes are changed to it."""
-    k = 2 if score.ndim == 1 else score.shape[1]
-    if labels is not None:
-        classes = list(np.asarray(labels).tolist())
-        if len(classes) != k or len(set(classes)) != k:
-            msg = f"labels must name the {k} classes that y_score is about; got {classes!r}."
-            raise ValueError(msg)
-    elif known is None:
-        classes = [None, pos_label] if k == 2 else list(range(k))
-        if score.shape[1:] == (2,) and others is not None and len(others[0].classes) == 2:
-            classes = others[0].classes
-        elif score.shape[1:] == (2,) and pos_label != 1:
-            msg = (
-                "y_score has two columns, and without y_true nothing says which of them is about "
-                f"pos_label={pos_label!r}. Give labels in the order of the columns, or the column of the "
-                "positive class alone."
-            )
-            raise ValueError(msg)
-    else:
-        classes = known.classes
-    if known is None:
-        return classes
-    if len(known.classes) < 2 and labels is None:
-        msg = (
-            f"y_true holds one class only ({known.classes}). Name all classes, such as labels=[0, 1]: what rows say "
-            "nothing of is then not known. Or give rows of other classes, too."
-        )
-        raise ValueError(msg)
-    unknown = [label for label in known.classes if label not in classes]
-    if unknown or len(classes) != k:
-        what = f"labels {classes!r}" if labels is not None else f"scores for {k} classes"
-        msg = (
-            f"y_true holds {len(known.classes)} classes ({', '.join(map(repr, known.classes[:5]))}, ...), "
-            f"which do not fit {what}. Give y_score of "
-            "shape (n, n_classes), and labels in the order of its columns."
-        )
-        raise ValueError(msg)
-    place = np.array([classes.index(label) for label in known.classes])
-    known.codes[known.is_known] = place[known.codes[known.is_known]]
-    return classes
-
-
-def _positive(classes: list[Any], pos_label: Any) -> int:
-    if pos_label not in classes:
-        msg = f"pos_label={pos_label!r} is not one of the classes {classes!r}; say which of them is the positive one."
-        raise ValueError(msg)
-    return classes.index(pos_label)
-
-
-def _tell_if_swapped(
-    name: str, score: Array, groups: list[NDArray[np.bool_]], weights: Array | None, label: Any
-) -> None:
-    """Scores about the other class would turn every rate into another one.
-
-    Ranks are compared, as by Mann and Whitney: means of few skewed scores are low more often than high.
-    """
-    counts = [members if weights is None else members & (weights > 0.0) for members in groups]
-    if min(map(np.count_nonzero, counts)) < N_TO_TELL:
-        return
-    every = counts[0] | counts[1]
-    ranks = np.full(len(score), np.nan)
-    ranks[every] = rankdata(score[every])
-    means, error = [], 0.0
-    for members in counts:
-        own = np.ones(np.count_nonzero(members)) if weights is None else weights[members]
-        means.append(np.average(ranks[members], weights=own))
-        error += np.var(ranks[every]) * (own @ own) / own.sum() ** 2
-    middles = [float(np.median(score[members])) for members in counts]
-    if means[0] < means[1] - N_ERRORS * np.sqrt(error) and middles[0] < middles[1] - TINY:
-        msg = (
-            f"{name} is lower where the label is {label!r} (median {middles[0]:.3g}, elsewhere {middles[1]:.3g}), but "
-            "it is read as the score of that class. Is it about the other one? Then give that as pos_label."
-        )
-        warnings.warn(msg, UserWarning, stacklevel=3)
-
-
-def _thresholds(given: Any) -> Array:
-    thresholds: Array = real_array("threshold", given).astype(np.float64)
-    if thresholds.ndim > 1 or not thresholds.size or not ((thresholds >= 0.0) & (thresholds <= 1.0)).all():
-        msg = f"threshold must be a number, or a list of numbers, between 0 and 1; got {given!r}."
-        raise ValueError(msg)
-    return thresholds
-
-
-def as_precise(thresholds: Array, score: ArrayLike) -> Array:
-    """Thresholds as scores of few digits would have them: .3 in single precision is not above .3."""
-    dtype = np.asarray(score).dtype
-    return thresholds.astype(dtype).astype(np.float64) if dtype.kind == "f" else thresholds
-
-
-def _calibration_labels(given: Any) -> tuple[_Labels, Array]:
-    """Labels and scores of the rows that calibrate."""
-    try:
-        y, score = given
-    except (TypeError, ValueError) as wrong:
-        msg = "calibration must be a pair (y, score) of the rows that the calibrator was fitted on."
-        raise ValueError(msg) from wrong
-    scores = _scores("calibration score", score)
-    known = _labels(y, len(scores), "", "calibration y")
-    assert known is not None
-    return known, scores
-
-
-def _calibration_rows(
-    known: _Labels, scores: Array, classes: list[Any], column: int
-) -> tuple[NDArray[np.bool_], Array]:
-    """Which rows are positive, and their scores."""
-    positive, other = classes[column], classes[1 - column]  # the other is None where nothing says what it is
-    is_fit = len(known.classes) == 2 and positive in known.classes and (other is None or other in known.classes)
-    if scores.ndim != 1 or not is_fit:
-        which = f"{positive!r} one of them" if other is None else f"{positive!r} and {other!r}"
-        msg = (
-            f"calibration needs one score per row and two classes, {which}; got scores "
-            f"of shape {scores.shape} and "
-            f"classes {known.classes!r}."
-        )
-        raise ValueError(msg)
-    return known.codes == known.classes.index(positive), scores
+        found = by_classes(cells, task.known.classes, task.metrics, method, task.level, task.draws)
+    return ClassificationUncertainty([found], (), True, task.level, len(task.score))

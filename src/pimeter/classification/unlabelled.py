@@ -26,8 +26,8 @@ from pimeter.classification.confusion import (
     by_rates,
     outcome_codes,
 )
+from pimeter.classification.derivatives import derivatives
 from pimeter.classification.platt import log_odds, platt_lines
-from pimeter.classification.propagation import derivatives
 from pimeter.classification.rates import (
     FN,
     FP,

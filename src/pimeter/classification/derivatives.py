@@ -1,4 +1,4 @@
-"""How a change of the four rates changes what is computed from them: exact derivatives, and the paper's propagation."""
+"""Exact derivatives: how a change of the four rates changes what is computed from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Series:
 
     Examples
     --------
-    >>> from pimeter.classification.propagation import Series
+    >>> from pimeter.classification.derivatives import Series
     >>> x = Series(2.0, 1.0)
     >>> y = 1 / x
     >>> y.value, y.first, 2 * y.second
@@ -129,30 +129,3 @@ def derivatives(function: Callable[..., Any], at: Array) -> tuple[Array, Array]:
         found.append((one.first, 2.0 * one.second))
     first, second = np.array(found).T
     return first, second
-
-
-def propagated(function: Callable[..., Any], at: Array, delta: Array) -> float:
-    """Uncertainty of a function of the rates TN, TP, FN, FP, by the paper's Taylor expansion.
-
-    Absolute values add up, so this approximates the largest change in the box ``at -+ delta``: to first order for all
-    four, to second order for the two false outcomes.
-
-    Parameters
-    ----------
-    function : callable
-        Of four numbers, see `derivatives`.
-    at, delta : ndarray of shape (4,)
-        The rates and their uncertainties; NaN in `delta` only matters if the function depends on that rate.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pimeter.classification.propagation import propagated
-    >>> half = lambda tn, tp, fn, fp: (tn + tp) / 2
-    >>> propagated(half, np.array([0.9, 0.8, 0.2, 0.1]), np.array([0.02, 0.04, np.nan, np.nan]))
-    0.03
-    """
-    first, second = (np.abs(part) for part in derivatives(function, at))
-    second[:2] = 0.0
-    used = (first != 0.0) | (second != 0.0)
-    return float(np.sum((first * delta + 0.5 * second * delta**2)[used]))

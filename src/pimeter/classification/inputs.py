@@ -1,0 +1,256 @@
+"""Labels, scores, classes, thresholds and metrics of a classifier, checked and brought into one form."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+
+from pimeter.arrays import even_array, is_missing, real_array
+from pimeter.classification.rates import METRICS, Metric
+from pimeter.validation import scores_between_0_and_1
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
+MAX_STANDARD_ERRORS = 4.0  # by which ranks of the positive class may be lower without a warning
+MIN_ROWS_TO_COMPARE = 10  # of each class, from which on these errors are known
+ROUNDING = 1e-9  # by which scores may be lower, which may be rounding
+MAX_OFF_1 = 0.01  # by which the scores of two classes may miss 1, such as those of few digits
+
+Metrics = str | Metric | Sequence[str | Metric] | Mapping[str, Metric]
+
+
+class Labels(NamedTuple):
+    """Classes as numbers, and which rows have one."""
+
+    codes: NDArray[np.intp]  # -1 where there is no label
+    classes: list[Hashable]
+    is_known: Bools
+
+    def in_order(self, classes: list[Hashable]) -> Labels:
+        """The same rows, with codes that are places among these classes."""
+        place = np.array([classes.index(label) for label in self.classes])
+        codes = self.codes.copy()
+        codes[self.is_known] = place[self.codes[self.is_known]]
+        return Labels(codes, classes, self.is_known)
+
+
+class LabelledScores(NamedTuple):
+    """Labels and scores of the rows that calibrate."""
+
+    labels: Labels
+    score: Array
+
+    def of_class(self, classes: list[Hashable], column: int) -> tuple[Bools, Array]:
+        """Which rows are of the class in this column, and their scores."""
+        positive, other = classes[column], classes[1 - column]  # the other is None where nothing says what it is
+        known = self.labels.classes
+        has_both = len(known) == 2 and positive in known and (other is None or other in known)
+        if self.score.ndim != 1 or not has_both:
+            which = f"{positive!r} one of them" if other is None else f"{positive!r} and {other!r}"
+            msg = (
+                f"calibration needs one score per row and two classes, {which}; got scores of shape "
+                f"{self.score.shape} and classes {known!r}."
+            )
+            raise ValueError(msg)
+        return self.labels.codes == known.index(positive), self.score
+
+
+def metric_functions(given: Metrics | None) -> dict[str, Metric]:
+    """Functions of the four rates by name; all that are built in where none are given."""
+    if given is None:
+        return dict(METRICS)
+    if isinstance(given, Mapping):
+        named: dict[str, str | Metric] = dict(given)
+    else:
+        listed = [given] if isinstance(given, str) or callable(given) else list(given)
+        named = {one if isinstance(one, str) else getattr(one, "__name__", "<lambda>"): one for one in listed}
+    if not named:
+        msg = "metrics is empty; leave it out for all metrics."
+        raise ValueError(msg)
+    return {name: _metric_function(name, one) for name, one in named.items()}
+
+
+def _metric_function(name: str, given: str | Metric) -> Metric:
+    metric = METRICS.get(given) if isinstance(given, str) else given
+    if metric is None or not callable(metric):
+        msg = (
+            f"metrics: {given!r} is not known. Choose from {', '.join(METRICS)}, or give a function of the four rates."
+        )
+        raise ValueError(msg)
+    if name == "<lambda>":
+        msg = (
+            'metrics: a lambda has no name to report it by; give a dict, such as {"youden": lambda r: r.tp + r.tn - 1}.'
+        )
+        raise ValueError(msg)
+    return metric
+
+
+def class_scores(name: str, given: ArrayLike) -> Array:
+    """Scores of the positive class (n,), or of each class (n, k); those of two classes add up to 1."""
+    score = scores_between_0_and_1(name, given)
+    if score.ndim == 2 and score.shape[1] == 2 and np.abs(score.sum(axis=1) - 1.0).max() > MAX_OFF_1:
+        row = int(np.argmax(np.abs(score.sum(axis=1) - 1.0)))
+        msg = (
+            f"{name} has two columns that must add up to 1; row {row} adds up to {score[row].sum():g}. Give the column "
+            "of the positive class alone, or divide each row by its sum."
+        )
+        raise ValueError(msg)
+    return score
+
+
+def class_labels(name: str, given: ArrayLike, n: int) -> Labels:
+    """Labels as codes of sorted classes; NaN and None are rows without a label."""
+    labels = even_array(name, given)
+    if labels.shape != (n,):
+        msg = f"{name} must hold one label for each of the {n} rows of scores; got shape {labels.shape}."
+        raise ValueError(msg)
+    if labels.dtype.kind == "O":
+        missing = np.array([is_missing(label) for label in labels.tolist()])
+    else:
+        missing = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(n, bool)
+    try:
+        classes, codes = np.unique(labels[~missing], return_inverse=True)
+    except TypeError as mixed:
+        msg = f"{name} mixes labels that cannot be sorted ({mixed}); use labels of one type."
+        raise ValueError(msg) from mixed
+    all_codes = np.full(n, -1, np.intp)
+    all_codes[~missing] = codes.reshape(-1)
+    return Labels(all_codes, classes.tolist(), ~missing)
+
+
+def refuse_missing(name: str, labels: Labels) -> Labels:
+    """The same labels, of which no row lacks one."""
+    if not labels.is_known.all():
+        n, first = np.count_nonzero(~labels.is_known), int(np.argmin(labels.is_known))
+        msg = (
+            f"{name} has {n} missing labels, the first in row {first}. Leave these rows out, or use "
+            'method="prediction-powered", which knows what to do with them.'
+        )
+        raise ValueError(msg)
+    return labels
+
+
+def calibration_rows(given: tuple[ArrayLike, ArrayLike]) -> LabelledScores:
+    """Labels and scores of the rows that calibrate."""
+    try:
+        y, score = given
+    except (TypeError, ValueError) as wrong:
+        msg = "calibration must be a pair (y, score) of the rows that the calibrator was fitted on."
+        raise ValueError(msg) from wrong
+    scores = class_scores("calibration score", score)
+    return LabelledScores(refuse_missing("calibration y", class_labels("calibration y", y, len(scores))), scores)
+
+
+def ordered_classes(
+    known: Labels | None,
+    score: Array,
+    labels: Sequence[Hashable] | None,
+    pos_label: Hashable,
+    calibration: LabelledScores | None = None,
+) -> list[Hashable]:
+    """The classes in the order of the columns of the score."""
+    k = 2 if score.ndim == 1 else score.shape[1]
+    if labels is not None:
+        classes: list[Hashable] = np.asarray(labels).tolist()
+        if len(classes) != k or len(set(classes)) != k:
+            msg = f"labels must name the {k} classes that y_score is about; got {classes!r}."
+            raise ValueError(msg)
+    elif known is None:
+        return _classes_without_labels(score, k, pos_label, calibration)
+    else:
+        classes = known.classes
+    if known is not None:
+        _check_classes(known, classes, k, labels is not None)
+    return classes
+
+
+def _classes_without_labels(
+    score: Array, k: int, pos_label: Hashable, calibration: LabelledScores | None
+) -> list[Hashable]:
+    """Classes where neither labels nor names of classes are given: those of the rows that calibrate, or numbers."""
+    if score.shape[1:] == (2,) and calibration is not None and len(calibration.labels.classes) == 2:
+        return calibration.labels.classes
+    if score.shape[1:] == (2,) and pos_label != 1:
+        msg = (
+            "y_score has two columns, and without y_true nothing says which of them is about "
+            f"pos_label={pos_label!r}. Give labels in the order of the columns, or the column of the "
+            "positive class alone."
+        )
+        raise ValueError(msg)
+    return [None, pos_label] if k == 2 else list(range(k))
+
+
+def _check_classes(known: Labels, classes: list[Hashable], k: int, are_named: bool) -> None:
+    """Refuse labels that do not fit the classes of the scores."""
+    if len(known.classes) < 2 and not are_named:
+        msg = (
+            f"y_true holds one class only ({known.classes}). Name all classes, such as labels=[0, 1]: what rows say "
+            "nothing of is then not known. Or give rows of other classes, too."
+        )
+        raise ValueError(msg)
+    unknown = [label for label in known.classes if label not in classes]
+    if unknown or len(classes) != k:
+        what = f"labels {classes!r}" if are_named else f"scores for {k} classes"
+        msg = (
+            f"y_true holds {len(known.classes)} classes ({', '.join(map(repr, known.classes[:5]))}, ...), "
+            f"which do not fit {what}. Give y_score of shape (n, n_classes), and labels in the order of its columns."
+        )
+        raise ValueError(msg)
+
+
+def positive_column(classes: list[Hashable], pos_label: Hashable) -> int:
+    """Which of two classes is the positive one."""
+    if pos_label not in classes:
+        msg = f"pos_label={pos_label!r} is not one of the classes {classes!r}; say which of them is the positive one."
+        raise ValueError(msg)
+    return classes.index(pos_label)
+
+
+def warn_if_swapped(
+    name: str, score: Array, groups: list[Bools], weights: Array | None, label: Hashable, *, stacklevel: int = 3
+) -> None:
+    """Warn of scores that are clearly lower for the class they are about: every rate would be another one.
+
+    Ranks are compared, as by Mann and Whitney: means of few skewed scores are low more often than high.
+    """
+    counts = [members if weights is None else members & (weights > 0.0) for members in groups]
+    if min(map(np.count_nonzero, counts)) < MIN_ROWS_TO_COMPARE:
+        return
+    every = counts[0] | counts[1]
+    ranks = np.full(len(score), np.nan)
+    ranks[every] = rankdata(score[every])
+    means, error = [], 0.0
+    for members in counts:
+        own = np.ones(np.count_nonzero(members)) if weights is None else weights[members]
+        means.append(np.average(ranks[members], weights=own))
+        error += np.var(ranks[every]) * (own @ own) / own.sum() ** 2
+    middles = [float(np.median(score[members])) for members in counts]
+    if means[0] < means[1] - MAX_STANDARD_ERRORS * np.sqrt(error) and middles[0] < middles[1] - ROUNDING:
+        msg = (
+            f"{name} is lower where the label is {label!r} (median {middles[0]:.3g}, elsewhere {middles[1]:.3g}), but "
+            "it is read as the score of that class. Is it about the other one? Then give that as pos_label."
+        )
+        warnings.warn(msg, UserWarning, stacklevel=stacklevel)
+
+
+def checked_thresholds(given: float | ArrayLike) -> Array:
+    """A threshold or a list of thresholds, from 0 to 1 inclusive."""
+    thresholds: Array = real_array("threshold", given).astype(np.float64)
+    if thresholds.ndim > 1 or not thresholds.size or not ((thresholds >= 0.0) & (thresholds <= 1.0)).all():
+        msg = f"threshold must be a number, or a list of numbers, between 0 and 1; got {given!r}."
+        raise ValueError(msg)
+    return thresholds
+
+
+def as_precise(thresholds: Array, score: ArrayLike) -> Array:
+    """Thresholds as scores of few digits would have them: .3 in single precision is not above .3."""
+    dtype = np.asarray(score).dtype
+    return thresholds.astype(dtype).astype(np.float64) if dtype.kind == "f" else thresholds

@@ -1,0 +1,154 @@
+"""Checks at the public edge: levels, weights, finite numbers and integers, each written once.
+
+Each takes the name of the argument, which its message begins with, and returns what was given in the form that the
+library computes with.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pimeter.arrays import real_array
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+LEAVE_OUT = "Leave these rows out."
+
+
+def first_index(mask: NDArray[np.bool_]) -> str:
+    """Index of the first True as one writes it: 3, or 3, 1."""
+    return ", ".join(str(i) for i in np.argwhere(mask)[0])
+
+
+def one_level(name: str, value: float) -> float:
+    """A number between 0 and 1, both excluded.
+
+    Examples
+    --------
+    >>> from pimeter.validation import one_level
+    >>> one_level("confidence_level", 95)
+    Traceback (most recent call last):
+    ValueError: confidence_level must lie between 0 and 1; got 95. For per cent divide by 100.
+    """
+    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 < value < 1.0):
+        msg = f"{name} must lie between 0 and 1; got {value!r}. For per cent divide by 100."
+        raise ValueError(msg)
+    return float(value)
+
+
+def levels_array(name: str, given: ArrayLike) -> Array:
+    """Levels between 0 and 1, both excluded, in the shape in which they are given."""
+    levels: Array = real_array(name, given).astype(np.float64)
+    if not ((levels > 0.0) & (levels < 1.0)).all():
+        msg = f"{name} must lie between 0 and 1; got {given!r}. For per cent divide by 100."
+        raise ValueError(msg)
+    return levels
+
+
+def one_or_more_levels(name: str, given: ArrayLike) -> Array:
+    """A level or a list of levels between 0 and 1, both excluded: shape () or (L,)."""
+    levels = levels_array(name, given)
+    if levels.ndim > 1 or not levels.size:
+        msg = f"{name} must be a level, or a list of levels, between 0 and 1; got {given!r}."
+        raise ValueError(msg)
+    return levels
+
+
+def quantile_levels(name: str, given: ArrayLike) -> Array:
+    """Levels of quantiles, from 0 to 1 inclusive, in the shape in which they are given."""
+    levels: Array = real_array(name, given).astype(np.float64, copy=False)
+    if levels.size and not (levels.min() >= 0.0 and levels.max() <= 1.0):
+        msg = f"{name} must lie in [0, 1]; got {given!r}. For per cent divide by 100."
+        raise ValueError(msg)
+    return levels
+
+
+def not_empty(name: str, array: NDArray[np.generic]) -> None:
+    """Refuse an array without values."""
+    if array.size == 0:
+        msg = f"{name} must hold at least one value; got shape {array.shape}. Give the rows of a held-out set."
+        raise ValueError(msg)
+
+
+def finite(name: str, array: NDArray[np.floating], remedy: str = LEAVE_OUT) -> None:
+    """Refuse NaN and infinite values, naming the first."""
+    if not np.isfinite(array).all():
+        _refuse(name, "be finite", array, ~np.isfinite(array), remedy)
+
+
+def finite_numbers(name: str, values: ArrayLike, remedy: str = LEAVE_OUT) -> Array:
+    """Finite numbers as float64, at least one.
+
+    Examples
+    --------
+    >>> from pimeter.validation import finite_numbers
+    >>> finite_numbers("y_true", [1.0, float("nan")])
+    Traceback (most recent call last):
+    ValueError: y_true must be finite; y_true[1] is nan (1 such of 2 values). Leave these rows out.
+    """
+    numbers = real_array(name, values)
+    not_empty(name, numbers)
+    numbers = numbers.astype(np.float64, copy=False)
+    finite(name, numbers, remedy)
+    return numbers
+
+
+def known_numbers(name: str, values: ArrayLike, remedy: str = LEAVE_OUT) -> Array:
+    """Numbers as float64, at least one, of which none is NaN; they may be infinite."""
+    numbers = real_array(name, values)
+    not_empty(name, numbers)
+    numbers = numbers.astype(np.float64, copy=False)
+    if np.isnan(numbers).any():
+        _refuse(name, "not be NaN", numbers, np.isnan(numbers), remedy)
+    return numbers
+
+
+def _refuse(name: str, what: str, array: NDArray[np.floating], bad: NDArray[np.bool_], remedy: str) -> None:
+    where = f"{name}[{first_index(bad)}] is {array[bad][0]} ({bad.sum()} such of {bad.size} values)"
+    msg = f"{name} must {what}; {where}. {remedy}"
+    raise ValueError(msg)
+
+
+def row_weights(name: str, given: ArrayLike, n: int) -> Array:
+    """Weights of n rows: finite, none negative, not all 0."""
+    weights: Array = real_array(name, given).astype(np.float64)
+    if weights.shape != (n,):
+        msg = f"{name} must hold one weight for each of the {n} rows; got shape {weights.shape}."
+        raise ValueError(msg)
+    if not np.isfinite(weights).all() or (weights < 0.0).any() or not weights.any():
+        msg = f"{name} must be finite, not negative and not all 0; got {weights.min():g} to {weights.max():g}."
+        raise ValueError(msg)
+    return weights
+
+
+def scores_between_0_and_1(name: str, given: ArrayLike) -> Array:
+    """Scores of shape (n,), or (n, k) for k classes; a single column becomes (n,)."""
+    score = real_array(name, given)
+    if score.ndim not in {1, 2} or not score.size:
+        msg = f"{name} must have shape (n,) or (n, n_classes), with at least one row; got {score.shape}."
+        raise ValueError(msg)
+    score = score.astype(np.float64, copy=False)
+    if score.ndim == 2 and score.shape[1] == 1:
+        score = score[:, 0]
+    if not (score.min() >= 0.0 and score.max() <= 1.0):
+        wrong = ~((score >= 0.0) & (score <= 1.0))
+        msg = (
+            f"{name} must be scores between 0 and 1; {name}[{first_index(wrong)}] is {score[wrong][0]:g}. Of other "
+            "scores take a sigmoid first, such as scipy.special.expit of a decision function; leave out rows with NaN."
+        )
+        raise ValueError(msg)
+    return score
+
+
+def integer(name: str, value: int, *, at_least: int) -> int:
+    """An integer that is not too small."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
+        msg = f"{name} must be an integer of at least {at_least}; got {value!r}."
+        raise ValueError(msg)
+    return int(value)
