@@ -1,4 +1,4 @@
-"""Does `diagnose` give the right advice? Ten planted situations, many draws of each.
+"""Does `measure` give the right advice? Ten planted situations, many draws of each.
 
     python benchmarks/diagnosis_advice.py [--quick] [--seed SEED]
 
@@ -21,7 +21,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from provenance import save
 
-from pimeter import diagnose
+from pimeter import measure
 
 SEED = 20261115
 N_ROWS = 500
@@ -86,10 +86,10 @@ SITUATIONS = (
 
 
 def is_right(situation: Situation, draw: object) -> bool:
-    raised = set(draw.raised)
+    raised = set(draw.diagnosis.raised)
     named = bool(raised & set(situation.raised)) if situation.raised else not raised
-    way = draw.advice[-1].startswith("OnlineNeuron") == situation.online
-    return named and way and draw.width == situation.width and draw.tails in situation.tails
+    way = draw.code.startswith("OnlineNeuron") == situation.online
+    return named and way and draw.recommended_width == situation.width and draw.recommended_tails in situation.tails
 
 
 def drawn(situation: Situation, rng: np.random.Generator) -> object:
@@ -100,14 +100,14 @@ def drawn(situation: Situation, rng: np.random.Generator) -> object:
     y_true = y_pred + situation.noise(rng, X, by)
     if situation.step:
         y_true = np.round(y_true / situation.step) * situation.step
-    return diagnose(y_true, y_pred, X, by)
+    return measure(y_true, y_pred, X=X, by=by)
 
 
 def line(situation: Situation, n_draws: int, seed: int) -> tuple[float, str]:
     streams = [np.random.default_rng([seed, i, *map(ord, situation.name)]) for i in range(n_draws)]
     found = Parallel(n_jobs=2)(delayed(drawn)(situation, rng) for rng in streams)
     right = float(np.mean([is_right(situation, draw) for draw in found]))
-    alarms = Counter(name for draw in found for name in draw.raised)
+    alarms = Counter(name for draw in found for name in draw.diagnosis.raised)
     often = ", ".join(f"{name} {count / n_draws:.1%}" for name, count in alarms.most_common())
     return right, f"| {situation.name} | {n_draws} | {right:.1%} | {often or 'none'} |"
 
@@ -124,7 +124,7 @@ def main() -> None:
         lines.append(line(situation, n_draws, asked.seed)[1])
         print(lines[-1], flush=True)
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scikit-learn"))
-    head = f"""# Does `diagnose` give the right advice?
+    head = f"""# Does `measure` give the right advice?
 
 {versions}, Python {platform.python_version()}.
 

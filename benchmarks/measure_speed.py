@@ -24,7 +24,7 @@ from pimeter import measure, measurement
 from pimeter.diagnosis import findings
 
 SEED = 20261115
-ON_SUBSAMPLE = ("_gain", "_white", "_entropy", "_skew", "_heavy", "_discrete", "_outliers", "_drift", "_serial")
+ON_SUBSAMPLE = ("_gain", "_skew", "_heavy", "_discrete", "_outliers", "_drift", "_serial")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import numpy as np
 
 from experiments.data import Array, paper_split, regression
 from experiments.protocol import Experiment, Row, Unit
-from pimeter import power_spectral_entropy, white_test
+from pimeter.paper import power_spectral_entropy, white_test
 
 SIGNIFICANT = 0.05
 

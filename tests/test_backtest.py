@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from pimeter import ForecastIntervals
-from pimeter.backtest import backtest
+from pimeter import ForecastIntervals, backtest
 
 pytestmark = pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
 
@@ -40,7 +39,7 @@ def test_nothing_of_the_future_is_known():
     other = y_true.copy()
     other[-1] += 1e6
     found, changed = backtest(y_true, y_pred), backtest(other, y_pred)
-    assert found.last["upper"] == changed.last["upper"]
+    assert found.newest["upper"] == changed.newest["upper"]
     assert found.static.width == changed.static.width
 
 
@@ -56,12 +55,12 @@ def test_a_target_is_known_when_its_time_has_come(stride):
     later = np.where(when > newest + 1e-9, 1e6, y_true)
     assert (later != y_true).any()
     plain = backtest(y_true, y_pred, stride=stride)
-    assert backtest(later, y_pred, stride=stride).last["upper"] == plain.last["upper"]
+    assert backtest(later, y_pred, stride=stride).newest["upper"] == plain.newest["upper"]
     for step in range(h):  # the last that is known of each step is used
         i = np.flatnonzero(when[:, step] <= newest + 1e-9)[-1]
         known = y_true.copy()
         known[i, step] = 1e6
-        assert backtest(known, y_pred, stride=stride).last["upper"][step] != plain.last["upper"][step]
+        assert backtest(known, y_pred, stride=stride).newest["upper"][step] != plain.newest["upper"][step]
 
 
 def test_targets_far_ahead_are_not_used_before_they_are_known():
@@ -72,7 +71,7 @@ def test_targets_far_ahead_are_not_used_before_they_are_known():
         changed = y_true.copy()
         changed[first:] = 1e6
         found = backtest(changed, y_pred, until_known=until_known)
-        assert (found.last["upper"] != plain.last["upper"]) == is_used
+        assert (found.newest["upper"] != plain.newest["upper"]) == is_used
     changed = y_true.copy()
     changed[77:100] = 1e6  # not known to window 100, the first that the cone is tried on
     assert backtest(changed, y_pred, until_known=until_known).static.width == plain.static.width
@@ -84,8 +83,8 @@ def test_updates_follow_a_change():
     found = backtest(y_true, y_pred, confidence_level=0.9)
     assert found.static.coverage < 0.6
     assert abs(found.updated.coverage - 0.9) < 0.03
-    assert found.radius[0] == pytest.approx(1.645 * 4.0, rel=0.25)
-    assert "90 % of targets" in found.headline
+    assert found.margin[0] == pytest.approx(1.645 * 4.0, rel=0.25)
+    assert "90 % of targets" in found.headline.claim
 
 
 def test_unknown_targets_and_steps():
@@ -94,7 +93,7 @@ def test_unknown_targets_and_steps():
     y_true[-1, 1:] = np.nan
     y_true[150] = np.nan
     found = backtest(y_true, y_pred).to_dict()
-    assert found["last"]["target"][1:] == [None, None]
+    assert found["newest"]["target"][1:] == [None, None]
     assert 0.5 < found["updated"]["coverage"] <= 1.0
 
 
@@ -114,7 +113,7 @@ def test_what_is_masked_is_not_known_and_what_is_wrong_is_refused():
     mask = np.zeros(y_true.shape, bool)
     mask[::7] = True
     masked = np.ma.masked_array(np.where(mask, 1e6, y_true), mask)
-    assert backtest(masked, y_pred).radius == backtest(np.where(mask, np.nan, y_true), y_pred).radius
+    assert backtest(masked, y_pred).margin == backtest(np.where(mask, np.nan, y_true), y_pred).margin
     with pytest.raises(ValueError, match=r"same shape, \(windows, steps\); got \(200,\) and \(200,\)"):
         backtest(y_true[:, 0], y_pred[:, 0])
     with pytest.raises(ValueError, match=r"got \(200, 3\) and \(100, 3\)"):

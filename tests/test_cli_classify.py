@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose
 from statsmodels.stats.proportion import proportion_confint
 
 import pimeter
-from pimeter import cli
-from pimeter.scorecard import scorecard
+from pimeter import cli, scorecard
 
 
 def scored(n=600, seed=0):
@@ -105,7 +104,7 @@ def test_kinds_of_labels_and_files(classify, labels, kind):
     code, out, err = classify(f"a.{kind}", "--json")
     assert code == 0, err
     expected = scorecard((frame["label"] == "yes").to_numpy(), frame["score"].to_numpy())
-    assert json.loads(out) == json.loads(json.dumps(expected.to_dict()))
+    assert json.loads(out) == json.loads(expected.to_json())
 
 
 def test_scores_keep_their_precision(classify):
@@ -119,7 +118,7 @@ def test_scores_keep_their_precision(classify):
         json.loads(classify(f"{name}.parquet", "--by", "shop", "--threshold", 0.3, "--json")[1])
         for name in ("single", "double")
     )
-    for part in ("uncertainty", "cuts", "parts"):
+    for part in ("uncertainty", "cuts", "categories"):
         assert single[part] == double[part]
     assert [one["rows"] for one in single["outcomes"]] == [one["rows"] for one in double["outcomes"]]
 
@@ -162,7 +161,7 @@ def test_rows_without_a_label(classify):
     assert code == 0, err
     found = json.loads(out)
     assert (found["n_labelled"], found["uncertainty"]["n_rows"]) == (200, 600)
-    assert "200 labels among 600 rows" in found["headline"]
+    assert "200 labels among 600 rows" in found["headline"]["evidence"]
 
 
 def test_no_labels_at_all(classify):
@@ -175,7 +174,7 @@ def test_no_labels_at_all(classify):
     code, out, err = classify("bare.csv", "--method", "calibrated", "--calibration", "good.csv", "--json")
     assert code == 0, err
     found = json.loads(out)
-    assert "calibration rows drawn like these rows" in found["headline"]
+    assert "calibration rows drawn like these rows" in found["headline"]["evidence"]
     rows = (frame["label"] == "yes").to_numpy(), frame["score"].to_numpy()
     expected = pimeter.classification_uncertainty(
         None, rows[1], method="calibrated", calibration=rows, threshold=[0.5], random_state=0
@@ -227,9 +226,9 @@ class TestScorecard:
         score = np.where(rng.uniform(size=2000) < 0.3, 0.9, 0.1)
         found = {finding.question: finding for finding in scorecard(y, score).findings}
         asked = found["Is it better than always giving the commoner answer?"]
-        assert asked.is_alarm
+        assert asked.raised
         assert asked.sentence.startswith("No:")
-        assert found["Can scores be read as probabilities?"].is_alarm
+        assert found["Can scores be read as probabilities?"].raised
 
     def test_one_positive_among_many_unlikely_rows_is_no_contradiction(self):
         """One such row comes in 18 of 100 samples; Wilson's interval of its bin excludes the score of .001."""
@@ -237,14 +236,14 @@ class TestScorecard:
         found = scorecard(np.arange(200) == 100, score)
         (asked,) = (one for one in found.findings if "probabilities" in one.question)
         assert asked.sentence == "Nothing speaks against it: none of 10 bins contradicts the score."
-        assert not asked.is_alarm
+        assert not asked.raised
         assert found.reliability["p_value"] > 0.1
 
     def test_labels_that_contradict_scores_together_but_in_no_bin(self):
         score = 0.02 + np.arange(1000) * 1e-9
         found = scorecard(np.arange(1000) % 25 == 0, score)
         (asked,) = (one for one in found.findings if "probabilities" in one.question)
-        assert asked.is_alarm
+        assert asked.raised
         assert asked.sentence.startswith("No: the labels contradict them (p = 0.00")
         assert "though no single one of 10 bins does" in asked.sentence
 
@@ -253,10 +252,10 @@ class TestScorecard:
         rng = np.random.default_rng(0)
         score = rng.uniform(size=200)
         y = (score > 0.5) == (np.arange(200) % 40 != 0)
-        for part in scorecard(y, score, by=np.arange(200) // 20).parts:
-            right = round(part["accuracy"] * 20)
+        for part in scorecard(y, score, by=np.arange(200) // 20).categories:
+            right = round(part.accuracy * 20)
             expected = proportion_confint(right, 20, 0.005, "beta")
-            assert_allclose([part["lower"], part["upper"]], np.nan_to_num(expected, nan=1.0), rtol=1e-9)
+            assert_allclose([part.lower, part.upper], np.nan_to_num(expected, nan=1.0), rtol=1e-9)
 
     def test_one_answer_for_all_is_the_commoner_answer(self):
         found = scorecard(np.arange(100) < 20, np.full(100, 0.2))
@@ -273,7 +272,7 @@ class TestScorecard:
 
     def test_few_rows_of_a_class_raise_alarm(self):
         found = scorecard([1, 1, 0, 0, 0, 0], [0.9, 0.4, 0.1, 0.2, 0.3, 0.6])
-        assert any("very few rows" in finding.sentence for finding in found.findings if finding.is_alarm)
+        assert any("very few rows" in finding.advice for finding in found.findings if finding.raised)
 
     def test_a_category_that_differs_is_named_and_equal_ones_are_not(self):
         rng = np.random.default_rng(0)
@@ -281,14 +280,14 @@ class TestScorecard:
         by = np.repeat(["good", "bad", "poor"], 1000)
         y = np.where(by == "good", score > 0.5, rng.uniform(size=3000) < score)
         found = scorecard(y, score, by=by)
-        odd = {part["label"] for part in found.parts if part["is_odd"]}
+        odd = {part.label for part in found.categories if part.is_different}
         assert odd == {"good", "bad", "poor"}
         right = (y == (score > 0.5)).reshape(3, 1000).mean(axis=1)
         assert_allclose(
-            [part["accuracy"] for part in sorted(found.parts, key=lambda one: one["label"])], right[[1, 0, 2]]
+            [part.accuracy for part in sorted(found.categories, key=lambda one: one.label)], right[[1, 0, 2]]
         )
         alike = scorecard(y[1000:], score[1000:], by=by[1000:])
-        assert not any(part["is_odd"] for part in alike.parts)
+        assert not any(part.is_different for part in alike.categories)
 
     @pytest.mark.parametrize(("n_categories", "n_rows"), [(20, 1), (10, 20)])
     def test_small_categories_that_are_alike_rarely_raise_alarm(self, n_categories, n_rows):
@@ -298,7 +297,7 @@ class TestScorecard:
             score = rng.uniform(size=n_categories * n_rows)
             y = (score > 0.5) == (rng.uniform(size=score.size) < 0.95)
             found = scorecard(y, score, by=np.repeat(np.arange(n_categories), n_rows))
-            alarms += any(part["is_odd"] for part in found.parts)
+            alarms += any(part.is_different for part in found.categories)
         assert alarms <= 8  # 5 % of 60, with room for chance
 
     def test_says_which_rows_are_scarce(self):
@@ -315,6 +314,6 @@ class TestScorecard:
         y = np.ma.MaskedArray((rng.uniform(size=300) < score).astype(float), mask=np.arange(300) >= 150)
         found = scorecard(y, score, method="prediction-powered")
         assert found == scorecard(y.filled(np.nan), score, method="prediction-powered")
-        assert "With 150 labels among 300 rows" in found.headline
+        assert "With 150 labels among 300 rows" in found.headline.evidence
         with pytest.raises(ValueError, match="y_score"):
             scorecard(y.data, np.ma.MaskedArray(score, mask=y.mask))

@@ -20,6 +20,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import pimeter as pm
+from pimeter import paper
 from pimeter.paper import DescendingNeuron
 
 ROOT = Path(__file__).parents[1]
@@ -95,8 +96,8 @@ def answers() -> dict[str, list[float]]:
         "judged": [ends[name] for ends in (judged.lower, judged.upper) for name in sorted(judged.value)],
         "measured": [*curves.radius, *curves.interval_score, *(score.value for score in measured.scores.values())],
         "sketch": sketch.quantile([0.1, 0.9]),
-        "white": pm.white_test(Y, X).statistic,
-        "entropy": pm.power_spectral_entropy(Y),
+        "white": paper.white_test(Y, X).statistic,
+        "entropy": paper.power_spectral_entropy(Y),
         "shift": pm.shift_weights(X[:100], X[100:], random_state=0).calibration,
         "scores": [pm.crps_score(Y, X, [0.1, 0.5, 0.9]), pm.calibration_error(LABELS, SCORES)],
     }

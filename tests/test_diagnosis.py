@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import warnings
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -14,18 +13,22 @@ from scipy import sparse, stats
 from sklearn.dummy import DummyClassifier
 
 import pimeter as pm
-from pimeter import diagnose, power_spectral_entropy, white_test
+from pimeter import measure, scorecard
 from pimeter._kernels import reference
-from pimeter.diagnosis import buckets, findings, forest, order, spread, symmetry
+from pimeter.diagnosis import buckets, findings, forest, order, symmetry
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, fifths
 from pimeter.diagnosis.crossfit import CrossFit, folds, ranks
 from pimeter.regression import scaled
 from pimeter.regression.sides import TAILS
 from pimeter.regression.width import Aim
-from pimeter.scorecard import scorecard
 
 LEVELS = np.array([0.5, 0.8, 0.95, 0.999])
+
+
+def diagnose(y_true, y_pred, X=None, by=None, **options):
+    """What `measure` finds."""
+    return measure(y_true, y_pred, X=X, by=by, **options).diagnosis
 
 
 def rows(seed=0, n=500):
@@ -313,112 +316,6 @@ class TestColumns:
             diagnose(np.arange(4.0), np.zeros(4), X)
 
 
-class TestWhite:
-    def test_agrees_with_the_textbook(self):
-        X, _, _, noise = rows()
-        errors = noise * (0.5 + X[:, 0])
-        test = white_test(errors, X)
-        i, j = np.triu_indices(4)
-        full = np.column_stack([np.ones(500), X])
-        table = full[:, i] * full[:, j]
-        squares = errors**2
-        rest = squares - table @ np.linalg.lstsq(table, squares, rcond=None)[0]
-        r2 = 1 - rest @ rest / np.sum((squares - squares.mean()) ** 2)
-        statistic = r2 / 9 / ((1 - r2) / (500 - 10))
-        assert_allclose(test.statistic, statistic, rtol=1e-9)
-        assert_allclose(test.p_value, stats.f.sf(statistic, 9, 490), rtol=1e-9)
-        assert (test.form, test.n_rows, test.n_columns) == ("full", 500, 10)
-
-    def test_reduced_form_is_chosen_by_size(self, monkeypatch):
-        X, _, _, noise = rows()
-        monkeypatch.setattr(spread, "MOST_CELLS", 4999)
-        test = white_test(noise, X)
-        table = np.column_stack([np.ones(500), X, X**2])
-        rest = noise**2 - table @ np.linalg.lstsq(table, noise**2, rcond=None)[0]
-        r2 = 1 - rest @ rest / np.sum((noise**2 - np.mean(noise**2)) ** 2)
-        assert_allclose(test.statistic, r2 / 6 / ((1 - r2) / 493), rtol=1e-9)
-        assert (test.form, test.n_columns) == ("reduced", 7)
-        monkeypatch.undo()
-        assert white_test(noise[:10], X[:10]).form == "reduced"
-        assert white_test(noise[:11], X[:11]).form == "full"
-
-    def test_linear_residuals_ignore_a_linear_trend(self):
-        X, _, _, noise = rows()
-        bare, trended = (white_test(y, X, residuals="linear").p_value for y in (noise, noise + X @ [1, 2, 3]))
-        assert_allclose(bare, trended, rtol=1e-6)
-        largest = np.sign(noise) * 1e308 + noise * 1e307
-        scaled, huge = (white_test(y, X, residuals="linear").p_value for y in (largest / 1e308, largest))
-        assert_allclose(scaled, huge, rtol=1e-6)
-
-    @pytest.mark.parametrize("unit", [1e-200, 1e200])
-    def test_unit_and_redundant_columns_do_not_matter(self, unit):
-        X, _, _, noise = rows()
-        X = np.column_stack([X, X[:, 0] > 0.5, np.ones(500)])
-        assert_allclose(white_test(noise * unit, X * unit).p_value, white_test(noise, X).p_value, rtol=1e-6)
-
-    @pytest.mark.parametrize(
-        ("errors", "X", "options", "message"),
-        [
-            ([1.0, 2, 3], np.ones((2, 1)), {}, "one row for each of the 3 errors"),
-            ([1.0, 2, 3], np.ones((3, 1)), {}, "no feature varies"),
-            ([1.0, 2, 3], [[1.0], [2], [3]], {}, "4 are needed"),
-            ([1.0] * 9, np.arange(9.0)[:, None], {}, "same size"),
-            ([np.nan, 1.0], np.ones((2, 1)), {}, "errors must be finite"),
-            (["a"], np.ones((1, 1)), {}, "errors must hold real numbers"),
-            ([[1.0]], np.ones((1, 1)), {}, r"errors must have shape \(n,\)"),
-            ([1.0, 2], np.ones((2, 1)), {"residuals": "ols"}, "residuals must be"),
-        ],
-    )
-    def test_bad_input(self, errors, X, options, message):
-        with pytest.raises(ValueError, match=message):
-            white_test(errors, X, **options)
-
-    @pytest.mark.parametrize("n", [30, 200])
-    def test_agrees_with_statsmodels(self, n):
-        """Also where products repeat columns."""
-        from statsmodels.stats.diagnostic import het_white
-
-        X, _, _, noise = rows(n=n)
-        X = np.column_stack([X[:, 0], X[:, 1] > 0.5])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            *_, statistic, p_value = het_white(noise, np.column_stack([np.ones(n), X]))
-        test = white_test(noise, X)
-        assert_allclose([test.statistic, test.p_value], [statistic, p_value], rtol=1e-9)
-
-    def test_sizes_without_a_rest(self):
-        X = np.array([0.0, 1, 1, 1, 0, 1, 0, 0])
-        with pytest.raises(ValueError, match="X tells the sizes of errors without a rest"):
-            white_test(np.array([1, -1] * 4) * X, X[:, None])
-        finding = diagnose(np.array([1, -1] * 4) * X + X, X)["white"]
-        assert "without a rest" in finding.sentence
-
-
-class TestEntropy:
-    def test_one_rhythm_has_little_and_an_impulse_all(self):
-        # A sine has two components of n, an impulse has all alike.
-        n = 64
-        assert_allclose(power_spectral_entropy(np.sin(2 * np.pi * np.arange(n) / 8)), np.log(2) / np.log(n))
-        assert_allclose(power_spectral_entropy(np.eye(n)[0]), 1.0)
-
-    def test_independent_errors(self):
-        n = 4000
-        found = [power_spectral_entropy(np.random.default_rng(i).standard_normal(n)) for i in range(20)]
-        assert_allclose(np.mean(found), 1 - 0.4228 / np.log(n), atol=0.002)
-
-    def test_squares_and_units(self):
-        noise = np.random.default_rng(0).standard_normal(300)
-        assert power_spectral_entropy(noise, squared=True) == pytest.approx(power_spectral_entropy(noise**2))
-        assert power_spectral_entropy(noise * 1e250, squared=True) == pytest.approx(
-            power_spectral_entropy(noise, squared=True)
-        )
-
-    @pytest.mark.parametrize("errors", [[1.0], [0.0, 0.0], [np.inf, 1.0], []])
-    def test_bad_input(self, errors):
-        with pytest.raises(ValueError, match="errors must"):
-            power_spectral_entropy(errors)
-
-
 class TestOrder:
     # 300 draws: a share of .05 has a standard error of .013.
     def test_false_alarms_are_as_frequent_as_promised(self):
@@ -494,20 +391,18 @@ class TestDiagnose:
         X, by, y_pred, noise = rows()
         found = diagnose(y_pred + noise, y_pred, X, by)
         assert found.raised == ()
-        assert found.advice == (
-            "Nothing to do: a constant width with symmetric tails is enough.",
-            'IntervalRegressor(model, width="constant", tails="symmetric")',
-        )
+        assert found.advice == ("Nothing to do: a constant width with symmetric tails is enough.",)
+        assert found.code == 'IntervalRegressor(model, width="constant", tails="symmetric")'
 
     def test_a_bad_group_given_as_by_or_as_a_column(self):
         X, by, y_pred, noise = rows()
         y_true = y_pred + noise * np.where(by == "b", 4, 1)
-        passed = diagnose(y_true, y_pred, by=by)
-        assert str(diagnose(y_true, y_pred, by=by[:, None])) == str(passed)
-        assert (passed.width, passed["width"].raised) == ("grouped", True)
-        assert "in category b" in passed["width"].sentence
+        passed = measure(y_true, y_pred, by=by)
+        assert str(diagnose(y_true, y_pred, by=by[:, None])) == str(passed.diagnosis)
+        assert (passed.recommended_width, passed.diagnosis["width"].raised) == ("grouped", True)
+        assert "in category b" in passed.diagnosis["width"].sentence
         frame = pd.DataFrame({"x": X[:, 0], "shop": by})
-        assert diagnose(y_true, y_pred, frame).advice[-1] == (
+        assert diagnose(y_true, y_pred, frame).code == (
             "IntervalRegressor(model, width=GroupedWidth(by='shop'), tails=\"symmetric\")"
         )
 
@@ -518,12 +413,13 @@ class TestDiagnose:
         y_pred = rng.uniform(size=n)
         y_true = y_pred + rng.standard_normal(n) * np.where(shop == "b", 4, 1)
         frame = pd.DataFrame({"shop": shop})
-        plain = diagnose(y_true, y_pred, frame)
-        assert plain.advice[-1] == "IntervalRegressor(model, width=GroupedWidth(by='shop'), tails=\"symmetric\")"
+        plain = measure(y_true, y_pred, X=frame)
+        assert plain.code == "IntervalRegressor(model, width=GroupedWidth(by='shop'), tails=\"symmetric\")"
         ids = IDS[kind](n, rng)
         m = min(n, 5000)
-        found = diagnose(y_true, y_pred, frame.assign(order_id=ids))
-        assert (found.advice, found.parts) == (plain.advice, plain.parts)
+        result = measure(y_true, y_pred, X=frame.assign(order_id=ids))
+        found = result.diagnosis
+        assert (result.advice, result.code, result.subgroups) == (plain.advice, plain.code, plain.subgroups)
         begin, end = (
             "1 column was looked at beside the prediction. Column 'order_id' is left out: ",
             " values are distinct.",
@@ -535,10 +431,10 @@ class TestDiagnose:
         assert of == m
         assert n_distinct in ({m} if kind != "nearly all" else {m - 2, m - 1, m})
         assert found["features"].value == 1
-        assert plain["features"].value == 0
-        by = diagnose(y_true, y_pred, frame, by=np.asarray(ids))
-        assert (by.advice, by.parts) == (plain.advice, plain.parts)
-        assert "by is left out: " in by["features"].sentence
+        assert plain.diagnosis["features"].value == 0
+        by = measure(y_true, y_pred, X=frame, by=np.asarray(ids))
+        assert (by.advice, by.code, by.subgroups) == (plain.advice, plain.code, plain.subgroups)
+        assert "by is left out: " in by.diagnosis["features"].sentence
 
     def test_numbers_that_are_measured_are_no_ids(self):
         rng = np.random.default_rng(0)
@@ -563,21 +459,21 @@ class TestDiagnose:
         for scale, width in ((np.ones(n), "constant"), (1 + 4 * x, "scaled")):
             y_true = x + scale * rng.standard_normal(n)
             plain, only, both = (
-                diagnose(y_true, x, library.DataFrame(held) if held else None)
+                measure(y_true, x, X=library.DataFrame(held) if held else None)
                 for held in ({}, {"when": when}, {"x": x, "when": when})
             )
-            assert plain.width == only.width == both.width == width
-            assert plain.raised == only.raised == both.raised
-            assert next(part.label for part in only.parts if part.of == "when").startswith("up to 2024-01-0")
+            assert plain.recommended_width == only.recommended_width == both.recommended_width == width
+            assert plain.diagnosis.raised == only.diagnosis.raised == both.diagnosis.raised
+            assert next(part.label for part in only.subgroups if part.of == "when").startswith("up to 2024-01-0")
 
     @pytest.mark.parametrize("name", ["by", "prediction"])
     def test_features_whose_names_have_a_meaning_here(self, name):
         _, by, y_pred, noise = rows()
-        found = diagnose(y_pred + noise * np.where(by == "b", 4, 1), y_pred, pd.DataFrame({name: by}))
-        assert f"where feature {name} is b" in found["width"].sentence
-        assert "pass by=" not in found["width"].advice
-        assert found.advice[-1] == f"IntervalRegressor(model, width=GroupedWidth(by='{name}'), tails=\"symmetric\")"
-        assert [part.of for part in found.parts] == ["prediction"] * 5 + [f"feature {name}"] * 2
+        found = measure(y_pred + noise * np.where(by == "b", 4, 1), y_pred, X=pd.DataFrame({name: by}))
+        assert f"where feature {name} is b" in found.diagnosis["width"].sentence
+        assert "pass by=" not in found.diagnosis["width"].advice
+        assert found.code == f"IntervalRegressor(model, width=GroupedWidth(by='{name}'), tails=\"symmetric\")"
+        assert [part.of for part in found.subgroups] == ["prediction"] * 5 + [f"feature {name}"] * 2
 
     @pytest.mark.parametrize("category", [[1, 2], {"a": 1}, np.arange(2)])
     def test_categories_that_cannot_be_looked_up(self, category):
@@ -595,9 +491,8 @@ class TestDiagnose:
     def test_a_growing_spread(self):
         X, _, y_pred, noise = rows()
         found = diagnose(y_pred + (1 + 4 * X[:, 0]) * noise, y_pred, X, confidence_level=0.9)
-        assert found.advice[-1] == 'IntervalRegressor(model, confidence_level=0.9, width="scaled", tails="symmetric")'
-        assert found["gain"].low > 0
-        assert found["white"].value < 1e-6
+        assert found.code == 'IntervalRegressor(model, confidence_level=0.9, width="scaled", tails="symmetric")'
+        assert found["gain"].lower > 0
 
     @pytest.mark.parametrize(
         ("plant", "name", "tails"),
@@ -612,10 +507,10 @@ class TestDiagnose:
     )
     def test_shape_of_errors(self, plant, name, tails):
         _, _, y_pred, noise = rows()
-        found = diagnose(y_pred + plant(noise), y_pred)
-        assert name in found.raised
-        assert found.tails == tails
-        assert found[name].sentence.endswith(".")
+        found = measure(y_pred + plant(noise), y_pred)
+        assert name in found.diagnosis.raised
+        assert found.recommended_tails == tails
+        assert found.diagnosis[name].sentence.endswith(".")
 
     def test_discrete_targets(self):
         _, _, y_pred, noise = rows()
@@ -690,7 +585,7 @@ class TestDiagnose:
         _, _, y_pred, noise = rows()
         drifting = diagnose(y_pred + noise + np.linspace(-1, 1, 500), y_pred)
         assert drifting.raised == ("drift",)
-        assert drifting.advice[-1] == "OnlineNeuron(confidence_level=0.95)"
+        assert drifting.code == "OnlineNeuron(confidence_level=0.95)"
 
     def test_a_rhythm_of_the_rows_changes_nothing(self):
         # 120,000 hourly rows, of which every 24th is midnight: 5,000 rows at equal distances would be midnights alone.
@@ -702,16 +597,17 @@ class TestDiagnose:
         y_pred = rng.uniform(size=n)
         shuffled = rng.permutation(n)
         given, mixed = (
-            diagnose(y_pred[own] + errors[own], y_pred[own], hour[own, None]) for own in (np.arange(n), shuffled)
+            measure(y_pred[own] + errors[own], y_pred[own], X=hour[own, None]) for own in (np.arange(n), shuffled)
         )
+        assert given.recommended_width == mixed.recommended_width == "scaled"
+        given, mixed = given.diagnosis, mixed.diagnosis
         assert given["outliers"].value == mixed["outliers"].value == 31
         assert given["outliers"].rows == n
         assert given["outliers"].sentence == mixed["outliers"].sentence
-        assert (given.width, given.raised) == (mixed.width, mixed.raised) == ("scaled", ("width", "gain", "outliers"))
+        assert given.raised == mixed.raised == ("width", "gain", "outliers")
         # Ranges of the gain are SURE standard errors wide, so two of them, from other rows, hold each other's value.
-        assert mixed["gain"].low < given["gain"].value < mixed["gain"].high
-        assert given["gain"].low < mixed["gain"].value < given["gain"].high
-        assert "no feature varies" not in given["white"].sentence
+        assert mixed["gain"].lower < given["gain"].value < mixed["gain"].upper
+        assert given["gain"].lower < mixed["gain"].value < given["gain"].upper
 
     def test_outliers_are_those_of_numpy(self):
         for m in (20, 21, 22, 23, 300):
@@ -738,8 +634,8 @@ class TestDiagnose:
     def test_ties_that_lift_the_coverage_of_all_rows_alike_ask_for_no_width(self, m):
         rng = np.random.default_rng(0)
         y_pred = rng.uniform(0, 100, m).round()
-        alike = diagnose(y_pred + rng.choice([-1, 0, 1], size=m, p=[0.2, 0.6, 0.2]), y_pred)
-        assert (alike.raised, alike.width) == (("discrete",), "constant")
+        alike = measure(y_pred + rng.choice([-1, 0, 1], size=m, p=[0.2, 0.6, 0.2]), y_pred)
+        assert (alike.diagnosis.raised, alike.recommended_width) == (("discrete",), "constant")
         grown = diagnose(y_pred + np.round(np.where(y_pred > 80, 3, 1) * rng.standard_normal(m)), y_pred)
         assert {"width", "gain"} & set(grown.raised)
 
@@ -792,14 +688,14 @@ class TestDiagnose:
 
     def test_simultaneous_intervals_hold_the_coverage(self):
         X, by, y_pred, noise = rows()
-        found = diagnose(y_pred + noise, y_pred, X, by)
-        assert [part.of for part in found.parts].count("prediction") == 5
-        assert len(found.parts) == 5 + 2 + 15
-        for part in found.parts:
-            assert part.low <= part.coverage <= part.high
+        found = measure(y_pred + noise, y_pred, X=X, by=by)
+        assert [part.of for part in found.subgroups].count("prediction") == 5
+        assert len(found.subgroups) == 5 + 2 + 15
+        for part in found.subgroups:
+            assert part.lower <= part.coverage <= part.upper
             tail = 0.003 / 2 / 22
             inside = round(part.coverage * part.rows)
-            assert_allclose(stats.binom.sf(inside - 1, part.rows, part.low) if inside else tail, tail, rtol=1e-6)
+            assert_allclose(stats.binom.sf(inside - 1, part.rows, part.lower) if inside else tail, tail, rtol=1e-6)
 
     def test_errors_that_are_nothing_beside_others_are_alike(self):
         y_true = np.where(np.arange(200) % 9 < 2, 1.0, 5e-324 * (np.arange(200) % 5))
@@ -835,8 +731,8 @@ class TestDiagnose:
     def test_advice_is_code_that_runs(self):
         X, by, y_pred, noise = rows()
         names = {"IntervalRegressor": pm.IntervalRegressor, "model": lambda X: 4 * X[:, 0] + 4 * X[:, 1]}
-        plain = eval(diagnose(y_pred + noise, y_pred).advice[-1], names)
+        plain = eval(diagnose(y_pred + noise, y_pred).code, names)
         assert plain.calibrate(X, y_pred + noise).predict_interval(X).shape == (500, 2)
         uneven = y_pred + noise * np.where(by == "b", 4, 1)
-        grouped = eval(diagnose(uneven, y_pred, by=by).advice[-1], names)
+        grouped = eval(diagnose(uneven, y_pred, by=by).code, names)
         assert grouped.calibrate(X, uneven, by=by).predict_interval(X, by=by).shape == (500, 2)

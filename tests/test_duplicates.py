@@ -19,11 +19,10 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from benchmarks.designs import CONTINUOUS, DISCRETE, LIMIT, overwritten, sine
-from pimeter import CoverageWarning, IntervalRegressor, SetClassifier, diagnose, duplicate_groups, measure, measurement
+from pimeter import CoverageWarning, IntervalRegressor, SetClassifier, duplicate_groups, measure, measurement, scorecard
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.diagnosis.findings import equal_rows
 from pimeter.duplicates import copies, row_keys
-from pimeter.scorecard import scorecard
 
 SIZES = (100, 1000)
 
@@ -189,7 +188,7 @@ def test_few_continuous_rows_with_copies_are_found(n, times, n_copied):
         rows[n_copied : n_copied * times] = np.repeat(np.arange(n_copied), times - 1)
         X, y = X[rows], y[rows]
         assert copies(row_keys(X, y), X, y).n == n_copied * (times - 1)
-        found = diagnose(y, X[:, 0])["copies"]
+        found = measure(y, X[:, 0]).diagnosis["copies"]
         assert found.value == n_copied * (times - 1)
 
 
@@ -355,7 +354,7 @@ class TestMeasure:
         assert finding.value == 400
         assert finding.sentence.startswith("400 of 600 rows are copies of others: ranges count each of them")
         assert "measure each row once" in finding.advice
-        assert result.headline.endswith(
+        assert result.headline.evidence.endswith(
             "400 of 600 rows are copies of others: nothing is guaranteed, and the range is widened by a factor of 1.73."
         )
         assert np.isnan([result.guaranteed_level, *result.curves.guaranteed_level]).all()
@@ -400,7 +399,9 @@ class TestMeasure:
         rng = np.random.default_rng(0)
         X = rng.integers(3, size=(500, 2))
         y_pred = X.sum(axis=1).astype(float)
-        found = diagnose(y_pred + rng.integers(-2, 3, size=500), y_pred, X if has_features else None)["copies"]
+        found = measure(y_pred + rng.integers(-2, 3, size=500), y_pred, X=X if has_features else None).diagnosis[
+            "copies"
+        ]
         assert not found.raised
         assert "rows equal others, as they may by chance" in found.sentence
 
@@ -423,27 +424,27 @@ class TestMeasure:
         rng = np.random.default_rng(0)
         y_pred = rng.normal(scale=3.0, size=200)
         pairs = np.column_stack([y_pred + rng.normal(size=200), y_pred]).round(1)
-        assert not diagnose(*pairs.T)["copies"].raised
-        found = diagnose(*np.repeat(pairs, 3, axis=0).T)["copies"]
+        assert not measure(*pairs.T).diagnosis["copies"].raised
+        found = measure(*np.repeat(pairs, 3, axis=0).T).diagnosis["copies"]
         assert 400 <= found.value <= 410  # some are equal anyway
 
     def test_ids_hide_no_copies(self):
         rng = np.random.default_rng(0)
         X, y = sine(300, rng)
         rows = overwritten(300, rng)
-        found = diagnose(y[rows], X[rows, 1], np.column_stack([np.arange(300), X[rows]]))["copies"]
+        found = measure(y[rows], X[rows, 1], X=np.column_stack([np.arange(300), X[rows]])).diagnosis["copies"]
         assert found.value == 15
-        assert "duplicate_groups(np.column_stack([y_true, y_pred]))" in found.advice
+        assert "duplicate_groups(np.column_stack([y_true, y_pred]))" in found.code
 
     def test_features_tell_copies_of_rounded_rows(self):
         rng = np.random.default_rng(0)
         rows = overwritten(400, rng)
         X = rng.normal(size=(400, 2))[rows]
         y = rng.integers(5, size=400).astype(float)[rows]
-        assert not diagnose(y, np.full(400, 2.0))["copies"].raised
-        found = diagnose(y, np.full(400, 2.0), X)["copies"]
+        assert not measure(y, np.full(400, 2.0)).diagnosis["copies"].raised
+        found = measure(y, np.full(400, 2.0), X=X).diagnosis["copies"]
         assert found.value == 20
-        assert "duplicate_groups(X, y_true)" in found.advice
+        assert "duplicate_groups(X, y_true)" in found.code
 
     def test_of_dask_collections(self, monkeypatch):
         da = pytest.importorskip("dask.array")
@@ -456,7 +457,7 @@ class TestMeasure:
         monkeypatch.setattr(measurement, "MOST_ROWS", 1000)
         result = measure(*lazy)  # a third of the rows, of which each has two thirds of a copy on average
         assert 100 < result.diagnosis["copies"].value < 500
-        factor = float(result.headline.rpartition("factor of ")[2].rstrip("."))
+        factor = float(result.headline.evidence.rpartition("factor of ")[2].rstrip("."))
         assert factor == pytest.approx(np.sqrt(3.0), rel=0.1)
 
 
@@ -531,7 +532,7 @@ def test_a_scorecard_names_rows_that_are_all_there_twice():
     question = "Are rows copies of others?"
     assert question not in [finding.question for finding in scorecard(label, score).findings]
     found = {finding.question: finding for finding in scorecard(np.tile(label, 2), np.tile(score, 2)).findings}
-    assert found[question].is_alarm
+    assert found[question].raised
     assert found[question].sentence.startswith("300 of 600 rows are copies of others")
     leaves = rng.normal(size=300)[rng.integers(300, size=900)]  # equal by chance
     few = scorecard(rng.integers(2, size=900), 1 / (1 + np.exp(-leaves)))

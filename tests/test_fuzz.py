@@ -739,27 +739,48 @@ def measurements(draw: Draw) -> bool:
     return True
 
 
-@target("diagnose", share=0.3)
-def diagnoses(draw: Draw) -> bool:
-    n = draw(st.sampled_from([1, 2, 3, 8, 25, 60]))
-    y, f, by = draw(arrays((n,))), draw(arrays((n,))), draw(categories(n))
-    X = draw(st.one_of(st.none(), tables(n)))
-    found = outcome(lambda: pm.diagnose(y.value, f.value, None if X is None else X.value, by), MEASURE, y, f, by, X)
+@target("backtest", share=0.3)
+def backtests(draw: Draw) -> bool:
+    n, h = draw(st.sampled_from([1, 4, 12, 40])), draw(st.integers(1, 4))
+    y, f = draw(arrays((n, h))), draw(arrays((n, h)))
+    found = outcome(
+        lambda: pm.backtest(y.value, f.value, confidence_level=draw(levels()), stride=draw(mostly([1, 2.0], [0, "a"]))),
+        ("y_true", "y_pred", "windows", "confidence_level", "stride", "errors"), y, f,
+    )  # fmt: skip
     if isinstance(found, Refused):
         return False
-    assert found.advice
+    assert len(found.margin) == h
+    assert json.loads(found.to_json())["headline"]["claim"]
+    assert "<html" in found.to_html()
     return True
 
 
-@target("white_test", "power_spectral_entropy", share=0.5)
+@target("scorecard", share=0.3)
+def scorecards(draw: Draw) -> bool:
+    n = draw(st.sampled_from([1, 2, 8, 60]))
+    y, score = draw(arrays((n,), ["labels", "labels", "ties"])), draw(arrays((n,), ["shares", "shares", "constant"]))
+    by = draw(categories(n))
+    found = outcome(
+        lambda: pm.scorecard(y.value, score.value, by=by, confidence_level=draw(levels()), n_resamples=200),
+        (*CLASSES, "by", "column"), y, score, by,
+    )  # fmt: skip
+    if isinstance(found, Refused):
+        return False
+    assert found.advice
+    assert json.loads(found.to_json())["headline"]["claim"]
+    assert "<html" in found.to_html()
+    return True
+
+
+@target("WhiteTest", "white_test", "power_spectral_entropy", share=0.5)
 def spreads(draw: Draw) -> bool:
     n = draw(sizes())
     e, X = draw(arrays((n,))), draw(arrays((n, 2)))
-    entropy = outcome(lambda: pm.power_spectral_entropy(e.value, squared=draw(st.booleans())), ("errors",), e)
+    entropy = outcome(lambda: paper.power_spectral_entropy(e.value, squared=draw(st.booleans())), ("errors",), e)
     assert isinstance(entropy, Refused) or 0.0 <= entropy <= 1.0 + 1e-9
     how = draw(st.sampled_from(["errors", "linear", "none"]))
     found = outcome(
-        lambda: pm.white_test(e.value, X.value, residuals=how), ("errors", "X ", "residuals", "White"), e, X
+        lambda: paper.white_test(e.value, X.value, residuals=how), ("errors", "X ", "residuals", "White"), e, X
     )
     if isinstance(found, Refused):
         return False

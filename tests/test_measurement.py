@@ -73,7 +73,7 @@ class TestNumbers:
         found = measure(*rows(50), confidence_level=0.333)
         assert found.curves.levels[0] == 0.333
         assert len(found.curves.levels) == 53
-        assert found.headline.startswith("33.3 % of future errors")
+        assert found.headline.claim.startswith("33.3 % of future errors")
 
     def test_scores_against_their_definitions(self, result):
         y_true, y_pred = rows()
@@ -152,13 +152,13 @@ class TestNumbers:
 def fast(monkeypatch):
     """Without the diagnosis, but for the median error."""
     y_true, y_pred = rows(30)
-    held = pm.diagnose(y_true, y_pred)
+    held = measure(y_true, y_pred)
 
     def diagnosed(target, prediction, errors, fit, at, table, named, equal):
         from pimeter.diagnosis import findings
 
-        bias = findings._bias(errors, 1.0)
-        return dataclasses.replace(held, findings=(bias,))
+        found = dataclasses.replace(held.diagnosis, findings=(findings._bias(errors, 1.0),))
+        return findings.Judgement(found, held.subgroups, "constant", "symmetric")
 
     monkeypatch.setattr(measurement, "diagnosed", diagnosed)
 
@@ -191,24 +191,29 @@ def test_pictures_show_every_day_of_the_week(n, n_shown):
 
 class TestWords:
     def test_headline(self, result):
-        assert result.headline == (
-            f"95 % of future errors are expected within ±{result.radius[0]:.3g}. With 442 rows the true share lies "
-            "between 93 and 97 % (90 % confidence), if new rows resemble these."
+        assert result.headline.claim == f"95 % of future errors are expected within ±{result.radius[0]:.3g}."
+        assert result.headline.evidence == (
+            "With 442 rows the true share lies between 93 and 97 % (90 % confidence), if new rows resemble these."
         )
-        assert str(result).splitlines()[0] == result.headline
-        assert result.headline in repr(result)
-        assert result.advice[-1].startswith("IntervalRegressor(model, ")
+        first, _, *advice, code = str(result).splitlines()
+        assert first == str(result.headline) == f"{result.headline.claim} {result.headline.evidence}"
+        assert str(result.headline) in repr(result)
+        assert (tuple(advice), code) == (result.advice, result.code)
+        assert code.startswith("IntervalRegressor(model, ")
 
     def test_many_rows_have_decimals(self, fast):
         rng = np.random.default_rng(0)
         found = measure(rng.standard_normal(200_000), np.zeros(200_000))
-        assert "With 200,000 rows the true share lies between 94.9 and 95.1 %" in found.headline
+        assert "With 200,000 rows the true share lies between 94.9 and 95.1 %" in found.headline.evidence
 
     @pytest.mark.parametrize("m", [1, 2, 5, 18])
     def test_few_rows_say_how_little_they_mean(self, m):
         y_true, y_pred = rows(m)
         found = measure(y_true, y_pred)
-        assert f"{'1 row is' if m == 1 else f'{m} rows are'} too few to promise 95 %; 19 are needed." in found.headline
+        assert (
+            f"{'1 row is' if m == 1 else f'{m} rows are'} too few to promise 95 %; 19 are needed."
+            in found.headline.claim
+        )
         assert found.radius[0] == np.abs(y_true - y_pred).max()
         assert found.guaranteed_level == m / (m + 1)
         assert np.isnan(found.coverage) == (m == 1)
@@ -243,7 +248,7 @@ class TestWords:
         )
         page = found._repr_html_()
         assert "<script" not in page
-        assert found.headline in page
+        assert found.headline.evidence in page
 
 
 class TestInput:
@@ -262,7 +267,7 @@ class TestInput:
             X = frame({"x": [None, 1.0, 2.0, 3.0] * 20, "c": ["u", "v"] * 40})
             found = measure(y_true, y_pred, X=X, by=by)
             assert found.curves.parts[1].labels == ("a", "missing")
-            assert {part.of for part in found.diagnosis.parts} == {"prediction", "by", "x", "c"}
+            assert {part.of for part in found.subgroups} == {"prediction", "by", "x", "c"}
 
     @pytest.mark.parametrize(
         ("y_true", "y_pred", "options", "message"),
@@ -311,7 +316,7 @@ class TestJson:
 
         held = json.loads(text, parse_constant=refuse)
         assert held["measurement"]["coverage"] == "nan"
-        assert (held["format"], held["version"]) == ("pimeter.Measurement", 1)
+        assert (held["format"], held["version"]) == ("pimeter.Measurement", 2)
 
     def test_it_is_frozen(self, result):
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -321,10 +326,10 @@ class TestJson:
         ("change", "message"),
         [
             (lambda held: held["measurement"].update(coverage=1.0), "was changed after it was written"),
-            (lambda held: held.update(version=2), "of version 2; this pimeter reads version 1"),
+            (lambda held: held.update(version=1), "of version 1; this pimeter reads version 2"),
             (lambda held: held.update(version=True), "of version True"),
             (lambda held: held.pop("version"), "of version None"),
-            (lambda held: held.update(format="other"), "no measurement"),
+            (lambda held: held.update(format="other"), "not a measurement"),
             (lambda held: held.pop("measurement"), "was changed"),
             (lambda held: held.update(sha256="0"), "was changed"),
         ],
@@ -420,9 +425,9 @@ def test_errors_that_are_tied_at_the_radius_are_all_covered(monkeypatch):
     result = measure(y_true, y_pred)
     low, high = result.coverage_range
     assert (low, high) == (rank_guarantee(2000, 0.95).coverage_range[0], 1.0)
-    assert "between 94 and 100 %" in result.headline
+    assert "between 94 and 100 %" in result.headline.evidence
     assert result.scores["coverage"].upper == 1.0
-    assert result.diagnosis["rows"].high == 1.0
+    assert result.diagnosis["rows"].upper == 1.0
     assert "between 94.2 % and 100 %" in result.diagnosis["rows"].sentence
     at = result.curves.levels.index(0.5)  # here +-0 covers 60 %
     assert result.curves.radius[at] == 0.0

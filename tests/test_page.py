@@ -74,7 +74,7 @@ def test_every_stop_shows_what_measure_says(opened, tmp_path):
         expected = measure(y_true, y_pred, by=by, confidence_level=level)
         levels = measure(y_true, y_pred, confidence_level=0.975).curves.levels
         page.locator("#level").fill(str(levels.index(level)))
-        assert " ".join(page.locator("#headline").inner_text().split()) == expected.headline
+        assert " ".join(page.locator("#headline").inner_text().split()) == str(expected.headline)
         assert page.locator("#shown").inner_text() == f"{100 * level:.4g} %"
         held = {
             name: page.locator(f"#{name}").evaluate("one => ({...one.dataset})")
@@ -90,11 +90,12 @@ def test_every_stop_shows_what_measure_says(opened, tmp_path):
             assert_allclose(float(cells[0]), score.value, rtol=1e-3)
             ends = [float(end) if end != "not known" else np.nan for end in cells[1].split(" to ")]
             assert_allclose(ends, [score.lower, score.upper], rtol=1e-3)
-            assert name != "coverage" or f"for {100 * level:.4g} %" in cells[2]
+            head = page.locator(f"[data-score={name}] th").inner_text()
+            assert head == f"{name.replace('_', ' ')} at {100 * level:.4g} %"
         parts = page.locator("#parts tbody tr").evaluate_all("all => all.map(row => row.cells[2].textContent)")
         assert_allclose(
             [float(text.removesuffix(" %")) / 100 for text in parts],
-            [part.coverage for part in expected.diagnosis.parts if part.of in {"prediction", "by"}],
+            [part.coverage for part in expected.subgroups if part.of in {"prediction", "by"}],
             rtol=1e-3,
         )
         drawn = page.locator("#pictures").inner_html()
@@ -111,7 +112,7 @@ def test_few_rows_and_constant_ones(opened, tmp_path, m):
     measure(np.arange(m) * 1.5, np.arange(m)[::-1]).to_html(path)
     page = opened(path)
     page.locator("#level").fill("3")
-    assert "too few" in measure(np.arange(m) * 1.5, np.arange(m)[::-1]).headline
+    assert "too few" in measure(np.arange(m) * 1.5, np.arange(m)[::-1]).headline.claim
     assert "NaN" not in page.content()
     measure(np.ones(30), np.ones(30)).to_html(path)
     page.reload()

@@ -52,14 +52,14 @@ def test_overview_on_new_and_on_given_axes(result):
 def test_levels_near_1_are_not_100_percent():
     y_pred = np.arange(100_000.0)
     result = measure(y_pred + np.random.default_rng(0).normal(size=100_000), y_pred, confidence_level=0.99996)
-    assert result.headline.startswith("99.996 % of future errors")
+    assert result.headline.claim.startswith("99.996 % of future errors")
     assert "enough to promise 99.996 % on average" in result.diagnosis["rows"].sentence
-    assert "99.996 %" in result.scores["coverage"].meaning
     assert plots.draw_errors(result.to_dict()).get_title(loc="left").startswith("99.996 % of errors")
     assert plots.draw_intervals(result.to_dict()).get_title(loc="left") == "Intervals for 99.996 %"
     assert "99.996 % asked for" in result.to_html()
     row = re.search(r'<tr data-score="coverage">.*?</tr>', result.to_html(), re.DOTALL)[0]
     assert_allclose(float(re.search(r'"figure">([\d.]+)<', row)[1]), result.coverage, atol=1e-5)
+    assert "at 99.996 %" in row
     assert "1 to" not in row
     assert "to 1<" not in row
     assert f"<td>{rounded(result.coverage)}</td>" in result._repr_html_()

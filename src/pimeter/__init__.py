@@ -21,6 +21,7 @@ __all__ = [
     "ScalingBinning",
     "SetClassifier",
     "absolute_errors",
+    "backtest",
     "calibrated_scores",
     "calibration_error",
     "classification_uncertainty",
@@ -29,7 +30,6 @@ __all__ = [
     "coverage_width_criterion",
     "crps_score",
     "crps_scorer",
-    "diagnose",
     "duplicate_groups",
     "grouped_quantile",
     "horizon_errors",
@@ -38,15 +38,15 @@ __all__ = [
     "mean_width_score",
     "measure",
     "plot_reliability",
-    "power_spectral_entropy",
     "quantile",
     "rows_needed",
+    "scorecard",
     "shift_weights",
     "show_versions",
-    "white_test",
 ]
 
 if TYPE_CHECKING:
+    from pimeter.backtesting import backtest
     from pimeter.classification import (
         ClassificationUncertainty,
         ScalingBinning,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
         plot_reliability,
     )
     from pimeter.coverage import CoverageWarning, rows_needed
-    from pimeter.diagnosis import diagnose, power_spectral_entropy, white_test
     from pimeter.duplicates import duplicate_groups
     from pimeter.errors import absolute_errors, horizon_errors
     from pimeter.forecast import ForecastIntervals
@@ -75,6 +74,7 @@ if TYPE_CHECKING:
         ScaledWidth,
         shift_weights,
     )
+    from pimeter.scorecards import scorecard
     from pimeter.scores import (
         coverage_score,
         coverage_scorer,
@@ -105,6 +105,7 @@ else:
         "ScalingBinning": "classification",
         "SetClassifier": "classification",
         "absolute_errors": "errors",
+        "backtest": "backtesting",
         "calibrated_scores": "classification",
         "calibration_error": "classification",
         "classification_uncertainty": "classification",
@@ -113,7 +114,6 @@ else:
         "coverage_width_criterion": "scores",
         "crps_score": "scores",
         "crps_scorer": "scores",
-        "diagnose": "diagnosis",
         "duplicate_groups": "duplicates",
         "grouped_quantile": "groups",
         "horizon_errors": "errors",
@@ -122,12 +122,11 @@ else:
         "mean_width_score": "scores",
         "measure": "measurement",
         "plot_reliability": "classification",
-        "power_spectral_entropy": "diagnosis",
         "quantile": "quantiles",
         "rows_needed": "coverage",
+        "scorecard": "scorecards",
         "shift_weights": "regression",
         "show_versions": "versions",
-        "white_test": "diagnosis",
     }
 
     def __getattr__(name):

@@ -9,7 +9,7 @@ import math
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -21,7 +21,8 @@ from pimeter.files import PARQUET, Table, cluster, lazy_frame, listed, matches, 
 
 if TYPE_CHECKING:
     from pimeter.measurement import Measurement
-    from pimeter.scorecard import Scorecard
+    from pimeter.results import Result
+    from pimeter.scorecards import Scorecard
 
 TARGETS = ("y", "y_true", "target", "actual", "observed", "truth")
 PREDICTIONS = ("y_hat", "yhat", "y_pred", "pred", "prediction", "predicted", "forecast")
@@ -216,7 +217,7 @@ def measure(
                 "categories": by,
                 "coverage, diagnosis and pictures": sample,
             }
-            _write(result, draft, out, lambda: result.to_html(about=_about(file, about)))
+            _write(result, draft, out, _about(file, about))
     _say(notes)
     if json:
         typer.echo(result.to_json())
@@ -371,21 +372,19 @@ def forecast(
         layout = Layout(*columns, window, step, time)
         y_true, y_pred, names, stride, until_known = windows(table, layout, notes, stride)
         tell(f"Trying the cone on {len(y_true) // 2:,} windows")
-        from pimeter.backtest import backtest
-
         with _warnings(notes):
-            found = backtest(y_true, y_pred, confidence_level=level, stride=stride, until_known=until_known)
+            found = pimeter.backtest(
+                y_true, y_pred, confidence_level=level, stride=stride, until_known=until_known, names=names
+            )
         if draft and out:
-            from pimeter.report.cone import cone_html
-
             about = {"target": columns[0], "prediction": columns[1], "window": window, "step": step, "time": time}
             noted = {"notes": "; ".join(notes)} if notes else {}
-            _write(found, draft, out, lambda: cone_html(found.to_dict(), _about(file, about) | noted, names))
+            _write(found, draft, out, _about(file, about) | noted)
     _say(notes)
     if json:
         typer.echo(found.to_json())
     else:
-        typer.echo(found.headline)
+        typer.echo(found)
     if out:
         _say_where(out, err=json)
 
@@ -416,7 +415,7 @@ def classify(
     method: Annotated[
         str,
         typer.Option(
-            help="wilson, clopper-pearson, normal, bootstrap, pim, calibrated (needs no labels), or prediction-powered "
+            help="wilson, clopper-pearson, normal, bootstrap, calibrated (needs no labels), or prediction-powered "
             "(labels for some rows)."
         ),
     ] = "wilson",
@@ -455,10 +454,8 @@ def classify(
             rows = _scored(other, names, [], notes, may_miss=False)
             labelled = (_is_positive(other, rows[names[0]], positive, notes), rows[names[1]].to_numpy())
         step(f"Judging {frame.height:,} rows")
-        from pimeter.scorecard import MEANING, scorecard
-
         with _warnings(notes):
-            found = scorecard(
+            found = pimeter.scorecard(
                 y_true,
                 frame[columns[1]].to_numpy(),
                 by=frame[by].to_numpy() if by else None,
@@ -469,10 +466,8 @@ def classify(
                 n_resamples=n_resamples,
             )
         if draft and out:
-            from pimeter.report.classifier import classifier_html
-
             about = {"label": columns[0], "score": columns[1], "categories": by, "calibration rows": calibration}
-            _write(found, draft, out, lambda: classifier_html(found.to_dict(), _about(file, about), MEANING))
+            _write(found, draft, out, _about(file, about))
     _say(notes)
     if json:
         typer.echo(found.to_json())
@@ -514,7 +509,7 @@ def demo(
             "categories": "sex, which the data give as two numbers",
             "command": _command(),
         }
-        _write(result, draft, out, lambda: result.to_html(about=about))
+        _write(result, draft, out, about)
     _say(notes)
     _show(result)
     _say_where(out)
@@ -686,13 +681,13 @@ def _form(out: Path) -> tuple[str, str]:
     return named.suffix.lower().removeprefix("."), packed or PLAIN
 
 
-def _write(result: Any, draft: Path, out: Path, page: Callable[[], str]) -> None:
+def _write(result: Result, draft: Path, out: Path, about: Mapping[str, str]) -> None:
     """A result in the form that the name of the file says."""
     ending, _ = _form(out)
     if ending in TABLES:
         _sink(result.to_frame("polars").lazy().fill_nan(None), draft, out)
     else:
-        draft.write_text(result.to_json() if ending == "json" else page(), encoding="utf-8")
+        draft.write_text(result.to_json() if ending == "json" else result.to_html(about=about), encoding="utf-8")
 
 
 def _sink(frame: Any, draft: Path, out: Path) -> None:
@@ -761,7 +756,7 @@ def _show(result: Measurement) -> None:
         )
         for name, score in result.scores.items()
     ]
-    _print(result.headline, ("score", "value", "90 % range"), rows, result.advice)
+    _print(str(result.headline), ("score", "value", "90 % range"), rows, [*result.advice, result.code])
 
 
 def _show_scorecard(found: Scorecard) -> None:
@@ -781,10 +776,11 @@ def _show_scorecard(found: Scorecard) -> None:
     for name, row in zip(names, given, strict=True):
         if row["note"]:
             noted.setdefault(row["note"], []).append(name)
-    kind = "spread of scores" if found.method == "pim" else f"{percent(found.uncertainty['confidence_level'])} interval"
+    kind = f"{percent(found.uncertainty['confidence_level'])} interval"
     said = [f"{', '.join(which)}: {note}." for note, which in noted.items()]
-    said += [f"{finding.question} {finding.sentence}" for finding in found.findings]
-    _print(found.headline, ("metric", "value", kind, "by"), rows, said)
+    said += [" ".join(filter(None, [one.question, one.sentence, one.advice])) for one in found.findings]
+    said += [found.code] if found.code else []
+    _print(str(found.headline), ("metric", "value", kind, "by"), rows, said)
 
 
 def _print(headline: str, names: Sequence[str], rows: Sequence[Sequence[str]], said: Sequence[str]) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import platform
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from importlib.metadata import version
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -22,22 +20,22 @@ from pimeter.diagnosis.columns import given
 from pimeter.diagnosis.crossfit import coverage_ranges, ranks
 from pimeter.diagnosis.findings import (
     SOME,
-    Diagnosis,
     Named,
+    Subgroup,
     checked_rows,
     cross_fitted,
     diagnosed,
     equal_rows,
     together,
 )
-from pimeter.files import replaced
-from pimeter.frames import frame_of
+from pimeter.encoding import built, digest, with_names
+from pimeter.findings import Headline
 from pimeter.moments import NORMAL, Middle, Moments, power_of_two
 from pimeter.quantiles import quantile
+from pimeter.results import Result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from os import PathLike
 
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
@@ -51,7 +49,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 1_000_000  # of dask collections that come here
 # Where a report's slider stops.
 STOPS = (*(i / 100 for i in range(50, 100)), 0.995, 0.999)
-FORMAT, VERSION = "pimeter.Measurement", 1
+FORMAT, VERSION = "pimeter.Measurement", 2
 N_BINS = 60  # of the picture of the errors, at most
 N_SHOWN = 400  # rows that pictures show
 SURE = 0.9  # confidence of the ranges of scores, that of the headline
@@ -85,7 +83,7 @@ class Curves:
     """What there is to say at each level: the stops of a report, and the level asked for."""
 
     levels: tuple[float, ...]
-    headlines: tuple[str, ...]
+    headlines: tuple[Headline, ...]
     radius: tuple[float, ...]
     coverage: tuple[float, ...]  # cross-fitted
     coverage_low: tuple[float, ...]
@@ -112,12 +110,16 @@ class Sample:
     n_beyond: int  # errors outside of the bins
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class Measurement:
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Measurement(Result):
     """How good a model is: what `measure` found, as plain numbers and words.
 
     Attributes
     ----------
+    headline : Headline
+        The answer: a claim and its evidence.
+    diagnosis : Diagnosis
+        Findings, advice and code.
     confidence_level : float
         Share of new targets that intervals shall cover.
     n_rows, n_folds : int
@@ -138,8 +140,10 @@ class Measurement:
         Width of the intervals.
     scores : dict of str to Score
         Each with its range; `meaning` says what it is.
-    diagnosis : Diagnosis
-        Findings and advice.
+    subgroups : tuple of Subgroup
+        Cross-fitted coverage across quintiles of the prediction and of each feature, and per category.
+    recommended_width, recommended_tails : str
+        What `IntervalRegressor` should use.
     curves : Curves
         The same numbers at levels .50 to .99 by .01, .995 and .999, also for parts of the rows.
     sample : Sample
@@ -157,37 +161,29 @@ class Measurement:
     guaranteed_level: float
     mean_width: float
     scores: dict[str, Score]
-    diagnosis: Diagnosis
+    subgroups: tuple[Subgroup, ...]
+    recommended_width: str
+    recommended_tails: str
     curves: Curves
     sample: Sample
     versions: dict[str, str]
 
-    @property
-    def headline(self) -> str:
-        """The answer in words."""
-        return self.curves.headlines[self.curves.levels.index(self.confidence_level)]
-
-    @property
-    def advice(self) -> tuple[str, ...]:
-        """What to do, the last line being code to paste."""
-        return self.diagnosis.advice
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain dicts, lists, numbers and words: what reports are made of."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
-
-    def to_frame(self, library: Any = "pandas") -> Any:
-        """The scores as a frame of this library: one row each, with their ranges (90 % confidence)."""
+    def _table(self) -> dict[str, Any]:
+        """The scores with their ranges."""
         rows = [asdict(score) for score in self.scores.values()]
-        table = {"score": [*self.scores], **{key: [row[key] for row in rows] for key in rows[0]}}
-        return frame_of(table, library)
+        return {"score": [*self.scores], **{key: [row[key] for row in rows] for key in rows[0]}}
+
+    def _page(self, about: Mapping[str, str]) -> str:
+        """A page with a slider for the confidence level."""
+        from pimeter.report.page import page_html
+
+        return page_html(self.to_dict(), about)
 
     def to_json(self) -> str:
         """Everything as JSON text, which `from_json` turns into the same bits again."""
-        plain = _encoded(self.to_dict())
+        values = with_names(self.to_dict())
         return json.dumps(
-            {"format": FORMAT, "version": VERSION, "sha256": _digest(plain), "measurement": plain}, allow_nan=False
+            {"format": FORMAT, "version": VERSION, "sha256": digest(values), "measurement": values}, allow_nan=False
         )
 
     @classmethod
@@ -205,7 +201,7 @@ class Measurement:
             msg = f"text is not JSON: {why}. Give what to_json() returned."
             raise ValueError(msg) from why
         if not isinstance(held, dict) or held.get("format") != FORMAT:
-            msg = f"text is JSON, but no measurement: its format is not {FORMAT!r}. Give what to_json() returned."
+            msg = f"text is JSON, but not a measurement: its format is not {FORMAT!r}. Give what to_json() returned."
             raise ValueError(msg)
         if held.get("version") != VERSION or isinstance(held["version"], bool):
             msg = (
@@ -213,43 +209,15 @@ class Measurement:
                 "Measure again, or use the pimeter that wrote it."
             )
             raise ValueError(msg)
-        plain = held.get("measurement")
-        if held.get("sha256") != _digest(plain):
+        values = held.get("measurement")
+        if held.get("sha256") != digest(values):
             msg = "text was changed after it was written: its check sum does not fit. Measure again."
             raise ValueError(msg)
-        built: Self = _built(cls, plain, "measurement")
-        if built.confidence_level not in built.curves.levels:
-            msg = "text is no whole measurement: its curves leave out its own confidence level."
+        found: Self = built(cls, values, "measurement")
+        if found.confidence_level not in found.curves.levels:
+            msg = "text is not a complete measurement: its curves leave out its own confidence level."
             raise ValueError(msg)
-        return built
-
-    def to_html(self, path: str | PathLike[str] | None = None, *, about: Mapping[str, str] | None = None) -> str:
-        """The report: one page with pictures and a slider for the level, which needs no network.
-
-        Parameters
-        ----------
-        path : path-like, optional
-            Where to write it; the file appears whole or not at all.
-        about : mapping of str to str, optional
-            What was measured and how, shown at the end of the page; "file" or "data" is its title, too.
-
-        Returns
-        -------
-        str
-            The page.
-
-        Raises
-        ------
-        ValueError
-            If nothing can be written there.
-        """
-        from pimeter.report.page import page_html
-
-        page = page_html(self.to_dict(), about or {})
-        if path is not None:
-            with replaced(Path(path)) as draft:
-                draft.write_text(page, encoding="utf-8")
-        return page
+        return found
 
     def plot(self, axes: NDArray[Any] | None = None) -> NDArray[Any]:
         """Four pictures: the errors, coverage against level, coverage in parts of the rows, errors by prediction.
@@ -279,23 +247,6 @@ class Measurement:
         from pimeter.report.plots import draw_intervals
 
         return draw_intervals(self.to_dict(), ax)
-
-    def __repr__(self) -> str:
-        return f"<Measurement: {self.headline}>"
-
-    def __str__(self) -> str:
-        return "\n".join([self.headline, "", *self.advice])
-
-    def _repr_html_(self) -> str:
-        from pimeter.report.summary import summary_html
-
-        return summary_html(self.to_dict(), self.headline)
-
-    def __eq__(self, other: object) -> bool:
-        return self.to_json() == other.to_json() if isinstance(other, Measurement) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.to_json())
 
 
 def measure(
@@ -335,9 +286,9 @@ def measure(
     Notes
     -----
     Every coverage is cross-fitted in ``min(10, m)`` folds: on its own rows a radius covers exactly k of m, whatever the
-    data. With more than 5,000 rows the features, White's test, skew, tails, the target's steps and the drift are judged
-    on 5,000 of them, drawn at random with a fixed seed and kept in their order, and the scaled width on 2,000 of these;
-    serial dependence and the spectral entropy on the first 5,000 (`Finding.rows`). All else uses all rows.
+    data. With more than 5,000 rows the features, skew, tails, the target's steps and the drift are judged on 5,000 of
+    them, drawn at random with a fixed seed and kept in their order, and the scaled width on 2,000 of these; serial
+    dependence on the first 5,000 (`Finding.rows`). All else uses all rows.
 
     Dask arrays, series and frames of more than a million rows stay where they are and are read three times. `n_rows`,
     radii and their ranges (right to 2e-8 of themselves), what is promised, and the scores but for two are of all rows;
@@ -380,10 +331,10 @@ def measure(
     equal = equal_rows(target, prediction, X)
     if found is not None:
         equal = equal.of_sample(found.n)
-    diagnosis = diagnosed(target, prediction, spread, fit, at, known, named, equal)
-    curves = _curves(errors, fit, named, len(diagnosis.parts))
-    bias = diagnosis["bias"]
-    median, moments, judged = (bias.value, bias.low, bias.high), None, ""
+    judgement = diagnosed(target, prediction, spread, fit, at, known, named, equal)
+    curves = _curves(errors, fit, named, len(judgement.subgroups))
+    bias = judgement.diagnosis["bias"]
+    median, moments, judged = (bias.value, bias.lower, bias.upper), None, ""
     if found is not None and found.n > m:
         curves = replace(curves, **_of_all(levels, found))
         low, before, after, high = found.signed[-4:].tolist()
@@ -396,6 +347,8 @@ def measure(
         scores = {name: _widened(name, score, equal.factor) for name, score in scores.items()}
     radius = curves.radius[at]
     return Measurement(
+        headline=curves.headlines[at],
+        diagnosis=judgement.diagnosis,
         confidence_level=level,
         n_rows=moments.m,
         n_folds=len(fit.radii),
@@ -405,7 +358,9 @@ def measure(
         guaranteed_level=curves.guaranteed_level[at],
         mean_width=2.0 * radius,
         scores=scores,
-        diagnosis=diagnosis,
+        subgroups=judgement.subgroups,
+        recommended_width=judgement.width,
+        recommended_tails=judgement.tails,
         curves=curves,
         sample=_sample(target, prediction, spread),
         versions=dict(_versions()),
@@ -517,7 +472,7 @@ def _part_curves(part: Named, m: int, n_parts: int) -> PartCurves:
     return PartCurves(part.of, part.labels, tuple(rows.tolist()), *shares)
 
 
-def _headline(m: int, level: float, radius: float, promised: float, needed: int, ends: tuple[float, float]) -> str:
+def _headline(m: int, level: float, radius: float, promised: float, needed: int, ends: tuple[float, float]) -> Headline:
     """The answer in words, also where rows are too few for the level."""
     rows = "1 row" if m == 1 else f"{m:,} rows"
     if m < needed:
@@ -528,8 +483,10 @@ def _headline(m: int, level: float, radius: float, promised: float, needed: int,
     else:
         first = f"{percent(level)} of future errors are expected within ±{radius:.3g}."
     low, high = _range_text(*ends)
-    share = f"With {rows} the true share lies between {low} and {high} % (90 % confidence)"
-    return f"{first} {share}, if new rows resemble these."
+    return Headline(
+        first,
+        f"With {rows} the true share lies between {low} and {high} % (90 % confidence), if new rows resemble these.",
+    )
 
 
 def _range_text(low: float, high: float) -> tuple[str, str]:
@@ -544,8 +501,7 @@ def _range_text(low: float, high: float) -> tuple[str, str]:
 
 def _scores(moments: Moments, curves: Curves, at: int, median: Range, judged: str) -> dict[str, Score]:
     """Scores at the level asked for, each with its range; `judged` says which rows cross-fitting took."""
-    level = curves.levels[at]
-    within = f"cross-fitted share of rows within the radius for {percent(level)}{judged}; range: Beta law of ranks"
+    within = f"cross-fitted share of rows within the radius{judged}; range: Beta law of ranks"
     explained = moments.explained()
     sizes, roots, signed = moments.errors()
     meaning = "share of the targets' variance that the model explains (R squared)"
@@ -583,7 +539,8 @@ def _with_copies(curves: Curves, m: int, equal: Copies) -> Curves:
     shares, headlines = [], []
     for level, radius, promised, low, high in rows:
         shares.append(_stretched((low + high) / 2.0, low, high, factor, (0.0, 1.0)))
-        headlines.append(f"{_headline(m, level, radius, promised, rank_guarantee(m, level).needed, shares[-1])} {note}")
+        said = _headline(m, level, radius, promised, rank_guarantee(m, level).needed, shares[-1])
+        headlines.append(replace(said, evidence=f"{said.evidence} {note}"))
     parts = []
     for part in curves.parts:
         ends = [
@@ -658,51 +615,3 @@ def _sample(target: Array, prediction: Array, spread: Buckets) -> Sample:
 
 def _floats(values: Array) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
-
-
-# To JSON and back.
-
-
-def _plain(value: Any) -> Any:
-    """Tuples as lists."""
-    if isinstance(value, dict):
-        return {key: _plain(held) for key, held in value.items()}
-    return [_plain(held) for held in value] if isinstance(value, list | tuple) else value
-
-
-def _encoded(value: Any) -> Any:
-    """The same with words for numbers that JSON has not."""
-    if isinstance(value, dict):
-        return {key: _encoded(held) for key, held in value.items()}
-    if isinstance(value, list):
-        return [_encoded(held) for held in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
-
-
-def _digest(plain: Any) -> str:
-    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def _built(kind: Any, value: Any, where: str) -> Any:
-    """A value of this type from JSON, or a ValueError that says where it does not fit."""
-    if is_dataclass(kind):
-        names = [field.name for field in fields(kind)]
-        if isinstance(value, dict) and sorted(value) == sorted(names):
-            kinds = get_type_hints(kind)
-            return kind(**{name: _built(kinds[name], value[name], f"{where}.{name}") for name in names})  # type: ignore[operator]
-    elif get_origin(kind) is tuple:
-        of = get_args(kind)
-        if isinstance(value, list) and (of[-1] is Ellipsis or len(of) == len(value)):
-            return tuple(_built(of[0], held, f"{where}[{i}]") for i, held in enumerate(value))
-    elif get_origin(kind) is dict:
-        if isinstance(value, dict):
-            return {key: _built(get_args(kind)[1], held, f"{where}[{key!r}]") for key, held in value.items()}
-    elif kind is float:
-        if isinstance(value, float) or (isinstance(value, str) and value in {"nan", "inf", "-inf"}):
-            return float(value)
-    elif type(value) is kind:
-        return value
-    msg = f"text is no measurement that to_json() wrote: {where} is {str(value)[:40]!r}, not of type {kind}."
-    raise ValueError(msg)

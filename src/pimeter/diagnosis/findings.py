@@ -1,4 +1,4 @@
-"""`diagnose`: what the errors of a model say about it, one plain sentence each, and what to do."""
+"""What the errors of a model say about it, one plain sentence each, and what to do."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from scipy.special import bdtr, bdtrc, betaincinv
 
 from pimeter.arrays import real_array, some_rows
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.coverage import checked_proportion, percent, quantile_ranks, rows_needed
+from pimeter.coverage import percent, quantile_ranks, rows_needed
 from pimeter.diagnosis import forest, order, symmetry
-from pimeter.diagnosis.buckets import Buckets
-from pimeter.diagnosis.columns import Column, Given, categories, fifths, given
+from pimeter.diagnosis.columns import Column, Given, categories, fifths
 from pimeter.diagnosis.crossfit import Covered, CrossFit, interval_scores
-from pimeter.diagnosis.spread import power_spectral_entropy, white_test
 from pimeter.duplicates import Copies, copies, row_keys
 from pimeter.errors import signed_errors
+from pimeter.findings import Diagnosis, Finding
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from pimeter.diagnosis.buckets import Buckets
 
     Array = NDArray[np.float64]
 
@@ -54,9 +55,6 @@ QUESTIONS = {
     "features": "What else of the rows was looked at?",
     "width": "Is a constant width enough?",
     "gain": "How much better is a width that follows the features?",
-    "white": "What does White's test say about a constant spread?",
-    "entropy": "How even is the power spectrum of the errors?",
-    "entropy of squares": "How even is the power spectrum of the squared errors?",
     "bias": "Is the model biased?",
     "skew": "Are the errors skewed?",
     "heavy": "Are the errors heavy-tailed?",
@@ -71,44 +69,6 @@ QUESTIONS = {
 Widths = Literal["constant", "scaled", "grouped"]
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One question about the errors, with its answer.
-
-    Attributes
-    ----------
-    name : str
-        One word for it.
-    question : str
-        What is asked.
-    value, yardstick : float
-        What was found, and what it would be without the trouble; NaN where it cannot be said.
-    low, high : float
-        Where the true value lies, NaN where no range is known.
-    sentence : str
-        What it means.
-    advice : str
-        What to do; empty if nothing is to be done.
-    rows : int
-        How many rows were looked at.
-    """
-
-    name: str
-    question: str
-    value: float
-    yardstick: float
-    low: float
-    high: float
-    sentence: str
-    advice: str
-    rows: int
-
-    @property
-    def raised(self) -> bool:
-        """Whether something is to be done."""
-        return bool(self.advice)
-
-
 def _finding(
     name: str,
     m: int,
@@ -118,114 +78,50 @@ def _finding(
     advice: str = "",
     ends: tuple[float, float] = NOWHERE,
 ) -> Finding:
-    return Finding(name, QUESTIONS[name], float(value), float(yardstick), *ends, sentence, advice, m)
+    return Finding(
+        name=name,
+        question=QUESTIONS[name],
+        sentence=sentence,
+        advice=advice,
+        value=float(value),
+        reference=float(yardstick),
+        lower=ends[0],
+        upper=ends[1],
+        rows=m,
+    )
 
 
 @dataclass(frozen=True)
-class Part:
-    """Cross-fitted coverage in a part of the rows, with an interval that holds for all parts together."""
+class Subgroup:
+    """Cross-fitted coverage in a subgroup of the rows, with an interval that holds for all subgroups together.
+
+    Attributes
+    ----------
+    of : str
+        What divides the rows: the prediction, the name of a feature, or "by".
+    label : str
+        Which of them these are.
+    rows : int
+        Their number.
+    coverage, lower, upper : float
+        The fraction of these rows within their interval, and bounds of a confidence interval for it.
+    """
 
     of: str
     label: str
     rows: int
     coverage: float
-    low: float
-    high: float
+    lower: float
+    upper: float
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """What the errors of a model say about it.
+class Judgement(NamedTuple):
+    """What the residuals say about a model, and what `IntervalRegressor` should use."""
 
-    Attributes
-    ----------
-    findings : tuple of Finding
-        One for each question, those that raise an alarm and those that do not.
-    parts : tuple of Part
-        Cross-fitted coverage across fifths of the prediction and of each feature, and per category.
-    advice : tuple of str
-        What to do, the last line being code to paste.
-    width, tails : str
-        What `IntervalRegressor` should use.
-    confidence_level : float
-        The level that was asked about.
-    """
-
-    findings: tuple[Finding, ...]
-    parts: tuple[Part, ...]
-    advice: tuple[str, ...]
+    diagnosis: Diagnosis
+    subgroups: tuple[Subgroup, ...]
     width: str
     tails: str
-    confidence_level: float
-
-    def __getitem__(self, name: str) -> Finding:
-        """The finding of this name."""
-        for finding in self.findings:
-            if finding.name == name:
-                return finding
-        msg = f"{name!r} is not a finding; there are {', '.join(finding.name for finding in self.findings)}."
-        raise KeyError(msg)
-
-    @property
-    def raised(self) -> tuple[str, ...]:
-        """Names of the findings that ask for something to be done."""
-        return tuple(finding.name for finding in self.findings if finding.raised)
-
-    def __str__(self) -> str:
-        lines = [f"{'!' if finding.raised else ' '} {finding.sentence}" for finding in self.findings]
-        return "\n".join([*lines, "", *self.advice])
-
-
-def diagnose(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    X: Any = None,
-    by: ArrayLike | None = None,
-    *,
-    confidence_level: float = 0.95,
-) -> Diagnosis:
-    """What a model's errors say: whether a constant width is enough, what else is wrong, and what to do.
-
-    Every coverage is cross-fitted. A finding asks for something to be done only where chance is an unlikely
-    explanation (false alarms of all findings together on errors with constant, normal noise: less than 5 %) and the
-    trouble is large enough to matter. White's test and the spectral entropy are shown, but nothing depends on them.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (m,)
-        Observed targets, of rows that the model was not trained on, in their order in time if they have one.
-    y_pred : array-like of shape (m,)
-        What the model predicts for these rows.
-    X : frame or array-like of shape (m, d), optional
-        Features: numbers, dates (also in words, from the year down) or categories, missing values allowed. Columns that
-        tell each row from all others, such as ids, are left out and named.
-    by : array-like of shape (m,), optional
-        A category of each row.
-    confidence_level : float, default=0.95
-        Share of new targets that intervals shall cover.
-
-    Returns
-    -------
-    Diagnosis
-        Findings, and advice that ends in a line of code.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pimeter import diagnose
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(1, 5, size=(1000, 1))
-    >>> y_pred = X[:, 0]
-    >>> print(diagnose(y_pred + rng.normal(size=1000), y_pred, X).advice[0])
-    Nothing to do: a constant width with symmetric tails is enough.
-    >>> print(diagnose(y_pred + X[:, 0] * rng.normal(size=1000), y_pred, X).advice[-1])
-    IntervalRegressor(model, width="scaled", tails="symmetric")
-    """
-    level = checked_proportion("confidence_level", confidence_level)
-    target, prediction, errors = checked_rows(y_true, y_pred)
-    known = given(X, by, len(target), some_rows(len(target), SOME))
-    fit, named = cross_fitted(errors, prediction, known.labels, np.array([level]))
-    return diagnosed(target, prediction, Buckets.of(errors), fit, 0, known, named, equal_rows(target, prediction, X))
 
 
 def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Array]:
@@ -287,7 +183,7 @@ def diagnosed(
     known: Given,
     named: list[Named],
     equal: Copies,
-) -> Diagnosis:
+) -> Judgement:
     """All findings, for checked rows; columns are known of `SOME`, `at` is the place of the level asked about.
 
     `spread` holds the errors.
@@ -322,8 +218,6 @@ def diagnosed(
         _features(known, len(rows)),
         width,
         gain,
-        _white(some, prediction[rows], table),
-        *_entropy(errors[:SOME]),
         _bias(spread, radius),
         _skew(some, level),
         heavy,
@@ -337,11 +231,9 @@ def diagnosed(
     raised = {finding.name for finding in findings if finding.raised}
     enough = rank_guarantee(len(errors), level, n_cuts=2).is_enough
     tails = "equal" if raised & {"bias", "skew"} and enough else "symmetric"
-    advice = [finding.advice for finding in findings if finding.raised]
-    if not advice:
-        advice = ["Nothing to do: a constant width with symmetric tails is enough."]
-    advice.append(_code(level, grouped or f'"{kind}"', tails, is_ordered=bool(raised & {"drift", "serial"})))
-    return Diagnosis(findings, parts, tuple(advice), kind, tails, level)
+    code = _code(level, grouped or f'"{kind}"', tails, is_ordered=bool(raised & {"drift", "serial"}))
+    otherwise = "Nothing to do: a constant width with symmetric tails is enough."
+    return Judgement(Diagnosis.of(findings, otherwise, code), parts, kind, tails)
 
 
 def _code(level: float, width: str, tails: str, *, is_ordered: bool) -> str:
@@ -352,7 +244,7 @@ def _code(level: float, width: str, tails: str, *, is_ordered: bool) -> str:
     return f'IntervalRegressor(model, {asked}width={width}, tails="{tails}")'
 
 
-def _parts(counted: list[tuple[str, tuple[str, ...], NDArray[np.intp], NDArray[np.intp]]]) -> tuple[Part, ...]:
+def _parts(counted: list[tuple[str, tuple[str, ...], NDArray[np.intp], NDArray[np.intp]]]) -> tuple[Subgroup, ...]:
     """Coverage of each part, with intervals that hold together (Clopper-Pearson, chance shared out equally)."""
     known = [
         (of, label, int(n), int(inside))
@@ -363,7 +255,7 @@ def _parts(counted: list[tuple[str, tuple[str, ...], NDArray[np.intp], NDArray[n
     *_, rows, inside = (np.array(column) for column in zip(*known, strict=True))
     low, high = together(inside, rows, len(known))
     return tuple(
-        Part(of, label, n, within / n, float(least), float(most))
+        Subgroup(of, label, n, within / n, float(least), float(most))
         for (of, label, n, within), least, most in zip(known, low, high, strict=True)
     )
 
@@ -431,7 +323,7 @@ def _features(known: Given, m: int) -> Finding:
     return _finding("features", m, len(known.left_out), 0, " ".join([sentence, *known.left_out]))
 
 
-def _width(parts: tuple[Part, ...], level: float, usual: float, m: int, table: list[Column]) -> tuple[Finding, str]:
+def _width(parts: tuple[Subgroup, ...], level: float, usual: float, m: int, table: list[Column]) -> tuple[Finding, str]:
     """Coverage gap of the part with the strongest evidence, and code of a grouped width if categories explain it.
 
     Ties lift the coverage of all rows, `usual`, above the level: a part is covered too well only if it is above both.
@@ -441,16 +333,16 @@ def _width(parts: tuple[Part, ...], level: float, usual: float, m: int, table: l
         return _finding("width", m, math.nan, 0.0, f"{why} to say anything about coverage in parts of them."), ""
     # The largest gap that chance does not explain; without one the gap that is largest beside its interval.
     due = {part: min(max(part.coverage, level), usual) for part in parts}
-    sure = [part for part in parts if not part.low <= due[part] <= part.high]
+    sure = [part for part in parts if not part.lower <= due[part] <= part.upper]
     worst = max(sure or parts, key=lambda part: abs(part.coverage - due[part]) / (1.0 if sure else _reach(part, level)))
     gap = worst.coverage - due[worst]
-    ends = (worst.low - due[worst], worst.high - due[worst])
+    ends = (worst.lower - due[worst], worst.upper - due[worst])
     what = "the prediction" if worst.of == "prediction" else worst.of
     place = f"where {what} is {worst.label}" if worst.of != "by" else f"in category {worst.label}"
     sentence = (
         f"Cross-fitted coverage differs most from {_percent(due[worst])} {place}: {_percent(worst.coverage)} of "
-        f"{worst.rows:,} rows (between {_percent(worst.low)} and {_percent(worst.high)}, with {_percent(1 - CHANCE)} "
-        f"confidence for all {len(parts)} parts together)"
+        f"{worst.rows:,} rows (between {_percent(worst.lower)} and {_percent(worst.upper)}, with "
+        f"{_percent(1 - CHANCE)} confidence for all {len(parts)} parts together)"
     )
     if not sure:
         return _finding("width", m, gap, 0.0, f"{sentence}, which chance explains.", ends=ends), ""
@@ -467,9 +359,9 @@ def _width(parts: tuple[Part, ...], level: float, usual: float, m: int, table: l
     return _finding("width", m, gap, 0.0, f"{sentence}.", advice, ends), grouped
 
 
-def _reach(part: Part, level: float) -> float:
+def _reach(part: Subgroup, level: float) -> float:
     """How far the interval of a part reaches from its coverage towards the level."""
-    return max(part.high - part.coverage if part.coverage < level else part.coverage - part.low, 1e-12)
+    return max(part.upper - part.coverage if part.coverage < level else part.coverage - part.lower, 1e-12)
 
 
 def _gain(errors: Array, prediction: Array, table: list[Column], level: float) -> Finding:
@@ -502,44 +394,6 @@ def _gain(errors: Array, prediction: Array, table: list[Column], level: float) -
         return _finding("gain", m, gain, 0.0, f"{sentence}: not worth the rows that it takes to learn.", ends=ends)
     advice = f"Let the width follow the features: that lowers the interval score by {_percent(gain)}."
     return _finding("gain", m, gain, 0.0, f"{sentence}.", advice, ends)
-
-
-def _white(errors: Array, prediction: Array, table: list[Column]) -> Finding:
-    """White's test on the features that are numbers without gaps; nothing depends on it."""
-    whole = [column.values for column in table if column.is_numeric and np.isfinite(column.values).all()]
-    m = len(errors)
-    try:
-        test = white_test(errors, np.column_stack(whole or [prediction]))
-    except (ImportError, ValueError) as why:
-        return _finding("white", m, math.nan, 0.05, str(why))
-    verdict = "rejects" if test.p_value < 0.05 else "does not reject"
-    sentence = (
-        f"White's test ({test.form} form, {m:,} rows) {verdict} a constant spread: p = {test.p_value:.2g}. With many "
-        "rows it rejects differences that do not matter, so nothing depends on it."
-    )
-    return _finding("white", m, test.p_value, 0.05, sentence)
-
-
-def _entropy(errors: Array) -> list[Finding]:
-    """Both spectral entropies beside their values under shuffling; nothing depends on them."""
-    found = []
-    m = len(errors)
-    rng = np.random.default_rng(m)
-    shuffles = [rng.permutation(m) for _ in range(99)]
-    for name, what, squared in (("entropy", "errors", False), ("entropy of squares", "squared errors", True)):
-        if m < 2 or not errors.any():
-            sentence = f"The {what} have no spectrum: there is one row, or all errors are 0."
-            found.append(_finding(name, m, math.nan, math.nan, sentence))
-            continue
-        value = power_spectral_entropy(errors, squared=squared)
-        others = np.sort([power_spectral_entropy(errors[shuffle], squared=squared) for shuffle in shuffles])
-        low, middle, high = (float(others[i]) for i in (4, 49, 94))
-        sentence = (
-            f"Spectral entropy of the {what}: {value:.3f}; shuffled {middle:.3f} ({low:.3f} to {high:.3f} in 9 of 10 "
-            "shuffles). Nothing depends on it."
-        )
-        found.append(_finding(name, m, value, middle, sentence, ends=(low, high)))
-    return found
 
 
 def _bias(spread: Buckets, radius: float) -> Finding:
@@ -713,11 +567,9 @@ def _copies(equal: Copies, m: int) -> Finding:
         sentence = f"{equal.n_equal:,} of {m:,} rows equal others{', as they may by chance' if equal.n_equal else ''}."
         return _finding("copies", m, 0, 0, sentence)
     sentence = f"{equal}: ranges count each of them, and are too narrow by a factor of {equal.factor:.3g}."
-    advice = (
-        f"{equal}, which say nothing new: measure each row once. np.unique(duplicate_groups({equal.compared}), "
-        "return_index=True)[1] are the first rows of each kind."
-    )
-    return _finding("copies", m, equal.n, 0, sentence, advice)
+    advice = f"{equal}, which say nothing new: measure each row once, the first of each kind."
+    code = f"first_rows = np.unique(duplicate_groups({equal.compared}), return_index=True)[1]"
+    return replace(_finding("copies", m, equal.n, 0, sentence, advice), code=code)
 
 
 def _drift(errors: Array, radius: float) -> Finding:

@@ -3,5 +3,15 @@
 from pimeter.paper.descent import DescendingNeuron
 from pimeter.paper.errors import outcome_errors, sided_errors
 from pimeter.paper.outcomes import plot_outcomes, score_spread
+from pimeter.paper.spread import WhiteTest, power_spectral_entropy, white_test
 
-__all__ = ["DescendingNeuron", "outcome_errors", "plot_outcomes", "score_spread", "sided_errors"]
+__all__ = [
+    "DescendingNeuron",
+    "WhiteTest",
+    "outcome_errors",
+    "plot_outcomes",
+    "power_spectral_entropy",
+    "score_spread",
+    "sided_errors",
+    "white_test",
+]

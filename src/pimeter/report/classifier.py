@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pimeter.coverage import percent, rounded
 from pimeter.report.drawing import Line, against_diagonal, bars, lines
-from pimeter.report.page import NEXT, plain_html
+from pimeter.report.page import UNKNOWN, plain_html
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,24 +17,19 @@ if TYPE_CHECKING:
 
 def classifier_html(data: Mapping[str, Any], about: Mapping[str, str], meaning: Mapping[str, str]) -> str:
     """The page of a scorecard, given as plain values, and a few words for each metric."""
-    first, *rest = data["headline"].partition(NEXT)
     found = data["uncertainty"]
     level = percent(found["confidence_level"])
     rows = [{**row, **{key: figure(row[key]) for key in ("value", "lower", "upper")}} for row in found["rows"]]
     tables = [(threshold, list(some)) for threshold, some in groupby(rows, lambda row: row["threshold"])]
     return plain_html(
         "classifier.html",
-        (first, *rest),
+        data,
         about,
         title="Classifier",
-        data=data,
         pictures=_pictures(data, level),
         tables=tables,
         meaning=meaning,
-        kind="range" if data["method"] == "pim" else "interval",
-        range_name="spread of scores" if data["method"] == "pim" else f"{level} confidence",
-        raised=[finding for finding in data["findings"] if finding["is_alarm"]],
-        others=[finding for finding in data["findings"] if not finding["is_alarm"]],
+        level=level,
     )
 
 
@@ -45,7 +40,7 @@ def _pictures(data: Mapping[str, Any], level: str) -> list[Picture]:
         found.append(
             against_diagonal(
                 "Do scores mean what they say?",
-                "Share of positives against the mean score, in bins of equally many rows, with Clopper-Pearson "
+                "Fraction of positives against the mean score, in bins of equally many rows, with Clopper-Pearson "
                 f"intervals for {level} of each bin by itself; a cross contradicts its score, also when all bins are "
                 "taken together. Horizontal: mean score.",
                 bins["score"],
@@ -82,7 +77,7 @@ def _pictures(data: Mapping[str, Any], level: str) -> list[Picture]:
 def figure(value: float | None) -> str:
     """A metric in four decimals, or as many digits as it takes to tell it from 0 and from 1."""
     if value is None:
-        return "not known"
+        return UNKNOWN
     text = f"{value:.4f}"
     if value in {0.0, 1.0} or float(text) not in {0.0, 1.0}:
         return text

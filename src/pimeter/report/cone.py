@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from pimeter.coverage import percent
 from pimeter.report.drawing import Line, lines
-from pimeter.report.page import plain_html
+from pimeter.report.page import UNKNOWN, plain_html
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 
-def cone_html(data: Mapping[str, Any], about: Mapping[str, str], names: Sequence[str] | None = None) -> str:
-    """The page of a backtest, given as plain values, and what its windows are called."""
-    level, static, updated, last = (data[key] for key in ("confidence_level", "static", "updated", "last"))
-    steps = [float(i + 1) for i in range(len(data["radius"]))]
+def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
+    """The page of a backtest, given as plain values."""
+    level, static, updated, newest = (data[key] for key in ("confidence_level", "static", "updated", "newest"))
+    steps = [float(i + 1) for i in range(len(data["margin"]))]
     asked = [level] * len(steps)
     pictures = [
         lines(
@@ -24,16 +24,16 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str], names: Sequence
             "steps ahead",
             steps,
             [
-                Line("", "in", last["upper"]),
-                Line("interval", "in", last["lower"]),
-                Line("forecast", "rule", last["prediction"]),
-                Line("target", "dots", last["target"]),
+                Line("", "in", newest["upper"]),
+                Line("interval", "in", newest["lower"]),
+                Line("forecast", "rule", newest["prediction"]),
+                Line("target", "dots", newest["target"]),
             ],
             has_band=True,
         ),
         lines(
             "Is the level kept at each step?",
-            f"Share of targets inside, over {data['n_tested']:,} windows that the cone was not fitted to.",
+            f"Fraction of targets inside, over {data['n_tested']:,} windows that the cone was not fitted to.",
             "steps ahead",
             steps,
             [
@@ -52,7 +52,7 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str], names: Sequence
         ),
         lines(
             "Is the level kept as time goes by?",
-            "Share of targets inside, all steps together, for windows from this one on.",
+            "Fraction of targets inside, all steps together, for windows from this one on.",
             "window",
             [float(start) for start in data["blocks"]],
             [
@@ -60,28 +60,27 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str], names: Sequence
                 Line("updated", "in", updated["over_time"]),
                 Line("asked for", "rule", [level] * len(data["blocks"])),
             ],
-            labels=None if names is None else [names[start] for start in data["blocks"]],
+            labels=data["block_names"],
         ),
     ]
     table = zip(
         range(1, len(steps) + 1),
-        data["radius"],
-        map(_share, static["by_step"]),
-        map(_share, updated["by_step"]),
+        data["margin"],
+        map(_percent, static["by_step"]),
+        map(_percent, updated["by_step"]),
         static["width"],
         updated["width"],
         strict=True,
     )
     return plain_html(
         "cone.html",
-        data["headline"].partition(" Over "),
+        data,
         about,
         title="Forecasts",
-        data=data,
         pictures=pictures,
         table=list(table),
     )
 
 
-def _share(value: float | None) -> str:
-    return "not known" if value is None else percent(value, 3)
+def _percent(value: float | None) -> str:
+    return UNKNOWN if value is None else percent(value, 3)

@@ -86,19 +86,17 @@ def lines(
     low = min(low, 0.0) if from_zero else low
     margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     scales = Scales(places[0], places[-1], 0.0 if from_zero and low == 0.0 else low - margin, high + margin)
-    paths, marks, names = [], [], []
-    for line in drawn:
-        points = [(at, value) for at, value in zip(places, line.values, strict=True) if value is not None]
-        if line.style != "dots" and points:
-            paths.append((line.style, scales.path(points)))
+    points = [
+        [(at, value) for at, value in zip(places, line.values, strict=True) if value is not None] for line in drawn
+    ]
+    paths, marks = [], []
+    for line, own in zip(drawn, points, strict=True):
+        if line.style != "dots" and own:
+            paths.append((line.style, scales.path(own)))
         if (line.style != "rule" and not has_band) or line.style == "dots":
-            marks += [(line.style, scales.x(a), scales.y(b)) for a, b in points]
-        if line.name:
-            names.append((line.style, line.name))
-    areas = []
-    if has_band:
-        upper, lower = (path for _, path in paths[:2])
-        areas.append(("fill", f"{upper}L{'L'.join(reversed(lower[1:].split('L')))}Z"))
+            marks += [(line.style, scales.x(a), scales.y(b)) for a, b in own]
+    names = [(line.style, line.name) for line in drawn if line.name]
+    areas = [("fill", f"{scales.path([*points[0], *reversed(points[1])])}Z")] if has_band else []
     texts = [f"{at:g}" for at in places] if labels is None else labels
     room = max(1, min(8, TEXT // max(map(len, texts))))
     ticks = [(scales.x(at), text) for at, text in zip(places, texts, strict=True)][:: max(1, -(-len(places) // room))]

@@ -257,9 +257,8 @@
     byId(id).dataset.value = value;
   };
   const fill = () => {
-    const [first, then] = curves.headlines[at].split(/ (?=With [\d,]+ rows? the true share)/);
-    byId("headline").querySelector("span").textContent = first;
-    byId("headline").querySelector("small").textContent = then;
+    byId("headline").querySelector("span").textContent = curves.headlines[at].claim;
+    byId("headline").querySelector("small").textContent = curves.headlines[at].evidence;
     byId("shown").textContent = levelText(at);
     slider.setAttribute("aria-valuetext", levelText(at));
     setNumber("radius", curves.radius[at], `±${number(curves.radius[at])}`);
@@ -276,7 +275,7 @@
       const [value, low, high] = moving[row.dataset.score].map((held) => number(held[at]));
       row.cells[1].textContent = value;
       row.cells[2].textContent = `${low} to ${high}`;
-      row.cells[3].textContent = row.cells[3].textContent.replace(/for [\d.]+ %/, `for ${levelText(at)}`);
+      row.querySelector(".at").textContent = `at ${levelText(at)}`;
     }
     [...byId("parts").tBodies[0].rows].forEach((row, i) => {
       const { own, coverage, low, high, radius } = parts[i];

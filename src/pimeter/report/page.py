@@ -7,9 +7,10 @@ import hashlib
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pimeter.coverage import percent, rounded
+from pimeter.encoding import with_nulls
 from pimeter.report.drawing import SIZE
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 # JSON within a page: these would end its element, or begin another one.
 ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}
-NEXT = " With "  # where a headline goes on to say how sure it is
+UNKNOWN = "not known"
 LEVEL_SCORES = ("coverage", "mean_width", "interval_score")  # scores that follow the slider
 
 
@@ -32,20 +33,13 @@ def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     script, script_hash = _own(FOLDER / "page.js")
     curves = data["curves"]
     at = curves["levels"].index(data["confidence_level"])
-    first, then, last = curves["headlines"][at].rpartition(NEXT)
-    *advice, code = data["diagnosis"]["advice"]
-    findings = data["diagnosis"]["findings"]
     return template.render(
         title=about.get("file") or about.get("data") or "How good is this model?",
         about=about,
         data=data,
         at=at,
-        headline=(first, f"{then.strip()} {last}"),
         level=percent(data["confidence_level"]),
-        advice=advice,
-        code=code,
-        raised=[finding for finding in findings if finding["advice"]],
-        others=[finding for finding in findings if not finding["advice"]],
+        **_sorted_findings(data),
         moving=LEVEL_SCORES,
         style=style,
         style_hash=style_hash,
@@ -55,25 +49,32 @@ def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     )
 
 
-def plain_html(
-    template: str, headline: tuple[str, str, str], about: Mapping[str, str], *, title: str, **values: Any
-) -> str:
-    """A page without a script: a headline in three parts, where from the second on it is small."""
+def plain_html(template: str, data: Mapping[str, Any], about: Mapping[str, str], *, title: str, **values: Any) -> str:
+    """A page without a script."""
     style, style_hash = _own(FOLDER / "page.css")
-    first, then, last = headline
     return (
         _environment()
         .get_template(template)
         .render(
             title=about.get("file") or title,
             about=about,
-            headline=(first, f"{then.strip()} {last}"),
+            data=data,
             style=style,
             style_hash=style_hash,
             size=SIZE,
+            **_sorted_findings(data),
             **values,
         )
     )
+
+
+def _sorted_findings(data: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Findings that ask for something to be done, and the others."""
+    findings = data["diagnosis"]["findings"]
+    return {
+        "raised": [finding for finding in findings if finding["advice"]],
+        "others": [finding for finding in findings if not finding["advice"]],
+    }
 
 
 def _environment() -> Environment:
@@ -108,27 +109,27 @@ def _marked(text: str) -> Markup:
 
 
 def escaped_json(value: Any) -> str:
-    """JSON that may stand within a page, whatever the names in it; null for numbers that JSON has not."""
-    return json.dumps(_finite(value), allow_nan=False, separators=(",", ":")).translate(ESCAPES)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(held) for key, held in value.items()}
-    if isinstance(value, list):
-        return [_finite(held) for held in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """JSON that may stand within a page, whatever the names in it; null for numbers that JSON does not have."""
+    return json.dumps(with_nulls(value), allow_nan=False, separators=(",", ":")).translate(ESCAPES)
 
 
 def _number(value: float | None) -> str:
-    return rounded(value) if value is not None and math.isfinite(value) else "not known"
+    """A number in four digits."""
+    return rounded(value) if _is_known(value) else UNKNOWN
 
 
-def _percent(share: float | None) -> str:
-    return percent(share) if share is not None and math.isfinite(share) else "not known"
+def _percent(fraction: float | None) -> str:
+    """A fraction in per cent."""
+    return percent(fraction) if _is_known(fraction) else UNKNOWN
 
 
-def _range(ends: Sequence[float | None]) -> str:
-    """Two shares in per cent."""
-    low, high = map(_percent, ends)
-    return f"{low.removesuffix(' %')} to {high}" if "not known" not in {low, high} else "not known"
+def _range(bounds: Sequence[float | None]) -> str:
+    """Two fractions in per cent."""
+    low, high = bounds
+    if not (_is_known(low) and _is_known(high)):
+        return UNKNOWN
+    return f"{rounded(100.0 * low, whole=100.0)} to {percent(high)}"
+
+
+def _is_known(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)

@@ -53,12 +53,11 @@ def draw_errors(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
         ax.axvline(end, color=INK, linewidth=1, linestyle="--")
     beyond = data["sample"]["n_beyond"]
     ax.set(xlabel="error: target minus prediction" + (f" ({beyond:,} farther out)" if beyond else ""), ylabel="rows")
-    level, promised = percent(data["confidence_level"]), percent(data["guaranteed_level"], 3)
     ax.legend(edgecolor="none", framealpha=1, loc="upper left", ncols=2)
     ax.set_ylim(0, 1.18 * max(counts.max(), 1))
-    return _finished(
-        ax, f"{min(level, promised, key=lambda text: float(text[:-2]))} of errors expected within ±{upper:.3g}"
-    )
+    asked, guaranteed = data["confidence_level"], data["guaranteed_level"]
+    expected = percent(guaranteed, 3) if guaranteed < asked else percent(asked)
+    return _finished(ax, f"{expected} of errors expected within ±{upper:.3g}")
 
 
 def draw_coverage(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
@@ -89,13 +88,13 @@ def draw_coverage(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
 def draw_parts(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     """Cross-fitted coverage across fifths of the prediction and per category."""
     ax = _axes(ax)
-    parts = [part for part in data["diagnosis"]["parts"] if part["of"] in {"prediction", "by"}]
+    parts = [part for part in data["subgroups"] if part["of"] in {"prediction", "by"}]
     level = 100 * data["confidence_level"]
     if not parts:
         ax.text(0.5, 0.5, "One row has no parts.", transform=ax.transAxes, ha="center", color=INK)
     place = np.arange(len(parts))[::-1]
     for y, part in zip(place, parts, strict=True):
-        coverage, low, high = (100 * part[key] for key in ("coverage", "low", "high"))
+        coverage, low, high = (100 * part[key] for key in ("coverage", "lower", "upper"))
         colour = BLUE if low <= level <= high else ORANGE
         ax.plot([low, high], [y, y], color=colour, linewidth=2.5, solid_capstyle="butt", alpha=0.55)
         ax.plot(coverage, y, "o", color=colour, markersize=7)

@@ -1,4 +1,4 @@
-"""A measurement as a few lines of HTML, for notebooks."""
+"""A result as a few lines of HTML, for notebooks."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from typing import TYPE_CHECKING, Any
 from pimeter.coverage import rounded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
-def summary_html(data: Mapping[str, Any], headline: str) -> str:
-    """Headline, scores, findings and advice; every word is escaped."""
-    scores = "".join(
-        f"<tr><th scope='row' style='text-align:left'>{escape(name)}</th><td>{_number(score['value'])}</td>"
-        f"<td>{_number(score['lower'])} to {_number(score['upper'])}</td>"
-        f"<td style='text-align:left'>{escape(score['meaning'])}</td></tr>"
-        for name, score in data["scores"].items()
+def summary_html(data: Mapping[str, Any], table: Mapping[str, Sequence[Any]]) -> str:
+    """Headline, advice, code, a table and findings; every word is escaped."""
+    headline, diagnosis = data["headline"], data["diagnosis"]
+    advice = "".join(f"<li>{escape(line)}</li>" for line in diagnosis["advice"])
+    code = f"<pre>{escape(diagnosis['code'])}</pre>" if diagnosis["code"] else ""
+    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in table)
+    rows = "".join(
+        f"<tr>{''.join(map(_cell, row))}</tr>" for row in zip(*(list(column) for column in table.values()), strict=True)
     )
-    found = data["diagnosis"]["findings"]
+    found = diagnosis["findings"]
     findings = "".join(
         f"<li>{'<strong>To do.</strong> ' if finding['advice'] else ''}{escape(finding['sentence'])}</li>"
         for finding in found
     )
-    *advice, code = data["diagnosis"]["advice"]
     return (
-        f"<div><p><strong>{escape(headline)}</strong></p>"
-        f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in advice)}</ul><pre>{escape(code)}</pre>"
-        "<table><thead><tr><th>score</th><th>value</th><th>range (90 % confidence)</th><th>what it is</th></tr></thead>"
-        f"<tbody>{scores}</tbody></table>"
+        f"<div><p><strong>{escape(headline['claim'])}</strong> {escape(headline['evidence'])}</p>"
+        f"<ul>{advice}</ul>{code}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         f"<details><summary>{len(found)} findings</summary><ul>{findings}</ul></details></div>"
     )
 
 
-def _number(value: float) -> str:
-    return "not known" if math.isnan(value) else rounded(value)
+def _cell(value: Any) -> str:
+    """A number, or text, which begins at the left."""
+    if isinstance(value, str):
+        return f"<td style='text-align:left'>{escape(value)}</td>"
+    return f"<td>{'not known' if math.isnan(value) else rounded(value)}</td>"

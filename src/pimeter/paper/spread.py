@@ -45,7 +45,7 @@ def white_test(errors: ArrayLike, X: ArrayLike, *, residuals: Literal["errors", 
     """White's test: whether the spread of errors depends on the features, their squares and their products.
 
     A small p-value says that the spread is not constant, not that it varies by much: with 100,000 rows the test rejects
-    a spread that varies by 5 %. To decide whether a constant width is enough look at coverage (`diagnose`).
+    a spread that varies by 5 %. To decide whether a constant width is enough look at coverage (`measure`).
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def white_test(errors: ArrayLike, X: ArrayLike, *, residuals: Literal["errors", 
     Examples
     --------
     >>> import numpy as np
-    >>> from pimeter import white_test
+    >>> from pimeter.paper import white_test
     >>> rng = np.random.default_rng(1)
     >>> X = rng.uniform(size=(500, 2))
     >>> round(white_test(rng.normal(size=500), X).p_value, 2)
@@ -155,7 +155,7 @@ def power_spectral_entropy(errors: ArrayLike, *, squared: bool = False) -> float
     Examples
     --------
     >>> import numpy as np
-    >>> from pimeter import power_spectral_entropy
+    >>> from pimeter.paper import power_spectral_entropy
     >>> noise = np.random.default_rng(0).normal(size=1000)
     >>> round(power_spectral_entropy(noise), 2), round(power_spectral_entropy(np.sin(np.arange(1000)) + noise / 9), 2)
     (0.94, 0.19)

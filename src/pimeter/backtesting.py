@@ -1,0 +1,360 @@
+"""How a cone would have done: fitted to the older windows of forecasts, tried on the newer ones as time went by."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pimeter.arrays import real_array
+from pimeter.findings import Diagnosis, Finding, Headline
+from pimeter.forecast import ForecastIntervals, windows_until_known
+from pimeter.coverage import percent
+from pimeter.results import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+
+FRACTION_FITTED = 0.5  # of the windows, the oldest
+FAR = 0.3  # from its level, in roots of the fraction of misses: 7 % at 95, 10 % at 90
+BLOCKS = 12  # of the newer windows, over which coverage is shown as time goes by
+
+
+@dataclass(frozen=True)
+class Cone:
+    """What one kind of cone covered, and how wide it was.
+
+    Attributes
+    ----------
+    coverage : float or None
+        Fraction of all targets inside; None where no target is known.
+    by_step : list of float or None
+        The same fraction for each step ahead.
+    width : list of float
+        Mean width at each step ahead.
+    over_time : list of float or None
+        Fraction of targets inside in blocks of windows, the oldest first.
+    """
+
+    coverage: float | None
+    by_step: list[float | None]
+    width: list[float]
+    over_time: list[float | None]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Backtest(Result):
+    """What the windows that a cone was not fitted to say about it.
+
+    Attributes
+    ----------
+    headline : Headline
+        The answer: a claim and its evidence.
+    diagnosis : Diagnosis
+        Findings, advice and code.
+    confidence_level : float
+        Fraction of targets that were to be covered.
+    n_fitted, n_tested : int
+        Windows that the cone was fitted to, and windows that it was tried on.
+    static, updated : Cone
+        Left as it was fitted, or updated with each target as it became known.
+    margin : list of float
+        How far intervals reach now, at each step ahead, with all that is known.
+    newest : dict
+        Prediction, lower and upper bound of the newest window, and its targets as far as they are known.
+    blocks : list of int
+        First window of each block of `over_time`.
+    block_names : list of str or None
+        What these windows are called.
+    stride : float
+        Steps between the starts of windows, by which targets became known.
+    """
+
+    confidence_level: float
+    n_fitted: int
+    n_tested: int
+    static: Cone
+    updated: Cone
+    margin: list[float]
+    newest: dict[str, list[float | None]]
+    blocks: list[int]
+    block_names: list[str] | None
+    stride: float
+
+    def _table(self) -> dict[str, Any]:
+        """A row for each step ahead: how far intervals reach, what they covered, and the newest window."""
+        columns: dict[str, Sequence[float | None]] = {
+            "confidence_level": [self.confidence_level] * len(self.margin),
+            "margin": self.margin,
+            "static_coverage": self.static.by_step,
+            "updated_coverage": self.updated.by_step,
+            "static_width": self.static.width,
+            "updated_width": self.updated.width,
+            **self.newest,
+        }
+        known = {name: np.array(values, dtype=np.float64) for name, values in columns.items()}  # NaN for None
+        return {"step": np.arange(1, len(self.margin) + 1), **known}
+
+    def _page(self, about: Mapping[str, str]) -> str:
+        from pimeter.report.cone import cone_html
+
+        return cone_html(self.to_dict(), about)
+
+
+def backtest(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    confidence_level: float = 0.95,
+    stride: float = 1.0,
+    until_known: NDArray[np.intp] | None = None,
+    names: Sequence[str] | None = None,
+) -> Backtest:
+    """How would a cone have done? Fitted to the older half of the windows, tried on the others as time went by.
+
+    A target counts as known only when its time has come: that of step j of a window when the first window is made that
+    starts j steps later or more. So the cone is fitted without the targets that the newest of its windows still waited
+    for. A stride that is too large uses targets before their time, one that is too small later than need be.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n, h)
+        Targets of windows made one after the other, the oldest first; NaN for what is not known.
+    y_pred : array-like of shape (n, h)
+        Their forecasts; NaN for steps that were not forecast, whose residuals are not known then.
+    confidence_level : float, default=0.95
+        Fraction of targets that intervals shall cover.
+    stride : float, default=1
+        How many steps after the one before a window starts: 1 if one is made at each step, none left out.
+    until_known : array of int of shape (h,), optional
+        How many windows later the target of each step is known, where that is not by the stride: forecasts may begin
+        several steps ahead.
+    names : sequence of str of length n, optional
+        What windows are called, such as the dates they were made on.
+
+    Returns
+    -------
+    Backtest
+        Coverage and width at each step ahead, of a cone left as it was fitted and of one that is updated. It prints as
+        sentences; `to_html(path)` writes a report, `to_frame()` is a row for each step, `to_dict()` everything.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, a value is infinite, or there are too few windows.
+
+    See Also
+    --------
+    ForecastIntervals : The cone itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import backtest
+    >>> rng = np.random.default_rng(0)
+    >>> series = np.cumsum(rng.standard_normal(2000))
+    >>> windows = np.lib.stride_tricks.sliding_window_view(series, 4)
+    >>> found = backtest(windows[:, 1:], np.repeat(windows[:, :1], 3, axis=1), confidence_level=0.9)
+    >>> print(found)
+    90 % of targets are expected within ±1.8 one step ahead and ±2.83 at step 3. Over 999 windows that it had not seen,
+    the cone covered 88 %; updated as targets became known, 89.7 %.
+    <BLANKLINE>
+    Nothing to do: the cone keeps its level.
+    ForecastIntervals(confidence_level=0.9).fit(y_true, y_pred)
+    >>> found.to_frame()["updated_coverage"].round(2).tolist()
+    [0.9, 0.9, 0.91]
+    """
+    true, predicted = _checked(y_true, y_pred)
+    n, h = true.shape
+    is_forecast = ~np.isnan(predicted)
+    true, predicted = np.where(is_forecast, true, np.nan), np.where(is_forecast, predicted, 0.0)
+    n_fitted = int(n * FRACTION_FITTED)
+    if until_known is None:
+        until_known = windows_until_known(h, stride)
+    needed = 2 * (int(until_known.max()) + 1)
+    if n < needed:
+        msg = f"{n} windows of {h} steps are too few to fit a cone to half of them: at least {needed} are needed."
+        raise ValueError(msg)
+    # When the first window is made that it is tried on.
+    is_known = np.arange(n_fitted)[:, None] + until_known <= n_fitted
+    cone = ForecastIntervals(confidence_level).fit(
+        np.where(is_known, true[:n_fitted], np.nan), predicted[:n_fitted], stride=stride
+    )
+    tested = slice(n_fitted, n)
+    static = cone.predict_interval(predicted[tested])
+    updated = rolled_forward(cone, true, predicted, n_fitted, until_known)
+    edges = np.linspace(0, n - n_fitted, min(BLOCKS, n - n_fitted) + 1).astype(int)
+    blocks = (edges[:-1] + n_fitted).tolist()
+    tried = _Tried(
+        float(confidence_level),
+        n - n_fitted,
+        cone.margin_[:, 1].tolist(),
+        _cone(static, true[tested], edges),
+        _cone(updated, true[tested], edges),
+    )
+    return Backtest(
+        headline=tried.headline,
+        diagnosis=tried.diagnosis(stride),
+        confidence_level=tried.level,
+        n_fitted=n_fitted,
+        n_tested=tried.n_windows,
+        static=tried.static,
+        updated=tried.updated,
+        margin=tried.margin,
+        newest=_newest(true[tested], predicted[tested], updated, is_forecast[tested]),
+        blocks=blocks,
+        block_names=None if names is None else [names[start] for start in blocks],
+        stride=float(stride),
+    )
+
+
+def _checked(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array]:
+    """Targets and forecasts of the same windows and steps, without infinities."""
+    true, predicted = (
+        real_array(name, values).astype(np.float64) for name, values in (("y_true", y_true), ("y_pred", y_pred))
+    )
+    if true.ndim != 2 or true.shape != predicted.shape:
+        msg = f"y_true and y_pred must have the same shape, (windows, steps); got {true.shape} and {predicted.shape}."
+        raise ValueError(msg)
+    if np.isinf(true).any() or np.isinf(predicted).any():
+        msg = "y_true or y_pred holds infinities; write NaN for what is not known."
+        raise ValueError(msg)
+    return true, predicted
+
+
+class _Tried(NamedTuple):
+    """What there is to say about a cone that was tried on windows."""
+
+    level: float
+    n_windows: int
+    margin: list[float]
+    static: Cone
+    updated: Cone
+
+    @property
+    def headline(self) -> Headline:
+        first, last, h = self.margin[0], self.margin[-1], len(self.margin)
+        reach = f"±{first:.3g} one step ahead" + (f" and ±{last:.3g} at step {h}" if h > 1 else "")
+        asked = percent(self.level)
+        if self.is_kept(self.updated):
+            claim = f"{asked} of targets are expected within {reach}."
+        else:
+            claim = f"The cone does not keep its {asked}: it now reaches {reach}, but do not trust that."
+        evidence = (
+            f"Over {self.n_windows:,} windows that it had not seen, the cone covered {_percent(self.static)}; updated "
+            f"as targets became known, {_percent(self.updated)}."
+        )
+        return Headline(claim, evidence)
+
+    @property
+    def tolerance(self) -> float:
+        """How far from its level coverage may be."""
+        return FAR * math.sqrt(1.0 - self.level)
+
+    def is_kept(self, cone: Cone) -> bool:
+        """Whether coverage is near the level, as far as it is known."""
+        return cone.coverage is None or abs(cone.coverage - self.level) <= self.tolerance
+
+    def diagnosis(self, stride: float) -> Diagnosis:
+        """Whether either cone keeps its level."""
+        asked = percent(self.level)
+        update, retrain = "", ""
+        if not self.is_kept(self.updated):
+            retrain = (
+                f"Do not trust the cone: updated, it covered {_percent(self.updated)} where {asked} were asked for. "
+                "Train the model on newer rows, and find out what changed."
+            )
+        elif not self.is_kept(self.static):
+            update = "Update the cone with each target as it becomes known: left as it is, it does not keep its level."
+        findings = (
+            self._finding(
+                "updated", "Does a cone that is updated keep its level?", "Updated as targets became known", retrain
+            ),
+            self._finding(
+                "static", "Does a cone that is left as it is keep its level?", "Left as it was fitted", update
+            ),
+        )
+        spaced = "" if stride == 1.0 else f", stride={stride:g}"
+        return Diagnosis.of(
+            findings,
+            "Nothing to do: the cone keeps its level.",
+            f"ForecastIntervals(confidence_level={self.level:g}).fit(y_true, y_pred{spaced})",
+        )
+
+    def _finding(self, name: str, question: str, how: str, advice: str) -> Finding:
+        cone = getattr(self, name)
+        return Finding(
+            name=name,
+            question=question,
+            sentence=f"{how}, the cone covered {_percent(cone)} of targets; {percent(self.level)} were asked for.",
+            advice=advice,
+            value=math.nan if cone.coverage is None else cone.coverage,
+            reference=self.level,
+            threshold=self.tolerance,
+            rows=self.n_windows,
+        )
+
+
+def _percent(cone: Cone) -> str:
+    return "an unknown fraction" if cone.coverage is None else percent(cone.coverage, 3)
+
+
+def _newest(
+    true: Array, predicted: Array, intervals: Array, is_forecast: NDArray[np.bool_]
+) -> dict[str, list[float | None]]:
+    """The newest window with a forecast; its bounds as they were made, knowing nothing of the targets."""
+    known = np.flatnonzero(is_forecast.any(axis=1))
+    last = int(known[-1]) if known.size else -1
+    lower, upper = intervals[last].T
+    columns = {"prediction": predicted[last], "lower": lower, "upper": upper, "target": true[last]}
+    return {
+        name: [_known(value) for value in np.where(is_forecast[last], values, np.nan).tolist()]
+        for name, values in columns.items()
+    }
+
+
+def rolled_forward(
+    cone: ForecastIntervals, y_true: Array, y_pred: Array, first: int, until_known: NDArray[np.intp] | None = None
+) -> Array:
+    """Intervals for the windows from `first` on, each after all targets before it were learned, (n, h, 2).
+
+    Until the next window is made one error for each neuron becomes known: with a window at each step the first step of
+    the newest window, the second of the one before, and so on.
+    """
+    steps = np.arange(y_true.shape[1])
+    if until_known is None:
+        until_known = windows_until_known(len(steps), 1.0)
+    ends = []
+    for i in range(first, len(y_true)):
+        ends.append(cone.predict_interval(y_pred[i : i + 1])[0])
+        known = i + 1 - until_known
+        there = np.where(known >= 0, known, 0)
+        now = np.where(known >= 0, y_true[there, steps], np.nan)
+        cone.update(now[None], y_pred[there, steps][None])
+    return np.array(ends)
+
+
+def _cone(intervals: Array, true: Array, edges: NDArray[np.int_]) -> Cone:
+    """What intervals of windows covered, at each step and in blocks of windows between these edges."""
+    lower, upper = np.moveaxis(intervals, -1, 0)
+    inside = np.where(np.isnan(true), np.nan, (lower <= true) & (true <= upper))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Mean of empty slice", RuntimeWarning)  # nothing known of a step or block
+        by_step = np.nanmean(inside, axis=0).tolist()
+        over_time = [float(np.nanmean(inside[a:b])) for a, b in pairwise(edges)]
+        total = float(np.nanmean(inside))
+    return Cone(
+        _known(total), list(map(_known, by_step)), (upper - lower).mean(axis=0).tolist(), list(map(_known, over_time))
+    )
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,90 @@
+"""Results as plain values, plain values as JSON text, and back, without executing anything."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def plain(value: Any) -> Any:
+    """Dicts and lists of numbers and strings, with lists in the place of tuples."""
+    if isinstance(value, dict):
+        return {key: plain(held) for key, held in value.items()}
+    return [plain(held) for held in value] if isinstance(value, list | tuple) else value
+
+
+def with_nulls(value: Any) -> Any:
+    """Plain values with None for numbers that JSON does not have.
+
+    Examples
+    --------
+    >>> from pimeter.encoding import with_nulls
+    >>> with_nulls({"width": [1.5, float("inf")]})
+    {'width': [1.5, None]}
+    """
+    return _replaced(value, lambda _: None)
+
+
+def with_names(value: Any) -> Any:
+    """Plain values with "nan", "inf" and "-inf" for numbers that JSON does not have: nothing is lost.
+
+    Examples
+    --------
+    >>> from pimeter.encoding import with_names
+    >>> with_names({"width": [1.5, float("inf")]})
+    {'width': [1.5, 'inf']}
+    """
+    return _replaced(value, str)
+
+
+def _replaced(value: Any, otherwise: Callable[[float], str | None]) -> Any:
+    """Plain values with something else in the place of numbers that are not finite."""
+    if isinstance(value, dict):
+        return {key: _replaced(held, otherwise) for key, held in value.items()}
+    if isinstance(value, list):
+        return [_replaced(held, otherwise) for held in value]
+    return otherwise(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def digest(value: Any) -> str:
+    """Check sum of plain values."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def built(kind: Any, value: Any, where: str) -> Any:
+    """A value of this type, of dataclasses if it is one, from plain values with names for numbers that are not finite.
+
+    Raises
+    ------
+    ValueError
+        If something does not fit; it says where.
+    """
+    if is_dataclass(kind):
+        names = [field.name for field in fields(kind)]
+        if isinstance(value, dict) and sorted(value) == sorted(names):
+            kinds = get_type_hints(kind)
+            return kind(**{name: built(kinds[name], value[name], f"{where}.{name}") for name in names})  # type: ignore[operator]
+    elif get_origin(kind) is tuple:
+        of = get_args(kind)
+        if isinstance(value, list) and (of[-1] is Ellipsis or len(of) == len(value)):
+            return tuple(built(of[0], held, f"{where}[{i}]") for i, held in enumerate(value))
+    elif get_origin(kind) is dict:
+        if isinstance(value, dict):
+            return {key: built(get_args(kind)[1], held, f"{where}[{key!r}]") for key, held in value.items()}
+    elif _is(kind, value):
+        return kind(value)
+    msg = f"text is not a measurement that to_json() wrote: {where} is {str(value)[:40]!r}, not of type {kind}."
+    raise ValueError(msg)
+
+
+def _is(kind: Any, value: Any) -> bool:
+    """Whether a plain value is of this type; numbers that are not finite are strings."""
+    if kind is float:
+        return isinstance(value, float) or (isinstance(value, str) and value in {"nan", "inf", "-inf"})
+    return type(value) is kind

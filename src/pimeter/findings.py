@@ -1,0 +1,134 @@
+"""What a result says, as fields: a headline, findings and what to do. Pages, plots and terminals only arrange them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The answer in one sentence or two.
+
+    Attributes
+    ----------
+    claim : str
+        The answer itself.
+    evidence : str
+        How sure it is, and what it rests on.
+
+    Examples
+    --------
+    >>> from pimeter.findings import Headline
+    >>> print(Headline("It will rain.", "Two of three models say so."))
+    It will rain. Two of three models say so.
+    """
+
+    claim: str
+    evidence: str
+
+    def __str__(self) -> str:
+        return f"{self.claim} {self.evidence}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One question about a model, with its answer.
+
+    Attributes
+    ----------
+    name : str
+        One word for it.
+    question : str
+        What is asked.
+    sentence : str
+        The answer.
+    advice : str
+        What to do; empty if nothing is to be done.
+    code : str
+        Code that does it; empty if there is none.
+    value, reference : float
+        The statistic, and what it would be if nothing were wrong; NaN where it cannot be said.
+    lower, upper : float
+        Bounds of an interval for the true value; NaN where none is known.
+    p_value : float
+        How often chance alone gives a statistic as extreme as this; NaN where no such test is made.
+    threshold : float
+        How far the value may be from the reference before it matters; NaN where there is no such limit.
+    rows : int
+        How many rows were looked at.
+    """
+
+    name: str
+    question: str
+    sentence: str
+    advice: str = ""
+    code: str = ""
+    value: float = math.nan
+    reference: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    p_value: float = math.nan
+    threshold: float = math.nan
+    rows: int
+
+    @property
+    def raised(self) -> bool:
+        """Whether something is to be done."""
+        return bool(self.advice)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What the checks of a model found, and what to do.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        One for each question, those that raise an alarm and those that do not.
+    advice : tuple of str
+        What to do, one sentence or two for each finding that raises an alarm, or that there is nothing to do.
+    code : str
+        Lines of code to paste; empty if there are none.
+
+    Examples
+    --------
+    >>> from pimeter.findings import Diagnosis, Finding
+    >>> few = Finding(name="rows", question="Are there enough rows?", sentence="No: 3.", advice="Add rows.", rows=3)
+    >>> found = Diagnosis.of([few], "Nothing to do.")
+    >>> found.raised, found.advice, found["rows"].sentence
+    (('rows',), ('Add rows.',), 'No: 3.')
+    """
+
+    findings: tuple[Finding, ...]
+    advice: tuple[str, ...]
+    code: str
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding], otherwise: str, code: str = "") -> Diagnosis:
+        """Advice and code of the findings that raise an alarm, if none does the sentence for that case; then code."""
+        found = tuple(findings)
+        raised = [finding for finding in found if finding.raised]
+        lines = filter(None, [*(finding.code for finding in raised), code])
+        return cls(found, tuple(finding.advice for finding in raised) or (otherwise,), "\n".join(lines))
+
+    def __getitem__(self, name: str) -> Finding:
+        """The finding of this name."""
+        for finding in self.findings:
+            if finding.name == name:
+                return finding
+        msg = f"{name!r} is not a finding; there are {', '.join(finding.name for finding in self.findings)}."
+        raise KeyError(msg)
+
+    @property
+    def raised(self) -> tuple[str, ...]:
+        """Names of the findings that ask for something to be done."""
+        return tuple(finding.name for finding in self.findings if finding.raised)
+
+    def __str__(self) -> str:
+        lines = [f"{'!' if finding.raised else ' '} {finding.sentence}" for finding in self.findings]
+        return "\n".join([*lines, "", *self.advice, *([self.code] if self.code else [])])
