@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pimeter.arrays import real_array
+from pimeter.coverage import percent
 from pimeter.findings import Diagnosis, Finding, Headline
 from pimeter.forecast import ForecastIntervals, windows_until_known
-from pimeter.coverage import percent
 from pimeter.results import Result
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from pimeter.classification.inputs import as_precise
 from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, clopper_pearson
 from pimeter.classification.uncertainty import classification_uncertainty
 from pimeter.classification.unlabelled import ALIKE
+from pimeter.coverage import percent, rounded
 from pimeter.diagnosis.columns import categories, labels_of
 from pimeter.duplicates import copies, row_keys
 from pimeter.findings import Diagnosis, Finding, Headline
-from pimeter.coverage import percent, rounded
 from pimeter.results import Result
 
 if TYPE_CHECKING:
