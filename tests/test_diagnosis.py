@@ -15,12 +15,12 @@ from sklearn.dummy import DummyClassifier
 import pimeter as pm
 from pimeter import measure, scorecard
 from pimeter._kernels import reference
+from pimeter.conformal.tails import TAILS
 from pimeter.diagnosis import buckets, findings, forest, order, symmetry
 from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, fifths
 from pimeter.diagnosis.crossfit import CrossFit, folds, ranks
 from pimeter.regression import scaled
-from pimeter.regression.sides import TAILS
 from pimeter.regression.width import Aim
 
 LEVELS = np.array([0.5, 0.8, 0.95, 0.999])
