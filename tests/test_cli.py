@@ -649,7 +649,7 @@ def test_version_and_help(pimeter_command):
         assert f"pimeter {command} " in pimeter_command(command, "--help")[1].partition("Example")[2]
 
 
-HEAVY = {"jinja2", "numpy", "pandas", "polars", "pyarrow", "scipy", "scipy.stats", "sklearn", "statsmodels"}
+HEAVY = {"jinja2", "narwhals", "numpy", "pandas", "polars", "pyarrow", "scipy", "scipy.stats", "sklearn", "statsmodels"}
 LOADED = {
     "--help": set(),
     "--version": {"numpy"},
@@ -657,8 +657,15 @@ LOADED = {
     "measure few.csv": {"numpy", "polars", "scipy"},
     "measure few.csv --out few.html": {"jinja2", "numpy", "polars", "scipy"},
     "measure many.csv": {"numpy", "polars", "scipy"},
-    "measure wide.csv --features x --out wide.html": {"jinja2", "numpy", "polars", "scipy"},
-    "interval many.csv --apply few.csv --out new.csv": {"numpy", "polars", "scipy", "scipy.stats", "sklearn"},
+    "measure wide.csv --features x --out wide.html": {"jinja2", "narwhals", "numpy", "polars", "scipy"},
+    "interval many.csv --apply few.csv --out new.csv": {
+        "narwhals",
+        "numpy",
+        "polars",
+        "scipy",
+        "scipy.stats",
+        "sklearn",
+    },
 }
 
 

@@ -717,12 +717,13 @@ def _say_where(out: Path, *, err: bool = False) -> None:
 def _progress() -> Iterator[Any]:
     """What is going on, on a terminal; nothing elsewhere, and nothing stays."""
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
         return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=None)

@@ -12,7 +12,6 @@ import math
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 from scipy.special import pdtr
 
@@ -21,6 +20,7 @@ from pimeter.arrays import even_array, is_sparse
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import narwhals as nw
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
@@ -382,13 +382,8 @@ def _columns(X: Any) -> list[NDArray[Any]]:
     """Columns of a table; of a sparse matrix some hashes of each row, each of some columns."""
     if is_sparse(X) and hasattr(X, "tocoo"):
         return _sparse_columns(X.tocoo(copy=True))
-    try:
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-    except nw.exceptions.DuplicateError:  # columns of one name
-        frame = None
-    if isinstance(frame, nw.DataFrame):
-        columns = [_values(column) for column in frame.iter_columns()]
-    else:
+    columns = _columns_of_frame(X)
+    if columns is None:
         table = even_array("X", X)
         if not table.ndim:
             msg = f"X must have rows, but it is a {type(X).__name__}: give a table, one row for each target."
@@ -398,6 +393,19 @@ def _columns(X: Any) -> list[NDArray[Any]]:
         msg = "X has no rows or no columns, so there is nothing to compare; give at least one of each."
         raise ValueError(msg)
     return columns
+
+
+def _columns_of_frame(X: Any) -> list[NDArray[Any]] | None:
+    """Columns of a frame; None for other tables, and for frames with two columns of one name."""
+    if isinstance(X, np.ndarray):
+        return None
+    import narwhals as nw  # takes long to load
+
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        return None
+    return [_values(column) for column in frame.iter_columns()] if isinstance(frame, nw.DataFrame) else None
 
 
 def _values(column: nw.Series[Any]) -> NDArray[Any]:

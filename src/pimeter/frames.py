@@ -1,11 +1,13 @@
-"""Columns as a data frame, of the library that the caller's table is from, and one column of a table."""
+"""Columns as a data frame, of the library that the caller's table is from, and one column of a table.
+
+narwhals is imported where there are frames: arrays do without it, and it takes long to load.
+"""
 
 from __future__ import annotations
 
 from numbers import Integral
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from pimeter.arrays import is_sparse
@@ -13,6 +15,8 @@ from pimeter.arrays import is_sparse
 
 def library_of(table: Any) -> Any:
     """What narwhals calls the library of a frame; pandas for what is no frame."""
+    import narwhals as nw
+
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     return frame.implementation if isinstance(frame, nw.DataFrame) else "pandas"
 
@@ -31,6 +35,8 @@ def frame_of(columns: dict[str, Any], library: Any = "pandas") -> Any:
     >>> frame_of({"lower": [1.0, 2.0], "upper": [3.0, 4.0]}).shape
     (2, 2)
     """
+    import narwhals as nw
+
     try:
         return nw.from_dict(columns, backend=library).to_native()
     except ImportError as missing:
@@ -42,6 +48,8 @@ def frame_of(columns: dict[str, Any], library: Any = "pandas") -> Any:
 
 def column_of(X: Any, by: Any) -> Any:
     """Values of the column `by`: a name in a frame, a position in an array."""
+    import narwhals as nw
+
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         if by not in frame.columns:

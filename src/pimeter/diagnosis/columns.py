@@ -9,12 +9,12 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 
 from pimeter.arrays import coded, even_array, is_missing, is_sparse, some_rows
 
 if TYPE_CHECKING:
+    import narwhals as nw
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
@@ -121,6 +121,8 @@ def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
     if is_sparse(X):
         msg = "X is a sparse matrix; give X.toarray(), or only the columns that matter."
         raise ValueError(msg)
+    import narwhals as nw  # takes long to load
+
     frame = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(frame, nw.Series):
         frame = frame.to_frame()
@@ -208,6 +210,8 @@ def labels_of(by: ArrayLike | None, n: int) -> NDArray[Any] | None:
 
 
 def _series(series: nw.Series[Any], name: str) -> Column:
+    import narwhals as nw
+
     kind = series.dtype
     if isinstance(kind, nw.Date | nw.Datetime | nw.Duration):
         # Of dates alone pyarrow makes Python's objects.
