@@ -7,7 +7,7 @@ PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_D
 # What builds the native code is installed first: in an environment of its own pip would build all of it anew each time.
 TOOLS := scikit-build-core nanobind $(shell command -v cmake > /dev/null || echo cmake) $(shell command -v ninja > /dev/null || echo ninja)
 EDITABLE = $(PIP) $(TOOLS) && $(subst PIP_BUILD_CONSTRAINT=constraints.txt,,$(PIP)) --no-build-isolation -e
-NATIVE := CMakeLists.txt $(wildcard src/native/*) src/pimeter/bandwidth.py $(addprefix src/pimeter/_kernels/,reference.py stream.py counting.py)
+NATIVE := CMakeLists.txt $(wildcard src/native/*) src/pimeter/bandwidth.py $(addprefix src/pimeter/_kernels/,reference.py stream.py)
 TYPED := src $(wildcard experiments)
 BENCHMARKS := $(filter-out %_peers.py,$(sort $(wildcard benchmarks/*_*.py)))
 PUNCC := puncc==0.9.3 numpy==1.26.4 pandas==3.0.6  # puncc wants an old numpy, so it is in no extra

@@ -25,7 +25,6 @@ from provenance import save
 from scipy.stats import binomtest
 
 from pimeter.diagnosis import findings
-from pimeter.diagnosis.buckets import Buckets
 
 SEED = 20261116
 N_DRAWS = 2000
@@ -58,7 +57,7 @@ def of_errors(law: Draw) -> Callable[[np.random.Generator, int], set[str]]:
         found = (
             findings._skew(errors, 0.95),
             findings._heavy(errors),
-            findings._bias(Buckets.of(errors), radius),
+            findings._bias(np.sort(errors), radius),
             findings._zeros(target, errors, radius, findings._discrete(target, radius).raised),
         )
         return {finding.name for finding in found if finding.raised}

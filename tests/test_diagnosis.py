@@ -14,10 +14,8 @@ from sklearn.dummy import DummyClassifier
 
 import pimeter as pm
 from pimeter import measure, scorecard
-from pimeter._kernels import reference
 from pimeter.conformal.tails import TAILS
-from pimeter.diagnosis import buckets, findings, forest, order, symmetry
-from pimeter.diagnosis.buckets import Buckets
+from pimeter.diagnosis import findings, forest, order, symmetry
 from pimeter.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, fifths
 from pimeter.diagnosis.crossfit import CrossFit, folds, ranks
 from pimeter.regression import scaled
@@ -77,31 +75,6 @@ IDS = {
     "large": lambda n, rng: rng.choice(10**12, n, replace=False),
     "other dates": lambda n, rng: pd.date_range("2024-01-01", periods=n, freq="h").strftime("%d.%m.%Y %H:%M"),
 }
-
-
-class TestBuckets:
-    @pytest.mark.parametrize("law", LAWS)
-    @pytest.mark.parametrize("m", [1, 7, 200, 3001])
-    @pytest.mark.parametrize("is_native", [True, False])
-    def test_what_they_say_is_what_sorting_says(self, law, m, is_native, monkeypatch):
-        if not is_native:
-            monkeypatch.setattr(buckets, "kernel", reference)
-        rng = np.random.default_rng(m)
-        values = LAWS[law](rng, m)
-        group = (np.arange(m) % 3).astype(np.uint8)
-        found = Buckets.of(values, group, 3)
-        assert found.counts.sum() == m
-        members = np.array([[True, True, True], [True, False, True], [True, False, False]])
-        sets = [np.sort(values[member[group]]) for member in members]
-        ranked = np.array([[1, (len(own) + 1) // 2, len(own)] for own in sets])
-        expected = [own[rank - 1] for own, rank in zip(sets, ranked, strict=True)]
-        assert found.order_statistics(members, ranked).tolist() == np.array(expected).tolist()
-        bounds = np.unique([*values[:5], -1e308, -0.5, 0.0, 0.25, 1e6, 1e308])
-        assert found.n_below(bounds).tolist() == np.searchsorted(sets[0], bounds).tolist()
-        assert found.n_below(bounds, "right").tolist() == np.searchsorted(sets[0], bounds, side="right").tolist()
-        own_bounds = np.stack([bounds, bounds + 0.1, np.sort(-bounds)])
-        places = [np.searchsorted(own_bounds[g], x) for g, x in zip(group, values, strict=True)]
-        assert found.places(own_bounds).tolist() == places
 
 
 class TestCrossFit:

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import pimeter as pm
 from pimeter import bandwidth
-from pimeter._kernels import arrays, counting, reference
+from pimeter._kernels import arrays, reference
 
 native = pytest.importorskip("pimeter._kernels.native", reason="pimeter is installed without native code")
 _native = native._native
@@ -163,18 +163,6 @@ class TestOneFormula:
             plain = reference.automatic_rows(x[None], levels)[0][0]
             assert_allclose(plain, whole, rtol=1e-12, atol=1e-12)
 
-    def test_sorting(self):
-        rng = np.random.default_rng(0)
-        largest = np.finfo(float).max
-        for n in (1, 2, 3, 40, 1023, 3000):
-            samples = [draw(law, n) for law in ("normal", "cauchy", "tied", "spiked")]
-            samples += [draw("cauchy", n) ** 3, np.geomspace(1e-300, 1e300, n), 5e-324 * rng.integers(-9, 9, n)]
-            samples += [rng.choice([largest, -largest, 0.0, 1.0], n), 1e16 + rng.integers(0, 5, n).astype(float)]
-            for x in samples:
-                out = np.empty(n)
-                _native.sort(x, out)
-                assert_array_equal(out, np.sort(x))
-
     @pytest.mark.parametrize("n_far", [1, 2, 5])
     @pytest.mark.parametrize("gap", [1e3, 1e5, 1e6, 1e9])
     @pytest.mark.parametrize("m", [20, 100, 1000])
@@ -205,26 +193,12 @@ class TestCounting:
     RNG = np.random.default_rng(4)
     VALUES = np.concatenate([RNG.standard_cauchy(70_000), [0.0, -0.0, 1e300, -1e300, 5e-324]])
     GROUP = RNG.integers(0, 5, VALUES.size).astype(np.uint8)
-    SCALE = (np.float64(0.01).view(np.int64).item(), 45, 64)
-
-    def test_buckets(self):
-        counts = [np.zeros((5, 128), np.intp) for _ in range(2)]
-        for kernel, own in zip((native, reference), counts, strict=True):
-            kernel.count_buckets(self.VALUES, self.GROUP, *self.SCALE, own)
-        assert_array_equal(*counts)
-        assert counts[0].sum() == self.VALUES.size
-        is_wanted = self.RNG.random(128) < 0.3
-        rows = [np.empty(counts[0][:, is_wanted].sum() + 1, np.intp) for _ in range(2)]
-        for kernel, own in zip((native, reference), rows, strict=True):
-            kernel.keep_buckets(self.VALUES, *self.SCALE, is_wanted, own)
-        assert_array_equal(rows[0][:-1], rows[1][:-1])
 
     def test_places(self):
         bounds = np.sort(self.RNG.standard_normal((5, 9)), axis=1)
-        known = np.full((5, 128), counting.LOOK, np.uint8)
         places = [np.empty(self.VALUES.size, np.uint8) for _ in range(2)]
         for kernel, own in zip((native, reference), places, strict=True):
-            kernel.place(self.VALUES, self.GROUP, *self.SCALE, bounds, known, own)
+            kernel.place(self.VALUES, self.GROUP, bounds, own)
         expected = [np.searchsorted(bounds[g], x) for g, x in zip(self.GROUP, self.VALUES, strict=True)]
         assert_array_equal(places, [expected, expected])
         sums = [np.zeros((5, 10, 3)) for _ in range(2)]
@@ -245,6 +219,37 @@ class TestCounting:
         assert_allclose(*powers, rtol=1e-9, atol=1e-9)
         assert_allclose(*squares, rtol=1e-9, atol=1e-9)
         assert math.isclose(powers[0][0, 2], errors.sum() / 2.0, rel_tol=1e-9)
+
+
+def awkward_samples(n: int) -> list[np.ndarray]:
+    """Finite values of all kinds."""
+    rng = np.random.default_rng(n)
+    largest = np.finfo(float).max
+    samples = [draw(law, n) for law in ("normal", "cauchy", "tied", "spiked")]
+    samples += [draw("cauchy", n) ** 3, np.geomspace(1e-300, 1e300, n), 5e-324 * rng.integers(-9, 9, n), np.ones(n)]
+    return [*samples, rng.choice([largest, -largest, 0.0, 1.0], n), 1e16 + rng.integers(0, 5, n).astype(float)]
+
+
+@pytest.mark.parametrize("kernel", [native, reference], ids=["native", "NumPy"])
+class TestOrder:
+    @pytest.mark.parametrize("n", [1, 2, 3, 40, 1023, 3000, 5000, 40_000])
+    def test_order_statistics_are_those_of_plain_sorting(self, kernel, n):
+        """Ranks at the ends, one of them twice, and in no order."""
+        ranks = np.unique([1, 2, n // 4, n // 2, n // 2 + 1, int(0.95 * n), n - 1, n]).clip(1, n)[::-1]
+        ranks = np.append(ranks, ranks[0])
+        for x in awkward_samples(n):
+            for order in (x, np.sort(x), np.where(np.arange(n) % 7, x, np.inf)):
+                assert_array_equal(kernel.order_statistics(order, ranks, 2), np.sort(order)[ranks - 1])
+
+    @pytest.mark.parametrize("n", [1, 2, 3, 40, 1023, 3000])
+    def test_groups_are_sorted(self, kernel, n):
+        group = np.random.default_rng(n).choice([0, 2, 3], n).astype(np.uint8)
+        for x in awkward_samples(n):
+            assert_array_equal(kernel.sorted_groups(x), [np.sort(x)])
+            found = kernel.sorted_groups(x, group, 5)
+            assert len(found) == 5
+            for code, own in enumerate(found):
+                assert_array_equal(own, np.sort(x[group == code]))
 
 
 @pytest.mark.parametrize("m", [40, 5000])

@@ -154,10 +154,10 @@ def fast(monkeypatch):
     y_true, y_pred = rows(30)
     held = measure(y_true, y_pred)
 
-    def diagnosed(target, prediction, errors, fit, at, table, named, equal):
+    def diagnosed(target, prediction, errors, ordered, fit, at, table, named, equal):
         from pimeter.diagnosis import findings
 
-        found = dataclasses.replace(held.diagnosis, findings=(findings._bias(errors, 1.0),))
+        found = dataclasses.replace(held.diagnosis, findings=(findings._bias(ordered, 1.0),))
         return findings.Judgement(found, held.subgroups, "constant", "symmetric")
 
     monkeypatch.setattr(measurement, "diagnosed", diagnosed)

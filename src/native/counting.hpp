@@ -1,46 +1,22 @@
-// Many values counted in buckets, and summed up: `_kernels/counting.py` in C++, the same names in the same order.
+// Many values counted and summed up by group: `_kernels/counting.py` in C++, the same names in the same order.
 #pragma once
 
-#include <algorithm>
-#include <cstring>
+#include <cmath>
 
-#include "constants.hpp"
 #include "vector.hpp"
 
 namespace pimeter {
 
 using Codes = std::span<const std::uint8_t>;
 
-// Buckets by the leading bits of floats: as many for each power of two, from `middle` up and down.
-struct Scale {
-    Index least, shift, middle, last;
-
-    Index bucket(double value) const {
-        Index bits;
-        std::memcpy(&bits, &value, sizeof bits);
-        Index distance = std::min(std::max<Index>((bits & counting::SIZE) - least, 0) >> shift, last - middle);
-        return bits < 0 ? middle - distance : middle + distance;
-    }
-};
-
-inline void count_buckets(Values values, Codes group, Scale scale, Index* counts) {
-    for (std::size_t i = 0; i < values.size(); ++i) ++counts[group[i] * (scale.last + 1) + scale.bucket(values[i])];
-}
-
-inline void keep_buckets(Values values, Scale scale, const bool* is_wanted, std::span<Index> rows) {
-    std::size_t n = 0;
-    for (std::size_t i = 0; i < values.size() && n < rows.size(); ++i) {
-        rows[n] = i;
-        n += is_wanted[scale.bucket(values[i])];
-    }
-}
-
-inline void place(Values values, Codes group, Scale scale, const double* bounds, Index n_bounds,
-                  const std::uint8_t* known, std::uint8_t* places) {
+inline void place(Values values, Codes group, const double* bounds, Index n_bounds, std::uint8_t* places) {
     for (std::size_t i = 0; i < values.size(); ++i) {
-        places[i] = known[group[i] * (scale.last + 1) + scale.bucket(values[i])];
-        const double* own = bounds + group[i] * n_bounds;
-        if (places[i] == counting::LOOK) places[i] = std::lower_bound(own, own + n_bounds, values[i]) - own;
+        const double *own = bounds + group[i] * n_bounds, *at = own;
+        for (Index n = n_bounds, half; n > 1; n -= half) {  // by halves, without a branch
+            half = n / 2;
+            at += half * (at[half - 1] < values[i]);
+        }
+        places[i] = at - own + (*at < values[i]);
     }
 }
 

@@ -113,7 +113,14 @@ NB_MODULE(_native, module) {
     module.def("fixed_weighted", &fixed_weighted);
     module.def("learn", &learn_errors);
     module.def("learn_columns", &learn_columns);
-    module.def("sort", [](Doubles x, Array<double, 1> out) { Sorter().sort(view(x), out.data()); });
+    module.def("order_statistics", [](Doubles x, Array<const Index, 1> ranks, Index n_threads, Array<double, 1> out) {
+        nb::gil_scoped_release released;
+        Selector().order_statistics(view(x), view(ranks), out.data(), n_threads);
+    });
+    module.def("sort_groups", [](Doubles x, Bytes group, Array<Index, 1> counts, Array<double, 1> out) {
+        nb::gil_scoped_release released;
+        sort_groups(view(x), view(group), view(counts), out.data());
+    });
 
     module.def("safe_factor", &safe_factor);
     module.def("standard_error", &standard_error);
@@ -129,23 +136,9 @@ NB_MODULE(_native, module) {
     });
     module.def("rule_of_cell", &rule_of_cell);
 
-    module.def("count_buckets", [](Doubles values, Bytes group, Index least, Index shift, Index middle,
-                                   Array<Index, 2> counts) {
+    module.def("place", [](Doubles values, Bytes group, Array<const double, 2> bounds, Array<std::uint8_t, 1> places) {
         nb::gil_scoped_release released;
-        count_buckets(view(values), view(group), {least, shift, middle, Index(counts.shape(1)) - 1}, counts.data());
-    });
-    module.def("keep_buckets", [](Doubles values, Index least, Index shift, Index middle,
-                                  Array<const bool, 1> is_wanted, Array<Index, 1> rows) {
-        nb::gil_scoped_release released;
-        Scale scale{least, shift, middle, Index(is_wanted.size()) - 1};
-        keep_buckets(view(values), scale, is_wanted.data(), view(rows));
-    });
-    module.def("place", [](Doubles values, Bytes group, Index least, Index shift, Index middle,
-                           Array<const double, 2> bounds, Array<const std::uint8_t, 2> known,
-                           Array<std::uint8_t, 1> places) {
-        nb::gil_scoped_release released;
-        Scale scale{least, shift, middle, Index(known.shape(1)) - 1};
-        place(view(values), view(group), scale, bounds.data(), bounds.shape(1), known.data(), places.data());
+        place(view(values), view(group), bounds.data(), bounds.shape(1), places.data());
     });
     module.def("count_pairs", [](Bytes first, Bytes second, Array<Index, 2> counts) {
         nb::gil_scoped_release released;

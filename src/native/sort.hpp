@@ -119,4 +119,20 @@ private:
     std::vector<std::uint32_t> bucket_, ends_;
 };
 
+// Sort the finite values of each group, one group after the other, and count them; no codes: all are of one group.
+inline void sort_groups(Values x, std::span<const std::uint8_t> group, std::span<Index> counts, double* out) {
+    Sorter sorter;
+    if (group.empty()) {
+        counts[0] = x.size();
+        return sorter.sort(x, out);
+    }
+    for (std::uint8_t own : group) ++counts[own];
+    std::vector<Index> at(counts.size());
+    std::exclusive_scan(counts.begin(), counts.end(), at.begin(), Index(0));
+    Room held(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) held[at[group[i]]++] = x[i];
+    for (std::size_t g = 0; g < counts.size(); ++g)
+        if (Index start = at[g] - counts[g]; counts[g]) sorter.sort({&held[start], std::size_t(counts[g])}, out + start);
+}
+
 }  // namespace pimeter

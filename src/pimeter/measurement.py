@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.coverage import checked_proportion, percent, quantile_ranks, rounded
-from pimeter.diagnosis.buckets import Buckets
 from pimeter.diagnosis.columns import given
 from pimeter.diagnosis.crossfit import coverage_ranges, ranks
 from pimeter.diagnosis.findings import (
@@ -327,11 +327,11 @@ def measure(
     known = given(X, by, m, some_rows(m, SOME))
     at = int(np.searchsorted(levels, level))
     fit, named = cross_fitted(errors, prediction, known.labels, levels)
-    spread = Buckets.of(errors)
+    ordered = kernel.sorted_groups(errors)[0]
     equal = equal_rows(target, prediction, X)
     if found is not None:
         equal = equal.of_sample(found.n)
-    judgement = diagnosed(target, prediction, spread, fit, at, known, named, equal)
+    judgement = diagnosed(target, prediction, errors, ordered, fit, at, known, named, equal)
     curves = _curves(errors, fit, named, len(judgement.subgroups))
     bias = judgement.diagnosis["bias"]
     median, moments, judged = (bias.value, bias.lower, bias.upper), None, ""
@@ -362,7 +362,7 @@ def measure(
         recommended_width=judgement.width,
         recommended_tails=judgement.tails,
         curves=curves,
-        sample=_sample(target, prediction, spread),
+        sample=_sample(target, prediction, errors, ordered),
         versions=dict(_versions()),
     )
 
@@ -590,9 +590,8 @@ def _stretched(
     return max(least, middle - factor * (middle - low)), min(most, middle + factor * (high - middle))
 
 
-def _sample(target: Array, prediction: Array, spread: Buckets) -> Sample:
+def _sample(target: Array, prediction: Array, errors: Array, ordered: Array) -> Sample:
     """Some rows, and the errors in bins that leave out the farthest of them."""
-    errors = spread.values
     m = len(errors)
     shown = np.random.default_rng(m).choice(m, min(m, N_SHOWN), replace=False)
     some = errors[some_rows(m, SOME)]
@@ -603,7 +602,7 @@ def _sample(target: Array, prediction: Array, spread: Buckets) -> Sample:
         low, high = low - max(abs(low), 1.0) / 2.0, high + max(abs(high), 1.0) / 2.0
     n_bins = min(N_BINS, max(10, round(3.0 * m ** (1.0 / 3.0))))
     edges = np.linspace(low, high, n_bins + 1)
-    counts = np.diff([*spread.n_below(edges[:-1]), *spread.n_below(edges[-1:], "right")])
+    counts = np.diff([*np.searchsorted(ordered, edges[:-1]), np.searchsorted(ordered, edges[-1], "right")])
     return Sample(
         _floats(target[shown]),
         _floats(prediction[shown]),

@@ -1,8 +1,4 @@
-"""Many values counted in buckets, and summed up; `src/native/counting.hpp` says the same in C++.
-
-The bits of a positive float, as an integer, rise with it. Their leading ones, less those of the least size that is told
-from 0, are the bucket: as many buckets for each power of two. Negative floats go the same way down from the middle.
-"""
+"""Many values counted and summed up by group; `src/native/counting.hpp` says the same in C++."""
 
 from __future__ import annotations
 
@@ -19,16 +15,7 @@ if TYPE_CHECKING:
     Codes = NDArray[np.uint8]
     Counts = NDArray[np.intp]
 
-SIZE = 2**63 - 1  # the bits without the sign
-LOOK = 255
 AT_ONCE = 1 << 15  # values, which stay in the cache
-
-
-def bucket(values: Array, least: int, shift: int, middle: int, last: int) -> Counts:
-    """Buckets of values; the first one and `last` hold all that lies farther out."""
-    bits = values.view(np.int64)
-    distance = np.minimum(np.maximum((bits & SIZE) - least, 0) >> shift, last - middle)
-    return np.asarray(np.where(bits < 0, middle - distance, middle + distance))
 
 
 def _blocks(n: int) -> Iterator[slice]:
@@ -41,36 +28,11 @@ def _add_pairs(first: Any, second: Any, sums: NDArray[Any], values: Array | None
     sums += np.bincount(pairs, values, sums.size).reshape(sums.shape)
 
 
-def count_buckets(values: Array, group: Codes, least: int, shift: int, middle: int, counts: Counts) -> None:
-    """Add each value to the count of its group and bucket."""
-    last = counts.shape[1] - 1
-    for block in _blocks(values.size):
-        _add_pairs(group[block], bucket(values[block], least, shift, middle, last), counts)
-
-
-def keep_buckets(
-    values: Array, least: int, shift: int, middle: int, is_wanted: NDArray[np.bool_], rows: Counts
-) -> None:
-    """Where values of the buckets that are wanted are; there is room for one row more than there are."""
-    last = is_wanted.size - 1
-    found = [
-        np.flatnonzero(is_wanted[bucket(values[block], least, shift, middle, last)]) + block.start
-        for block in _blocks(values.size)
-    ]
-    rows[:-1] = np.concatenate(found)
-
-
-def place(
-    values: Array, group: Codes, least: int, shift: int, middle: int, bounds: Array, known: Codes, places: Codes
-) -> None:
-    """How many of its group's bounds, which rise, lie below each value; `known` says it of a whole bucket, or LOOK."""
-    last = known.shape[1] - 1
-    for block in _blocks(values.size):
-        places[block] = known[group[block], bucket(values[block], least, shift, middle, last)]
-    unknown = np.flatnonzero(places == LOOK)
-    for g in range(len(bounds)):
-        rows = unknown[group[unknown] == g]
-        places[rows] = np.searchsorted(bounds[g], values[rows])
+def place(values: Array, group: Codes, bounds: Array, places: Codes) -> None:
+    """How many of its group's bounds, (groups, bounds), rising and fewer than 255, lie below each value."""
+    for own, at in enumerate(bounds):
+        rows = np.flatnonzero(group == own)
+        places[rows] = np.searchsorted(at, values[rows])
 
 
 def count_pairs(first: Codes, second: Codes, counts: Counts) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter import bandwidth
+from pimeter._kernels.reference import NO_CODES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 
 _native: Any = import_module("pimeter._native")  # no Python source, so that no tool need look for it
 
-count_buckets, keep_buckets, place = _native.count_buckets, _native.keep_buckets, _native.place
-count_pairs, sum_places = _native.count_pairs, _native.sum_places
+place, count_pairs, sum_places = _native.place, _native.count_pairs, _native.sum_places
 sum_powers, sum_squares = _native.sum_powers, _native.sum_squares
 learn, learn_columns = _native.learn, _native.learn_columns
 
@@ -51,6 +51,21 @@ def fixed_rows(x: NDArray[np.floating], levels: Array, h: float, n_threads: int 
     out, status = np.empty((len(x), levels.size)), np.empty(len(x), np.uint8)
     is_odd = _native.fixed_rows(x, levels, h, n_threads, out, status)
     return out, status if is_odd else None
+
+
+def order_statistics(x: Array, ranks: NDArray[np.intp], n_threads: int = 1) -> Array:
+    """See `reference.order_statistics`."""
+    rising, back = np.unique(ranks - 1, return_inverse=True)
+    out = np.empty(rising.size)
+    _native.order_statistics(x, rising, n_threads, out)
+    return out[back]
+
+
+def sorted_groups(x: Array, group: NDArray[np.uint8] = NO_CODES, n_groups: int = 1) -> list[Array]:
+    """See `reference.sorted_groups`."""
+    out, counts = np.empty(x.size), np.zeros(n_groups, np.intp)
+    _native.sort_groups(x, group, counts, out)
+    return np.split(out, np.cumsum(counts)[:-1])
 
 
 def fixed_weighted(x: Array, counts: Array, levels: Array, h: float, starts: Array) -> Array:

@@ -10,9 +10,7 @@ import numpy as np
 
 from pimeter import bandwidth
 from pimeter._kernels.counting import (
-    count_buckets,
     count_pairs,
-    keep_buckets,
     place,
     sum_places,
     sum_powers,
@@ -31,14 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = [  # what a kernel for arrays has; `native.py` has the same
     "automatic_rows",
-    "count_buckets",
     "count_pairs",
     "fixed_rows",
     "fixed_weighted",
-    "keep_buckets",
     "learn",
     "learn_columns",
+    "order_statistics",
     "place",
+    "sorted_groups",
     "sum_places",
     "sum_powers",
     "sum_squares",
@@ -54,6 +52,7 @@ MISSING, INFINITE = 1, 2  # what a kernel says of a row
 TINY = 2.0**900  # one by the size of counts that are next to nothing
 BLOCK = 50_000  # values of rows that are solved together
 NO_COUNTS = np.empty(0)
+NO_CODES = np.empty(0, np.uint8)
 QUARTILES = np.array([0.25, 0.75])
 
 
@@ -544,6 +543,16 @@ def _long_sample(x: NDArray[np.floating], levels: Array) -> Array | None:
             return None
         out[own] = found[0]
     return out
+
+
+def order_statistics(x: Array, ranks: NDArray[np.intp], n_threads: int = 1) -> Array:  # noqa: ARG001
+    """Values of these ranks, from 1 up, in any order; none of the values is NaN."""
+    return np.asarray(np.partition(x, np.unique(ranks - 1))[ranks - 1])
+
+
+def sorted_groups(x: Array, group: NDArray[np.uint8] = NO_CODES, n_groups: int = 1) -> list[Array]:
+    """Finite values of each group, sorted; without codes all are of one group."""
+    return [np.sort(x[group == own] if group.size else x) for own in range(n_groups)]
 
 
 def weighted_rows(x: Array, counts: Array, m: float, levels: Array, n_threads: int = 1) -> Array:  # noqa: ARG001

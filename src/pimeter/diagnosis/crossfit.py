@@ -1,7 +1,6 @@
 """Cross-fitting: radii from nine tenths of the rows, coverage on the tenth that they have not seen.
 
-On its own rows a radius covers exactly k/m, whatever the data. Errors are counted in buckets once for all
-levels.
+On its own rows a radius covers exactly k/m, whatever the data. Errors are sorted once for all levels.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
 from pimeter.conformal.guarantee import rank, rank_guarantee
 from pimeter.coverage import RANGE
-from pimeter.diagnosis.buckets import Buckets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,31 +38,32 @@ class Covered(NamedTuple):
 class CrossFit:
     """Sizes of errors in folds, and the radii that the other folds give at some levels."""
 
-    buckets: Buckets  # sizes by fold
+    sizes: Array  # (m,)
+    ordered: Array  # (m,) sizes in rising order
+    fold: NDArray[np.uint8]  # (m,)
     levels: Array  # (levels,)
     radius: Array  # (levels,) of all rows
     radii: Array  # (folds, levels), NaN where there is no other row
     n_beyond: NDArray[np.uint8]  # (m,) at how many levels each row is farther out than the radius of the other folds
-    largest: float
 
     @classmethod
     def of(cls, sizes: Array, levels: Array) -> CrossFit:
         """Put rows into folds and learn the radii."""
         m = len(sizes)
         n_folds = min(N_FOLDS, m)
-        buckets = Buckets.of(sizes, folds(m, n_folds), n_folds)
-        members = np.vstack([np.ones(n_folds, bool), ~np.eye(n_folds, dtype=bool)])
-        if m == 1:
-            members[1] = True  # the row itself, and no radius
-        ranked = np.array([ranks(int(buckets.counts[own].sum()), levels) for own in members])
-        radius, *radii = buckets.order_statistics(members, ranked)
-        others = np.array(radii) if m > 1 else np.full((1, len(levels)), np.nan)
-        return cls(buckets, levels, radius, others, buckets.places(others), float(sizes.max()))
+        fold = folds(m, n_folds)
+        ordered = kernel.sorted_groups(sizes)[0]
+        radii = np.full((n_folds, len(levels)), np.nan)
+        for i, own in enumerate(kernel.sorted_groups(sizes, fold, n_folds) if m > 1 else ()):
+            radii[i] = _among_others(ordered, own, ranks(m - len(own), levels))
+        n_beyond = np.empty(m, np.uint8)
+        kernel.place(sizes, fold, radii, n_beyond)
+        return cls(sizes, ordered, fold, levels, ordered[ranks(m, levels) - 1], radii, n_beyond)
 
     @property
-    def fold(self) -> NDArray[np.uint8]:
-        """Fold of each row."""
-        return self.buckets.group
+    def largest(self) -> float:
+        """The largest size."""
+        return float(self.ordered[-1])
 
     @property
     def unit(self) -> float:
@@ -73,21 +72,21 @@ class CrossFit:
 
     def order_statistics(self, ranks: NDArray[np.intp]) -> Array:
         """Sizes of these ranks among all rows."""
-        return self.buckets.order_statistics(np.ones((1, len(self.radii)), bool), ranks[None]).ravel()
+        return np.asarray(self.ordered[ranks - 1])
 
     @property
     def coverage_ranges(self) -> Array:
         """Where the true coverage of the radii lies, (levels, 2)."""
-        sizes = self.buckets.values
-        some = sizes[some_rows(len(sizes), N_COMPARED)]
+        m = len(self.sizes)
+        some = self.sizes[some_rows(m, N_COMPARED)]
         is_tied = self.is_tied | (len(np.unique(some)) < len(some))
-        return coverage_ranges(len(sizes), self.levels, self.buckets.n_below(self.radius, "right") + is_tied)
+        return coverage_ranges(m, self.levels, np.searchsorted(self.ordered, self.radius, "right") + is_tied)
 
     @property
     def is_tied(self) -> NDArray[np.bool_]:
         """Whether several errors equal the radius, (levels,)."""
-        n_below, n_up_to = (self.buckets.n_below(self.radius, side) for side in ("left", "right"))
-        return np.asarray(n_up_to - n_below > 1)
+        n_up_to = np.searchsorted(self.ordered, self.radius, "right")
+        return np.asarray(n_up_to - np.searchsorted(self.ordered, self.radius) > 1)
 
     def covered(self, rows: NDArray[np.intp], level: int) -> NDArray[np.bool_]:
         """Which of these rows lie within the radius of the other folds."""
@@ -100,17 +99,16 @@ class CrossFit:
         kernel.count_pairs(part, self.n_beyond, n_beyond)
         rows = n_beyond.sum(axis=1)
         held = np.flatnonzero(rows)
-        ranked = np.array([ranks(int(rows[i]), self.levels) for i in held])
         radius = np.full((n_parts, len(self.levels)), np.nan)
-        buckets = Buckets.of(self.buckets.values, part, n_parts)
-        radius[held] = buckets.order_statistics(np.eye(n_parts, dtype=bool)[held], ranked)
+        ordered = kernel.sorted_groups(self.sizes, part, n_parts)
+        radius[held] = [ordered[i][ranks(int(rows[i]), self.levels) - 1] for i in held]
         return Covered(rows, np.cumsum(n_beyond[:, :-1], axis=1), radius)
 
     def mean_interval_scores(self) -> tuple[Array, Array]:
         """Mean interval score of all rows at each level, and its standard error, which is NaN for a single row."""
         m, unit, near = len(self.n_beyond), self.unit, float(self.radius[0])
         sums = np.zeros((len(self.radii), len(self.levels) + 1, 3))
-        kernel.sum_places(self.buckets.values, near, unit, self.fold, self.n_beyond, sums)
+        kernel.sum_places(self.sizes, near, unit, self.fold, self.n_beyond, sums)
         n_rows = sums[:, :, 0].sum(axis=1)[:, None]
         # Rows beyond the radius at a level: number, sum and sum of squares.
         n, total, squares = np.moveaxis(np.cumsum(sums[:, :0:-1], axis=1)[:, ::-1], 2, 0)
@@ -125,6 +123,18 @@ class CrossFit:
         if m < 2:
             return mean, np.full(len(mean), math.nan)
         return mean, np.sqrt(np.maximum(second - first**2 / m, 0.0) / (m - 1) / m) * unit
+
+
+def _among_others(ordered: Array, left_out: Array, ranks: NDArray[np.intp]) -> Array:
+    """Values of these ranks, from 1 up, among sorted values without some of them, which are sorted, too.
+
+    Each value left out up to there moves the rank among all by one, until none is left to do so.
+    """
+    found = ordered[ranks - 1]
+    while True:
+        before, found = found, ordered[ranks - 1 + np.searchsorted(left_out, found, "right")]
+        if (found == before).all():
+            return np.asarray(found)
 
 
 def folds(m: int, n_folds: int) -> NDArray[np.uint8]:

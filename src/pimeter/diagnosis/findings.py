@@ -22,8 +22,6 @@ from pimeter.findings import Diagnosis, Finding
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.diagnosis.buckets import Buckets
-
     Array = NDArray[np.float64]
 
 LARGEST = 1e305  # target or prediction, of which some can be added up
@@ -177,7 +175,8 @@ def cross_fitted(
 def diagnosed(
     target: Array,
     prediction: Array,
-    spread: Buckets,
+    errors: Array,
+    ordered: Array,
     fit: CrossFit,
     at: int,
     known: Given,
@@ -186,11 +185,10 @@ def diagnosed(
 ) -> Judgement:
     """All findings, for checked rows; columns are known of `SOME`, `at` is the place of the level asked about.
 
-    `spread` holds the errors.
+    `ordered` holds the errors in rising order.
     """
     table = known.columns
     level = float(fit.levels[at])
-    errors = spread.values
     rows = some_rows(len(errors), SOME)
     some = errors[rows]
     radius = float(fit.radius[at])
@@ -218,11 +216,11 @@ def diagnosed(
         _features(known, len(rows)),
         width,
         gain,
-        _bias(spread, radius),
+        _bias(ordered, radius),
         _skew(some, level),
         heavy,
         discrete,
-        _outliers(spread),
+        _outliers(ordered),
         _zeros(target, errors, radius, discrete.raised),
         _copies(equal, len(errors)),
         _drift(some, radius),
@@ -396,16 +394,14 @@ def _gain(errors: Array, prediction: Array, table: list[Column], level: float) -
     return _finding("gain", m, gain, 0.0, f"{sentence}.", advice, ends)
 
 
-def _bias(spread: Buckets, radius: float) -> Finding:
+def _bias(ordered: Array, radius: float) -> Finding:
     """Sign test on the median error."""
-    m = len(spread.values)
+    m = len(ordered)
     low, high, exact = quantile_ranks(m, 0.5, 0.9)
-    ranks = np.array([[low, (m + 1) // 2, m // 2 + 1, high]])
-    least, *middle, most = spread.order_statistics(np.ones((1, 1), bool), ranks)[0]
+    least, *middle, most = ordered[np.array([low, (m + 1) // 2, m // 2 + 1, high]) - 1]
     median = float(middle[0] / 2 + middle[1] / 2)
     ends = (float(least), float(most))
-    n_below, n_up_to = spread.n_below(np.array([0.0, math.ulp(0.0)])).tolist()
-    n_above = m - n_up_to
+    n_below, n_above = int(np.searchsorted(ordered, 0.0)), m - int(np.searchsorted(ordered, 0.0, "right"))
     sentence = f"The median error is {median:.3g}"
     if m < FEWEST:
         return _finding("bias", m, median, 0.0, f"{sentence}, but {_count(m)} too few to tell it from 0.", ends=ends)
@@ -515,18 +511,18 @@ def _discrete(target: Array, radius: float) -> Finding:
     return _finding("discrete", m, n, m, f"{sentence}: the target is discrete.", advice)
 
 
-def _outliers(spread: Buckets) -> Finding:
+def _outliers(ordered: Array) -> Finding:
     """Errors farther from the median than any usual noise explains, among all rows: they are rare."""
-    m = len(spread.values)
+    m = len(ordered)
     places = 1.0 + (m - 1) * np.array([0.25, 0.5, 0.75])
-    ranks = np.array([[1, *np.floor(places), *np.ceil(places), m]], np.intp)
-    least, *inner, most = spread.order_statistics(np.ones((1, 1), bool), ranks)[0].tolist()
+    ranks = np.array([1, *np.floor(places), *np.ceil(places), m], np.intp)
+    least, *inner, most = ordered[ranks - 1].tolist()
     low, median, high = (a + (b - a) * t for a, b, t in zip(inner[:3], inner[3:], places % 1.0, strict=True))
     reach = FAR * (high - low)
     n = 0
     if high > low and m >= FEWEST:
-        n_below, n_up_to = spread.n_below(np.array([median - reach, np.nextafter(median + reach, math.inf)])).tolist()
-        n = n_below + m - n_up_to
+        n_up_to = int(np.searchsorted(ordered, median + reach, "right"))
+        n = int(np.searchsorted(ordered, median - reach)) + m - n_up_to
     sentence = f"{n:,} of {m:,} errors are farther than {FAR:.0f} interquartile ranges from the median."
     advice = ""
     if n:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.arrays import some_rows
+from pimeter._kernels.dispatch import kernel
 from pimeter.conformal.guarantee import (
     CONFIDENCE,
     Guarantee,
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from pimeter.regression.width import Shape
 
     Array = NDArray[np.float64]
-
-
-MANY = 100_000  # errors from which on a subsample saves time
 
 
 class Sample(NamedTuple):
@@ -71,7 +68,8 @@ class Sample(NamedTuple):
     def ranked(self, places: Array) -> Array:
         """Errors of these ranks, which are cumulative weights; the largest beyond them."""
         if self.weights is None:
-            return _order_statistics(self.sizes, np.clip(np.ceil(places - ROUNDING).astype(int), 1, len(self.above)))
+            ranks = np.clip(np.ceil(places - ROUNDING).astype(np.intp), 1, len(self.above))
+            return np.asarray(kernel.order_statistics(self.sizes, ranks))
         sizes = self.sizes
         order = np.argsort(sizes, kind="stable")
         total = np.cumsum(self.weights[order])
@@ -97,23 +95,6 @@ class Sample(NamedTuple):
         shares = total / (self.m + 1.0)
         shares[np.isinf(y)] = y[np.isinf(y)] > 0.0
         return shares
-
-
-def _order_statistics(values: Array, ranks: NDArray[np.int64]) -> Array:
-    """Values of these ranks from 1 on; among many only those between two pivots of a subsample are put in order."""
-    first, last = ranks.min() - 1, ranks.max() - 1
-    m = len(values)
-    if m > MANY:
-        step = int(m ** (1 / 3))
-        some = np.sort(values[some_rows(m, -(-m // step))])
-        reach = 2.0 * math.sqrt(len(some))  # four standard errors of a rank in the middle
-        low = some[max(int(first / step - reach), 0)]
-        high = some[min(int(last / step + reach), len(some) - 1)]
-        n_below = int(np.count_nonzero(values < low))
-        between = values[(values >= low) & (values <= high)]
-        if n_below <= first and last < n_below + len(between):
-            values, ranks = between, ranks - n_below
-    return np.asarray(np.partition(values, np.unique(ranks - 1))[ranks - 1])
 
 
 class Side(NamedTuple):

@@ -1,0 +1,197 @@
+// Order statistics: a long sample is read once, only what lies near the ranks asked for is kept and sorted.
+#pragma once
+
+#include <bit>
+
+#include "sort.hpp"
+#include "threads.hpp"
+
+namespace pimeter {
+
+constexpr Index PART = 1 << 17;  // values that a thread reads at once
+constexpr Index STRIP = 1024;  // values that stay in the nearest cache while they are compared with all bounds
+constexpr Index FEW = 4096;  // values that are sorted as a whole
+
+// Values within rising pairs of bounds, and how many lie below, in and between them: 2 i + 1 is pair i, 2 i before it.
+struct Between {
+    std::vector<Index> n;
+    std::vector<Room> kept;  // with more room than values
+
+    // Read x once; how many NaN and infinities there are.
+    template <class Float>
+    INLINE Index read(std::span<const Float> x, const std::vector<Float>& bounds) {
+        std::size_t n_pairs = bounds.size() / 2;
+        n.assign(2 * n_pairs + 1, 0);
+        kept.resize(n_pairs);
+        Index n_odd = 0;
+        for (std::size_t start = 0; start < x.size(); start += STRIP) {
+            std::span<const Float> strip = x.subspan(start, std::min<std::size_t>(STRIP, x.size() - start));
+            for (Float v : strip) n_odd += v - v != 0;
+            for (std::size_t i = 0; i < n_pairs; ++i)
+                if (kept[i].size() < n[2 * i + 1] + strip.size()) kept[i].resize(2 * n[2 * i + 1] + STRIP);
+            n_pairs == 1 ? keep_one(strip, bounds[0], bounds[1]) : keep_some(strip, bounds);
+        }
+        n[2 * n_pairs] = Index(x.size()) - std::accumulate(n.begin(), n.end() - 1, Index(0));
+        return n_odd;
+    }
+
+private:
+    // Where few are kept, eight of which none is are passed over at once.
+    template <class Float>
+    INLINE void keep_one(std::span<const Float> x, Float low, Float high) {
+        std::uint8_t is_in[STRIP] = {};
+        Index before = 0;
+        for (std::size_t k = 0; k < x.size(); ++k) is_in[k] = (x[k] >= low) & (x[k] <= high);
+        for (Float v : x) before += v < low;
+        double* room = kept[0].data() + n[1];
+        for (std::size_t k = 0; k < x.size(); k += 8) {
+            std::uint64_t eight;
+            std::memcpy(&eight, is_in + k, sizeof eight);
+            for (; eight; eight &= eight - 1) {
+                int place = std::countr_zero(eight) / 8;
+                *room++ = x[k + (std::endian::native == std::endian::little ? place : 7 - place)];
+            }
+        }
+        n[0] += before, n[1] = room - kept[0].data();
+    }
+
+    // All bounds below a value are counted; without a branch: what is in no pair is lost.
+    template <class Float>
+    INLINE void keep_some(std::span<const Float> x, const std::vector<Float>& bounds) {
+        using Place = std::conditional_t<sizeof(Float) == 8, std::int64_t, std::int32_t>;
+        Place place[STRIP] = {};
+        for (std::size_t i = 0; i < bounds.size(); i += 2) {
+            Float low = bounds[i], high = bounds[i + 1];
+            for (std::size_t k = 0; k < x.size(); ++k) place[k] += Place(x[k] >= low) + Place(x[k] > high);
+        }
+        double lost;
+        room_.assign(n.size(), &lost);
+        for (std::size_t i = 0; i < kept.size(); ++i) room_[2 * i + 1] = kept[i].data();
+        double** room = room_.data();
+        Index* number = n.data();
+        for (std::size_t k = 0; k < x.size(); ++k) {
+            Index i = place[k];
+            room[i][number[i] & -(i & 1)] = x[k];
+            ++number[i];
+        }
+    }
+
+    std::vector<double*> room_;
+};
+
+DISPATCHED inline Index read_between(std::span<const double> x, const std::vector<double>& bounds, Between& found) {
+    return found.read(x, bounds);
+}
+
+DISPATCHED inline Index read_between(std::span<const float> x, const std::vector<float>& bounds, Between& found) {
+    return found.read(x, bounds);
+}
+
+// Ranks from 0 up, all from the first to the last of them.
+struct Ranks {
+    Index first, last;
+};
+
+class Selector {
+public:
+    Sorter sorter;
+    Index n_odd;  // NaN and infinities that select has seen
+
+    // Sort what is around rising ranges of ranks: false if there are NaN, and if bounds from a subsample would keep about
+    // everything, or have missed some.
+    template <class Float>
+    bool select(std::span<const Float> x, std::span<const Ranks> wanted, Index n_threads = 1) {
+        Index m = x.size(), n_pivots = Index(std::pow(double(m), 0.75)), n_near = 0;
+        // Pivots that a rank lies between, three standard errors away; those of ranges that overlap become one pair.
+        auto pivot = [&](Index rank, double side) {
+            double u = (rank + 0.5) / m;
+            return Index(std::floor(u * n_pivots + side * (3.0 * std::sqrt(u * (1.0 - u) * n_pivots) + 2.0)));
+        };
+        std::vector<Index> ends;
+        pair_.clear(), n_odd = 0;
+        for (auto [first, last] : wanted) {
+            Index low = first > 0 ? std::max<Index>(pivot(first, -1.0), -1) : -1;
+            Index high = last < m - 1 ? std::min(pivot(last, 1.0), n_pivots) : n_pivots;
+            if (ends.empty() || low > ends.back())
+                ends.insert(ends.end(), {low, high});
+            else
+                ends.back() = std::max(ends.back(), high);
+            pair_.push_back(ends.size() / 2 - 1);
+        }
+        std::vector<Float> some(n_pivots), bounds(ends.size());
+        std::vector<Index> inner(ends);
+        for (std::size_t i = 0; i < ends.size(); i += 2) n_near += ends[i + 1] - ends[i];
+        if (n_near > 0.75 * n_pivots) return false;
+        for (Index i = 0; i < n_pivots; ++i) some[i] = x[i * (m / n_pivots)], n_odd += some[i] != some[i];
+        if (n_odd) return false;
+        for (Index& rank : inner) rank = std::clamp<Index>(rank, 0, n_pivots - 1);
+        Selector().order_statistics(std::span<const Float>(some), inner, bounds.data());
+        if (ends.front() < 0) bounds.front() = -std::numeric_limits<Float>::infinity();
+        if (ends.back() == n_pivots) bounds.back() = std::numeric_limits<Float>::infinity();
+        read(x, bounds, n_threads);
+        for (std::size_t k = 0; k < wanted.size(); ++k)
+            if (wanted[k].first < below(k) || wanted[k].last >= below(k) + Index(sorted(k).size())) return false;
+        return true;
+    }
+
+    // How many values lie below those around the k-th of the ranges, and these, in order.
+    Index below(std::size_t k) const { return below_[pair_[k]]; }
+    Values sorted(std::size_t k) const { return sorted_[pair_[k]]; }
+
+    // Values of rising ranks; none is NaN.
+    template <class Float>
+    void order_statistics(std::span<const Float> x, std::span<const Index> ranks, Float* out, Index n_threads = 1) {
+        std::vector<Ranks> wanted;
+        for (Index rank : ranks) wanted.push_back({rank, rank});
+        if (Index(x.size()) <= FEW || !select(x, wanted, n_threads)) {
+            pair_.assign(ranks.size(), 0), below_ = {0};
+            kept_.assign(x.begin(), x.end());
+            sort_kept(0);
+        }
+        for (std::size_t k = 0; k < ranks.size(); ++k) out[k] = Float(sorted(k)[ranks[k] - below(k)]);
+    }
+
+    // Bytes that are held.
+    std::size_t room() const {
+        std::size_t n = kept_.capacity();
+        for (const Room& own : sorted_) n += own.capacity();
+        for (const Between& part : parts_)
+            for (const Room& own : part.kept) n += own.capacity();
+        return sorter.room() + sizeof(double) * n;
+    }
+
+private:
+    template <class Float>
+    void read(std::span<const Float> x, const std::vector<Float>& bounds, Index n_threads) {
+        Index n_parts = (x.size() + PART - 1) / PART;
+        parts_.resize(n_parts);
+        std::atomic<Index> odd{0};
+        in_threads<int>(n_threads, n_parts, [&](Index i, int&) {
+            odd += read_between(x.subspan(i * PART, std::min<std::size_t>(PART, x.size() - i * PART)), bounds, parts_[i]);
+        });
+        n_odd = odd;
+        below_.assign(bounds.size() / 2, 0);
+        for (std::size_t r = 0; r < below_.size(); ++r) {
+            kept_.clear();
+            for (const Between& part : parts_) {
+                below_[r] += std::accumulate(part.n.begin(), part.n.begin() + 2 * r + 1, Index(0));
+                kept_.insert(kept_.end(), part.kept[r].begin(), part.kept[r].begin() + part.n[2 * r + 1]);
+            }
+            sort_kept(r);
+        }
+    }
+
+    void sort_kept(std::size_t r) {
+        if (sorted_.size() <= r) sorted_.resize(r + 1);
+        sorted_[r].resize(kept_.size());
+        if (!kept_.empty()) sorter.sort(kept_, sorted_[r].data());
+    }
+
+    std::vector<std::size_t> pair_;
+    std::vector<Index> below_;
+    std::vector<Room> sorted_;
+    std::vector<Between> parts_;
+    Room kept_;
+};
+
+}  // namespace pimeter
