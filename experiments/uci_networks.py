@@ -26,8 +26,8 @@ from experiments.data import Array, official, official_files
 from experiments.networks import LayerTraining, quality_driven, squared_error, train_layer
 from experiments.protocol import Experiment, RefusedError, Row, Store, Unit
 from experiments.uci import LEVEL, N_SPLITS, Parts, in_units, judged, tables
-from pimeter import QuantileNeuron, coverage_width_criterion
-from pimeter.paper import DescendingNeuron, sided_errors
+from pimeter import QuantileNeuron
+from pimeter.paper import DescendingNeuron, coverage_width_criterion, sided_errors
 
 Predict: TypeAlias = Callable[[Array], Array]
 

@@ -318,7 +318,7 @@ def interval_scores(draw: Draw) -> bool:
     calls: dict[str, Callable[[], Any]] = {
         "coverage": lambda: pm.coverage_score(y.value, ends.value, sample_weight=weight),
         "width": lambda: pm.mean_width_score(ends.value, sample_weight=weight),
-        "criterion": lambda: pm.coverage_width_criterion(y.value, ends.value, level, sample_weight=weight),
+        "criterion": lambda: paper.coverage_width_criterion(y.value, ends.value, level, sample_weight=weight),
         "score": lambda: pm.interval_score(y.value, ends.value, level, sample_weight=weight),
     }
     found = {name: outcome(call, words, *args) for name, call in calls.items()}

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import pimeter as pm
+from pimeter.paper import coverage_width_criterion
 
 TARGETS = np.array([0.0, 2.0, 6.0, 10.0])
 BOUNDS = np.array([[0.0, 4.0], [-3.0, 1.0], [6.0, 7.0], [-np.inf, 12.0]])
@@ -26,7 +27,7 @@ OF_INTERVALS = pytest.mark.parametrize(
     "score",
     [
         pytest.param(pm.coverage_score, id="coverage_score"),
-        pytest.param(partial(pm.coverage_width_criterion, confidence_level=0.95), id="coverage_width_criterion"),
+        pytest.param(partial(coverage_width_criterion, confidence_level=0.95), id="coverage_width_criterion"),
         pytest.param(partial(pm.interval_score, confidence_level=0.95), id="interval_score"),
     ],
 )
@@ -47,7 +48,9 @@ def scored(draw):
 def test_one_row_is_enough():
     assert pm.coverage_score([1.0], [[0.0, 2.0]]) == 1.0
     assert pm.crps_score([1.0], [3.0], 0.5) == 2.0
-    with pytest.raises(ValueError, match=r"y_true must hold at least one value; got shape \(0,\)\.$"):
+    with pytest.raises(
+        ValueError, match=r"y_true must hold at least one value; got shape \(0,\)\. Give the rows of a held-out set\.$"
+    ):
         pm.coverage_score([], np.empty((0, 2)))
 
 
@@ -55,7 +58,7 @@ def test_a_target_on_a_bound_is_inside_and_bounds_may_be_infinite():
     assert pm.coverage_score(TARGETS, BOUNDS) == 0.75
     for interval in ([[0.0, 1.0], [2.0, 3.0]], [[-1.0, 0.0], [1.0, 2.0]]):
         assert pm.coverage_score([0.0, 2.0], interval) == 1.0
-        assert pm.coverage_width_criterion([0.0, 2.0], interval, 0.95) == 0.5
+        assert coverage_width_criterion([0.0, 2.0], interval, 0.95) == 0.5
     assert pm.mean_width_score(BOUNDS) == np.inf
     assert pm.interval_score(TARGETS, BOUNDS, 0.95) == np.inf
 
@@ -87,7 +90,7 @@ def test_each_output_and_level_is_scored_by_itself(pair, name):
         if name == "interval":
             return pm.interval_score(target, interval, level, **options)
         extent = np.arange(1.0, 1 + target.shape[1]) if target.ndim == 2 else options.pop("extent")
-        return pm.coverage_width_criterion(target, interval, level, target_range=extent, **options)
+        return coverage_width_criterion(target, interval, level, target_range=extent, **options)
 
     every = score(y_true, y_interval, levels, multioutput="raw_values")
     assert every.shape == (y_true.shape[1], levels.size)
@@ -132,8 +135,8 @@ def test_scores_follow_the_unit(pair, power, shift):
         assert_allclose(score(moved, moved_interval, levels), scale * score(y_true, y_interval, levels))
     if (np.ptp(y_true, axis=0) > 0).all():
         assert_allclose(
-            pm.coverage_width_criterion(moved, moved_interval, levels),
-            pm.coverage_width_criterion(y_true, y_interval, levels),
+            coverage_width_criterion(moved, moved_interval, levels),
+            coverage_width_criterion(y_true, y_interval, levels),
         )
     quantiles = y_interval[:, :, 0]
     assert_allclose(
@@ -182,40 +185,40 @@ def test_a_scalar_level_goes_with_an_axis_of_one_level():
 def test_criterion_as_in_the_appendix():
     narrow = np.stack([TARGETS, TARGETS + 1], axis=1)
     narrow[1] += 1  # one of four is missed
-    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.95), 0.1 * (1 + np.exp(-0.1 * (0.75 - 0.95))))
-    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.75), 0.1)
-    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.95, eta=50), 0.1 * (1 + np.exp(50 * 0.2)))
-    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.75, target_range=20), 0.05)
-    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.95, eta=0), 0.2)  # doubled, however much is missing
+    assert_allclose(coverage_width_criterion(TARGETS, narrow, 0.95), 0.1 * (1 + np.exp(-0.1 * (0.75 - 0.95))))
+    assert_allclose(coverage_width_criterion(TARGETS, narrow, 0.75), 0.1)
+    assert_allclose(coverage_width_criterion(TARGETS, narrow, 0.95, eta=50), 0.1 * (1 + np.exp(50 * 0.2)))
+    assert_allclose(coverage_width_criterion(TARGETS, narrow, 0.75, target_range=20), 0.05)
+    assert_allclose(coverage_width_criterion(TARGETS, narrow, 0.95, eta=0), 0.2)  # doubled, however much is missing
 
 
 def test_rows_of_weight_zero_have_no_range():
     narrow = np.stack([TARGETS, TARGETS + 1], axis=1)
-    assert_allclose(pm.coverage_width_criterion(TARGETS, narrow, 0.95, sample_weight=[0.5, 1, 3, 0]), 1 / 6)
-    assert_allclose(pm.coverage_width_criterion(TARGETS / 20, narrow / 20, 0.95, sample_weight=[0.5, 1, 3, 0]), 1 / 6)
+    assert_allclose(coverage_width_criterion(TARGETS, narrow, 0.95, sample_weight=[0.5, 1, 3, 0]), 1 / 6)
+    assert_allclose(coverage_width_criterion(TARGETS / 20, narrow / 20, 0.95, sample_weight=[0.5, 1, 3, 0]), 1 / 6)
 
 
 def test_coverage_and_width_of_the_criterion_are_weighted():
     """Coverage 3/4 and width (3 * 2 + 6) / 4 of 10."""
-    assert pm.coverage_width_criterion([0, 10], [[0, 2], [20, 26]], 0.7, sample_weight=[3, 1]) == pytest.approx(0.3)
+    assert coverage_width_criterion([0, 10], [[0, 2], [20, 26]], 0.7, sample_weight=[3, 1]) == pytest.approx(0.3)
 
 
 def test_one_range_is_that_of_all_outputs():
     y_true = np.stack([TARGETS, 10 * TARGETS], axis=1)
     interval = y_true[..., None] + [0, 2]
     for found in (
-        pm.coverage_width_criterion(y_true, interval, 0.95, target_range=4, multioutput="raw_values"),
-        pm.coverage_width_criterion(y_true, interval[..., None], 0.95, target_range=4, multioutput="raw_values")[:, 0],
+        coverage_width_criterion(y_true, interval, 0.95, target_range=4, multioutput="raw_values"),
+        coverage_width_criterion(y_true, interval[..., None], 0.95, target_range=4, multioutput="raw_values")[:, 0],
     ):
         assert_allclose(found, [0.5, 0.5])
-    each = pm.coverage_width_criterion(y_true, interval, 0.95, target_range=[4, 8], multioutput="raw_values")
+    each = coverage_width_criterion(y_true, interval, 0.95, target_range=[4, 8], multioutput="raw_values")
     assert_allclose(each, [0.5, 0.25])
-    assert_allclose(pm.coverage_width_criterion(y_true, interval, 0.95, multioutput="raw_values"), [0.2, 0.02])
+    assert_allclose(coverage_width_criterion(y_true, interval, 0.95, multioutput="raw_values"), [0.2, 0.02])
 
 
 @pytest.mark.parametrize("ends", [[-np.inf, 9.0], [1.0, np.inf]])
 def test_half_lines_are_infinitely_wide(ends):
-    for score in (pm.coverage_width_criterion, pm.interval_score):
+    for score in (coverage_width_criterion, pm.interval_score):
         assert score([2.0, 3.0], [ends, [0.0, 4.0]], 0.95) == np.inf
 
 
@@ -225,7 +228,7 @@ def test_coverage_equal_to_its_level_is_not_fined(n, weight):
     interval = np.stack([y_true, y_true + 0.5], axis=1)
     interval[0] += 0.25
     for weights in (None, np.full(n + 1, weight)):
-        score = pm.coverage_width_criterion(y_true, interval, n / (n + 1), sample_weight=weights)
+        score = coverage_width_criterion(y_true, interval, n / (n + 1), sample_weight=weights)
         assert_allclose(score, 0.5 / n)
 
 
@@ -317,15 +320,15 @@ def test_bad_arrays_are_named(score, y_true, y_interval, message):
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        ([1, 1, 1], "4 numbers, one per row, none negative, not all 0; got shape (3,) from 1.0 to 1.0."),
-        ([1, 1, 3, -1], "got shape (4,) from -1.0 to 3.0."),
-        ([0, 0, 0, 0], "from 0.0 to 0.0."),
-        ([1, 1, 1, np.nan], "finite; sample_weight[3] is nan"),
-        (np.ones((4, 1)), "got shape (4, 1) from 1.0 to 1.0."),
+        ([1, 1, 1], "hold one weight for each of the 4 rows; got shape (3,)."),
+        ([1, 1, 3, -1], "be finite, not negative and not all 0; got -1 to 3."),
+        ([0, 0, 0, 0], "be finite, not negative and not all 0; got 0 to 0."),
+        ([1, 1, 1, np.nan], "be finite; sample_weight[3] is nan"),
+        (np.ones((4, 1)), "hold one weight for each of the 4 rows; got shape (4, 1)."),
     ],
 )
 def test_bad_weights_are_named(score, weight, message):
-    with pytest.raises(ValueError, match=rf"^sample_weight must be .*{re.escape(message)}"):
+    with pytest.raises(ValueError, match=rf"^sample_weight must {re.escape(message)}"):
         score(TARGETS, BOUNDS, sample_weight=weight)
 
 
@@ -335,22 +338,22 @@ def test_bad_multioutput_is_named(score):
         score(TARGETS, BOUNDS, multioutput="mean")
 
 
-@pytest.mark.parametrize("score", [pm.coverage_width_criterion, pm.interval_score])
+@pytest.mark.parametrize("score", [coverage_width_criterion, pm.interval_score])
 def test_no_level_is_assumed(score):
     """At .95 the intervals of a model for .8 would be judged by another score than the one that they aim at."""
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'confidence_level'"):
         score(TARGETS, BOUNDS)
 
 
-@pytest.mark.parametrize("score", [pm.coverage_width_criterion, pm.interval_score])
+@pytest.mark.parametrize("score", [coverage_width_criterion, pm.interval_score])
 @pytest.mark.parametrize(
     ("level", "interval", "message"),
     [
-        (95, BOUNDS, "confidence_level must be between 0 and 1, both excluded; got 95.0. 95 % is 0.95."),
+        (95, BOUNDS, "confidence_level must lie between 0 and 1; got 95. For per cent divide by 100."),
         ([0.8, 0.9], BOUNDS, "confidence_level must be a number, as y_interval has no axis of levels; got [0.8, 0.9]"),
         (0.9, np.stack([BOUNDS, BOUNDS], axis=2), "confidence_level must be 2 numbers; got 0.9. Give the levels that"),
-        (0.0, BOUNDS, "confidence_level must be between 0 and 1, both excluded; got 0.0."),
-        (1.0, BOUNDS, "confidence_level must be between 0 and 1, both excluded; got 1.0."),
+        (0.0, BOUNDS, "confidence_level must lie between 0 and 1; got 0.0."),
+        (1.0, BOUNDS, "confidence_level must lie between 0 and 1; got 1.0."),
         ("high", BOUNDS, "confidence_level must hold real numbers"),
     ],
 )
@@ -372,7 +375,7 @@ def test_bad_levels_are_named(score, level, interval, message):
 )
 def test_bad_options_of_the_criterion_are_named(y_true, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        pm.coverage_width_criterion(y_true, BOUNDS, 0.95, **options)
+        coverage_width_criterion(y_true, BOUNDS, 0.95, **options)
 
 
 def test_bounds_are_found_by_their_axis():
@@ -421,7 +424,7 @@ def test_bad_widths_are_named():
         (np.zeros((4, 2)), [], "levels must be one row of different numbers; got []"),
         (np.zeros((4, 1, 2)), [[0.2, 0.5]], "levels must be one row of different numbers; got [[0.2, 0.5]]"),
         (np.zeros((4, 2)), ["a", "b"], "levels must hold real numbers"),
-        (np.zeros((4, 2)), [0.5, 1.0], "levels must be between 0 and 1, both excluded; got [0.5, 1.0]"),
+        (np.zeros((4, 2)), [0.5, 1.0], "levels must lie between 0 and 1; got [0.5, 1.0]"),
         (np.full((4, 2), np.inf), [0.2, 0.5], "quantiles must be finite; quantiles[0, 0] is inf"),
     ],
 )
@@ -569,7 +572,7 @@ HUGE = np.array([[-1.7e308, 1.7e308], [-1.7e308, 1.7e308]])
     [
         lambda: pm.mean_width_score(HUGE),
         lambda: pm.interval_score([0.0, 1.0], HUGE, 0.95),
-        lambda: pm.coverage_width_criterion([0.0, 1.0], HUGE, 0.95),
+        lambda: coverage_width_criterion([0.0, 1.0], HUGE, 0.95),
         lambda: pm.crps_score([-1.7e308, -1.7e308], [1.7e308, 1.7e308], 0.5),
         lambda: pm.mean_width_score([[[0.0, 1.7e308], [0.0, 1.7e308]]], bound_axis=2),
     ],
@@ -586,12 +589,12 @@ def test_widths_of_outputs_that_have_no_mean_are_there_by_themselves():
 
 def test_a_range_that_no_float_holds_is_no_unit():
     with pytest.raises(ValueError, match=r"range, positive and finite; that of y_true is inf\. Give target_range"):
-        pm.coverage_width_criterion(HUGE[0], [[0.0, 1e308], [0.0, 1e308]], 0.95)
+        coverage_width_criterion(HUGE[0], [[0.0, 1e308], [0.0, 1e308]], 0.95)
 
 
 def test_a_fine_that_no_float_holds_is_infinite_unless_there_is_no_width_to_be_fined():
-    assert pm.coverage_width_criterion([0.0, 1.0], [[2.0, 3.0], [2.0, 3.0]], 0.95, eta=1e4) == np.inf
-    assert pm.coverage_width_criterion([0.0, 1.0], [[2.0, 2.0], [2.0, 2.0]], 0.95, eta=1e4) == 0.0
+    assert coverage_width_criterion([0.0, 1.0], [[2.0, 3.0], [2.0, 3.0]], 0.95, eta=1e4) == np.inf
+    assert coverage_width_criterion([0.0, 1.0], [[2.0, 2.0], [2.0, 2.0]], 0.95, eta=1e4) == 0.0
 
 
 def test_only_ratios_of_weights_count():

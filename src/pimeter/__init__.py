@@ -27,7 +27,6 @@ __all__ = [
     "classification_uncertainty",
     "coverage_score",
     "coverage_scorer",
-    "coverage_width_criterion",
     "crps_score",
     "crps_scorer",
     "duplicate_groups",
@@ -75,16 +74,8 @@ if TYPE_CHECKING:
         shift_weights,
     )
     from pimeter.scorecards import scorecard
-    from pimeter.scores import (
-        coverage_score,
-        coverage_scorer,
-        coverage_width_criterion,
-        crps_score,
-        crps_scorer,
-        interval_score,
-        interval_scorer,
-        mean_width_score,
-    )
+    from pimeter.scorers import coverage_scorer, crps_scorer, interval_scorer
+    from pimeter.scores import coverage_score, crps_score, interval_score, mean_width_score
     from pimeter.versions import show_versions
 else:
     # Hidden from type checkers: with a module-level __getattr__ in sight they would accept any misspelt name.
@@ -110,15 +101,14 @@ else:
         "calibration_error": "classification",
         "classification_uncertainty": "classification",
         "coverage_score": "scores",
-        "coverage_scorer": "scores",
-        "coverage_width_criterion": "scores",
+        "coverage_scorer": "scorers",
         "crps_score": "scores",
-        "crps_scorer": "scores",
+        "crps_scorer": "scorers",
         "duplicate_groups": "duplicates",
         "grouped_quantile": "groups",
         "horizon_errors": "errors",
         "interval_score": "scores",
-        "interval_scorer": "scores",
+        "interval_scorer": "scorers",
         "mean_width_score": "scores",
         "measure": "measurement",
         "plot_reliability": "classification",

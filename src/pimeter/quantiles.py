@@ -2,24 +2,89 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, overload
 
 from pimeter._kernels import arrays
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Axis = int | tuple[int, ...]
+    Beta = float | Literal["auto"]
+
+Tensor = TypeVar("Tensor", bound="_Tensor")
 
 
+class _Tensor(Protocol):
+    """A tensor of torch's, for type checkers that may not have torch."""
+
+    def __torch_function__(self, *args: Any) -> object: ...
+
+
+class Lazy(Protocol):
+    """A collection of dask's, for type checkers that may not have dask."""
+
+    def compute(self) -> NDArray[np.floating]:
+        """The values."""
+
+    def __dask_graph__(self) -> object: ...
+
+
+@overload
+def quantile(
+    a: Tensor,
+    q: ArrayLike,
+    axis: Axis | None = None,
+    *,
+    weights: Tensor | None = None,
+    beta: Beta = "auto",
+    reflect: bool = False,
+    keepdims: bool = False,
+) -> Tensor: ...
+@overload
+def quantile(
+    a: Lazy,
+    q: ArrayLike,
+    axis: Axis | None = None,
+    *,
+    weights: Lazy | ArrayLike | None = None,
+    beta: Beta = "auto",
+    reflect: bool = False,
+    keepdims: bool = False,
+) -> Lazy: ...
+@overload
+def quantile(
+    a: ArrayLike,
+    q: float,
+    axis: None = None,
+    *,
+    weights: ArrayLike | None = None,
+    beta: Beta = "auto",
+    reflect: bool = False,
+    keepdims: Literal[False] = False,
+) -> np.floating: ...
+@overload
 def quantile(
     a: ArrayLike,
     q: ArrayLike,
-    axis: int | tuple[int, ...] | None = None,
+    axis: Axis | None = None,
     *,
     weights: ArrayLike | None = None,
-    beta: float | Literal["auto"] = "auto",
+    beta: Beta = "auto",
     reflect: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> NDArray[np.floating]: ...
+def quantile(
+    a: ArrayLike | _Tensor | Lazy,
+    q: ArrayLike,
+    axis: Axis | None = None,
+    *,
+    weights: ArrayLike | _Tensor | Lazy | None = None,
+    beta: Beta = "auto",
+    reflect: bool = False,
+    keepdims: bool = False,
+) -> object:
     """Quantiles by a single neuron: more accurate than ranking, in `numpy.quantile`'s calling convention.
 
     Parameters
@@ -70,7 +135,15 @@ def quantile(
         from pimeter._kernels import dask
 
         return dask.quantile(a, q, axis, weights, beta, reflect, keepdims)
-    return arrays.quantile(a, q, axis, weights=weights, beta=beta, reflect=reflect, keepdims=keepdims)
+    return arrays.quantile(
+        cast("ArrayLike", a),
+        q,
+        axis,
+        weights=cast("ArrayLike | None", weights),
+        beta=beta,
+        reflect=reflect,
+        keepdims=keepdims,
+    )
 
 
 def _load_tensor_kernel() -> None:

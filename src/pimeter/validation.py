@@ -121,7 +121,8 @@ def row_weights(name: str, given: ArrayLike, n: int) -> Array:
     if weights.shape != (n,):
         msg = f"{name} must hold one weight for each of the {n} rows; got shape {weights.shape}."
         raise ValueError(msg)
-    if not np.isfinite(weights).all() or (weights < 0.0).any() or not weights.any():
+    finite(name, weights)
+    if (weights < 0.0).any() or not weights.any():
         msg = f"{name} must be finite, not negative and not all 0; got {weights.min():g} to {weights.max():g}."
         raise ValueError(msg)
     return weights

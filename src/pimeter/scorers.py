@@ -1,0 +1,178 @@
+"""Scorers for scikit-learn's searches: they ask an estimator for its intervals or quantiles and score these."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from pimeter.scores import coverage_score, crps_score, interval_score
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+Features = TypeVar("Features")
+
+# Middles of 20 equal cells: the outermost two are the bounds of the central 95 % interval.
+CRPS_LEVELS = tuple((2 * i + 1) / 40 for i in range(20))
+
+
+def interval_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    """Score an estimator by its intervals, for `GridSearchCV`: minus the interval score, so greater is better.
+
+    Parameters
+    ----------
+    estimator : object with `predict_interval` and `confidence_level`
+        Such as a fitted `IntervalRegressor`, also as the last step of a pipeline or inside another search.
+    X : array-like
+        Features of rows that the estimator has not seen.
+    y : array-like of shape (n,) or (n, k)
+        Their targets.
+    sample_weight : array-like of shape (n,), optional
+        How much each row counts in the score.
+
+    Returns
+    -------
+    float
+        ``-interval_score(y, estimator.predict_interval(X), estimator.confidence_level)``, where `predict_interval` is
+        asked for that level if it takes one. Only scores at the same level can be compared, so do not search over
+        `confidence_level`.
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no `predict_interval` or no `confidence_level`.
+
+    Examples
+    --------
+    Errors that grow with the target want intervals that do, too:
+
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from pimeter import IntervalRegressor, interval_scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(1, 9, size=(600, 1))
+    >>> y = X[:, 0] * rng.normal(1, 0.1, size=600)
+    >>> model = IntervalRegressor(LinearRegression(), random_state=0)
+    >>> search = GridSearchCV(model, {"width": ["constant", "scaled"]}, scoring=interval_scorer)
+    >>> search.fit(X, y).best_params_
+    {'width': 'scaled'}
+    """
+    model, features = _holder(estimator, X, "predict_interval")
+    level = getattr(model, "confidence_level", None)
+    if level is None:
+        msg = (
+            f"interval_scorer needs to know the level of the intervals, but {type(model).__name__} has no "
+            f"confidence_level. Use an IntervalRegressor, or call interval_score with the level."
+        )
+        raise TypeError(msg)
+    # An estimator that is told another level after its fit goes on with the old one unless it is asked for it.
+    asked = {"confidence_level": level} if "confidence_level" in signature(model.predict_interval).parameters else {}
+    return -float(interval_score(y, model.predict_interval(features, **asked), level, sample_weight=sample_weight))
+
+
+def coverage_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    """Coverage of an estimator's intervals, for `cross_validate` and as a second metric of `GridSearchCV`.
+
+    A search that maximises coverage alone takes the widest intervals: let it refit by `interval_scorer`.
+
+    Parameters
+    ----------
+    estimator : object with `predict_interval`
+        Such as a fitted `IntervalRegressor`, also as the last step of a pipeline or inside another search.
+    X : array-like
+        Features of rows that the estimator has not seen.
+    y : array-like of shape (n,) or (n, k)
+        Their targets.
+    sample_weight : array-like of shape (n,), optional
+        How much each row counts in the score.
+
+    Returns
+    -------
+    float
+        ``coverage_score(y, estimator.predict_interval(X))``.
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no `predict_interval`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from pimeter import IntervalRegressor, coverage_scorer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(1, 9, size=(600, 1))
+    >>> y = X[:, 0] + rng.normal(size=600)
+    >>> model = IntervalRegressor(LinearRegression(), confidence_level=0.9, random_state=0)
+    >>> round(float(cross_val_score(model, X, y, scoring=coverage_scorer).mean()), 2)
+    0.91
+    """
+    model, features = _holder(estimator, X, "predict_interval")
+    return float(coverage_score(y, model.predict_interval(features), sample_weight=sample_weight))
+
+
+def crps_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    """Score an estimator by its predictive distribution: minus the CRPS, greater is better.
+
+    Parameters
+    ----------
+    estimator : object with `predict_quantile`
+        Such as a fitted `IntervalRegressor`, also as the last step of a pipeline or inside another search.
+    X : array-like
+        Features of rows that the estimator has not seen.
+    y : array-like of shape (n,) or (n, k)
+        Their targets.
+    sample_weight : array-like of shape (n,), optional
+        How much each row counts in the score.
+
+    Returns
+    -------
+    float
+        Minus `crps_score` of the quantiles at 20 levels, .025, .075, ... .975.
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no `predict_quantile`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter import crps_scorer
+    >>> class Uniform:
+    ...     def predict_quantile(self, X, q):
+    ...         return np.tile(q, (len(X), 1))
+    >>> X, y = np.zeros((3, 1)), [0.2, 0.5, 0.8]
+    >>> round(crps_scorer(Uniform(), X, y), 4)  # the exact CRPS is 0.1433
+    -0.1437
+    """
+    model, features = _holder(estimator, X, "predict_quantile")
+    levels = np.array(CRPS_LEVELS)
+    return -float(crps_score(y, model.predict_quantile(features, levels), levels, sample_weight=sample_weight))
+
+
+def _holder(estimator: object, X: object, method: str) -> tuple[Any, Any]:
+    """Who has the method, inside pipelines and searches, and the features as they arrive there."""
+    if hasattr(estimator, method):
+        return estimator, X
+    if hasattr(estimator, "best_estimator_"):
+        return _holder(estimator.best_estimator_, X, method)
+    from sklearn.pipeline import Pipeline
+
+    if isinstance(estimator, Pipeline):
+        return _holder(estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X, method)
+    scorer, remedy = (
+        ("crps_scorer", "Score its intervals with interval_scorer instead")
+        if method == "predict_quantile" and hasattr(estimator, "predict_interval")
+        else (
+            f"A scorer of {method.removeprefix('predict_')}s",
+            f"Wrap it: IntervalRegressor({type(estimator).__name__}(...))",
+        )
+    )
+    msg = f"{scorer} calls {method}, which {type(estimator).__name__} does not have. {remedy}."
+    raise TypeError(msg)
