@@ -8,12 +8,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import pimeter as pm
+from pimeter.scorers import interval_scorer
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X_train, X_new, y_train, y_new = train_test_split(X, y, random_state=0)
 
 model = pm.IntervalRegressor(make_pipeline(StandardScaler(), Ridge()), confidence_level=0.9, random_state=0)
-search = GridSearchCV(model, {"width": ["constant", pm.ScaledWidth(Ridge())]}, scoring=pm.interval_scorer, cv=3)
+search = GridSearchCV(model, {"width": ["constant", pm.ScaledWidth(Ridge())]}, scoring=interval_scorer, cv=3)
 best = search.fit(X_train, y_train).best_estimator_
 
 intervals = best.predict_interval(X_new)

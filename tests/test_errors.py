@@ -10,7 +10,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 import pimeter as pm
-from pimeter import absolute_errors, horizon_errors
+from pimeter import absolute_errors
+from pimeter.errors import horizon_errors
 from pimeter.paper import sided_errors
 
 BOTH = pytest.mark.parametrize("errors_of", [absolute_errors, sided_errors])

@@ -19,8 +19,9 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from pimeter import CoverageWarning, GroupedWidth, IntervalRegressor, ScaledWidth, SetClassifier, interval_scorer
+from pimeter import CoverageWarning, GroupedWidth, IntervalRegressor, ScaledWidth, SetClassifier
 from pimeter.conformal.guarantee import effective_counts, rank_guarantee
+from pimeter.scorers import interval_scorer
 
 TAILS = ("symmetric", "equal", "sided", "lower", "upper")
 

@@ -19,6 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import pimeter as pm
 from pimeter.paper import coverage_width_criterion
+from pimeter.scorers import coverage_scorer, crps_scorer, interval_scorer
 
 TARGETS = np.array([0.0, 2.0, 6.0, 10.0])
 BOUNDS = np.array([[0.0, 4.0], [-3.0, 1.0], [6.0, 7.0], [-np.inf, 12.0]])
@@ -467,20 +468,20 @@ def test_scorers_are_the_scores_with_greater_as_better(noisy):
     band, interval = Band(1.5, 0.8), Band(1.5).predict_interval(X)
     levels = (np.arange(20) + 0.5) / 20
     for options in ({}, {"sample_weight": weight}):
-        assert pm.interval_scorer(band, X, y, **options) == -pm.interval_score(y, interval, 0.8, **options)
-        assert pm.coverage_scorer(band, X, y, **options) == pm.coverage_score(y, interval, **options)
+        assert interval_scorer(band, X, y, **options) == -pm.interval_score(y, interval, 0.8, **options)
+        assert coverage_scorer(band, X, y, **options) == pm.coverage_score(y, interval, **options)
         crps = pm.crps_score(y, band.predict_quantile(X, levels), levels, **options)
-        assert_allclose(pm.crps_scorer(band, X, y, **options), -crps)
+        assert_allclose(crps_scorer(band, X, y, **options), -crps)
 
 
 def test_intervals_are_scored_at_the_level_that_they_are_asked_for(noisy):
     X, y = noisy
     model = pm.IntervalRegressor(lambda X: X[:, 0]).calibrate(X, y)
     other = pm.IntervalRegressor(lambda X: X[:, 0], confidence_level=0.5).calibrate(X, y)
-    assert pm.interval_scorer(model.set_params(confidence_level=0.5), X, y) == pm.interval_scorer(other, X, y)
+    assert interval_scorer(model.set_params(confidence_level=0.5), X, y) == interval_scorer(other, X, y)
 
 
-@pytest.mark.parametrize("scorer", [pm.interval_scorer, pm.crps_scorer])
+@pytest.mark.parametrize("scorer", [interval_scorer, crps_scorer])
 def test_a_search_finds_the_true_radius_also_behind_other_steps(noisy, scorer):
     X, y = noisy
     grid = {"radius": [0.5, 1, 2, 4, 8]}
@@ -495,12 +496,12 @@ def test_a_search_finds_the_true_radius_also_behind_other_steps(noisy, scorer):
 
 def test_several_scorers_at_once(noisy):
     X, y = noisy
-    scores = cross_validate(Band(2), X, y, scoring={"interval": pm.interval_scorer, "coverage": pm.coverage_scorer})
+    scores = cross_validate(Band(2), X, y, scoring={"interval": interval_scorer, "coverage": coverage_scorer})
     assert_array_equal(scores["test_coverage"], np.ones(5))
     assert_allclose(scores["test_interval"], np.full(5, -4.0))
 
 
-@pytest.mark.parametrize("scorer", [pm.interval_scorer, pm.coverage_scorer, pm.crps_scorer])
+@pytest.mark.parametrize("scorer", [interval_scorer, coverage_scorer, crps_scorer])
 def test_features_pass_through_all_steps_before_the_scored_one(noisy, scorer):
     X, y = noisy
     minus, bent = FunctionTransformer(np.negative), FunctionTransformer(np.sinh)
@@ -520,11 +521,11 @@ def test_estimators_that_cannot_be_scored_are_told_what_to_do(noisy):
     score = "Intervals does not have. Score its intervals with interval_scorer instead."
     level = "Intervals has no confidence_level. Use an IntervalRegressor, or call interval_score with the level."
     for scorer, model, message in (
-        (pm.interval_scorer, line, f"A scorer of intervals calls predict_interval, which {wrap}"),
-        (pm.coverage_scorer, line, f"A scorer of intervals calls predict_interval, which {wrap}"),
-        (pm.crps_scorer, make_pipeline(line), f"A scorer of quantiles calls predict_quantile, which {wrap}"),
-        (pm.crps_scorer, Intervals(), f"crps_scorer calls predict_quantile, which {score}"),
-        (pm.interval_scorer, Intervals(), f"interval_scorer needs to know the level of the intervals, but {level}"),
+        (interval_scorer, line, f"A scorer of intervals calls predict_interval, which {wrap}"),
+        (coverage_scorer, line, f"A scorer of intervals calls predict_interval, which {wrap}"),
+        (crps_scorer, make_pipeline(line), f"A scorer of quantiles calls predict_quantile, which {wrap}"),
+        (crps_scorer, Intervals(), f"crps_scorer calls predict_quantile, which {score}"),
+        (interval_scorer, Intervals(), f"interval_scorer needs to know the level of the intervals, but {level}"),
     ):
         with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
             scorer(model, X, y)
@@ -549,10 +550,10 @@ def test_a_search_over_widths_finds_how_errors_grow(power):
         {"width": [pm.ScaledWidth(estimator="prediction")], "width__power": [0.25, 0.5, 0.75, 1.0, 1.5]},
     ]
     model = pm.IntervalRegressor(LinearRegression(), random_state=0)
-    search = GridSearchCV(model, grid, scoring=pm.interval_scorer, cv=3).fit(X, y)
+    search = GridSearchCV(model, grid, scoring=interval_scorer, cv=3).fit(X, y)
     assert isinstance(search.best_params_["width"], pm.ScaledWidth)
     assert search.best_params_["width__power"] == power
-    coverage = cross_validate(search.best_estimator_, X, y, scoring=pm.coverage_scorer, cv=3)["test_score"].mean()
+    coverage = cross_validate(search.best_estimator_, X, y, scoring=coverage_scorer, cv=3)["test_score"].mean()
     assert coverage > 0.95 - 0.027  # 3 standard errors: 267 rows calibrate and 667 are covered, three times
 
 
@@ -560,7 +561,7 @@ def test_a_search_over_widths_finds_how_errors_grow(power):
 def test_a_search_over_words_takes_a_learned_scale_only_where_it_helps(power, best):
     X, y = spread_out(power)
     model = pm.IntervalRegressor(LinearRegression(), random_state=0)
-    search = GridSearchCV(model, {"width": ["constant", "scaled"]}, scoring=pm.interval_scorer, cv=3).fit(X, y)
+    search = GridSearchCV(model, {"width": ["constant", "scaled"]}, scoring=interval_scorer, cv=3).fit(X, y)
     assert search.best_params_ == {"width": best}
 
 

@@ -6,7 +6,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AutoWidth",
-    "ClassificationUncertainty",
     "CoverageWarning",
     "ForecastIntervals",
     "GroupedWidth",
@@ -26,14 +25,10 @@ __all__ = [
     "calibration_error",
     "classification_uncertainty",
     "coverage_score",
-    "coverage_scorer",
     "crps_score",
-    "crps_scorer",
     "duplicate_groups",
     "grouped_quantile",
-    "horizon_errors",
     "interval_score",
-    "interval_scorer",
     "mean_width_score",
     "measure",
     "plot_reliability",
@@ -47,7 +42,6 @@ __all__ = [
 if TYPE_CHECKING:
     from pimeter.backtesting import backtest
     from pimeter.classification import (
-        ClassificationUncertainty,
         ScalingBinning,
         SetClassifier,
         calibrated_scores,
@@ -57,7 +51,7 @@ if TYPE_CHECKING:
     )
     from pimeter.coverage import CoverageWarning, rows_needed
     from pimeter.duplicates import duplicate_groups
-    from pimeter.errors import absolute_errors, horizon_errors
+    from pimeter.errors import absolute_errors
     from pimeter.forecast import ForecastIntervals
     from pimeter.groups import grouped_quantile
     from pimeter.measurement import Measurement, measure
@@ -74,14 +68,12 @@ if TYPE_CHECKING:
         shift_weights,
     )
     from pimeter.scorecards import scorecard
-    from pimeter.scorers import coverage_scorer, crps_scorer, interval_scorer
     from pimeter.scores import coverage_score, crps_score, interval_score, mean_width_score
     from pimeter.versions import show_versions
 else:
     # Hidden from type checkers: with a module-level __getattr__ in sight they would accept any misspelt name.
     _MODULE_OF = {
         "AutoWidth": "regression",
-        "ClassificationUncertainty": "classification",
         "CoverageWarning": "coverage",
         "ForecastIntervals": "forecast",
         "GroupedWidth": "regression",
@@ -101,14 +93,10 @@ else:
         "calibration_error": "classification",
         "classification_uncertainty": "classification",
         "coverage_score": "scores",
-        "coverage_scorer": "scorers",
         "crps_score": "scores",
-        "crps_scorer": "scorers",
         "duplicate_groups": "duplicates",
         "grouped_quantile": "groups",
-        "horizon_errors": "errors",
         "interval_score": "scores",
-        "interval_scorer": "scorers",
         "mean_width_score": "scores",
         "measure": "measurement",
         "plot_reliability": "classification",

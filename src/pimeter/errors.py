@@ -90,7 +90,7 @@ def horizon_errors(y_true: ArrayLike, y_pred: ArrayLike) -> Floats:
     A forecaster that expects the last value to stay, rolled over a series:
 
     >>> import numpy as np
-    >>> from pimeter import horizon_errors
+    >>> from pimeter.errors import horizon_errors
     >>> series = np.array([3.0, 4.0, 6.0, 5.0, 9.0])
     >>> y_pred = np.stack([np.full(2, last) for last in series[:-2]])  # made after the 1st, 2nd and 3rd value
     >>> horizon_errors(series[1:], y_pred)

@@ -51,7 +51,8 @@ def interval_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: A
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
     >>> from sklearn.model_selection import GridSearchCV
-    >>> from pimeter import IntervalRegressor, interval_scorer
+    >>> from pimeter import IntervalRegressor
+    >>> from pimeter.scorers import interval_scorer
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(1, 9, size=(600, 1))
     >>> y = X[:, 0] * rng.normal(1, 0.1, size=600)
@@ -104,7 +105,8 @@ def coverage_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: A
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
     >>> from sklearn.model_selection import cross_val_score
-    >>> from pimeter import IntervalRegressor, coverage_scorer
+    >>> from pimeter import IntervalRegressor
+    >>> from pimeter.scorers import coverage_scorer
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(1, 9, size=(600, 1))
     >>> y = X[:, 0] + rng.normal(size=600)
@@ -143,7 +145,7 @@ def crps_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: Array
     Examples
     --------
     >>> import numpy as np
-    >>> from pimeter import crps_scorer
+    >>> from pimeter.scorers import crps_scorer
     >>> class Uniform:
     ...     def predict_quantile(self, X, q):
     ...         return np.tile(q, (len(X), 1))
