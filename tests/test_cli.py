@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -642,6 +643,19 @@ def test_demo_writes_a_report_and_says_where(pimeter_command, tmp_path):
     assert pl.read_csv("demo.csv")["score"][0] == "coverage"
 
 
+def test_lines_fit_on_a_terminal_and_stay_whole_elsewhere(monkeypatch, capsys):
+    code = "def f(x):\n    return  x"
+    answer = ("a headline of words", ("score", "value"), [("coverage", "0.9"), ("r2", "-1.5")], ["some advice", code])
+    table = ["", "score     value", "coverage    0.9", "r2         -1.5", ""]
+    cli._print(*answer)
+    assert capsys.readouterr().out.splitlines() == ["a headline of words", *table, "some advice", *code.splitlines()]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "16")
+    cli._print(*answer)
+    printed = re.sub(r"\x1b\[\d+m", "", capsys.readouterr().out)
+    assert printed.splitlines() == ["a headline of", "words", *table, "some advice", *code.splitlines()]
+
+
 def test_version_and_help(pimeter_command):
     assert pimeter_command("--version") == (0, f"pimeter {pimeter.__version__} ({kernel_name()} kernel)\n", "")
     assert pimeter_command()[1] == pimeter_command("--help")[1]
@@ -649,19 +663,33 @@ def test_version_and_help(pimeter_command):
         assert f"pimeter {command} " in pimeter_command(command, "--help")[1].partition("Example")[2]
 
 
-HEAVY = {"jinja2", "narwhals", "numpy", "pandas", "polars", "pyarrow", "scipy", "scipy.stats", "sklearn", "statsmodels"}
+HEAVY = [
+    "jinja2",
+    "narwhals",
+    "numpy",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "rich",
+    "scipy",
+    "scipy.stats",
+    "sklearn",
+    "statsmodels",
+]
 LOADED = {
-    "--help": set(),
+    "--help": {"rich"},
     "--version": {"numpy"},
     "plan --level 0.9 --within 0.05": {"numpy", "scipy"},
     "measure few.csv": {"numpy", "polars", "scipy"},
     "measure few.csv --out few.html": {"jinja2", "numpy", "polars", "scipy"},
     "measure many.csv": {"numpy", "polars", "scipy"},
     "measure wide.csv --features x --out wide.html": {"jinja2", "narwhals", "numpy", "polars", "scipy"},
+    # Estimators are scikit-learn's, which loads rich and scipy.stats itself.
     "interval many.csv --apply few.csv --out new.csv": {
         "narwhals",
         "numpy",
         "polars",
+        "rich",
         "scipy",
         "scipy.stats",
         "sklearn",
@@ -690,7 +718,7 @@ try:
     main()
 except SystemExit as left:
     assert left.code == 0, left.code
-print(*(name for name in {sorted(HEAVY)!r} if sys.modules.get(name)))
+print(*(name for name in {HEAVY!r} if sys.modules.get(name)))
 """
     done = subprocess.run([sys.executable, "-c", source], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

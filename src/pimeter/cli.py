@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import shlex
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -716,16 +718,14 @@ def _say_where(out: Path, *, err: bool = False) -> None:
 @contextmanager
 def _progress() -> Iterator[Any]:
     """What is going on, on a terminal; nothing elsewhere, and nothing stays."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield lambda _: None
         return
+    from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=None)
         yield lambda text: progress.update(task, description=text)
 
@@ -786,22 +786,29 @@ def _show_scorecard(found: Scorecard) -> None:
 
 def _print(headline: str, names: Sequence[str], rows: Sequence[Sequence[str]], said: Sequence[str]) -> None:
     """A headline, a table whose second column holds numbers, and lines of text."""
-    from rich.console import Console
-    from rich.table import Table as Grid
-    from rich.text import Text
+    sizes = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    head, *lines = (
+        "  ".join(
+            cell.rjust(n) if i == 1 else cell.ljust(n) for i, (cell, n) in enumerate(zip(row, sizes, strict=True))
+        )
+        for row in (names, *rows)
+    )
+    typer.secho(f"{_wrapped(headline)}\n", bold=True)
+    typer.secho(head.rstrip(), dim=True)
+    for line in (*lines, ""):
+        typer.echo(line.rstrip())
+    for text in said:
+        typer.echo(_wrapped(text))
 
-    console = Console(highlight=False)
-    console.print(Text(headline, style="bold"), soft_wrap=not console.is_terminal)
-    grid = Grid(box=None, pad_edge=False, header_style="dim")
-    for i, name in enumerate(names):
-        grid.add_column(name, justify="right" if i == 1 else "left")
-    for row in rows:
-        grid.add_row(*(Text(cell) for cell in row))
-    console.print()
-    console.print(grid)
-    console.print()
-    for line in said:
-        console.print(Text(line), soft_wrap=not console.is_terminal)
+
+def _wrapped(text: str) -> str:
+    """Lines that fit on the terminal; text as it is for a file or another program."""
+    if not sys.stdout.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return "\n".join(
+        textwrap.fill(line, width, replace_whitespace=False, break_on_hyphens=False) for line in text.splitlines()
+    )
 
 
 def _about(file: str, columns: Mapping[str, str | None]) -> dict[str, str]:
