@@ -20,6 +20,7 @@ from polars.testing import assert_frame_equal
 import pimeter
 from pimeter import cli, files
 from pimeter._kernels.dispatch import kernel_name
+from pimeter.files import text as text_files
 
 GOOD = "y,y_hat,g\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(60))
 
@@ -257,10 +258,10 @@ class TestMeasureByDask:
         [
             ("y,y_hat\n1,2\n", "'part-2.csv' has no column 'x', only 'y', 'y_hat'"),
             ("y,y_hat,x,y\n1,2,3,4\n", "'part-2.csv' has several columns 'y'"),
-            ("y,y_hat,x\n0,1,2,3\n", "'part-2.csv': line 2 has not 3 fields like the header"),
+            ("y,y_hat,x\n0,1,2,3\n", "'part-2.csv': line 2 has 4 fields, expected 3 as in the header"),
             (
                 "y,y_hat,x\n1,2,3\ntwo,2,3\n",
-                "a part of 'part-2.csv': row 2 of column 'y' holds 'two', which is no number",
+                "a part of 'part-2.csv': row 2 of column 'y' holds 'two', which is not a number",
             ),
             ("y;y_hat;x\n1;2;3\n", "all with the same character between fields"),
         ],
@@ -282,13 +283,13 @@ BAD = {
     "two of a name": ("y,y,y_hat\n1,2,3\n", [], "has several columns 'y'"),
     "empty": ("", [], "is empty"),
     "header only": ("y,y_hat\n", [], "has no rows"),
-    "text": (GOOD + "3,two,a\n", [], "row 61 of column 'y_hat' holds 'two', which is no number"),
+    "text": (GOOD + "3,two,a\n", [], "row 61 of column 'y_hat' holds 'two', which is not a number"),
     "all missing": ("y,y_hat\nnan,1\n,2\n", [], "column 'y' has no number; all 2 rows are missing"),
     "infinite": (GOOD + "inf,1,a\n", [], "inf"),
-    "short row": (GOOD + "1\n", [], "line 62 has not 3 fields like the header"),
-    "long row": (GOOD + "1,2,a,4\n", [], "line 62 has not 3 fields like the header"),
-    "short and long rows": (GOOD + "1\n1,2,a,4,5\n", [], "line 62 has not 3 fields like the header"),
-    "short row with quotes": ('y,y_hat,g\n1,2,"a,b"\n1,2\n', [], "line 3 has not 3 fields like the header"),
+    "short row": (GOOD + "1\n", [], "line 62 has 1 field, expected 3 as in the header"),
+    "long row": (GOOD + "1,2,a,4\n", [], "line 62 has 4 fields, expected 3 as in the header"),
+    "short and long rows": (GOOD + "1\n1,2,a,4,5\n", [], "line 62 has 1 field, expected 3 as in the header"),
+    "short row with quotes": ('y,y_hat,g\n1,2,"a,b"\n1,2\n', [], "line 3 has 2 fields, expected 3 as in the header"),
     "inch mark": ("y,y_hat,g\n" + '1,2,5" pipe\n' * 60, [], "line 2 has a quote within a field"),
     "two inch marks": ('g,y,h,y_hat\na,1,b,2\n5" pipe,1,3" pipe,2\n', [], "line 3 has a quote within a field"),
     "open quote": (GOOD + '"1,2,a\n1,2,b\n', [], "line 62 has a quote within a field, or one that is never closed"),
@@ -342,7 +343,7 @@ class TestMistakes:
         whole = (tmp_path / "whole.parquet").read_bytes()
         for name, content in {"cut.parquet": whole[:-300], "cut": whole[:-9], "no.parquet": b"y,y_hat\n1,2\n"}.items():
             (tmp_path / name).write_bytes(content)
-            self.check(pimeter_command("measure", name), f"'{name}' is no whole Parquet file")
+            self.check(pimeter_command("measure", name), f"'{name}' is not a complete Parquet file")
         frame.with_columns(y=pl.col("shop")).write_parquet("words.parquet")
         self.check(pimeter_command("measure", "words.parquet"), "row 1 of column 'y' holds 'north'")
         frame.with_columns(y=pl.date(2026, 1, 1)).write_parquet("dates.parquet")
@@ -376,7 +377,7 @@ class TestMistakes:
         (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n{"y":1.5,\n')
         self.check(pimeter_command("measure", "a.jsonl"), "line 2 is not JSON")
         (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n{"y":1.5,"y_hat":NaN}\n')
-        self.check(pimeter_command("measure", "a.jsonl"), "line 2 is not JSON: NaN is no number there; write null")
+        self.check(pimeter_command("measure", "a.jsonl"), "line 2 is not JSON: NaN is not a number there; write null")
         (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n', encoding="utf-8-sig")
         self.check(pimeter_command("measure", "a.jsonl"), "'a.jsonl' begins with a byte order mark")
         (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n3\n')
@@ -434,7 +435,9 @@ class TestMistakes:
 
     def test_labels_that_are_lists(self, pimeter_command, tmp_path):
         pl.DataFrame({"label": [[1], [0]], "score": [0.5, 0.6]}).write_parquet(tmp_path / "lists.parquet")
-        self.check(pimeter_command("classify", "lists.parquet"), "column 'label' holds List(Int64), neither words nor")
+        self.check(
+            pimeter_command("classify", "lists.parquet"), "column 'label' holds List(Int64), neither strings nor"
+        )
 
     def test_a_report_that_fails_leaves_the_old_one(self, frame, pimeter_command, tmp_path):
         (tmp_path / "report.html").write_text("old")
@@ -740,8 +743,8 @@ print(*(name for name in {HEAVY!r} if sys.modules.get(name)))
 def test_files_that_need_no_second_look(text, is_regular, tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_bytes(text)
     for block in (1, 3, 1 << 20):
-        monkeypatch.setattr(files, "BLOCK", block)
-        assert files._is_regular(tmp_path / "a.csv", ",", 2) == is_regular
+        monkeypatch.setattr(text_files, "BYTES_AT_ONCE", block)
+        assert text_files.is_regular(tmp_path / "a.csv", ",", 2) == is_regular
 
 
 def test_a_mistake_in_a_process_of_its_own_shows_no_traceback(tmp_path):

@@ -472,7 +472,7 @@ class TestMeasure:
         assert json.loads(done.stdout) == json.loads(expected.to_json())
 
     def test_nobody_answers(self, predictions, tmp_path, monkeypatch, capsys):
-        monkeypatch.setattr("pimeter.files.PATIENCE", 1)
+        monkeypatch.setattr("pimeter.files.lazy.SCHEDULER_TIMEOUT", 1)
         predictions.to_parquet(tmp_path / "all.parquet")
         command = ["pimeter", "measure", str(tmp_path / "*.parquet"), "--engine", "dask"]
         monkeypatch.setattr(sys, "argv", [*command, "--scheduler", "tcp://127.0.0.1:9"])

@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import strategies as st
 
-from pimeter import cli, files
+from pimeter import cli
+from pimeter.files import packing
 from tests.hostile import fuzzed
 
 N = 60
@@ -187,6 +188,7 @@ def test_a_hundred_thousand_columns(tmp_path):
 MEMORY = r"""
 import re, resource, sys
 from pimeter import cli
+from pimeter.files import packing
 resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
 sys.argv = ["pimeter", *sys.argv[1:]]
 try:
@@ -275,7 +277,7 @@ def test_the_size_of_zstandard_frames_is_told_by_their_blocks():
         (b"", 0),
         (zstd(text)[:1000], 0),
     ):
-        assert size <= files._zstd_size(packed) < size + 4 * files.ZSTD_BLOCK
+        assert size <= packing.zstd_size(packed) < size + 4 * packing.ZSTD_BLOCK
 
 
 @pytest.mark.parametrize("method", ["collect", "sink_csv"])
@@ -290,7 +292,7 @@ def test_a_panic_of_polars_is_a_broken_file(tmp_path, monkeypatch, method):
     monkeypatch.setattr(pl.LazyFrame, method, panic)
     code, _, complained = run("interval", file, "--apply", file, "--out", out)
     assert code == 2
-    assert ("no whole Parquet file" if method == "collect" else "cannot be written") in complained
+    assert ("not a complete Parquet file" if method == "collect" else "cannot be written") in complained
     assert not out.exists()
 
 

@@ -1,0 +1,134 @@
+"""Tables in many files as dask frames, and the scheduler that reads them."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pimeter.files.columns import as_numbers_if_all_are
+from pimeter.files.naming import first_line, shown
+from pimeter.files.opening import table_in
+from pimeter.files.table import JSON_LINES, PARQUET, ROWS_TO_INFER, Table
+
+if TYPE_CHECKING:
+    import dask.dataframe as dd
+    import polars as pl
+
+SCHEDULER_TIMEOUT = 10  # seconds until a scheduler answers
+FILE = "file of these rows"  # a column of dask's
+
+
+@contextmanager
+def cluster(address: str | None) -> Iterator[None]:
+    """Dask's scheduler at an address for what happens inside; without one, threads here.
+
+    Raises
+    ------
+    ValueError
+        If nobody answers there.
+    """
+    if address is None:
+        yield
+        return
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=SCHEDULER_TIMEOUT)
+    except (OSError, ValueError) as why:
+        msg = f"no dask scheduler answers at {shown(address)}: {first_line(why)}"
+        raise ValueError(msg) from why
+    with client:
+        yield
+
+
+def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ()) -> dd.DataFrame:
+    """These columns of all files that match, as a dask frame: numbers as floats, others as `Table.read` takes them.
+
+    Whether others are numbers is told by the first rows of each file; a string that comes later is refused.
+
+    Raises
+    ------
+    ValueError
+        If they are neither Parquet nor CSV, lack a column, or have rows of another length than the header.
+    ImportError
+        If dask is not installed.
+    """
+    try:
+        import dask.dataframe as dd
+    except ImportError as missing:
+        msg = "--engine dask needs dask; install it with: pip install 'pimeter[dask]'"
+        raise ImportError(msg) from missing
+    wanted = list(dict.fromkeys([*numbers, *others]))
+    found = matches(pattern)
+    tables = [table_in(shown(path), Path(path)) for path in found]
+    kinds = {table.kind for table in tables}
+    if Path(pattern).suffix.lower() not in {".parquet", ".pq", ".csv"} or JSON_LINES in kinds or len(kinds) > 1:
+        msg = f"{shown(pattern)}: dask reads .parquet and .csv files, all with the same character between fields."
+        raise ValueError(msg)
+    for table in tables:
+        table.check(wanted)
+    if kinds == {PARQUET}:
+        return dd.read_parquet(found)[wanted]
+    held = _held(tables, [name for name in wanted if name not in numbers])
+    # Files may differ: integers, decimals and nothing at all are numbers, all else are strings.
+    floats = [*numbers, *(name for name, types in held.items() if all(map(_is_numeric, types)))]
+    frame = dd.read_csv(
+        found,
+        sep=kinds.pop(),
+        usecols=wanted,
+        converters=dict.fromkeys(floats, str),
+        na_values=[""],
+        keep_default_na=False,
+        dtype={name: str for name, types in held.items() if name not in floats and not all(map(_is_boolean, types))},
+        include_path_column=FILE,
+    )
+    kept = {name: float if name in floats else frame.dtypes[name] for name in wanted}
+    return frame.map_partitions(_with_floats, floats, wanted, meta=kept)
+
+
+def _held(tables: Sequence[Table], columns: Sequence[str]) -> dict[str, set[pl.DataType]]:
+    """Types that each column has in the files, as far as their first rows tell."""
+    import polars as pl
+
+    found: dict[str, set[pl.DataType]] = {name: set() for name in columns}
+    for table in tables:
+        head, guess = table.scan(None).select(columns).head(ROWS_TO_INFER).collect(), table.scan({}).collect_schema()
+        if not head.height:  # a header alone says nothing of what its columns hold
+            continue
+        for name in columns:
+            is_text = guess[name] == pl.String
+            found[name].add(as_numbers_if_all_are(head[name]).dtype if is_text else guess[name])
+    return found
+
+
+def _is_numeric(held: pl.DataType) -> bool:
+    import polars as pl
+
+    return held.is_numeric() or held == pl.Null
+
+
+def _is_boolean(held: pl.DataType) -> bool:
+    import polars as pl
+
+    return held == pl.Boolean
+
+
+def _with_floats(part: Any, numbers: Sequence[str], wanted: Sequence[str]) -> Any:
+    """The wanted columns of a part of a CSV file, with numbers instead of strings."""
+    import polars as pl
+
+    table = Table(f"a part of {shown(Path(next(iter(part[FILE]), '')).name)}", Path(), "", ())
+    floats = {name: table.numbers(pl.Series(name, part[name])).to_numpy() for name in numbers}
+    return part.assign(**floats)[wanted]
+
+
+def matches(pattern: str) -> list[str]:
+    """The files that match."""
+    found = sorted(glob.glob(pattern))  # noqa: PTH207 - the pattern may be absolute
+    if not found:
+        msg = f"no file matches {shown(pattern)}."
+        raise ValueError(msg)
+    return found
