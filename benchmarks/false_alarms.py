@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 from provenance import save
 from scipy.stats import binomtest
 
-from pimeter.diagnosis import findings
+from pimeter.diagnosis.order import Drift, SerialDependence
+from pimeter.diagnosis.shape import Bias, HeavyTails, Skewness
+from pimeter.diagnosis.targets import DiscreteTarget, ZeroResiduals
 
 SEED = 20261116
 N_DRAWS = 2000
@@ -55,10 +57,10 @@ def of_errors(law: Draw) -> Callable[[np.random.Generator, int], set[str]]:
         radius = float(np.quantile(np.abs(errors), 0.95, method="inverted_cdf"))
         target = np.round(rng.uniform(0, 1e4, n)) + errors
         found = (
-            findings._skew(errors, 0.95),
-            findings._heavy(errors),
-            findings._bias(np.sort(errors), radius),
-            findings._zeros(target, errors, radius, findings._discrete(target, radius).raised),
+            Skewness().judge(errors, 0.95),
+            HeavyTails().judge(errors),
+            Bias().judge(np.sort(errors), radius),
+            ZeroResiduals().judge(target, errors, radius, is_discrete=DiscreteTarget().judge(target, radius).raised),
         )
         return {finding.name for finding in found if finding.raised}
 
@@ -71,7 +73,7 @@ def of_order(law: Draw) -> Callable[[np.random.Generator, int], set[str]]:
     def alarms(rng: np.random.Generator, n: int) -> set[str]:
         errors = law(rng, n)
         radius = float(np.quantile(np.abs(errors), 0.95, method="inverted_cdf"))
-        found = (findings._drift(errors, radius), findings._serial(errors))
+        found = (Drift().judge(errors, radius), SerialDependence().judge(errors))
         return {finding.name for finding in found if finding.raised}
 
     return alarms

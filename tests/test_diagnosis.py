@@ -15,9 +15,10 @@ from sklearn.dummy import DummyClassifier
 import pimeter as pm
 from pimeter import measure, scorecard
 from pimeter.conformal.tails import TAILS
-from pimeter.diagnosis import findings, forest, order, symmetry
+from pimeter.diagnosis import forest, order, symmetry
 from pimeter.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, fifths
 from pimeter.diagnosis.crossfit import CrossFit, folds, ranks
+from pimeter.diagnosis.shape import HeavyTails, Skewness
 from pimeter.regression import scaled
 from pimeter.regression.width import Aim
 
@@ -520,7 +521,7 @@ class TestDiagnose:
             assert f"few values, {n} in these rows, in no common steps" in finding.advice
         else:
             assert f"in steps of {step:.3g}: the target is discrete." in finding.sentence
-            assert f"The target comes in steps of {step:.3g}: move the ends of intervals inwards" in finding.advice
+            assert f"The target comes in steps of {step:.3g}: move the bounds of intervals inwards" in finding.advice
 
     def test_steps_that_are_small_beside_the_radius_are_no_matter(self):
         rng = np.random.default_rng(0)
@@ -616,7 +617,7 @@ class TestDiagnose:
     @pytest.mark.parametrize("law", SYMMETRIC)
     def test_symmetric_errors_in_steps_raise_no_alarm(self, law, name):
         """`benchmarks/false_alarms.py` has more draws and laws: there less than 2 % of the draws raise one."""
-        checks = {"skew": lambda errors: findings._skew(errors, 0.95), "heavy": findings._heavy}
+        checks = {"skew": lambda errors: Skewness().judge(errors, 0.95), "heavy": HeavyTails().judge}
         rng = np.random.default_rng(0)
         raised = [checks[name](SYMMETRIC[law](rng, m)).raised for m in (200, 1000) for _ in range(50)]
         # At 2 % six of 100 have a probability of 1.5 %; before, 30 to 99 of 100 of some of these laws were raised.
@@ -625,20 +626,20 @@ class TestDiagnose:
     @pytest.mark.parametrize("law", SKEWED)
     def test_skewed_errors_are_found(self, law):
         rng = np.random.default_rng(0)
-        found = [findings._skew(SKEWED[law](rng, 300), 0.95) for _ in range(20)]
+        found = [Skewness().judge(SKEWED[law](rng, 300), 0.95) for _ in range(20)]
         # Each is found with a probability of more than .97.
         assert sum(finding.raised for finding in found) >= 18
         assert all(finding.value > 0.0 for finding in found)
-        assert findings._skew(-SKEWED[law](rng, 300), 0.95).value < 0.0
+        assert Skewness().judge(-SKEWED[law](rng, 300), 0.95).value < 0.0
 
     def test_skewness_is_hoggs(self):
         errors = np.random.default_rng(0).exponential(size=200)
         upper, lower, middle = (np.sort(errors)[own].mean() for own in (slice(190, 200), slice(10), slice(50, 150)))
         finding = diagnose(errors, np.zeros(200))["skew"]
         assert_allclose(finding.value, (upper + lower - 2 * middle) / (upper - lower))
-        assert f"largest 5 % of the errors lie {upper - middle:.3g} above" in finding.sentence
+        assert f"largest 5 % of the residuals lie {upper - middle:.3g} above" in finding.sentence
         assert "Errors reach farther above than below" in finding.advice
-        assert "largest 20 % of the errors" in diagnose(errors, np.zeros(200), confidence_level=0.6)["skew"].sentence
+        assert "largest 20 % of the residuals" in diagnose(errors, np.zeros(200), confidence_level=0.6)["skew"].sentence
         for unit in (1e-300, 1e300):
             assert_allclose(diagnose(errors * unit, np.zeros(200))["skew"].value, finding.value)
 
@@ -674,13 +675,13 @@ class TestDiagnose:
         y_true = np.where(np.arange(200) % 9 < 2, 1.0, 5e-324 * (np.arange(200) % 5))
         finding = diagnose(y_true, np.zeros(200))["heavy"]
         assert np.isnan(finding.value)
-        assert "Half of the errors or more are alike" in finding.sentence
+        assert "Half of the residuals or more are tied" in finding.sentence
 
     def test_few_rows(self):
         _, _, y_pred, noise = rows(n=15)
         found = diagnose(y_pred + noise, y_pred)
         assert found.raised == ("rows",)
-        assert "they can promise 93.8 %, and 19 are needed" in found["rows"].sentence
+        assert "they can guarantee 93.8 %, and 19 are needed" in found["rows"].sentence
         assert "360 rows" in found["rows"].sentence
 
     def test_ties_are_said_only_where_they_are(self):
@@ -689,7 +690,7 @@ class TestDiagnose:
         found = diagnose(y_pred + noise, y_pred)["rows"].sentence
         assert "with 360 rows it would be within 2." in found
         assert "tied" not in found
-        assert "as errors are tied at the radius" in diagnose(np.sign(noise), np.zeros(100))["rows"].sentence
+        assert "as residuals are tied at the margin" in diagnose(np.sign(noise), np.zeros(100))["rows"].sentence
 
     def test_same_rows_same_answer_and_an_unknown_finding(self):
         X, by, y_pred, noise = rows(n=60)
@@ -698,7 +699,7 @@ class TestDiagnose:
         assert [finding.value for finding in first.findings] == pytest.approx(
             [finding.value for finding in second.findings], rel=0, nan_ok=True
         )
-        with pytest.raises(KeyError, match="'widht' is not a finding; there are rows, alike, features, width"):
+        with pytest.raises(KeyError, match="'widht' is not a finding; there are rows, variation, features, width"):
             first["widht"]
 
     def test_advice_is_code_that_runs(self):

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeRegressor
 from benchmarks.designs import CONTINUOUS, DISCRETE, LIMIT, overwritten, sine
 from pimeter import CoverageWarning, IntervalRegressor, SetClassifier, duplicate_groups, measure, measurement, scorecard
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.diagnosis.findings import equal_rows
+from pimeter.diagnosis.evidence import equal_rows
 from pimeter.duplicates import copies, row_keys
 
 SIZES = (100, 1000)

@@ -20,7 +20,9 @@ from sklearn.base import clone
 import pimeter as pm
 from pimeter import Measurement, measure, measurement
 from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.diagnosis.checks import Judgement
 from pimeter.diagnosis.crossfit import CrossFit
+from pimeter.diagnosis.shape import Bias
 
 
 def rows(n=442, seed=0):
@@ -154,13 +156,11 @@ def fast(monkeypatch):
     y_true, y_pred = rows(30)
     held = measure(y_true, y_pred)
 
-    def diagnosed(target, prediction, errors, ordered, fit, at, table, named, equal):
-        from pimeter.diagnosis import findings
+    def judged(evidence):
+        found = dataclasses.replace(held.diagnosis, findings=(Bias()(evidence, {}),))
+        return Judgement(found, "constant", "symmetric")
 
-        found = dataclasses.replace(held.diagnosis, findings=(findings._bias(ordered, 1.0),))
-        return findings.Judgement(found, held.subgroups, "constant", "symmetric")
-
-    monkeypatch.setattr(measurement, "diagnosed", diagnosed)
+    monkeypatch.setattr(measurement, "judged", judged)
 
 
 def test_coverage_on_pure_noise_is_cross_fitted(fast):
@@ -231,7 +231,7 @@ class TestWords:
         y_pred = y_pred if same == "targets" else np.ones(50)
         found = measure(y_true, y_pred, X=y_pred)
         assert any(said in line for line in found.advice)
-        assert "next to nothing" in found.diagnosis["alike"].sentence
+        assert "next to nothing" in found.diagnosis["variation"].sentence
         assert np.isnan(found.scores["r2"].value) == (same != "predictions")
         assert Measurement.from_json(found.to_json()) == found
 

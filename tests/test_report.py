@@ -53,7 +53,7 @@ def test_levels_near_1_are_not_100_percent():
     y_pred = np.arange(100_000.0)
     result = measure(y_pred + np.random.default_rng(0).normal(size=100_000), y_pred, confidence_level=0.99996)
     assert result.headline.claim.startswith("99.996 % of future errors")
-    assert "enough to promise 99.996 % on average" in result.diagnosis["rows"].sentence
+    assert "enough to guarantee 99.996 % on average" in result.diagnosis["rows"].sentence
     assert plots.draw_errors(result.to_dict()).get_title(loc="left").startswith("99.996 % of errors")
     assert plots.draw_intervals(result.to_dict()).get_title(loc="left") == "Intervals for 99.996 %"
     assert "99.996 % asked for" in result.to_html()

@@ -16,17 +16,18 @@ from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.coverage import checked_proportion, percent, quantile_ranks, rounded
+from pimeter.diagnosis.checks import judged
 from pimeter.diagnosis.columns import given
 from pimeter.diagnosis.crossfit import coverage_ranges, ranks
-from pimeter.diagnosis.findings import (
-    SOME,
-    Named,
+from pimeter.diagnosis.evidence import (
+    MAX_ROWS,
+    Division,
+    Evidence,
     Subgroup,
     checked_rows,
     cross_fitted,
-    diagnosed,
     equal_rows,
-    together,
+    simultaneous_bounds,
 )
 from pimeter.encoding import built, digest, with_names
 from pimeter.findings import Headline
@@ -324,24 +325,25 @@ def measure(
         y_true, y_pred, X, by = found.sample
     target, prediction, errors = checked_rows(y_true, y_pred)
     m = len(target)
-    known = given(X, by, m, some_rows(m, SOME))
+    known = given(X, by, m, some_rows(m, MAX_ROWS))
     at = int(np.searchsorted(levels, level))
     fit, named = cross_fitted(errors, prediction, known.labels, levels)
     ordered = kernel.sorted_groups(errors)[0]
     equal = equal_rows(target, prediction, X)
     if found is not None:
         equal = equal.of_sample(found.n)
-    judgement = diagnosed(target, prediction, errors, ordered, fit, at, known, named, equal)
-    curves = _curves(errors, fit, named, len(judgement.subgroups))
+    evidence = Evidence(target, prediction, errors, ordered, fit, at, known, named, equal)
+    judgement = judged(evidence)
+    curves = _curves(errors, fit, named, len(evidence.subgroups))
     bias = judgement.diagnosis["bias"]
-    median, moments, judged = (bias.value, bias.lower, bias.upper), None, ""
+    median, moments, of_rows = (bias.value, bias.lower, bias.upper), None, ""
     if found is not None and found.n > m:
         curves = replace(curves, **_of_all(levels, found))
         low, before, after, high = found.signed[-4:].tolist()
-        median, moments, judged = (before / 2 + after / 2, low, high), found.sums, f", of {m:,} rows drawn at random"
+        median, moments, of_rows = (before / 2 + after / 2, low, high), found.sums, f", of {m:,} rows drawn at random"
     if moments is None:
         moments = Middle.of(target, errors, fit.largest)(target, errors)
-    scores = _scores(moments, curves, at, median, judged)
+    scores = _scores(moments, curves, at, median, of_rows)
     if equal.n:
         curves = _with_copies(curves, moments.m, equal)
         scores = {name: _widened(name, score, equal.factor) for name, score in scores.items()}
@@ -358,7 +360,7 @@ def measure(
         guaranteed_level=curves.guaranteed_level[at],
         mean_width=2.0 * radius,
         scores=scores,
-        subgroups=judgement.subgroups,
+        subgroups=evidence.subgroups,
         recommended_width=judgement.width,
         recommended_tails=judgement.tails,
         curves=curves,
@@ -411,7 +413,7 @@ def _versions() -> tuple[tuple[str, str], ...]:
     return ("python", platform.python_version()), *((name, version(name)) for name in packages)
 
 
-def _curves(errors: Array, fit: CrossFit, named: list[Named], n_parts: int) -> Curves:
+def _curves(errors: Array, fit: CrossFit, named: list[Division], n_parts: int) -> Curves:
     """All that depends on the level, at each level."""
     m = len(errors)
     radius = fit.radius
@@ -462,12 +464,12 @@ def _level_numbers(m: int, levels: Array, radius: Array, reaches: Array, shares:
     }
 
 
-def _part_curves(part: Named, m: int, n_parts: int) -> PartCurves:
+def _part_curves(part: Division, m: int, n_parts: int) -> PartCurves:
     """Coverage of parts as shares; NaN without rows, or if there is one row in all."""
     rows, inside, radius = part.covered
     with np.errstate(invalid="ignore"):
         coverage = inside / np.where(rows, rows, math.nan)[:, None] if m > 1 else np.full(inside.shape, np.nan)
-    low, high = together(inside, rows[:, None], n_parts) if m > 1 else (coverage, coverage)
+    low, high = simultaneous_bounds(inside, rows[:, None], n_parts) if m > 1 else (coverage, coverage)
     shares = (tuple(map(_floats, values)) for values in (coverage, low, high, radius))
     return PartCurves(part.of, part.labels, tuple(rows.tolist()), *shares)
 
@@ -499,9 +501,9 @@ def _range_text(low: float, high: float) -> tuple[str, str]:
     return low_text, high_text
 
 
-def _scores(moments: Moments, curves: Curves, at: int, median: Range, judged: str) -> dict[str, Score]:
-    """Scores at the level asked for, each with its range; `judged` says which rows cross-fitting took."""
-    within = f"cross-fitted share of rows within the radius{judged}; range: Beta law of ranks"
+def _scores(moments: Moments, curves: Curves, at: int, median: Range, of_rows: str) -> dict[str, Score]:
+    """Scores at the level asked for, each with its range; `of_rows` says which rows cross-fitting took."""
+    within = f"cross-fitted share of rows within the radius{of_rows}; range: Beta law of ranks"
     explained = moments.explained()
     sizes, roots, signed = moments.errors()
     meaning = "share of the targets' variance that the model explains (R squared)"
@@ -517,7 +519,7 @@ def _scores(moments: Moments, curves: Curves, at: int, median: Range, judged: st
             curves.interval_score[at],
             curves.interval_score_low[at],
             curves.interval_score_high[at],
-            f"cross-fitted width plus fines for misses{judged}",
+            f"cross-fitted width plus fines for misses{of_rows}",
         ),
         "mae": Score(*sizes, "mean absolute error"),
         "rmse": Score(*roots, "root of the mean squared error"),
@@ -594,7 +596,7 @@ def _sample(target: Array, prediction: Array, errors: Array, ordered: Array) -> 
     """Some rows, and the errors in bins that leave out the farthest of them."""
     m = len(errors)
     shown = np.random.default_rng(m).choice(m, min(m, N_SHOWN), replace=False)
-    some = errors[some_rows(m, SOME)]
+    some = errors[some_rows(m, MAX_ROWS)]
     low, high = np.quantile(some, [0.002, 0.998])
     if not low < high:
         low, high = float(some.min()), float(some.max())

@@ -1,0 +1,105 @@
+"""What a check is: a question, what it looks at, a statistic with a threshold, and sentences."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from pimeter.coverage import percent
+from pimeter.findings import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pimeter.diagnosis.evidence import Evidence
+
+MIN_ROWS = 20  # below which chance explains everything
+
+
+class Check(ABC):
+    """One question about the residuals of a model.
+
+    `judge` takes what the check looks at and answers; calling the check picks that out of all the evidence. It asks for
+    something to be done only where chance is an unlikely explanation and the trouble is large enough to matter.
+
+    Attributes
+    ----------
+    name : str
+        One word for it, by which the finding is looked up.
+    question : str
+        What is asked.
+    looks_at : str
+        Which rows or numbers it looks at.
+    statistic : str
+        What is computed from them.
+    threshold : float
+        How far the statistic may be from its reference before it matters; NaN if there is no such limit.
+    """
+
+    name: ClassVar[str]
+    question: ClassVar[str]
+    looks_at: ClassVar[str]
+    statistic: ClassVar[str]
+    threshold: ClassVar[float] = math.nan
+
+    def __call__(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
+        """The answer; `earlier` holds those of the checks before this one."""
+        return self._judged(evidence, earlier)
+
+    @abstractmethod
+    def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
+        """Pick out what `judge` takes."""
+
+    def finding(
+        self,
+        rows: int,
+        sentence: str,
+        advice: str = "",
+        *,
+        code: str = "",
+        value: float = math.nan,
+        reference: float = math.nan,
+        bounds: tuple[float, float] = (math.nan, math.nan),
+        p_value: float = math.nan,
+    ) -> Finding:
+        """What this check found on so many rows."""
+        return Finding(
+            name=self.name,
+            question=self.question,
+            sentence=sentence,
+            advice=advice,
+            code=code,
+            value=float(value),
+            reference=float(reference),
+            lower=float(bounds[0]),
+            upper=float(bounds[1]),
+            p_value=float(p_value),
+            threshold=self.threshold,
+            rows=rows,
+        )
+
+
+def count(m: int) -> str:
+    """A number of rows and its verb."""
+    return "1 row is" if m == 1 else f"{m:,} rows are"
+
+
+def in_percent(fraction: float) -> str:
+    """A fraction in per cent, in three digits."""
+    return percent(fraction, 3)
+
+
+def is_constant(values: NDArray[np.float64]) -> bool:
+    """Whether all values are equal."""
+    return bool(values.min() == values.max())
+
+
+def too_little(residuals: NDArray[np.float64]) -> str:
+    """Why residuals cannot be judged at all; empty if they can."""
+    if len(residuals) < MIN_ROWS:
+        return f"{count(len(residuals))} too few"
+    return "Residuals that are all equal are too little" if is_constant(residuals) else ""

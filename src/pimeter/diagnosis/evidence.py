@@ -1,0 +1,203 @@
+"""What checks may look at: rows, their residuals, cross-fitted coverage and subgroups, each computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import betaincinv
+
+from pimeter.arrays import real_array, some_rows
+from pimeter.diagnosis.columns import categories, fifths
+from pimeter.diagnosis.crossfit import Covered, CrossFit
+from pimeter.duplicates import Copies, copies, row_keys
+from pimeter.errors import signed_errors
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from pimeter.diagnosis.columns import Given
+
+    Array = NDArray[np.float64]
+    Counts = NDArray[np.intp]
+
+LARGEST = 1e305  # target or prediction, of which some can be added up
+MAX_ROWS = 5_000  # of the checks that would take long on all
+# Each finding that rests on chance raises a false alarm this often at most; seven of them, so 2.1 % in all.
+CHANCE = 0.003
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """Cross-fitted coverage in a subgroup of the rows, with an interval that holds for all subgroups together.
+
+    Attributes
+    ----------
+    of : str
+        What divides the rows: the prediction, the name of a feature, or "by".
+    label : str
+        Which of them these are.
+    rows : int
+        Their number.
+    coverage, lower, upper : float
+        The fraction of these rows within their interval, and bounds of a confidence interval for it.
+    """
+
+    of: str
+    label: str
+    rows: int
+    coverage: float
+    lower: float
+    upper: float
+
+
+class Division(NamedTuple):
+    """All rows divided by one criterion, and how each subgroup is covered at each level."""
+
+    of: str
+    labels: tuple[str, ...]
+    covered: Covered
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Rows that a model was not trained on, and what is known of them.
+
+    Attributes
+    ----------
+    target, prediction : array of shape (m,)
+        What happened, and what the model said.
+    residuals, ordered : array of shape (m,)
+        Target minus prediction, in the order of rows and in rising order.
+    fit : CrossFit
+        Margins at some levels, and which rows they cover that they have not seen.
+    at : int
+        Index of the level asked about among those of `fit`.
+    given : Given
+        Features of `some` rows, a category of each row, and what was left out.
+    divisions : list of Division
+        Coverage across quintiles of the prediction and per category.
+    copies : Copies
+        Rows that equal others.
+    """
+
+    target: Array
+    prediction: Array
+    residuals: Array
+    ordered: Array
+    fit: CrossFit
+    at: int
+    given: Given
+    divisions: list[Division]
+    copies: Copies
+
+    @property
+    def m(self) -> int:
+        """Number of rows."""
+        return len(self.target)
+
+    @property
+    def level(self) -> float:
+        """The confidence level asked about."""
+        return float(self.fit.levels[self.at])
+
+    @property
+    def margin(self) -> float:
+        """How far intervals of this level reach below and above the prediction."""
+        return float(self.fit.radius[self.at])
+
+    @cached_property
+    def some(self) -> Counts:
+        """Up to 5,000 rows, drawn at random and kept in their order."""
+        return some_rows(self.m, MAX_ROWS)
+
+    @cached_property
+    def some_residuals(self) -> Array:
+        """Residuals of `some` rows."""
+        return self.residuals[self.some]
+
+    @property
+    def first_residuals(self) -> Array:
+        """Residuals of the first 5,000 rows, which follow each other."""
+        return self.residuals[:MAX_ROWS]
+
+    @cached_property
+    def subgroups(self) -> tuple[Subgroup, ...]:
+        """Coverage across quintiles of the prediction and of each feature, and per category; none of a single row."""
+        if self.m == 1:
+            return ()
+        counted = [(one.of, one.labels, one.covered.rows, one.covered.inside[:, self.at]) for one in self.divisions]
+        is_covered = self.fit.covered(self.some, self.at)
+        for column in self.given.columns:
+            codes, labels = column.parts
+            n, inside = (np.bincount(held, minlength=len(labels)) for held in (codes, codes[is_covered]))
+            counted.append((column.name, labels, n, inside))
+        known = [
+            (of, label, int(n), int(inside))
+            for of, labels, rows, insides in counted
+            for label, n, inside in zip(labels, rows, insides, strict=True)
+            if n
+        ]
+        *_, rows, inside = (np.array(column) for column in zip(*known, strict=True))
+        lower, upper = simultaneous_bounds(inside, rows, len(known))
+        return tuple(
+            Subgroup(of, label, n, within / n, float(low), float(high))
+            for (of, label, n, within), low, high in zip(known, lower, upper, strict=True)
+        )
+
+    @property
+    def coverage(self) -> float:
+        """Cross-fitted coverage of all rows, or the level where that is more: ties lift it above the level."""
+        return max(self.level, float(self.divisions[0].covered.inside[:, self.at].sum()) / self.m)
+
+
+def simultaneous_bounds(inside: Counts, rows: Counts, n_subgroups: int) -> tuple[Array, Array]:
+    """Clopper-Pearson bounds of proportions that hold for so many subgroups together; (0, 1) for one without rows."""
+    tail = CHANCE / 2 / n_subgroups
+    lower = np.where(inside > 0, betaincinv(np.maximum(inside, 1), rows - inside + 1, tail), 0.0)
+    upper = np.where(inside < rows, betaincinv(inside + 1, np.maximum(rows - inside, 1), 1.0 - tail), 1.0)
+    return lower, upper
+
+
+def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Array]:
+    """Targets, predictions and residuals as columns of finite numbers."""
+    target, prediction = real_array("y_true", y_true), real_array("y_pred", y_pred)
+    target, prediction = (a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for a in (target, prediction))
+    residuals = signed_errors(target, prediction)
+    if target.ndim != 1:
+        msg = f"y_true must have shape (m,); got {target.shape}. Measure each output by itself."
+        raise ValueError(msg)
+    largest = max(float(np.abs(values).max()) for values in (target, prediction))
+    if largest > LARGEST:
+        msg = f"y_true and y_pred must not exceed {LARGEST:g} in size; got {largest:g}. Use a larger unit."
+        raise ValueError(msg)
+    exact = {target.dtype, prediction.dtype} <= {np.dtype(np.float64)}
+    target, prediction = (a.astype(np.float64, copy=False) for a in (target, prediction))
+    return target, prediction, residuals.astype(np.float64, copy=False) if exact else target - prediction
+
+
+def equal_rows(target: Array, prediction: Array, X: Any) -> Copies:
+    """Rows with the same features, where they are given, and target; else with the same pair, as ids hide copies."""
+    if X is not None:
+        found = copies(row_keys(X, target), X, target)
+        if found.n:
+            return found._replace(compared="X, y_true")
+    pairs = copies(row_keys(prediction, target), None, target, prediction=prediction)
+    if X is None or pairs.n:
+        return pairs._replace(compared="np.column_stack([y_true, y_pred])")
+    return found
+
+
+def cross_fitted(
+    residuals: Array, prediction: Array, labels: NDArray[Any] | None, levels: Array
+) -> tuple[CrossFit, list[Division]]:
+    """Margins at these levels, and coverage across quintiles of the prediction and per category."""
+    codes, names = fifths(prediction)
+    fit = CrossFit.of(np.abs(residuals), levels)
+    divisions = [Division("prediction", names, fit.parts(codes, len(names)))]
+    if labels is not None:
+        codes, names = categories(labels)
+        divisions.append(Division("by", names, fit.parts(codes, len(names))))
+    return fit, divisions

@@ -1,0 +1,129 @@
+"""Checks of the rows themselves: whether there are enough, whether they vary, what is known of them, and copies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.coverage import rows_needed
+from pimeter.diagnosis.check import Check, count, in_percent, is_constant
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pimeter.diagnosis.columns import Given
+    from pimeter.diagnosis.evidence import Evidence
+    from pimeter.duplicates import Copies
+    from pimeter.findings import Finding
+
+    Array = NDArray[np.float64]
+
+
+class EnoughRows(Check):
+    """Whether the rows can guarantee the level, and how many would say it precisely."""
+
+    name = "rows"
+    question = "Are there enough rows for this level?"
+    looks_at = "the number of rows"
+    statistic = "their number, beside the one that can guarantee the level; an interval for the true coverage"
+    threshold = 0.02  # how near to the level the true coverage should be
+
+    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+        fit, at = evidence.fit, evidence.at
+        lower, upper = fit.coverage_ranges[at].tolist()
+        return self.judge(evidence.m, evidence.level, (lower, upper), is_tied=bool(fit.is_tied[at]))
+
+    def judge(self, m: int, level: float, bounds: tuple[float, float], *, is_tied: bool) -> Finding:
+        """From the number of rows, the level, and bounds of the true coverage."""
+        guarantee = rank_guarantee(m, level)
+        wanted = rows_needed(level, self.threshold)
+        lower, upper = bounds
+        asked, advice = in_percent(level), ""
+        sentence = f"{count(m)} enough to guarantee {asked} on average. "
+        if not guarantee.is_enough:
+            sentence = (
+                f"{count(m)} too few to guarantee {asked}: they can guarantee {in_percent(guarantee.level)}, and "
+                f"{guarantee.needed} are needed. "
+            )
+            advice = (
+                f"Hold out more rows: {guarantee.needed} to guarantee {asked}, {wanted} to come within 2 points of it."
+            )
+        off = max(level - lower, upper - level)
+        if is_tied:
+            between = f"between {in_percent(lower)} and {in_percent(upper)}"
+            sentence += f"The true coverage is {between}, as residuals are tied at the margin."
+        else:
+            sentence += f"The true coverage is within {100 * off:.2g} points of it"
+            sentence += f"; with {wanted:,} rows it would be within 2." if off > self.threshold else "."
+        return self.finding(m, sentence, advice, value=m, reference=guarantee.needed, bounds=bounds)
+
+
+class Variation(Check):
+    """Whether there is anything to learn from targets and predictions."""
+
+    name = "variation"
+    question = "Do targets and predictions vary?"
+    looks_at = "targets and predictions of all rows"
+    statistic = "how many of the two are constant"
+
+    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+        return self.judge(evidence.target, evidence.prediction)
+
+    def judge(self, target: Array, prediction: Array) -> Finding:
+        """From targets and predictions."""
+        m = len(target)
+        same = [name for name, values in (("targets", target), ("predictions", prediction)) if is_constant(values)]
+        if not same or m == 1:
+            sentence = "Targets and predictions vary." if m > 1 else "One row cannot vary."
+            return self.finding(m, sentence, value=0, reference=0)
+        sentence = f"All {' and all '.join(same)} are equal, so this says next to nothing about a model."
+        return self.finding(
+            m, sentence, f"Measure rows whose {' and '.join(same)} differ.", value=len(same), reference=0
+        )
+
+
+class Features(Check):
+    """What was looked at beside the predictions, and what was not."""
+
+    name = "features"
+    question = "What else of the rows was looked at?"
+    looks_at = "columns of X, and by"
+    statistic = "how many were left out, as ids tell rows apart and nothing else"
+
+    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+        return self.judge(evidence.given, len(evidence.some))
+
+    def judge(self, given: Given, m: int) -> Finding:
+        """From what was given."""
+        n = len(given.columns) + (given.labels is not None)
+        sentence = f"{n:,} {'column was' if n == 1 else 'columns were'} looked at beside the prediction."
+        return self.finding(m, " ".join([sentence, *given.left_out]), value=len(given.left_out), reference=0)
+
+
+class CopiedRows(Check):
+    """Rows that occur more than once, where chance does not explain it."""
+
+    name = "copies"
+    question = "Are rows copies of others?"
+    looks_at = "features and targets of all rows, or predictions and targets"
+    statistic = "how many are copies, where few possible values do not explain it"
+
+    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+        return self.judge(evidence.copies, evidence.m)
+
+    def judge(self, equal: Copies, m: int) -> Finding:
+        """From rows that equal others."""
+        if not equal.n:
+            chance = ", as they may by chance" if equal.n_equal else ""
+            return self.finding(m, f"{equal.n_equal:,} of {m:,} rows equal others{chance}.", value=0, reference=0)
+        return self.finding(
+            m,
+            f"{equal}: ranges count each of them, and are too narrow by a factor of {equal.factor:.3g}.",
+            f"{equal}, which say nothing new: measure each row once, the first of each kind.",
+            code=f"first_rows = np.unique(duplicate_groups({equal.compared}), return_index=True)[1]",
+            value=equal.n,
+            reference=0,
+        )

@@ -1,0 +1,119 @@
+"""Checks of the targets: whether they are discrete, and whether some are predicted too well to be true."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import bdtrc
+
+from pimeter.arrays import some_rows
+from pimeter.diagnosis.check import MIN_ROWS, Check
+from pimeter.diagnosis.evidence import CHANCE, MAX_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pimeter.diagnosis.evidence import Evidence
+    from pimeter.findings import Finding
+
+    Array = NDArray[np.float64]
+
+STEP = 0.1  # least step between targets worth a word, in margins
+
+
+class DiscreteTarget(Check):
+    """Number of distinct targets, and how coarse they are beside the margin."""
+
+    name = "discrete"
+    question = "Is the target discrete?"
+    looks_at = "up to 5,000 targets, drawn at random"
+    statistic = "how many are distinct, and the step between them"
+    threshold = STEP
+
+    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+        return self.judge(evidence.target[evidence.some], evidence.margin)
+
+    def judge(self, target: Array, margin: float) -> Finding:
+        """From targets, and the margin that says what is coarse."""
+        m, largest = len(target), float(np.abs(target).max())
+        values = distinct(target, largest)
+        n, step = len(values), grid_step(values, largest)
+        sentence, advice = f"{n:,} of {m:,} targets are distinct", ""
+        coarse = self.threshold * margin
+        typical = step if step >= coarse else float(np.median(np.diff(values))) if n > 1 else 0.0
+        if m < MIN_ROWS or n > m / 2 or n == 1 or typical < coarse:
+            return self.finding(m, f"{sentence}.", value=n, reference=m)
+        if typical == step:
+            sentence += f", in steps of {step:.3g}"
+            advice = (
+                f"The target comes in steps of {step:.3g}: move the bounds of intervals inwards to the nearest "
+                "possible value, which loses no coverage."
+            )
+        else:
+            advice = (
+                f"The target takes few values, {n:,} in these rows, in no common steps: move the bounds of intervals "
+                "inwards to the nearest of them, which loses no coverage if no others can occur."
+            )
+        advice += " Where predictions are discrete, too, intervals cover more than the level."
+        return self.finding(m, f"{sentence}: the target is discrete.", advice, value=n, reference=m)
+
+
+class ZeroResiduals(Check):
+    """Residuals of exactly 0, as copies of training rows give them, that no common bound or step explains."""
+
+    name = "zeros"
+    question = "Are there copies of training rows?"
+    looks_at = "residuals of all rows"
+    statistic = "the fraction of them that is exactly 0"
+    threshold = 0.01  # least fraction worth a word
+
+    def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
+        is_discrete = earlier["discrete"].raised
+        return self.judge(evidence.target, evidence.residuals, evidence.margin, is_discrete=is_discrete)
+
+    def judge(self, target: Array, residuals: Array, margin: float, *, is_discrete: bool) -> Finding:
+        """From targets and residuals, the margin that says what is coarse, and whether targets are discrete."""
+        m = len(residuals)
+        zeros = target[residuals == 0.0]
+        rows = some_rows(m, MAX_ROWS)
+        values, counts = np.unique(target[rows], return_counts=True)
+        bound = values[np.argmax(counts)] if counts.max() > 1 else math.nan
+        n = int(np.count_nonzero(zeros != bound))
+        # On a grid that targets and predictions share, residuals of one step are as common; on a coarse one most are 0.
+        largest = float(np.abs(target).max() + np.abs(residuals).max())
+        step = grid_step(distinct(residuals[rows], largest), largest)
+        is_coarse = is_discrete or step >= STEP * margin
+        n_beside = int(np.count_nonzero(np.abs(np.abs(residuals) - step) <= 0.01 * step))
+        p_value = float(bdtrc(n - 1, n + n_beside, 0.5)) if n_beside else math.nan
+        is_explained = is_coarse or p_value > CHANCE
+        advice = ""
+        if n >= max(3, self.threshold * m) and not is_explained:
+            advice = (
+                f"Look at the {n:,} rows with a residual of exactly 0: was the model trained on them, or on copies? "
+                "Then leave them out. A bound or a step that target and prediction share, such as the last price, is "
+                "no fault."
+            )
+        sentence = f"{len(zeros):,} of {m:,} residuals are exactly 0."
+        return self.finding(m, sentence, advice, value=len(zeros) / m, reference=0.0, p_value=p_value)
+
+
+def distinct(values: Array, largest: float) -> Array:
+    """Values in order, once each; those that differ by rounding alone, of numbers up to the largest, count as one."""
+    found = np.unique(values)
+    return np.asarray(found[np.diff(found, prepend=-math.inf) > 4.0 * np.spacing(largest)])
+
+
+def grid_step(values: Array, largest: float) -> float:
+    """Step of the grid that distinct values lie on: the least distance, if all are multiples of it; NaN if not."""
+    if len(values) < 3:
+        return math.nan
+    from_first = values - values[0]
+    places = np.round(from_first / np.diff(values).min())
+    step = float(from_first[-1] / places[-1])
+    rounding = 1e-6 * step + float(np.finfo(np.float32).eps) * largest  # they may have been float32
+    is_grid = np.abs(from_first - places * step).max() <= min(rounding, 0.01 * step)
+    return step if is_grid else math.nan

@@ -1,0 +1,166 @@
+"""Checks of the width: whether a constant one is enough everywhere, and what one that follows the features gains."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pimeter.arrays import some_rows
+from pimeter.diagnosis import forest
+from pimeter.diagnosis.check import MIN_ROWS, Check, count, in_percent, is_constant
+from pimeter.diagnosis.crossfit import CrossFit, interval_scores
+from pimeter.diagnosis.evidence import CHANCE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from pimeter.diagnosis.columns import Column
+    from pimeter.diagnosis.evidence import Evidence, Subgroup
+    from pimeter.findings import Finding
+
+    Array = NDArray[np.float64]
+
+MAX_ROWS_TO_LEARN = 2_000  # that a scaled width is tried on
+STANDARD_ERRORS = (
+    2.75  # of a normal distribution that chance exceeds, to one side, as often as a false alarm is allowed
+)
+
+
+class Gap(NamedTuple):
+    """The subgroup whose coverage is farthest from what is due."""
+
+    subgroup: Subgroup
+    due: float
+    is_sure: bool  # whether chance does not explain it
+
+    @classmethod
+    def of(cls, subgroups: tuple[Subgroup, ...], level: float, coverage: float) -> Gap:
+        """The largest gap that chance does not explain; without one the gap that is largest beside its interval.
+
+        Ties lift the coverage of all rows above the level: a subgroup is covered too well only if it is above both.
+        """
+        due = {one: min(max(one.coverage, level), coverage) for one in subgroups}
+        sure = [one for one in subgroups if not one.lower <= due[one] <= one.upper]
+
+        def gap(one: Subgroup) -> float:
+            towards = one.upper - one.coverage if one.coverage < level else one.coverage - one.lower
+            return abs(one.coverage - due[one]) / (1.0 if sure else max(towards, 1e-12))
+
+        worst = max(sure or subgroups, key=gap)
+        return cls(worst, due[worst], bool(sure))
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        of, label = self.subgroup.of, self.subgroup.label
+        if of == "by":
+            return f"in category {label}"
+        return f"where {'the prediction' if of == 'prediction' else of} is {label}"
+
+    def grouped_width(self, columns: list[Column]) -> str:
+        """Code of a width that explains it: one for each category; empty if it is a matter of numbers."""
+        if self.subgroup.of == "by":
+            return '"grouped"'
+        own = (column for column in columns if column.name == self.subgroup.of and not column.is_numeric)
+        return next((f"GroupedWidth(by={column.place!r})" for column in own), "")
+
+
+class CoverageGap(Check):
+    """Coverage of the subgroup with the strongest evidence against a constant width."""
+
+    name = "width"
+    question = "Is a constant width enough?"
+    looks_at = "cross-fitted coverage across quintiles of the prediction and of each feature, and per category"
+    statistic = "the largest gap to the level, with an interval that holds for all subgroups together"
+    threshold = 0.4  # least gap worth a change of width, in units of 1 - p
+
+    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+        return self.judge(evidence.subgroups, evidence.level, evidence.coverage, evidence.m, evidence.given.columns)
+
+    def judge(
+        self, subgroups: tuple[Subgroup, ...], level: float, coverage: float, m: int, columns: list[Column]
+    ) -> Finding:
+        """From the coverage of subgroups and of all m rows."""
+        if len(subgroups) < 2 or m < MIN_ROWS:
+            why = f"{count(m)} too few" if m < MIN_ROWS else "There are no subgroups of the rows"
+            return self.finding(m, f"{why} to say anything about coverage in subgroups of them.", reference=0.0)
+        gap = Gap.of(subgroups, level, coverage)
+        worst, place = gap.subgroup, gap.place
+        value = worst.coverage - gap.due
+        bounds = (worst.lower - gap.due, worst.upper - gap.due)
+        sentence = (
+            f"Cross-fitted coverage differs most from {in_percent(gap.due)} {place}: {in_percent(worst.coverage)} of "
+            f"{worst.rows:,} rows (between {in_percent(worst.lower)} and {in_percent(worst.upper)}, with "
+            f"{in_percent(1 - CHANCE)} confidence for all {len(subgroups)} subgroups together)"
+        )
+        advice = ""
+        if not gap.is_sure:
+            sentence += ", which chance explains."
+        elif abs(value) < self.threshold * (1.0 - level):
+            sentence += ", too little to matter."
+        else:
+            sentence += "."
+            advice = f"A constant width is not enough {place}: coverage is {in_percent(worst.coverage)} there. "
+            if gap.grouped_width(columns):
+                passed = ", and pass by= to calibrate and predict_interval" if worst.of == "by" else ""
+                advice += f"Give each category a margin of its own{passed}."
+            else:
+                advice += "Let the width follow the features."
+        return self.finding(m, sentence, advice, value=value, reference=0.0, bounds=bounds)
+
+
+class ScaledGain(Check):
+    """Interval score of a scaled width against a constant one, on rows that neither of them has seen."""
+
+    name = "gain"
+    question = "How much better is a width that follows the features?"
+    looks_at = "up to 2,000 rows, one half of which learns and the other half judges, in turns"
+    statistic = "by which fraction a scaled width lowers the interval score"
+    threshold = 0.05  # least gain worth the rows that it takes
+
+    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+        prediction = evidence.prediction[evidence.some]
+        return self.judge(evidence.some_residuals, prediction, evidence.given.columns, evidence.level)
+
+    def judge(self, residuals: Array, prediction: Array, columns: list[Column], level: float) -> Finding:
+        """From residuals, and what a scaled width sees: predictions and features."""
+        rows = some_rows(len(residuals), MAX_ROWS_TO_LEARN)
+        residuals, prediction, m = residuals[rows], prediction[rows], len(rows)
+        if m < 2 * MIN_ROWS or is_constant(np.abs(residuals)):
+            why = f"{count(m)} too few to learn one" if m < 2 * MIN_ROWS else "all residuals have the same size"
+            return self.finding(m, f"What a scaled width would gain is not known: {why}.", reference=0.0)
+        bins = forest.binned([*(column.numbers[rows] for column in columns), prediction])
+        constant, scaled = _scores(np.abs(residuals) / np.abs(residuals).max(), bins, level)
+        less, base = constant - scaled, float(constant.mean())
+        gain = float(less.mean()) / base
+        error = STANDARD_ERRORS * float(less.std(ddof=1)) / math.sqrt(m) / base
+        bounds = (gain - error, gain + error)
+        sentence = (
+            f"A scaled width {'lowers' if gain > 0 else 'raises'} the interval score by {in_percent(abs(gain))} (gain "
+            f"between {in_percent(bounds[0])} and {in_percent(bounds[1])})"
+        )
+        advice = ""
+        if bounds[0] <= 0.0 or gain < self.threshold:
+            sentence += ": not worth the rows that it takes to learn."
+        else:
+            sentence += "."
+            advice = f"Let the width follow the features: that lowers the interval score by {in_percent(gain)}."
+        return self.finding(m, sentence, advice, value=gain, reference=0.0, bounds=bounds)
+
+
+def _scores(sizes: Array, bins: NDArray[np.intp], level: float) -> tuple[Array, Array]:
+    """Interval scores of rows with a constant width and with a scaled one, from absolute residuals and features."""
+    m = len(sizes)
+    rng = np.random.default_rng(m)
+    halves = np.array_split(rng.permutation(m), 2)
+    scaled, constant = np.empty((2, m))
+    for learned, judged in (halves, halves[::-1]):
+        learned_scale = forest.learned_scale(bins, sizes, learned, rng)[judged]
+        for scores, scale in ((scaled, learned_scale), (constant, 1.0)):
+            fit = CrossFit.of(sizes[judged] / scale, np.array([level]))
+            scores[judged] = interval_scores(sizes[judged], fit.radii[fit.fold, 0] * scale, level)
+    return constant, scaled
