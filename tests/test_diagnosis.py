@@ -638,7 +638,7 @@ class TestDiagnose:
         finding = diagnose(errors, np.zeros(200))["skew"]
         assert_allclose(finding.value, (upper + lower - 2 * middle) / (upper - lower))
         assert f"largest 5 % of the residuals lie {upper - middle:.3g} above" in finding.sentence
-        assert "Errors reach farther above than below" in finding.advice
+        assert "Residuals reach farther above than below" in finding.advice
         assert "largest 20 % of the residuals" in diagnose(errors, np.zeros(200), confidence_level=0.6)["skew"].sentence
         for unit in (1e-300, 1e300):
             assert_allclose(diagnose(errors * unit, np.zeros(200))["skew"].value, finding.value)
