@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <memory>
 
 #include "sort.hpp"
 #include "threads.hpp"
@@ -19,17 +20,21 @@ struct Between {
 
     // Read x once; how many NaN and infinities there are.
     template <class Float>
-    INLINE Index read(std::span<const Float> x, const std::vector<Float>& bounds) {
+    INLINE Index read(std::span<const Float> x, Values bounds) {
         std::size_t n_pairs = bounds.size() / 2;
         n.assign(2 * n_pairs + 1, 0);
         kept.resize(n_pairs);
         Index n_odd = 0;
+        double copied[STRIP];
         for (std::size_t start = 0; start < x.size(); start += STRIP) {
-            std::span<const Float> strip = x.subspan(start, std::min<std::size_t>(STRIP, x.size() - start));
-            for (Float v : strip) n_odd += v - v != 0;
+            std::size_t length = std::min<std::size_t>(STRIP, x.size() - start);
+            const double* strip = copied;
+            if constexpr (sizeof(Float) == sizeof(double)) strip = &x[start];
+            if (strip == copied || length < STRIP) strip = copied, std::copy_n(x.begin() + start, length, copied);
+            for (std::size_t k = 0; k < length; ++k) n_odd += strip[k] - strip[k] != 0.0;
             for (std::size_t i = 0; i < n_pairs; ++i)
-                if (kept[i].size() < n[2 * i + 1] + strip.size()) kept[i].resize(2 * n[2 * i + 1] + STRIP);
-            n_pairs == 1 ? keep_one(strip, bounds[0], bounds[1]) : keep_some(strip, bounds);
+                if (kept[i].size() < n[2 * i + 1] + length) kept[i].resize(2 * n[2 * i + 1] + STRIP);
+            n_pairs == 1 ? keep_one(strip, length, bounds[0], bounds[1]) : keep_some(strip, length, bounds);
         }
         n[2 * n_pairs] = Index(x.size()) - std::accumulate(n.begin(), n.end() - 1, Index(0));
         return n_odd;
@@ -37,14 +42,13 @@ struct Between {
 
 private:
     // Where few are kept, eight of which none is are passed over at once.
-    template <class Float>
-    INLINE void keep_one(std::span<const Float> x, Float low, Float high) {
+    INLINE void keep_one(const double* x, std::size_t length, double low, double high) {
         std::uint8_t is_in[STRIP] = {};
         Index before = 0;
-        for (std::size_t k = 0; k < x.size(); ++k) is_in[k] = (x[k] >= low) & (x[k] <= high);
-        for (Float v : x) before += v < low;
+        for (std::size_t k = 0; k < length; ++k) is_in[k] = (x[k] >= low) & (x[k] <= high);
+        for (std::size_t k = 0; k < length; ++k) before += x[k] < low;
         double* room = kept[0].data() + n[1];
-        for (std::size_t k = 0; k < x.size(); k += 8) {
+        for (std::size_t k = 0; k < length; k += 8) {
             std::uint64_t eight;
             std::memcpy(&eight, is_in + k, sizeof eight);
             for (; eight; eight &= eight - 1) {
@@ -55,35 +59,33 @@ private:
         n[0] += before, n[1] = room - kept[0].data();
     }
 
-    // All bounds below a value are counted; without a branch: what is in no pair is lost.
-    template <class Float>
-    INLINE void keep_some(std::span<const Float> x, const std::vector<Float>& bounds) {
-        using Place = std::conditional_t<sizeof(Float) == 8, std::int64_t, std::int32_t>;
-        Place place[STRIP] = {};
-        for (std::size_t i = 0; i < bounds.size(); i += 2) {
-            Float low = bounds[i], high = bounds[i + 1];
-            for (std::size_t k = 0; k < x.size(); ++k) place[k] += Place(x[k] >= low) + Place(x[k] > high);
+    // All bounds below a value are counted; without a branch: what is in no pair is written, too, and lost.
+    INLINE void keep_some(const double* x, std::size_t length, Values bounds) {
+        std::int64_t place[STRIP];
+        for (std::size_t k = 0; k < length; k += LANES) {
+            Vector v;
+            Bits n_below{};
+            load(v, x + k);
+            for (std::size_t i = 0; i < bounds.size(); i += 2) n_below -= (v >= bounds[i]) + (v > bounds[i + 1]);
+            std::memcpy(place + k, &n_below, sizeof n_below);
         }
-        double lost;
-        room_.assign(n.size(), &lost);
-        for (std::size_t i = 0; i < kept.size(); ++i) room_[2 * i + 1] = kept[i].data();
+        double lost[STRIP];
+        room_.assign(n.size(), lost);
+        for (std::size_t i = 0; i < kept.size(); ++i) room_[2 * i + 1] = kept[i].data() + n[2 * i + 1];
         double** room = room_.data();
-        Index* number = n.data();
-        for (std::size_t k = 0; k < x.size(); ++k) {
-            Index i = place[k];
-            room[i][number[i] & -(i & 1)] = x[k];
-            ++number[i];
-        }
+        for (std::size_t k = 0; k < length; ++k) *room[place[k]]++ = x[k];
+        for (std::size_t i = 0; i < kept.size(); ++i)
+            n[2 * i] += room[2 * i] - lost, n[2 * i + 1] = room[2 * i + 1] - kept[i].data();
     }
 
     std::vector<double*> room_;
 };
 
-DISPATCHED inline Index read_between(std::span<const double> x, const std::vector<double>& bounds, Between& found) {
+DISPATCHED inline Index read_between(std::span<const double> x, Values bounds, Between& found) {
     return found.read(x, bounds);
 }
 
-DISPATCHED inline Index read_between(std::span<const float> x, const std::vector<float>& bounds, Between& found) {
+DISPATCHED inline Index read_between(std::span<const float> x, Values bounds, Between& found) {
     return found.read(x, bounds);
 }
 
@@ -118,16 +120,18 @@ public:
                 ends.back() = std::max(ends.back(), high);
             pair_.push_back(ends.size() / 2 - 1);
         }
-        std::vector<Float> some(n_pivots), bounds(ends.size());
         std::vector<Index> inner(ends);
         for (std::size_t i = 0; i < ends.size(); i += 2) n_near += ends[i + 1] - ends[i];
         if (n_near > 0.75 * n_pivots) return false;
-        for (Index i = 0; i < n_pivots; ++i) some[i] = x[i * (m / n_pivots)], n_odd += some[i] != some[i];
+        some_.resize(n_pivots);
+        for (Index i = 0; i < n_pivots; ++i) some_[i] = x[i * (m / n_pivots)], n_odd += some_[i] != some_[i];
         if (n_odd) return false;
         for (Index& rank : inner) rank = std::clamp<Index>(rank, 0, n_pivots - 1);
-        Selector().order_statistics(std::span<const Float>(some), inner, bounds.data());
-        if (ends.front() < 0) bounds.front() = -std::numeric_limits<Float>::infinity();
-        if (ends.back() == n_pivots) bounds.back() = std::numeric_limits<Float>::infinity();
+        if (!inner_) inner_ = std::make_unique<Selector>();
+        Room bounds(ends.size());
+        inner_->order_statistics(some_, inner, bounds.data());
+        if (ends.front() < 0) bounds.front() = -INFINITY;
+        if (ends.back() == n_pivots) bounds.back() = INFINITY;
         read(x, bounds, n_threads);
         for (std::size_t k = 0; k < wanted.size(); ++k)
             if (wanted[k].first < below(k) || wanted[k].last >= below(k) + Index(sorted(k).size())) return false;
@@ -139,8 +143,7 @@ public:
     Values sorted(std::size_t k) const { return sorted_[pair_[k]]; }
 
     // Values of rising ranks; none is NaN.
-    template <class Float>
-    void order_statistics(std::span<const Float> x, std::span<const Index> ranks, Float* out, Index n_threads = 1) {
+    void order_statistics(Values x, std::span<const Index> ranks, double* out, Index n_threads = 1) {
         std::vector<Ranks> wanted;
         for (Index rank : ranks) wanted.push_back({rank, rank});
         if (Index(x.size()) <= FEW || !select(x, wanted, n_threads)) {
@@ -148,21 +151,21 @@ public:
             kept_.assign(x.begin(), x.end());
             sort_kept(0);
         }
-        for (std::size_t k = 0; k < ranks.size(); ++k) out[k] = Float(sorted(k)[ranks[k] - below(k)]);
+        for (std::size_t k = 0; k < ranks.size(); ++k) out[k] = sorted(k)[ranks[k] - below(k)];
     }
 
     // Bytes that are held.
     std::size_t room() const {
-        std::size_t n = kept_.capacity();
+        std::size_t n = kept_.capacity() + some_.capacity();
         for (const Room& own : sorted_) n += own.capacity();
         for (const Between& part : parts_)
             for (const Room& own : part.kept) n += own.capacity();
-        return sorter.room() + sizeof(double) * n;
+        return sorter.room() + sizeof(double) * n + (inner_ ? inner_->room() : 0);
     }
 
 private:
     template <class Float>
-    void read(std::span<const Float> x, const std::vector<Float>& bounds, Index n_threads) {
+    void read(std::span<const Float> x, Values bounds, Index n_threads) {
         Index n_parts = (x.size() + PART - 1) / PART;
         parts_.resize(n_parts);
         std::atomic<Index> odd{0};
@@ -191,7 +194,8 @@ private:
     std::vector<Index> below_;
     std::vector<Room> sorted_;
     std::vector<Between> parts_;
-    Room kept_;
+    Room kept_, some_;
+    std::unique_ptr<Selector> inner_;  // for pivots
 };
 
 }  // namespace pimeter

@@ -68,12 +68,12 @@ DISPATCHED inline void find_buckets(Values x, double low, double scale, std::uin
 
 class Sorter {
 public:
-    // Sort finite values by buckets, half as full as there are values on average, and settle what is in them. Settling
-    // takes as many turns as the fullest bucket holds: one that holds very many, where values cluster, is sorted alone.
+    // Sort finite values by buckets of two on average, and settle what is in them. Settling takes as many turns as the
+    // fullest bucket holds: one that holds very many, where values cluster, is sorted alone.
     void sort(Values x, double* out) { sort(x, out, range(x), true); }
 
     void sort(Values x, double* out, Range all, bool is_whole = true) {
-        Index n = x.size(), n_buckets = std::min<Index>(2 * n, Index(1) << 30);
+        Index n = x.size(), n_buckets = std::min<Index>(n / 2 + 1, Index(1) << 30);
         double scale = all.high > all.low ? double(n_buckets - 1) / (all.high - all.low) : 0.0;
         if (!(0.0 < scale && scale < std::numeric_limits<double>::infinity())) {  // tied, or no measure for them
             std::copy(x.begin(), x.end(), out);
