@@ -132,7 +132,7 @@ $(BIN)/python:
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing pimeter and its command line into $(VENV) (once, a minute or so) ..."
 	@$(EDITABLE) '.[app]'
-	@touch $@
+	@touch $@ $(VENV)/.native
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing pimeter and its test tools into $(VENV) (once, a minute or so) ..."

@@ -312,6 +312,13 @@ class TestElsewhere:
         assert result.stderr.count("UserWarning") == 1
         assert str(file) in result.stderr
 
+    def test_an_older_build(self, answer):
+        older = "import sys, types; sys.modules['pimeter._native'] = types.ModuleType('pimeter._native')"
+        result = run(f"{older}; {ANSWER}")
+        assert_allclose(float(result.stdout), float(answer), rtol=1e-12)
+        assert result.stderr.count("UserWarning") == 1
+        assert _native.__file__ in result.stderr
+
     def test_no_home_and_no_place_to_write(self, answer):
         result = run(ANSWER, HOME="/dev/null", XDG_CACHE_HOME="/dev/null", TMPDIR="/dev/null")
         assert (result.stdout, result.stderr) == (answer, "")

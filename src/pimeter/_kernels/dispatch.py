@@ -38,7 +38,7 @@ def _load() -> Any:
     if not _is_cut_short(file):
         try:
             from pimeter._kernels import native
-        except ImportError as why:
+        except (ImportError, AttributeError) as why:  # an older build lacks what is asked of it
             reason = why
         else:
             return native
