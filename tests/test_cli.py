@@ -20,6 +20,7 @@ from polars.testing import assert_frame_equal
 import pimeter
 from pimeter import cli, files
 from pimeter._kernels.dispatch import kernel_name
+from pimeter.cli import terminal
 from pimeter.files import text as text_files
 
 GOOD = "y,y_hat,g\n" + "".join(f"{i % 7},{i % 5},{'ab'[i % 2]}\n" for i in range(60))
@@ -650,11 +651,11 @@ def test_lines_fit_on_a_terminal_and_stay_whole_elsewhere(monkeypatch, capsys):
     code = "def f(x):\n    return  x"
     answer = ("a headline of words", ("score", "value"), [("coverage", "0.9"), ("r2", "-1.5")], ["some advice", code])
     table = ["", "score     value", "coverage    0.9", "r2         -1.5", ""]
-    cli._print(*answer)
+    terminal.print_table(*answer)
     assert capsys.readouterr().out.splitlines() == ["a headline of words", *table, "some advice", *code.splitlines()]
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "16")
-    cli._print(*answer)
+    terminal.print_table(*answer)
     printed = re.sub(r"\x1b\[\d+m", "", capsys.readouterr().out)
     assert printed.splitlines() == ["a headline of", "words", *table, "some advice", *code.splitlines()]
 
@@ -759,7 +760,8 @@ def test_without_the_extra_it_is_named(monkeypatch):
     from pimeter.__main__ import main
 
     monkeypatch.setitem(sys.modules, "typer", None)
-    monkeypatch.delitem(sys.modules, "pimeter.cli")
+    for name in [name for name in sys.modules if name.startswith("pimeter.cli")]:
+        monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr(pimeter, "cli")
     with pytest.raises(SystemExit, match=r"pip install 'pimeter\[app\]'"):
         main()

@@ -1,0 +1,187 @@
+"""`pimeter classify`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import pimeter
+from pimeter.cli.app import app
+from pimeter.cli.columns import TARGETS, complete_rows, named_or_guessed, refuse_one_for_two
+from pimeter.cli.options import Json, Out, is_level
+from pimeter.cli.terminal import answer, progress, show_scorecard, warnings_as
+from pimeter.cli.writing import about_page, draft_of, write_result
+from pimeter.files import PARQUET, Table, listed, opened, shown, words
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+    from numpy.typing import NDArray
+
+LABELS = (*TARGETS, "label", "labels", "class", "outcome")
+SCORES = ("score", "scores", "y_score", "probability", "proba", "prob", "p", "y_prob", "y_proba")
+# Which of two classes is the positive one, where the two say so themselves.
+POSITIVE = {"1": ("0", "-1"), "true": ("false",), "yes": ("no",), "positive": ("negative",), "y": ("n",), "t": ("f",)}
+
+
+@app.command(
+    epilog="""Examples:
+
+pimeter classify scores.csv
+
+pimeter classify scores.parquet --label churned --score p_churn --positive yes --by country --out report.html
+
+pimeter classify scores.csv --threshold 0.3 --threshold 0.5 --json
+
+pimeter classify unlabelled.csv --method calibrated --calibration labelled.csv"""
+)
+def classify(
+    file: Annotated[str, typer.Argument(help="Labels of two classes and scores, one row for each.")],
+    label: Annotated[str | None, typer.Option(help="Column of the true class. Guessed when obvious.")] = None,
+    score: Annotated[
+        str | None, typer.Option(help="Column of the probability of the positive class. Guessed when obvious.")
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="The class that scores are about. Guessed for 1 and 0, yes and no, ...")
+    ] = None,
+    threshold: Annotated[
+        list[float] | None, typer.Option(help="Scores above it predict the positive class; give several for several.")
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="wilson, clopper-pearson, normal, bootstrap, calibrated (needs no labels), or prediction-powered "
+            "(labels for some rows)."
+        ),
+    ] = "wilson",
+    calibration: Annotated[
+        str | None, typer.Option(help="For --method calibrated: file of labelled rows that calibrate the scores.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="Column with a category, to compare them.")] = None,
+    level: Annotated[
+        float, typer.Option(help="How often intervals should hold the true metric.", callback=is_level)
+    ] = 0.95,
+    n_resamples: Annotated[
+        int, typer.Option(help="Resamples of the bootstrap; more are needed for levels above 0.995.")
+    ] = 2000,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Say how sure one can be of a classifier's numbers."""
+    if file == calibration == "-":
+        msg = "rows and calibration rows cannot both come from standard input."
+        raise ValueError(msg)
+    notes: list[str] = []
+    with (
+        opened(file) as table,
+        opened(calibration) if calibration else nullcontext() as other,
+        draft_of(out, file, *([calibration] if calibration else [])) as draft,
+        progress() as step,
+    ):
+        step(f"Reading {table.name}")
+        has_labels = method != "calibrated" or label is not None
+        columns = _scored_columns(table, label if has_labels else "", score, notes)
+        frame = _scored(table, columns, [by] if by else [], notes, may_miss=method == "prediction-powered")
+        y_true = None if columns[0] is None else _is_positive(table, frame[columns[0]], positive, notes)
+        labelled = None if other is None else _labelled(other, label or None, score, positive, notes)
+        step(f"Judging {frame.height:,} rows")
+        with warnings_as(notes):
+            found = pimeter.scorecard(
+                y_true,
+                frame[columns[1]].to_numpy(),
+                by=frame[by].to_numpy() if by else None,
+                thresholds=tuple(threshold or (0.5,)),
+                method=method,
+                confidence_level=level,
+                calibration=labelled,
+                n_resamples=n_resamples,
+            )
+        if draft and out:
+            about = {"label": columns[0], "score": columns[1], "categories": by, "calibration rows": calibration}
+            write_result(found, draft, out, about_page(file, about))
+    answer(found, lambda: show_scorecard(found), notes, out, as_json=json)
+
+
+def _scored_columns(table: Table, label: str | None, score: str | None, notes: list[str]) -> tuple[str | None, str]:
+    """Columns of label and score; an empty label means that there is none."""
+    found = (
+        None if label == "" else named_or_guessed(table, LABELS, "label", label, notes),
+        named_or_guessed(table, SCORES, "score", score, notes),
+    )
+    refuse_one_for_two(table, dict(zip(("label", "score"), found, strict=True)))
+    return found
+
+
+def _labelled(
+    table: Table, label: str | None, score: str | None, positive: str | None, notes: list[str]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Labels and scores of rows that calibrate."""
+    columns = (
+        named_or_guessed(table, LABELS, "label", label, notes),
+        named_or_guessed(table, SCORES, "score", score, notes),
+    )
+    refuse_one_for_two(table, dict(zip(("label", "score"), columns, strict=True)))
+    rows = _scored(table, columns, [], notes, may_miss=False)
+    return _is_positive(table, rows[columns[0]], positive, notes), rows[columns[1]].to_numpy()
+
+
+def _scored(
+    table: Table, columns: tuple[str | None, str], others: Sequence[str], notes: list[str], *, may_miss: bool
+) -> pl.DataFrame:
+    """Rows that have a score between 0 and 1 and, unless labels may miss, a label, as strings."""
+    import polars as pl
+
+    label, score = columns
+    frame = table.read([score], [*([label] if label else []), *others])
+    given = frame[score]
+    wrong = ((given < 0.0) | (given > 1.0)).arg_true()
+    if len(wrong):
+        row = wrong[0]
+        msg = (
+            f"{table.name}: row {row + 1:,} of column {shown(score)} holds {given[row]:g}; scores lie between 0 and 1."
+        )
+        raise ValueError(msg)
+    if table.kind == PARQUET:
+        held = pl.scan_parquet(table.path, glob=False).collect_schema()[score]
+        frame = frame.with_columns(given.cast(held if held.is_float() else pl.Float64))  # thresholds are as precise
+    if label is None:
+        return complete_rows(table, frame, [score], notes, "score")
+    frame = frame.with_columns(words(frame[label]).alias(label))
+    return complete_rows(table, frame, [score] if may_miss else [label, score], notes, "label or no score")
+
+
+def _is_positive(table: Table, labels: pl.Series, positive: str | None, notes: list[str]) -> NDArray[np.float64]:
+    """Labels as 1 and 0, NaN where there is none."""
+    import numpy as np
+
+    positive = _positive_class(table, labels, positive, notes)
+    return np.where(labels.is_null().to_numpy(), np.nan, (labels == positive).fill_null(False).to_numpy())
+
+
+def _positive_class(table: Table, labels: pl.Series, positive: str | None, notes: list[str]) -> str:
+    """The class that was named, or the one of two that says so itself."""
+    classes = sorted(labels.drop_nulls().unique().to_list())
+    where = f"{table.name}: column {shown(labels.name)}"
+    is_one = len(classes) == 1 and positive is not None
+    if len(classes) != 2 and not is_one:
+        hint = ", or --positive to say which of two it is" if len(classes) == 1 else ""
+        msg = f"{where} holds {len(classes)} classes ({listed(classes)}); two are needed{hint}."
+        raise ValueError(msg)
+    if positive is not None:
+        if positive not in classes and not (is_one and classes[0].lower() in POSITIVE.get(positive.lower(), ())):
+            msg = f"{where} holds {listed(classes)}; --positive {shown(positive)} is none of them."
+            raise ValueError(msg)
+        return positive
+    usual = [
+        name
+        for name, other in zip(classes, reversed(classes), strict=True)
+        if other.lower() in POSITIVE.get(name.lower(), ())
+    ]
+    if not usual:
+        msg = f"{where} holds {listed(classes)}; say which one scores are about with --positive."
+        raise ValueError(msg)
+    notes.append(f"took {shown(usual[0])} for the positive class in {table.name}")
+    return str(usual[0])

@@ -1,0 +1,104 @@
+"""`pimeter forecast`."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import typer
+
+import pimeter
+from pimeter.cli.app import app
+from pimeter.cli.columns import guessed_if_any, named_or_guessed, pair_columns, refuse_one_for_two
+from pimeter.cli.options import Json, Level, Out, Prediction, Target
+from pimeter.cli.terminal import answer, progress, warnings_as
+from pimeter.cli.writing import about_page, draft_of, write_result
+from pimeter.files import Table, opened, shown
+
+WINDOWS = ("window", "origin", "cutoff", "issued", "made_on", "forecast_date")
+TIMES = ("ds", "date", "datetime", "timestamp", "target_date", "target_time", "valid_date", "valid_time")
+MAYBE_TIMES = ("time", "day", "week", "month")  # or parts of a date
+STEPS = ("step", "steps", "h", "horizon", "lead", "steps_ahead")
+
+
+def _is_stride(stride: float | None) -> float | None:
+    """A distance between windows; before anything is read."""
+    if stride is None or 0.0 < stride < math.inf:
+        return stride
+    msg = f"it must be more than 0; got {stride:g}. With a window at each step it is 1."
+    raise typer.BadParameter(msg)
+
+
+@app.command(
+    epilog="""Examples:
+
+pimeter forecast one-step.csv --target sales --prediction model
+
+pimeter forecast paths.parquet --window made_on --step days_ahead --out report.html"""
+)
+def forecast(
+    file: Annotated[str, typer.Argument(help="Forecasts and what then happened, one row for each window and step.")],
+    target: Target = None,
+    prediction: Prediction = None,
+    window: Annotated[
+        str | None,
+        typer.Option(help="Column that says when a forecast was made: one window at each step, put in its order."),
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option(help="Column with the steps ahead: 1, 2, ... Without it the rows of a window in their order."),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(help="Column with the time that a row is about. Guessed when obvious; '' takes none."),
+    ] = None,
+    stride: Annotated[
+        float | None,
+        typer.Option(help="How many steps apart windows start. Without it by the times, or 1.", callback=_is_stride),
+    ] = None,
+    level: Level = 0.95,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Put a cone around forecasts, and say what it would have covered."""
+    notes: list[str] = []
+    with opened(file) as table, draft_of(out, file) as draft, progress() as tell:
+        columns = pair_columns(table, target, prediction, notes)
+        step = step or guessed_if_any(table, STEPS, "step", notes)
+        window = window or guessed_if_any(table, WINDOWS, "window", notes)
+        if step is not None and window is None:
+            window = named_or_guessed(table, WINDOWS, "window", None, notes)
+        if time is None:
+            time = _time_column(table, {*columns, window, step}, notes)
+        time = time or None
+        named = {"target": columns[0], "prediction": columns[1], "window": window, "step": step, "time": time}
+        refuse_one_for_two(table, named)
+        tell(f"Reading {table.name}")
+        from pimeter.windows import Layout, windows
+
+        layout = Layout(*columns, window, step, time)
+        y_true, y_pred, names, stride, until_known = windows(table, layout, notes, stride)
+        tell(f"Trying the cone on {len(y_true) // 2:,} windows")
+        with warnings_as(notes):
+            found = pimeter.backtest(
+                y_true, y_pred, confidence_level=level, stride=stride, until_known=until_known, names=names
+            )
+        if draft and out:
+            noted = {"notes": "; ".join(notes)} if notes else {}
+            write_result(found, draft, out, about_page(file, named) | noted)
+    answer(found, lambda: typer.echo(found), notes, out, as_json=json)
+
+
+def _time_column(table: Table, taken: set[str | None], notes: list[str]) -> str | None:
+    """The only column with a usual name for a time, or with a name that may be one and values that are."""
+    free = [name for name in table.columns if name not in taken]
+    times = [name for name in free if name.strip().lower() in TIMES]
+    if not times:
+        from pimeter.windows import tells_time
+
+        maybe = [name for name in free if name.strip().lower() in MAYBE_TIMES]
+        times = [name for name in maybe if tells_time(table.read([], [name])[name])]
+    if len(times) != 1:
+        return None
+    notes.append(f"guessed that the time in {table.name} is column {shown(times[0])}")
+    return times[0]

@@ -1,0 +1,176 @@
+"""`pimeter measure` and `pimeter demo`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+import typer
+
+import pimeter
+from pimeter.cli.app import app
+from pimeter.cli.columns import NO_PAIR, complete_rows, feature_columns, left_out, note_on_numbers, pair_columns
+from pimeter.cli.options import Json, Level, Out, Prediction, Target, as_result
+from pimeter.cli.terminal import answer, progress, say, say_where, show_measurement, warnings_as
+from pimeter.cli.writing import about_page, command_line, draft_of, write_result
+from pimeter.files import Table, cluster, lazy_frame, matches, opened, replaced, shown
+
+if TYPE_CHECKING:
+    from pimeter.measurement import Measurement
+
+DEMO = "pimeter-demo.html"
+
+
+class _Asked(NamedTuple):
+    """What to measure: columns of a table, and the level."""
+
+    columns: tuple[str, str]  # target and prediction
+    features: list[str]
+    by: str | None
+    level: float
+
+    @property
+    def others(self) -> list[str]:
+        """Columns beside target and prediction."""
+        return [*self.features, *([self.by] if self.by else [])]
+
+
+@app.command(
+    epilog="""Examples:
+
+pimeter measure predictions.csv
+
+pimeter measure results.parquet --target sales --prediction model_2 --by store --features all --out report.html
+
+zcat predictions.csv.gz | pimeter measure - --level 0.9 --json
+
+pimeter measure 'predictions/*.parquet' --engine dask --scheduler tcp://10.0.0.1:8786"""
+)
+def measure(
+    file: Annotated[
+        str, typer.Argument(help="CSV, TSV, Parquet or JSON lines, also .gz or .zst; - reads standard input.")
+    ],
+    target: Target = None,
+    prediction: Prediction = None,
+    features: Annotated[
+        str | None, typer.Option(help="Columns that may tell where the model is weak: a,b or all.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="Column with a category, each of which should be covered.")] = None,
+    level: Level = 0.95,
+    out: Out = None,
+    json: Json = False,
+    engine: Annotated[
+        Literal["memory", "dask"], typer.Option(help="dask reads many files, 'dir/*.parquet', part by part.")
+    ] = "memory",
+    scheduler: Annotated[str | None, typer.Option(help="Address of dask's scheduler, tcp://...; else threads.")] = None,
+) -> None:
+    """Say how good a model is, from what happened and what it said."""
+    notes: list[str] = []
+    if scheduler is not None and engine != "dask":
+        msg = f"--scheduler {shown(scheduler)} is for --engine dask; add it, or leave --scheduler out."
+        raise ValueError(msg)
+    sources = matches(file) if engine == "dask" else [file]
+    with opened(sources[0]) as table, draft_of(out, *sources) as draft, progress() as step:
+        columns = pair_columns(table, target, prediction, notes)
+        asked = _Asked(columns, feature_columns(table, features, {*columns, by}), by, level)
+        step(f"Reading {table.name}")
+        if engine == "dask":
+            result = _lazily(file, asked, scheduler, notes, step)
+        else:
+            result = _in_memory(table, asked, notes, step)
+        sample = _judged_sample(result, notes)
+        if draft and out:
+            step(f"Writing {shown(out)}")
+            about = {
+                "target": columns[0],
+                "prediction": columns[1],
+                "features": ", ".join(asked.features),
+                "categories": by,
+                "coverage, diagnosis and pictures": sample,
+            }
+            write_result(result, draft, out, about_page(file, about))
+    answer(result, lambda: show_measurement(result), notes, out, as_json=json)
+
+
+def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[str], object]) -> Measurement:
+    """The measurement of rows that are read at once."""
+    frame = complete_rows(table, table.read(asked.columns, asked.others), asked.columns, notes)
+    notes += [note for name in asked.features if (note := note_on_numbers(table, frame[name]))]
+    step(f"Measuring {frame.height:,} rows")
+    with warnings_as(notes):
+        return pimeter.measure(
+            *(frame[name].to_numpy() for name in asked.columns),
+            X=frame[asked.features] if asked.features else None,
+            by=frame[asked.by].to_numpy() if asked.by else None,
+            confidence_level=asked.level,
+        )
+
+
+def _lazily(
+    pattern: str, asked: _Asked, scheduler: str | None, notes: list[str], step: Callable[[str], object]
+) -> Measurement:
+    """The measurement of rows that dask reads part by part."""
+    whole = lazy_frame(pattern, asked.columns, asked.others)
+    frame = whole.dropna(subset=list(asked.columns))
+    step("Measuring")
+    with warnings_as(notes), cluster(scheduler):
+        result = pimeter.measure(
+            *(frame[name] for name in asked.columns),
+            X=frame[asked.features] if asked.features else None,
+            by=frame[asked.by] if asked.by else None,
+            confidence_level=asked.level,
+        )
+        if (n := len(whole)) > result.n_rows:
+            notes.append(left_out(n - result.n_rows, n, NO_PAIR))
+    return result
+
+
+def _judged_sample(result: Measurement, notes: list[str]) -> str | None:
+    """Which rows are judged where they are not all, also as a note."""
+    if (found := result.diagnosis["features"]).value:
+        notes.append(found.sentence)
+    n_judged = result.diagnosis["width"].rows
+    if n_judged >= result.n_rows:
+        return None
+    sample = f"{n_judged:,} of {result.n_rows:,} rows, drawn at random"
+    notes.append(f"coverage, parts of the rows, diagnosis and pictures are of {sample}; margins are of all rows")
+    return sample
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to write the result, as for measure.", callback=as_result)] = Path(
+        DEMO
+    ),
+) -> None:
+    """Train a model on real data, measure it, and write a report."""
+    notes: list[str] = []
+    with replaced(out) as draft, progress() as step:
+        step("Training a random forest on half of 442 patients")
+        from sklearn.datasets import load_diabetes
+        from sklearn.ensemble import RandomForestRegressor
+
+        X, y = load_diabetes(return_X_y=True)
+        names = load_diabetes().feature_names
+        trained, held_out = slice(0, None, 2), slice(1, None, 2)
+        model = RandomForestRegressor(min_samples_leaf=5, random_state=0).fit(X[trained], y[trained])
+        step("Measuring it on the other half")
+        import polars as pl
+
+        features = pl.DataFrame(X[held_out], schema=names)
+        group = ["group 1" if value > 0 else "group 2" for value in features["sex"]]
+        with warnings_as(notes):
+            result = pimeter.measure(y[held_out], model.predict(X[held_out]), X=features, by=group)
+        step(f"Writing {shown(out)}")
+        about = {
+            "data": "diabetes data that ship with scikit-learn: 442 patients, progression after a year",
+            "model": "random forest, trained on every other patient, measured on the others",
+            "features": ", ".join(names),
+            "categories": "sex, which the data give as two numbers",
+            "command": command_line(),
+        }
+        write_result(result, draft, out, about)
+    say(notes)
+    show_measurement(result)
+    say_where(out)

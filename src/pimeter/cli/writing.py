@@ -1,0 +1,76 @@
+"""Results and tables in files, in the form that the name of the file says."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pimeter.files import replaced, shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pimeter.results import Result
+
+# What a result becomes, by the ending of its file, and how tables are written.
+RESULTS = {".html": "a page", ".csv": "a table", ".parquet": "a table", ".json": "everything"}
+TABLES = ("csv", "tsv", "jsonl", "ndjson", "parquet", "pq")
+PACKED_ITSELF = ("parquet", "pq")
+PLAIN: Literal["uncompressed"] = "uncompressed"
+PACKED: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
+
+
+@contextmanager
+def draft_of(out: Path | None, *sources: str) -> Iterator[Path | None]:
+    """A draft of the file, or None where nothing is to be written."""
+    with replaced(out, *sources) if out else nullcontext() as draft:
+        yield draft
+
+
+def form_of(out: Path) -> tuple[str, Literal["uncompressed", "gzip", "zstd"]]:
+    """What the name of a file says: its ending, and how it is packed."""
+    packed = PACKED.get(out.suffix.lower(), PLAIN)
+    named = out if packed == PLAIN else out.with_suffix("")
+    return named.suffix.lower().removeprefix("."), packed
+
+
+def write_result(result: Result, draft: Path, out: Path, about: Mapping[str, str]) -> None:
+    """A result in the form that the name of the file says."""
+    ending, _ = form_of(out)
+    if ending in TABLES:
+        write_table(result.to_frame("polars").lazy().fill_nan(None), draft, out)
+    else:
+        draft.write_text(result.to_json() if ending == "json" else result.to_html(about=about), encoding="utf-8")
+
+
+def write_table(frame: pl.LazyFrame, draft: Path, out: Path) -> None:
+    """Write a lazy table in the form that the name of the file says."""
+    ending, compression = form_of(out)
+    from polars.exceptions import PanicException, PolarsError
+
+    try:
+        if ending in PACKED_ITSELF:
+            frame.sink_parquet(draft)
+        elif ending in {"jsonl", "ndjson"}:
+            frame.sink_ndjson(draft, compression=compression, check_extension=False)
+        else:
+            separator = "\t" if ending == "tsv" else ","
+            frame.sink_csv(draft, separator=separator, compression=compression, check_extension=False)
+    except (PolarsError, PanicException) as why:  # a full disk, or columns that are broken and were not read before
+        msg = f"--out {shown(out)} cannot be written: {why}."
+        raise ValueError(msg) from why
+
+
+def about_page(file: str, columns: Mapping[str, str | None]) -> dict[str, str]:
+    """What a page says about its making: file, columns and command."""
+    source = {"file": "standard input" if file == "-" else file}
+    return {**source, **{key: text for key, text in columns.items() if text}, "command": command_line()}
+
+
+def command_line() -> str:
+    """What was typed."""
+    return shlex.join(["pimeter", *sys.argv[1:]])
