@@ -24,14 +24,14 @@ def constants(path: Path) -> dict[str, float]:
 
 
 def main(out: str, *files: str) -> None:
-    """Write one namespace for each file."""
+    """Write one namespace for each file, within our own: a name used twice is an error there, and never hidden."""
     lines = ["#pragma once", "#include <cstdint>"]
     for file in map(Path, files):
         numbers = (
             f"constexpr {'std::int64_t' if isinstance(value, int) else 'double'} {name} = {value!r};"
             for name, value in constants(file).items()
         )
-        lines += [f"namespace {file.stem} {{", *numbers, "}"]
+        lines += [f"namespace pimeter::{file.stem} {{", *numbers, "}"]
     text, path = "\n".join([*lines, ""]), Path(out)
     if not path.exists() or path.read_text(encoding="utf-8") != text:  # what has not changed is not compiled anew
         path.write_text(text, encoding="utf-8")

@@ -8,7 +8,7 @@
 
 namespace pimeter {
 
-using namespace reference;  // constants of Newton's method
+using reference::MAX_STEPS, reference::NEWTON_STEPS, reference::PLATEAU, reference::STEEP, reference::TOLERANCE;
 
 enum Status : std::uint8_t { FINE, MISSING, INFINITE, NARROW };  // what a kernel says of a sample
 

@@ -11,7 +11,7 @@ namespace pimeter {
 
 constexpr Index PART = 1 << 17;  // values that a thread reads at once
 constexpr Index STRIP = 1024;  // values that stay in the nearest cache while they are compared with all bounds
-constexpr Index FEW = 4096;  // values that are sorted as a whole
+constexpr Index SORTED_WHOLE = 4096;  // values, up to which all are sorted
 
 // Values within rising pairs of bounds, and how many lie below, in and between them: 2 i + 1 is pair i, 2 i before it.
 struct Between {
@@ -146,7 +146,7 @@ public:
     void order_statistics(Values x, std::span<const Index> ranks, double* out, Index n_threads = 1) {
         std::vector<Ranks> wanted;
         for (Index rank : ranks) wanted.push_back({rank, rank});
-        if (Index(x.size()) <= FEW || !select(x, wanted, n_threads)) {
+        if (Index(x.size()) <= SORTED_WHOLE || !select(x, wanted, n_threads)) {
             pair_.assign(ranks.size(), 0), below_ = {0};
             kept_.assign(x.begin(), x.end());
             sort_kept(0);
