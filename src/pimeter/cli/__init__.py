@@ -3,8 +3,11 @@
 Only typer is imported at the top, so that help comes at once; each command brings what it needs.
 """
 
-# isort: skip_file - commands in the order of the help
-from pimeter.cli import classify, forecast, interval, measure
+# Commands in the order of the help.
+from pimeter.cli import measure  # isort: skip
+from pimeter.cli import interval  # isort: skip
+from pimeter.cli import forecast  # isort: skip
+from pimeter.cli import classify  # isort: skip
 from pimeter.cli.app import run
 
 __all__ = ["classify", "forecast", "interval", "measure", "run"]

@@ -75,10 +75,11 @@ def classify(
         msg = "rows and calibration rows cannot both come from standard input."
         raise ValueError(msg)
     notes: list[str] = []
+    others = [calibration] if calibration else []
     with (
         opened(file) as table,
         opened(calibration) if calibration else nullcontext() as other,
-        draft_of(out, file, *([calibration] if calibration else [])) as draft,
+        draft_of(out, file, *others) as draft,
         progress() as step,
     ):
         step(f"Reading {table.name}")
@@ -86,7 +87,7 @@ def classify(
         columns = _scored_columns(table, label if has_labels else "", score, notes)
         frame = _scored(table, columns, [by] if by else [], notes, may_miss=method == "prediction-powered")
         y_true = None if columns[0] is None else _is_positive(table, frame[columns[0]], positive, notes)
-        labelled = None if other is None else _labelled(other, label or None, score, positive, notes)
+        labelled = _labelled(other, label, score, positive, notes)
         step(f"Judging {frame.height:,} rows")
         with warnings_as(notes):
             found = pimeter.scorecard(
@@ -116,11 +117,13 @@ def _scored_columns(table: Table, label: str | None, score: str | None, notes: l
 
 
 def _labelled(
-    table: Table, label: str | None, score: str | None, positive: str | None, notes: list[str]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Labels and scores of rows that calibrate."""
+    table: Table | None, label: str | None, score: str | None, positive: str | None, notes: list[str]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Labels and scores of rows that calibrate, if a file of them is given."""
+    if table is None:
+        return None
     columns = (
-        named_or_guessed(table, LABELS, "label", label, notes),
+        named_or_guessed(table, LABELS, "label", label or None, notes),
         named_or_guessed(table, SCORES, "score", score, notes),
     )
     refuse_one_for_two(table, dict(zip(("label", "score"), columns, strict=True)))

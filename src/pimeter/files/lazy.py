@@ -6,6 +6,7 @@ import glob
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pimeter.files.columns import as_numbers_if_all_are
@@ -56,37 +57,50 @@ def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ())
     ImportError
         If dask is not installed.
     """
+    dd = _dask_dataframe()
+    wanted = list(dict.fromkeys([*numbers, *others]))
+    tables = _checked_tables(pattern, wanted)
+    paths = [str(table.path) for table in tables]
+    if tables[0].kind == PARQUET:
+        return dd.read_parquet(paths)[wanted]
+    held = _held(tables, [name for name in wanted if name not in numbers])
+    # Files may differ: integers, decimals and nothing at all are numbers, all else are strings.
+    floats = [*numbers, *(name for name, types in held.items() if all(map(_is_numeric, types)))]
+    strings = [name for name, types in held.items() if name not in floats and not all(map(_is_boolean, types))]
+    frame = dd.read_csv(
+        paths,
+        sep=tables[0].kind,
+        usecols=wanted,
+        converters=dict.fromkeys(floats, str),
+        na_values=[""],
+        keep_default_na=False,
+        dtype=dict.fromkeys(strings, str),
+        include_path_column=FILE,
+    )
+    kept = {name: float if name in floats else frame.dtypes[name] for name in wanted}
+    return frame.map_partitions(_with_floats, floats, wanted, meta=kept)
+
+
+def _dask_dataframe() -> ModuleType:
     try:
         import dask.dataframe as dd
     except ImportError as missing:
         msg = "--engine dask needs dask; install it with: pip install 'pimeter[dask]'"
         raise ImportError(msg) from missing
-    wanted = list(dict.fromkeys([*numbers, *others]))
-    found = matches(pattern)
-    tables = [table_in(shown(path), Path(path)) for path in found]
+    module: ModuleType = dd
+    return module
+
+
+def _checked_tables(pattern: str, wanted: Sequence[str]) -> list[Table]:
+    """The tables that match, all of one kind that dask reads, with these columns."""
+    tables = [table_in(shown(path), Path(path)) for path in matches(pattern)]
     kinds = {table.kind for table in tables}
     if Path(pattern).suffix.lower() not in {".parquet", ".pq", ".csv"} or JSON_LINES in kinds or len(kinds) > 1:
         msg = f"{shown(pattern)}: dask reads .parquet and .csv files, all with the same character between fields."
         raise ValueError(msg)
     for table in tables:
         table.check(wanted)
-    if kinds == {PARQUET}:
-        return dd.read_parquet(found)[wanted]
-    held = _held(tables, [name for name in wanted if name not in numbers])
-    # Files may differ: integers, decimals and nothing at all are numbers, all else are strings.
-    floats = [*numbers, *(name for name, types in held.items() if all(map(_is_numeric, types)))]
-    frame = dd.read_csv(
-        found,
-        sep=kinds.pop(),
-        usecols=wanted,
-        converters=dict.fromkeys(floats, str),
-        na_values=[""],
-        keep_default_na=False,
-        dtype={name: str for name, types in held.items() if name not in floats and not all(map(_is_boolean, types))},
-        include_path_column=FILE,
-    )
-    kept = {name: float if name in floats else frame.dtypes[name] for name in wanted}
-    return frame.map_partitions(_with_floats, floats, wanted, meta=kept)
+    return tables
 
 
 def _held(tables: Sequence[Table], columns: Sequence[str]) -> dict[str, set[pl.DataType]]:
