@@ -260,7 +260,9 @@ class TestRegressor:
             y = np.repeat(rng.normal(size=50), 3)
             X = np.repeat(rng.normal(size=(50, 1)), 3, axis=0)
             model = IntervalRegressor(lambda X: np.zeros(len(X)), confidence_level=0.8)
-            with pytest.warns(CoverageWarning, match="100 of 150 rows are copies of others.*worth less than their num"):
+            with pytest.warns(
+                CoverageWarning, match="100 of 150 rows are copies of others.*count for less than their num"
+            ):
                 model.calibrate(X, y)
             void.append(np.isnan(model.guaranteed_level_))
             model.calibrate(X, y, groups=duplicate_groups(X, y))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pimeter.duplicates import row_hashes
+from pimeter.hashing import row_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
