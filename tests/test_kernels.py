@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shutil
@@ -187,40 +186,6 @@ def _native_whole(x: np.ndarray, levels: np.ndarray) -> np.ndarray:
     return native.weighted_rows(x, np.ones((1, x.size)), float(x.size), levels)[0]
 
 
-class TestCounting:
-    """Both kernels count and sum alike."""
-
-    RNG = np.random.default_rng(4)
-    VALUES = np.concatenate([RNG.standard_cauchy(70_000), [0.0, -0.0, 1e300, -1e300, 5e-324]])
-    GROUP = RNG.integers(0, 5, VALUES.size).astype(np.uint8)
-
-    def test_places(self):
-        bounds = np.sort(self.RNG.standard_normal((5, 9)), axis=1)
-        places = [np.empty(self.VALUES.size, np.uint8) for _ in range(2)]
-        for kernel, own in zip((native, reference), places, strict=True):
-            kernel.place(self.VALUES, self.GROUP, bounds, own)
-        expected = [np.searchsorted(bounds[g], x) for g, x in zip(self.GROUP, self.VALUES, strict=True)]
-        assert_array_equal(places, [expected, expected])
-        sums = [np.zeros((5, 10, 3)) for _ in range(2)]
-        pairs = [np.zeros((5, 10), np.intp) for _ in range(2)]
-        for kernel, own, counted in zip((native, reference), sums, pairs, strict=True):
-            kernel.sum_places(self.VALUES, 0.5, 1e300, self.GROUP, places[0], own)
-            kernel.count_pairs(self.GROUP, places[0], counted)
-        assert_allclose(*sums, rtol=1e-9)
-        assert_array_equal(*pairs)
-        assert_array_equal(sums[0][:, :, 0], pairs[0])
-
-    def test_moments(self):
-        errors, targets = self.RNG.standard_normal((2, 70_000))
-        powers, squares = ([np.zeros(shape) for _ in range(2)] for shape in ((2, 3), 6))
-        for kernel, first, second in zip((native, reference), powers, squares, strict=True):
-            kernel.sum_powers(errors, 2.0, np.array([0.4, 0.25, 0.0]), first)
-            kernel.sum_squares(errors, targets, -4.0, 2.0, 2.1, np.array([0.25, 0.26]), second)
-        assert_allclose(*powers, rtol=1e-9, atol=1e-9)
-        assert_allclose(*squares, rtol=1e-9, atol=1e-9)
-        assert math.isclose(powers[0][0, 2], errors.sum() / 2.0, rel_tol=1e-9)
-
-
 def awkward_samples(n: int) -> list[np.ndarray]:
     """Finite values of all kinds."""
     rng = np.random.default_rng(n)
@@ -250,6 +215,17 @@ class TestOrder:
             assert len(found) == 5
             for code, own in enumerate(found):
                 assert_array_equal(own, np.sort(x[group == code]))
+
+    @pytest.mark.parametrize("n_bounds", [1, 9, 52])
+    def test_places_among_bounds(self, kernel, n_bounds):
+        """Of values between them, on them and beyond; also where bounds are tied."""
+        rng = np.random.default_rng(n_bounds)
+        bounds = np.sort(np.round(rng.standard_normal((5, n_bounds)), 1), axis=1)
+        x = np.concatenate([rng.standard_cauchy(5000), bounds.ravel(), [0.0, -0.0, 1e300, -1e300, 5e-324]])
+        group = rng.integers(0, 5, x.size).astype(np.uint8)
+        places = np.empty(x.size, np.uint8)
+        kernel.place(x, group, bounds, places)
+        assert_array_equal(places, [np.searchsorted(bounds[g], one) for g, one in zip(group, x, strict=True)])
 
 
 @pytest.mark.parametrize("m", [40, 5000])

@@ -3,7 +3,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/tuple.h>
 
-#include "counting.hpp"
 #include "long_sample.hpp"
 #include "stream.hpp"
 
@@ -139,23 +138,5 @@ NB_MODULE(_native, module) {
     module.def("place", [](Doubles values, Bytes group, Array<const double, 2> bounds, Array<std::uint8_t, 1> places) {
         nb::gil_scoped_release released;
         place(view(values), view(group), bounds.data(), bounds.shape(1), places.data());
-    });
-    module.def("count_pairs", [](Bytes first, Bytes second, Array<Index, 2> counts) {
-        nb::gil_scoped_release released;
-        count_pairs(view(first), view(second), counts.data(), counts.shape(1));
-    });
-    module.def("sum_places", [](Doubles values, double near, double unit, Bytes group, Bytes places,
-                                Array<double, 3> sums) {
-        nb::gil_scoped_release released;
-        sum_places(view(values), near, unit, view(group), view(places), sums.data(), sums.shape(1));
-    });
-    module.def("sum_powers", [](Doubles errors, double unit, Doubles near, Array<double, 2> sums) {
-        nb::gil_scoped_release released;
-        sum_powers(view(errors), unit, near.data(), sums.data());
-    });
-    module.def("sum_squares", [](Doubles errors, Doubles targets, double least, double unit, double middle, Doubles near,
-                                 Array<double, 1> sums) {
-        nb::gil_scoped_release released;
-        sum_squares(view(errors), view(targets), least, unit, middle, near.data(), sums.data());
     });
 }

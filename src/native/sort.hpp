@@ -135,4 +135,17 @@ inline void sort_groups(Values x, std::span<const std::uint8_t> group, std::span
         if (Index start = at[g] - counts[g]; counts[g]) sorter.sort({&held[start], std::size_t(counts[g])}, out + start);
 }
 
+// How many of its group's bounds, which rise, lie below each value.
+inline void place(
+    Values x, std::span<const std::uint8_t> group, const double* bounds, Index n_bounds, std::uint8_t* places) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const double *own = bounds + group[i] * n_bounds, *at = own;
+        for (Index n = n_bounds, half; n > 1; n -= half) {  // by halves, without a branch
+            half = n / 2;
+            at += half * (at[half - 1] < x[i]);
+        }
+        places[i] = at - own + (*at < x[i]);
+    }
+}
+
 }  // namespace pimeter

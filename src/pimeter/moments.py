@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pimeter._kernels.dispatch import kernel
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -47,10 +45,15 @@ class Middle(NamedTuple):
     def __call__(self, target: Array, errors: Array) -> Moments:
         """Sums over some rows."""
         powers, squares = np.zeros((2, 3)), np.zeros(6)
-        errors, target = np.ascontiguousarray(errors), np.ascontiguousarray(target)
-        kernel.sum_powers(errors, self.unit, self.near, powers)
-        middle = (self.least, self.target_unit, self.target)
-        kernel.sum_squares(errors, target, *middle, self.target_near, squares)
+        for start in range(0, len(errors), SOME):
+            own, y = errors[start : start + SOME], target[start : start + SOME]
+            x = own / self.unit
+            powered = np.stack([np.abs(x), x * x, x]) - self.near[:, None]
+            powers += powered.sum(axis=1), np.einsum("ij,ij->i", powered, powered)
+            # Targets are counted from the least of them: near each other and far from 0 a unit would take their digits.
+            x, y = own / self.target_unit, (y - self.least) / self.target_unit - self.target
+            error, base = x * x - self.target_near[0], y * y - self.target_near[1]
+            squares += [error.sum(), base.sum(), error @ error, base @ base, error @ base, y.sum()]
         return Moments(self, len(errors), powers, squares)
 
 

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 _native: Any = import_module("pimeter._native")  # no Python source, so that no tool need look for it
 
-place, count_pairs, sum_places = _native.place, _native.count_pairs, _native.sum_places
-sum_powers, sum_squares = _native.sum_powers, _native.sum_squares
-learn, learn_columns = _native.learn, _native.learn_columns
+learn, learn_columns, place = _native.learn, _native.learn_columns, _native.place
 
 
 @lru_cache(maxsize=256)

@@ -9,13 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pimeter import bandwidth
-from pimeter._kernels.counting import (
-    count_pairs,
-    place,
-    sum_places,
-    sum_powers,
-    sum_squares,
-)
 from pimeter._kernels.stream import learn, learn_columns
 from pimeter.bandwidth import BRACKET, KNOTS, LARGE, LEAST, SATURATION, Knots
 
@@ -29,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [  # what a kernel for arrays has; `native.py` has the same
     "automatic_rows",
-    "count_pairs",
     "fixed_rows",
     "fixed_weighted",
     "learn",
@@ -37,9 +29,6 @@ __all__ = [  # what a kernel for arrays has; `native.py` has the same
     "order_statistics",
     "place",
     "sorted_groups",
-    "sum_places",
-    "sum_powers",
-    "sum_squares",
     "weighted_rows",
 ]
 
@@ -553,6 +542,13 @@ def order_statistics(x: Array, ranks: NDArray[np.intp], n_threads: int = 1) -> A
 def sorted_groups(x: Array, group: NDArray[np.uint8] = NO_CODES, n_groups: int = 1) -> list[Array]:
     """Finite values of each group, sorted; without codes all are of one group."""
     return [np.sort(x[group == own] if group.size else x) for own in range(n_groups)]
+
+
+def place(x: Array, group: NDArray[np.uint8], bounds: Array, places: NDArray[np.uint8]) -> None:
+    """How many of its group's bounds, (groups, bounds), rising and fewer than 255, lie below each value."""
+    for own, at in enumerate(bounds):
+        rows = np.flatnonzero(group == own)
+        places[rows] = np.searchsorted(at, x[rows])
 
 
 def weighted_rows(x: Array, counts: Array, m: float, levels: Array, n_threads: int = 1) -> Array:  # noqa: ARG001

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 N_FOLDS = 10
 N_COMPARED = 5000  # rows that tell whether errors repeat
+AT_ONCE = 1 << 15  # values that stay in the cache
 
 
 class Covered(NamedTuple):
@@ -95,8 +96,7 @@ class CrossFit:
     def parts(self, codes: NDArray[np.integer[Any]], n_parts: int) -> Covered:
         """Coverage at all levels in each part of the rows."""
         part = codes.astype(np.uint8)
-        n_beyond = np.zeros((n_parts, len(self.levels) + 1), np.intp)
-        kernel.count_pairs(part, self.n_beyond, n_beyond)
+        n_beyond = _sums(part, self.n_beyond, (n_parts, len(self.levels) + 1)).astype(np.intp)
         rows = n_beyond.sum(axis=1)
         held = np.flatnonzero(rows)
         radius = np.full((n_parts, len(self.levels)), np.nan)
@@ -107,8 +107,8 @@ class CrossFit:
     def mean_interval_scores(self) -> tuple[Array, Array]:
         """Mean interval score of all rows at each level, and its standard error, which is NaN for a single row."""
         m, unit, near = len(self.n_beyond), self.unit, float(self.radius[0])
-        sums = np.zeros((len(self.radii), len(self.levels) + 1, 3))
-        kernel.sum_places(self.sizes, near, unit, self.fold, self.n_beyond, sums)
+        shape, x = (len(self.radii), len(self.levels) + 1), (self.sizes - near) / unit
+        sums = np.stack([_sums(self.fold, self.n_beyond, shape, own) for own in (None, x, x * x)], axis=2)
         n_rows = sums[:, :, 0].sum(axis=1)[:, None]
         # Rows beyond the radius at a level: number, sum and sum of squares.
         n, total, squares = np.moveaxis(np.cumsum(sums[:, :0:-1], axis=1)[:, ::-1], 2, 0)
@@ -135,6 +135,18 @@ def _among_others(ordered: Array, left_out: Array, ranks: NDArray[np.intp]) -> A
         before, found = found, ordered[ranks - 1 + np.searchsorted(left_out, found, "right")]
         if (found == before).all():
             return np.asarray(found)
+
+
+def _sums(
+    first: NDArray[np.uint8], second: NDArray[np.uint8], shape: tuple[int, int], values: Array | None = None
+) -> Array:
+    """Sums of values, or how many there are, for each pair of codes."""
+    sums = np.zeros(shape)
+    for start in range(0, len(first), AT_ONCE):
+        block = slice(start, start + AT_ONCE)
+        pairs = first[block].astype(np.intp) * shape[1] + second[block]
+        sums += np.bincount(pairs, None if values is None else values[block], sums.size).reshape(shape)
+    return sums
 
 
 def folds(m: int, n_folds: int) -> NDArray[np.uint8]:
