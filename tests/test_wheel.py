@@ -38,6 +38,7 @@ def test_wheel_holds_the_library_and_nothing_else(built):
     wheel = zipfile.ZipFile(built[".whl"])
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     (extension,) = (name for name in names if name.startswith("pimeter/_native."))
+    assert (".abi3." in extension) == ("-cp312-abi3-" in built[".whl"].name) == (sys.version_info >= (3, 12))
     assert names - {extension} == {name.removeprefix("src/") for name in belonging("src/pimeter")}
     assert {"pimeter/py.typed", "pimeter/report/page.html", "pimeter/report/page.js"} <= names
     (licence,) = (name for name in wheel.namelist() if name.endswith("licenses/LICENSE"))
