@@ -23,7 +23,7 @@ from pimeter.conformal.guarantee import (
 from pimeter.coverage import binomial_cdf, percent, quantile_ranks, rounded
 from pimeter.measurement import _range_text
 from pimeter.report.classifier import figure
-from pimeter.report.cone import _share
+from pimeter.report.cone import _percent
 
 LEVELS = pytest.mark.parametrize("p", [0.01, 0.05, 0.3, 0.5, 0.9, 0.95, 0.999])
 
@@ -287,7 +287,7 @@ def test_no_share_between_0_and_1_reads_as_one_of_them(share):
     assert 0.0 < float(figure(share)) < 1.0
     low, high = _range_text(min(share, 0.3), max(share, 0.7))
     assert 0.0 < float(low) < float(high) < 100.0
-    assert 0.0 < float(_share(share).removesuffix(" %")) < 100.0
+    assert 0.0 < float(_percent(share).removesuffix(" %")) < 100.0
     few = Guarantee(12.0, 12, share, 19, (0.8, 0.9))
     assert " 100 %" not in too_few(few, share)
     assert " 0 %" not in too_few(few, share)

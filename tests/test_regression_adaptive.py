@@ -24,7 +24,6 @@ from pimeter import (
     QuantileWidth,
     ScaledWidth,
     coverage_score,
-    interval_scorer,
     quantile,
 )
 from pimeter._kernels.arrays import nearby_quantiles
@@ -34,6 +33,7 @@ from pimeter.regression import nearness, surroundings
 from pimeter.regression.features import Features
 from pimeter.regression.surroundings import Surroundings
 from pimeter.regression.width import Aim
+from pimeter.scorers import interval_scorer
 
 WIDTHS = ["local", LocalWidth(nearness="kernel"), "quantile", QuantileWidth(QuantileRegressor(alpha=0)), "auto"]
 WIDTHS.append(ScaledWidth("neighbours"))

@@ -23,9 +23,9 @@ from pimeter import (
     LocalWidth,
     ScaledWidth,
     coverage_score,
-    crps_scorer,
     shift_weights,
 )
+from pimeter.scorers import crps_scorer
 
 
 def zero(X):
