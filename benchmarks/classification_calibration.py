@@ -23,7 +23,7 @@ from scipy.special import expit, logit
 
 from pimeter.classification.calibration import _equal_bins
 from pimeter.classification.consistency import Calibrated
-from pimeter.classification.rates import Share, clopper_pearson, wilson
+from pimeter.classification.proportions import Proportion, clopper_pearson, wilson
 
 SEED = 20261201
 LEVEL = 0.95
@@ -34,7 +34,7 @@ FAMILY = 0.05  # chance that any cell is rejected by Holm, were all as they shou
 LABELS = 10  # draws for the same scores
 
 Bend = Callable[[np.ndarray], np.ndarray]
-Interval = Callable[[Share, float], tuple[float, float]]
+Interval = Callable[[Proportion, float], tuple[float, float]]
 Scores = Callable[[float, int, np.random.Generator], np.ndarray]
 LAWS: dict[str, Scores] = {
     "Beta": lambda rate, n, rng: np.clip(rng.beta(1.0, (1.0 - rate) / rate, n), 1e-12, 1.0 - 1e-12),
@@ -74,7 +74,9 @@ class Sample(NamedTuple):
 
     def held(self, interval: Interval, level: float) -> list[bool]:
         """Whether the interval of each bin holds the mean score."""
-        ends = [interval(Share(count / n, float(n)), level) for count, n in zip(self.counts, self.rows, strict=True)]
+        ends = [
+            interval(Proportion(count / n, float(n)), level) for count, n in zip(self.counts, self.rows, strict=True)
+        ]
         return [low <= score <= high for score, (low, high) in zip(self.score, ends, strict=True)]
 
     @property

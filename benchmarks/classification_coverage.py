@@ -27,9 +27,10 @@ from scipy import optimize, stats
 from scipy.special import expit, logit
 
 import pimeter as pm
-from pimeter.classification.confusion import Cells, over_classes
+from pimeter.classification.confusion import Cells
 from pimeter.classification.derivatives import derivatives
 from pimeter.classification.rates import METRICS, Rates
+from pimeter.classification.several_classes import over_classes
 from pimeter.paper import score_spread
 from pimeter.paper.outcomes import propagated
 

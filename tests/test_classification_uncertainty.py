@@ -17,11 +17,13 @@ from statsmodels.stats.proportion import proportion_confint
 
 import pimeter as pm
 from pimeter.classification import unlabelled
-from pimeter.classification.confusion import Cells, _Jackknife, _one_against_rest
+from pimeter.classification.confusion import Cells
 from pimeter.classification.derivatives import Series
 from pimeter.classification.platt import log_odds, platt_lines
-from pimeter.classification.rates import METRICS, SHARES, Rates, Share, clopper_pearson, normal, share, wilson
-from pimeter.classification.resampling import BLOCK, Resamples
+from pimeter.classification.proportions import Proportion, clopper_pearson, normal, proportion, wilson
+from pimeter.classification.rates import METRICS, PROPORTIONS, Rates
+from pimeter.classification.resampling import MAX_COUNTS_HELD, Resamples
+from pimeter.classification.several_classes import _Jackknife, _one_against_rest
 
 METHODS = ("wilson", "clopper-pearson", "normal", "bootstrap")
 
@@ -46,12 +48,12 @@ def cells(*counts):
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_binomial_intervals_are_those_of_statsmodels(ours, theirs, k, n, level):
     expected = np.clip(proportion_confint(k, n, 1 - level, theirs), 0, 1)
-    assert_allclose(np.clip(ours(Share(k / n, n), level), 0, 1), expected, atol=1e-12)
+    assert_allclose(np.clip(ours(Proportion(k / n, n), level), 0, 1), expected, atol=1e-12)
 
 
 def test_nothing_is_known_without_rows():
     for method in (wilson, clopper_pearson, normal):
-        assert method(Share(np.nan, 0), 0.95) == (0.0, 1.0)
+        assert method(Proportion(np.nan, 0), 0.95) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -73,8 +75,8 @@ def test_values_are_those_of_scikit_learn(method):
 
 def test_it_says_which_method_made_which_interval():
     found = pm.classification_uncertainty(Y, Q, random_state=0)
-    assert {name for name, how in found.method.items() if how == "wilson"} == set(SHARES)
-    assert {found.method[name] for name in METRICS if name not in SHARES} == {"bootstrap"}
+    assert {name for name, how in found.method.items() if how == "wilson"} == set(PROPORTIONS)
+    assert {found.method[name] for name in METRICS if name not in PROPORTIONS} == {"bootstrap"}
     assert found.assumes is None
 
 
@@ -167,7 +169,7 @@ def test_many_cells_are_never_held_at_once():
 
     rows_of_cells = np.ones(1100)
     Resamples(rows_of_cells, rows_of_cells, rows_of_cells, 100, np.random.default_rng(0)).intervals(first, 0.9)
-    assert max(seen) <= BLOCK < sum(seen)
+    assert max(seen) <= MAX_COUNTS_HELD < sum(seen)
 
 
 def test_normal_is_of_width_zero_where_the_paper_is_and_says_so():
@@ -312,7 +314,7 @@ def test_refits_in_blocks_are_those_at_once(monkeypatch):
     y, q = rows(300)
     settings = {"method": "calibrated", "calibration": (y, q), "random_state": 0}
     at_once = pm.classification_uncertainty(None, q, **settings)
-    monkeypatch.setattr(unlabelled, "BLOCK", 7 * 300)
+    monkeypatch.setattr(unlabelled, "MAX_NUMBERS_HELD", 7 * 300)
     in_blocks = pm.classification_uncertainty(None, q, **settings)
     for ends in ("lower", "upper"):
         found, expected = (list(getattr(one, ends).values()) for one in (in_blocks, at_once))
@@ -761,7 +763,7 @@ def test_a_mistake_of_small_weight_makes_nothing_surer():
         # The bootstrap of a few rows is coarse.
         assert_allclose(widths, np.broadcast_to(widths[0], (3, 2)), rtol=0.25)
     # Weights 4, 1 and 1: Kish's 36 / 18, where the variance of the share alone would say 3 rows.
-    assert share((0,), (0, 1), np.array([16.0, 2.0]), np.array([4.0, 2.0])).n == pytest.approx(2.0)
+    assert proportion((0,), (0, 1), np.array([16.0, 2.0]), np.array([4.0, 2.0])).n == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -874,7 +876,7 @@ def test_result_as_frame_dict_text_and_html():
     assert "half a row" in repr(found)
     nothing = pm.classification_uncertainty([0, 1], [0.1, 0.2], metrics="ppv")
     assert nothing.to_dict()["rows"][0]["value"] is None
-    assert nothing.note["ppv"] == "no rows to take a share of"
+    assert nothing.note["ppv"] == "no rows to take a proportion of"
 
 
 def test_seed_decides():

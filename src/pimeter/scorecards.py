@@ -12,9 +12,10 @@ from pimeter.arrays import real_array, unmasked
 from pimeter.classification.calibration import calibration_error, reliability
 from pimeter.classification.confusion import Cells, outcome_codes
 from pimeter.classification.inputs import as_precise
-from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates, Share, clopper_pearson
+from pimeter.classification.proportions import Proportion, clopper_pearson
+from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates
 from pimeter.classification.uncertainty import classification_uncertainty
-from pimeter.classification.unlabelled import ALIKE
+from pimeter.classification.unlabelled import SAME_POPULATION
 from pimeter.coverage import percent, rounded
 from pimeter.diagnosis.columns import categories, labels_of
 from pimeter.duplicates import copies, row_keys
@@ -364,7 +365,7 @@ def _in_words(found: ClassificationUncertainty) -> list[Finding]:
     """Precision and sensitivity, and how precisely accuracy is known."""
     width = found.upper["accuracy"][0] - found.lower["accuracy"][0]
     # Without labels of its own, or with few among many, what is known comes from those that calibrate or are there.
-    scarce = found.assumes == ALIKE or found.method["accuracy"][0] == "prediction-powered"
+    scarce = found.assumes == SAME_POPULATION or found.method["accuracy"][0] == "prediction-powered"
     more = "rows with a label" if scarce else "rows"
     return [
         _metric(found, "ppv", "What is a positive answer worth?", "of the rows called positive are positive."),
@@ -499,7 +500,7 @@ def _categories(rows: _Labelled, by: NDArray[Any], threshold: float, level: floa
     p_values = np.minimum(1.0, 2.0 * np.minimum(draws.cdf(right), draws.sf(right - 1)))
     found = []
     for label, n, hits, p_value in zip(labels, counts.tolist(), right.tolist(), p_values.tolist(), strict=True):
-        lower, upper = clopper_pearson(Share(hits / n, float(n)), shared)
+        lower, upper = clopper_pearson(Proportion(hits / n, float(n)), shared)
         found.append(Category(label, n, hits / n, lower, upper, p_value, p_value < 1.0 - shared))
     return found
 

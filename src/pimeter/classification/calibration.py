@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from pimeter.arrays import real_array
 from pimeter.classification.consistency import consistency
 from pimeter.classification.platt import log_odds, platt_lines
-from pimeter.classification.rates import Share, clopper_pearson
+from pimeter.classification.proportions import Proportion, clopper_pearson
 from pimeter.validation import integer, one_level, scores_between_0_and_1
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def reliability(
     rows = np.bincount(codes).astype(np.float64)
     mean, share = np.bincount(codes, score) / rows, np.bincount(codes, label) / rows
     level = one_level("confidence_level", confidence_level)
-    ends = [clopper_pearson(Share(float(s), float(n)), level) for s, n in zip(share, rows, strict=True)]
+    ends = [clopper_pearson(Proportion(float(s), float(n)), level) for s, n in zip(share, rows, strict=True)]
     lower, upper = np.array(ends).T
     p_value, by_bin = consistency(score, label, codes, level)
     is_off = (by_bin <= 1.0 - level) & (p_value <= 1.0 - level)

@@ -1,15 +1,15 @@
 """The bootstrap of functions of a confusion matrix, by multinomial draws of its cells: BCa, with the neuron's quantile.
 
-To draw n whole rows with replacement and to count them in cells is to draw the cells from a multinomial law, so that n
-does not matter for the time. It is exact for whatever is computed from the counts, and for nothing else (the area under
-a ROC curve, say, needs the scores).
+To draw n whole rows with replacement and to count them in cells is to draw the cells from a multinomial distribution,
+so that n does not matter for the time. It is exact for whatever is computed from the counts, and for nothing else (the
+area under a ROC curve, say, needs the scores).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-BLOCK = 1_000_000  # counts that are held at the same time
-LEAST = 0.5  # share of resamples in which a metric must be defined
-BEYOND = 5  # resamples beyond each end: of five the true miss is 1.1 times the one asked for, of one 1.8 times
+MAX_COUNTS_HELD = 1_000_000  # at the same time
+MIN_DEFINED = 0.5  # proportion of resamples in which a metric must be defined
+MIN_BEYOND = 5  # resamples beyond each bound: of five the true miss is 1.1 times the one asked for, of one 1.8 times
 
 
 class Resamples:
@@ -60,19 +60,19 @@ class Resamples:
         return sums
 
     def intervals(
-        self, metrics: Callable[[Array], dict[str, Any]], confidence_level: float
+        self, metrics: Callable[[Array], dict[str, Array]], confidence_level: float
     ) -> dict[str, tuple[float, float]]:
         """BCa intervals of metrics: a function of cells (k, B) that gives (B,) of each, NaN where it is not defined."""
-        needed = math.ceil(2 * BEYOND / (1.0 - confidence_level) * (1.0 - 1e-9))  # 1 - .9 is a little less than .1
+        needed = math.ceil(2 * MIN_BEYOND / (1.0 - confidence_level) * (1.0 - 1e-9))  # 1 - .9 is a little less than .1
         if self.n_resamples < needed:
             msg = (
                 f"n_resamples={self.n_resamples} is too few for the bootstrap at {percent(confidence_level, 8)}: at "
-                f"least {BEYOND} of them have to lie beyond each end. Set n_resamples={needed} or more, or a lower "
-                "level; accuracy and other shares of rows need no bootstrap if they are asked for alone, as metrics of "
+                f"least {MIN_BEYOND} have to lie beyond each bound. Set n_resamples={needed} or more, or a lower "
+                "level; accuracy and other proportions need no bootstrap if they are asked for alone, as metrics of "
                 'method="wilson" or "clopper-pearson".'
             )
             raise ValueError(msg)
-        size = max(1, BLOCK // len(self.rows))
+        size = max(1, MAX_COUNTS_HELD // len(self.rows))
         blocks = [
             metrics(self.cells(min(size, self.n_resamples - start))) for start in range(0, self.n_resamples, size)
         ]
@@ -113,7 +113,7 @@ def bca(resamples: Array, value: float, left_out: Array, counts: Array, confiden
         Between 0 and 1.
     """
     kept = resamples[np.isfinite(resamples)]
-    if not np.isfinite(value) or len(kept) < LEAST * len(resamples) or not len(kept):
+    if not np.isfinite(value) or len(kept) < MIN_DEFINED * len(resamples) or not len(kept):
         return float("nan"), float("nan")
     # Values on a lattice are often met exactly: such resamples are half below.
     same = np.isclose(kept, value, rtol=1e-12, atol=1e-15)

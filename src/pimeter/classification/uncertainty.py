@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pimeter.classification.confusion import BINOMIAL, Cells, Estimate, Sampling, by_classes, by_rates, outcome_codes
+from pimeter.classification.confusion import BINOMIAL, Cells, Estimate, Sampling, by_rates, outcome_codes
 from pimeter.classification.inputs import (
     Labels,
     as_precise,
@@ -23,7 +23,15 @@ from pimeter.classification.inputs import (
     refuse_missing,
     warn_if_swapped,
 )
-from pimeter.classification.unlabelled import ALIKE, CALIBRATED, REFITS, Calibrator, calibrated, prediction_powered
+from pimeter.classification.several_classes import by_classes
+from pimeter.classification.unlabelled import (
+    CALIBRATED,
+    REFITS,
+    SAME_POPULATION,
+    Calibrator,
+    calibrated,
+    prediction_powered,
+)
 from pimeter.coverage import percent
 from pimeter.frames import frame_of
 from pimeter.validation import integer, one_level, row_weights
@@ -55,7 +63,7 @@ class ClassificationUncertainty:
     n_rows : int
         Rows that were looked at.
     assumes : str or None
-        What has to be true beyond rows that are drawn alike.
+        What has to be true beyond rows from the same distribution.
     """
 
     estimates: list[dict[str, Estimate]]
@@ -72,22 +80,22 @@ class ClassificationUncertainty:
 
     @property
     def lower(self) -> dict[str, Any]:
-        """Lower ends."""
+        """Lower bounds."""
         return self._column("lower")
 
     @property
     def upper(self) -> dict[str, Any]:
-        """Upper ends."""
+        """Upper bounds."""
         return self._column("upper")
 
     @property
     def method(self) -> dict[str, Any]:
-        """How each interval was made: a word, or a list of words."""
+        """How each interval was made: a string, or a list of strings."""
         return self._column("method")
 
     @property
     def note(self) -> dict[str, Any]:
-        """What to know about each interval; empty words where there is nothing."""
+        """What to know about each interval; empty strings where there is nothing."""
         return self._column("note")
 
     def _column(self, field: str) -> dict[str, Any]:
@@ -97,7 +105,7 @@ class ClassificationUncertainty:
         return found if field in {"method", "note"} else {name: np.array(values) for name, values in found.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain words, numbers, lists and dicts; NaN as None."""
+        """Everything as plain strings, numbers, lists and dicts; NaN as None."""
         return {
             "confidence_level": self.confidence_level,
             "n_rows": self.n_rows,
@@ -199,15 +207,15 @@ def classification_uncertainty(
         equals the first), and there is no threshold.
     method : str, default="wilson"
         ``"wilson"``
-            Wilson's interval for shares of rows (accuracy and rates), bootstrap for all else.
+            Wilson's interval for proportions (accuracy and rates), bootstrap for all else.
         ``"clopper-pearson"``
-            The exact one for shares, which covers at least as often as it says, with equal weights; bootstrap for all
-            else.
+            The exact one for proportions, which covers at least as often as it says, with equal weights; bootstrap for
+            all else.
         ``"normal"``
-            The paper's ``z sqrt(mu (1 - mu) / n)`` for shares, slopes (delta method) for all else; of more than two
-            classes micro averages have a bootstrap interval here too.
+            The paper's ``z sqrt(mu (1 - mu) / n)`` for proportions, slopes (delta method) for all else; of more than
+            two classes micro averages have a bootstrap interval here too.
         ``"bootstrap"``
-            BCa of resampled rows, with the neuron's quantile. Where all rows of a share have the same answer:
+            BCa of resampled rows, with the neuron's quantile. Where all rows of a proportion have the same answer:
             Clopper-Pearson; where an outcome never occurred: with half a row more of each. The `note` says so.
         ``"calibrated"``
             From scores alone, if they are calibrated; labels, if given, check that and warn.
@@ -256,7 +264,8 @@ def classification_uncertainty(
 
     Notes
     -----
-    Intervals are for one metric at one threshold, not for all at once. Rows have to be drawn alike and independently.
+    Intervals are for one metric at one threshold, not for all at once. Rows have to be independent and from one
+    distribution.
 
     Examples
     --------
@@ -372,7 +381,7 @@ def _calibrated(task: _Task, _method: str, thresholds: Array, rows: tuple[NDArra
     if rows is not None:
         calibrator = Calibrator.fitted(*rows, thresholds, min(task.draws.n_resamples, REFITS), task.draws.rng)
     estimates = calibrated(task.score, task.is_positive, thresholds, task.weights, task.metrics, task.level, calibrator)
-    return estimates, CALIBRATED if calibrator is None else ALIKE
+    return estimates, CALIBRATED if calibrator is None else SAME_POPULATION
 
 
 def _prediction_powered(task: _Task, _method: str, thresholds: Array, *_: Any) -> _Found:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -19,7 +19,7 @@ from pimeter.classification.confusion import (
     EMPTY,
     NO_ROWS,
     NO_WIDTH,
-    PSEUDO,
+    PSEUDO_COUNT,
     Cells,
     Estimate,
     Sampling,
@@ -28,21 +28,8 @@ from pimeter.classification.confusion import (
 )
 from pimeter.classification.derivatives import derivatives
 from pimeter.classification.platt import log_odds, platt_lines
-from pimeter.classification.rates import (
-    FN,
-    FP,
-    SHARES,
-    TN,
-    TP,
-    Metric,
-    Rates,
-    Share,
-    bounds,
-    builtin,
-    normal_quantile,
-    share,
-    wilson,
-)
+from pimeter.classification.proportions import Proportion, normal_quantile, proportion, wilson
+from pimeter.classification.rates import FN, FP, PROPORTIONS, TN, TP, Metric, Rates, Value, builtin, metric_range
 from pimeter.coverage import CoverageWarning
 
 if TYPE_CHECKING:
@@ -51,13 +38,13 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 REFITS = 200  # of the calibrator, at most
-BLOCK = 2_000_000  # numbers that are held at the same time
-GAP = 3.0  # standard errors between labels and scores that are no chance
-MOST = 1e15  # rows that an estimate without variance is worth
-NO_VARIANCE = 1.0 / MOST
+MAX_NUMBERS_HELD = 2_000_000  # at the same time
+MAX_GAP = 3.0  # standard errors between labels and scores that are no chance
+MAX_EFFECTIVE_ROWS = 1e15  # of an estimate without variance
+NO_VARIANCE = 1.0 / MAX_EFFECTIVE_ROWS
 LABELS_ALONE = "an outcome has no labelled row, so that labels alone count"
 CALIBRATED = "perfectly calibrated scores"
-ALIKE = "calibration rows drawn like these rows, or scores that Platt's map calibrates"
+SAME_POPULATION = "calibration rows drawn like these rows, or scores that Platt's map calibrates"
 
 
 class Calibrator(NamedTuple):
@@ -80,7 +67,7 @@ class Calibrator(NamedTuple):
         odds, m = log_odds(score), len(score)
         is_above = score[:, None] > thresholds.ravel()
         sides = np.stack([is_above, ~is_above], axis=-1).reshape(m, -1) / m
-        start, size = (0.0, 0.0), max(1, BLOCK // m)
+        start, size = (0.0, 0.0), max(1, MAX_NUMBERS_HELD // m)
         parts = []
         for i in range(0, 1 + n_refits, size):
             counts = rng.multinomial(m, np.full(m, 1.0 / m), min(size, 1 + n_refits - i)).astype(np.float64)
@@ -95,9 +82,9 @@ class Calibrator(NamedTuple):
         slopes, intercepts, rest = (np.concatenate(part) for part in zip(*parts, strict=True))
         return cls(slopes, intercepts, rest, seen)
 
-    def cells(self, odds: Array, is_predicted: NDArray[np.bool_], share: Array, at: int) -> Array:
+    def cells(self, odds: Array, is_predicted: NDArray[np.bool_], weight: Array, at: int) -> Array:
         """Cells TN, TP, FN, FP of rows with these log-odds by each fit, (4, 1 + refits), at one of the thresholds."""
-        parts = np.stack([share * is_predicted, share * ~is_predicted])
+        parts = np.stack([weight * is_predicted, weight * ~is_predicted])
         says = np.array([parts @ expit(a * odds + b) for a, b in zip(self.slope, self.intercept, strict=True)])
         predicted, not_predicted = parts.sum(axis=1)
         tp, fn = np.clip(says + self.rest[:, at], 0.0, [predicted, not_predicted]).T
@@ -113,7 +100,7 @@ class Calibrator(NamedTuple):
             surprise = np.where(means + means[other] > 0.0, means[other] / (means + means[other]), 0.0)
         moved = surprise * (slopes - slopes[other])
         counts = self.counts[at]
-        return float(PSEUDO * (moved[counts == 0.0] ** 2).sum() / counts.sum() ** 2)
+        return float(PSEUDO_COUNT * (moved[counts == 0.0] ** 2).sum() / counts.sum() ** 2)
 
 
 def _expected(q: Array, is_predicted: NDArray[np.bool_]) -> Array:
@@ -123,13 +110,17 @@ def _expected(q: Array, is_predicted: NDArray[np.bool_]) -> Array:
 
 
 def _interval(metric: Metric, value: float, variance: float, level: float) -> tuple[float, float]:
-    """Wilson's between 0 and 1, with the rows that the variance is worth; a normal one for others."""
-    least, most = bounds(metric)
+    """Wilson's between 0 and 1, with the number of rows that the variance implies; a normal one for others."""
+    least, most = metric_range(metric)
     value = float(np.clip(value, least, most))
     if least == 0.0:
-        # Near 0 and 1 the variance is rather that of an outcome not seen among n rows, PSEUDO / n^2.
-        n = max(value * (1.0 - value) / variance, (PSEUDO / variance) ** 0.5) if variance > NO_VARIANCE else MOST
-        return wilson(Share(value, n), level)
+        # Near 0 and 1 the variance is rather that of an outcome not seen among n rows, 1 / (2 n^2).
+        n = (
+            max(value * (1.0 - value) / variance, (PSEUDO_COUNT / variance) ** 0.5)
+            if variance > NO_VARIANCE
+            else MAX_EFFECTIVE_ROWS
+        )
+        return wilson(Proportion(value, n), level)
     half = normal_quantile(level) * variance**0.5
     return max(value - half, least), min(value + half, most)
 
@@ -144,65 +135,82 @@ def calibrated(
     calibrator: Calibrator | None,
 ) -> list[dict[str, Estimate]]:
     """Estimates from scores alone, for each threshold; labels, if there are any, only check the calibration."""
-    share = np.full(len(score), 1.0 / len(score)) if weights is None else weights / weights.sum()
+    weight = np.full(len(score), 1.0 / len(score)) if weights is None else weights / weights.sum()
     odds = log_odds(score)
     q = score if calibrator is None else expit(calibrator.slope[0] * odds + calibrator.intercept[0])
     estimates = []
     for at, threshold in enumerate(thresholds.ravel()):
         is_predicted = score > threshold
         expected = _expected(q, is_predicted)
-        fits = (expected @ share)[:, None] if calibrator is None else calibrator.cells(odds, is_predicted, share, at)
-        is_one_sided = is_predicted.all() or not is_predicted.any()
-        near, at_rows, of = (fits, expected, share) if not is_one_sided else _padded(fits, expected, share)
-        around = at_rows.T - at_rows @ of
-        found = {}
-        for name, metric in metrics.items():
-            value = float(metric(Rates.of(fits[:, 0])))
-            if not np.isfinite(value):
-                least, most = bounds(metric)
-                ends = (least, most) if np.isfinite(least) else (np.nan, np.nan)
-                found[name] = Estimate(np.nan, *ends, "calibrated", NO_ROWS)
-                continue
-            slopes, _ = derivatives(lambda *c, metric=metric: metric(Rates.of(c)), near[:, 0])
-            slopes = np.where(np.isfinite(slopes), slopes, 0.0)
-            variance = float(of**2 @ (around @ slopes) ** 2) + _spread(metric(Rates.of(near[:, 1:])))
-            if calibrator is not None:
-                variance += calibrator.unseen(at_rows @ of, slopes, at)
-            middle = float(metric(Rates.of(near[:, 0])))
-            lower, upper = _interval(metric, middle, variance, confidence_level)
-            note = EMPTY if is_one_sided else "" if variance > NO_VARIANCE else NO_WIDTH
-            found[name] = Estimate(value, min(lower, value), max(upper, value), "calibrated", note)
-        estimates.append(found)
+        fits = (expected @ weight)[:, None] if calibrator is None else calibrator.cells(odds, is_predicted, weight, at)
+        is_one_sided = bool(is_predicted.all() or not is_predicted.any())
+        near, at_rows, of = _padded(fits, expected, weight) if is_one_sided else (fits, expected, weight)
+        scored = _ScoredCells(fits, near, at_rows, of, is_one_sided)
+        estimates.append(
+            {name: _calibrated(scored, one, confidence_level, calibrator, at) for name, one in metrics.items()}
+        )
         if is_positive is not None:
-            _check_calibration(is_positive == is_predicted, expected, share, fits)
+            _check_calibration(is_positive == is_predicted, expected, weight, fits)
     return estimates
 
 
-def _padded(fits: Array, expected: Array, share: Array) -> tuple[Array, Array, Array]:
+class _ScoredCells(NamedTuple):
+    """Cells that scores expect at one threshold."""
+
+    fits: Array  # (4, 1 + refits), means over rows
+    near: Array  # the same, with half a row more of each outcome where all rows get the same answer
+    expected: Array  # (4, n), of each row and of those added
+    weight: Array  # (n,)
+    is_one_sided: bool  # whether all rows get the same answer
+
+
+def _calibrated(
+    scored: _ScoredCells, metric: Metric, confidence_level: float, calibrator: Calibrator | None, at: int
+) -> Estimate:
+    """One metric from the expected cells, with the variance of rows and of refits."""
+    value = float(metric(Rates.of(scored.fits[:, 0])))
+    if not np.isfinite(value):
+        least, most = metric_range(metric)
+        bounds = (least, most) if np.isfinite(least) else (np.nan, np.nan)
+        return Estimate(np.nan, *bounds, "calibrated", NO_ROWS)
+    slopes, _ = derivatives(lambda *c: metric(Rates.of(c)), scored.near[:, 0])
+    slopes = np.where(np.isfinite(slopes), slopes, 0.0)
+    means = scored.expected @ scored.weight
+    variance = float(scored.weight**2 @ ((scored.expected.T - means) @ slopes) ** 2)
+    variance += _spread(metric(Rates.of(scored.near[:, 1:])))
+    if calibrator is not None:
+        variance += calibrator.unseen(means, slopes, at)
+    middle = float(metric(Rates.of(scored.near[:, 0])))
+    lower, upper = _interval(metric, middle, variance, confidence_level)
+    note = EMPTY if scored.is_one_sided else "" if variance > NO_VARIANCE else NO_WIDTH
+    return Estimate(value, min(lower, value), max(upper, value), "calibrated", note)
+
+
+def _padded(fits: Array, expected: Array, weight: Array) -> tuple[Array, Array, Array]:
     """With half a row more of each outcome: rows that all get the same answer say nothing of the other one."""
-    n = 1.0 / float(share @ share)
-    total = n + 4.0 * PSEUDO
-    of = np.append(share * n, np.full(4, PSEUDO)) / total
-    return (fits * n + PSEUDO) / total, np.hstack([expected, np.eye(4)]), of
+    n = 1.0 / float(weight @ weight)
+    total = n + 4.0 * PSEUDO_COUNT
+    of = np.append(weight * n, np.full(4, PSEUDO_COUNT)) / total
+    return (fits * n + PSEUDO_COUNT) / total, np.hstack([expected, np.eye(4)]), of
 
 
-def _spread(refitted: Any) -> float:
+def _spread(refitted: Value) -> float:
     """Variance over refits that gave a number; 0 without any."""
     values = np.asarray(refitted, np.float64)
     values = values[np.isfinite(values)]
     return float(values.var(ddof=1)) if len(values) > 1 else 0.0
 
 
-def _check_calibration(is_right: NDArray[np.bool_], expected: Array, share: Array, fits: Array) -> None:
+def _check_calibration(is_right: NDArray[np.bool_], expected: Array, weight: Array, fits: Array) -> None:
     """Warn where labels contradict the scores."""
     accuracy = fits[0] + fits[1]
-    gap = float(share @ is_right - accuracy[0])
+    gap = float(weight @ is_right - accuracy[0])
     says = expected[0] + expected[1]
     away = is_right - says
     # Mistakes that confident scores expect, but that few rows do not show, count as well.
-    surprise = max(float(share**2 @ (away - share @ away) ** 2), float(share**2 @ (says * (1.0 - says))))
+    surprise = max(float(weight**2 @ (away - weight @ away) ** 2), float(weight**2 @ (says * (1.0 - says))))
     variance = surprise + _spread(accuracy[1:])
-    if abs(gap) > GAP * variance**0.5:
+    if abs(gap) > MAX_GAP * variance**0.5:
         what, then = (
             ("These rows are not like the calibration rows", "hand over calibration=(y, score) of rows that are")
             if len(accuracy) > 1
@@ -210,7 +218,7 @@ def _check_calibration(is_right: NDArray[np.bool_], expected: Array, share: Arra
         )
         msg = (
             f"{what}: labels show an accuracy that is {abs(gap):.3g} {'higher' if gap > 0 else 'lower'} than the "
-            f'scores say, more than {GAP:g} standard errors. Do not use method="calibrated" here; {then}.'
+            f'scores say, more than {MAX_GAP:g} standard errors. Do not use method="calibrated" here; {then}.'
         )
         warnings.warn(msg, CoverageWarning, stacklevel=4)
 
@@ -240,8 +248,8 @@ def prediction_powered(
     for name, metric in metrics.items():
         at_labels = float(metric(Rates.of(cells)))
         slopes, _ = derivatives(lambda *c, metric=metric: metric(Rates.of(c)), cells)
-        rows = SHARES.get(builtin(metric))
-        has_variance = 0.0 < share(*rows, counts, counts).value < 1.0 if rows else counts.all()
+        rows = PROPORTIONS.get(builtin(metric))
+        has_variance = 0.0 < proportion(*rows, counts, counts).value < 1.0 if rows else counts.all()
         if not has_variance or not np.isfinite([at_labels, *slopes]).all():
             labels = Cells(counts, counts, counts)
             alone = by_rates(labels, {name: metric}, "wilson", confidence_level, sampling)[name]
@@ -255,7 +263,7 @@ def prediction_powered(
         tuned = min(max(float(tuned), 0.0), 1.0)
         value = at_labels + tuned * float(there_says.mean() - here_says.mean())
         variance = float((target - tuned * here_says).var(ddof=1)) / n + tuned**2 * float(there_says.var()) / n_more
-        value = float(np.clip(value, *bounds(metric)))
-        ends = _interval(metric, value, variance, confidence_level)
-        found[name] = Estimate(value, *ends, "prediction-powered", f"weight of the scores {tuned:.2f}")
+        value = float(np.clip(value, *metric_range(metric)))
+        bounds = _interval(metric, value, variance, confidence_level)
+        found[name] = Estimate(value, *bounds, "prediction-powered", f"weight of the scores {tuned:.2f}")
     return found
