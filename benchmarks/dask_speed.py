@@ -100,7 +100,7 @@ def rows(n: int, pids: list[int]) -> str:
     with dask.config.set(scheduler="threads"):
         sizes = abs(x).compute()
     rank = math.ceil((n + 1) * LEVEL - 1e-9) - 1
-    off = abs(found.radius[0] - float(np.partition(sizes, rank)[rank]))
+    off = abs(found.margin[0] - float(np.partition(sizes, rank)[rank]))
     return f"`measure`, {n:,} rows: {cost}; distance of its radius to the order statistic of all errors {off:.1e}."
 
 

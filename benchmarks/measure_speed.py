@@ -20,7 +20,7 @@ from importlib.metadata import version
 import numpy as np
 from provenance import save
 
-from pimeter import measure, measurement
+from pimeter import measure, measuring
 from pimeter.diagnosis import checks
 
 SEED = 20261115
@@ -43,7 +43,7 @@ class TimedCheck:
 @contextmanager
 def timed_checks(spent: list[float]) -> Iterator[None]:
     """Add up the time of the checks that look at a subsample, and of the columns of features there."""
-    all_checks, given = checks.CHECKS, measurement.given
+    all_checks, given = checks.CHECKS, measuring.given
 
     def timed_given(*args: object) -> object:
         start = time.perf_counter()
@@ -53,10 +53,10 @@ def timed_checks(spent: list[float]) -> Iterator[None]:
 
     try:
         checks.CHECKS = tuple(TimedCheck(one, spent) if one.name in ON_SUBSAMPLE else one for one in all_checks)
-        measurement.given = timed_given
+        measuring.given = timed_given
         yield
     finally:
-        checks.CHECKS, measurement.given = all_checks, given
+        checks.CHECKS, measuring.given = all_checks, given
 
 
 def medians(n: int, n_features: int, repeats: int) -> tuple[float, float, float]:

@@ -470,7 +470,7 @@ class TestInterval:
         found = read(f"out.{ending}", **({"separator": "\t"} if ending == "tsv" else {}))
         assert found.columns == ["id", "y_hat", "note", "lower", "upper"]
         assert found["note"].to_list() == new["note"].to_list()
-        radius = pimeter.measure(frame["y"], frame["y_hat"]).radius[0]
+        radius = pimeter.measure(frame["y"], frame["y_hat"]).margin[0]
         assert_allclose(found["lower"], new["y_hat"] - radius, rtol=1e-12)
         assert_allclose(found["upper"], new["y_hat"] + radius, rtol=1e-12)
         if ending == "jsonl":
@@ -641,7 +641,7 @@ def test_demo_writes_a_report_and_says_where(pimeter_command, tmp_path):
     code, out, err = pimeter_command("demo")
     assert (code, err) == (0, "")
     assert out.endswith("Report: pimeter-demo.html\n")
-    assert out.startswith("95 % of future errors are expected within ±")
+    assert out.startswith("95 % of future residuals are expected within ±")
     assert f"<span>{out.partition(' With ')[0]}</span>" in (tmp_path / "pimeter-demo.html").read_text()
     assert pimeter_command("demo", "--out", "demo.csv")[1].endswith("Wrote: demo.csv\n")
     assert pl.read_csv("demo.csv")["score"][0] == "coverage"

@@ -322,11 +322,11 @@ class TestMeasure:
         ours = pm.measure(parts["y"], parts["y_pred"], by=parts["store"])
         assert ours == pm.measure(predictions["y"], predictions["y_pred"], by=predictions["store"])
         arrays = [da.from_array(predictions[name].to_numpy(), chunks=700) for name in ("y", "y_pred")]
-        assert pm.measure(*arrays).radius == ours.radius
+        assert pm.measure(*arrays).margin == ours.margin
 
     @pytest.mark.parametrize("kind", ["frame", "arrays"])
     def test_many_rows_stay_where_they_are(self, predictions, monkeypatch, kind):
-        monkeypatch.setattr("pimeter.measurement.MOST_ROWS", 1000)
+        monkeypatch.setattr("pimeter.lazy_rows.MOST_ROWS", 1000)
         reads = []
 
         def seen(part):
@@ -344,7 +344,7 @@ class TestMeasure:
         assert sum(reads) == 3 * len(frame)
         expected = pm.measure(frame["y"], frame["y_pred"])
         assert (ours.n_rows, ours.headline, ours.coverage_range) == (3000, expected.headline, expected.coverage_range)
-        for name in ("radius", "width_low", "width_high", "guaranteed_level"):
+        for name in ("margin", "width_lower", "width_upper", "guaranteed_level"):
             assert_allclose(getattr(ours.curves, name), getattr(expected.curves, name), rtol=3e-8)
         errors = (frame["y"] - frame["y_pred"]).to_numpy()
         tail = (1.0 + np.array(ours.curves.levels)) / 2.0
@@ -375,28 +375,28 @@ class TestMeasure:
         assert found.sums == np.arange(3000.0).sum()
 
     def test_tied_errors_are_covered(self, monkeypatch):
-        monkeypatch.setattr("pimeter.measurement.MOST_ROWS", 100)
+        monkeypatch.setattr("pimeter.lazy_rows.MOST_ROWS", 100)
         y = np.random.default_rng(9).choice([-0.1, 0.1, 0.2, 0.3], 1000, p=[0.25, 0.25, 0.44, 0.06])
         ours = pm.measure(da.from_array(y, chunks=300), da.zeros(1000, chunks=300))
         expected = pm.measure(y, np.zeros(1000))
-        assert ours.curves.radius == expected.curves.radius
-        assert (np.abs(y) <= ours.radius[0]).mean() >= ours.guaranteed_level
+        assert ours.curves.margin == expected.curves.margin
+        assert (np.abs(y) <= ours.margin[0]).mean() >= ours.guaranteed_level
         assert set(ours.curves.lower_quantile + ours.curves.upper_quantile) <= set(y.tolist())
 
     def test_radii_are_never_too_small(self, monkeypatch):
-        monkeypatch.setattr("pimeter.measurement.MOST_ROWS", 100)
+        monkeypatch.setattr("pimeter.lazy_rows.MOST_ROWS", 100)
         y = 1.0 + 1e-12 * np.random.default_rng(10).uniform(size=1000)
         ours, expected = pm.measure(da.from_array(y, chunks=300), da.zeros(1000, chunks=300)), pm.measure(y, 0.0 * y)
-        assert (np.array(ours.curves.radius) >= expected.curves.radius).all()
-        assert max(ours.curves.radius) <= y.max()
+        assert (np.array(ours.curves.margin) >= expected.curves.margin).all()
+        assert max(ours.curves.margin) <= y.max()
 
     def test_extreme_errors(self, monkeypatch):
-        monkeypatch.setattr("pimeter.measurement.MOST_ROWS", 100)
+        monkeypatch.setattr("pimeter.lazy_rows.MOST_ROWS", 100)
         rng = np.random.default_rng(8)
         y = rng.standard_normal(400) * 10.0 ** rng.integers(-200, 200, 400)
         ours = pm.measure(da.from_array(y, chunks=90), da.zeros(400, chunks=90))
         expected = pm.measure(y, np.zeros(400))
-        assert_allclose(ours.curves.radius, expected.curves.radius, rtol=3e-8)
+        assert_allclose(ours.curves.margin, expected.curves.margin, rtol=3e-8)
         assert_allclose(ours.scores["rmse"].value, expected.scores["rmse"].value, rtol=1e-12)
 
     def test_empty_partitions_have_no_errors(self):
@@ -431,7 +431,7 @@ class TestMeasure:
             pm.measure(parts["y"], parts["y_pred"], X=da.ones((3000, 2), chunks=(1000, 1)))
 
     def test_command_line_of_many_rows(self, predictions, tmp_path, monkeypatch, capsys):
-        monkeypatch.setattr("pimeter.measurement.MOST_ROWS", 1000)
+        monkeypatch.setattr("pimeter.lazy_rows.MOST_ROWS", 1000)
         for i, part in enumerate(np.array_split(np.arange(3000), 3)):
             predictions.iloc[part].to_parquet(tmp_path / f"part-{i}.parquet")
         out = tmp_path / "report.html"
@@ -449,7 +449,7 @@ class TestMeasure:
     @pytest.mark.parametrize("most", [1000, 10_000])
     @pytest.mark.parametrize("ending", ["parquet", "csv"])
     def test_command_line_counts_rows_that_are_left_out(self, predictions, tmp_path, monkeypatch, capsys, ending, most):
-        monkeypatch.setattr("pimeter.measurement.MOST_ROWS", most)
+        monkeypatch.setattr("pimeter.lazy_rows.MOST_ROWS", most)
         gaps = predictions.copy()
         gaps.loc[gaps.index[:10], "y"] = np.nan
         gaps.loc[gaps.index[5:12], "y_pred"] = np.nan

@@ -16,7 +16,7 @@ import pimeter as pm
 from pimeter import measure, scorecard
 from pimeter.conformal.tails import TAILS
 from pimeter.diagnosis import forest, order, symmetry
-from pimeter.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, fifths
+from pimeter.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, quintiles
 from pimeter.diagnosis.crossfit import CrossFit, folds, ranks
 from pimeter.diagnosis.shape import HeavyTails, Skewness
 from pimeter.regression import scaled
@@ -103,10 +103,10 @@ class TestCrossFit:
             own = fit.fold == i
             others = np.sort(sizes[~own])
             k = np.minimum(np.ceil((len(others) + 1) * LEVELS - 1e-9).astype(int), len(others))
-            assert_allclose(fit.radii[i], others[k - 1], rtol=0)
+            assert_allclose(fit.fold_margins[i], others[k - 1], rtol=0)
             inside[own] = sizes[own, None] <= others[k - 1]
             scores[own] = 2 * others[k - 1] + 2 / (1 - LEVELS) * np.maximum(sizes[own, None] - others[k - 1], 0)
-        found = fit.parts(part, 3)
+        found = fit.subgroups(part, 3)
         assert found.inside.tolist() == [inside[part == i].sum(axis=0).tolist() for i in range(3)]
         assert found.rows.tolist() == np.bincount(part, minlength=3).tolist()
         mean, error = fit.mean_interval_scores()
@@ -116,7 +116,7 @@ class TestCrossFit:
         for i in range(3):
             own = np.sort(sizes[part == i])
             if len(own):
-                assert_allclose(found.radius[i], own[ranks(len(own), LEVELS) - 1], rtol=0)
+                assert_allclose(found.margin[i], own[ranks(len(own), LEVELS) - 1], rtol=0)
 
     @pytest.mark.parametrize("m", [1, 2, 9, 10, 25, 1000])
     def test_folds_are_even_and_follow_no_rhythm(self, m):
@@ -129,9 +129,9 @@ class TestCrossFit:
 
     def test_one_row_has_no_cross_fitted_radius(self):
         fit = CrossFit.of(np.array([2.0]), LEVELS)
-        assert np.isnan(fit.radii).all()
+        assert np.isnan(fit.fold_margins).all()
         assert np.isnan(fit.mean_interval_scores()).all()
-        assert fit.radius.tolist() == [2.0] * 4
+        assert fit.margin.tolist() == [2.0] * 4
 
 
 class TestColumns:
@@ -139,16 +139,16 @@ class TestColumns:
         X = np.ma.MaskedArray([[1.0], [-99.0], [3.0]], mask=[[False], [True], [False]])
         assert np.isnan(columns(X, 3, np.arange(3))[0].values).tolist() == [False, True, False]
 
-    def test_fifths_of_many_numbers_follow_no_rhythm(self):
+    def test_quintiles_of_many_numbers_follow_no_rhythm(self):
         # Of 400,000 rows every fourth is 0: a stride of 4 would see zeros alone.
         values = np.where(np.arange(400_000) % 4, np.random.default_rng(0).uniform(size=400_000), 0.0)
-        codes, labels = fifths(values)
+        codes, labels = quintiles(values)
         # 100,000 rows tell a border to within .0013 of the rows (a standard error); a quarter of all are 0.
         assert_allclose(np.bincount(codes)[1:] / len(values), [0.15, 0.2, 0.2, 0.2], atol=0.01)
         assert len(labels) == 5
 
-    def test_fifths_of_numbers(self):
-        codes, labels = fifths(np.arange(1.0, 11.0))
+    def test_quintiles_of_numbers(self):
+        codes, labels = quintiles(np.arange(1.0, 11.0))
         assert codes.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
         assert labels == ("up to 2", "2 to 4", "4 to 6", "6 to 8", "above 8")
 
@@ -162,16 +162,16 @@ class TestColumns:
             (np.array([9998.7, 9999.7, 9999.8, 1e5, np.inf]), "9999 9999.7 9999.8 100000"),
         ],
     )
-    def test_names_of_fifths_are_told_apart(self, values, names):
+    def test_names_of_quintiles_are_told_apart(self, values, names):
         first, second, third, last = names.split()
         between = (f"{first} to {second}", f"{second} to {third}", f"{third} to {last}")
-        assert fifths(values).labels == (f"up to {first}", *between, f"above {last}")
+        assert quintiles(values).labels == (f"up to {first}", *between, f"above {last}")
 
     def test_ties_missing_values_and_constants(self):
-        assert fifths(np.array([0.0, 0, 0, 0, 1]))[1] == ("up to 0", "above 0")
-        codes, labels = fifths(np.array([3.0, np.nan, 3.0]))
+        assert quintiles(np.array([0.0, 0, 0, 0, 1]))[1] == ("up to 0", "above 0")
+        codes, labels = quintiles(np.array([3.0, np.nan, 3.0]))
         assert (codes.tolist(), labels) == ([0, 1, 0], ("3", MISSING))
-        assert fifths(np.array([np.nan, np.nan])).labels == (MISSING,)
+        assert quintiles(np.array([np.nan, np.nan])).labels == (MISSING,)
 
     def test_rare_categories_are_taken_together(self):
         labels = np.repeat([f"c{i}" for i in range(40)], np.arange(40, 0, -1))
@@ -195,10 +195,10 @@ class TestColumns:
             found = {column.name: column for column in columns(frame, n, np.arange(n))}
             assert [column.is_numeric for column in found.values()] == [True, True, True, False, True, False]
             assert np.isnan(found["gap"].numbers).sum() == 20
-            assert found["word"].parts.labels == ("x", MISSING)
+            assert found["word"].subgroups.labels == ("x", MISSING)
             assert np.isnan(found["word"].numbers).sum() == 20
-            assert found["list"].parts.labels == ("[1, 2]", "[1, 3]")
-            assert found["time"].parts.labels[0].startswith("up to 2020-01-08")
+            assert found["list"].subgroups.labels == ("[1, 2]", "[1, 3]")
+            assert found["time"].subgroups.labels[0].startswith("up to 2020-01-08")
         assert columns(frame["word"], n, np.arange(n))[0].name == "word"
 
     def test_dates_and_decimals_of_every_library(self):
@@ -210,7 +210,7 @@ class TestColumns:
             pa.table({"day": days, "price": prices}),
         ):
             day, price = columns(frame, 3, np.arange(3))
-            assert day.parts.labels == ("up to 2020-01-01T00:00", "above 2020-01-01T00:00", MISSING)
+            assert day.subgroups.labels == ("up to 2020-01-01T00:00", "above 2020-01-01T00:00", MISSING)
             assert_allclose(price.numbers, [1.5, np.nan, 2.5])
             assert day.is_numeric
             assert price.is_numeric
@@ -240,12 +240,12 @@ class TestColumns:
             (column,) = columns(table, 3, np.arange(3))
             assert column.is_numeric
             assert column.values[0] < column.values[1]
-            assert column.parts.labels[0] == f"up to {label}"
+            assert column.subgroups.labels[0] == f"up to {label}"
 
     def test_arrays_of_dates(self):
         moments = np.array([["2024-01-31"], ["2024-02-01"], ["NaT"]], "datetime64[D]")
-        assert columns(moments, 3, np.arange(3))[0].parts.labels[0] == "up to 2024-01-31T00:00"
-        assert columns(moments - moments[0], 3, np.arange(3))[0].parts.labels[0] == "up to 0 seconds"
+        assert columns(moments, 3, np.arange(3))[0].subgroups.labels[0] == "up to 2024-01-31T00:00"
+        assert columns(moments - moments[0], 3, np.arange(3))[0].subgroups.labels[0] == "up to 0 seconds"
 
     @pytest.mark.parametrize(
         "words",
@@ -271,7 +271,7 @@ class TestColumns:
         table = np.array([[1, "a"], [None, "b"], [2.5, 3]], dtype=object)
         table[1, 1] = ["b"]
         number, word = columns(table, 3, np.arange(3))
-        assert word.parts.labels == ("a", "['b']", "3")
+        assert word.subgroups.labels == ("a", "['b']", "3")
         assert (number.is_numeric, word.is_numeric) == (True, False)
         assert word.place == 1
         assert_allclose(number.values, [1, np.nan, 2.5])
@@ -638,7 +638,7 @@ class TestDiagnose:
         finding = diagnose(errors, np.zeros(200))["skew"]
         assert_allclose(finding.value, (upper + lower - 2 * middle) / (upper - lower))
         assert f"largest 5 % of the residuals lie {upper - middle:.3g} above" in finding.sentence
-        assert "Residuals reach farther above than below" in finding.advice
+        assert "Residuals extend farther above than below" in finding.advice
         assert "largest 20 % of the residuals" in diagnose(errors, np.zeros(200), confidence_level=0.6)["skew"].sentence
         for unit in (1e-300, 1e300):
             assert_allclose(diagnose(errors * unit, np.zeros(200))["skew"].value, finding.value)

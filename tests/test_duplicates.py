@@ -19,7 +19,16 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from benchmarks.designs import CONTINUOUS, DISCRETE, LIMIT, overwritten, sine
-from pimeter import CoverageWarning, IntervalRegressor, SetClassifier, duplicate_groups, measure, measurement, scorecard
+from pimeter import (
+    CoverageWarning,
+    IntervalRegressor,
+    Measurement,
+    SetClassifier,
+    duplicate_groups,
+    lazy_rows,
+    measure,
+    scorecard,
+)
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.diagnosis.evidence import equal_rows
 from pimeter.duplicates import copies, row_keys
@@ -363,7 +372,7 @@ class TestMeasure:
         page = result.to_html()
         for text in (str(result), page, result._repr_html_()):
             assert "400 of 600 rows are copies of others" in text
-        assert measurement.Measurement.from_json(result.to_json()) == result
+        assert Measurement.from_json(result.to_json()) == result
         first = np.unique(duplicate_groups(np.column_stack([y_true, y_pred])), return_index=True)[1]
         assert "copies" not in measure(y_true[first], y_pred[first]).diagnosis.raised
 
@@ -378,7 +387,7 @@ class TestMeasure:
             assert found.upper - found.lower == pytest.approx(score.upper - score.lower, rel=0.25), name
         assert np.diff(copied.coverage_range) == pytest.approx(np.diff(once.coverage_range), rel=0.25)  # with ties
         assert copied.coverage_range == (copied.scores["coverage"].lower, copied.scores["coverage"].upper)
-        assert "not known" in copied.to_html().partition("promised on average")[2][:80]
+        assert "not known" in copied.to_html().partition("guaranteed on average")[2][:80]
         copied.plot()
 
     def test_the_factor_is_that_of_the_range(self):
@@ -456,7 +465,7 @@ class TestMeasure:
         order = rng.permutation(3000)
         lazy = [da.from_array(values[order], chunks=700) for values in (y_true, y_pred)]
         assert measure(*lazy).diagnosis["copies"].value == 2000
-        monkeypatch.setattr(measurement, "MOST_ROWS", 1000)
+        monkeypatch.setattr(lazy_rows, "MOST_ROWS", 1000)
         result = measure(*lazy)  # a third of the rows, of which each has two thirds of a copy on average
         assert 100 < result.diagnosis["copies"].value < 500
         factor = float(result.headline.evidence.rpartition("factor of ")[2].rstrip("."))

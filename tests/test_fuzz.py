@@ -730,7 +730,7 @@ def measurements(draw: Draw) -> bool:
         return False
     assert y.is_finite
     assert f.is_finite
-    assert all(map(math.isfinite, (*found.radius, found.mean_width)))
+    assert all(map(math.isfinite, (*found.margin, found.mean_width)))
     text = found.to_json()
     assert pm.Measurement.from_json(text) == found
     assert "<html" in found.to_html()

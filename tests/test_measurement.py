@@ -18,7 +18,7 @@ from scipy import stats
 from sklearn.base import clone
 
 import pimeter as pm
-from pimeter import Measurement, measure, measurement
+from pimeter import Measurement, lazy_rows, measure, measuring
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.diagnosis.checks import Judgement
 from pimeter.diagnosis.crossfit import CrossFit
@@ -43,11 +43,11 @@ class TestNumbers:
         y_true, y_pred = rows()
         errors = np.sort(np.abs(y_true - y_pred))
         kept = rank_guarantee(442, 0.95)
-        assert result.radius == (errors[kept.rank - 1],) * 2
+        assert result.margin == (errors[kept.rank - 1],) * 2
         assert result.coverage_range == kept.coverage_range
         assert result.mean_width == 2 * errors[kept.rank - 1]
         model = pm.IntervalRegressor(lambda X: X[:, 0]).calibrate(y_pred[:, None], y_true)
-        assert_allclose(model.margin_, result.radius)
+        assert_allclose(model.margin_, result.margin)
 
     def test_curves_hold_the_stops_of_a_report(self, result):
         stops = [*(i / 100 for i in range(50, 100)), 0.995, 0.999]
@@ -57,17 +57,17 @@ class TestNumbers:
             at = stops.index(level)
             other = measure(y_true, y_pred, confidence_level=level)
             assert other.headline == result.curves.headlines[at]
-            assert other.radius[0] == result.curves.radius[at]
+            assert other.margin[0] == result.curves.margin[at]
             assert other.coverage == result.curves.coverage[at]
-            assert other.coverage_range == (result.curves.coverage_low[at], result.curves.coverage_high[at])
+            assert other.coverage_range == (result.curves.coverage_lower[at], result.curves.coverage_upper[at])
             assert other.scores["interval_score"].value == result.curves.interval_score[at]
-        assert [part.of for part in result.curves.parts] == ["prediction", "by"]
-        predicted, by = result.curves.parts
+        assert [part.of for part in result.curves.subgroups] == ["prediction", "by"]
+        predicted, by = result.curves.subgroups
         assert len(predicted.coverage) == 5
-        assert len(predicted.coverage[0]) == len(predicted.radius[0]) == 52
+        assert len(predicted.coverage[0]) == len(predicted.margin[0]) == 52
         assert by.labels == ("often", "seldom")
         assert sum(by.rows) == sum(predicted.rows) == 442
-        for curves in result.curves.parts:
+        for curves in result.curves.subgroups:
             total = np.array(curves.rows) @ np.array(curves.coverage)
             assert_allclose(total / 442, result.curves.coverage, rtol=1e-12)
 
@@ -75,7 +75,7 @@ class TestNumbers:
         found = measure(*rows(50), confidence_level=0.333)
         assert found.curves.levels[0] == 0.333
         assert len(found.curves.levels) == 53
-        assert found.headline.claim.startswith("33.3 % of future errors")
+        assert found.headline.claim.startswith("33.3 % of future residuals")
 
     def test_scores_against_their_definitions(self, result):
         y_true, y_pred = rows()
@@ -106,7 +106,7 @@ class TestNumbers:
         y_true = least + spread * rng.standard_normal(500)
         y_pred = y_true + 0.3 * spread * rng.standard_normal(500) - bias
         if engine == "dask":
-            monkeypatch.setattr(measurement, "MOST_ROWS", 100)
+            monkeypatch.setattr(lazy_rows, "MOST_ROWS", 100)
             scores = measure(*(da.from_array(values, chunks=130) for values in (y_true, y_pred))).scores
         else:
             scores = measure(y_true, y_pred).scores
@@ -124,7 +124,7 @@ class TestNumbers:
         noise = np.round(np.random.default_rng(5).standard_normal(300) * 2**10) / 2**10 + 2**8
         near, far = (measure(noise + bias, np.zeros(300)).curves for bias in (0.0, 2.0**40))
         assert_allclose(np.subtract(far.interval_score, 2.0**41), near.interval_score, rtol=1e-9, atol=1e-3)
-        reach, farther = (np.subtract(c.interval_score_high, c.interval_score) for c in (near, far))
+        reach, farther = (np.subtract(c.interval_score_upper, c.interval_score) for c in (near, far))
         # Scores near 2 ** 41 are right to 2 ** -12; without cancellation nothing else is lost.
         assert_allclose(farther, reach, atol=2.0**-10)
 
@@ -160,7 +160,7 @@ def fast(monkeypatch):
         found = dataclasses.replace(held.diagnosis, findings=(Bias()(evidence, {}),))
         return Judgement(found, "constant", "symmetric")
 
-    monkeypatch.setattr(measurement, "judged", judged)
+    monkeypatch.setattr(measuring, "judged", judged)
 
 
 def test_coverage_on_pure_noise_is_cross_fitted(fast):
@@ -171,7 +171,7 @@ def test_coverage_on_pure_noise_is_cross_fitted(fast):
     coverage = np.array([one.coverage for one in found])
     error = coverage.std(ddof=1) / np.sqrt(500)
     assert abs(coverage.mean() - 0.95) < 3 * error
-    in_sample = [np.mean(np.abs(draw) <= one.radius[0]) for draw, one in zip(draws, found, strict=True)]
+    in_sample = [np.mean(np.abs(draw) <= one.margin[0]) for draw, one in zip(draws, found, strict=True)]
     assert in_sample == [106 / 110] * 500
     assert abs(106 / 110 - 0.95) > 3 * error
 
@@ -191,9 +191,9 @@ def test_pictures_show_every_day_of_the_week(n, n_shown):
 
 class TestWords:
     def test_headline(self, result):
-        assert result.headline.claim == f"95 % of future errors are expected within ±{result.radius[0]:.3g}."
+        assert result.headline.claim == f"95 % of future residuals are expected within ±{result.margin[0]:.3g}."
         assert result.headline.evidence == (
-            "With 442 rows the true share lies between 93 and 97 % (90 % confidence), if new rows resemble these."
+            "With 442 rows the true coverage lies between 93 and 97 % (90 % confidence), if new rows resemble these."
         )
         first, _, *advice, code = str(result).splitlines()
         assert first == str(result.headline) == f"{result.headline.claim} {result.headline.evidence}"
@@ -204,17 +204,17 @@ class TestWords:
     def test_many_rows_have_decimals(self, fast):
         rng = np.random.default_rng(0)
         found = measure(rng.standard_normal(200_000), np.zeros(200_000))
-        assert "With 200,000 rows the true share lies between 94.9 and 95.1 %" in found.headline.evidence
+        assert "With 200,000 rows the true coverage lies between 94.9 and 95.1 %" in found.headline.evidence
 
     @pytest.mark.parametrize("m", [1, 2, 5, 18])
     def test_few_rows_say_how_little_they_mean(self, m):
         y_true, y_pred = rows(m)
         found = measure(y_true, y_pred)
         assert (
-            f"{'1 row is' if m == 1 else f'{m} rows are'} too few to promise 95 %; 19 are needed."
+            f"{'1 row is' if m == 1 else f'{m} rows are'} too few to guarantee 95 %; 19 are needed."
             in found.headline.claim
         )
-        assert found.radius[0] == np.abs(y_true - y_pred).max()
+        assert found.margin[0] == np.abs(y_true - y_pred).max()
         assert found.guaranteed_level == m / (m + 1)
         assert np.isnan(found.coverage) == (m == 1)
         assert found.advice[0].startswith("Hold out more rows: 19")
@@ -266,7 +266,7 @@ class TestInput:
         for frame in (pd.DataFrame, pl.DataFrame):
             X = frame({"x": [None, 1.0, 2.0, 3.0] * 20, "c": ["u", "v"] * 40})
             found = measure(y_true, y_pred, X=X, by=by)
-            assert found.curves.parts[1].labels == ("a", "missing")
+            assert found.curves.subgroups[1].labels == ("a", "missing")
             assert {part.of for part in found.subgroups} == {"prediction", "by", "x", "c"}
 
     @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ class TestJson:
             assert other == result
             assert hash(other) == hash(result)
             assert other.to_json() == text
-            assert other.radius == result.radius
+            assert other.margin == result.margin
             assert type(other.diagnosis) is type(result.diagnosis)
         assert measure(*rows()) != result
         assert result != "a measurement"
@@ -345,8 +345,8 @@ class TestJson:
         [
             (lambda data: data.update(coverage="__import__('os')"), "measurement.coverage"),
             (lambda data: data.update(n_rows=1.5), "measurement.n_rows"),
-            (lambda data: data.update(radius=[1.0]), "measurement.radius"),
-            (lambda data: data.update(radius=[[], []]), r"measurement.radius\[0\]"),
+            (lambda data: data.update(margin=[1.0]), "measurement.margin"),
+            (lambda data: data.update(margin=[[], []]), r"measurement.margin\[0\]"),
             (lambda data: data.pop("scores"), "measurement is"),
             (lambda data: data.update(extra=1), "measurement is"),
             (lambda data: data.update(scores=[]), "measurement.scores"),
@@ -411,7 +411,7 @@ def test_a_radius_that_occurs_once_among_errors_that_repeat():
     shares = np.array([0.5, 0.3, 0.12, 0.04, 0.04])
     errors = rng.choice(5, size=(400, 30), p=shares).astype(float)
     fits = [CrossFit.of(rows, np.array([0.95])) for rows in errors]
-    radius = np.array([fit.radius[0] for fit in fits])
+    radius = np.array([fit.margin[0] for fit in fits])
     is_more = np.cumsum(shares)[radius.astype(int)] > [fit.coverage_ranges[0, 1] for fit in fits]
     assert ((errors == radius[:, None]).sum(axis=1) == 1).sum() > 50  # here the ties are elsewhere
     assert stats.binom.sf(is_more.sum() - 1, len(fits), 0.05) > 1e-3
@@ -430,9 +430,9 @@ def test_errors_that_are_tied_at_the_radius_are_all_covered(monkeypatch):
     assert result.diagnosis["rows"].upper == 1.0
     assert "between 94.2 % and 100 %" in result.diagnosis["rows"].sentence
     at = result.curves.levels.index(0.5)  # here +-0 covers 60 %
-    assert result.curves.radius[at] == 0.0
-    assert result.curves.coverage_high[at] == pytest.approx(0.6, abs=4 * np.sqrt(0.6 * 0.4 / 2000))
-    monkeypatch.setattr("pimeter.measurement.MOST_ROWS", 500)
+    assert result.curves.margin[at] == 0.0
+    assert result.curves.coverage_upper[at] == pytest.approx(0.6, abs=4 * np.sqrt(0.6 * 0.4 / 2000))
+    monkeypatch.setattr("pimeter.lazy_rows.MOST_ROWS", 500)
     stays = measure(*(da.from_array(values, chunks=700) for values in (y_true, y_pred)))
     assert stays.headline == result.headline
-    assert stays.curves.coverage_high == result.curves.coverage_high
+    assert stays.curves.coverage_upper == result.curves.coverage_upper

@@ -38,12 +38,12 @@ cone = pm.ForecastIntervals(0.8).fit(windows[:, 1:], np.repeat(windows[:, :1], 3
 rates = pm.classification_uncertainty(y > 3, np.clip(X[:, 2], 0.01, 0.99), random_state=0)
 sketch = pm.QuantileSketch().update(y)
 measured = pm.measure(y, model.predict(X), X=X, by=(X[:, 1] > 0.5).astype(int))
-assert pm.Measurement.from_json(measured.to_json()).radius == measured.radius
+assert pm.Measurement.from_json(measured.to_json()).margin == measured.margin
 numbers = [
     *pm.quantile(y, [0.05, 0.5, 0.95]), pm.QuantileNeuron().fit(y).quantile_,
     pm.OnlineNeuron().learn_many(np.abs(y)).quantile_, *model.predict_interval(X[:3]).ravel(),
     float(sets.predict_set(X).sum()), *cone.margin_.ravel(), *rates.lower.values(), float(sketch.quantile(0.9)),
-    *measured.radius, measured.coverage,
+    *measured.margin, measured.coverage,
 ]
 print(*map(float, numbers))
 """

@@ -78,12 +78,12 @@ def test_every_stop_shows_what_measure_says(opened, tmp_path):
         assert page.locator("#shown").inner_text() == f"{100 * level:.4g} %"
         held = {
             name: page.locator(f"#{name}").evaluate("one => ({...one.dataset})")
-            for name in ("radius", "coverage", "range", "promised")
+            for name in ("margin", "coverage", "range", "guaranteed")
         }
-        assert_allclose(float(held["radius"]["value"]), expected.radius[1], rtol=1e-6)
+        assert_allclose(float(held["margin"]["value"]), expected.margin[1], rtol=1e-6)
         assert_allclose(float(held["coverage"]["value"]), expected.coverage, rtol=1e-6)
         assert_allclose([float(held["range"][end]) for end in ("low", "high")], expected.coverage_range, rtol=1e-6)
-        assert_allclose(float(held["promised"]["value"]), expected.guaranteed_level, rtol=1e-6)
+        assert_allclose(float(held["guaranteed"]["value"]), expected.guaranteed_level, rtol=1e-6)
         for name in report.LEVEL_SCORES:
             cells = page.locator(f"[data-score={name}] td").all_inner_texts()
             score = expected.scores[name]
@@ -92,7 +92,7 @@ def test_every_stop_shows_what_measure_says(opened, tmp_path):
             assert_allclose(ends, [score.lower, score.upper], rtol=1e-3)
             head = page.locator(f"[data-score={name}] th").inner_text()
             assert head == f"{name.replace('_', ' ')} at {100 * level:.4g} %"
-        parts = page.locator("#parts tbody tr").evaluate_all("all => all.map(row => row.cells[2].textContent)")
+        parts = page.locator("#subgroups tbody tr").evaluate_all("all => all.map(row => row.cells[2].textContent)")
         assert_allclose(
             [float(text.removesuffix(" %")) / 100 for text in parts],
             [part.coverage for part in expected.subgroups if part.of in {"prediction", "by"}],
@@ -228,7 +228,7 @@ def test_the_slider_listens_to_keys_and_buttons(opened, tmp_path):
     assert page.locator("#level").get_attribute("aria-valuetext") == "96 %"
     page.get_by_role("button", name="80 %").click()
     assert page.locator("#shown").inner_text() == "80 %"
-    assert page.locator("#headline").inner_text().startswith("80 % of future errors")
+    assert page.locator("#headline").inner_text().startswith("80 % of future residuals")
 
 
 class TestWithoutABrowser:

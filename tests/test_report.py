@@ -37,10 +37,10 @@ def test_overview_on_new_and_on_given_axes(result):
     assert grid.shape == (2, 2)
     titles = [ax.get_title(loc="left") for ax in grid.ravel()]
     assert titles == [
-        f"95 % of errors expected within ±{result.radius[0]:.3g}",
+        f"95 % of residuals expected within ±{result.margin[0]:.3g}",
         "Coverage against the level asked for",
-        "Cross-fitted coverage in parts of the rows",
-        "Errors by prediction",
+        "Cross-fitted coverage in subgroups of the rows",
+        "Residuals by prediction",
     ]
     own = plt.figure().subplots(1, 4)
     assert result.plot(own).ravel().tolist() == own.tolist()
@@ -52,9 +52,9 @@ def test_overview_on_new_and_on_given_axes(result):
 def test_levels_near_1_are_not_100_percent():
     y_pred = np.arange(100_000.0)
     result = measure(y_pred + np.random.default_rng(0).normal(size=100_000), y_pred, confidence_level=0.99996)
-    assert result.headline.claim.startswith("99.996 % of future errors")
+    assert result.headline.claim.startswith("99.996 % of future residuals")
     assert "enough to guarantee 99.996 % on average" in result.diagnosis["rows"].sentence
-    assert plots.draw_errors(result.to_dict()).get_title(loc="left").startswith("99.996 % of errors")
+    assert plots.draw_residuals(result.to_dict()).get_title(loc="left").startswith("99.996 % of residuals")
     assert plots.draw_intervals(result.to_dict()).get_title(loc="left") == "Intervals for 99.996 %"
     assert "99.996 % asked for" in result.to_html()
     row = re.search(r'<tr data-score="coverage">.*?</tr>', result.to_html(), re.DOTALL)[0]
@@ -79,11 +79,11 @@ def test_intervals_show_every_target_once(result):
     points = {line.get_label(): line.get_xdata() for line in ax.lines}
     assert len(points["inside"]) + len(points["outside"]) == len(points["prediction"]) <= plots.N_INTERVALS
     ends = ax.collections[0].get_segments()[0][:, 1]
-    assert_allclose(np.diff(ends), 2 * result.radius[0])
+    assert_allclose(np.diff(ends), 2 * result.margin[0])
 
 
 def test_labels_are_cut_and_are_no_formulas(result):
-    ax = plots.draw_parts(result.to_dict())
+    ax = plots.draw_subgroups(result.to_dict())
     labels = [label.get_text() for label in ax.get_yticklabels()]
     assert any(label.startswith(r"\$often\$") for label in labels)
     assert max(len(label.split("\n")[0]) for label in labels) <= len("prediction ") + plots.LONGEST

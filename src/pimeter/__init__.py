@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from pimeter.errors import absolute_errors
     from pimeter.forecast import ForecastIntervals
     from pimeter.groups import grouped_quantile
-    from pimeter.measurement import Measurement, measure
+    from pimeter.measurement import Measurement
+    from pimeter.measuring import measure
     from pimeter.neuron import QuantileNeuron
     from pimeter.online import OnlineNeuron, QuantileSketch
     from pimeter.quantiles import quantile
@@ -98,7 +99,7 @@ else:
         "grouped_quantile": "groups",
         "interval_score": "scores",
         "mean_width_score": "scores",
-        "measure": "measurement",
+        "measure": "measuring",
         "plot_reliability": "classification",
         "quantile": "quantiles",
         "rows_needed": "coverage",

@@ -87,7 +87,7 @@ def measure(
                 "prediction": columns[1],
                 "features": ", ".join(asked.features),
                 "categories": by,
-                "coverage, diagnosis and pictures": sample,
+                "coverage, diagnosis and plots": sample,
             }
             write_result(result, draft, out, about_page(file, about))
     answer(result, lambda: show_measurement(result), notes, out, as_json=json)
@@ -134,7 +134,7 @@ def _judged_sample(result: Measurement, notes: list[str]) -> str | None:
     if n_judged >= result.n_rows:
         return None
     sample = f"{n_judged:,} of {result.n_rows:,} rows, drawn at random"
-    notes.append(f"coverage, parts of the rows, diagnosis and pictures are of {sample}; margins are of all rows")
+    notes.append(f"coverage, subgroups, diagnosis and plots are of {sample}; margins are of all rows")
     return sample
 
 

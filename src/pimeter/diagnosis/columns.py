@@ -1,4 +1,4 @@
-"""Features of any kind as columns, and columns as parts of the rows: fifths of numbers, or categories."""
+"""Features of any kind as columns, and columns as subgroups of the rows: quintiles of numbers, or categories."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 N_CATEGORIES = 20  # that are looked at one by one: the largest; the others together
-FIFTHS = (0.2, 0.4, 0.6, 0.8)
-MANY = 100_000  # rows from which on the borders of fifths come from some of them
+QUINTILES = (0.2, 0.4, 0.6, 0.8)
+MAX_ROWS_FOR_QUINTILES = 100_000  # which tell their borders
 PLAIN = 1e7  # numbers below it are written without an exponent
 MISSING = "missing"
-OWN = ("prediction", "by")  # names of parts that belong to no feature
-FEW = 20  # values, of which all may well be distinct
-ALONE = 0.5  # share of distinct labels from which on there are fewer than two rows of each
+OWN = ("prediction", "by")  # names of divisions that belong to no feature
+MIN_VALUES_OF_IDS = 20  # fewer may well be distinct by chance
+DISTINCT = 0.5  # fraction of distinct labels from which on there are fewer than two rows of each
 ID = re.compile(r"(^|[^a-zA-Z])(id|uuid|guid|key|index)$|[a-z](Id|ID|Key|Index)$")  # how names of ids end
 DATE = re.compile(  # in the order of ISO 8601, from the year down; others cannot be told apart
     r"\d{4}([-/])\d{2}\1\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?(Z|[+-]\d{2}(:?\d{2})?)?)?", re.ASCII
 )
 
 
-class Parts(NamedTuple):
-    """Which part each row belongs to, and what the parts are called."""
+class Subgroups(NamedTuple):
+    """Which subgroup each row belongs to, and what the subgroups are called."""
 
     codes: NDArray[np.integer[Any]]
     labels: tuple[str, ...]
@@ -50,9 +50,9 @@ class Column(NamedTuple):
     text: Callable[[float], str] | None = None  # how to write what is no plain number
 
     @property
-    def parts(self) -> Parts:
-        """Fifths or categories."""
-        return fifths(self.values, self.text) if self.is_numeric else categories(self.values)
+    def subgroups(self) -> Subgroups:
+        """Quintiles or categories."""
+        return quintiles(self.values, self.text) if self.is_numeric else categories(self.values)
 
     @property
     def numbers(self) -> Array:
@@ -77,27 +77,26 @@ def given(X: Any, by: ArrayLike | None, n: int, rows: NDArray[np.intp]) -> Given
     for column in [] if X is None else columns(X, n, rows):
         why = _as_ids(column, n)
         if why:
-            name = column.name if column.name.startswith("column ") else f"column {column.name!r}"
-            left_out.append(f"C{name[1:]} is left out: {why}.")
+            left_out.append(f"Column {column.place!r} is left out: {why}.")
         else:
             kept.append(column)
     labels = labels_of(by, n)
     why = "" if labels is None else _as_labels_of_ids(labels)
     if why:
-        left_out.append(f"by is left out: {why}. Give categories that rows share.")
+        left_out.append(f"by is left out: {why}. Give categories of several rows each.")
     return Given(kept, None if why else labels, left_out)
 
 
 def _as_ids(column: Column, n: int) -> str:
     """How many values are distinct, if the column is one of ids, as far as can be told; empty otherwise.
 
-    Numbers are ids if they are whole, no two are alike, and they count the n rows or are called ids: numbers that are
+    Numbers are ids if they are integers, no two are tied, and they count the n rows or are called ids: numbers that are
     measured may all be distinct, too.
     """
     if not column.is_numeric:
         return _as_labels_of_ids(column.values)
     known = column.values[np.isfinite(column.values)]
-    if len(known) < FEW or column.text is not None or (known != np.floor(known)).any():
+    if len(known) < MIN_VALUES_OF_IDS or column.text is not None or (known != np.floor(known)).any():
         return ""
     n_distinct = len(np.unique(known))
     is_numbered = np.ptp(known) < 2 * n or ID.search(column.name) is not None
@@ -109,7 +108,7 @@ def _as_labels_of_ids(labels: NDArray[Any]) -> str:
     distinct, codes = coded(labels)
     n_known = int(np.count_nonzero(np.array([label is not None for label in distinct])[codes]))
     n_distinct = len(distinct) - (None in distinct)
-    return _of(n_distinct, n_known) if n_known >= FEW and n_distinct > ALONE * n_known else ""
+    return _of(n_distinct, n_known) if n_known >= MIN_VALUES_OF_IDS and n_distinct > DISTINCT * n_known else ""
 
 
 def _of(n_distinct: int, n: int) -> str:
@@ -141,15 +140,15 @@ def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
     return [_values(f"column {i}", i, table[rows, i]) for i in range(table.shape[1])]
 
 
-def fifths(values: Array, text: Callable[[float], str] | None = None) -> Parts:
-    """Five parts of about as many rows each, by size; fewer where values are tied. Missing values are a part."""
+def quintiles(values: Array, text: Callable[[float], str] | None = None) -> Subgroups:
+    """Five subgroups of about as many rows each, by value; fewer where values are tied. Missing values are one more."""
     missing = np.isnan(values)
     has_missing = bool(missing.any())
     known = values[~missing] if has_missing else values
     if not len(known):
-        return Parts(np.zeros(len(values), np.intp), (MISSING,))
-    some = known[some_rows(len(known), MANY)]
-    edges = np.unique(np.quantile(some, FIFTHS, method="inverted_cdf"))
+        return Subgroups(np.zeros(len(values), np.intp), (MISSING,))
+    some = known[some_rows(len(known), MAX_ROWS_FOR_QUINTILES)]
+    edges = np.unique(np.quantile(some, QUINTILES, method="inverted_cdf"))
     edges = edges[edges < known.max()]
     codes = np.zeros(len(values), np.uint8)
     for edge in edges:
@@ -164,7 +163,7 @@ def fifths(values: Array, text: Callable[[float], str] | None = None) -> Parts:
     if has_missing:
         codes[missing] = len(labels)
         labels.append(MISSING)
-    return Parts(codes, tuple(labels))
+    return Subgroups(codes, tuple(labels))
 
 
 def _numbers(values: list[float]) -> list[str]:
@@ -177,7 +176,7 @@ def _numbers(values: list[float]) -> list[str]:
     return names
 
 
-def categories(values: NDArray[Any]) -> Parts:
+def categories(values: NDArray[Any]) -> Subgroups:
     """The largest categories by themselves, all others as one."""
     labels, codes = coded(values)
     names = [MISSING if label is None else _text(label) for label in labels]
@@ -188,11 +187,11 @@ def categories(values: NDArray[Any]) -> Parts:
         place[kept] = np.arange(N_CATEGORIES)
         codes = place[codes]
         names = [names[i] for i in kept] + [f"{len(names) - N_CATEGORIES} others"]
-    return Parts(codes, tuple(names))
+    return Subgroups(codes, tuple(names))
 
 
 def _text(label: Any) -> str:
-    """A label in words, a whole number without decimals, whatever its type."""
+    """A label as text, an integer without decimals, whatever its type."""
     return str(label).removesuffix(".0") if isinstance(label, float) else str(label)
 
 

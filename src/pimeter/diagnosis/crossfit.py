@@ -1,6 +1,6 @@
-"""Cross-fitting: radii from nine tenths of the rows, coverage on the tenth that they have not seen.
+"""Cross-fitting: margins from nine tenths of the rows, coverage on the tenth that they have not seen.
 
-On its own rows a radius covers exactly k/m, whatever the data. Errors are sorted once for all levels.
+On its own rows a margin covers exactly k/m, whatever the data. Residuals are sorted once for all levels.
 """
 
 from __future__ import annotations
@@ -23,103 +23,107 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 N_FOLDS = 10
-N_COMPARED = 5000  # rows that tell whether errors repeat
+N_COMPARED = 5000  # rows that tell whether residuals are tied
 AT_ONCE = 1 << 15  # values that stay in the cache
 
 
 class Covered(NamedTuple):
-    """What radii that have not seen them do for some of the rows, at each level."""
+    """How subgroups of the rows are covered, at each level, by margins that have not seen them."""
 
-    rows: NDArray[np.intp]  # (parts,)
-    inside: NDArray[np.intp]  # (parts, levels) rows within the radius
-    radius: Array  # (parts, levels), learned from these rows alone; NaN for parts without rows
+    rows: NDArray[np.intp]  # (subgroups,)
+    inside: NDArray[np.intp]  # (subgroups, levels) rows within the margin
+    margin: Array  # (subgroups, levels), learned from these rows alone; NaN for subgroups without rows
 
 
 @dataclass(frozen=True)
 class CrossFit:
-    """Sizes of errors in folds, and the radii that the other folds give at some levels."""
+    """Absolute residuals in folds, and the margins that the other folds give at some levels."""
 
-    sizes: Array  # (m,)
-    ordered: Array  # (m,) sizes in rising order
+    absolute: Array  # (m,) absolute residuals
+    ordered: Array  # (m,) in rising order
     fold: NDArray[np.uint8]  # (m,)
     levels: Array  # (levels,)
-    radius: Array  # (levels,) of all rows
-    radii: Array  # (folds, levels), NaN where there is no other row
-    n_beyond: NDArray[np.uint8]  # (m,) at how many levels each row is farther out than the radius of the other folds
+    margin: Array  # (levels,) of all rows
+    fold_margins: Array  # (folds, levels) of the rows of all other folds, NaN where there is no other row
+    n_beyond: NDArray[np.uint8]  # (m,) at how many levels each row is farther out than its fold's margin
 
     @classmethod
-    def of(cls, sizes: Array, levels: Array) -> CrossFit:
-        """Put rows into folds and learn the radii."""
-        m = len(sizes)
+    def of(cls, absolute: Array, levels: Array) -> CrossFit:
+        """Put rows into folds and learn the margins."""
+        m = len(absolute)
         n_folds = min(N_FOLDS, m)
         fold = folds(m, n_folds)
-        ordered = kernel.sorted_groups(sizes)[0]
-        radii = np.full((n_folds, len(levels)), np.nan)
-        for i, own in enumerate(kernel.sorted_groups(sizes, fold, n_folds) if m > 1 else ()):
-            radii[i] = _among_others(ordered, own, ranks(m - len(own), levels))
+        ordered = kernel.sorted_groups(absolute)[0]
+        margins = np.full((n_folds, len(levels)), np.nan)
+        for i, own in enumerate(kernel.sorted_groups(absolute, fold, n_folds) if m > 1 else ()):
+            margins[i] = _among_others(ordered, own, ranks(m - len(own), levels))
         n_beyond = np.empty(m, np.uint8)
-        kernel.place(sizes, fold, radii, n_beyond)
-        return cls(sizes, ordered, fold, levels, ordered[ranks(m, levels) - 1], radii, n_beyond)
+        kernel.place(absolute, fold, margins, n_beyond)
+        return cls(absolute, ordered, fold, levels, ordered[ranks(m, levels) - 1], margins, n_beyond)
 
     @property
     def largest(self) -> float:
-        """The largest size."""
+        """The largest absolute residual."""
         return float(self.ordered[-1])
 
     @property
     def unit(self) -> float:
-        """The largest error: in units of it no sum and no square can overflow."""
+        """The largest absolute residual: in units of it no sum and no square can overflow."""
         return self.largest or 1.0
 
     def order_statistics(self, ranks: NDArray[np.intp]) -> Array:
-        """Sizes of these ranks among all rows."""
+        """Absolute residuals of these ranks among all rows."""
         return np.asarray(self.ordered[ranks - 1])
 
     @property
     def coverage_ranges(self) -> Array:
-        """Where the true coverage of the radii lies, (levels, 2)."""
-        m = len(self.sizes)
-        some = self.sizes[some_rows(m, N_COMPARED)]
+        """5 % and 95 % points of the true coverage of the margins, (levels, 2)."""
+        m = len(self.absolute)
+        some = self.absolute[some_rows(m, N_COMPARED)]
         is_tied = self.is_tied | (len(np.unique(some)) < len(some))
-        return coverage_ranges(m, self.levels, np.searchsorted(self.ordered, self.radius, "right") + is_tied)
+        return coverage_ranges(m, self.levels, np.searchsorted(self.ordered, self.margin, "right") + is_tied)
 
     @property
     def is_tied(self) -> NDArray[np.bool_]:
-        """Whether several errors equal the radius, (levels,)."""
-        n_up_to = np.searchsorted(self.ordered, self.radius, "right")
-        return np.asarray(n_up_to - np.searchsorted(self.ordered, self.radius) > 1)
+        """Whether several absolute residuals equal the margin, (levels,)."""
+        n_up_to = np.searchsorted(self.ordered, self.margin, "right")
+        return np.asarray(n_up_to - np.searchsorted(self.ordered, self.margin) > 1)
 
     def covered(self, rows: NDArray[np.intp], level: int) -> NDArray[np.bool_]:
-        """Which of these rows lie within the radius of the other folds."""
+        """Which of these rows lie within the margin of the other folds."""
         return np.asarray(self.n_beyond[rows] <= level)
 
-    def parts(self, codes: NDArray[np.integer[Any]], n_parts: int) -> Covered:
-        """Coverage at all levels in each part of the rows."""
-        part = codes.astype(np.uint8)
-        n_beyond = _sums(part, self.n_beyond, (n_parts, len(self.levels) + 1)).astype(np.intp)
+    def subgroups(self, codes: NDArray[np.integer[Any]], n_subgroups: int) -> Covered:
+        """Coverage at all levels in each subgroup of the rows."""
+        subgroup = codes.astype(np.uint8)
+        n_beyond = _sums(subgroup, self.n_beyond, (n_subgroups, len(self.levels) + 1)).astype(np.intp)
         rows = n_beyond.sum(axis=1)
         held = np.flatnonzero(rows)
-        radius = np.full((n_parts, len(self.levels)), np.nan)
-        ordered = kernel.sorted_groups(self.sizes, part, n_parts)
-        radius[held] = [ordered[i][ranks(int(rows[i]), self.levels) - 1] for i in held]
-        return Covered(rows, np.cumsum(n_beyond[:, :-1], axis=1), radius)
+        margin = np.full((n_subgroups, len(self.levels)), np.nan)
+        ordered = kernel.sorted_groups(self.absolute, subgroup, n_subgroups)
+        margin[held] = [ordered[i][ranks(int(rows[i]), self.levels) - 1] for i in held]
+        return Covered(rows, np.cumsum(n_beyond[:, :-1], axis=1), margin)
 
     def mean_interval_scores(self) -> tuple[Array, Array]:
         """Mean interval score of all rows at each level, and its standard error, which is NaN for a single row."""
-        m, unit, near = len(self.n_beyond), self.unit, float(self.radius[0])
-        shape, x = (len(self.radii), len(self.levels) + 1), (self.sizes - near) / unit
+        m, unit, near = len(self.n_beyond), self.unit, float(self.margin[0])
+        shape, x = (len(self.fold_margins), len(self.levels) + 1), (self.absolute - near) / unit
         sums = np.stack([_sums(self.fold, self.n_beyond, shape, own) for own in (None, x, x * x)], axis=2)
         n_rows = sums[:, :, 0].sum(axis=1)[:, None]
-        # Rows beyond the radius at a level: number, sum and sum of squares.
+        # Rows beyond the margin at a level: number, sum and sum of squares.
         n, total, squares = np.moveaxis(np.cumsum(sums[:, :0:-1], axis=1)[:, ::-1], 2, 0)
-        # Radii, as errors, from what they are near to: those of a model with a large bias differ by little.
-        fine, middle, reach = 2.0 / (1.0 - self.levels), (self.radius - near) / unit, (self.radii - near) / unit
-        fines = fine * np.maximum(total - n * reach, 0.0)
-        fines_squared = fine**2 * np.maximum(squares - 2.0 * reach * total + n * reach**2, 0.0)
-        shift = 2.0 * (reach - middle)  # around the radius of all rows, so that nothing cancels
-        first = (n_rows * shift + fines).sum(axis=0)
-        second = (n_rows * shift**2 + 2.0 * shift * fines + fines_squared).sum(axis=0)
-        mean = 2.0 * self.radius + first / m * unit
+        # Margins, as residuals, from what they are near to: those of a model with a large bias differ by little.
+        factor, centre, margins = (
+            2.0 / (1.0 - self.levels),
+            (self.margin - near) / unit,
+            (self.fold_margins - near) / unit,
+        )
+        penalty = factor * np.maximum(total - n * margins, 0.0)
+        penalty_squared = factor**2 * np.maximum(squares - 2.0 * margins * total + n * margins**2, 0.0)
+        shift = 2.0 * (margins - centre)  # around the margin of all rows, so that nothing cancels
+        first = (n_rows * shift + penalty).sum(axis=0)
+        second = (n_rows * shift**2 + 2.0 * shift * penalty + penalty_squared).sum(axis=0)
+        mean = 2.0 * self.margin + first / m * unit
         if m < 2:
             return mean, np.full(len(mean), math.nan)
         return mean, np.sqrt(np.maximum(second - first**2 / m, 0.0) / (m - 1) / m) * unit
@@ -152,7 +156,7 @@ def _sums(
 def folds(m: int, n_folds: int) -> NDArray[np.uint8]:
     """Fold of each row: as many consecutive rows as folds take one turn each, beginning with a random one.
 
-    The sizes of folds differ by one at most, and no rhythm of the rows can fall in with that of the folds.
+    Folds differ by one row at most, and no rhythm of the rows can fall in with that of the folds.
     """
     first = np.random.default_rng(m).integers(n_folds, size=-(-m // n_folds), dtype=np.uint8)
     turns = np.arange(n_folds, dtype=np.uint8)
@@ -160,24 +164,24 @@ def folds(m: int, n_folds: int) -> NDArray[np.uint8]:
 
 
 def ranks(m: int, levels: Array) -> NDArray[np.intp]:
-    """Rank of the radius among m errors at each level, at most m."""
+    """Rank of the margin among m absolute residuals at each level, at most m."""
     return np.array([min(rank(m, float(p)), m) for p in levels], np.intp)
 
 
-def coverage_ranges(m: int, levels: Array, reached: NDArray[np.intp]) -> Array:
-    """5 % and 95 % points of the true coverage of the radii of m rows, (levels, 2).
+def coverage_ranges(m: int, levels: Array, covered_rank: NDArray[np.intp]) -> Array:
+    """5 % and 95 % points of the true coverage of the margins of m rows, (levels, 2).
 
-    Errors that are never alike leave nothing between a radius and the share of its rank. Where some are alike, new ones
-    may equal the radius, too, and it covers up to the next larger one: `reached` is the rank of that one, m + 1 if
-    there is none. Otherwise it is the rank of the radius.
+    Where residuals are never tied, a margin covers the proportion of its rank and nothing more. Where some are tied,
+    new ones may equal the margin, too, and it covers up to the next larger one: `covered_rank` is the rank of that
+    one, m + 1 if there is none. Otherwise it is the rank of the margin.
     """
-    ends = np.array([rank_guarantee(m, float(p)).coverage_range for p in levels])
-    is_tied = reached > ranks(m, levels)
-    k = reached[is_tied]
-    ends[is_tied, 1] = np.where(k > m, 1.0, betaincinv(k, np.maximum(m + 1 - k, 1), RANGE[1]))
-    return ends
+    points = np.array([rank_guarantee(m, float(p)).coverage_range for p in levels])
+    is_tied = covered_rank > ranks(m, levels)
+    k = covered_rank[is_tied]
+    points[is_tied, 1] = np.where(k > m, 1.0, betaincinv(k, np.maximum(m + 1 - k, 1), RANGE[1]))
+    return points
 
 
-def interval_scores(sizes: Array, reach: Array, level: float) -> Array:
-    """Interval score of rows with errors of these sizes and half widths."""
-    return np.asarray(2.0 * reach + 2.0 / (1.0 - level) * np.maximum(sizes - reach, 0.0))
+def interval_scores(absolute: Array, margin: Array, level: float) -> Array:
+    """Interval score of rows with these absolute residuals and margins."""
+    return np.asarray(2.0 * margin + 2.0 / (1.0 - level) * np.maximum(absolute - margin, 0.0))

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from pimeter.arrays import real_array, some_rows
-from pimeter.diagnosis.columns import categories, fifths
+from pimeter.diagnosis.columns import categories, quintiles
 from pimeter.diagnosis.crossfit import Covered, CrossFit
 from pimeter.duplicates import Copies, copies, row_keys
 from pimeter.errors import signed_errors
@@ -105,8 +105,8 @@ class Evidence:
 
     @property
     def margin(self) -> float:
-        """How far intervals of this level reach below and above the prediction."""
-        return float(self.fit.radius[self.at])
+        """How far intervals of this level extend below and above the prediction."""
+        return float(self.fit.margin[self.at])
 
     @cached_property
     def some(self) -> Counts:
@@ -131,7 +131,7 @@ class Evidence:
         counted = [(one.of, one.labels, one.covered.rows, one.covered.inside[:, self.at]) for one in self.divisions]
         is_covered = self.fit.covered(self.some, self.at)
         for column in self.given.columns:
-            codes, labels = column.parts
+            codes, labels = column.subgroups
             n, inside = (np.bincount(held, minlength=len(labels)) for held in (codes, codes[is_covered]))
             counted.append((column.name, labels, n, inside))
         known = [
@@ -194,10 +194,10 @@ def cross_fitted(
     residuals: Array, prediction: Array, labels: NDArray[Any] | None, levels: Array
 ) -> tuple[CrossFit, list[Division]]:
     """Margins at these levels, and coverage across quintiles of the prediction and per category."""
-    codes, names = fifths(prediction)
+    codes, names = quintiles(prediction)
     fit = CrossFit.of(np.abs(residuals), levels)
-    divisions = [Division("prediction", names, fit.parts(codes, len(names)))]
+    divisions = [Division("prediction", names, fit.subgroups(codes, len(names)))]
     if labels is not None:
         codes, names = categories(labels)
-        divisions.append(Division("by", names, fit.parts(codes, len(names))))
+        divisions.append(Division("by", names, fit.subgroups(codes, len(names))))
     return fit, divisions

@@ -1,7 +1,7 @@
 """Does the order of rows matter? Permutation tests for drift and for serial dependence, and the checks that use them.
 
-Both look at the ranks of the residuals (their level) and at the ranks of their sizes around the median (their spread),
-and take the larger of the two. Seeds are fixed, so the same rows give the same answer.
+Both look at the ranks of residuals (their level) and at those of their distances from the median (their spread), and
+take the larger of the two. Seeds are fixed, so the same rows give the same answer.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 N_SHUFFLES = 499
 N_LAGS = 10
-BLOCK = 20  # rows that are shuffled as one, so that serial dependence does not pass for drift
-TRENDS = 10  # parts of the rows whose own level is taken off, so that drift does not pass for serial dependence
-LEAST = 20  # rows in such a part
+ROWS_PER_BLOCK = 20  # that are shuffled as one, so that serial dependence does not pass for drift
+N_STRETCHES = 10  # of the rows whose own level is taken off, so that drift does not pass for serial dependence
+MIN_ROWS_PER_STRETCH = 20
 
 
 class OrderTest(NamedTuple):
@@ -47,7 +47,7 @@ class Drift(Check):
     question = "Do the residuals change in the course of the rows?"
     looks_at = "up to 5,000 residuals, drawn at random and kept in their order"
     statistic = "largest cumulative departure of their ranks from the mean, by permutation of blocks"
-    threshold = 0.1  # least shift of the median worth a word, in margins ...
+    threshold = 0.1  # least shift of the median that matters, in margins ...
     least_ratio = 1.25  # ... or least ratio of the spreads of two fifths of the rows
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
@@ -60,8 +60,8 @@ class Drift(Check):
             return self.finding(m, f"{why} to see a drift.")
         test = drift(residuals)
         sentence = (
-            f"Departures of residuals from their mean, summed up in the order given, reach {test.value:.2g} (shuffled "
-            f"{test.shuffled:.2g}, p = {test.p_value:.2g})"
+            f"Departures of residuals from their mean, summed up in the order given, come to {test.value:.2g} "
+            f"(shuffled {test.shuffled:.2g}, p = {test.p_value:.2g})"
         )
         advice = ""
         if test.p_value > CHANCE:
@@ -93,7 +93,7 @@ class SerialDependence(Check):
     question = "Do residuals depend on those shortly before?"
     looks_at = "the first 5,000 residuals, which follow each other"
     statistic = "largest autocorrelation of their ranks over ten lags, by permutation"
-    threshold = 0.1  # least autocorrelation worth a word
+    threshold = 0.1  # least autocorrelation that matters
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.first_residuals)
@@ -121,7 +121,7 @@ class SerialDependence(Check):
 
 def drift(residuals: Array) -> OrderTest:
     """Largest cumulative departure of ranks from their mean, in units of a random walk's standard deviation."""
-    length = min(max(len(residuals) // 25, 1), BLOCK)
+    length = min(max(len(residuals) // 25, 1), ROWS_PER_BLOCK)
     n_blocks = len(residuals) // length
     sums = [own[: n_blocks * length].reshape(n_blocks, length).sum(axis=1) for own in _ranks(residuals)]
     rng = np.random.default_rng(len(residuals))
@@ -136,11 +136,11 @@ def drift(residuals: Array) -> OrderTest:
 
 
 def serial_dependence(residuals: Array) -> OrderTest:
-    """Largest autocorrelation of ranks over the first lags, each part of the rows around its own mean."""
+    """Largest autocorrelation of ranks over the first lags, each stretch of the rows around its own mean."""
     m = len(residuals)
     n_lags = min(N_LAGS, m // 4)
-    part = np.arange(m) * min(TRENDS, m // LEAST) // m
-    starts = np.flatnonzero(np.diff(part, prepend=-1))
+    stretch = np.arange(m) * min(N_STRETCHES, m // MIN_ROWS_PER_STRETCH) // m
+    starts = np.flatnonzero(np.diff(stretch, prepend=-1))
     counts = np.diff(starts, append=m)
     rng = np.random.default_rng(m)
     order = np.tile(np.arange(m), (N_SHUFFLES + 1, 1))
@@ -148,7 +148,7 @@ def serial_dependence(residuals: Array) -> OrderTest:
     largest = np.zeros(N_SHUFFLES + 1)
     for own in _ranks(residuals):
         shuffled = own[order]
-        shuffled -= (np.add.reduceat(shuffled, starts, axis=1) / counts)[:, part]
+        shuffled -= (np.add.reduceat(shuffled, starts, axis=1) / counts)[:, stretch]
         power = np.einsum("ij,ij->i", shuffled, shuffled)
         power[power == 0.0] = 1.0
         for lag in range(1, n_lags + 1):
@@ -158,9 +158,9 @@ def serial_dependence(residuals: Array) -> OrderTest:
 
 
 def _ranks(residuals: Array) -> list[Array]:
-    """Centred ranks of residuals and of their sizes around the median."""
-    sizes = np.abs(residuals - np.median(residuals))
-    return [ranks(values) - (len(residuals) + 1) / 2 for values in (residuals, sizes)]
+    """Centred ranks of residuals and of their distances from the median."""
+    distances = np.abs(residuals - np.median(residuals))
+    return [ranks(values) - (len(residuals) + 1) / 2 for values in (residuals, distances)]
 
 
 def _judged(statistics: Array) -> OrderTest:

@@ -38,7 +38,7 @@ class Bias(Check):
     question = "Is the model biased?"
     looks_at = "residuals of all rows"
     statistic = "their median, by the sign test"
-    threshold = 0.05  # least median worth a word, in margins
+    threshold = 0.05  # least median that matters, in margins
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.ordered, evidence.margin)
@@ -84,7 +84,7 @@ class Skewness(Check):
     question = "Are the residuals skewed?"
     looks_at = "up to 5,000 residuals, drawn at random"
     statistic = "how much farther one tail is from the middle half than the other (Hogg), by random signs"
-    threshold = 0.075  # least skewness worth a change of tails: that of normal residuals a fifth larger on one side
+    threshold = 0.075  # least skewness that matters: that of normal residuals 20 % larger on one side
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.some_residuals, evidence.level)
@@ -110,7 +110,7 @@ class Skewness(Check):
             sentence += ": residuals are skewed."
             farther, less = ("above", "below") if skewness > 0.0 else ("below", "above")
             advice = (
-                f"Residuals reach farther {farther} than {less}: let the two bounds of the interval learn by "
+                f"Residuals extend farther {farther} than {less}: let the two bounds of the interval learn by "
                 "themselves."
             )
         return self.finding(m, sentence, advice, value=skewness, reference=0.0, p_value=p_value)
@@ -123,7 +123,7 @@ class HeavyTails(Check):
     question = "Are the residuals heavy-tailed?"
     looks_at = "up to 5,000 residuals, drawn at random"
     statistic = "98 % point of absolute residuals over their median"
-    threshold = 4.5  # least ratio worth a word
+    threshold = 4.5  # least ratio that matters
 
     def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
         # A spread that varies has heavy tails when all rows are taken together.
@@ -133,17 +133,17 @@ class HeavyTails(Check):
     def judge(self, residuals: Array, *, is_explained: bool = False) -> Finding:
         """From residuals; nothing is to be done if a spread that varies explains the tails."""
         m = len(residuals)
-        sizes = np.abs(residuals - np.median(residuals))
-        half, far = np.quantile(sizes, [0.5, 0.98], method="hazen")
+        distances = np.abs(residuals - np.median(residuals))
+        half, tail = np.quantile(distances, [0.5, 0.98], method="hazen")
         if m < MIN_ROWS_FOR_TAILS:
             return self.finding(m, f"{count(m)} too few to know the tails.", reference=NORMAL_RATIO)
-        if half <= np.finfo(np.float64).tiny * far:
+        if half <= np.finfo(np.float64).tiny * tail:
             return self.finding(m, "Half of the residuals or more are tied.", reference=NORMAL_RATIO)
-        # Quantiles of sizes in steps jump from one to the next, and their ratio by as much. A line through the middles
-        # of the jumps does not, and is the same where no two sizes are tied: what both say is no matter of steps.
-        values, counts = np.unique(sizes, return_counts=True)
-        half_way, far_way = np.interp([0.5, 0.98], (np.cumsum(counts) - counts / 2.0) / m, values)
-        ratio = float(min(far / half, far_way / half_way))
+        # Quantiles of distances in steps jump from one to the next, and their ratio by as much. A line through the
+        # middles of the jumps does not, and is the same where no two are tied: what both say is no matter of steps.
+        values, counts = np.unique(distances, return_counts=True)
+        half_way, tail_way = np.interp([0.5, 0.98], (np.cumsum(counts) - counts / 2.0) / m, values)
+        ratio = float(min(tail / half, tail_way / half_way))
         chance = NORMAL_RATIO * math.exp(STANDARD_ERRORS * LOG_RATIO_ERROR / math.sqrt(m))
         advice = ""
         if ratio > max(chance, self.threshold) and not is_explained:
@@ -176,11 +176,11 @@ class Outliers(Check):
         ranks = np.array([1, *np.floor(places), *np.ceil(places), m], np.intp)
         smallest, *inner, largest = ordered[ranks - 1].tolist()
         low, median, high = (a + (b - a) * t for a, b, t in zip(inner[:3], inner[3:], places % 1.0, strict=True))
-        reach = FAR * (high - low)
+        far = FAR * (high - low)
         n = 0
         if high > low and m >= MIN_ROWS:
-            n_up_to = int(np.searchsorted(ordered, median + reach, "right"))
-            n = int(np.searchsorted(ordered, median - reach)) + m - n_up_to
+            n_up_to = int(np.searchsorted(ordered, median + far, "right"))
+            n = int(np.searchsorted(ordered, median - far)) + m - n_up_to
         advice = ""
         if n:
             worst = max(smallest, largest, key=lambda residual: abs(residual - median))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-STEP = 0.1  # least step between targets worth a word, in margins
+STEP = 0.1  # least step between targets that matters, in margins
 
 
 class DiscreteTarget(Check):
@@ -69,7 +69,7 @@ class ZeroResiduals(Check):
     question = "Are there copies of training rows?"
     looks_at = "residuals of all rows"
     statistic = "the fraction of them that is exactly 0"
-    threshold = 0.01  # least fraction worth a word
+    threshold = 0.01  # least fraction that matters
 
     def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
         is_discrete = earlier["discrete"].raised

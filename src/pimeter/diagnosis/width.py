@@ -76,7 +76,7 @@ class CoverageGap(Check):
     question = "Is a constant width enough?"
     looks_at = "cross-fitted coverage across quintiles of the prediction and of each feature, and per category"
     statistic = "the largest gap to the level, with an interval that holds for all subgroups together"
-    threshold = 0.4  # least gap worth a change of width, in units of 1 - p
+    threshold = 0.4  # least gap that matters, in units of 1 - p
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.subgroups, evidence.level, evidence.coverage, evidence.m, evidence.given.columns)
@@ -120,7 +120,7 @@ class ScaledGain(Check):
     question = "How much better is a width that follows the features?"
     looks_at = "up to 2,000 rows, one half of which learns and the other half judges, in turns"
     statistic = "by which fraction a scaled width lowers the interval score"
-    threshold = 0.05  # least gain worth the rows that it takes
+    threshold = 0.05  # least gain that matters: a scaled width takes rows to learn
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         prediction = evidence.prediction[evidence.some]
@@ -152,15 +152,15 @@ class ScaledGain(Check):
         return self.finding(m, sentence, advice, value=gain, reference=0.0, bounds=bounds)
 
 
-def _scores(sizes: Array, bins: NDArray[np.intp], level: float) -> tuple[Array, Array]:
+def _scores(absolute: Array, bins: NDArray[np.intp], level: float) -> tuple[Array, Array]:
     """Interval scores of rows with a constant width and with a scaled one, from absolute residuals and features."""
-    m = len(sizes)
+    m = len(absolute)
     rng = np.random.default_rng(m)
     halves = np.array_split(rng.permutation(m), 2)
     scaled, constant = np.empty((2, m))
     for learned, judged in (halves, halves[::-1]):
-        learned_scale = forest.learned_scale(bins, sizes, learned, rng)[judged]
+        learned_scale = forest.learned_scale(bins, absolute, learned, rng)[judged]
         for scores, scale in ((scaled, learned_scale), (constant, 1.0)):
-            fit = CrossFit.of(sizes[judged] / scale, np.array([level]))
-            scores[judged] = interval_scores(sizes[judged], fit.radii[fit.fold, 0] * scale, level)
+            fit = CrossFit.of(absolute[judged] / scale, np.array([level]))
+            scores[judged] = interval_scores(absolute[judged], fit.fold_margins[fit.fold, 0] * scale, level)
     return constant, scaled

@@ -12,14 +12,14 @@
   const number = (value, digits = 4) => {
     if (value === null) return "not known";
     const text = Number(value.toPrecision(digits));
-    if (value < 1 && text >= 1) return number(value, digits + 1);  // a share below 1 is not shown as 1
+    if (value < 1 && text >= 1) return number(value, digits + 1);  // a fraction below 1 is not shown as 1
     const size = Math.abs(text);
     return size !== 0 && (size >= 1e6 || size < 1e-4) ? text.toExponential().replace("e+", "e") : String(text);
   };
-  // More digits where these would make 100 of a share below 1.
-  const hundredths = (share, digits = 4) =>
-    share < 1 && Number((100 * share).toPrecision(digits)) >= 100 ? hundredths(share, digits + 1) : number(100 * share, digits);
-  const percent = (share, digits = 4) => (share === null ? "not known" : `${hundredths(share, digits)} %`);
+  // More digits where these would make 100 of a fraction below 1.
+  const hundredths = (fraction, digits = 4) =>
+    fraction < 1 && Number((100 * fraction).toPrecision(digits)) >= 100 ? hundredths(fraction, digits + 1) : number(100 * fraction, digits);
+  const percent = (fraction, digits = 4) => (fraction === null ? "not known" : `${hundredths(fraction, digits)} %`);
   const range = (low, high) => (low === null || high === null ? "not known" : `${hundredths(low)} to ${hundredths(high)} %`);
   const levelText = (i) => percent(curves.levels[i]);
 
@@ -103,28 +103,28 @@
     element(parent, "path", { class: "out-line", "stroke-width": 2, d: `M${x - 3.5} ${y - 3.5}l7 7m0 -7l-7 7` });
   const dot = (parent, x, y) => element(parent, "circle", { class: "in", cx: x, cy: y, r: 2.8, "fill-opacity": 0.75 });
 
-  const widest = curves.radius[Math.max(0, curves.levels.findLastIndex((level) => level <= 0.99))];
-  const spread = (values, share = 0.04) => {
+  const widest = curves.margin[Math.max(0, curves.levels.findLastIndex((level) => level <= 0.99))];
+  const spread = (values, fraction = 0.04) => {
     let [low, high] = [Math.min(...values), Math.max(...values)];
     if (low === high) [low, high] = [low - Math.max(Math.abs(low), 1) / 2, high + Math.max(Math.abs(high), 1) / 2];
-    return [low - share * (high - low), high + share * (high - low)];
+    return [low - fraction * (high - low), high + fraction * (high - low)];
   };
   const MARGIN = { left: 54, right: 12, top: 26, bottom: 40 };
-  const errors = sample.y_true.map((value, i) => value - sample.y_pred[i]);
+  const residuals = sample.y_true.map((value, i) => value - sample.y_pred[i]);
   // Rows of the sample are in random order.
   const few = sample.y_pred.map((_, i) => i).slice(0, 60).sort((a, b) => sample.y_pred[a] - sample.y_pred[b]);
-  const parts = curves.parts.flatMap((part) =>
-    part.labels.map((label, i) => ({ ...part, label, own: i })));
-  const known = parts.filter((part) => part.rows[part.own] > 0);
-  const isFirst = (part, i) => i === 0 || known[i - 1].of !== part.of;
+  const subgroups = curves.subgroups.flatMap((division) =>
+    division.labels.map((label, i) => ({ ...division, label, own: i })));
+  const known = subgroups.filter((one) => one.rows[one.own] > 0);
+  const isFirst = (one, i) => i === 0 || known[i - 1].of !== one.of;
   const heads = known.filter(isFirst).length;
 
-  const drawErrors = () => {
-    const r = curves.radius[at];
+  const drawResiduals = () => {
+    const r = curves.margin[at];
     const most = Math.max(...sample.bin_counts, 1);
     const edges = sample.bin_edges;
-    const ends = spread([edges[0], edges[edges.length - 1], -widest, widest], 0.02);
-    const made = picture("errors", 270, MARGIN, ends, [0, 1.08 * most], { x: "error: target minus prediction", y: "rows" });
+    const bounds = spread([edges[0], edges[edges.length - 1], -widest, widest], 0.02);
+    const made = picture("residuals", 270, MARGIN, bounds, [0, 1.08 * most], { x: "residual: target minus prediction", y: "rows" });
     const { inner, x, y } = made;
     element(element(made.svg, "clipPath", { id: "within" }), "rect", { x: x(-r), y: 0, width: Math.max(x(r) - x(-r), 0), height: 300 });
     const all = element(inner, "g", { class: "out" });
@@ -134,23 +134,23 @@
       element(all, "rect", box);
       element(inside, "rect", box);
     });
-    for (const end of [-r, r]) element(inner, "line", { class: "rule", x1: x(end), x2: x(end), y1: made.top, y2: made.bottom });
+    for (const bound of [-r, r]) element(inner, "line", { class: "rule", x1: x(bound), x2: x(bound), y1: made.top, y2: made.bottom });
     const quantiles = [curves.lower_quantile[at], curves.upper_quantile[at]];
     for (const value of quantiles) element(inner, "path", { class: "learned", d: `M${x(value) - 6} ${made.bottom}h12l-6 -11z` });
     key(made, [["in", "within"], ["out", "outside"], ["learned", "learned quantiles"]]);
-    const beyond = sample.n_beyond ? ` ${sample.n_beyond.toLocaleString("en")} errors are farther out than the bars reach.` : "";
+    const beyond = sample.n_beyond ? ` ${sample.n_beyond.toLocaleString("en")} residuals are farther out than the bars.` : "";
     const tail = percent((1 - curves.levels[at]) / 2, 3);
     made.says(`Dashed: ±${number(r, 3)}. The neuron's quantiles, which leave ${tail} on either side, are ${number(quantiles[0], 3)} and ${number(quantiles[1], 3)}.${beyond}`);
   };
 
   const drawLevels = () => {
     const start = curves.levels[0];
-    const lowest = Math.min(start, ...curves.coverage_low, ...curves.coverage.filter((value) => value !== null));
+    const lowest = Math.min(start, ...curves.coverage_lower, ...curves.coverage.filter((value) => value !== null));
     const made = picture("levels", 270, MARGIN, [100 * start, 100], [100 * lowest, 100], { x: "level asked for, %", y: "rows covered, %" });
     const { inner, x, y } = made;
     const line = (values) => values.map((value, i) => (value === null ? "" : `${x(100 * curves.levels[i])} ${y(100 * value)}`)).filter(Boolean).join("L");
-    const back = curves.levels.map((level, i) => `${x(100 * level)} ${y(100 * curves.coverage_low[i])}`).reverse().join("L");
-    element(inner, "path", { class: "band", d: `M${line(curves.coverage_high)}L${back}Z` });
+    const back = curves.levels.map((level, i) => `${x(100 * level)} ${y(100 * curves.coverage_lower[i])}`).reverse().join("L");
+    element(inner, "path", { class: "band", d: `M${line(curves.coverage_upper)}L${back}Z` });
     element(inner, "path", { class: "rule", d: `M${x(100 * start)} ${y(100 * start)}L${x(100)} ${y(100)}` });
     const covered = curves.coverage[at];
     if (covered !== null) {
@@ -158,32 +158,32 @@
       element(inner, "line", { class: "in-line", x1: x(100 * curves.levels[at]), x2: x(100 * curves.levels[at]), y1: made.bottom, y2: y(100 * covered), "stroke-dasharray": "2 3" });
       element(made.svg, "circle", { class: "in", cx: x(100 * curves.levels[at]), cy: y(100 * covered), r: 6 });
     }
-    key(made, [["in", "measured"], ["band", "true share, 90 % confidence"]]);
+    key(made, [["in", "measured"], ["band", "true coverage, 90 % confidence"]]);
     made.says(covered === null ? "One row cannot be cross-fitted." : `${percent(covered)} of rows are covered where ${levelText(at)} is asked for. Dashed: exactly as asked for.`);
   };
 
-  const drawParts = (id, ends, rule, value, whiskers, label, says) => {
+  const drawSubgroups = (id, bounds, rule, value, whiskers, label, says) => {
     const width = byId(id).querySelector("svg").getBoundingClientRect().width || 520;
     const left = Math.min(190, Math.round(0.4 * width));
     const row = known.length > 12 ? 22 : 28;
-    const made = picture(id, 60 + row * (known.length + heads), { ...MARGIN, left, top: 12 }, ends, null, { x: label });
+    const made = picture(id, 60 + row * (known.length + heads), { ...MARGIN, left, top: 12 }, bounds, null, { x: label });
     const { x } = made;
     element(made.svg, "line", { class: "rule", x1: x(rule), x2: x(rule), y1: made.top, y2: made.bottom });
     let y = made.top - 0.5 * row;
-    known.forEach((part, i) => {
-      if (isFirst(part, i)) {
+    known.forEach((one, i) => {
+      if (isFirst(one, i)) {
         y += row;
-        element(made.svg, "text", { class: "head", x: left - 10, y: y + 5, "text-anchor": "end" }, part.of === "prediction" ? "by prediction" : "by category");
+        element(made.svg, "text", { class: "head", x: left - 10, y: y + 5, "text-anchor": "end" }, one.of === "prediction" ? "by prediction" : "by category");
       }
       y += row;
-      const name = element(made.svg, "text", { x: left - 10, y: y + 4, "text-anchor": "end" }, shorten(part.label, Math.floor(left / 7.4)));
-      element(name, "title", {}, `${shorten(part.label, 200)}: ${part.rows[part.own].toLocaleString("en")} rows`);
-      const held = value(part);
+      const name = element(made.svg, "text", { x: left - 10, y: y + 4, "text-anchor": "end" }, shorten(one.label, Math.floor(left / 7.4)));
+      element(name, "title", {}, `${shorten(one.label, 200)}: ${one.rows[one.own].toLocaleString("en")} rows`);
+      const held = value(one);
       if (held === null) return;
-      const reach = whiskers(part);
-      const isOff = reach && (reach[0] > rule || reach[1] < rule);
+      const bounds = whiskers(one);
+      const isOff = bounds && (bounds[0] > rule || bounds[1] < rule);
       const kind = isOff ? "out" : "in";
-      if (reach) element(made.inner, "line", { class: `${kind}-line`, "stroke-width": 5, "stroke-opacity": 0.4, x1: x(reach[0]), x2: x(reach[1]), y1: y, y2: y });
+      if (bounds) element(made.inner, "line", { class: `${kind}-line`, "stroke-width": 5, "stroke-opacity": 0.4, x1: x(bounds[0]), x2: x(bounds[1]), y1: y, y2: y });
       else element(made.inner, "line", { class: "in-line", "stroke-width": 5, "stroke-opacity": 0.4, x1: x(0), x2: x(held), y1: y, y2: y });
       if (isOff) element(made.svg, "path", { class: "out", d: `M${x(held) - 7} ${y}l7 -7l7 7l-7 7z` });
       else element(made.svg, "circle", { class: "in", cx: x(held), cy: y, r: 5.5 });
@@ -192,39 +192,39 @@
   };
   const drawCovered = () => {
     const level = curves.levels[at];
-    const off = known.filter((part) => part.low[part.own][at] > level || part.high[part.own][at] < level);
-    const lowest = Math.min(...known.map((part) => part.low[part.own][at] ?? 1), level);
+    const off = known.filter((one) => one.lower[one.own][at] > level || one.upper[one.own][at] < level);
+    const lowest = Math.min(...known.map((one) => one.lower[one.own][at] ?? 1), level);
     const from = Math.max(0, Math.floor(20 * lowest) * 5 - 2);
-    const all = off.length === 0 ? "No part is farther from the level than chance explains." : `${off.length} of ${known.length} parts (diamonds) are farther from the level than chance explains.`;
-    drawParts("covered", [from, 101], 100 * level, (part) => part.coverage[part.own][at] === null ? null : 100 * part.coverage[part.own][at],
-      (part) => part.coverage[part.own][at] === null ? null : [100 * part.low[part.own][at], 100 * part.high[part.own][at]],
-      "rows covered, %", `${all} Dashed: ${levelText(at)}; bars hold for all parts together.`);
+    const all = off.length === 0 ? "No subgroup is farther from the level than chance explains." : `${off.length} of ${known.length} subgroups (diamonds) are farther from the level than chance explains.`;
+    drawSubgroups("covered", [from, 101], 100 * level, (one) => one.coverage[one.own][at] === null ? null : 100 * one.coverage[one.own][at],
+      (one) => one.coverage[one.own][at] === null ? null : [100 * one.lower[one.own][at], 100 * one.upper[one.own][at]],
+      "rows covered, %", `${all} Dashed: ${levelText(at)}; bars hold for all subgroups together.`);
   };
   const drawWidths = () => {
-    const most = Math.max(...known.map((part) => part.radius[part.own][at] ?? 0), curves.radius[at]);
-    drawParts("widths", [0, 1.06 * (most || 1)], curves.radius[at], (part) => part.radius[part.own][at], () => null,
-      "radius of the part alone", `Dashed: ±${number(curves.radius[at], 3)}, the radius of all rows. Parts with a larger one are covered less.`);
+    const most = Math.max(...known.map((one) => one.margin[one.own][at] ?? 0), curves.margin[at]);
+    drawSubgroups("widths", [0, 1.06 * (most || 1)], curves.margin[at], (one) => one.margin[one.own][at], () => null,
+      "margin of the subgroup alone", `Dashed: ±${number(curves.margin[at], 3)}, the margin of all rows. Subgroups with a larger one are covered less.`);
   };
 
-  const shownRows = errors.length === data.n_rows ? `all ${data.n_rows.toLocaleString("en")} rows` : `${errors.length} of ${data.n_rows.toLocaleString("en")} rows`;
+  const shownRows = residuals.length === data.n_rows ? `all ${data.n_rows.toLocaleString("en")} rows` : `${residuals.length} of ${data.n_rows.toLocaleString("en")} rows`;
   const drawScatter = () => {
-    const r = curves.radius[at];
-    const made = picture("scatter", 300, { ...MARGIN, left: 60 }, spread(sample.y_pred), spread([...errors, -widest, widest]), { x: "prediction", y: "error" });
+    const r = curves.margin[at];
+    const made = picture("scatter", 300, { ...MARGIN, left: 60 }, spread(sample.y_pred), spread([...residuals, -widest, widest]), { x: "prediction", y: "residual" });
     const { inner, x, y } = made;
     element(inner, "rect", { class: "fill", x: made.left, width: made.right - made.left, y: y(r), height: Math.max(y(-r) - y(r), 1) });
     element(inner, "line", { class: "zero", x1: made.left, x2: made.right, y1: y(0), y2: y(0) });
     let outside = 0;
-    errors.forEach((error, i) => {
-      const place = [inner, x(sample.y_pred[i]), y(error)];
-      if (Math.abs(error) <= r) dot(...place);
+    residuals.forEach((residual, i) => {
+      const place = [inner, x(sample.y_pred[i]), y(residual)];
+      if (Math.abs(residual) <= r) dot(...place);
       else { cross(...place); outside += 1; }
     });
     key(made, [["in", "inside"], ["cross", "outside"]]);
-    made.says(`${outside} of the ${errors.length.toLocaleString("en")} errors shown lie outside of ±${number(r, 3)} (${shownRows}).`);
+    made.says(`${outside} of the ${residuals.length.toLocaleString("en")} residuals shown lie outside of ±${number(r, 3)} (${shownRows}).`);
   };
 
   const drawSample = () => {
-    const r = curves.radius[at];
+    const r = curves.margin[at];
     const values = few.flatMap((i) => [sample.y_true[i], sample.y_pred[i] - widest, sample.y_pred[i] + widest]);
     const made = picture("sample", 300, { ...MARGIN, left: 60, bottom: 24 }, [-1, few.length], spread(values), { x: "from the lowest to the highest prediction", y: "target", noX: true });
     const { inner, x, y } = made;
@@ -234,7 +234,7 @@
       const prediction = sample.y_pred[i];
       element(inner, "line", { class: "in-line", "stroke-opacity": 0.35, "stroke-width": thick, x1: x(place), x2: x(place), y1: y(prediction - r), y2: y(prediction + r) });
       element(inner, "line", { class: "ink", x1: x(place) - thick / 2 - 1, x2: x(place) + thick / 2 + 1, y1: y(prediction), y2: y(prediction), "stroke-width": 1.5 });
-      if (Math.abs(errors[i]) <= r) dot(inner, x(place), y(sample.y_true[i]));
+      if (Math.abs(residuals[i]) <= r) dot(inner, x(place), y(sample.y_true[i]));
       else { cross(inner, x(place), y(sample.y_true[i])); outside += 1; }
     });
     key(made, [["in", "inside"], ["cross", "outside"]]);
@@ -245,10 +245,10 @@
   const drawGauge = () => {
     const svg = byId("gauge");
     svg.replaceChildren();
-    const turn = (share) => Math.PI * (1 - (share - 0.5) / 0.5);
-    const place = (share, r) => `${30 + r * Math.cos(turn(share))} ${31 - r * Math.sin(turn(share))}`;
+    const turn = (fraction) => Math.PI * (1 - (fraction - 0.5) / 0.5);
+    const place = (fraction, r) => `${30 + r * Math.cos(turn(fraction))} ${31 - r * Math.sin(turn(fraction))}`;
     element(svg, "path", { class: "soft", "stroke-width": 3, d: `M${place(0.5, 26)}A26 26 0 0 1 ${place(1, 26)}` });
-    element(svg, "path", { class: "in-line", "stroke-width": 5, d: `M${place(Math.max(curves.coverage_low[at], 0.5), 26)}A26 26 0 0 1 ${place(Math.max(curves.coverage_high[at], 0.5), 26)}` });
+    element(svg, "path", { class: "in-line", "stroke-width": 5, d: `M${place(Math.max(curves.coverage_lower[at], 0.5), 26)}A26 26 0 0 1 ${place(Math.max(curves.coverage_upper[at], 0.5), 26)}` });
     element(svg, "path", { class: "ink", "stroke-width": 2.5, "stroke-linecap": "round", d: `M30 31L${place(Math.max(curves.levels[at], 0.5), 20)}` });
   };
 
@@ -261,15 +261,15 @@
     byId("headline").querySelector("small").textContent = curves.headlines[at].evidence;
     byId("shown").textContent = levelText(at);
     slider.setAttribute("aria-valuetext", levelText(at));
-    setNumber("radius", curves.radius[at], `±${number(curves.radius[at])}`);
+    setNumber("margin", curves.margin[at], `±${number(curves.margin[at])}`);
     setNumber("coverage", curves.coverage[at], percent(curves.coverage[at]));
-    setNumber("promised", curves.guaranteed_level[at], percent(curves.guaranteed_level[at]));
-    byId("range").textContent = range(curves.coverage_low[at], curves.coverage_high[at]);
-    Object.assign(byId("range").dataset, { low: curves.coverage_low[at], high: curves.coverage_high[at] });
+    setNumber("guaranteed", curves.guaranteed_level[at], percent(curves.guaranteed_level[at]));
+    byId("range").textContent = range(curves.coverage_lower[at], curves.coverage_upper[at]);
+    Object.assign(byId("range").dataset, { low: curves.coverage_lower[at], high: curves.coverage_upper[at] });
     const moving = {
-      coverage: [curves.coverage, curves.coverage_low, curves.coverage_high],
-      mean_width: [curves.radius.map((r) => 2 * r), curves.width_low, curves.width_high],
-      interval_score: [curves.interval_score, curves.interval_score_low, curves.interval_score_high],
+      coverage: [curves.coverage, curves.coverage_lower, curves.coverage_upper],
+      mean_width: [curves.margin.map((r) => 2 * r), curves.width_lower, curves.width_upper],
+      interval_score: [curves.interval_score, curves.interval_score_lower, curves.interval_score_upper],
     };
     for (const row of byId("scores").querySelectorAll("[data-score]")) {
       const [value, low, high] = moving[row.dataset.score].map((held) => number(held[at]));
@@ -277,15 +277,15 @@
       row.cells[2].textContent = `${low} to ${high}`;
       row.querySelector(".at").textContent = `at ${levelText(at)}`;
     }
-    [...byId("parts").tBodies[0].rows].forEach((row, i) => {
-      const { own, coverage, low, high, radius } = parts[i];
+    [...byId("subgroups").tBodies[0].rows].forEach((row, i) => {
+      const { own, coverage, lower, upper, margin } = subgroups[i];
       row.cells[2].textContent = percent(coverage[own][at]);
-      row.cells[3].textContent = range(low[own][at], high[own][at]);
-      row.cells[4].textContent = `±${number(radius[own][at])}`;
+      row.cells[3].textContent = range(lower[own][at], upper[own][at]);
+      row.cells[4].textContent = `±${number(margin[own][at])}`;
     });
     for (const button of byId("jumps").children) button.setAttribute("aria-pressed", String(Number(button.value) === at));
   };
-  const draw = () => [drawErrors, drawLevels, drawCovered, drawWidths, drawScatter, drawSample, drawGauge].forEach((one) => one());
+  const draw = () => [drawResiduals, drawLevels, drawCovered, drawWidths, drawScatter, drawSample, drawGauge].forEach((one) => one());
   const move = (to) => {
     at = to;
     slider.value = String(at);

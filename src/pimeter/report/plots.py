@@ -1,4 +1,4 @@
-"""Pictures of a measurement with matplotlib, from its plain dicts; axes in and out."""
+"""Plots of a measurement with matplotlib, from its plain dicts; axes in and out."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-# Told apart also by those who do not see red and green alike, and in print.
+# Told apart also by those who do not tell red from green, and in print.
 BLUE, ORANGE, GREY, INK = "#0072b2", "#d55e00", "#bdbdbd", "#222222"
 N_INTERVALS = 60
 LONGEST = 24  # characters of a label
 
 
 def draw_overview(data: Mapping[str, Any], axes: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Errors, coverage against level, coverage in parts of the rows, and errors by prediction."""
+    """Residuals, coverage against level, coverage in subgroups, and residuals by prediction."""
     if axes is None:
         grid: NDArray[Any] = pyplot().subplots(2, 2, figsize=(11.5, 8), layout="constrained")[1]
     else:
@@ -30,18 +30,18 @@ def draw_overview(data: Mapping[str, Any], axes: NDArray[Any] | None = None) -> 
         if grid.size != 4:
             msg = f"axes must be four; got {grid.size}. Give those of plt.subplots(2, 2), or none."
             raise ValueError(msg)
-    for draw, ax in zip((draw_errors, draw_coverage, draw_parts, draw_by_prediction), grid.ravel(), strict=True):
+    for draw, ax in zip((draw_residuals, draw_coverage, draw_subgroups, draw_by_prediction), grid.ravel(), strict=True):
         draw(data, ax)
     return np.reshape(grid, (2, 2))
 
 
-def draw_errors(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
-    """How errors are distributed, and the radius."""
+def draw_residuals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
+    """How residuals are distributed, and the margin."""
     ax = _axes(ax)
     from matplotlib import patches
 
     edges, counts = (np.array(data["sample"][key], float) for key in ("bin_edges", "bin_counts"))
-    lower, upper = data["radius"]
+    lower, upper = data["margin"]
     bars = (edges[:-1], counts, np.diff(edges))
     ax.bar(*bars, align="edge", color=ORANGE, label="outside")
     within = ax.bar(*bars, align="edge", color=BLUE, label="within the interval")
@@ -49,15 +49,15 @@ def draw_errors(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     span = patches.Rectangle((-lower, 0), lower + upper, 1, transform=ax.get_xaxis_transform())
     for bar in within:
         bar.set_clip_path(span)
-    for end in (-lower, upper):
-        ax.axvline(end, color=INK, linewidth=1, linestyle="--")
+    for bound in (-lower, upper):
+        ax.axvline(bound, color=INK, linewidth=1, linestyle="--")
     beyond = data["sample"]["n_beyond"]
-    ax.set(xlabel="error: target minus prediction" + (f" ({beyond:,} farther out)" if beyond else ""), ylabel="rows")
+    ax.set(xlabel="residual: target minus prediction" + (f" ({beyond:,} farther out)" if beyond else ""), ylabel="rows")
     ax.legend(edgecolor="none", framealpha=1, loc="upper left", ncols=2)
     ax.set_ylim(0, 1.18 * max(counts.max(), 1))
     asked, guaranteed = data["confidence_level"], data["guaranteed_level"]
     expected = percent(guaranteed, 3) if guaranteed < asked else percent(asked)
-    return _finished(ax, f"{expected} of errors expected within ±{upper:.3g}")
+    return _finished(ax, f"{expected} of residuals expected within ±{upper:.3g}")
 
 
 def draw_coverage(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
@@ -65,9 +65,11 @@ def draw_coverage(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     ax = _axes(ax)
     curves = data["curves"]
     levels = 100 * np.array(curves["levels"])
-    coverage, low, high = (100 * np.array(curves[key], float) for key in ("coverage", "coverage_low", "coverage_high"))
+    coverage, low, high = (
+        100 * np.array(curves[key], float) for key in ("coverage", "coverage_lower", "coverage_upper")
+    )
     ax.fill_between(
-        levels, low, high, color=GREY, alpha=0.5, linewidth=0, label="where the true share lies (90 % confidence)"
+        levels, low, high, color=GREY, alpha=0.5, linewidth=0, label="where the true coverage lies (90 % confidence)"
     )
     ax.plot([levels[0], 100], [levels[0], 100], color=INK, linewidth=1, linestyle="--", label="as asked for")
     ax.plot(levels, coverage, color=BLUE, linewidth=2, label="measured (cross-fitted)")
@@ -85,41 +87,41 @@ def draw_coverage(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     return _finished(ax, "Coverage against the level asked for")
 
 
-def draw_parts(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
-    """Cross-fitted coverage across fifths of the prediction and per category."""
+def draw_subgroups(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
+    """Cross-fitted coverage across quintiles of the prediction and per category."""
     ax = _axes(ax)
-    parts = [part for part in data["subgroups"] if part["of"] in {"prediction", "by"}]
+    subgroups = [subgroup for subgroup in data["subgroups"] if subgroup["of"] in {"prediction", "by"}]
     level = 100 * data["confidence_level"]
-    if not parts:
-        ax.text(0.5, 0.5, "One row has no parts.", transform=ax.transAxes, ha="center", color=INK)
-    place = np.arange(len(parts))[::-1]
-    for y, part in zip(place, parts, strict=True):
-        coverage, low, high = (100 * part[key] for key in ("coverage", "lower", "upper"))
+    if not subgroups:
+        ax.text(0.5, 0.5, "One row has no subgroups.", transform=ax.transAxes, ha="center", color=INK)
+    place = np.arange(len(subgroups))[::-1]
+    for y, subgroup in zip(place, subgroups, strict=True):
+        coverage, low, high = (100 * subgroup[key] for key in ("coverage", "lower", "upper"))
         colour = BLUE if low <= level <= high else ORANGE
         ax.plot([low, high], [y, y], color=colour, linewidth=2.5, solid_capstyle="butt", alpha=0.55)
         ax.plot(coverage, y, "o", color=colour, markersize=7)
     ax.axvline(level, color=INK, linewidth=1, linestyle="--")
-    ax.set_yticks(place, [f"{_short(part)}\n({part['rows']:,} rows)" for part in parts])
+    ax.set_yticks(place, [f"{_short(subgroup)}\n({subgroup['rows']:,} rows)" for subgroup in subgroups])
     ax.set(
         xlabel=f"rows covered, %, with simultaneous intervals; dashed: {percent(data['confidence_level'])}",
-        ylim=(-0.6, max(len(parts), 1) - 0.4),
+        ylim=(-0.6, max(len(subgroups), 1) - 0.4),
     )
-    return _finished(ax, "Cross-fitted coverage in parts of the rows")
+    return _finished(ax, "Cross-fitted coverage in subgroups of the rows")
 
 
 def draw_by_prediction(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
-    """Errors against predictions, with the interval around them."""
+    """Residuals against predictions, with the interval around them."""
     ax = _axes(ax)
     target, prediction = (np.array(data["sample"][key], float) for key in ("y_true", "y_pred"))
-    errors = target - prediction
-    lower, upper = data["radius"]
+    residuals = target - prediction
+    lower, upper = data["margin"]
     ax.axhspan(-lower, upper, color=BLUE, alpha=0.12, linewidth=0)
     ax.axhline(0, color=INK, linewidth=1)
-    _points(ax, prediction, errors, (errors >= -lower) & (errors <= upper))
-    n = len(errors)
+    _points(ax, prediction, residuals, (residuals >= -lower) & (residuals <= upper))
+    n = len(residuals)
     shown = "all rows" if n == data["n_rows"] else f"{n:,} of {data['n_rows']:,} rows"
-    ax.set(xlabel=f"prediction ({shown})", ylabel="error: target minus prediction")
-    return _finished(ax, "Errors by prediction")
+    ax.set(xlabel=f"prediction ({shown})", ylabel="residual: target minus prediction")
+    return _finished(ax, "Residuals by prediction")
 
 
 def draw_intervals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
@@ -129,7 +131,7 @@ def draw_intervals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     target, prediction = target[:N_INTERVALS], prediction[:N_INTERVALS]  # rows of a sample are in random order
     order = np.argsort(prediction, kind="stable")
     target, prediction = target[order], prediction[order]
-    lower, upper = data["radius"]
+    lower, upper = data["margin"]
     place = np.arange(len(target))
     ax.vlines(place, prediction - lower, prediction + upper, color=BLUE, alpha=0.35, linewidth=4, label="interval")
     ax.plot(place, prediction, "_", color=INK, markersize=6, label="prediction")
@@ -150,11 +152,11 @@ def _points(ax: Axes, x: NDArray[Any], y: NDArray[Any], inside: NDArray[np.bool_
     ax.plot(x[~inside], y[~inside], "x", color=ORANGE, markersize=7, markeredgewidth=2, label="outside")
 
 
-def _short(part: Mapping[str, Any]) -> str:
+def _short(subgroup: Mapping[str, Any]) -> str:
     """A label that fits; a dollar sign would begin a formula."""
-    label = str(part["label"]).replace("\n", " ")
+    label = str(subgroup["label"]).replace("\n", " ")
     label = label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
-    of = "prediction " if part["of"] == "prediction" else ""
+    of = "prediction " if subgroup["of"] == "prediction" else ""
     return f"{of}{label}".replace("$", r"\$")
 
 

@@ -1,0 +1,110 @@
+"""Rows of dask collections: a sample that comes here, and what all rows say that stay where they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pimeter.coverage import quantile_ranks
+from pimeter.curves import CONFIDENCE, LevelNumbers, range_ranks, tail_levels
+from pimeter.diagnosis.crossfit import coverage_ranges, ranks
+from pimeter.diagnosis.evidence import checked_rows
+from pimeter.moments import Middle, power_of_two
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pimeter.moments import Moments, Range
+
+    Array = NDArray[np.float64]
+    Ranks = NDArray[np.intp]
+
+MOST_ROWS = 1_000_000  # that come here
+
+
+@dataclass(frozen=True)
+class LazyRows:
+    """What was read of targets, predictions, features and categories that are dask collections.
+
+    Attributes
+    ----------
+    levels : array of shape (L,)
+        Confidence levels asked about.
+    sample : list
+        The four, of up to a million rows, as they would be in memory.
+    n : int
+        Number of all rows.
+    absolute, signed : array
+        Order statistics of absolute residuals and of residuals, those of `asked_ranks`; empty if all rows came here.
+    moments : Moments
+        Sums over all rows; None if all rows came here.
+    """
+
+    levels: Array
+    sample: list[Any]
+    n: int
+    absolute: Array
+    signed: Array
+    moments: Moments
+
+    @classmethod
+    def read(cls, levels: Array, y_true: Any, y_pred: Any, X: Any, by: Any) -> LazyRows:
+        """Read all partitions three times, or once if they hold few rows."""
+        from pimeter._kernels.dask_rows import read_rows
+
+        found = read_rows(
+            [y_true, y_pred, X, by], MOST_ROWS, checked_rows, partial(asked_ranks, levels), _near_first_look
+        )
+        return cls(levels, found.sample, found.n, found.absolute, found.signed, found.sums)
+
+    @property
+    def median(self) -> Range:
+        """Median residual, and bounds of it."""
+        lower, before, after, upper = self.signed[-4:].tolist()
+        return before / 2 + after / 2, lower, upper
+
+    @property
+    def residual_quantiles(self) -> tuple[Array, Array]:
+        """Quantiles of the residuals at the bounds of equal-tailed intervals, lower and upper ones."""
+        lower, upper = np.split(self.signed[:-4], 2)
+        return lower, upper
+
+    @property
+    def level_numbers(self) -> LevelNumbers:
+        """What all rows say at each level, from their order statistics."""
+        n_levels = len(self.levels)
+        margin, margin_bounds, _ = np.split(self.absolute, [n_levels, 3 * n_levels])
+        known, first = np.unique(asked_ranks(self.levels, self.n)[0], return_index=True)
+        values = self.absolute[first]
+        low, high = (np.searchsorted(values, margin, side) for side in ("left", "right"))
+        is_tied = bool((np.diff(values) == 0.0).any())
+        covered_rank = np.where(is_tied, np.append(known, self.n + 1)[high], known[low])
+        coverage = coverage_ranges(self.n, self.levels, covered_rank)
+        return LevelNumbers.of(self.n, self.levels, margin, margin_bounds.reshape(-1, 2), coverage)
+
+
+def asked_ranks(levels: Array, n: int) -> tuple[Ranks, Ranks]:
+    """Ranks among n rows that are to be found, of absolute residuals and of residuals.
+
+    Those of absolute residuals are for margins, bounds of these and neighbours; of residuals for tails and the median.
+    """
+    low, high, _ = quantile_ranks(n, 0.5, CONFIDENCE)
+    tails = np.clip(np.ceil(n * tail_levels(levels)), 1, n)
+    kept = ranks(n, levels)
+    return (
+        np.clip(np.concatenate([kept, range_ranks(n, levels)[0].ravel(), kept - 1, kept + 1]), 1, n),
+        np.concatenate([tails, [low, (n + 1) // 2, n // 2 + 1, high]]).astype(np.intp),
+    )
+
+
+def _near_first_look(seen: Any) -> Middle:
+    """Units and what sums are near to, from a first look at all rows."""
+    unit, target_unit = power_of_two(seen.largest), power_of_two(max(seen.high - seen.low, seen.largest))
+    size, error, target = seen.means
+    near = np.array([size / unit, (size / unit) ** 2, error / unit])
+    middle = (target - seen.low) / target_unit
+    near_target = np.array([(size / target_unit) ** 2, 0.0])
+    return Middle(unit, near, target_unit, seen.low, middle, near_target, seen.low == seen.high)
