@@ -418,7 +418,6 @@ private:
     // bits whatever else is asked for, and whether the sample is there as a whole or only near some levels.
     bool solve_levels(const Sample& sample, double h, bool is_large, Values levels, double* out) {
         auto [x, counts, ends, below, m] = sample;
-        if (positions_.size() < x.size()) positions_.resize(x.size()), powers_.resize(x.size());
         Index n_found = 0;
         double reach = SATURATION * h, most = std::exp(SATURATION);
         bool is_last = sample.n_before(x.size()) >= m;
@@ -432,19 +431,22 @@ private:
             Index last = std::upper_bound(x.begin(), x.end(), map_.error(t_high + reach)) - x.begin();
             Index first = std::lower_bound(x.begin(), x.end(), map_.error(t_low - reach)) - x.begin();
             // Of a small sample the positions are the same at all levels, which rise: those found before are kept.
-            Index j = Map::cell(map_.at, t_low - reach), from = is_large ? first : std::max(first, n_found);
+            Index j = Map::cell(map_.at, t_low - reach), base = is_large ? first : 0, from = std::max(first, n_found);
+            std::size_t n_held = (is_large ? last : Index(x.size())) - base;
+            if (positions_.size() < n_held) positions_.resize(n_held), powers_.resize(n_held);
             for (Index i = from; i < last; ++i) {
                 while (j < Index(slopes_.size()) - 1 && x[i] > map_.knots[j + 1]) ++j;
-                positions_[i] = map_.at[j] + (x[i] - map_.knots[j]) * slopes_[j];
+                positions_[i - base] = map_.at[j] + (x[i] - map_.knots[j]) * slopes_[j];
             }
-            n_found = std::max(n_found, last);
-            Values near(positions_.data() + first, last - first), powers;
+            Values near(positions_.data() + (first - base), last - first), powers;
             // Powers serve all of t, and at all levels of a small sample, unless they would leave the floats.
             double origin = is_large ? 0.0 : 0.5 * map_.at.back();
             if ((is_large ? std::max(-t_low, t_high) + reach : origin) < 0.5 * FARTHEST * h) {
-                if (last > from) find_powers(Values(positions_).subspan(from, last - from), origin, h, &powers_[from]);
-                powers = Values(powers_).subspan(first, last - first);
+                if (from < last)
+                    find_powers(Values(&positions_[from - base], last - from), origin, h, &powers_[from - base]);
+                powers = Values(powers_.data() + (first - base), last - first);
             }
+            n_found = is_large ? 0 : std::max(n_found, last);
             Values own = counts.empty() ? counts : counts.subspan(first, last - first);
             double t = find_root(
                 {near, own, powers, origin, sample.n_before(first), m, h, most, room_}, shrunk(p, h), t_here, t_low, t_high);

@@ -9,9 +9,10 @@
 
 namespace pimeter {
 
-constexpr Index PART = 1 << 17;  // values that a thread reads at once
+constexpr Index PART = 1 << 18;  // values that a thread reads at once
 constexpr Index STRIP = 1024;  // values that stay in the nearest cache while they are compared with all bounds
 constexpr Index SORTED_WHOLE = 4096;  // values, up to which all are sorted
+constexpr Index MEMORY_COUNTS = 1 << 22;  // values, from which on memory is given back as soon as may be
 
 // Values within rising pairs of bounds, and how many lie below, in and between them: 2 i + 1 is pair i, 2 i before it.
 struct Between {
@@ -33,7 +34,7 @@ struct Between {
             if (strip == copied || length < STRIP) strip = copied, std::copy_n(x.begin() + start, length, copied);
             for (std::size_t k = 0; k < length; ++k) n_odd += strip[k] - strip[k] != 0.0;
             for (std::size_t i = 0; i < n_pairs; ++i)
-                if (kept[i].size() < n[2 * i + 1] + length) kept[i].resize(2 * n[2 * i + 1] + STRIP);
+                if (kept[i].size() < n[2 * i + 1] + length) kept[i].resize(3 * n[2 * i + 1] / 2 + STRIP);
             n_pairs == 1 ? keep_one(strip, length, bounds[0], bounds[1]) : keep_some(strip, length, bounds);
         }
         n[2 * n_pairs] = Index(x.size()) - std::accumulate(n.begin(), n.end() - 1, Index(0));
@@ -104,10 +105,10 @@ public:
     template <class Float>
     bool select(std::span<const Float> x, std::span<const Ranks> wanted, Index n_threads = 1) {
         Index m = x.size(), n_pivots = Index(std::pow(double(m), 0.75)), n_near = 0;
-        // Pivots that a rank lies between, three standard errors away; those of ranges that overlap become one pair.
+        // Pivots that a rank lies between, 3.5 standard errors away; those of ranges that overlap become one pair.
         auto pivot = [&](Index rank, double side) {
             double u = (rank + 0.5) / m;
-            return Index(std::floor(u * n_pivots + side * (3.0 * std::sqrt(u * (1.0 - u) * n_pivots) + 2.0)));
+            return Index(std::floor(u * n_pivots + side * (3.5 * std::sqrt(u * (1.0 - u) * n_pivots) + 2.0)));
         };
         std::vector<Index> ends;
         pair_.clear(), n_odd = 0;
@@ -130,6 +131,7 @@ public:
         if (!inner_) inner_ = std::make_unique<Selector>();
         Room bounds(ends.size());
         inner_->order_statistics(some_, inner, bounds.data());
+        if (m > MEMORY_COUNTS) some_ = Room(), inner_.reset();
         if (ends.front() < 0) bounds.front() = -INFINITY;
         if (ends.back() == n_pivots) bounds.back() = INFINITY;
         read(x, bounds, n_threads);
@@ -176,9 +178,10 @@ private:
         below_.assign(bounds.size() / 2, 0);
         for (std::size_t r = 0; r < below_.size(); ++r) {
             kept_.clear();
-            for (const Between& part : parts_) {
+            for (Between& part : parts_) {
                 below_[r] += std::accumulate(part.n.begin(), part.n.begin() + 2 * r + 1, Index(0));
                 kept_.insert(kept_.end(), part.kept[r].begin(), part.kept[r].begin() + part.n[2 * r + 1]);
+                if (Index(x.size()) > MEMORY_COUNTS) part.kept[r] = Room();
             }
             sort_kept(r);
         }
