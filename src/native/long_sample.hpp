@@ -28,7 +28,7 @@ public:
         for (std::size_t k = 0; is_found && k < levels.size(); ++k) {
             Values x = selector_.sorted(k);
             is_found = safe_factor(std::max(std::abs(x.front()), std::abs(x.back()))) == 1.0 &&
-                       solve_near(x, double(selector_.below(k)), m, own[k], levels.subspan(k, 1), out + k);
+                       solve({x, {}, {}, double(selector_.below(k)), m}, own[k], levels.subspan(k, 1), out + k);
         }
         return is_found ? FINE : NARROW;
     }

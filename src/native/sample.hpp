@@ -291,19 +291,22 @@ public:
     void solve(Values x, Values counts, const Knots& knots, Values levels, double* out) {
         ends_.resize(counts.size());
         std::partial_sum(counts.begin(), counts.end(), ends_.begin());
-        Sample sample{x, counts, ends_, 0.0, counts.empty() ? double(x.size()) : ends_.back()};
-        if (x.size() == 1) {
+        if (x.size() == 1)
             std::fill_n(out, levels.size(), x[0]);
-            return;
-        }
+        else
+            solve({x, counts, ends_, 0.0, counts.empty() ? double(x.size()) : ends_.back()}, knots, levels, out);
+    }
+
+    // Quantiles of a sample through the knots; false if it is but a part, which does not reach far enough.
+    bool solve(const Sample& sample, const Knots& knots, Values levels, double* out) {
         knots_.resize(knots.level.size());
         for (std::size_t j = 0; j < knots_.size(); ++j) knots_[j] = sample.hazen(knots.level[j]);
-        double unit = knots.is_large ? unit_of(knots_.back() - knots_.front()) : spread(sample, first_, second_);
-        if (unit == 0.0) {
-            for (std::size_t k = 0; k < levels.size(); ++k) out[k] = sample.hazen(levels[k]);
-            return;
-        }
-        solve_by_map(sample, knots, unit, levels, out);
+        double width = knots_.back() - knots_.front();
+        double unit = knots.is_large && width > 0.0 ? unit_of(width) : 0.0;
+        if (!knots.is_large) unit = spread(sample, first_, second_);
+        if (unit > 0.0) return solve_by_map(sample, knots, unit, levels, out);
+        for (std::size_t k = 0; k < levels.size(); ++k) out[k] = sample.hazen(levels[k]);
+        return true;
     }
 
     // Sort a row in any order, unless it holds NaN or infinities.
@@ -343,19 +346,6 @@ public:
             n += counts[i] > 0.0;
         }
         solve({held_.data(), std::size_t(n)}, {sorted_.data(), std::size_t(n)}, knots, levels, out);
-    }
-
-    // Quantiles from the errors near some levels of a large sample, sorted, through the knots there; false if that does
-    // not reach far enough.
-    bool solve_near(Values x, double below, double m, const Knots& knots, Values levels, double* out) {
-        Sample sample{x, {}, {}, below, m};
-        knots_.resize(knots.level.size());
-        for (std::size_t j = 0; j < knots_.size(); ++j) knots_[j] = sample.hazen(knots.level[j]);
-        if (knots_.back() == knots_.front()) {
-            std::fill_n(out, levels.size(), knots_.front());
-            return true;
-        }
-        return solve_by_map(sample, knots, unit_of(knots_.back() - knots_.front()), levels, out);
     }
 
     // Roots of the paper's own share, mean sigmoid((w - x)/h), of sorted finite errors, kept in their range.

@@ -121,19 +121,19 @@ public:
                 ends.back() = std::max(ends.back(), high);
             pair_.push_back(ends.size() / 2 - 1);
         }
-        std::vector<Index> inner(ends);
         for (std::size_t i = 0; i < ends.size(); i += 2) n_near += ends[i + 1] - ends[i];
         if (n_near > 0.75 * n_pivots) return false;
         some_.resize(n_pivots);
         for (Index i = 0; i < n_pivots; ++i) some_[i] = x[i * (m / n_pivots)], n_odd += some_[i] != some_[i];
         if (n_odd) return false;
-        for (Index& rank : inner) rank = std::clamp<Index>(rank, 0, n_pivots - 1);
+        bool is_first = ends.front() < 0, is_last = ends.back() == n_pivots;
+        ends.front() += is_first, ends.back() -= is_last;
         if (!inner_) inner_ = std::make_unique<Selector>();
         Room bounds(ends.size());
-        inner_->order_statistics(some_, inner, bounds.data());
+        inner_->order_statistics(some_, ends, bounds.data());
         if (m > MEMORY_COUNTS) some_ = Room(), inner_.reset();
-        if (ends.front() < 0) bounds.front() = -INFINITY;
-        if (ends.back() == n_pivots) bounds.back() = INFINITY;
+        if (is_first) bounds.front() = -INFINITY;
+        if (is_last) bounds.back() = INFINITY;
         read(x, bounds, n_threads);
         for (std::size_t k = 0; k < wanted.size(); ++k)
             if (wanted[k].first < below(k) || wanted[k].last >= below(k) + Index(sorted(k).size())) return false;

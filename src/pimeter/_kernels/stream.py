@@ -89,16 +89,5 @@ def learn(errors: Any, p: float, kind: int, rate: float, state: tuple[float, flo
 
 def learn_columns(errors: Any, p: float, kind: int, states: Any) -> None:
     """Learn the errors (n, k) of k neurons into their states (k, 4); NaN is no error."""
-    for j in range(errors.shape[1]):
-        w, spread, memory, n = states[j, 0], states[j, 1], states[j, 2], states[j, 3]
-        for i in range(errors.shape[0]):
-            error = errors[i, j]
-            if math.isnan(error):
-                continue
-            if n == 0.0:
-                w, n = error, 1.0
-            elif kind == ADAPT:
-                w, spread, memory, n = adapt(error, p, w, spread, memory, n)
-            else:
-                w, spread, memory, n = settle(error, p, w, spread, memory, n)
-        states[j, 0], states[j, 1], states[j, 2], states[j, 3] = w, spread, memory, n
+    for j, own in enumerate(errors.T.tolist()):
+        states[j] = learn([error for error in own if not math.isnan(error)], p, kind, 0.0, tuple(states[j].tolist()))
