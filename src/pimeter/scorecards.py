@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.classification.uncertainty import ClassificationUncertainty
+    from pimeter.classification.estimates import ClassificationUncertainty
 
     Array = NDArray[np.float64]
 

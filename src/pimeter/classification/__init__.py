@@ -1,9 +1,10 @@
 """Classifiers: how sure their numbers are, sets of classes with a promise, and scores that mean probabilities."""
 
 from pimeter.classification.calibration import ScalingBinning, calibrated_scores, calibration_error
+from pimeter.classification.estimates import ClassificationUncertainty
 from pimeter.classification.reliability_plot import plot_reliability
 from pimeter.classification.sets import SetClassifier
-from pimeter.classification.uncertainty import ClassificationUncertainty, classification_uncertainty
+from pimeter.classification.uncertainty import classification_uncertainty
 
 __all__ = [
     "ClassificationUncertainty",

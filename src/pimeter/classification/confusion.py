@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pimeter.classification.derivatives import derivatives
+from pimeter.classification.estimates import Estimate
 from pimeter.classification.proportions import Proportion, clopper_pearson, normal, normal_quantile, proportion, wilson
 from pimeter.classification.rates import FN, FP, PROPORTIONS, TN, TP, Metric, Rates, builtin, metric_range
 from pimeter.classification.resampling import Resamples
@@ -30,27 +30,6 @@ EMPTY = "an outcome never occurred: half a row was added to each"
 LIGHT = "an outcome has less weight than half a row, which was added to each"
 ONE_KIND = "all rows have the same answer"
 NO_WIDTH = "width zero: not to be believed"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A metric with its interval.
-
-    Attributes
-    ----------
-    value, lower, upper : float
-        NaN where it is not known.
-    method : str
-        How the interval was made.
-    note : str
-        What to know about it; empty if nothing.
-    """
-
-    value: float
-    lower: float
-    upper: float
-    method: str
-    note: str = ""
 
 
 class Cells(NamedTuple):
@@ -100,16 +79,10 @@ def by_rates(
 ) -> dict[str, Estimate]:
     """Estimates of metrics of two classes from cells TN, TP, FN, FP."""
     values = {name: _number(name, metric(Rates.of(cells.sums))) for name, metric in metrics.items()}
-    found: dict[str, Estimate] = {}
-    rest: dict[str, Metric] = {}
-    for name, metric in metrics.items():
-        estimate = _binomial(cells, values[name], metric, method, confidence_level)
-        if estimate is None:
-            rest[name] = metric
-        else:
-            found[name] = estimate
-    tn, tp, fn, fp = cells.sums
-    if not (tn + fp and tp + fn):
+    binomial = {name: _binomial(cells, values[name], one, method, confidence_level) for name, one in metrics.items()}
+    found = {name: estimate for name, estimate in binomial.items() if estimate is not None}
+    rest = {name: metric for name, metric in metrics.items() if name not in found}
+    if _lacks_a_class(cells):
         unknown = [name for name in rest if np.isnan(values[name]) and builtin(rest[name])]
         found |= {name: Estimate(np.nan, *metric_range(rest.pop(name)), method, NO_CLASS) for name in unknown}
     if method == "normal":
@@ -117,6 +90,11 @@ def by_rates(
     else:
         found |= _drawn(cells, values, rest, confidence_level, sampling)
     return {name: found[name] for name in metrics}
+
+
+def _lacks_a_class(cells: Cells) -> bool:
+    tn, tp, fn, fp = cells.sums
+    return not (tn + fp and tp + fn)
 
 
 def _binomial(cells: Cells, value: float, metric: Metric, method: str, confidence_level: float) -> Estimate | None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from pimeter.classification.confusion import ONE_KIND, PSEUDO_COUNT, Cells, Estimate, Sampling, by_rates, including
+from pimeter.classification.confusion import ONE_KIND, PSEUDO_COUNT, Cells, Sampling, by_rates, including
+from pimeter.classification.estimates import Estimate
 from pimeter.classification.proportions import Proportion, clopper_pearson, normal_quantile, wilson
 from pimeter.classification.rates import FN, FP, METRICS, TP, Metric, Rates, builtin, metric_range
 from pimeter.classification.resampling import Resamples

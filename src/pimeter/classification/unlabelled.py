@@ -21,12 +21,12 @@ from pimeter.classification.confusion import (
     NO_WIDTH,
     PSEUDO_COUNT,
     Cells,
-    Estimate,
     Sampling,
     by_rates,
     outcome_codes,
 )
 from pimeter.classification.derivatives import derivatives
+from pimeter.classification.estimates import Estimate
 from pimeter.classification.platt import log_odds, platt_lines
 from pimeter.classification.proportions import Proportion, normal_quantile, proportion, wilson
 from pimeter.classification.rates import FN, FP, PROPORTIONS, TN, TP, Metric, Rates, Value, builtin, metric_range

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pimeter.classification import ClassificationUncertainty
-from pimeter.classification.confusion import Estimate
 from pimeter.classification.derivatives import Series, derivatives
+from pimeter.classification.estimates import ClassificationUncertainty, Estimate
 from pimeter.classification.inputs import (
     Metrics,
     as_precise,
