@@ -17,8 +17,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import pimeter as pm
 from pimeter import cli
-from pimeter._kernels import dask as lazy
-from pimeter._kernels import dask_rows
+from pimeter._kernels.dask import reads
+from pimeter._kernels.dask import rows as lazy_rows
+from pimeter._kernels.dask.bins import Task
 
 LEVELS = [0.05, 0.5, 0.95]
 
@@ -220,13 +221,13 @@ def test_work_that_chunks_share_is_done_once():
 
 def test_partial_results_add_up_in_any_order():
     x = draw("normal", 40_000)
-    task = lazy.Task((0.9,), None, False)
-    parts = [lazy.first_read(part, None, task) for part in np.array_split(x, 5)]
-    whole = lazy.first_read(x, None, task)
+    task = Task((0.9,), None, False)
+    parts = [reads.first_read(part, None, task) for part in np.array_split(x, 5)]
+    whole = reads.first_read(x, None, task)
     for some in (parts, parts[::-1]):
         total = sum(some[1:], some[0])
         assert_array_equal(total.bins, whole.bins)
-        assert_array_equal(total.ends, whole.ends)
+        assert_array_equal(total.extremes, whole.extremes)
 
 
 class TestOddData:
@@ -359,7 +360,7 @@ class TestMeasure:
 
     def test_the_sample_is_random_in_order_and_by_share(self, predictions):
         parts = dd.from_pandas(predictions.assign(row=np.arange(3000.0)), npartitions=2)
-        found = dask_rows.read_rows(
+        found = lazy_rows.read_rows(
             [parts["row"], parts["y_pred"], None],
             300,
             lambda a, b: (np.asarray(a), np.asarray(b), np.asarray(a)),
@@ -402,7 +403,7 @@ class TestMeasure:
     def test_empty_partitions_have_no_errors(self):
         rows = dd.from_pandas(pd.DataFrame({"row": np.arange(300.0)}), npartitions=3)
         some = rows[rows["row"] >= 120.0]  # nothing of the first part
-        found = dask_rows.read_rows(
+        found = lazy_rows.read_rows(
             [some["row"], some["row"]],
             50,
             lambda a, b: (np.asarray(a), np.asarray(b), -np.asarray(a)),

@@ -12,7 +12,7 @@ from dask.distributed import Client, LocalCluster
 from numpy.testing import assert_allclose, assert_array_equal
 
 import pimeter as pm
-from pimeter._kernels import dask_groups
+from pimeter._kernels.dask import groups as lazy_groups
 
 
 @pytest.fixture(autouse=True)
@@ -76,10 +76,10 @@ def test_large_groups_are_counted_not_moved(monkeypatch, options):
 
     lazy = da.map_blocks(lambda block_id=None: made(block_id), chunks=((100_000,) * 4,), dtype=float, meta=np.empty(0))
     reads.clear()
-    monkeypatch.setattr(dask_groups, "LARGE", 80_000)
+    monkeypatch.setattr(lazy_groups, "MAX_GROUP_ROWS", 80_000)
     moved = []
-    solved = dask_groups._solved
-    monkeypatch.setattr(dask_groups, "_solved", lambda frame, *more: moved.append(len(frame)) or solved(frame, *more))
+    solved = lazy_groups._solved
+    monkeypatch.setattr(lazy_groups, "_solved", lambda frame, *more: moved.append(len(frame)) or solved(frame, *more))
     found = pm.grouped_quantile(lazy, da.from_array(by, chunks=100_000), [0.05, 0.95], **options)
     assert sorted(reads) == sorted([0, 1, 2, 3] * 2)  # labels are read once more
     expected = pm.grouped_quantile(errors, by, [0.05, 0.95], **options)

@@ -78,10 +78,11 @@ def grouped_quantile(
         if not all(lazy):
             msg = "one of errors and by is a dask collection, the other is not; give both as such."
             raise TypeError(msg)
-        from pimeter._kernels import dask, dask_groups
+        from pimeter._kernels.dask import groups as lazy_groups
+        from pimeter._kernels.dask.bins import Task
 
-        task = dask.Task(tuple(levels), h, reflect)
-        labels, rows, flat = dask_groups.quantiles(errors, by, task)
+        task = Task(tuple(levels), h, reflect)
+        labels, rows, flat = lazy_groups.quantiles(errors, by, task)
     else:
         values, groups = real_array("errors", errors), even_array("by", by)
         if values.ndim != 1 or values.shape != groups.shape:

@@ -53,7 +53,7 @@ class LazyRows:
     @classmethod
     def read(cls, levels: Array, y_true: Any, y_pred: Any, X: Any, by: Any) -> LazyRows:
         """Read all partitions three times, or once if they hold few rows."""
-        from pimeter._kernels.dask_rows import read_rows
+        from pimeter._kernels.dask.rows import read_rows
 
         found = read_rows(
             [y_true, y_pred, X, by], MOST_ROWS, checked_rows, partial(asked_ranks, levels), _near_first_look

@@ -165,12 +165,12 @@ class QuantileNeuron(BaseEstimator):
 
     def _fit_lazily(self, errors: Any, sample_weight: Any) -> Self:
         """Learn from dask arrays or frames, in three reads: from what stands for the errors near the level."""
-        from pimeter._kernels import dask
+        from pimeter._kernels.dask.bins import Task
+        from pimeter._kernels.dask.quantiles import samples
 
         level = float(self.confidence_level)
         h = None if self.beta == "auto" else 1.0 / float(self.beta)
-        task = dask.Task((level,), h, self.reflect)
-        found = dask.samples(errors, sample_weight, task)
+        found = samples(errors, sample_weight, Task((level,), h, self.reflect))
         neurons = [clone(self).fit(values, sample_weight=counts) for values, counts, _ in found]
         self._is_single = errors.ndim == 1
         self.n_features_in_ = len(found)

@@ -132,9 +132,9 @@ def quantile(
         _load_tensor_kernel()
         return _tensor_kernel[0].quantile(a, q, axis, weights, beta, reflect, keepdims)
     if library == "dask":
-        from pimeter._kernels import dask
+        from pimeter._kernels.dask.quantiles import quantile as lazy_quantile
 
-        return dask.quantile(a, q, axis, weights, beta, reflect, keepdims)
+        return lazy_quantile(a, q, axis, weights, beta, reflect, keepdims)
     return arrays.quantile(
         cast("ArrayLike", a),
         q,

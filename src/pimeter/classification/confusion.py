@@ -79,14 +79,18 @@ def by_rates(
 ) -> dict[str, Estimate]:
     """Estimates of metrics of two classes from cells TN, TP, FN, FP."""
     values = {name: _number(name, metric(Rates.of(cells.sums))) for name, metric in metrics.items()}
-    binomial = {name: _binomial(cells, values[name], one, method, confidence_level) for name, one in metrics.items()}
-    found = {name: estimate for name, estimate in binomial.items() if estimate is not None}
-    rest = {name: metric for name, metric in metrics.items() if name not in found}
-    if _lacks_a_class(cells):
-        unknown = [name for name in rest if np.isnan(values[name]) and builtin(rest[name])]
-        found |= {name: Estimate(np.nan, *metric_range(rest.pop(name)), method, NO_CLASS) for name in unknown}
+    found: dict[str, Estimate] = {}
+    rest: dict[str, Metric] = {}
+    for name, metric in metrics.items():
+        estimate = _binomial(cells, values[name], metric, method, confidence_level)
+        if estimate is None and np.isnan(values[name]) and builtin(metric) and _lacks_a_class(cells):
+            estimate = Estimate(np.nan, *metric_range(metric), method, NO_CLASS)
+        if estimate is None:
+            rest[name] = metric
+        else:
+            found[name] = estimate
     if method == "normal":
-        found |= {name: _sloped(cells, values[name], rest[name], confidence_level) for name in rest}
+        found |= {name: _sloped(cells, values[name], metric, confidence_level) for name, metric in rest.items()}
     else:
         found |= _drawn(cells, values, rest, confidence_level, sampling)
     return {name: found[name] for name in metrics}

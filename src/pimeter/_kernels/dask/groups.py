@@ -1,8 +1,8 @@
 """Quantiles of many groups of dask collections, in three reads at most.
 
 1. Rows of each group are counted.
-2. Rows of one group are brought together, by dask's own shuffle, and solved where they are. Groups of more than LARGE
-   rows are not: their errors are counted by leading bits.
+2. Rows of one group are brought together, by dask's own shuffle, and solved where they are. Groups of more than
+   MAX_GROUP_ROWS are not: their errors are counted by leading bits.
 3. Those are counted again, in finer bins, so small that their means stand for the errors.
 """
 
@@ -16,20 +16,24 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
 from pimeter._kernels.arrays import grouped_quantiles
-from pimeter._kernels.dask import Source, as_array, first_read, made, next_read, second_plan, solved, sources, summed
+from pimeter._kernels.dask.reads import first_read, next_read, second_plan, solved
+from pimeter._kernels.dask.sources import Source, as_array, made, sources, summed
 
 if TYPE_CHECKING:
+    import dask.array as da
     from numpy.typing import NDArray
 
-    from pimeter._kernels.dask import Task
+    from pimeter._kernels.dask.bins import Task
 
     Array = NDArray[np.float64]
 
-LARGE = 2**22  # rows of a group that are brought together, at most
-AT_ONCE = 2**20  # rows of a partition of groups, about
+MAX_GROUP_ROWS = 2**22  # rows of a group that are brought together, at most
+ROWS_PER_PARTITION = 2**20  # rows of a partition of groups, about
 
 
-def quantiles(errors: Any, by: Any, task: Task) -> tuple[NDArray[Any], NDArray[np.intp], Array]:
+def quantiles(
+    errors: da.Array | dd.Series, by: da.Array | dd.Series, task: Task
+) -> tuple[NDArray[Any], NDArray[np.intp], Array]:
     """Labels in rising order, their rows, and their quantiles, (groups, levels)."""
     errors = as_array(errors)
     if errors.ndim != 1 or by.ndim != 1:
@@ -48,12 +52,12 @@ def quantiles(errors: Any, by: Any, task: Task) -> tuple[NDArray[Any], NDArray[n
         msg = "by holds missing labels; drop such rows, or name them."
         raise ValueError(msg)
     counts = counts.sort_index()
-    large = np.flatnonzero(counts.to_numpy() > LARGE)
+    large = np.flatnonzero(counts.to_numpy() > MAX_GROUP_ROWS)
     table = dask.delayed(counts.index)
     code = dask.delayed(_coded, pure=True)
     blocks = [code(x, labels, table) for x, labels in pairs]
     flat = np.empty((len(counts), len(task.levels)))
-    n_parts = max(1, -(-int(np.delete(counts.to_numpy(), large).sum()) // AT_ONCE))
+    n_parts = max(1, -(-int(np.delete(counts.to_numpy(), large).sum()) // ROWS_PER_PARTITION))
     small = (
         dd.from_delayed(blocks, meta=_EMPTY, verify_meta=False)
         .map_partitions(_without, large, meta=_EMPTY)
@@ -77,15 +81,15 @@ def quantiles(errors: Any, by: Any, task: Task) -> tuple[NDArray[Any], NDArray[n
 _EMPTY = pd.DataFrame({"group": np.empty(0, np.int32), "error": np.empty(0)})
 
 
-def _tally(labels: Any) -> Any:
+def _tally(labels: Source | NDArray[Any]) -> pd.Series:
     return pd.Series(np.asarray(made(labels))).value_counts(sort=False, dropna=False)
 
 
-def _added(tallies: list[Any]) -> Any:
+def _added(tallies: list[pd.Series]) -> pd.Series:
     return pd.concat(tallies).groupby(level=0, sort=False, dropna=False).sum()
 
 
-def _coded(errors: Source | Any, labels: Source | Any, table: Any) -> Any:
+def _coded(errors: Source | Array, labels: Source | NDArray[Any], table: pd.Index) -> pd.DataFrame:
     """Rows with the numbers of their groups."""
     x, own = np.asarray(made(errors), np.float64), np.asarray(made(labels))
     if len(x) != len(own):
@@ -94,15 +98,15 @@ def _coded(errors: Source | Any, labels: Source | Any, table: Any) -> Any:
     return pd.DataFrame({"group": table.get_indexer(own).astype(np.int32), "error": x})
 
 
-def _without(frame: Any, large: NDArray[np.intp]) -> Any:
+def _without(frame: pd.DataFrame, large: NDArray[np.intp]) -> pd.DataFrame:
     return frame[~frame["group"].isin(large)] if large.size else frame
 
 
-def _samples(frame: Any, large: NDArray[np.intp]) -> list[Array]:
+def _samples(frame: pd.DataFrame, large: NDArray[np.intp]) -> list[Array]:
     return [frame["error"].to_numpy()[frame["group"].to_numpy() == code] for code in large]
 
 
-def _solved(frame: Any, task: Task) -> Any:
+def _solved(frame: pd.DataFrame, task: Task) -> pd.DataFrame:
     """Quantiles of the groups of a partition, all of whose rows are there."""
     groups, codes = np.unique(frame["group"].to_numpy(), return_inverse=True)
     beta = "auto" if task.h is None else 1.0 / task.h
@@ -110,5 +114,5 @@ def _solved(frame: Any, task: Task) -> Any:
     return _answers(groups, flat)
 
 
-def _answers(groups: NDArray[np.int32], flat: Array) -> Any:
+def _answers(groups: NDArray[np.int32], flat: Array) -> pd.DataFrame:
     return pd.DataFrame({"group": groups, **{f"level {k}": column for k, column in enumerate(flat.T)}})

@@ -1,9 +1,9 @@
 """What `measure` asks of dask collections: order statistics, sums, and a random sample of rows, in three reads.
 
-Floats in rising order are whole numbers in rising order, by their bits. Each read counts errors by the next few bits of
-those that share their first bits with an error that is asked for: partial results are counts, and add up. After the
-third read 38 bits are known. Of the errors that share them the largest in size is taken: right to 2e-8 of itself, right
-to the last bit where errors are tied, and never too small to cover as many errors as promised.
+Floats in rising order are integers in rising order, by their bits. Each read counts errors by the next few bits of
+those whose first bits are those of an error that is asked for: partial results are counts, and add up. After the third
+read 38 bits are known. Of the errors that have these the largest in absolute value is taken: right to 2e-8 of itself,
+right to the last bit where errors are tied, and never too small to cover as many errors as guaranteed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 
-from pimeter._kernels.dask import summed
+from pimeter._kernels.dask.sources import summed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,12 +53,12 @@ class Known:
         return self._table(self._cells(x, n_bits)[0], n_bits)
 
     def last_count(self, x: Array, n_bits: int) -> tuple[NDArray[np.intp], Array]:
-        """The same, and the largest size of an error that is counted there."""
+        """How often each of the next bits follows, and the largest absolute value of an error counted there."""
         cells, own = self._cells(x, n_bits)
         counts = self._table(cells, n_bits)
-        sizes = np.zeros(counts.shape)
-        np.maximum.at(sizes.reshape(-1), cells, np.abs(own))
-        return counts, sizes
+        largest = np.zeros(counts.shape)
+        np.maximum.at(largest.reshape(-1), cells, np.abs(own))
+        return counts, largest
 
     def _table(self, cells: NDArray[np.intp], n_bits: int) -> NDArray[np.intp]:
         n_heads = np.unique(self.heads).size
@@ -71,9 +71,9 @@ class Known:
         heads = np.unique(self.heads)
         own = rising >> np.uint64(64 - self.n_bits) if self.n_bits else np.zeros_like(rising)
         place = np.minimum(np.searchsorted(heads, own), heads.size - 1)
-        felt = heads[place] == own
-        following = (rising[felt] >> np.uint64(64 - self.n_bits - n_bits)) & np.uint64(2**n_bits - 1)
-        return (place[felt] << n_bits) + following.astype(np.intp), x[felt]
+        is_own = heads[place] == own
+        following = (rising[is_own] >> np.uint64(64 - self.n_bits - n_bits)) & np.uint64(2**n_bits - 1)
+        return (place[is_own] << n_bits) + following.astype(np.intp), x[is_own]
 
     def narrowed(self, counts: NDArray[np.intp]) -> Known:
         """With the bits that these counts tell."""
@@ -84,42 +84,46 @@ class Known:
         heads = (self.heads << np.uint64(n_bits)) | found.astype(np.uint64)
         return Known(heads, self.ranks - before, self.n_bits + n_bits)
 
-    def values(self, counts: NDArray[np.intp], sizes: Array) -> Array:
-        """The errors, or one farther from 0 that shares all bits that the last counts tell."""
+    def values(self, counts: NDArray[np.intp], largest: Array) -> Array:
+        """The errors, or one farther from 0 that has all bits that the last counts tell."""
         found = self.narrowed(counts)
         place = np.searchsorted(np.unique(self.heads), self.heads)
-        size = sizes[place, (found.heads & np.uint64(counts.shape[1] - 1)).astype(np.intp)]
+        size = largest[place, (found.heads & np.uint64(counts.shape[1] - 1)).astype(np.intp)]
         return np.where(found.heads >> np.uint64(found.n_bits - 1) == 0, -size, size)
 
 
-class Ends(NamedTuple):
+class Extremes(NamedTuple):
     """What a first look at rows tells; `_joined` makes one of several."""
 
     n: int
-    largest: float  # size of an error
+    largest: float  # absolute error
     low: float  # of targets
     high: float
-    means: Array  # of sizes, errors, targets
-    counts: tuple[NDArray[np.intp], ...]  # sizes and errors by leading bits
+    means: Array  # of absolute errors, errors, targets
+    counts: tuple[NDArray[np.intp], ...]  # absolute errors and errors by leading bits
 
 
-def _joined(some: list[Ends]) -> Ends:
-    n = sum(ends.n for ends in some)
-    means = np.sum([ends.n / max(n, 1) * ends.means for ends in some], axis=0)
-    counts = tuple(sum(arrays[1:], arrays[0]) for arrays in zip(*(ends.counts for ends in some), strict=True))
-    outer = max(ends.largest for ends in some), min(ends.low for ends in some), max(ends.high for ends in some)
-    return Ends(n, *outer, means, counts)
+def _joined(some: list[Extremes]) -> Extremes:
+    n = sum(extremes.n for extremes in some)
+    means = np.sum([extremes.n / max(n, 1) * extremes.means for extremes in some], axis=0)
+    counts = tuple(sum(arrays[1:], arrays[0]) for arrays in zip(*(extremes.counts for extremes in some), strict=True))
+    outer = (
+        max(extremes.largest for extremes in some),
+        min(extremes.low for extremes in some),
+        max(extremes.high for extremes in some),
+    )
+    return Extremes(n, *outer, means, counts)
 
 
-def _look(parts: tuple[Any, ...], check: Callable[..., Any]) -> Ends:
+def _look(parts: tuple[Any, ...], check: Callable[..., Any]) -> Extremes:
     if not len(parts[0]) and not len(parts[1]):
         nothing = np.zeros((1, 2 ** BITS[0]), np.intp)
-        return Ends(0, 0.0, np.inf, -np.inf, np.zeros(3), (nothing, nothing))
+        return Extremes(0, 0.0, np.inf, -np.inf, np.zeros(3), (nothing, nothing))
     target, _, errors = check(*parts)
-    sizes, n, start = np.abs(errors), len(errors), Known(np.zeros(1, np.uint64), np.ones(1, np.intp))
-    means = np.array([(x / n).sum() for x in (sizes, errors, target)])
-    counts = start.count(sizes, BITS[0]), start.count(errors, BITS[0])
-    return Ends(n, float(sizes.max()), float(target.min()), float(target.max()), means, counts)
+    absolute, n, start = np.abs(errors), len(errors), Known(np.zeros(1, np.uint64), np.ones(1, np.intp))
+    means = np.array([(x / n).sum() for x in (absolute, errors, target)])
+    counts = start.count(absolute, BITS[0]), start.count(errors, BITS[0])
+    return Extremes(n, float(absolute.max()), float(target.min()), float(target.max()), means, counts)
 
 
 def _count(
@@ -141,7 +145,7 @@ def _count_last(parts: tuple[Any, ...], known: tuple[Known, ...], n_bits: int, c
 
 def _last_added(some: list[list[Any]]) -> list[Any]:
     both = [zip(*own, strict=True) for own in zip(*some, strict=True)]
-    return [(np.sum(counts, axis=0), np.max(sizes, axis=0)) for counts, sizes in both]
+    return [(np.sum(counts, axis=0), np.max(largest, axis=0)) for counts, largest in both]
 
 
 def _targets_and_errors(parts: tuple[Any, ...], check: Callable[..., Any]) -> tuple[Array, Array]:
@@ -196,44 +200,44 @@ def read_rows(
     limit: int,
     check: Callable[..., Any],
     asked: Callable[[int], tuple[NDArray[np.intp], NDArray[np.intp]]],
-    summing: Callable[[Ends], Any],
+    summing: Callable[[Extremes], Any],
 ) -> Found:
     """Targets, predictions, and what else there is of the same rows; None stays None.
 
-    Up to `limit` rows come here as they are, else so many of them at random: from each partition its share. `check`
-    makes targets, predictions and errors of a partition, `asked` says which ranks of their sizes and of errors are
-    asked for among n rows, and what `summing` makes of a first look turns targets and errors into sums.
+    Up to `limit` rows come here as they are, else so many of them at random: from each partition in proportion. `check`
+    makes targets, predictions and errors of a partition, `asked` says which ranks of absolute errors and of errors
+    are asked for among n rows, and what `summing` makes of a first look turns targets and errors into sums.
     """
     given = [table for table in tables if table is not None]
     _checked(given)
     look, count, count_last, take = (dask.delayed(f, pure=True) for f in (_look, _count, _count_last, _take))
     looked = [look(rows, check) for rows in _partitions(given[:2])]
-    ends, sizes = dask.compute(summed(looked, _joined), [one[0] for one in looked])
-    if ends.n == 0:
+    extremes, lengths = dask.compute(summed(looked, _joined), [one[0] for one in looked])
+    if extremes.n == 0:
         msg = "there are no rows: all partitions are empty."
         raise ValueError(msg)
-    is_whole = ends.n <= limit
-    before = np.concatenate([[0.0], np.cumsum(sizes, dtype=np.float64)]) * min(1.0, limit / ends.n)
-    shift = 0.0 if is_whole else np.random.default_rng(ends.n).uniform()
+    is_whole = extremes.n <= limit
+    before = np.concatenate([[0.0], np.cumsum(lengths, dtype=np.float64)]) * min(1.0, limit / extremes.n)
+    shift = 0.0 if is_whole else np.random.default_rng(extremes.n).uniform()
     quota = np.diff(np.floor(before + shift)).astype(int)
     rows = _partitions(given)
-    pieces = [take(part, int(n), (ends.n, i)) for i, (part, n) in enumerate(zip(rows, quota, strict=True))]
+    pieces = [take(part, int(n), (extremes.n, i)) for i, (part, n) in enumerate(zip(rows, quota, strict=True))]
     counted, known = None, tuple[Known, ...]()
     if not is_whole:
-        start = tuple(Known(np.zeros(ranks.size, np.uint64), ranks) for ranks in asked(ends.n))
-        known = tuple(one.narrowed(counts) for one, counts in zip(start, ends.counts, strict=True))
-        counted = summed([count(part, known, BITS[1], check, summing(ends)) for part in rows], _added)
+        start = tuple(Known(np.zeros(ranks.size, np.uint64), ranks) for ranks in asked(extremes.n))
+        known = tuple(one.narrowed(counts) for one, counts in zip(start, extremes.counts, strict=True))
+        counted = summed([count(part, known, BITS[1], check, summing(extremes)) for part in rows], _added)
     taken, second = dask.compute(pieces, counted)
     columns = iter([_stacked(parts) for parts in zip(*taken, strict=True)])
     sample = [None if table is None else next(columns) for table in tables]
     if is_whole:
-        return Found(sample, ends.n, np.empty(0), np.empty(0), None)
+        return Found(sample, extremes.n, np.empty(0), np.empty(0), None)
     *counts, sums = second
     known = tuple(one.narrowed(own) for one, own in zip(known, counts, strict=True))
     third = [count_last(part, known, BITS[2], check) for part in _partitions(given[:2])]
     last = summed(third, _last_added).compute()
     absolute, signed = (one.values(*own) for one, own in zip(known, last, strict=True))
-    return Found(sample, ends.n, absolute, signed, sums)
+    return Found(sample, extremes.n, absolute, signed, sums)
 
 
 def _stacked(parts: Sequence[Any]) -> Any:

@@ -1,0 +1,1 @@
+"""Quantiles of dask collections; the README of this folder says how."""
