@@ -120,7 +120,6 @@ constexpr std::size_t SMOOTH = 100;  // errors whose smoothed share is nearly st
 inline double find_root(const Smoothed& smoothed, double p, double start, double low, double high) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     double a = -infinity, b = infinity, t = start, h = smoothed.h;
-    double target = std::log(p / (1.0 - p));
     bool is_smooth = smoothed.positions.size() >= SMOOTH;
     for (Index n_steps = 0; n_steps < MAX_STEPS; ++n_steps) {
         auto [share, slope, second, third] = smoothed.at(t);
@@ -130,7 +129,7 @@ inline double find_root(const Smoothed& smoothed, double p, double start, double
             if (is_smooth && std::abs(u) < 0.5 * h)
                 step = u * (1.0 + u * (bend + u * (2.0 * bend * bend - twist)));
             else
-                step = (std::log(share / (1.0 - share)) - target) * share * (1.0 - share) / slope;
+                step = (std::log(share / (1.0 - share)) - std::log(p / (1.0 - p))) * share * (1.0 - share) / slope;
         }
         double next = std::min(std::max(t - step, low), high);
         if (std::abs(share - p) <= PLATEAU) return t;
