@@ -540,11 +540,10 @@ def test_a_scorecard_names_rows_that_are_all_there_twice():
     rng = np.random.default_rng(0)
     score = rng.uniform(size=300)
     label = (rng.random(300) < score).astype(float)
-    question = "Are rows copies of others?"
-    assert question not in [finding.question for finding in scorecard(label, score).findings]
-    found = {finding.question: finding for finding in scorecard(np.tile(label, 2), np.tile(score, 2)).findings}
-    assert found[question].raised
-    assert found[question].sentence.startswith("300 of 600 rows are copies of others")
+    assert not scorecard(label, score).diagnosis["copies"].raised
+    found = scorecard(np.tile(label, 2), np.tile(score, 2)).diagnosis["copies"]
+    assert found.raised
+    assert found.sentence.startswith("300 of 600 rows are copies of others")
     leaves = rng.normal(size=300)[rng.integers(300, size=900)]  # equal by chance
     few = scorecard(rng.integers(2, size=900), 1 / (1 + np.exp(-leaves)))
-    assert question not in [finding.question for finding in few.findings]
+    assert not few.diagnosis["copies"].raised

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from pimeter.coverage import percent
 from pimeter.findings import Finding
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pimeter.diagnosis.evidence import Evidence
-
+E = TypeVar("E")
 MIN_ROWS = 20  # below which chance explains everything
 
 
-class Check(ABC):
-    """One question about the residuals of a model.
+class Check(ABC, Generic[E]):
+    """One question about a model, asked of evidence such as its residuals.
 
-    `judge` takes what the check looks at and answers; calling the check picks that out of all the evidence. It asks for
-    something to be done only where chance is an unlikely explanation and the trouble is large enough to matter.
+    Called, it picks out of all the evidence what it looks at; where that is little, `judge` takes it as it is. A check
+    asks for something to be done only where chance is an unlikely explanation and the trouble is large enough to
+    matter.
 
     Attributes
     ----------
@@ -46,13 +46,17 @@ class Check(ABC):
     statistic: ClassVar[str]
     threshold: ClassVar[float] = math.nan
 
-    def __call__(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
+    def applies(self, _evidence: E) -> bool:
+        """Whether there is anything to look at."""
+        return True
+
+    def __call__(self, evidence: E, earlier: Mapping[str, Finding]) -> Finding:
         """The answer; `earlier` holds those of the checks before this one."""
         return self._judged(evidence, earlier)
 
     @abstractmethod
-    def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
-        """Pick out what `judge` takes."""
+    def _judged(self, evidence: E, earlier: Mapping[str, Finding]) -> Finding:
+        """Pick out of the evidence what the check looks at, and answer."""
 
     def finding(
         self,

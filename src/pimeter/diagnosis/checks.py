@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pimeter.diagnosis.evidence import Evidence
     from pimeter.findings import Finding
 
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[Check[Evidence], ...] = (
     EnoughRows(),
     Variation(),
     Features(),

@@ -13,14 +13,13 @@ import numpy as np
 
 from pimeter.arrays import ranks
 from pimeter.diagnosis.check import Check, too_little
-from pimeter.diagnosis.evidence import CHANCE
+from pimeter.diagnosis.evidence import CHANCE, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from pimeter.diagnosis.evidence import Evidence
     from pimeter.findings import Finding
 
     Array = NDArray[np.float64]
@@ -40,7 +39,7 @@ class OrderTest(NamedTuple):
     p_value: float
 
 
-class Drift(Check):
+class Drift(Check[Evidence]):
     """Whether the level or the spread of residuals changes in the course of the rows."""
 
     name = "drift"
@@ -86,7 +85,7 @@ class Drift(Check):
         return shift >= self.threshold * margin or ratio >= self.least_ratio
 
 
-class SerialDependence(Check):
+class SerialDependence(Check[Evidence]):
     """Whether residuals resemble those shortly before."""
 
     name = "serial"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.coverage import rows_needed
 from pimeter.diagnosis.check import Check, count, in_percent, is_constant
+from pimeter.diagnosis.evidence import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,14 +16,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.diagnosis.columns import Given
-    from pimeter.diagnosis.evidence import Evidence
     from pimeter.duplicates import Copies
     from pimeter.findings import Finding
 
     Array = NDArray[np.float64]
 
 
-class EnoughRows(Check):
+class EnoughRows(Check[Evidence]):
     """Whether the rows can guarantee the level, and how many would say it precisely."""
 
     name = "rows"
@@ -61,7 +61,7 @@ class EnoughRows(Check):
         return self.finding(m, sentence, advice, value=m, reference=guarantee.needed, bounds=bounds)
 
 
-class Variation(Check):
+class Variation(Check[Evidence]):
     """Whether there is anything to learn from targets and predictions."""
 
     name = "variation"
@@ -85,7 +85,7 @@ class Variation(Check):
         )
 
 
-class Features(Check):
+class Features(Check[Evidence]):
     """What was looked at beside the predictions, and what was not."""
 
     name = "features"
@@ -103,7 +103,7 @@ class Features(Check):
         return self.finding(m, " ".join([sentence, *given.left_out]), value=len(given.left_out), reference=0)
 
 
-class CopiedRows(Check):
+class CopiedRows(Check[Evidence]):
     """Rows that occur more than once, where chance does not explain it."""
 
     name = "copies"

@@ -11,7 +11,7 @@ from scipy.special import bdtr
 from pimeter.coverage import quantile_ranks
 from pimeter.diagnosis import symmetry
 from pimeter.diagnosis.check import MIN_ROWS, Check, count, in_percent, too_little
-from pimeter.diagnosis.evidence import CHANCE
+from pimeter.diagnosis.evidence import CHANCE, Evidence
 from pimeter.diagnosis.width import STANDARD_ERRORS
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pimeter.diagnosis.evidence import Evidence
     from pimeter.findings import Finding
 
     Array = NDArray[np.float64]
@@ -31,7 +30,7 @@ LOG_RATIO_ERROR = 1.5  # ... and the standard error of its logarithm, times the 
 FAR = 10.0  # interquartile ranges from the median: no normal residual is ever there
 
 
-class Bias(Check):
+class Bias(Check[Evidence]):
     """Sign test on the median residual."""
 
     name = "bias"
@@ -77,7 +76,7 @@ def sign_test(n_above: int, n_below: int) -> float:
     return min(1.0, 2.0 * float(bdtr(min(n_above, n_below), n_above + n_below, 0.5)))
 
 
-class Skewness(Check):
+class Skewness(Check[Evidence]):
     """Hogg's skewness, and a test for symmetry around an unknown centre."""
 
     name = "skew"
@@ -116,7 +115,7 @@ class Skewness(Check):
         return self.finding(m, sentence, advice, value=skewness, reference=0.0, p_value=p_value)
 
 
-class HeavyTails(Check):
+class HeavyTails(Check[Evidence]):
     """How far the 98 % point of absolute residuals is from their median, against normal residuals."""
 
     name = "heavy"
@@ -158,7 +157,7 @@ class HeavyTails(Check):
         return self.finding(m, sentence, advice, value=ratio, reference=NORMAL_RATIO)
 
 
-class Outliers(Check):
+class Outliers(Check[Evidence]):
     """Residuals farther from the median than any usual noise explains, among all rows: they are rare."""
 
     name = "outliers"

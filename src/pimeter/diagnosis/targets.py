@@ -10,14 +10,13 @@ from scipy.special import bdtrc
 
 from pimeter.arrays import some_rows
 from pimeter.diagnosis.check import MIN_ROWS, Check
-from pimeter.diagnosis.evidence import CHANCE, MAX_ROWS
+from pimeter.diagnosis.evidence import CHANCE, MAX_ROWS, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from pimeter.diagnosis.evidence import Evidence
     from pimeter.findings import Finding
 
     Array = NDArray[np.float64]
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 STEP = 0.1  # least step between targets that matters, in margins
 
 
-class DiscreteTarget(Check):
+class DiscreteTarget(Check[Evidence]):
     """Number of distinct targets, and how coarse they are beside the margin."""
 
     name = "discrete"
@@ -62,7 +61,7 @@ class DiscreteTarget(Check):
         return self.finding(m, f"{sentence}: the target is discrete.", advice, value=n, reference=m)
 
 
-class ZeroResiduals(Check):
+class ZeroResiduals(Check[Evidence]):
     """Residuals of exactly 0, as copies of training rows give them, that no common bound or step explains."""
 
     name = "zeros"

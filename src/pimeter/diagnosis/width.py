@@ -11,7 +11,7 @@ from pimeter.arrays import some_rows
 from pimeter.diagnosis import forest
 from pimeter.diagnosis.check import MIN_ROWS, Check, count, in_percent, is_constant
 from pimeter.diagnosis.crossfit import CrossFit, interval_scores
-from pimeter.diagnosis.evidence import CHANCE
+from pimeter.diagnosis.evidence import CHANCE, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.diagnosis.columns import Column
-    from pimeter.diagnosis.evidence import Evidence, Subgroup
+    from pimeter.diagnosis.evidence import Subgroup
     from pimeter.findings import Finding
 
     Array = NDArray[np.float64]
@@ -69,7 +69,7 @@ class Gap(NamedTuple):
         return next((f"GroupedWidth(by={column.place!r})" for column in own), "")
 
 
-class CoverageGap(Check):
+class CoverageGap(Check[Evidence]):
     """Coverage of the subgroup with the strongest evidence against a constant width."""
 
     name = "width"
@@ -113,7 +113,7 @@ class CoverageGap(Check):
         return self.finding(m, sentence, advice, value=value, reference=0.0, bounds=bounds)
 
 
-class ScaledGain(Check):
+class ScaledGain(Check[Evidence]):
     """Interval score of a scaled width against a constant one, on rows that neither of them has seen."""
 
     name = "gain"
