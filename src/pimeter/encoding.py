@@ -65,22 +65,29 @@ def built(kind: Any, value: Any, where: str) -> Any:
     ValueError
         If something does not fit; it says where.
     """
-    if is_dataclass(kind):
-        names = [field.name for field in fields(kind)]
-        if isinstance(value, dict) and sorted(value) == sorted(names):
-            kinds = get_type_hints(kind)
-            return kind(**{name: built(kinds[name], value[name], f"{where}.{name}") for name in names})  # type: ignore[operator]
-    elif get_origin(kind) is tuple:
-        of = get_args(kind)
-        if isinstance(value, list) and (of[-1] is Ellipsis or len(of) == len(value)):
-            return tuple(built(of[0], held, f"{where}[{i}]") for i, held in enumerate(value))
-    elif get_origin(kind) is dict:
-        if isinstance(value, dict):
-            return {key: built(get_args(kind)[1], held, f"{where}[{key!r}]") for key, held in value.items()}
-    elif _is(kind, value):
+    found = _of_parts(kind, value, where)
+    if found is None and _is(kind, value):
         return kind(value)
-    msg = f"text is not a measurement that to_json() wrote: {where} is {str(value)[:40]!r}, not of type {kind}."
-    raise ValueError(msg)
+    if found is None:
+        msg = f"text is not a measurement that to_json() wrote: {where} is {str(value)[:40]!r}, not of type {kind}."
+        raise ValueError(msg)
+    return found
+
+
+def _of_parts(kind: Any, value: Any, where: str) -> Any:
+    """A dataclass, tuple or dict from what it consists of; None if it is none of these, or does not fit."""
+    if is_dataclass(kind) and isinstance(value, dict):
+        kinds = get_type_hints(kind)
+        names = [field.name for field in fields(kind)]
+        if sorted(value) == sorted(names):
+            return kind(**{name: built(kinds[name], value[name], f"{where}.{name}") for name in names})  # type: ignore[operator]
+    if get_origin(kind) is tuple and isinstance(value, list):
+        of = get_args(kind)
+        if of[-1] is Ellipsis or len(of) == len(value):
+            return tuple(built(of[0], held, f"{where}[{i}]") for i, held in enumerate(value))
+    if get_origin(kind) is dict and isinstance(value, dict):
+        return {key: built(get_args(kind)[1], held, f"{where}[{key!r}]") for key, held in value.items()}
+    return None
 
 
 def _is(kind: Any, value: Any) -> bool:

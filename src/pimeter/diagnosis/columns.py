@@ -246,7 +246,7 @@ def _dates(labels: NDArray[Any]) -> NDArray[np.datetime64] | None:
 
 
 def _date(label: Any) -> datetime | None:
-    """A date in words, or as one of Python's objects; None for all else."""
+    """A date as text, or as one of Python's objects; None for all else."""
     if isinstance(label, datetime):
         return label
     if isinstance(label, date):
@@ -260,25 +260,29 @@ def _date(label: Any) -> datetime | None:
 
 
 def _values(name: str, place: Any, values: NDArray[Any]) -> Column:
-    if values.dtype.kind in "fiub":
+    """A column of an array of any type."""
+    kind = values.dtype.kind
+    if kind in "fiub":
         return Column(name, place, values.astype(np.float64), True)
-    if values.dtype.kind == "O" and all(
-        value is None or (isinstance(value, int | float | Decimal | np.number) and not isinstance(value, str))
-        for value in values
-    ):
+    if kind == "O" and all(map(_is_number, values)):
         return Column(name, place, np.array([np.nan if v is None else v for v in values], np.float64), True)
-    if values.dtype.kind in "mM":
+    if kind in "mM":
         return _moments(name, place, values)
-    if values.dtype.kind in "OU" and (dates := _dates(values)) is not None:
+    if kind in "OU" and (dates := _dates(values)) is not None:
         return _moments(name, place, dates)
-    if values.dtype.kind in "OUS":
-        return Column(name, place, _words(values.tolist()) if values.dtype.kind == "O" else values, False)
+    if kind in "OUS":
+        return Column(name, place, _words(values.tolist()) if kind == "O" else values, False)
     msg = f"X[{name!r}] has dtype {values.dtype}; give numbers or categories."
     raise ValueError(msg)
 
 
+def _is_number(value: Any) -> bool:
+    """Whether an object is a number, or missing."""
+    return value is None or (isinstance(value, int | float | Decimal | np.number) and not isinstance(value, str))
+
+
 def _words(labels: list[Any]) -> NDArray[Any]:
-    """Labels as they are, but lists and the like, which cannot be looked up, as words."""
+    """Labels as they are, but lists and the like, which cannot be looked up, as strings."""
     is_plain = [not isinstance(label, Collection) or isinstance(label, str | bytes) for label in labels]
     return np.array([label if plain else str(label) for label, plain in zip(labels, is_plain, strict=True)], object)
 

@@ -12,7 +12,7 @@ from pimeter.report.page import UNKNOWN, plain_html
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pimeter.report.drawing import Picture
+    from pimeter.report.drawing import Plot
 
 
 def classifier_html(data: Mapping[str, Any], about: Mapping[str, str], meaning: Mapping[str, str]) -> str:
@@ -26,14 +26,14 @@ def classifier_html(data: Mapping[str, Any], about: Mapping[str, str], meaning: 
         data,
         about,
         title="Classifier",
-        pictures=_pictures(data, level),
+        plots=_plots(data, level),
         tables=tables,
         meaning=meaning,
         level=level,
     )
 
 
-def _pictures(data: Mapping[str, Any], level: str) -> list[Picture]:
+def _plots(data: Mapping[str, Any], level: str) -> list[Plot]:
     found = []
     bins, cuts = data["reliability"], data["cuts"]
     if bins is not None:

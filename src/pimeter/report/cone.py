@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pimeter.coverage import percent
-from pimeter.report.drawing import Line, lines
+from pimeter.report.drawing import Line, band, lines
 from pimeter.report.page import UNKNOWN, plain_html
 
 if TYPE_CHECKING:
@@ -17,19 +17,14 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     level, static, updated, newest = (data[key] for key in ("confidence_level", "static", "updated", "newest"))
     steps = [float(i + 1) for i in range(len(data["margin"]))]
     asked = [level] * len(steps)
-    pictures = [
-        lines(
+    plots = [
+        band(
             "The newest forecast",
             "Intervals around each step of the newest window as they were made then; targets as far as known.",
             "steps ahead",
             steps,
-            [
-                Line("", "in", newest["upper"]),
-                Line("interval", "in", newest["lower"]),
-                Line("forecast", "rule", newest["prediction"]),
-                Line("target", "dots", newest["target"]),
-            ],
-            has_band=True,
+            (Line("", "in", newest["upper"]), Line("interval", "in", newest["lower"])),
+            [Line("forecast", "rule", newest["prediction"]), Line("target", "dots", newest["target"])],
         ),
         lines(
             "Is the level kept at each step?",
@@ -48,7 +43,7 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
             "steps ahead",
             steps,
             [Line("static", "out", static["width"]), Line("updated", "in", updated["width"])],
-            from_zero=True,
+            lowest=0.0,
         ),
         lines(
             "Is the level kept as time goes by?",
@@ -77,7 +72,7 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
         data,
         about,
         title="Forecasts",
-        pictures=pictures,
+        plots=plots,
         table=list(table),
     )
 

@@ -1,4 +1,4 @@
-"""Pictures as the few numbers that a template needs to draw them: places on a page, not values."""
+"""Plots as the few numbers that a template needs to draw them: places on a page, not values."""
 
 from __future__ import annotations
 
@@ -8,24 +8,28 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    Points = Sequence[float | None]
+    Values = Sequence[float | None]
 
 WIDTH, HEIGHT = 520, 270
 LEFT, RIGHT, TOP, BOTTOM = 66, 12, 28, 40
-TEXT = 48  # letters that have room below a picture
+TEXT = 48  # letters that have room below a plot
 SIZE = (WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM)
 
 
 class Line(NamedTuple):
-    """A line of a picture, with a mark at each point."""
+    """A line of a plot."""
 
     name: str
     style: str  # "in": the first colour, "out": the second, "rule": dashed, "dots": marks alone
-    values: Points
+    values: Values
+
+    def points(self, places: Sequence[float]) -> list[tuple[float, float]]:
+        """Its points over these places, as far as they are known."""
+        return [(at, value) for at, value in zip(places, self.values, strict=True) if value is not None]
 
 
-class Picture(NamedTuple):
-    """What a template needs to draw a picture."""
+class Plot(NamedTuple):
+    """What a template needs to draw a plot."""
 
     title: str
     caption: str
@@ -47,8 +51,8 @@ class Scales(NamedTuple):
 
     def x(self, value: float) -> float:
         """Place from the left."""
-        share = 0.5 if self.end == self.start else (value - self.start) / (self.end - self.start)
-        return round(LEFT + 8 + share * (WIDTH - RIGHT - LEFT - 16), 1)
+        along = 0.5 if self.end == self.start else (value - self.start) / (self.end - self.start)
+        return round(LEFT + 8 + along * (WIDTH - RIGHT - LEFT - 16), 1)
 
     def y(self, value: float) -> float:
         """Place from the top."""
@@ -57,6 +61,10 @@ class Scales(NamedTuple):
     def path(self, points: Sequence[tuple[float, float]]) -> str:
         """A line through points."""
         return "M" + "L".join(f"{self.x(a)} {self.y(b)}" for a, b in points)
+
+    def marks(self, line: Line, places: Sequence[float]) -> list[tuple[str, float, float]]:
+        """Marks at the points of a line."""
+        return [(line.style, self.x(a), self.y(b)) for a, b in line.points(places)]
 
     @property
     def rungs(self) -> list[tuple[float, str]]:
@@ -77,30 +85,48 @@ def lines(
     drawn: Sequence[Line],
     *,
     labels: Sequence[str] | None = None,
-    has_band: bool = False,
-    from_zero: bool = False,
-) -> Picture:
-    """Lines over common places, which may have labels; with a band, the area between the first two."""
+    lowest: float | None = None,
+) -> Plot:
+    """Lines over common places, which may have labels, with marks on all but dashed ones; `lowest` is to be seen."""
+    scales = _fitting(places, drawn, lowest)
+    paths = [
+        (line.style, scales.path(line.points(places))) for line in drawn if line.style != "dots" and line.points(places)
+    ]
+    marks = [mark for line in drawn if line.style != "rule" for mark in scales.marks(line, places)]
+    ticks = _labelled(scales, places, labels)
+    return Plot(title, f"{caption} Horizontal: {what}.", ticks, scales.rungs, [], paths, marks, _placed(drawn))
+
+
+def band(
+    title: str, caption: str, what: str, places: Sequence[float], bounds: tuple[Line, Line], others: Sequence[Line]
+) -> Plot:
+    """The area between an upper and a lower line, and other lines, of which those of dots alone have marks."""
+    upper, lower = bounds
+    drawn = [upper, lower, *others]
+    scales = _fitting(places, drawn, None)
+    outline = [*upper.points(places), *reversed(lower.points(places))]
+    paths = [(line.style, scales.path(line.points(places))) for line in drawn if line.style != "dots"]
+    marks = [mark for line in others if line.style == "dots" for mark in scales.marks(line, places)]
+    areas = [("fill", f"{scales.path(outline)}Z")]
+    ticks = _labelled(scales, places, None)
+    return Plot(title, f"{caption} Horizontal: {what}.", ticks, scales.rungs, areas, paths, marks, _placed(drawn))
+
+
+def _fitting(places: Sequence[float], drawn: Sequence[Line], lowest: float | None) -> Scales:
+    """Scales that have room for all lines; they begin at `lowest`, if given, unless a line goes below it."""
     known = [value for line in drawn for value in line.values if value is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    low = min(low, 0.0) if from_zero else low
-    margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
-    scales = Scales(places[0], places[-1], 0.0 if from_zero and low == 0.0 else low - margin, high + margin)
-    points = [
-        [(at, value) for at, value in zip(places, line.values, strict=True) if value is not None] for line in drawn
-    ]
-    paths, marks = [], []
-    for line, own in zip(drawn, points, strict=True):
-        if line.style != "dots" and own:
-            paths.append((line.style, scales.path(own)))
-        if (line.style != "rule" and not has_band) or line.style == "dots":
-            marks += [(line.style, scales.x(a), scales.y(b)) for a, b in own]
-    names = [(line.style, line.name) for line in drawn if line.name]
-    areas = [("fill", f"{scales.path([*points[0], *reversed(points[1])])}Z")] if has_band else []
+    low = low if lowest is None else min(low, lowest)
+    room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    return Scales(places[0], places[-1], low if low == lowest else low - room, high + room)
+
+
+def _labelled(scales: Scales, places: Sequence[float], labels: Sequence[str] | None) -> list[tuple[float, str]]:
+    """Texts below a plot, as many as there is room for."""
     texts = [f"{at:g}" for at in places] if labels is None else labels
-    room = max(1, min(8, TEXT // max(map(len, texts))))
-    ticks = [(scales.x(at), text) for at, text in zip(places, texts, strict=True)][:: max(1, -(-len(places) // room))]
-    return Picture(title, f"{caption} Horizontal: {what}.", ticks, scales.rungs, areas, paths, marks, _placed(names))
+    n_shown = max(1, min(8, TEXT // max(map(len, texts))))
+    every = max(1, -(-len(places) // n_shown))
+    return [(scales.x(at), text) for at, text in zip(places, texts, strict=True)][::every]
 
 
 def against_diagonal(
@@ -108,24 +134,26 @@ def against_diagonal(
     caption: str,
     places: Sequence[float],
     values: Sequence[float],
-    ends: Sequence[tuple[float, float]],
+    bounds: Sequence[tuple[float, float]],
     is_off: Sequence[bool],
     names: tuple[str, str, str],
-) -> Picture:
-    """Shares with intervals, against what they should be; names of the diagonal, of points on it and off it."""
+) -> Plot:
+    """Fractions with intervals, against what they should be; names of the diagonal, of points on it and off it."""
     scales = Scales(0.0, 1.0, 0.0, 1.0)
     styles = ["out" if off else "in" for off in is_off]
     paths = [("rule", scales.path([(0.0, 0.0), (1.0, 1.0)]))]
     paths += [
-        (style, scales.path([(at, end) for end in pair])) for style, at, pair in zip(styles, places, ends, strict=True)
+        (style, scales.path([(at, bound) for bound in pair]))
+        for style, at, pair in zip(styles, places, bounds, strict=True)
     ]
     marks = [(style, scales.x(at), scales.y(value)) for style, at, value in zip(styles, places, values, strict=True)]
-    shown = [pair for pair in zip(("rule", "in", "out"), names, strict=True) if pair[0] in {"rule", *styles}]
-    return Picture(title, caption, scales.ticks, scales.rungs, [], paths, marks, _placed(shown))
+    styled = zip(("rule", "in", "out"), names, strict=True)
+    shown = [Line(name, style, ()) for style, name in styled if style in {"rule", *styles}]
+    return Plot(title, caption, scales.ticks, scales.rungs, [], paths, marks, _placed(shown))
 
 
-def bars(title: str, caption: str, counts: Sequence[int], style: str, rule: float) -> Picture:
-    """Counts in equal parts of 0 to 1, with a dashed line across."""
+def bars(title: str, caption: str, counts: Sequence[int], style: str, rule: float) -> Plot:
+    """Counts in bins of equal width from 0 to 1, with a dashed line across."""
     n = len(counts)
     scales = Scales(0.0, 1.0, 0.0, 1.06 * max(*counts, 1))
     corners = [(0.0, 0.0)]
@@ -133,16 +161,17 @@ def bars(title: str, caption: str, counts: Sequence[int], style: str, rule: floa
         corners += [(i / n, count), ((i + 1) / n, count)]
     area = scales.path([*corners, (1.0, 0.0)]) + "Z"
     across = scales.path([(rule, 0.0), (rule, scales.high)])
-    return Picture(title, caption, scales.ticks, scales.rungs, [(style, area)], [("rule", across)], [], [])
+    return Plot(title, caption, scales.ticks, scales.rungs, [(style, area)], [("rule", across)], [], [])
 
 
-def _placed(names: Sequence[tuple[str, str]]) -> list[tuple[str, str, float]]:
-    """Names side by side above a picture, from the right."""
+def _placed(lines: Sequence[Line]) -> list[tuple[str, str, float]]:
+    """Names of lines side by side above a plot, from the right."""
     place: float = WIDTH - RIGHT
     found = []
-    for style, name in names:
-        found.append((style, name, place))
-        place -= 9.0 * len(name) + 24
+    for line in lines:
+        if line.name:
+            found.append((line.style, line.name, place))
+            place -= 9.0 * len(line.name) + 24
     return found
 
 
