@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pimeter.classification.uncertainty import ClassificationUncertainty
+    from pimeter.classification.estimates import ClassificationUncertainty
     from pimeter.findings import Finding
 
     Array = NDArray[np.float64]
