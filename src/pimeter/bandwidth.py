@@ -22,7 +22,7 @@ stand closer there:
 
 The rule is a handful of formulas in the widths of windows: in errors (in units of the sample's spread), in level and in
 normal quantiles. They use `+ - * /`, `abs` and powers alone, so that the same lines serve numbers, NumPy arrays and
-tensors; `src/native/rule.hpp` and `_kernels/triton_formulas.py` say them once more for their compilers, with the same
+tensors; `src/native/rule.hpp` and `_kernels/triton/formulas.py` say them once more for their compilers, with the same
 names in the same order, and take the numbers below from here. Which windows there are is the knots' matter, measuring
 them the kernels'.
 """

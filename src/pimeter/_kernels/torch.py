@@ -53,16 +53,16 @@ def hazen(x: Tensor, counts: Tensor | None, level: Tensor) -> Tensor:
         i = rank.long().clamp(max=max(n - 2, 0))
         before, after = x[:, i], x[:, (i + 1).clamp(max=n - 1)]
         return before + (rank - i) * (after - before)
-    ends = counts.cumsum(1)
+    up_to = counts.cumsum(1)
     half = counts.clamp(max=1.0) / 2.0
-    stands = torch.stack([ends - counts + half, ends - half], 2).flatten(1)
+    stands = torch.stack([up_to - counts + half, up_to - half], 2).flatten(1)
     values = torch.stack([x, x], 2).flatten(1)
-    position = level * ends[:, -1:]
+    position = level * up_to[:, -1:]
     j = torch.searchsorted(stands, position).clamp(1, 2 * n - 1)
     left, right = stands.gather(1, j - 1), stands.gather(1, j)
-    share = ((position - left) / (right - left).clamp(min=1e-300)).clamp(0.0, 1.0)
+    fraction = ((position - left) / (right - left).clamp(min=1e-300)).clamp(0.0, 1.0)
     before, after = values.gather(1, j - 1), values.gather(1, j)
-    return before + share * (after - before)
+    return before + fraction * (after - before)
 
 
 class Maps(NamedTuple):
@@ -149,9 +149,9 @@ def _(
 def _quantiles(x: Tensor, counts: Tensor | None, levels: Sequence[float], h: float | None, reflect: bool) -> Tensor:
     """Quantiles of plain rows, (rows, levels), float64."""
     if x.is_cuda:
-        from pimeter._kernels import triton
+        from pimeter._kernels.triton.quantiles import quantiles
 
-        return triton.quantiles(x, counts, levels, h, reflect)
+        return quantiles(x, counts, levels, h, reflect)
     rows = (x.float() if x.dtype == torch.bfloat16 else x).numpy()
     own = None if counts is None else counts.numpy()
     return torch.from_numpy(checked_quantiles(rows, own, levels, h, reflect))
@@ -227,14 +227,14 @@ def _step(x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, h: float 
         return _fixed_step(x, counts, w, levels, h / unit)
     if counts is None:
         return _automatic_step(x, None, w, levels, float(x.shape[1]))
-    sizes = counts.sum(1)
-    if not is_wrapped(sizes) and len(sizes) > 1:
+    totals = counts.sum(1)
+    if not is_wrapped(totals) and len(totals) > 1:
         step = torch.empty_like(w)
-        for m in sizes.unique():
-            i = (sizes == m).nonzero().flatten()
+        for m in totals.unique():
+            i = (totals == m).nonzero().flatten()
             step = step.index_copy(0, i, _automatic_step(x[i], counts[i], w[i], levels, float(m)))
         return step
-    return _automatic_step(x, counts, w, levels, float(sizes[0]))
+    return _automatic_step(x, counts, w, levels, float(totals[0]))
 
 
 def _automatic_step(x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, m: float) -> Tensor:
@@ -283,13 +283,13 @@ def fit_maps(x: Tensor, counts: Tensor | None, m: float) -> Maps:
 
 
 def _fixed_step(x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, h: Tensor) -> Tensor:
-    """With a bandwidth so small that no error is felt at w, the root is the middle of the gap."""
+    """With a bandwidth so small that no error matters at w, the root is the middle of the gap."""
     step = _excess(x, counts, w, h, STEEP, levels, 1.0)
     is_below = x[:, None] <= w[..., None]
     before = torch.where(is_below, x[:, None], -torch.inf).amax(2)
     after = torch.where(is_below, torch.inf, x[:, None]).amin(2)
-    is_felt = ((w - before) / h < STEEP) | ((after - w) / h < STEEP)
-    return torch.where(is_felt, w - step, (before + after) / 2.0)
+    matters = ((w - before) / h < STEEP) | ((after - w) / h < STEEP)
+    return torch.where(matters, w - step, (before + after) / 2.0)
 
 
 def _spread(x: Tensor, counts: Tensor | None, m: float, least: float) -> Tensor:
@@ -305,14 +305,14 @@ def _spread(x: Tensor, counts: Tensor | None, m: float, least: float) -> Tensor:
 
 
 def _excess(positions: Tensor, counts: Tensor | None, t: Tensor, h: Any, end: float, p: Tensor, slope: Any) -> Tensor:
-    """Newton's step at t, with the derivative of the share there as a constant."""
+    """Newton's step at t, with the derivative of the output there as a constant."""
     z = (t[..., None] - positions[:, None]) / (h[..., None] if isinstance(h, Tensor) else h)
-    share, rise = activation(z, end)
+    fraction, rise = activation(z, end)
     if counts is not None:
-        share, rise = share * counts[:, None], rise * counts[:, None]
+        fraction, rise = fraction * counts[:, None], rise * counts[:, None]
     m = float(positions.shape[1]) if counts is None else counts.sum(1, keepdim=True)
     rise = (rise.sum(2) / (m * h) * slope).detach()
-    return (share.sum(2) / m - p) / torch.where(rise > 0.0, rise, 1.0)
+    return (fraction.sum(2) / m - p) / torch.where(rise > 0.0, rise, 1.0)
 
 
 def _counts(weights: Tensor, a: Tensor, axes: tuple[int, ...]) -> Tensor:

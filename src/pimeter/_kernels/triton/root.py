@@ -1,4 +1,4 @@
-"""Newton's method on a GPU: shares of errors around a try, and the next try.
+"""Newton's method on a GPU: smoothed proportions of errors around a try, and the next try.
 
 Sums over many errors count what is surely below and add the tails of the sigmoids, so that float32 does.
 """
@@ -62,7 +62,7 @@ def _activations(z, FLOOR: tl.constexpr):
 
 @triton.jit
 def _log1p(u):
-    """log(1 + u), also for a tiny u: between distant errors shares differ by next to nothing."""
+    """log(1 + u), also for a tiny u: between distant errors outputs differ by next to nothing."""
     return tl.where(tl.abs(u) < 1e-3, u * (1.0 - u * (1.0 / 2.0 - u * (1.0 / 3.0 - u * 0.25))), tl.log(1.0 + u))
 
 
@@ -96,7 +96,7 @@ def next_try(t, a, b, count, tails, rise, m, h, p, low, high, tolerance):
 
 @triton.jit
 def root(x, counts, below, m, h, FLOOR: tl.constexpr, p, start, low, high, tolerance, max_steps, COUNTED: tl.constexpr):
-    """Root of the smoothed share of errors on the chip, and why it is one; errors at infinity are felt nowhere."""
+    """Root of the smoothed proportion of errors on the chip, and why it is one; errors at infinity count nowhere."""
     sharpness = LOG2_E / h
     scaled = x * sharpness
     t = start
@@ -126,7 +126,7 @@ def loaded(x_ptr, row, n, BLOCK: tl.constexpr, ALIGN: tl.constexpr, F: tl.conste
 
 
 @triton.jit
-def summed_shares(
+def summed_outputs(
     x_ptr,
     counts_ptr,
     first,
@@ -138,7 +138,7 @@ def summed_shares(
     COUNTED: tl.constexpr,
     FULL: tl.constexpr,
 ):
-    """One read of the errors [first, last): number below t, tails, derivative; if FULL, ends and those next to t."""
+    """One read of the errors [first, last): number below t, tails, derivative; if FULL, extremes and those at t."""
     i = tl.arange(0, BLOCK)
     zero = tl.zeros([BLOCK], t.dtype)
     number, tails, rise = zero, zero, zero

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from pimeter import bandwidth
 from pimeter._kernels.arrays import checked_quantiles
-from pimeter._kernels.triton_fixed import fixed
-from pimeter._kernels.triton_root import INFINITE, MISSING, NARROW, numbers
-from pimeter._kernels.triton_rule import cells_near, counted, from_sorted, long, short
+from pimeter._kernels.triton.fixed import fixed
+from pimeter._kernels.triton.root import INFINITE, MISSING, NARROW, numbers
+from pimeter._kernels.triton.rule import cells_near, counted, from_sorted, long, short
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +71,7 @@ def _sorted_whole(x: Tensor, counts: Tensor | None, levels: list[float], h: floa
     parts = [from_sorted(x, p, cells_near(n, p, n)) for p in levels]
     found, status = (torch.stack(some, 1) for some in zip(*parts, strict=True))
     odd = status.amax(1).nonzero().flatten()
-    if len(odd):  # with many ties more than what is near may be felt
+    if len(odd):  # with many ties more than what is near may matter
         found[odd] = _on_the_cpu(x[odd], None, levels, None)
     return found
 

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from pimeter import bandwidth
 from pimeter._kernels.torch import activation, fit_maps, hazen
-from pimeter._kernels.triton_fixed import fixed
-from pimeter._kernels.triton_formulas import both, resolution, roughness, shrunk, slope, strangeness, widths
-from pimeter._kernels.triton_root import (
+from pimeter._kernels.triton.fixed import fixed
+from pimeter._kernels.triton.formulas import both, resolution, roughness, shrunk, slope, strangeness, widths
+from pimeter._kernels.triton.root import (
     FINE,
     INFINITE,
     MANY_ROWS,
@@ -32,7 +32,7 @@ from pimeter._kernels.triton_root import (
     next_try,
     precision,
     root,
-    summed_shares,
+    summed_outputs,
 )
 
 if TYPE_CHECKING:
@@ -92,22 +92,22 @@ def sorted_rows(
 
 
 @triton.jit
-def _hazen(sorted_ptr, origin, factor, i, share):
+def _hazen(sorted_ptr, origin, factor, i, fraction):
     """Hazen's quantiles of sorted errors, seen from an origin, times a factor."""
-    before = (tl.load(sorted_ptr + i).to(share.dtype) - origin) * factor
-    after = (tl.load(sorted_ptr + i + 1).to(share.dtype) - origin) * factor
-    return before + share * (after - before)
+    before = (tl.load(sorted_ptr + i).to(fraction.dtype) - origin) * factor
+    after = (tl.load(sorted_ptr + i + 1).to(fraction.dtype) - origin) * factor
+    return before + fraction * (after - before)
 
 
 @triton.jit
-def _listed(sorted_ptr, origin, factor, index_ptr, share_ptr, k):
-    """The same, of ranks in tables."""
-    return _hazen(sorted_ptr, origin, factor, tl.load(index_ptr + k), tl.load(share_ptr + k))
+def _listed(sorted_ptr, origin, factor, index_ptr, fraction_ptr, k):
+    """Hazen's quantiles of ranks in tables."""
+    return _hazen(sorted_ptr, origin, factor, tl.load(index_ptr + k), tl.load(fraction_ptr + k))
 
 
 @triton.jit
 def _ranked(sorted_ptr, origin, rank, number, F: tl.constexpr):
-    """The same, of a rank among so many."""
+    """Hazen's quantile of a rank among so many."""
     first = tl.minimum(rank.to(tl.int64), number - 2)
     return _hazen(sorted_ptr, origin, 1.0, first, (rank - first).to(F))
 
@@ -121,7 +121,7 @@ def _on_map(x, cell, origin, knots_ptr, slopes_ptr, at_ptr):
 
 @triton.jit
 def _off_map(t, cell, origin, knots_ptr, slopes_ptr, at_ptr):
-    """The way back."""
+    """Errors of places on the map, the inverse of `_on_map`."""
     end = cell + (cell < origin).to(tl.int32)
     return tl.load(knots_ptr + end) + (t - tl.load(at_ptr + end)) / tl.load(slopes_ptr + cell)
 
@@ -171,7 +171,7 @@ def short_rows(
     status_ptr,
     scratch_ptr,
     index_ptr,
-    share_ptr,
+    fraction_ptr,
     cells_ptr,
     cell_of_ptr,
     levels_ptr,
@@ -222,19 +222,19 @@ def short_rows(
         middle,
         scale,
         tl.load(index_ptr + j, mask=j <= n_cells, other=0),
-        tl.load(share_ptr + j, mask=j <= n_cells, other=0.0),
+        tl.load(fraction_ptr + j, mask=j <= n_cells, other=0.0),
     )
     tl.store(knots_ptr + j, knot)
-    quartile_1 = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, CELLS)
-    quartile_3 = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, CELLS + 1)
+    quartile_1 = _listed(sorted_ptr, middle, scale, index_ptr, fraction_ptr, CELLS)
+    quartile_3 = _listed(sorted_ptr, middle, scale, index_ptr, fraction_ptr, CELLS + 1)
     quartiles = (quartile_3 - quartile_1) / 1.349
-    reach = tl.load(sorted_ptr + n - 1).to(F) * scale - tl.load(sorted_ptr).to(F) * scale
+    margin = tl.load(sorted_ptr + n - 1).to(F) * scale - tl.load(sorted_ptr).to(F) * scale
     deviation = x / tl.where(quartiles > 0.0, quartiles, 1.0)
     deviation = tl.where(i < n, tl.minimum(tl.maximum(deviation, -1e15), 1e15), 0.0)
     total, square = tl.sum(deviation, 0), tl.sum(deviation * deviation, 0)
     variance = tl.maximum((square - total * total / size) / (size - 1.0), 0.0)
     spread = quartiles * tl.minimum(tl.sqrt(variance), 1.0)
-    is_tied = (quartiles <= LEAST * reach) | (spread == 0.0) | (n < 3)
+    is_tied = (quartiles <= LEAST * margin) | (spread == 0.0) | (n < 3)
     spread = tl.where(is_tied, 1.0, spread)
     tl.debug_barrier()
     before = tl.load(knots_ptr + tl.maximum(j - KNOTS, 0), mask=is_cell, other=0.0)
@@ -260,9 +260,9 @@ def short_rows(
         tl.debug_barrier()
         positions = _on_map(x, cell, origin, knots_ptr, slopes_ptr, at_ptr)
         three = CELLS + 2 + 3 * k
-        low = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, three)
-        here = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, three + 1)
-        high = _listed(sorted_ptr, middle, scale, index_ptr, share_ptr, three + 2)
+        low = _listed(sorted_ptr, middle, scale, index_ptr, fraction_ptr, three)
+        here = _listed(sorted_ptr, middle, scale, index_ptr, fraction_ptr, three + 1)
+        high = _listed(sorted_ptr, middle, scale, index_ptr, fraction_ptr, three + 2)
         own_ptr = cell_of_ptr + n + 3 * k
         t_low = _on_map(low, tl.load(own_ptr).to(tl.int32), origin, knots_ptr, slopes_ptr, at_ptr)
         t_here = _on_map(here, origin, origin, knots_ptr, slopes_ptr, at_ptr)
@@ -411,10 +411,10 @@ def near_rows(
     t_low = _on_map(low, _last(is_cell & (start <= low), n_cells), origin, knots_ptr, slopes_ptr, at_ptr)
     t = _on_map(here, _last(is_cell & (start <= here), n_cells), origin, knots_ptr, slopes_ptr, at_ptr)
     t_high = _on_map(high, _last(is_cell & (start <= high), n_cells), origin, knots_ptr, slopes_ptr, at_ptr)
-    reach = END * h
+    margin = END * h
     at_first = tl.load(at_ptr)
     at_last = tl.load(at_ptr + last) + tl.sum(tl.where(j == last, lengths, 0.0), 0)
-    is_short = ((offset > 0) & (t_low - reach < at_first)) | ((offset + number < m) & (t_high + reach > at_last))
+    is_short = ((offset > 0) & (t_low - margin < at_first)) | ((offset + number < m) & (t_high + margin > at_last))
     i = tl.arange(0, BLOCK)
     for begin in range(0, number, BLOCK):
         held = begin + i < number
@@ -433,7 +433,7 @@ def near_rows(
     stop = 0
     steps = 0
     while (stop == 0) & (steps < 200):
-        inside, tails, rise, _, _, _, _ = summed_shares(
+        inside, tails, rise, _, _, _, _ = summed_outputs(
             positions_ptr, positions_ptr, 0, number, t, h, FLOOR, BLOCK, False, False
         )
         t, a, b, stop = next_try(t, a, b, offset + inside, tails, rise.to(F), m, h, sought, t_low, t_high, tolerance)
@@ -456,7 +456,7 @@ class Places(NamedTuple):
     """Which order statistics of a short row are asked for, and the map's windows: tables for `short_rows`."""
 
     index: Tensor
-    share: Tensor
+    fraction: Tensor
     cells: Tensor
     cell_of: Tensor
     levels: Tensor
@@ -499,8 +499,8 @@ def _places(n: int, levels: tuple[float, ...], dtype: torch.dtype, device: torch
         torch.tensor(p, dtype=torch.float64),
         torch.tensor(np.ceil(p * n) - 1.0, dtype=torch.int32),
     )
-    index, share, windows, cell, level, taken = (t.to(device) for t in tensors)
-    return Places(index, share, windows, cell, level, taken, n_cells)
+    index, fraction, windows, cell, level, taken = (t.to(device) for t in tensors)
+    return Places(index, fraction, windows, cell, level, taken, n_cells)
 
 
 def _sort_rows(x: Tensor, out: Tensor, status: Tensor) -> None:
@@ -509,8 +509,8 @@ def _sort_rows(x: Tensor, out: Tensor, status: Tensor) -> None:
     block = max(32 * together, triton.next_power_of_2(x.shape[1]))
     n_warps = 1 if block <= 2048 else 2
     order = _order(block, together, n_warps)
-    sizes = {"BLOCK": block, "N_BITS": block.bit_length() - 1, "ALIGN": together, "ORDER": order}
-    sorted_rows[(len(x),)](x, out, status, x.shape[1], num_warps=n_warps, **sizes)
+    blocks = {"BLOCK": block, "N_BITS": block.bit_length() - 1, "ALIGN": together, "ORDER": order}
+    sorted_rows[(len(x),)](x, out, status, x.shape[1], num_warps=n_warps, **blocks)
 
 
 def short(x: Tensor, levels: Sequence[float]) -> tuple[Tensor, None]:
@@ -531,9 +531,9 @@ def short(x: Tensor, levels: Sequence[float]) -> tuple[Tensor, None]:
             held = x[part].sort(1).values
             status[part] = torch.where(held.isnan().any(1), MISSING, torch.where(held.isinf().any(1), INFINITE, FINE))
         least = bandwidth.LEAST if dtype == torch.float64 else 0.0  # float32 has nothing as small
-        sizes = {"KNOTS": bandwidth.KNOTS, "BLOCK": triton.next_power_of_2(n), "CELLS": cells}
+        blocks = {"KNOTS": bandwidth.KNOTS, "BLOCK": triton.next_power_of_2(n), "CELLS": cells}
         given = (held, out[part], status[part], scratch, *places[:-1], n, places.n_cells, len(levels), tolerance)
-        short_rows[(len(x[part]),)](*given, LEAST=least, FLOOR=floor(bandwidth.SATURATION), F=F, num_warps=2, **sizes)
+        short_rows[(len(x[part]),)](*given, LEAST=least, FLOOR=floor(bandwidth.SATURATION), F=F, num_warps=2, **blocks)
     return out, None
 
 
@@ -562,13 +562,13 @@ def long(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
     rows, n = x.shape
     n_sub = min(int(n**0.75), 4096 if rows >= MANY_ROWS else 2**20)
     near = cells_near(n, p, n_sub)
-    share = (min(near.high, n_sub) - max(near.low, 0)) / n_sub
-    if share > 0.5:
+    fraction = (min(near.high, n_sub) - max(near.low, 0)) / n_sub
+    if fraction > 0.5:
         return from_sorted(x, p, near)
     pivots = _sorted_values(x[:, :: n // n_sub][:, :n_sub].contiguous())
     slots = 64 if rows < MANY_ROWS and n >= 2**22 else 1
-    spread = n * math.sqrt(share * (1.0 - share) / n_sub)
-    room = int(share * n + 3.75 * spread) // slots // 4 * 4 + 4  # too little for one row in 10,000
+    spread = n * math.sqrt(fraction * (1.0 - fraction) / n_sub)
+    room = int(fraction * n + 3.75 * spread) // slots // 4 * 4 + 4  # too little for one row in 10,000
     room += (slots > 1) * 4 * BLOCK  # sorted errors come by blocks, others by chance
     kept = torch.full((rows, slots * room), torch.inf, dtype=x.dtype, device=x.device)
     counts = torch.zeros((rows, slots, 4), dtype=torch.int64, device=x.device)
@@ -650,9 +650,9 @@ def _through_map(band: Tensor, counts: Tensor, n: int, p: float, near: Near) -> 
     given = (band, positions, counts, out, status, scratch, tables.ranks, tables.cells)
     numbers = (length // slots, near.last - near.first, tables.origin, tables.numbers, tolerance)
     n_warps = 8 if rows >= MANY_ROWS else 32
-    sizes = {"KNOTS": bandwidth.KNOTS, "SLOTS": slots, "BLOCK": 256 * n_warps, "CELLS": cells}
+    blocks = {"KNOTS": bandwidth.KNOTS, "SLOTS": slots, "BLOCK": 256 * n_warps, "CELLS": cells}
     end = bandwidth.SATURATION
-    near_rows[(rows,)](*given, *numbers, END=end, FLOOR=floor(end), F=F, num_warps=n_warps, **sizes)
+    near_rows[(rows,)](*given, *numbers, END=end, FLOOR=floor(end), F=F, num_warps=n_warps, **blocks)
     return out, status
 
 
@@ -669,11 +669,11 @@ def counted(x: Tensor, counts: Tensor, levels: list[float]) -> tuple[Tensor, Ten
     high = torch.where(held, x, -torch.inf).amax(1, keepdim=True)
     key, order = torch.where(held, x, torch.inf).sort(dim=1, stable=True)
     x, counts = torch.where(held, x, high).gather(1, order), _even(key, counts.gather(1, order))
-    sizes = counts.sum(1)
+    totals = counts.sum(1)
     p = torch.tensor(levels, dtype=torch.float64, device=x.device)
-    for m in sizes.unique():
-        i = (sizes == m).nonzero().flatten()
-        out[i] = _counted_alike(x[i], counts[i], p, float(m))
+    for m in totals.unique():
+        i = (totals == m).nonzero().flatten()
+        out[i] = _counted_equally(x[i], counts[i], p, float(m))
     out[is_missing] = torch.nan
     return out, status
 
@@ -681,12 +681,12 @@ def counted(x: Tensor, counts: Tensor, levels: list[float]) -> tuple[Tensor, Ten
 def _even(x: Tensor, counts: Tensor) -> Tensor:
     """Counts of sorted rows; see `reference.even`."""
     start, stop = torch.searchsorted(x, x), torch.searchsorted(x, x, right=True)
-    ends = torch.nn.functional.pad(counts.cumsum(1), (1, 0))
-    mean = (ends.gather(1, stop) - ends.gather(1, start)) / (stop - start)
+    total = torch.nn.functional.pad(counts.cumsum(1), (1, 0))
+    mean = (total.gather(1, stop) - total.gather(1, start)) / (stop - start)
     return torch.where(stop - start > 1, mean, counts)
 
 
-def _counted_alike(x: Tensor, counts: Tensor, p: Tensor, m: float) -> Tensor:
+def _counted_equally(x: Tensor, counts: Tensor, p: Tensor, m: float) -> Tensor:
     """Sorted rows with counts of one sum."""
     error = bandwidth.BRACKET * bandwidth.standard_error(p, m)
     low, here, high = (hazen(x, counts, level) for level in (p - error, p, p + error))

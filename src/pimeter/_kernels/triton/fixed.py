@@ -12,7 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-from pimeter._kernels.triton_root import (
+from pimeter._kernels.triton.root import (
     MANY_ROWS,
     aligned,
     floor,
@@ -21,7 +21,7 @@ from pimeter._kernels.triton_root import (
     numbers,
     precision,
     root,
-    summed_shares,
+    summed_outputs,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _bisected(x, counts, rank, WHOLE: tl.constexpr, SIGN: tl.constexpr, REST: tl
 
 @triton.jit
 def _selected(x, counts, rank):
-    """The smallest error up to which so many are counted, by bisection of the floats themselves, as whole numbers."""
+    """The smallest error up to which so many are counted, by bisection of the floats themselves, as integers."""
     if x.dtype == tl.float64:
         found = _bisected(x, counts, rank, tl.int64, 63, 0x7FFFFFFFFFFFFFFF, 0x7FF0000000000000)
     else:
@@ -162,7 +162,7 @@ def streamed_rows(
     p = tl.load(levels_ptr + row * own_levels + level)
     h = tl.load(width_ptr).to(F)
     t = _first_try(x_ptr, n, p, h, FLOOR, SIZE, F)
-    number, tails, rise, low, high, before, after = summed_shares(
+    number, tails, rise, low, high, before, after = summed_outputs(
         x_ptr, counts_ptr, 0, n, t, h, FLOOR, BLOCK, COUNTED, True
     )
     status = _oddness(tails, low, high)
@@ -171,11 +171,13 @@ def streamed_rows(
     )
     steps = 0
     while (stop == 0) & (status == 0) & (steps < 200):
-        number, tails, rise, _l, _h, _b, _a = summed_shares(x_ptr, counts_ptr, 0, n, t, h, FLOOR, BLOCK, COUNTED, False)
+        number, tails, rise, _l, _h, _b, _a = summed_outputs(
+            x_ptr, counts_ptr, 0, n, t, h, FLOOR, BLOCK, COUNTED, False
+        )
         t, a, b, stop = next_try(t, a, b, number, tails, rise.to(F), m, h, p, low, high, tolerance)
         steps += 1
     if (stop == 1) & (status == 0):
-        number, tails, rise, low, high, before, after = summed_shares(
+        number, tails, rise, low, high, before, after = summed_outputs(
             x_ptr, counts_ptr, 0, n, t, h, FLOOR, BLOCK, COUNTED, True
         )
         t = 0.5 * before + 0.5 * after
@@ -196,7 +198,7 @@ def first_tries(
     SIZE: tl.constexpr,
     F: tl.constexpr,
 ):
-    """Where passes over long rows of several programs each start: t, its bracket, no reason to stop yet, the ends."""
+    """Where passes over long rows of several programs each start: t, its bracket, no reason to stop yet, extremes."""
     row = tl.program_id(0).to(tl.int64)
     level = tl.program_id(1)
     p = tl.load(levels_ptr + row * own_levels + level)
@@ -209,7 +211,7 @@ def first_tries(
 
 
 @triton.jit
-def partial_shares(
+def partial_outputs(
     x_ptr,
     counts_ptr,
     state_ptr,
@@ -231,7 +233,7 @@ def partial_shares(
     at = row * n_levels + tl.program_id(2)
     if tl.load(state_ptr + 6 * at + 3) == STOP:
         t = tl.load(state_ptr + 6 * at).to(F)
-        sums = summed_shares(
+        sums = summed_outputs(
             x_ptr + row * n,
             counts_ptr + row * n,
             part * length,
@@ -317,16 +319,16 @@ def fixed(x: Tensor, counts: Tensor | None, levels: Tensor, h: float, end: float
     F, dtype, tolerance = precision(x, counts)
     c = x if counts is None else counts
     common = {"FLOOR": floor(end), "F": F, "COUNTED": counts is not None}
-    given, sizes = (x, c, m, levels, out), (n, n_levels, own, own_m, width, tolerance)
+    given, settings = (x, c, m, levels, out), (n, n_levels, own, own_m, width, tolerance)
     if n <= ON_CHIP:
         block = triton.next_power_of_2(n)
         few = 128 if n >= 512 and counts is None else 0
         warps = {"num_warps": max(1, min(16, block // 1024)), "maxnreg": 96 if dtype == torch.float32 else 168}
-        fixed_rows[(rows,)](*given, *sizes, BLOCK=block, ALIGN=aligned(x, n), FEW=few, **warps, **common)
+        fixed_rows[(rows,)](*given, *settings, BLOCK=block, ALIGN=aligned(x, n), FEW=few, **warps, **common)
         return out, None
     status = torch.zeros(rows, dtype=torch.int32, device=x.device)
     if rows >= MANY_ROWS:
-        streamed_rows[(rows, n_levels)](*given, status, *sizes, BLOCK=8192, SIZE=SAMPLE, num_warps=16, **common)
+        streamed_rows[(rows, n_levels)](*given, status, *settings, BLOCK=8192, SIZE=SAMPLE, num_warps=16, **common)
     else:
         n_parts = min(1024, triton.cdiv(n, 16384), max(1, 2048 // rows))
         length = triton.cdiv(triton.cdiv(n, n_parts), 4096) * 4096
@@ -338,7 +340,7 @@ def fixed(x: Tensor, counts: Tensor | None, levels: Tensor, h: float, end: float
         )
         for k in range(MAX_PASSES + 1):
             which = {"FULL": k in {0, MAX_PASSES}, "STOP": int(k == MAX_PASSES)}
-            partial_shares[(n_parts, rows, n_levels)](
+            partial_outputs[(n_parts, rows, n_levels)](
                 x, c, state, parts, n, n_levels, width, length, BLOCK=4096, num_warps=8, **which, **common
             )
             held = (state, parts, m, levels, out, status)
