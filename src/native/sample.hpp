@@ -371,8 +371,6 @@ public:
         return FINE;
     }
 
-    Sorter& sorter() { return sorter_; }
-
     // Bytes that are held.
     std::size_t room() const {
         std::size_t n = map_.at.capacity();

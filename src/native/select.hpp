@@ -136,13 +136,22 @@ public:
         if (is_last) bounds.back() = INFINITY;
         read(x, bounds, n_threads);
         for (std::size_t k = 0; k < wanted.size(); ++k)
-            if (wanted[k].first < below(k) || wanted[k].last >= below(k) + Index(sorted(k).size())) return false;
+            if (wanted[k].first < below(k) || wanted[k].last >= below(k) + size_[pair_[k]]) return false;
         return true;
     }
 
-    // How many values lie below those around the k-th of the ranges, and these, in order.
+    // How many values lie below those around the k-th of the ranges, and these, in order: one range after the other.
     Index below(std::size_t k) const { return below_[pair_[k]]; }
-    Values sorted(std::size_t k) const { return sorted_[pair_[k]]; }
+    Values sorted(std::size_t k) {
+        if (pair_[k] == sorted_pair_) return sorted_;
+        kept_.clear();
+        for (Between& part : parts_) {
+            Room& own = part.kept[pair_[k]];
+            kept_.insert(kept_.end(), own.begin(), own.begin() + part.n[2 * pair_[k] + 1]);
+            if (is_memory_scarce_) own = Room();
+        }
+        return sort_kept(pair_[k]);
+    }
 
     // Values of rising ranks; none is NaN.
     void order_statistics(Values x, std::span<const Index> ranks, double* out, Index n_threads = 1) {
@@ -158,8 +167,7 @@ public:
 
     // Bytes that are held.
     std::size_t room() const {
-        std::size_t n = kept_.capacity() + some_.capacity();
-        for (const Room& own : sorted_) n += own.capacity();
+        std::size_t n = kept_.capacity() + some_.capacity() + sorted_.capacity();
         for (const Between& part : parts_)
             for (const Room& own : part.kept) n += own.capacity();
         return sorter.room() + sizeof(double) * n + (inner_ ? inner_->room() : 0);
@@ -175,29 +183,27 @@ private:
             odd += read_between(x.subspan(i * PART, std::min<std::size_t>(PART, x.size() - i * PART)), bounds, parts_[i]);
         });
         n_odd = odd;
-        below_.assign(bounds.size() / 2, 0);
-        for (std::size_t r = 0; r < below_.size(); ++r) {
-            kept_.clear();
-            for (Between& part : parts_) {
+        sorted_pair_ = -1, is_memory_scarce_ = Index(x.size()) > MEMORY_COUNTS;
+        below_.assign(bounds.size() / 2, 0), size_.assign(bounds.size() / 2, 0);
+        for (std::size_t r = 0; r < below_.size(); ++r)
+            for (const Between& part : parts_) {
                 below_[r] += std::accumulate(part.n.begin(), part.n.begin() + 2 * r + 1, Index(0));
-                kept_.insert(kept_.end(), part.kept[r].begin(), part.kept[r].begin() + part.n[2 * r + 1]);
-                if (Index(x.size()) > MEMORY_COUNTS) part.kept[r] = Room();
+                size_[r] += part.n[2 * r + 1];
             }
-            sort_kept(r);
-        }
     }
 
-    void sort_kept(std::size_t r) {
-        if (sorted_.size() <= r) sorted_.resize(r + 1);
-        sorted_[r].resize(kept_.size());
-        if (!kept_.empty()) sorter.sort(kept_, sorted_[r].data());
+    Values sort_kept(Index pair) {
+        sorted_pair_ = pair;
+        sorted_.resize(kept_.size());
+        if (!kept_.empty()) sorter.sort(kept_, sorted_.data());
+        return sorted_;
     }
 
-    std::vector<std::size_t> pair_;
-    std::vector<Index> below_;
-    std::vector<Room> sorted_;
+    std::vector<Index> pair_, below_, size_;
+    Index sorted_pair_;
+    bool is_memory_scarce_;
     std::vector<Between> parts_;
-    Room kept_, some_;
+    Room kept_, some_, sorted_;
     std::unique_ptr<Selector> inner_;  // for pivots
 };
 
