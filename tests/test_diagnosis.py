@@ -324,7 +324,7 @@ class TestForest:
             lambda X: 1.0 + 4.0 * X[:, 0],
         ],
     )
-    def test_it_is_as_near_to_the_truth_as_that_of_scikit_learn(self, spread):
+    def test_it_is_about_as_near_to_the_truth_as_that_of_scikit_learn(self, spread):
         X, _, y_pred, noise = rows(n=2000)
         truth = np.log(spread(X))
         sizes, learned = np.abs(spread(X) * noise), np.arange(0, 2000, 2)
@@ -334,7 +334,9 @@ class TestForest:
         )
         theirs = width.shape(X, y_pred[:, None]).scale[:, 0]
         far = [np.std((np.log(scale) / forest.POWER - truth)[1::2]) for scale in (ours, theirs)]
-        assert far[0] < 1.3 * far[1]  # bins are coarser than rows: .9 to 1.25 in twelve draws
+        assert (
+            far[0] < 1.3 * far[1]
+        )  # bins blur a jump: .89 to 1.47 in 24 draws, 1.11 on average; 1.23 at most in these
         assert far[0] < 0.5 * np.std(truth)
 
     def test_sizes_of_rows_to_judge_are_not_looked_at(self):
