@@ -46,6 +46,7 @@ from sklearn.linear_model import LinearRegression, QuantileRegressor, Ridge
 
 import pimeter as pm
 import pimeter.regression.scaled
+from pimeter.regression.bounds import guaranteed_levels
 
 PARTS = Path(__file__).parent / ".parts"
 SEED = 20261115
@@ -280,7 +281,7 @@ def trained(kind: Kind, X: np.ndarray, y: np.ndarray, **aim: object) -> pm.Inter
 def relearned(model: pm.IntervalRegressor, tails: str, guarantee: object, p: float) -> pm.IntervalRegressor:
     """The same errors of the same models, other neurons."""
     other = copy(model).set_params(tails=tails, guarantee=guarantee, confidence_level=p)
-    other._learn(model._rows)
+    other._learn(model._scores_seen)
     return other
 
 
@@ -297,7 +298,7 @@ def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tu
     ideal = noise.ideal(model.tails, model.confidence_level)
     width = float((probability @ ends).mean() / (probability @ scale[:, 0]) / ideal)
     counts = [c.rows for c in model.categories_[:-1]] or [m]
-    shares = [SHARES[int(c.category)] for c in model.categories_[:-1]] or [1.0]
+    shares = [SHARES[int(c.label)] for c in model.categories_[:-1]] or [1.0]
     n_cuts = 2 if model.tails in {"equal", "sided"} else 1
     excess = n_cuts * float(sum(share / (count + 1) for share, count in zip(shares, counts, strict=True)))
     if kind.has_shift or (kind.outputs > 1 and n_cuts > 1):
@@ -305,7 +306,7 @@ def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tu
     promised = model.guaranteed_level_
     if kind.has_shift:
         # Rows too heavy for the calibration rows would need an infinite interval: what is sure is p less their share.
-        heavy = float(probability @ np.isnan(model._neurons.promised_rows(None, weights)))
+        heavy = float(probability @ np.isnan(guaranteed_levels(model._quantile, None, weights)))
         promised = max(promised - heavy, 0.0)
     return coverage, promised, width, excess
 

@@ -288,7 +288,7 @@ def split(cell: Cell, rng: np.random.Generator, n: int) -> Found:
 def sided(cell: Cell, found: Found, model: pm.IntervalRegressor, setting: str) -> None:
     """Targets below the prediction and above it, where there are enough of each among calibration rows."""
     low, high = ends(model)
-    kept = ~np.isnan([neuron.level for neuron in model._neurons.table[0]])
+    kept = ~np.isnan([output.level for output in model._quantile.guarantees[0]])
     tiny = 1e-6  # of a law with steps 0 belongs to neither side
     below = cell.law.within(low, np.full_like(low, -tiny)) / cell.law.within(np.array(-np.inf), np.array(-tiny))
     above = cell.law.within(np.full_like(high, tiny), high) / cell.law.within(np.array(tiny), np.array(np.inf))
@@ -297,7 +297,7 @@ def sided(cell: Cell, found: Found, model: pm.IntervalRegressor, setting: str) -
         hits = (below >= cell.p - 1e-12) & (above >= cell.p - 1e-12)
         found.shares(name, f"{setting}, both", 0.95, hits[kept])
         return
-    levels = np.array([neuron.level for neuron in model._neurons.table[0]])[kept]
+    levels = np.array([output.level for output in model._quantile.guarantees[0]])[kept]
     for side, coverage in (("below", below[kept]), ("above", above[kept])):
         if model.guarantee == "marginal":
             found.means(name, f"{setting}, {side}", cell.p, coverage, variance=2 * cell.variance)

@@ -130,7 +130,7 @@ def test_each_class_is_covered():
     error = shares.std(axis=0) / 80**0.5
     assert (shares.mean(axis=0) > 0.8 - 3 * error).all()
     assert (shares.mean(axis=0) < 0.8 + 1 / 20 + 3 * error).all()
-    assert [line.category for line in found.categories_] == list(range(K))
+    assert [line.label for line in found.categories_] == list(range(K))
     assert found.limit_.shape == (K,)
 
 
@@ -162,7 +162,7 @@ def test_each_category_is_covered_and_small_ones_share():
     shares = np.array(shares)
     assert (shares.mean(axis=0) > 0.9 - 3 * shares.std(axis=0) / 60**0.5).all()
     few = SetClassifier(model, confidence_level=0.99).calibrate(X, y, by=kind)  # 99 rows are needed
-    assert {line.category: line.source for line in few.categories_} == {
+    assert {line.label: line.source for line in few.categories_} == {
         "calm": "own",
         "wild": "shared",
         "rare": "shared",
@@ -214,9 +214,13 @@ def test_categories_are_looked_up_and_not_compared_with_each_other():
 
 def test_categories_of_another_type_make_a_warning():
     found = SetClassifier(model, confidence_level=0.8).calibrate(X, Y, by=np.arange(300) % 2)
-    with pytest.warns(CoverageWarning, match=r"2 categories never seen in calibration \('0', '1'\), .* sets are full"):
+    with pytest.warns(
+        CoverageWarning, match=r"by holds '0' \(str\), which calibration has not seen; it has seen 0 \(int\)"
+    ):
         sets = found.predict_set(NEW, by=(np.arange(500) % 2).astype(str))
     assert sets.all()
+    with pytest.warns(CoverageWarning, match=r"2 categories never seen in calibration \('a', 'b'\), .* sets are full"):
+        assert found.predict_set(NEW, by=np.array(["a", "b"])[np.arange(500) % 2]).all()
     assert not found.predict_set(NEW, by=np.arange(500) % 2).all()
 
 
@@ -555,7 +559,7 @@ def test_bad_rows_change_nothing():
         (pd.Series(np.where(Y == 0, None, "a"), dtype="string"), "y holds missing labels"),
         (pl.Series(np.where(Y == 0, None, "a").tolist()), "y holds missing labels"),
         (np.where(Y == 0, np.datetime64("NaT"), np.datetime64("2026-01-01")), "y contains NaN"),
-        (np.array([1, "1"] * 150, object), "y has dtype object; .* all as numbers or all as words"),
+        (np.array([1, "1"] * 150, object), "y has dtype object; .* all as numbers or all as strings"),
     ):
         with pytest.raises(ValueError, match=message):
             found.calibrate(X, y)
@@ -585,7 +589,7 @@ def test_pandas_missing_category_is_a_category():
     model = SetClassifier(lambda X: odds[: len(X)], confidence_level=0.8).calibrate(
         np.zeros((80, 1)), np.arange(80) % 2, by=by
     )
-    assert [one.category for one in model.categories_] == ["a", None]
+    assert [one.label for one in model.categories_] == ["a", None]
 
 
 def test_records_are_no_classes():

@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
+from pimeter.regression.sides import TAILS
 from scipy import sparse, stats
 from sklearn.dummy import DummyClassifier
 

@@ -284,7 +284,7 @@ class TestModel:
         alone, both = (IntervalRegressor(Ridge(), cv=4, n_jobs=n, random_state=0).fit(X, Y) for n in (None, 2))
         assert_array_equal(alone.predict_interval(X), both.predict_interval(X))
 
-    @pytest.mark.filterwarnings("ignore:errors of 2 groups calibrate")
+    @pytest.mark.filterwarnings("ignore:scores of 2 groups calibrate")
     def test_a_width_learns_nothing_from_one_group_of_training_rows(self):
         scaled, constant = (
             IntervalRegressor(LinearRegression(), width=width, cv=2).fit(X, Y, groups=np.arange(300) % 2)
@@ -295,7 +295,7 @@ class TestModel:
     def test_nothing_is_promised_where_rows_of_groups_may_be_alike(self):
         groups = np.repeat(np.arange(20), 15)
         few = IntervalRegressor(Ridge(), random_state=0)
-        with pytest.warns(CoverageWarning, match="errors of 4 groups calibrate.* 19 groups or more do better"):
+        with pytest.warns(CoverageWarning, match="scores of 4 groups calibrate.* 19 groups or more do better"):
             few.fit(X, Y, groups=groups)
         many = IntervalRegressor(first).calibrate(X, Y, groups=groups)  # all 20 of them
         folds = IntervalRegressor(Ridge(), cv=5).fit(X, Y, groups=groups)
@@ -320,14 +320,14 @@ class TestModel:
         [
             ([], "cv has no splits. A generator is used up by one fit"),
             ([(np.arange(300), np.arange(150))], "cv trains on 150 of the rows that it leaves out"),
-            (list(KFold(5).split(X)), "cv parts the rows of 5 groups in one split. Use a splitter of groups"),
+            (list(KFold(5).split(X)), "cv divides the rows of 5 groups in one split. Use a splitter of groups"),
         ],
     )
     def test_splits_that_are_refused(self, cv, message):
         with pytest.raises(ValueError, match=message):
             IntervalRegressor(Ridge(), cv=cv).fit(X, Y, groups=np.arange(300) % 5)
 
-    @pytest.mark.filterwarnings("ignore:errors of . groups calibrate")
+    @pytest.mark.filterwarnings("ignore:scores of . groups calibrate")
     def test_a_splitter_sees_groups_as_they_are_given(self):
         class Second(KFold):
             def split(self, X, y=None, groups=None):
@@ -350,7 +350,7 @@ class TestModel:
         for bounds in others:
             assert_array_equal(bounds, expected)
 
-    @pytest.mark.filterwarnings("ignore:errors of . groups calibrate")
+    @pytest.mark.filterwarnings("ignore:scores of . groups calibrate")
     def test_groups_are_never_parted(self):
         groups = np.repeat(np.arange(30), 10)
 
@@ -472,7 +472,7 @@ class TestGrouped:
         """A list of both would become words, and 1 asked for alone a category never seen."""
         by = [1, 2, "web"] * 100
         model = IntervalRegressor(zero, width="grouped").calibrate(X, np.array([10.0, 1.0, 1.0] * 100) * Y, by=by)
-        assert [line.category for line in model.categories_] == [1, 2, "web", "(never seen)"]
+        assert [line.label for line in model.categories_] == [1, 2, "web", "(never seen)"]
         assert model.predict_interval(X[:1], by=[1])[0, 1] == above(model.margin_[0, 1])
         with pytest.warns(CoverageWarning, match=r"by holds '1' \(str\).* it has seen 1 \(int\)"):
             model.predict_interval(X[:1], by=["1"])
@@ -523,7 +523,7 @@ class TestGrouped:
             (True, False),
             (True, False),
         ]
-        assert (last.category, last.rows, last.source) == ("(never seen)", 0, "shared")
+        assert (last.label, last.rows, last.source) == ("(never seen)", 0, "shared")
         assert np.isnan(last.level)
         assert "nothing is guaranteed to categories never seen" in last.note
         assert model.guaranteed_level_ == min(line.level for line in seen)
@@ -552,9 +552,9 @@ class TestGrouped:
         y = np.where(by == "high", 10.0, 1.0) * Y
         model = IntervalRegressor(zero, width="grouped").calibrate(X, y, by=by)
         for line, radius in zip(model.categories_[:2], model.margin_[:2], strict=True):
-            alone = IntervalRegressor(zero).calibrate(X[by == line.category], y[by == line.category])
+            alone = IntervalRegressor(zero).calibrate(X[by == line.label], y[by == line.label])
             assert_array_equal(radius, alone.margin_)
-            assert (line.rows, line.level, line.source) == ((by == line.category).sum(), 0.95, "own")
+            assert (line.rows, line.level, line.source) == ((by == line.label).sum(), 0.95, "own")
         bounds = model.predict_interval(X[:2], by=["low", "high"])
         assert_array_equal(bounds[:, 1], above(model.margin_[1::-1, 1]))
         assert model.coverage_range_.shape == (3, 2)
@@ -568,7 +568,7 @@ class TestGrouped:
         bounds = model.predict_interval(X[:4], by=["a", "b", "never seen", "big"])
         assert_array_equal(bounds[:3, 1], above(shared[[1, 1, 1]]))
         assert bounds[3, 1] == above(IntervalRegressor(zero).calibrate(X[:250], Y[:250]).margin_[1])
-        assert {line.category: line.source for line in model.categories_} == {
+        assert {line.label: line.source for line in model.categories_} == {
             "a": "shared",
             "b": "shared",
             "big": "own",
@@ -640,7 +640,7 @@ class TestGrouped:
     def test_missing_labels_are_a_category(self):
         by = np.where(X[:, 0] > 0, 1.0, np.nan)
         model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
-        assert [line.category for line in model.categories_] == [1.0, None, "(never seen)"]
+        assert [line.label for line in model.categories_] == [1.0, None, "(never seen)"]
         objects = np.where(X[:, 0] > 0, "a", None)
         assert model.predict_interval(X[:1], by=[np.nan])[0, 1] == above(model.margin_[1, 1])
         assert len(IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=objects).categories_) == 2 + 1

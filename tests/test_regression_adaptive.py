@@ -28,16 +28,14 @@ from pimeter import (
 )
 from pimeter._kernels.arrays import nearby_quantiles
 from pimeter.conformal.guarantee import effective_counts
-from pimeter.conformal.tails import TAILS
 from pimeter.regression import nearness, surroundings
 from pimeter.regression.features import Features
 from pimeter.regression.surroundings import Surroundings
-from pimeter.regression.width import Aim
 from pimeter.scorers import interval_scorer
 
 WIDTHS = ["local", LocalWidth(nearness="kernel"), "quantile", QuantileWidth(QuantileRegressor(alpha=0)), "auto"]
 WIDTHS.append(ScaledWidth("neighbours"))
-AIM = Aim(0.9, TAILS["symmetric"])
+WANTED = {"confidence_level": 0.9, "tails": "symmetric", "random_state": 0}
 
 
 def zero(X):
@@ -110,7 +108,7 @@ class TestLocal:
     def test_leaves_share_their_weight(self):
         rng = np.random.default_rng(0)
         X = rng.uniform(size=(200, 3))
-        width = LocalWidth().fit(X, np.zeros((200, 1)), rng.normal(size=(200, 1)), AIM, 0)
+        width = LocalWidth().fit(X, np.zeros((200, 1)), rng.normal(size=(200, 1)), **WANTED)
         weights = width.neurons_[0].near.weights(np.column_stack([X[:7], np.zeros(7)]))
         assert_allclose(weights.sum(axis=1), 1.0)
         assert (weights[np.arange(7), np.arange(7)] > 1 / 200).all()
@@ -197,7 +195,7 @@ class TestQuantile:
 
     def test_radius_is_the_score_of_rank_k(self):
         X, y = steep_data(99)
-        width = QuantileWidth(QuantileRegressor(alpha=0)).fit(X, zero(X)[:, None], y[:, None], AIM, 0)
+        width = QuantileWidth(QuantileRegressor(alpha=0)).fit(X, zero(X)[:, None], y[:, None], **WANTED)
         shape = width.shape(X, zero(X)[:, None])
         above, below = shape.scores(y[:, None])
         assert_allclose(above, y[:, None] - shape.upper)
@@ -261,7 +259,7 @@ class TestAuto:
         for seed in range(20):
             X, y = rng.uniform(size=(200, 2)), rng.normal(size=200)
             candidates = [ScaledWidth(Ridge()), QuantileWidth(QuantileRegressor(alpha=0))]
-            width = AutoWidth(candidates).fit(X, np.zeros((200, 1)), y[:, None], AIM, seed)
+            width = AutoWidth(candidates).fit(X, np.zeros((200, 1)), y[:, None], **{**WANTED, "random_state": seed})
             chosen.append(type(width.chosen_).__name__)
         assert chosen.count("ConstantWidth") >= 15
 
@@ -296,7 +294,7 @@ class TestAuto:
         X, y = steep_data(600)
         width = AutoWidth([ScaledWidth("prediction", power=0.5)])
         here, there = (
-            width.fit(X, 10 ** X[:, :1], (y + shift)[:, None], Aim(0.9, TAILS["upper"]), 0).candidates_[1].error
+            width.fit(X, 10 ** X[:, :1], (y + shift)[:, None], **{**WANTED, "tails": "upper"}).candidates_[1].error
             for shift in (0.0, -50.0)
         )
         assert 0.0 < here < 1.0

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
 
 from pimeter import IntervalRegressor
-from pimeter.regression.folds import Folds, _bisected, _written_out, ends
+from pimeter.conformal.folds import FoldModels, _bisected, _written_out, kth_smallest
 
 RNG = np.random.default_rng(0)
 
@@ -43,7 +43,7 @@ def test_bisection_finds_the_order_statistic(n_lists, m, seed, apart, has_ties):
         assert_allclose(_bisected(centres, scales, by_list, k), expected, rtol=1e-14, atol=1e-14 * (1 + apart))
         assert_allclose(_written_out(centres, scales, sizes, lists, k), expected, rtol=1e-14)
         plain = written_down(centres, np.ones_like(scales), sizes, lists, k)
-        assert_allclose(ends(centres, None, sizes, lists, k), plain, rtol=1e-14, atol=1e-14 * (1 + apart))
+        assert_allclose(kth_smallest(centres, None, sizes, lists, k), plain, rtol=1e-14, atol=1e-14 * (1 + apart))
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.3, 1.7e9, 1e13])
@@ -103,9 +103,9 @@ def test_rows_that_no_split_leaves_out_do_not_calibrate():
 
 
 def test_rows_left_out_together_share_a_list():
-    folds = Folds.of(np.array([[True, False], [False, True], [True, True], [True, False]]))
-    assert folds.of_row[0] == folds.of_row[3]
-    assert_array_equal(folds.centres(np.array([[1.0], [3.0]]))[folds.of_row].ravel(), [1, 3, 2, 1])
+    folds = FoldModels.of(np.array([[True, False], [False, True], [True, True], [True, False]]))
+    assert folds.list_of_row[0] == folds.list_of_row[3]
+    assert_array_equal(folds.averaged(np.array([[1.0], [3.0]]))[folds.list_of_row].ravel(), [1, 3, 2, 1])
 
 
 @pytest.mark.parametrize("width", ["constant", "scaled"])

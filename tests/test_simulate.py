@@ -12,8 +12,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from pimeter.regression import scaled, sides
-from pimeter.regression.sides import Sample
+from pimeter.conformal import guarantee, quantile
+from pimeter.regression import scaled
 
 ROOT = Path(__file__).parents[1]
 # Anything that a page promises: the first cell of each line of its tables.
@@ -62,8 +62,8 @@ def test_radii_of_lower_ranks_are_noticed(simulate, guarantee, ranks, monkeypatc
     cell = simulate.Cell("split", simulate.split, simulate.LAWS[0], 40, 0.8, 1, settings)
     n = 5000 if guarantee == "training-conditional" else 1000
     assert not simulate.rejected(simulate.tested([(cell, simulate.turn(cell, 0, n))]))
-    right = Sample.ranked
-    monkeypatch.setattr(Sample, "ranked", lambda sample, places: right(sample, places - ranks))
+    right = quantile._at_ranks
+    monkeypatch.setattr(quantile, "_at_ranks", lambda sample, places: right(sample, places - ranks))
     assert simulate.rejected(simulate.tested([(cell, simulate.turn(cell, 0, n))]))
 
 
@@ -104,7 +104,7 @@ def test_nan_is_no_promise(simulate):
 
 def test_what_a_model_says_of_itself_is_not_what_is_tested(simulate, monkeypatch):
     """A level of less than the page promises would be kept by narrower intervals, too."""
-    monkeypatch.setattr(sides, "cross_validated_level", lambda *_: 0.1)
+    monkeypatch.setattr(guarantee, "cross_validated_level", lambda *_: 0.1)
     cell = simulate.Cell("cv", simulate.shaped, simulate.LAWS[0], 20, 0.8, 1, {"tails": "symmetric"})
     with pytest.raises(AssertionError):
         simulate.turn(cell, 0, 20)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,9 +15,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import KFold, TimeSeriesSplit
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from pimeter import CoverageWarning, IntervalRegressor, SetClassifier
-from pimeter.regression.width import Shape, Width
-from pimeter.tables import rows_to_come
+from pimeter import CoverageWarning, IntervalRegressor, IntervalShape, SetClassifier, Width
+from pimeter.conformal.estimator import rows_to_come
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(100, 2)), RNG.normal(size=100)
@@ -102,24 +100,21 @@ class TestLastRows:
         )
         assert_array_equal(ordered, given)
 
-    @pytest.mark.filterwarnings("ignore:errors of 4 groups calibrate")
+    @pytest.mark.filterwarnings("ignore:scores of 4 groups calibrate")
     def test_groups_are_not_parted(self):
-        with pytest.raises(ValueError, match="cv parts the rows of 1 groups in one split"):
+        with pytest.raises(ValueError, match="cv divides the rows of 1 groups in one split"):
             IntervalRegressor(LinearRegression(), shuffle=False).fit(X, Y, groups=np.arange(100) // 7)
         model = IntervalRegressor(LinearRegression(), shuffle=False).fit(X, Y, groups=np.arange(100) // 5)
         assert model.n_calibration_ == 20
 
     def test_a_width_learns_on_the_first_half(self):
         class Seen(Width):
-            _parameter_constraints: ClassVar = {}
-            learns = True
-
-            def fit(self, X, prediction, errors, aim, random_state):
+            def fit(self, X, prediction, residuals, **wanted):
                 self.rows_ = X
                 return self
 
             def shape(self, X, prediction):
-                return Shape()
+                return IntervalShape()
 
         model = IntervalRegressor(lambda X: X[:, 0], width=Seen(), shuffle=False).calibrate(X, Y)
         assert_array_equal(model.width_.rows_, X[:50])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from functools import lru_cache
 from numbers import Real
 from typing import Any
@@ -18,6 +20,14 @@ RANGE = (0.05, 0.95)  # the points of the Beta distribution that a coverage rang
 
 class CoverageWarning(UserWarning):
     """Intervals that cover less than was asked for, or of which less is known."""
+
+
+def warn_of_coverage(message: str) -> None:
+    """Warn, at the line outside of the library that led here."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("pimeter."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, CoverageWarning, stacklevel=level)
 
 
 def rows_needed(confidence_level: float, within: float) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -17,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from pimeter.arrays import real_array
 from pimeter.bandwidth import safe_factor
 from pimeter.boxes import Box
+from pimeter.conformal.estimator import Replaceable
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.conformal.tails import TAILS, Tails
-from pimeter.coverage import RANGE, ROUNDING, CoverageWarning, percent
+from pimeter.coverage import RANGE, ROUNDING, percent, warn_of_coverage
 from pimeter.dependence import FEWEST, autocorrelation, variance_inflation
 from pimeter.online import LARGEST, LEARNING_RATES, learn_columns, started
 from pimeter.quantiles import quantile
@@ -35,7 +35,7 @@ MOST_LOOKED_AT = 30_000  # errors of which `fit` finds out what they are worth: 
 WINDOW, DEGREE = 7, 2  # steps and degree of the polynomial through which radii are smoothed
 
 
-class ForecastIntervals(BaseEstimator):
+class ForecastIntervals(Replaceable, BaseEstimator):
     """Intervals around forecasts of h steps, from the errors of earlier forecasts by whatever forecaster.
 
     One neuron per step ahead learns how far targets are from the forecast (the paper's cone). `update` lets each of
@@ -155,7 +155,18 @@ class ForecastIntervals(BaseEstimator):
         CoverageWarning
             If errors depend on each other so much that they are worth fewer than the level takes.
         """
+        draft = self._draft()
+        draft._fit(y_true, y_pred, stride)
+        draft._warn_of_few()
+        return self._become(draft)
+
+    def _draft(self) -> Self:
+        """A copy to work on, after a look at the settings."""
         self._validate_params()
+        return super()._draft()
+
+    def _fit(self, y_true: ArrayLike, y_pred: ArrayLike, stride: float) -> None:
+        """Set everything that the cone is known by."""
         tails, p = TAILS[self.tails], float(self.confidence_level)
         errors, has_series = _errors(y_true, y_pred)
         n_series, h, n = errors.shape
@@ -180,8 +191,6 @@ class ForecastIntervals(BaseEstimator):
         self._seen_by = TAILS["symmetric"] if boxes else tails  # the joint neuron sees sizes
         self._overlaps = until_known[-1:] if boxes else until_known
         self._worth_by_series: Array | None = None
-        self._warn_of_few()
-        return self
 
     def update(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
         """Learn from what has happened since; each step ahead follows its own errors.
@@ -365,7 +374,7 @@ class ForecastIntervals(BaseEstimator):
                 f"{seen.shape[-1]} windows{whose} are worth about {worth.min():.3g} independent errors (n_effective_); "
                 f"{percent(p, 6)} takes {needed}. Take more windows, or a lower confidence_level."
             )
-            warnings.warn(msg, CoverageWarning, stacklevel=3)
+            warn_of_coverage(msg)
 
     def _boxes(self, errors: Array, tails: Tails, p: float) -> list[Box]:
         """The shape of the cone for each series, learned from errors (series, h, n)."""

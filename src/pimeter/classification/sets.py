@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable
 from copy import copy
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from dataclasses import replace
+from functools import reduce
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, check_cv, train_test_split
-from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.base import ClassifierMixin
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import (
-    _check_method_params,
-    _num_samples,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from pimeter.arrays import even_array, is_missing, label_list
 from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
 from pimeter.classification.draws import row_draws
-from pimeter.classification.limits import Limits
-from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind
-from pimeter.coverage import CoverageWarning, checked_proportion
-from pimeter.duplicates import are_copies, copies, row_keys
-from pimeter.frames import column_of, frame_of, library_of
-from pimeter.tables import checked_splits, checked_table, group_codes, rows_to_come, warn_of_dates
+from pimeter.conformal.estimator import (
+    HELD_OUT,
+    ConformalEstimator,
+    category_labels,
+    group_codes,
+    in_groups,
+    is_function,
+    is_trainable,
+    rows_to_come,
+)
+from pimeter.conformal.folds import FoldModels
+from pimeter.conformal.groups import Group
+from pimeter.conformal.guarantee import GUARANTEES, ORDER, GuaranteeKind, rank_guarantee, too_few
+from pimeter.conformal.quantile import ScoreQuantile
+from pimeter.conformal.scores import CalibrationScores
+from pimeter.conformal.tails import TAILS
+from pimeter.coverage import checked_proportion, warn_of_coverage
+from pimeter.duplicates import are_copies, row_keys
+from pimeter.frames import frame_of, library_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -39,41 +45,10 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Index = NDArray[np.intp]
 
-HELD_OUT = 0.2  # share of rows that calibrate with cv=None
 TUNING = 0.2  # of the calibration rows, which RAPS chooses its constants with
 
 
-class _Settings(NamedTuple):
-    """What sets were calibrated with: parameters that are changed later count from the next calibration on."""
-
-    conformity_score: str
-    by: Any
-    randomized: bool
-    guarantee: Any
-
-    @property
-    def is_by_class(self) -> bool:
-        return isinstance(self.by, str) and self.by == "class"
-
-
-class _Counted(NamedTuple):
-    """Which calibration rows count, and whether they are taken for exchangeable."""
-
-    groups: Index | None  # groups of copies, each of which counts once
-    is_proven: bool
-
-    @property
-    def is_once(self) -> bool:
-        return self.groups is not None
-
-    def kept(self, rows: Index) -> Index:
-        """The first row of each group."""
-        if self.groups is None:
-            return rows
-        return rows[np.sort(np.unique(self.groups[rows], return_index=True)[1])]
-
-
-class SetClassifier(ClassifierMixin, BaseEstimator):
+class SetClassifier(ClassifierMixin, ConformalEstimator):
     """Sets of classes for any classifier, from its scores on rows that it was not trained on.
 
     If the calibration rows and a new row are exchangeable (such as independent draws from one source), the set holds
@@ -223,15 +198,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         SetClassifier
             Itself; as it was before if anything is wrong with the input.
         """
-        draft = self._draft()
-        if self._is_trainable():
-            draft._fit(X, y, by, groups, fit_params)
-        elif fit_params:
-            msg = f"fit_params {sorted(fit_params)} are given, but this estimator is not trained; leave them out."
-            raise ValueError(msg)
-        else:
-            draft._calibrate(X, y, by, groups, reset=True)
-        return self._become(draft)
+        return self._trained_or_calibrated(X, y, by, groups, fit_params)
 
     def calibrate(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None, groups: Any = None) -> Self:
         """Calibrate a trained model on rows that it was not trained on; replaces an earlier calibration.
@@ -253,7 +220,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             Itself; as it was before if anything is wrong with the input.
         """
         draft = self._draft()
-        draft._calibrate(X, y, by, groups, reset=not self._is_own_model())
+        draft._calibrate(X, y, by, groups, is_first=not self._has_own_model())
         return self._become(draft)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -264,7 +231,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """The model's own probabilities, (n, n_classes); with `cv` the mean of the models of all folds."""
         check_is_fitted(self)
-        X = checked_table(self, X, reset=False)
+        X = self._same_table(X)
         mean: Array = np.mean([self._probabilities(model, X) for model in self._models()], axis=0)
         return mean
 
@@ -291,16 +258,14 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             Whether each class is in the set; no row needs to have one.
         """
         check_is_fitted(self)
-        level = (
-            self._limits.level if confidence_level is None else checked_proportion("confidence_level", confidence_level)
-        )
-        given, X = X, checked_table(self, X, reset=False)
+        level = self._quantile.level
+        if confidence_level is not None:
+            level = checked_proportion("confidence_level", confidence_level)
+        given, X = X, self._same_table(X)
         labels = self._labels(X, by)
-        limits = self._limits if level == self._limits.level else self._learned(level, like=self._limits)
-        draws = self._draws(X)
-        score = SCORES[self._settings.conformity_score]
-        scores = [score(self._probabilities(model, X), draws, self.penalty_) for model in self._models()]
-        found = limits.sets(scores, labels)
+        quantile = self._quantile if level == self._quantile.level else self._quantile_at(level, like=self._quantile)
+        scores = np.stack([self._class_scores(model, X) for model in self._models()])
+        found = self._sets(quantile, scores, labels)
         if not as_frame:
             return found
         columns = {str(label): found[:, i] for i, label in enumerate(self.classes_.tolist())}
@@ -310,16 +275,11 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         return table
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_limits")
-
-    def __sklearn_clone__(self) -> Self:
-        params = self.get_params(deep=False)
-        keep = {"estimator"} if self._is_function() else set()
-        return type(self)(**{name: v if name in keep else clone(v, safe=False) for name, v in params.items()})
+        return hasattr(self, "_quantile")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if not self._is_function():
+        if not is_function(self.estimator):
             inner = get_tags(self.estimator)
             tags.input_tags = copy(inner.input_tags)
             tags.classifier_tags = copy(inner.classifier_tags) or tags.classifier_tags
@@ -327,31 +287,16 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_label = False
         return tags
 
-    def _is_function(self) -> bool:
-        """Whether there is nothing to clone and nothing to train."""
-        return not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params"))
-
-    def _is_trainable(self) -> bool:
-        return not (self._is_function() or isinstance(self.estimator, FrozenEstimator))
-
-    def _is_own_model(self) -> bool:
-        """Whether `fit` has trained a model for this very estimator."""
-        return self._is_trainable() and getattr(self, "_trained_from", None) is self.estimator
-
-    def _models(self) -> list[Any]:
-        return self.estimator_ if isinstance(self.estimator_, list) else [self.estimator_]
-
     def _draft(self) -> Self:
-        """A copy to work on, so that a failure leaves the estimator as it was."""
+        """A copy to work on, after a look at the settings, which count until the next calibration."""
         self._validate_params()
-        if not hasattr(self.estimator, "predict_proba") and not self._is_function():
+        if not hasattr(self.estimator, "predict_proba") and not is_function(self.estimator):
             msg = (
-                f"estimator {type(self.estimator).__name__} has no predict_proba, which sets are made "
-                "from. Choose another, "
-                "or wrap it in sklearn.calibration.CalibratedClassifierCV."
+                f"estimator {type(self.estimator).__name__} has no predict_proba, which sets are made from. Choose "
+                "another, or wrap it in sklearn.calibration.CalibratedClassifierCV."
             )
             raise ValueError(msg)
-        if self.cv is not None and self.guarantee != "marginal" and self._is_trainable():
+        if self.cv is not None and self.guarantee != "marginal" and is_trainable(self.estimator):
             msg = (
                 f"guarantee={self.guarantee!r} is about one calibration set, but cv makes folds; set cv=None, or "
                 'guarantee="marginal".'
@@ -360,76 +305,38 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         if self.randomized and self.conformity_score == "lac":
             msg = 'randomized=True has no meaning for conformity_score="lac", which draws nothing; use "aps" or "raps".'
             raise ValueError(msg)
-        draft = copy(self)
-        draft._settings = _Settings(self.conformity_score, self.by, self.randomized, self.guarantee)
+        draft = super()._draft()
+        names = ("conformity_score", "by", "randomized", "guarantee")
+        draft._settings = {name: getattr(self, name) for name in names}
         return draft
 
-    def _become(self, draft: Self) -> Self:
-        """Take over what the draft has learned, and forget what it has not."""
-        self.__dict__.clear()
-        self.__dict__.update(draft.__dict__)
-        return self
-
-    def _targets(self, X: Any, y: Any) -> NDArray[Any]:
-        if y is None:
-            msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one class per row."
-            raise ValueError(msg)
-        target: NDArray[Any] = column_or_1d(even_array("y", y), warn=True)
-        n = _num_samples(X)
-        if len(target) != n:
-            msg = f"y has {len(target)} rows, but X has {n}: give one class for each row of X."
-            raise ValueError(msg)
-        if not n:
-            msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
-            raise ValueError(msg)
-        kind = target.dtype.kind
-        if kind in "fmM" and not np.isfinite(target).all():
-            what = "NaN" if np.isnan(target).any() else "infinity"
-            msg = f"y contains {what}, first in row {int(np.argmin(np.isfinite(target)))}. Leave such rows out."
-            raise ValueError(msg)
-        objects = target.tolist() if kind == "O" else []
-        missing = list(map(is_missing, objects))
-        if any(missing):
-            msg = f"y holds missing labels, first in row {missing.index(True)}. Leave such rows out."
-            raise ValueError(msg)
-        if kind in "cV" or not all(isinstance(label, str) for label in objects):
-            msg = (
-                f"Unknown label type: y has dtype {target.dtype}; give one class for each row, all as numbers or all "
-                "as words, such as with astype(str)."
-            )
-            raise ValueError(msg)
-        check_classification_targets(target)
-        return target
+    def _is_by_class(self) -> bool:
+        """Whether each class has scores of its own."""
+        by = self._settings["by"]
+        return isinstance(by, str) and by == "class"
 
     def _labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any] | None:
         """Category of each row; None if there are none, or if classes take their place."""
-        own = self._settings.by
-        if by is not None and own is not None:
-            msg = f"by is given twice: to the method, and as SetClassifier(by={own!r}). Leave one of them out."
+        own = self._settings["by"]
+        if by is None and own is None and getattr(self, "_has_labels", False):
+            msg = "by is missing: calibration had a category per row, so new rows need one, too. Pass by=..."
             raise ValueError(msg)
-        if by is None and (own is None or self._settings.is_by_class):
-            if own is None and getattr(self, "_has_labels", False):
-                msg = "by is missing: calibration had a category per row, so new rows need one, too. Pass by=..."
-                raise ValueError(msg)
-            return None
-        if by is not None and not getattr(self, "_has_labels", True):
+        if by is not None and own is None and not getattr(self, "_has_labels", True):
             msg = "by is given for new rows, but calibration had none: pass it to fit or calibrate, too."
             raise ValueError(msg)
-        given = by if by is not None else own(X) if callable(own) else column_of(X, own)
-        labels = even_array("by", given)
-        if labels.shape != (_num_samples(X),):
-            msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
-            raise ValueError(msg)
+        if by is None and self._is_by_class():
+            return None
+        labels = category_labels(X, by, own, "SetClassifier")
+        if labels is None:
+            return None
         found: NDArray[Any] = np.empty(len(labels), object)
         found[:] = label_list(labels)
         return found
 
-    def _draws(self, X: Any) -> Array | None:
-        return row_draws(X, self._seed) if self._settings.randomized else None
-
     def _fit(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, fit_params: dict[str, Any]) -> None:
-        target = self._targets(X, y)
-        X = checked_table(self, X, reset=True)
+        """Train and calibrate on one split or in folds."""
+        target = _targets(X, y, type(self).__name__)
+        X = self._first_table(X)
         n = len(target)
         if n < 2:
             msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
@@ -439,113 +346,85 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
             msg = f"y holds one class only ({self.classes_[0]!r}); a classifier needs at least two classes."
             raise ValueError(msg)
         self.__dict__.pop("_has_labels", None)
-        labels, given, groups = self._labels(X, by), groups, group_codes(groups, X)
-        if groups is not None and groups.max() == 0:
-            msg = "groups has a single group: training and calibrating need rows of at least two."
-            raise ValueError(msg)
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        counted = self._counted("fit", X, target, groups)
-        if self.shuffle and groups is None and (self.cv is None or isinstance(self.cv, Integral)):
-            warn_of_dates(X, y)
-        n_tuning = int(n * TUNING * HELD_OUT) if self._settings.conformity_score == "raps" else 0
-        tuning, rest = self._apart(n, n_tuning, groups)
-        own, seen = (None if a is None else np.asarray(a)[rest] for a in (groups, given))
-        splitter = self._splitter(len(rest), own, are_alike=not counted.is_once)
-        splits = checked_splits(splitter.split(_safe_indexing(X, rest), target[rest], seen), len(rest), own)
-
-        def model(rows: Index) -> Any:
-            params = _check_method_params(X, fit_params, rest[rows])
-            return clone(self.estimator).fit(_safe_indexing(X, rest[rows]), target[rest[rows]], **params)
-
-        models, parts = [model(train) for train, _ in splits], [rest[left] for _, left in splits]
+        labels, codes = self._labels(X, by), group_codes(groups, X, n_least=2)
+        self._seed, keys = self._seed_of_fit(), row_keys(X, target)
+        doubts = self._doubts("fit", X, target, codes, keys)
+        is_copied = codes is not None and are_copies(codes, keys)
+        self._warn_of_shuffled_dates(X, y, groups)
+        tuning, rest = self._apart(n, int(n * TUNING * HELD_OUT), codes)
+        own, given = (None if a is None else np.asarray(a)[rest] for a in (codes, groups))
+        splits = self._splits(_safe_indexing(X, rest), target[rest], given, own, self._seed, are_copies=is_copied)
+        models = [self._trained_model(X, target, rest[train], fit_params) for train, _ in splits]
+        left_out = np.concatenate([rest[left] for _, left in splits])
         to_come = rows_to_come(splits, len(rest))
-        if to_come is None and len(parts) > 1 and not np.array_equal(np.sort(np.concatenate(parts)), rest):
+        if to_come is None and len(splits) > 1 and not np.array_equal(np.sort(left_out), rest):
             msg = (
                 "cv leaves some rows out several times, or never; CV+ needs folds in which each row has one turn, such "
                 "as KFold, or splits that leave out later rows than they train on, such as TimeSeriesSplit."
             )
             raise ValueError(msg)
-        last = models[0] if to_come is None else model(to_come)
-        self.estimator_: Any = models if self.cv is not None and to_come is None else last
+        last = models[0] if to_come is None else self._trained_model(X, target, rest[to_come], fit_params)
+        self.estimator_ = models if self.cv is not None and to_come is None else last
         self._trained_from = self.estimator
-        self._is_proven = counted.is_proven and self.shuffle and to_come is None
         self._learn_penalty(last, X, target, tuning)
-        self._learn(X, target, labels, models, [counted.kept(rows) for rows in parts], is_joined=to_come is not None)
+        if not self.shuffle or to_come is not None:
+            doubts = (*doubts, ORDER)
+        scores = [
+            self._scores(model, X, target, labels, rest[left]) for model, (_, left) in zip(models, splits, strict=True)
+        ]
+        joined = reduce(CalibrationScores.joined, scores)
+        if to_come is None and len(splits) > 1:
+            fold = np.repeat(np.arange(len(splits)), [len(one) for one in scores])
+            joined = replace(joined, folds=FoldModels(fold, np.eye(len(splits))))
+        joined = replace(joined, doubts=doubts)
+        self._learn(in_groups(joined, None if codes is None else codes[left_out], are_copies=is_copied), labels)
 
-    def _counted(self, method: str, X: Any, target: NDArray[Any], groups: Index | None) -> _Counted:
-        """Which rows count, and whether they are taken for exchangeable; warns of copies."""
-        keys = row_keys(X, target)
-        found = copies(keys, X, target, groups)
-        if found.n:
-            warnings.warn(found.warning(method, has_groups=groups is not None), CoverageWarning, stacklevel=4)
-        is_once = groups is not None and are_copies(groups, keys)
-        return _Counted(groups if is_once else None, is_proven=not found.n and (groups is None or is_once))
-
-    def _apart(self, n: int, n_tuning: int, groups: Index | None) -> tuple[Index, Index]:
-        """So many rows or fewer, of whole groups, and the others; the first ones if rows are in the order of time."""
+    def _apart(self, n: int, n_tuning: int, codes: Index | None) -> tuple[Index, Index]:
+        """Rows that choose RAPS's penalty, so many or fewer, of whole groups, and the others; in time the first."""
+        n_tuning = n_tuning if self._settings["conformity_score"] == "raps" else 0
         rows = np.arange(n)
         if self.shuffle:
             rows = np.random.default_rng(self._seed).permutation(n)
-        if groups is not None:
-            place = np.empty(int(groups.max()) + 1, np.intp)
-            known, first = np.unique(groups[rows], return_index=True)
+        if codes is not None:
+            place = np.empty(int(codes.max()) + 1, np.intp)
+            known, first = np.unique(codes[rows], return_index=True)
             place[known] = first
-            rows = np.argsort(place[groups], kind="stable")
-            ends = np.flatnonzero(np.diff(groups[rows])) + 1
-            n_tuning = int(max(ends[ends <= n_tuning], default=0))
+            rows = np.argsort(place[codes], kind="stable")
+            borders = np.flatnonzero(np.diff(codes[rows])) + 1
+            n_tuning = int(max(borders[borders <= n_tuning], default=0))
         return rows[:n_tuning], np.sort(rows[n_tuning:])
 
-    def _splitter(self, n: int, groups: Index | None, *, are_alike: bool) -> Any:
-        """One split of 80 to 20, folds of an integer, or the splitter given."""
-        if self.cv is None and not self.shuffle:
-            return check_cv([train_test_split(np.arange(n), test_size=HELD_OUT, shuffle=False)])
-        if self.cv is None:
-            splitter = ShuffleSplit if groups is None else GroupShuffleSplit
-            return splitter(1, test_size=HELD_OUT, random_state=self._seed)
-        if not isinstance(self.cv, Integral):
-            return check_cv(self.cv)
-        folds, is_mixed = (KFold, self.shuffle) if groups is None else (GroupKFold, self.shuffle and not are_alike)
-        return folds(int(self.cv), shuffle=is_mixed, random_state=self._seed if is_mixed else None)
-
-    def _calibrate(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, *, reset: bool) -> None:
-        if self._is_own_model() and isinstance(self.estimator_, list):
-            msg = "calibrate needs one model, but fit has trained one per fold (cv is set); call fit with all rows."
-            raise ValueError(msg)
-        if not self._is_own_model():
-            self.estimator_ = self._trained()
-        target = self._targets(X, y)
-        X = checked_table(self, X, reset=reset)
+    def _calibrate(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, *, is_first: bool) -> None:
+        """Calibrate the model at hand."""
+        self.estimator_ = model = self._model_to_calibrate()
+        target = _targets(X, y, type(self).__name__)
+        X = self._first_table(X) if is_first else self._same_table(X)
         self.__dict__.pop("_has_labels", None)
-        labels, groups = self._labels(X, by), group_codes(groups, X)
-        counted = self._counted("calibrate", X, target, groups)
-        self._is_proven = counted.is_proven and self.shuffle
-        model = self.estimator_
-        if hasattr(model, "classes_"):
-            self.classes_ = np.asarray(model.classes_)
-        else:
-            shape = np.shape(_asked(model, _safe_indexing(X, np.arange(1))))
-            if len(shape) != 2:
-                msg = f"estimator returns {shape} for one row; it has to return (n, n_classes) probabilities."
-                raise ValueError(msg)
-            self.classes_ = np.arange(shape[1])
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        n_tuning = int(TUNING * len(target)) if self._settings.conformity_score == "raps" else 0
-        tuning, rest = self._apart(len(target), n_tuning, groups)
+        labels, codes = self._labels(X, by), group_codes(groups, X)
+        keys = row_keys(X, target)
+        doubts = self._doubts("calibrate", X, target, codes, keys)
+        is_copied = codes is not None and are_copies(codes, keys)
+        self.classes_ = _classes(model, X)
+        self._seed = self._seed_of_fit()
+        tuning, rest = self._apart(len(target), int(TUNING * len(target)), codes)
         self._learn_penalty(model, X, target, tuning)
-        self._learn(X, target, labels, [model], [counted.kept(rest)])
+        scores = self._scores(model, X, target, labels, rest)
+        scores = replace(scores, doubts=doubts if self.shuffle else (*doubts, ORDER))
+        self._learn(in_groups(scores, None if codes is None else codes[rest], are_copies=is_copied), labels)
 
-    def _trained(self) -> Any:
-        if not self._is_function():
-            try:
-                check_is_fitted(self.estimator)
-            except NotFittedError as unfitted:
-                msg = (
-                    f"estimator is a {type(self.estimator).__name__} that is not fitted: call fit(X, y), "
-                    "which trains a "
-                    "clone of it, or fit the estimator first."
-                )
-                raise NotFittedError(msg) from unfitted
-        return self.estimator
+    def _class_scores(self, model: Any, X: Any) -> Array:
+        """Nonconformity scores of all classes, (n, n_classes)."""
+        draws = row_draws(X, self._seed) if self._settings["randomized"] else None
+        return SCORES[self._settings["conformity_score"]](self._probabilities(model, X), draws, self.penalty_)
+
+    def _scores(
+        self, model: Any, X: Any, target: NDArray[Any], labels: NDArray[Any] | None, rows: Index
+    ) -> CalibrationScores:
+        """Scores of the true classes of some rows."""
+        codes = self._codes(target[rows])
+        scores = self._class_scores(model, _safe_indexing(X, rows))[np.arange(len(rows)), codes]
+        own = codes if self._is_by_class() else None if labels is None else labels[rows]
+        return CalibrationScores(scores[:, None], labels=own, is_full_if_few=True)
 
     def _probabilities(self, model: Any, X: Any) -> Array:
         """Probabilities (n, n_classes); 0 for a class that the model has not seen."""
@@ -553,13 +432,12 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         own = np.asarray(getattr(model, "classes_", self.classes_))
         if found.shape != (_num_samples(X), len(own)):
             msg = (
-                f"estimator returns probabilities of shape {found.shape} for {_num_samples(X)} rows; "
-                "expected one column "
-                f"for each of {len(own)} classes."
+                f"estimator returns probabilities of shape {found.shape} for {_num_samples(X)} rows; expected one "
+                f"column for each of {len(own)} classes."
             )
             raise ValueError(msg)
         if not np.isfinite(found).all() or (found < 0.0).any():
-            msg = "estimator returns probabilities that are negative or not finite. Mend it, or leave such rows out."
+            msg = "estimator returns probabilities that are negative or not finite. Fix it, or leave such rows out."
             raise ValueError(msg)
         if own.tolist() == self.classes_.tolist():
             return found
@@ -580,6 +458,7 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         return {label: i for i, label in enumerate(self.classes_.tolist())}
 
     def _codes(self, target: NDArray[Any]) -> Index:
+        """Column of each row's class."""
         place = self._places()
         unknown = sorted({label for label in np.unique(target).tolist() if label not in place}, key=str)
         if unknown:
@@ -589,54 +468,118 @@ class SetClassifier(ClassifierMixin, BaseEstimator):
         return np.array([place[label] for label in target.tolist()], np.intp)
 
     def _learn_penalty(self, model: Any, X: Any, target: NDArray[Any], rows: Index) -> None:
+        """RAPS's constants, from rows that do not calibrate."""
         self.penalty_ = Penalty()
-        if self._settings.conformity_score == "raps" and len(rows):
+        if len(rows):
             part = _safe_indexing(X, rows)
+            draws = row_draws(part, self._seed) if self._settings["randomized"] else None
             found, codes = self._probabilities(model, part), self._codes(target[rows])
-            self.penalty_ = chosen_penalty(found, codes, self._draws(part), float(self.confidence_level))
+            self.penalty_ = chosen_penalty(found, codes, draws, float(self.confidence_level))
 
-    def _learn(
-        self,
-        X: Any,
-        target: NDArray[Any],
-        labels: NDArray[Any] | None,
-        models: list[Any],
-        parts: list[Index],
-        *,
-        is_joined: bool = False,
-    ) -> None:
-        """Set everything that calibration is known by; scores of several models may be taken for those of one."""
-        self._folds = []
-        for model, rows in zip(models, parts, strict=True):
-            part = _safe_indexing(X, rows)
-            scores = SCORES[self._settings.conformity_score](
-                self._probabilities(model, part), self._draws(part), self.penalty_
-            )
-            codes = self._codes(target[rows])
-            own = codes if self._settings.is_by_class else None if labels is None else labels[rows]
-            self._folds.append((scores[np.arange(len(rows)), codes], own))
-        if is_joined:
-            every, owners = zip(*self._folds, strict=True)
-            self._folds = [(np.concatenate(every), None if owners[0] is None else np.concatenate(owners))]
-        self._has_labels = labels is not None
-        self._limits = limits = self._learned(float(self.confidence_level))
-        self.categories_ = limits.categories()
-        self.n_calibration_ = sum(len(scores) for scores, _ in self._folds)
-        levels = [one.level for one in self.categories_] or [limits.promised(None)]
-        self.guaranteed_level_ = float(np.min(levels))
-        groups = list(limits.counts) or [None]
-        ends, ranges = (np.array([part(group) for group in groups]) for part in (limits.limit, limits.coverage_range))
-        self.limit_: Any = ends if self.categories_ else float(ends[0])
-        self.coverage_range_ = ranges if self.categories_ else ranges[0]
+    def _learn(self, scores: CalibrationScores, labels: NDArray[Any] | None) -> None:
+        """Set everything that calibration is known by."""
+        self._scores_seen, self._has_labels = scores, labels is not None
+        self._quantile = quantile = self._quantile_at(float(self.confidence_level))
+        lines = [0] if quantile.groups is None else quantile.groups.lines
+        self.categories_ = self._categories(quantile)
+        self.n_calibration_ = len(scores)
+        self.guaranteed_level_ = float(np.min([quantile.guaranteed(line) for line in lines]))
+        limits, ranges = [], []
+        for line in lines:
+            own = quantile.guarantees[line][0]
+            limits.append(np.nan if scores.folds is not None else quantile.limit(line))
+            ranges.append(own.coverage_range)
+        self.limit_: Any = np.array(limits) if self.categories_ else float(limits[0])
+        self.coverage_range_ = np.array(ranges) if self.categories_ else np.array(ranges[0])
 
-    def _learned(self, level: float, like: Limits | None = None) -> Limits:
-        is_by_class = self._settings.is_by_class
-        groups = range(len(self.classes_)) if is_by_class else None
-        names = self.classes_.tolist() if is_by_class else None
-        settings = self._settings
-        limits = Limits(self._folds, level, settings.guarantee, groups, names, like, is_proven=self._is_proven)
-        limits.warn()
-        return limits
+    def _quantile_at(self, level: float, like: ScoreQuantile | None = None) -> ScoreQuantile:
+        """Quantiles of scores at a level, with the same groups as others where these are given; warns of full sets."""
+        classes = range(len(self.classes_)) if self._is_by_class() else None
+        kind = self._settings["guarantee"]
+        found = ScoreQuantile.of(self._scores_seen, TAILS["upper"], level, kind, like=like, expected=classes)
+        lines = [0] if found.groups is None else found.groups.lines
+        few = [found.weakest(line) for line in lines if not found.weakest(line).is_enough]
+        if few:
+            what = "classes" if classes is not None else "categories"
+            where = "" if found.groups is None else f" of {len(few)} of {len(lines)} {what}"
+            least = min(few, key=lambda one: one.m)
+            then = "their sets are full" if classes is None else "that class is in every set"
+            least = rank_guarantee(least.m, level, kind=kind)
+            warn_of_coverage(f"{too_few(least, level, where)}: {then}.")
+        return found
+
+    def _categories(self, quantile: ScoreQuantile) -> list[Group]:
+        """Rows, guaranteed level and source of each class or category."""
+        table = quantile.groups
+        if table is None:
+            return []
+        found = []
+        for label, n in table.rows.items():
+            line = table.line_of[label]
+            is_shared = bool(table.pooled) and line == table.shared
+            source = "none" if not quantile.weakest(line).is_enough else "shared" if is_shared else "own"
+            name = self.classes_.tolist()[label] if self._is_by_class() else label
+            found.append(Group(name, n, quantile.guaranteed(line), source))
+        return found
+
+    def _sets(self, quantile: ScoreQuantile, scores: Array, labels: NDArray[Any] | None) -> NDArray[np.bool_]:
+        """Sets (n, n_classes) from scores of all models, (models, n, n_classes)."""
+        if quantile.groups is None:
+            return quantile.holds(0, scores)
+        found = np.empty(scores.shape[1:], bool)
+        if labels is None:
+            for j, line in enumerate(quantile.groups.lines):
+                found[:, j] = quantile.holds(line, scores[..., j])
+            return found
+        lines = quantile.lines(labels, "too few small ones to learn from: their sets are full")
+        assert lines is not None
+        for line in np.unique(lines).tolist():
+            found[lines == line] = quantile.holds(line, scores[:, lines == line])
+        return found
+
+
+def _targets(X: Any, y: Any, name: str) -> NDArray[Any]:
+    """Classes of rows, none missing, all as numbers or all as strings."""
+    if y is None:
+        msg = f"{name} requires y to be passed, but the target y is None; give one class per row."
+        raise ValueError(msg)
+    target: NDArray[Any] = column_or_1d(even_array("y", y), warn=True)
+    n = _num_samples(X)
+    if len(target) != n:
+        msg = f"y has {len(target)} rows, but X has {n}: give one class for each row of X."
+        raise ValueError(msg)
+    if not n:
+        msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
+        raise ValueError(msg)
+    kind = target.dtype.kind
+    if kind in "fmM" and not np.isfinite(target).all():
+        what = "NaN" if np.isnan(target).any() else "infinity"
+        msg = f"y contains {what}, first in row {int(np.argmin(np.isfinite(target)))}. Leave such rows out."
+        raise ValueError(msg)
+    objects = target.tolist() if kind == "O" else []
+    missing = list(map(is_missing, objects))
+    if any(missing):
+        msg = f"y holds missing labels, first in row {missing.index(True)}. Leave such rows out."
+        raise ValueError(msg)
+    if kind in "cV" or not all(isinstance(label, str) for label in objects):
+        msg = (
+            f"Unknown label type: y has dtype {target.dtype}; give one class for each row, all as numbers or all as "
+            "strings, such as with astype(str)."
+        )
+        raise ValueError(msg)
+    check_classification_targets(target)
+    return target
+
+
+def _classes(model: Any, X: Any) -> NDArray[Any]:
+    """Classes of a model; of one that does not tell, the numbers of its columns."""
+    if hasattr(model, "classes_"):
+        return np.asarray(model.classes_)
+    shape = np.shape(_asked(model, _safe_indexing(X, np.arange(1))))
+    if len(shape) != 2:
+        msg = f"estimator returns {shape} for one row; it has to return (n, n_classes) probabilities."
+        raise ValueError(msg)
+    return np.arange(shape[1])
 
 
 def _asked(model: Any, X: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Prediction intervals for any regressor: a model's errors, a width, one neuron for each kind of row."""
+"""Prediction intervals for any regressor: residuals of a model, a width, a quantile of calibration scores."""
 
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.cqr import QuantileWidth
@@ -7,13 +7,16 @@ from pimeter.regression.local import LocalWidth
 from pimeter.regression.regressor import IntervalRegressor
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import shift_weights
+from pimeter.regression.width import IntervalShape, Width
 
 __all__ = [
     "AutoWidth",
     "GroupedWidth",
     "IntervalRegressor",
+    "IntervalShape",
     "LocalWidth",
     "QuantileWidth",
     "ScaledWidth",
+    "Width",
     "shift_weights",
 ]

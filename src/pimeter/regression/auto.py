@@ -10,14 +10,17 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing
 
-from pimeter.regression.calibration import Neurons, Rows
+from pimeter.conformal.quantile import ScoreQuantile
+from pimeter.conformal.tails import TAILS
 from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.local import LocalWidth
 from pimeter.regression.scaled import ScaledWidth
-from pimeter.regression.width import Aim, ConstantWidth, Shape, Width
+from pimeter.regression.width import ConstantWidth, IntervalShape, Width
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pimeter.conformal.tails import Tails
 
     Array = NDArray[np.float64]
 
@@ -79,8 +82,18 @@ class AutoWidth(Width):
     def __init__(self, candidates: Sequence[Width] | None = None) -> None:
         self.candidates = candidates
 
-    def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
+    def fit(
+        self,
+        X: Any,
+        prediction: Array,
+        residuals: Array,
+        *,
+        confidence_level: float,
+        tails: str,
+        random_state: int,
+    ) -> Self:
         """Compare the candidates, and let the winner learn from all rows."""
+        wanted: dict[str, Any] = {"confidence_level": confidence_level, "tails": tails, "random_state": random_state}
         given = (ScaledWidth(), LocalWidth(), QuantileWidth()) if self.candidates is None else self.candidates
         if not isinstance(given, Sequence) or not given or not all(isinstance(width, Width) for width in given):
             msg = f"candidates must be a list of widths, such as [ScaledWidth()]; got {given!r}."
@@ -93,11 +106,11 @@ class AutoWidth(Width):
                 raise ValueError(msg)
         self.candidates_: list[Candidate] = []
         self.chosen_: Width = widths[0]
-        self.reason_ = f"constant width: {len(errors)} rows are too few to compare others with ({FEWEST} are needed)"
-        if len(errors) >= FEWEST:
-            rows = np.random.default_rng(random_state).permutation(len(errors))[:MANY]
+        self.reason_ = f"constant width: {len(residuals)} rows are too few to compare others with ({FEWEST} are needed)"
+        if len(residuals) >= FEWEST:
+            rows = np.random.default_rng(random_state).permutation(len(residuals))[:MANY]
             part = _safe_indexing(X, rows)
-            table = _losses(widths, part, prediction[rows], errors[rows], aim, random_state)
+            table = _losses(widths, part, prediction[rows], residuals[rows], wanted)
             unit = np.maximum(table[0].mean(axis=0), np.finfo(np.float64).tiny)
             losses = (table / unit).mean(axis=2)
             ratios = losses.mean(axis=1)
@@ -115,10 +128,10 @@ class AutoWidth(Width):
                     f"{second.error:.3f} of its interval score"
                 )
         if self.chosen_.learns:
-            self.chosen_.fit(X, prediction, errors, aim, random_state)
+            self.chosen_.fit(X, prediction, residuals, **wanted)
         return self
 
-    def shape(self, X: Any, prediction: Array) -> Shape:
+    def shape(self, X: Any, prediction: Array) -> IntervalShape:
         """That of the winner."""
         return self.chosen_.shape(X, prediction)
 
@@ -132,29 +145,33 @@ def _name(width: Width) -> str:
     return repr(width).replace("()", "")
 
 
-def _losses(widths: Sequence[Width], X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Array:
+def _losses(widths: Sequence[Width], X: Any, prediction: Array, residuals: Array, wanted: dict[str, Any]) -> Array:
     """Interval scores (widths, n, k) of rows that the widths have not seen."""
-    shapes: list[list[Shape]] = [[] for _ in widths]
+    shapes: list[list[IntervalShape]] = [[] for _ in widths]
     sizes = []
-    for rows, others in KFold(FOLDS).split(errors):
+    for rows, others in KFold(FOLDS).split(residuals):
         known, new = _safe_indexing(X, rows), _safe_indexing(X, others)
-        shared = aim._replace(forests={})
+        forests: dict[int, Any] = {}
         for width, found in zip(widths, shapes, strict=True):
-            one = clone(width).fit(known, prediction[rows], errors[rows], shared, random_state)
+            one = clone(width)
+            one._forests = forests
+            one.fit(known, prediction[rows], residuals[rows], **wanted)
             found.append(one.shape(new, prediction[others]))
-        sizes.append(errors[others].shape)
-    return np.stack([_scores(Shape.merged(found, sizes, np.concatenate), errors, aim) for found in shapes])
+        sizes.append(residuals[others].shape)
+    level, tails = wanted["confidence_level"], TAILS[wanted["tails"]]
+    merged = [IntervalShape.merged(found, sizes, np.concatenate) for found in shapes]
+    return np.stack([_interval_scores(shape, residuals, level, tails) for shape in merged])
 
 
-def _scores(shape: Shape, errors: Array, aim: Aim) -> Array:
-    """Interval score of each row and output, for the radius that these errors call for."""
-    radii = Neurons.of(Rows(*shape.scores(errors)), aim.tails, aim.level, "marginal").typical[0]
-    present = [aim.tails.has_lower, aim.tails.has_upper]
-    fine = sum(present) / (1.0 - aim.level)
-    scores = np.zeros(errors.shape)
-    for sign, band, radius, is_there in zip((-1.0, 1.0), shape[1:], radii.T, present, strict=True):
+def _interval_scores(shape: IntervalShape, residuals: Array, level: float, tails: Tails) -> Array:
+    """Interval score of each row and output, for the margin that these residuals call for."""
+    margins = ScoreQuantile.of(shape.scores(residuals), tails, level, "marginal").margins[0]
+    present = [tails.has_lower, tails.has_upper]
+    penalty = sum(present) / (1.0 - level)
+    scores = np.zeros(residuals.shape)
+    for sign, band, margin, is_there in zip((-1.0, 1.0), shape[1:], margins.T, present, strict=True):
         if is_there:
-            end = (radius if shape.scale is None else radius * shape.scale) + (0.0 if band is None else band)
-            # With both ends the errors cancel; with one this is the pinball loss, which the unit of y cannot shift.
-            scores += end - sign * errors + fine * np.maximum(sign * errors - end, 0.0)
+            bound = (margin if shape.scale is None else margin * shape.scale) + (0.0 if band is None else band)
+            # With both bounds residuals cancel; with one this is the pinball loss, which the unit of y cannot shift.
+            scores += bound - sign * residuals + penalty * np.maximum(sign * residuals - bound, 0.0)
     return scores

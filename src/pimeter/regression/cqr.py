@@ -9,11 +9,12 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 
+from pimeter.arrays import check_finite
+from pimeter.conformal.tails import TAILS
 from pimeter.regression.features import Features
-from pimeter.regression.model import check_finite
 from pimeter.regression.nearness import local_ends, local_neurons
 from pimeter.regression.scaled import FEW, LEAST
-from pimeter.regression.width import Aim, Shape, Width
+from pimeter.regression.width import IntervalShape, Width
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,29 +62,39 @@ class QuantileWidth(Width):
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
+    def fit(
+        self,
+        X: Any,
+        prediction: Array,
+        residuals: Array,
+        *,
+        confidence_level: float,
+        tails: str,
+        random_state: int,
+    ) -> Self:
         """Learn both quantiles of the errors of each output."""
-        self.levels_, self.has_band_ = aim.tails.bound_levels(aim.level), not aim.tails.is_by_sign
+        wanted = TAILS[tails]
+        self.levels_, self.has_band_ = wanted.bound_levels(confidence_level), not wanted.is_by_sign
         if self.estimator is None:
             self.features_ = Features(for_distance=False).fit(X, prediction)
             known = self.features_.transform(X, prediction)
-            self.neurons_ = local_neurons(known, errors, "forest", aim, True, random_state)
+            self.neurons_ = local_neurons(known, residuals, "forest", self._forests, True, random_state)
             return self
         name = _level_name(self.estimator)
-        self.mean_ = np.abs(errors).mean(axis=0)
+        self.mean_ = np.abs(residuals).mean(axis=0)
         self.models_: list[list[Any]] = []
-        for column, mean in zip(errors.T, self.mean_, strict=True):
+        for column, mean in zip(residuals.T, self.mean_, strict=True):
             # In units of their mean: what is learned does not depend on the unit of y.
             levels = self.levels_ if len(column) >= FEW and mean > 0.0 else ()
             learners = [clone(self.estimator).set_params(**{name: level}) for level in levels]
             self.models_.append([one.fit(X, column / mean) for one in learners])
         return self
 
-    def shape(self, X: Any, prediction: Array) -> Shape:
+    def shape(self, X: Any, prediction: Array) -> IntervalShape:
         """The band."""
         if self.estimator is None:
             found = local_ends(self.neurons_, self.features_, X, prediction, self.levels_)
-            return Shape() if found is None else self._shape(found)
+            return IntervalShape() if found is None else self._shape(found)
         ends = np.zeros((2, *prediction.shape))
         for j, models in enumerate(self.models_):
             if models:
@@ -93,12 +104,12 @@ class QuantileWidth(Width):
         check_finite("quantile", ends.sum(axis=0), "QuantileWidth's estimator has no finite answer; choose another.")
         return self._shape(ends)
 
-    def _shape(self, ends: Array) -> Shape:
+    def _shape(self, ends: Array) -> IntervalShape:
         """The band; where each sign is taken separately, around the prediction, half its width as scale."""
         if self.has_band_:
-            return Shape(None, *ends)
+            return IntervalShape(None, *ends)
         half = ends.mean(axis=0)
-        return Shape(np.where(half > 0.0, half, 1.0))
+        return IntervalShape(np.where(half > 0.0, half, 1.0))
 
     @property
     def takes_sparse(self) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def interval_frame(
-    X: Any, prediction: Array, intervals: Array, *, levels: Array | None, has_outputs: bool, promised: Array | None
+    X: Any, prediction: Array, intervals: Array, *, levels: Array | None, has_outputs: bool, guaranteed: Array | None
 ) -> Any:
     """Columns prediction, lower and upper; in long form also row, output and level where there are several.
 
@@ -29,8 +29,8 @@ def interval_frame(
         None: one level that needs no column.
     has_outputs : bool
         Whether outputs need a column.
-    promised : ndarray of shape (n, L) or None
-        Coverage promised to each row; None: the same to all, no column.
+    guaranteed : ndarray of shape (n, L) or None
+        Coverage guaranteed to each row; None: the same to all, no column.
     """
     n, k, _, n_levels = intervals.shape
     columns: dict[str, Any] = {}
@@ -44,8 +44,8 @@ def interval_frame(
         columns["level"] = levels[place[2]]
     columns["prediction"] = prediction[place[0], place[1]]
     columns |= {name: intervals[:, :, i].ravel() for i, name in enumerate(("lower", "upper"))}
-    if promised is not None:
-        columns["guaranteed_level"] = promised[place[0], place[2]]
+    if guaranteed is not None:
+        columns["guaranteed_level"] = guaranteed[place[0], place[2]]
     found = frame_of(columns, library_of(X))
     if not is_long and hasattr(X, "iloc"):
         found.index = X.index

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _num_samples
 
-from pimeter.arrays import even_array
-from pimeter.frames import column_of
-from pimeter.regression.width import Aim, Shape, Width
+from pimeter.conformal.estimator import category_labels
+from pimeter.regression.width import IntervalShape, Width
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,31 +61,15 @@ class GroupedWidth(Width):
         self.by = by
         self.min_size = min_size
 
-    def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:  # noqa: ARG002
-        """Nothing to learn."""
-        return self
-
-    def shape(self, X: Any, prediction: Array) -> Shape:  # noqa: ARG002
-        """The same for all rows of a category."""
-        return Shape()
+    def shape(self, X: Any, prediction: Array) -> IntervalShape:  # noqa: ARG002
+        """No scale and no band: what differs between categories are their scores."""
+        return IntervalShape()
 
     def labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any]:
         """Category of each row."""
-        if by is not None and self.by is not None:
-            msg = f"by is given twice: to the method, and as GroupedWidth(by={self.by!r}). Leave one of them out."
-            raise ValueError(msg)
-        if by is None and self.by is None:
+        labels = category_labels(X, by, self.by, "GroupedWidth")
+        if labels is None:
             msg = 'by is missing: width="grouped" needs a category per row. Pass by=..., or set GroupedWidth(by=...).'
-            raise ValueError(msg)
-        if by is not None:
-            given = by
-        elif callable(self.by):
-            given = self.by(X)
-        else:
-            given = column_of(X, self.by)
-        labels = even_array("by", given)
-        if labels.shape != (_num_samples(X),):
-            msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
             raise ValueError(msg)
         return labels
 

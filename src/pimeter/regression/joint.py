@@ -1,4 +1,4 @@
-"""`joint=True`: several outputs covered all at once, by one neuron on the error that reaches farthest."""
+"""`joint=True`: several outputs covered all at once, by one quantile of the largest of their scores."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from pimeter.quantiles import quantile
-from pimeter.regression.width import Aim, Shape, Width
+from pimeter.regression.width import IntervalShape, Width
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
 
-LEAST = 1e-9  # smallest radius of an output, in that of the largest: an output without errors has none
+LEAST = 1e-9  # smallest margin of an output, in that of the largest: an output without errors has none
 
 
 class JointWidth(Width):
-    """Another width, with each output in units of its own radius, so that errors of all outputs can be compared.
+    """Another width, with each output in units of its own margin, so that scores of all outputs can be compared.
 
-    The radii r_j are learned on rows that do not calibrate; the neuron on `max_j e_j / r_j` sees only the others.
+    The margins r_j are learned on rows that do not calibrate; scores ``max_j e_j / r_j`` are of the others.
     """
 
     learns = True
@@ -28,27 +28,43 @@ class JointWidth(Width):
     def __init__(self, width: Width) -> None:
         self.width = width
 
-    def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
-        """Learn the width itself, then a radius for each output."""
+    def fit(
+        self,
+        X: Any,
+        prediction: Array,
+        residuals: Array,
+        *,
+        confidence_level: float,
+        tails: str,
+        random_state: int,
+    ) -> Self:
+        """Learn the width itself, then a margin for each output."""
         if self.width.learns:
-            self.width.fit(X, prediction, errors, aim, random_state)
+            self.width.fit(
+                X,
+                prediction,
+                residuals,
+                confidence_level=confidence_level,
+                tails=tails,
+                random_state=random_state,
+            )
         scale = self.width.shape(X, prediction).scale
-        sizes = np.abs(errors if scale is None else errors / scale)
-        radius = np.asarray(quantile(sizes, aim.level, axis=0, reflect=True))
-        self.margin_ = np.maximum(radius, LEAST * radius.max()) if radius.any() else np.ones_like(radius)
+        scores = np.abs(residuals if scale is None else residuals / scale)
+        margin = np.asarray(quantile(scores, confidence_level, axis=0, reflect=True))
+        self.margin_ = np.maximum(margin, LEAST * margin.max()) if margin.any() else np.ones_like(margin)
         return self
 
-    def shape(self, X: Any, prediction: Array) -> Shape:
-        """The same, with the radii as units."""
+    def shape(self, X: Any, prediction: Array) -> IntervalShape:
+        """That of the width itself, in units of the margins."""
         shape = self.width.shape(X, prediction)
         unit = np.broadcast_to(self.margin_, prediction.shape)
         return shape._replace(scale=unit if shape.scale is None else shape.scale * unit)
 
     def labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any] | None:
-        """As the other width has it."""
+        """Categories of the width itself."""
         return self.width.labels(X, by)
 
     @property
     def min_rows(self) -> int | None:
-        """As the other width has it."""
+        """Rows from which on a category of the width itself has scores of its own."""
         return self.width.min_rows

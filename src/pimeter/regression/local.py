@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
+from pimeter.conformal.tails import TAILS
 from pimeter.regression.features import Features
 from pimeter.regression.nearness import local_ends, local_neurons
-from pimeter.regression.width import Aim, Shape, Width
+from pimeter.regression.width import IntervalShape, Width
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,22 +54,32 @@ class LocalWidth(Width):
     def __init__(self, nearness: Literal["forest", "kernel"] = "forest") -> None:
         self.nearness = nearness
 
-    def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
+    def fit(
+        self,
+        X: Any,
+        prediction: Array,
+        residuals: Array,
+        *,
+        confidence_level: float,
+        tails: str,
+        random_state: int,
+    ) -> Self:
         """Keep the errors in order, and what tells how near their rows are."""
         self.features_ = Features(for_distance=self.nearness == "kernel").fit(X, prediction)
         # Each sign separately is around the prediction itself: no band, as for sizes.
-        has_band = aim.tails.has_centre
-        self.levels_ = aim.tails.bound_levels(aim.level) if has_band else np.array([aim.level])
+        wanted = TAILS[tails]
+        has_band = wanted.has_centre
+        self.levels_ = wanted.bound_levels(confidence_level) if has_band else np.array([confidence_level])
         known = self.features_.transform(X, prediction)
-        self.neurons_ = local_neurons(known, errors, self.nearness, aim, has_band, random_state)
+        self.neurons_ = local_neurons(known, residuals, self.nearness, self._forests, has_band, random_state)
         return self
 
-    def shape(self, X: Any, prediction: Array) -> Shape:
+    def shape(self, X: Any, prediction: Array) -> IntervalShape:
         """The local radius as scale; for signed ones a band between local quantiles, and half of it as scale."""
         ends = local_ends(self.neurons_, self.features_, X, prediction, self.levels_)
         if ends is None:
-            return Shape()
+            return IntervalShape()
         if self.levels_.size == 1:
-            return Shape(ends[1])
+            return IntervalShape(ends[1])
         half = ends.mean(axis=0)
-        return Shape(np.where(half > 0.0, half, 1.0), *ends)
+        return IntervalShape(np.where(half > 0.0, half, 1.0), *ends)

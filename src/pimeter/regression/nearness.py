@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.regression.features import Features
-    from pimeter.regression.width import Aim
 
     Array = NDArray[np.float64]
 
@@ -58,11 +57,16 @@ class LocalNeurons(NamedTuple):
 
 
 def local_neurons(
-    known: Any, errors: Array, kind: Literal["forest", "kernel"], aim: Aim, is_signed: bool, random_state: int
+    known: Any,
+    residuals: Array,
+    kind: Literal["forest", "kernel"],
+    forests: dict[int, Any] | None,
+    is_signed: bool,
+    random_state: int,
 ) -> list[LocalNeurons | None]:
-    """For each output of errors (m, k) of rows that this table tells of; None if they are too few, or all 0."""
+    """For each output of residuals (m, k) of rows that this table tells of; None if they are too few, or all 0."""
     found: list[LocalNeurons | None] = []
-    for j, column in enumerate(errors.T):
+    for j, column in enumerate(residuals.T):
         sizes = np.abs(column)
         mean = float(sizes.mean())
         if len(sizes) < FEW or mean == 0.0:
@@ -71,7 +75,7 @@ def local_neurons(
         near: Nearness
         # In units of their mean: what is learned does not depend on the unit of y.
         if kind == "forest":
-            near = Leaves.of(grown_forest(known, sizes / mean, j, aim, random_state), known)
+            near = Leaves.of(grown_forest(known, sizes / mean, j, forests, random_state), known)
         else:
             near = Neighbours.chosen(known, sizes / mean, random_state)
         values = column if is_signed else sizes

@@ -2,61 +2,48 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, check_cv, train_test_split
-from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.base import RegressorMixin
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import (
-    _num_samples,
-    check_array,
-    check_is_fitted,
-)
+from sklearn.utils.validation import check_is_fitted
 
-from pimeter.arrays import real_array, unmasked
-from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind, rank_guarantee
-from pimeter.conformal.tails import TAILS, Tails
-from pimeter.coverage import CoverageWarning, percent
-from pimeter.duplicates import UNPROVEN, are_copies, copies, row_keys
-from pimeter.regression.auto import AutoWidth
-from pimeter.regression.calibration import Neurons, Rows, Shaped
-from pimeter.regression.cqr import QuantileWidth
+from pimeter.arrays import check_finite, real_array
+from pimeter.conformal.estimator import is_function, is_trainable
+from pimeter.conformal.groups import Group
+from pimeter.conformal.guarantee import COPIES, GUARANTEES, GuaranteeKind, rank_guarantee, too_few
+from pimeter.conformal.quantile import NEVER_SEEN, ScoreQuantile
+from pimeter.conformal.tails import TAILS
+from pimeter.coverage import percent, warn_of_coverage
+from pimeter.duplicates import UNPROVEN, row_keys
+from pimeter.regression.bounds import cdf_values, guaranteed_levels, move_beyond, write_bounds
 from pimeter.regression.frames import interval_frame
-from pimeter.regression.grouped import GroupedWidth
 from pimeter.regression.joint import JointWidth
-from pimeter.regression.local import LocalWidth
-from pimeter.regression.model import REMEDY, check_finite, is_plain, is_trainable, predictions, trained
-from pimeter.regression.scaled import ScaledWidth
-from pimeter.regression.shift import ShiftWeights
-from pimeter.regression.training import Task, train
-from pimeter.regression.width import Aim, ConstantWidth, Shape, Width
-from pimeter.tables import checked_splits, checked_table, group_codes, rows_to_come, warn_of_dates
+from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
+from pimeter.regression.training import REMEDY, WIDTHS, TrainedIntervals, predictions
+from pimeter.regression.width import ConstantWidth, IntervalShape, Width
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.conformal.scores import CalibrationScores
+
     Array = NDArray[np.float64]
 
-WIDTHS: dict[str, type[Width]] = {
-    "constant": ConstantWidth,
-    "scaled": ScaledWidth,
-    "grouped": GroupedWidth,
-    "local": LocalWidth,
-    "quantile": QuantileWidth,
-    "auto": AutoWidth,
-}
-HELD_OUT = 0.2  # share of rows that calibrate with cv=None, as in the paper
 ENOUGH_ESTIMATED = 5  # times the rows that a guarantee takes: with fewer effective ones estimated weights may fail
-LARGEST_WEIGHT = 1e100  # and its inverse is the least: sums and ratios of weights stay numbers
+LABEL_OF_UNSEEN = "(never seen)"
+TOGETHER = "guaranteed to all categories that share and those never seen together, to none of them by itself"
+UNSEEN_ARE_UNKNOWN = (
+    "no small ones to learn from: their intervals go as far as the largest score, and nothing is guaranteed"
+)
 
 
-class IntervalRegressor(RegressorMixin, BaseEstimator):
+class IntervalRegressor(RegressorMixin, TrainedIntervals):
     """Prediction intervals for any regressor, from its errors on rows that it was not trained on.
 
     Nothing about the model is assumed. If the calibration rows and a new row are exchangeable (such as independent
@@ -239,7 +226,6 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         IntervalRegressor
             Itself.
         """
-        draft = self._draft()
         estimated = [name for name, value in fit_params.items() if isinstance(value, ShiftWeights)]
         if estimated:
             msg = (
@@ -247,14 +233,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
                 f"first, then give them to calibrate. To train with them, give their attribute calibration."
             )
             raise ValueError(msg)
-        if not is_trainable(self.estimator):
-            if fit_params:
-                msg = f"fit_params {sorted(fit_params)} are given, but this estimator is not trained; leave them out."
-                raise ValueError(msg)
-            draft._calibrate(X, y, by, groups, None, reset=True)
-        else:
-            draft._fit(X, y, by, groups, fit_params)
-        return self._become(draft)
+        return self._trained_or_calibrated(X, y, by, groups, fit_params)
 
     def calibrate(
         self,
@@ -292,7 +271,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             Itself; as it was before if anything is wrong with the input.
         """
         draft = self._draft()
-        draft._calibrate(X, y, by, groups, sample_weight, reset=not self._is_own_model())
+        draft._calibrate(X, y, by, groups, is_first=not self._has_own_model(), sample_weight=sample_weight)
         return self._become(draft)
 
     def update(
@@ -316,33 +295,38 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             Itself; as it was before if anything is wrong with the input.
         """
         check_is_fitted(self)
-        if self._rows.folds is not None:
+        if self._scores_seen.folds is not None:
             msg = "update cannot add rows to folds that are already trained (cv is set); call fit with all rows."
             raise ValueError(msg)
         draft = self._draft()
         if self._shaped_by() != self._made_by:
             msg = "width, tails or joint were changed after calibration, and update learns no width; call calibrate."
             raise ValueError(msg)
-        (low, high), target = self._cuts, draft._targets(X, y)
-        draft._cuts = (min(low, draft._cuts[0]), max(high, draft._cuts[1]))
-        X = checked_table(draft, X, reset=False)
+        target = draft._targets(X, y)
+        (low, high), (lower, upper) = self._cuts, draft._cuts_of(target)
+        draft._cuts = (min(low, lower), max(high, upper))
+        X = draft._same_table(X)
         if (None if target.ndim == 1 else target.shape[1]) != self._n_outputs:
             msg = f"y has shape {target.shape}; expected as many outputs as in calibration."
             raise ValueError(msg)
-        labels = draft.width_.labels(X, by)
-        weights, size = _importance(sample_weight, X), _effective_size(sample_weight)
-        keys = row_keys(X, target)
-        new = draft._measured(draft.estimator_, draft.width_, X, target, labels, weights, keys)
-        rows = self._rows.joined(replace(new, effective_size=size))
-        n_copies = 0 if rows.has_copies else rows.n_copies(len(new.above))
+        importance = importance_weights(sample_weight, X)
+        new = replace(
+            draft._scores(draft.estimator_, draft.width_, X, target),
+            labels=draft.width_.labels(X, by),
+            importance=importance,
+            keys=row_keys(X, target),
+            effective_size=effective_size(sample_weight),
+        )
+        new = new if importance is None else new.rows(importance > 0.0)
+        scores = self._scores_seen.joined(new)
+        n_copies = 0 if COPIES in scores.doubts else scores.n_copies(len(new))
         if n_copies:
-            msg = (
-                f"{n_copies:,} of {len(rows.above):,} calibration rows are copies of others, now that those of update "
+            warn_of_coverage(
+                f"{n_copies:,} of {len(scores):,} calibration rows are copies of others, now that those of update "
                 f"are among them: {UNPROVEN}. Give update rows that do not calibrate yet."
             )
-            warnings.warn(msg, CoverageWarning, stacklevel=2)
-            rows = replace(rows, has_copies=True)
-        draft._learn(rows)
+            scores = replace(scores, doubts=(*scores.doubts, COPIES))
+        draft._learn(scores)
         return self._become(draft)
 
     def predict(self, X: Any) -> Array:
@@ -358,9 +342,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         ndarray of shape (n,) or (n, k)
         """
         check_is_fitted(self)
-        X = checked_table(self, X, reset=False)
-        found: Array = self._predictions(X).mean(axis=0)
-        return found[:, 0] if self._n_outputs is None else found
+        X = self._same_table(X)
+        return self._squeezed(self._predictions(X).mean(axis=0))
 
     def predict_interval(
         self,
@@ -399,39 +382,35 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             Lower and upper ends.
         """
         check_is_fitted(self)
-        asked = self._neurons.level if confidence_level is None else confidence_level
-        levels = self._levels("confidence_level", asked)
-        given, X = X, checked_table(self, X, reset=False)
+        levels = _levels("confidence_level", self._quantile.level if confidence_level is None else confidence_level)
+        given, X = X, self._same_table(X)
         labels = self._widths()[0].labels(X, by)
-        weights = _importance(sample_weight, X, are_new=True)
-        if weights is not None and self._rows.weights is None:
+        importance = importance_weights(sample_weight, X, are_new=True)
+        if importance is not None and self._scores_seen.importance is None:
             msg = "sample_weight is given for new rows, but calibration had none: pass it to calibrate, too."
             raise ValueError(msg)
-        found = self._shaped(X)
-        out = np.empty((*found.prediction.shape[1:], 2, levels.size))
-        promised = np.full((len(out), levels.size), np.nan)
-        for i, level in enumerate(levels.ravel()):
-            neurons = self._neurons
-            if level != neurons.level:
-                neurons = self._learned(self._rows, float(level), like=self._neurons)
-            codes = neurons.codes(labels)
-            self._ends(neurons, found, codes, weights, out[..., i])
-            if weights is not None:
-                promised[:, i] = neurons.promised_rows(codes, weights)
+        prediction = self._predictions(X)
+        shape = self._shape(X, prediction)
+        out = np.empty((*prediction.shape[1:], 2, levels.size))
+        guaranteed = np.full((len(out), levels.size), np.nan)
+        for i, level in enumerate(levels.ravel().tolist()):
+            quantile = self._quantile if level == self._quantile.level else self._quantile_at(level)
+            lines = quantile.lines(labels, UNSEEN_ARE_UNKNOWN)
+            self._write_bounds(quantile, prediction, shape, lines, importance, out[..., i])
+            if importance is not None:
+                guaranteed[:, i] = guaranteed_levels(quantile, lines, importance)
         if isinstance(sample_weight, ShiftWeights):
-            promised[:] = np.nan
+            guaranteed[:] = np.nan
         if as_frame:
-            several = None if levels.ndim == 0 else levels
             return interval_frame(
                 given,
-                found.prediction.mean(axis=0),
+                prediction.mean(axis=0),
                 out,
-                levels=several,
+                levels=None if levels.ndim == 0 else levels,
                 has_outputs=self._n_outputs is not None,
-                promised=None if weights is None else promised,
+                guaranteed=None if importance is None else guaranteed,
             )
-        ends = out if levels.ndim else out[..., 0]
-        return ends[:, 0] if self._n_outputs is None else ends
+        return self._squeezed(out if levels.ndim else out[..., 0])
 
     def predict_quantile(self, X: Any, q: ArrayLike, *, by: ArrayLike | None = None) -> Array:
         """Quantiles of the target's distribution, from signed errors; after weights, of rows of average importance.
@@ -459,23 +438,24 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         ndarray of shape (n[, k][, L])
         """
         check_is_fitted(self)
-        levels = self._levels("q", q)
-        X = checked_table(self, X, reset=False)
+        levels = _levels("q", q)
+        X = self._same_table(X)
         labels = self._widths()[0].labels(X, by)
-        found = self._shaped(X).around_the_middle()
-        out = np.empty((*found.prediction.shape[1:], levels.size))
+        prediction = self._predictions(X)
+        band = self._shape(X, prediction)
+        prediction, shape = band.middle(prediction), band.without_band()
+        out = np.empty((*prediction.shape[1:], levels.size))
         both = np.empty((*out.shape[:2], 2))
-        for i, level in enumerate(levels.ravel()):
+        for i, level in enumerate(levels.ravel().tolist()):
             side = int(level >= 0.5)
-            neurons = self._one_sided(max(level, 1.0 - level), "upper" if side else "lower")
-            _warn_of_few_rows(neurons, self._rows.effective_size)
-            codes = neurons.codes(labels)
-            self._ends(neurons, found, codes, None, both)
+            quantile = self._one_sided(max(level, 1.0 - level), "upper" if side else "lower")
+            _warn_of_few_scores(quantile)
+            lines = quantile.lines(labels, UNSEEN_ARE_UNKNOWN)
+            self._write_bounds(quantile, prediction, shape, lines, None, both)
             out[..., i] = both[..., side]
-            neurons.go_beyond(found, codes, out[..., i], side)
+            move_beyond(quantile, prediction, shape, lines, out[..., i], side)
         np.clip(out, *self._cuts, out=out)
-        quantiles = out if levels.ndim else out[..., 0]
-        return quantiles[:, 0] if self._n_outputs is None else quantiles
+        return self._squeezed(out if levels.ndim else out[..., 0])
 
     def predict_cdf(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None) -> Array:
         """Probability that the target lies below y, from signed errors; after weights, in rows of average importance.
@@ -499,36 +479,28 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         ndarray of the shape of y; for a scalar (n,) or (n, k)
         """
         check_is_fitted(self)
-        X = checked_table(self, X, reset=False)
+        X = self._same_table(X)
         labels = self._widths()[0].labels(X, by)
-        found = self._shaped(X).around_the_middle()
-        size = found.prediction.shape[1:]
+        prediction = self._predictions(X)
+        band = self._shape(X, prediction)
+        prediction, shape = band.middle(prediction), band.without_band()
+        size = prediction.shape[1:]
         asked = _places(y, size if self._n_outputs is not None else size[:1])
-        neurons = self._one_sided(self._neurons.level, "upper")
+        quantile = self._one_sided(self._quantile.level, "upper")
         table = asked.reshape(*size, -1)
-        shares = neurons.shares(found, neurons.codes(labels), table)
+        found = cdf_values(quantile, prediction, shape, quantile.lines(labels, UNSEEN_ARE_UNKNOWN), table)
         low, high = self._cuts
-        shares[table < low] = 0.0
-        shares[table >= high] = 1.0
-        return shares.reshape(asked.shape)
+        found[table < low] = 0.0
+        found[table >= high] = 1.0
+        return found.reshape(asked.shape)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_rows")
-
-    def __sklearn_clone__(self) -> Self:
-        params = self.get_params(deep=False)
-        if is_plain(self.estimator):
-            params = {
-                name: value if name == "estimator" else clone(value, safe=False) for name, value in params.items()
-            }
-        else:
-            params = {name: clone(value, safe=False) for name, value in params.items()}
-        return type(self)(**params)
+        return hasattr(self, "_scores_seen")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         width = self._width() if isinstance(self.width, Width) or self.width in WIDTHS else ConstantWidth()
-        if not is_plain(self.estimator):
+        if not is_function(self.estimator):
             inner = get_tags(self.estimator)
             tags.input_tags = copy(inner.input_tags)
             tags.target_tags.multi_output = inner.target_tags.multi_output
@@ -537,7 +509,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         return tags
 
     def _draft(self) -> Self:
-        """A copy to work on, so that a failure leaves the estimator as it was."""
+        """A copy to work on, after a look at the settings."""
         self._validate_params()
         if self.guarantee == "training-conditional" and self.cv is not None and is_trainable(self.estimator):
             msg = 'guarantee="training-conditional" is about one calibration set, but cv makes folds; set cv=None.'
@@ -546,304 +518,92 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             msg = f"y_min={self.y_min} must be less than y_max={self.y_max}."
             raise ValueError(msg)
         if self.joint and TAILS[self.tails].is_by_sign:
-            msg = 'joint=True looks at all outputs at once, whose errors have no common sign; tails="sided" needs one.'
+            msg = 'joint=True looks at all outputs at once, which have no common sign; tails="sided" needs one.'
             raise ValueError(msg)
-        return copy(self)
-
-    def _become(self, draft: Self) -> Self:
-        """Take over what the draft has learned, and forget what it has not."""
-        self.__dict__.clear()
-        self.__dict__.update(draft.__dict__)
-        return self
-
-    def _width(self) -> Width:
-        """The width as an object of its own."""
-        if isinstance(self.width, str):
-            return WIDTHS[self.width]()
-        width: Width = clone(self.width)
-        width._validate_params()
-        return width
+        return super()._draft()
 
     def _widths(self) -> list[Width]:
         """The widths that have learned, one for each model."""
         return self.width_ if isinstance(self.width_, list) else [self.width_]
 
-    def _new_width(self) -> Width:
-        """The width to learn; with several outputs that are to be covered at once in units of their radii."""
-        is_joint = self.joint and self._n_outputs is not None and self._n_outputs > 1
-        return JointWidth(self._width()) if is_joint else self._width()
-
     def _shaped_by(self) -> tuple[str, str, bool]:
         """Settings that a width is learned with."""
         return repr(self.width), self.tails, self.joint
 
-    def _is_joint(self) -> bool:
-        """Whether one neuron is for all outputs."""
-        return isinstance(self._widths()[0], JointWidth)
-
-    def _aim(self) -> Aim:
-        """What widths are learned for."""
-        return Aim(float(self.confidence_level), TAILS[self.tails])
-
-    def _targets(self, X: Any, y: Any) -> Array:
-        """Finite targets of shape (n,) or (n, k)."""
-        if y is None:
-            msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one target per row."
-            raise ValueError(msg)
-        given = check_array(
-            unmasked(y), ensure_2d=False, dtype=None, ensure_all_finite=False, allow_nd=True, ensure_min_samples=0
+    def _quantile_at(self, level: float) -> ScoreQuantile:
+        """Quantiles at another level, with the settings and groups of calibration; warns of too few scores."""
+        quantile, width = self._quantile, self._widths()[0]
+        found = ScoreQuantile.of(
+            quantile.scores, quantile.tails, level, quantile.kind, min_rows=width.min_rows, like=quantile
         )
-        try:
-            target = real_array("y", given if given.dtype.kind != "O" else given.astype(np.float64))
-        except (TypeError, ValueError) as why:
-            msg = f"y must hold real numbers, one for each row of X: {why}"
-            raise ValueError(msg) from why
-        target = target.astype(np.float64, copy=False)
-        if target.ndim not in {1, 2}:
-            msg = f"y must have shape (n,) or (n, k); got {target.shape}."
-            raise ValueError(msg)
-        if len(target) != _num_samples(X):
-            msg = f"y has {len(target)} rows, but X has {_num_samples(X)}: give one target for each row of X."
-            raise ValueError(msg)
-        if not len(target):
-            msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
-            raise ValueError(msg)
-        check_finite("y", target, "Leave such rows out.")
-        kind = given.dtype if given.dtype.kind == "f" else target.dtype  # .3 in single precision is above .3
-        with np.errstate(over="ignore"):
-            low = kind.type(-np.inf if self.y_min is None else self.y_min)
-            high = kind.type(np.inf if self.y_max is None else self.y_max)
-        if target.min() < low or target.max() > high:
-            msg = (
-                f"y goes from {target.min():.6g} to {target.max():.6g}, beyond y_min={self.y_min} or "
-                f"y_max={self.y_max}: these are the least and the largest possible target, in the unit of y."
-            )
-            raise ValueError(msg)
-        # What is seen at an end is not cut off: the end itself may have been rounded to the precision of y.
-        self._cuts = (
-            -np.inf if self.y_min is None else min(float(self.y_min), float(target.min())),
-            np.inf if self.y_max is None else max(float(self.y_max), float(target.max())),
-        )
-        return target
+        _warn_of_few_scores(found)
+        return found
 
-    def _levels(self, name: str, given: ArrayLike) -> Array:
-        """Levels asked for."""
-        levels: Array = real_array(name, given).astype(np.float64)
-        if levels.ndim > 1 or not levels.size or not ((levels > 0.0) & (levels < 1.0)).all():
-            msg = f"{name} must be a level, or a list of levels, between 0 and 1; got {given!r}."
-            raise ValueError(msg)
-        return levels
+    def _one_sided(self, level: float, tails: str) -> ScoreQuantile:
+        """Quantiles of signed scores; the same groups have a line at all levels, so that quantiles do not cross."""
+        scores, like = self._scores_seen.signed(), self._quantile
+        return ScoreQuantile.of(scores, TAILS[tails], level, like.kind, like=like)
 
-    def _is_own_model(self) -> bool:
-        """Whether `fit` has trained a model for this very estimator."""
-        return is_trainable(self.estimator) and getattr(self, "_trained_from", None) is self.estimator
-
-    def _fit(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, fit_params: dict[str, Any]) -> None:
-        """Train and calibrate on one split or in folds."""
-        target = self._targets(X, y)
-        X = checked_table(self, X, reset=True)
-        if len(target) < 2:
-            msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
-            raise ValueError(msg)
-        self._n_outputs = None if target.ndim == 1 else target.shape[1]
-        width = self._new_width()
-        labels, given, groups = width.labels(X, by), groups, group_codes(groups, X)
-        if groups is not None and groups.max() == 0:
-            msg = "groups has a single group: training and calibrating need rows of at least two."
-            raise ValueError(msg)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        keys = row_keys(X, target)
-        found = copies(keys, X, target, groups)
-        if found.n:
-            warnings.warn(found.warning("fit", has_groups=groups is not None), CoverageWarning, stacklevel=3)
-        is_copied = groups is not None and are_copies(groups, keys)
-        if self.shuffle and groups is None and (self.cv is None or isinstance(self.cv, Integral)):
-            warn_of_dates(X, y)
-        task = Task(self.estimator, width, X, target, groups, fit_params, self._aim(), seed, self.shuffle)
-        splitter = self._splitter(len(target), groups, seed, are_alike=not is_copied)
-        splits = checked_splits(splitter.split(X, target, given), len(target), groups)
-        to_come = rows_to_come(splits, len(target))
-        models, widths, (above, below), seen, folds = train(task, splits, self.n_jobs)
-        if to_come is not None:
-            models, widths = [task.model(to_come)], [task.learned_width(to_come)]
-        is_single = self.cv is None or to_come is not None
-        self._trained_from = self.estimator
-        self.estimator_: Any = models[0] if is_single else models
-        self.width_: Any = widths[0] if is_single else widths
-        labels, keys, groups = (None if a is None else a[seen] for a in (labels, keys, groups))
-        left_out = None if is_single else folds
-        rows = Rows(
-            above,
-            below,
-            labels,
-            folds=left_out,
-            keys=keys,
-            has_copies=found.n > 0,
-            is_ordered=to_come is not None or not self.shuffle,
-        )
-        self._learn(_in_groups(rows, groups, is_copied=is_copied))
-
-    def _splitter(self, n: int, groups: Any, seed: int, *, are_alike: bool) -> Any:
-        """One split of 80 to 20, folds of an integer, or the splitter given.
-
-        Folds have equal numbers of rows; if groups are copies of one row, equal numbers of groups.
-        """
-        if self.cv is None and not self.shuffle:
-            return check_cv([train_test_split(np.arange(n), test_size=HELD_OUT, shuffle=False)])
-        if self.cv is None:
-            splitter = ShuffleSplit if groups is None else GroupShuffleSplit
-            return splitter(1, test_size=HELD_OUT, random_state=seed)
-        if isinstance(self.cv, Integral):
-            if groups is not None:
-                mixed = {} if are_alike or not self.shuffle else {"shuffle": True, "random_state": seed}
-                return GroupKFold(int(self.cv), **mixed)
-            return KFold(int(self.cv), shuffle=self.shuffle, random_state=seed if self.shuffle else None)
-        return check_cv(self.cv)
-
-    def _calibrate(
-        self,
-        X: Any,
-        y: Any,
-        by: ArrayLike | None,
-        groups: Any,
-        sample_weight: ArrayLike | ShiftWeights | None,
-        *,
-        reset: bool,
-    ) -> None:
-        """Calibrate the model at hand; a width that learns takes half of the rows."""
-        if self._is_own_model() and self._rows.folds is not None:
-            msg = "calibrate needs one model, but fit has trained one per fold (cv is set); call fit with all rows."
-            raise ValueError(msg)
-        model = self.estimator_ if self._is_own_model() else trained(self.estimator)
-        target = self._targets(X, y)
-        X = checked_table(self, X, reset=reset)
-        self._n_outputs = None if target.ndim == 1 else target.shape[1]
-        width = self._new_width()
-        labels, groups = width.labels(X, by), group_codes(groups, X)
-        weights, size, m = _importance(sample_weight, X), _effective_size(sample_weight), len(target)
-        if weights is not None and not weights.all():
-            kept = np.flatnonzero(weights)
-            X, target, weights = _safe_indexing(X, kept), target[kept], weights[kept]
-            labels, groups = (None if a is None else a[kept] for a in (labels, groups))
-        n = len(target)
-        keys = row_keys(X, target)
-        found = copies(keys, X, target, groups)
-        if found.n:
-            warnings.warn(found.warning("calibrate", has_groups=groups is not None), CoverageWarning, stacklevel=3)
-        is_copied = groups is not None and are_copies(groups, keys)
-        if is_copied and weights is not None:
-            is_copied = are_copies(groups, weights)
-        if width.learns and groups is not None and len(set(groups)) < 2:
-            msg = "groups has a single group, but this width needs rows of another one to learn from; leave groups out."
-            raise ValueError(msg)
-        if width.learns and n > 1:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-            if self.shuffle or groups is not None:
-                splitter = ShuffleSplit if groups is None else GroupShuffleSplit
-                rest, half = next(splitter(1, test_size=n // 2 / n, random_state=seed).split(X, target, groups))
-            else:
-                half, rest = np.split(np.arange(n), [n // 2])
-            task = Task(None, width, X, target, groups, {}, self._aim(), seed)
-            width.fit(*task.errors(model, half), self._aim(), seed)
-            X, target = _safe_indexing(X, rest), target[rest]
-            labels, weights, groups, keys = (None if a is None else a[rest] for a in (labels, weights, groups, keys))
-        elif width.learns:
-            nothing = np.zeros((n, self._n_outputs or 1))
-            width.fit(X, nothing, nothing, self._aim(), 0)
-        rows = self._measured(model, width, X, target, labels, weights, keys)
-        if size is not None:
-            rows = replace(rows, effective_size=size * len(target) / m)  # of those that the width has left
-        self.estimator_, self.width_ = model, width
-        rows = replace(rows, has_copies=found.n > 0, is_ordered=not self.shuffle)
-        self._learn(_in_groups(rows, groups, is_copied=is_copied))
-
-    def _measured(
-        self,
-        model: Any,
-        width: Width,
-        X: Any,
-        target: Array,
-        labels: NDArray[Any] | None,
-        weights: Array | None,
-        keys: NDArray[np.uint64] | None,
-    ) -> Rows:
-        """Errors of calibration rows, in units of their shape."""
-        prediction = predictions(model, X, self._n_outputs)
-        with np.errstate(over="ignore"):
-            errors = target.reshape(prediction.shape) - prediction
-        check_finite("prediction", errors, REMEDY)
-        rows = Rows(*width.shape(X, prediction).scores(errors), labels, weights, keys=keys)
-        check_finite("y in units of its width", rows.above, "It is too far from the prediction: leave such rows out.")
-        return rows if weights is None or weights.all() else rows.of(weights > 0.0)
-
-    def _learned(self, rows: Rows, level: float, like: Neurons | None = None) -> Neurons:
-        """Neurons at a level, with the same categories as others where these are given; warns of too few errors."""
-        rows = rows.jointly() if self._is_joint() else rows
-        min_rows = self._widths()[0].min_rows
-        # Settings that were changed after calibration count from the next one on.
-        tails, guarantee = (TAILS[self.tails], self.guarantee) if like is None else (like.tails, like.guarantee)
-        neurons = Neurons.of(rows, tails, level, guarantee, min_rows=min_rows, like=like)
-        _warn_of_few_rows(neurons, rows.effective_size)
-        return neurons
-
-    def _one_sided(self, level: float, tails: str) -> Neurons:
-        """Neurons on signed errors; the same categories have one at all levels, so that quantiles do not cross."""
-        return Neurons.of(self._rows.signed(), TAILS[tails], level, self._neurons.guarantee, like=self._neurons)
-
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, scores: CalibrationScores) -> None:
         """Set everything that calibration is known by."""
-        are_unequal = rows.weights is not None and np.ptp(rows.weights) > 0.0
-        if self.guarantee == "training-conditional" and (are_unequal or rows.effective_size is not None):
+        are_unequal = scores.importance is not None and np.ptp(scores.importance) > 0.0
+        if self.guarantee == "training-conditional" and (are_unequal or scores.effective_size is not None):
             msg = (
                 'guarantee="training-conditional" takes the distribution of ranks, which is not known for unequal or '
                 'estimated sample_weight; set guarantee="marginal".'
             )
             raise ValueError(msg)
-        neurons = self._learned(rows, float(self.confidence_level))
-        _warn_of_few_groups(rows.n_groups, float(self.confidence_level), neurons.tails)
-        self._rows, self._neurons, self._made_by = rows, neurons, self._shaped_by()
-        categories = neurons.categories
-        used = [neurons.promised(0)] if not categories else [category.level for category in categories if category.rows]
-        self.guaranteed_level_ = float(np.min(used))
+        is_joint = isinstance(self._widths()[0], JointWidth)
+        level, min_rows = float(self.confidence_level), self._widths()[0].min_rows
+        quantile = ScoreQuantile.of(
+            scores.jointly() if is_joint else scores, TAILS[self.tails], level, self.guarantee, min_rows=min_rows
+        )
+        _warn_of_few_scores(quantile)
+        _warn_of_few_groups(quantile)
+        self._scores_seen, self._quantile, self._made_by = scores, quantile, self._shaped_by()
+        self.categories_ = _categories(quantile)
+        lines = [0] if quantile.groups is None else quantile.groups.lines
+        self.guaranteed_level_ = float(np.min([quantile.guaranteed(line) for line in lines]))
         self.guaranteed_ = bool(self.guaranteed_level_ >= self.confidence_level)
-        ranges = [row[0].coverage_range for row in neurons.table]
-        if categories:
-            # Those of the shared neuron are of all small categories together, and of none by itself.
-            ranges[neurons.shared] = ranges[neurons.unseen] = (np.nan, np.nan)
-        self.coverage_range_ = neurons.per_category(ranges)
-        if self._is_joint() and neurons.tails.n_cuts > 1:
-            self.coverage_range_ = np.full_like(self.coverage_range_, np.nan)  # both ends may miss at once
-        radius = neurons.per_category(list(neurons.typical))
-        if self._is_joint():
-            radius = radius * np.mean([width.margin_ for width in self._widths()], axis=0)[:, None]
-        self.margin_ = radius[..., 0, :] if self._n_outputs is None else radius
-        self.categories_ = categories
-        self.n_calibration_ = len(rows.above)
+        self.coverage_range_ = quantile.per_group(_coverage_ranges(quantile))
+        margin = quantile.per_group(list(quantile.margins))
+        if is_joint:
+            margin = margin * np.mean([width.margin_ for width in self._widths()], axis=0)[:, None]
+        self.margin_ = margin[..., 0, :] if self._n_outputs is None else margin
+        self.n_calibration_ = len(scores)
 
-    def _shaped(self, X: Any) -> Shaped:
-        """Predictions of all models, and the shapes of intervals around them."""
-        table = self._predictions(X)
-        if not table.shape[1]:
-            return Shaped(table, Shape())  # most estimators refuse to shape nothing
-        shapes = [width.shape(X, one) for width, one in zip(self._widths(), table, strict=True)]
-        return Shaped(table, Shape.merged(shapes, [one.shape for one in table], np.stack))
+    def _shape(self, X: Any, prediction: Array) -> IntervalShape:
+        """Shapes of intervals around the predictions of all models."""
+        if not prediction.shape[1]:
+            return IntervalShape()  # most estimators refuse to shape nothing
+        shapes = [width.shape(X, one) for width, one in zip(self._widths(), prediction, strict=True)]
+        return IntervalShape.merged(shapes, [one.shape for one in prediction], np.stack)
 
     def _predictions(self, X: Any) -> Array:
         """Predictions of all models, (models, n, k)."""
-        models = self.estimator_ if isinstance(self.estimator_, list) else [self.estimator_]
-        found = [predictions(model, X, self._n_outputs) for model in models]
+        found = [predictions(model, X, self._n_outputs) for model in self._models()]
         table = found[0][None] if len(found) == 1 else np.stack(found)
         with np.errstate(over="ignore"):
             check_finite("prediction", table[0] if len(found) == 1 else table.mean(axis=0), REMEDY)
         return table
 
-    def _ends(
-        self, neurons: Neurons, found: Shaped, codes: NDArray[np.intp] | None, weights: Array | None, out: Array
+    def _squeezed(self, values: Array) -> Array:
+        """Without the axis of outputs if the target has none."""
+        return values[:, 0] if self._n_outputs is None else values
+
+    def _write_bounds(
+        self,
+        quantile: ScoreQuantile,
+        prediction: Array,
+        shape: IntervalShape,
+        lines: NDArray[np.intp] | None,
+        importance: Array | None,
+        out: Array,
     ) -> None:
-        """Ends of intervals, into `out` (n, k, 2), cut at the least and the largest possible target."""
+        """Bounds of intervals, into `out` (n, k, 2), cut at the least and the largest possible target."""
         try:
             with np.errstate(over="raise"):
-                neurons.intervals(found, codes, weights, out)
+                write_bounds(quantile, prediction, shape, lines, importance, out)
         except FloatingPointError as beyond:
             msg = (
                 "an interval ends beyond all floats: the prediction or the width is too large. Use a larger unit for y."
@@ -851,6 +611,15 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(msg) from beyond
         if np.isfinite(self._cuts).any():
             np.clip(out, *self._cuts, out=out)
+
+
+def _levels(name: str, given: ArrayLike) -> Array:
+    """Levels asked for."""
+    levels: Array = real_array(name, given).astype(np.float64)
+    if levels.ndim > 1 or not levels.size or not ((levels > 0.0) & (levels < 1.0)).all():
+        msg = f"{name} must be a level, or a list of levels, between 0 and 1; got {given!r}."
+        raise ValueError(msg)
+    return levels
 
 
 def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:
@@ -862,81 +631,70 @@ def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:
         msg = f"y has shape {asked.shape}; expected a number, {size}, or {size} with one more axis for several values."
         raise ValueError(msg)
     if np.isnan(asked).any():
-        msg = "y contains NaN, where no share of targets can be told; leave such values out."
+        msg = "y contains NaN, where no proportion of targets can be told; leave such values out."
         raise ValueError(msg)
     return asked
 
 
-def _in_groups(rows: Rows, groups: NDArray[np.intp] | None, *, is_copied: bool) -> Rows:
-    """Rows of the same groups may be alike; if groups are copies of one row, each counts once."""
-    if groups is None:
-        return rows
-    first = np.unique(groups, return_index=True)[1]
-    if not is_copied:
-        return replace(rows, n_groups=len(first))
-    size = None if rows.effective_size is None else rows.effective_size * len(first) / len(groups)
-    return replace(rows.of(np.sort(first)), effective_size=size)
+def _categories(quantile: ScoreQuantile) -> list[Group]:
+    """Rows, guaranteed level and source of each category, and of all those never seen in a last line."""
+    table = quantile.groups
+    if table is None:
+        return []
+    found = []
+    for label, n in table.rows.items():
+        line = table.line_of[label]
+        source, note = ("shared", TOGETHER) if line == table.shared else ("own", "")
+        found.append(Group(label, n, quantile.guaranteed(line), source, note))
+    return [*found, Group(LABEL_OF_UNSEEN, 0, np.nan, "shared" if table.pooled else "none", NEVER_SEEN)]
 
 
-def _warn_of_few_groups(n_groups: int | None, level: float, tails: Tails) -> None:
-    needed = rank_guarantee(1, level, n_cuts=tails.n_cuts).needed
+def _coverage_ranges(quantile: ScoreQuantile) -> list[tuple[float, float]]:
+    """Of the first output, for each line; NaN where groups share scores: it is of none of them by itself."""
+    found = [line[0].coverage_range for line in quantile.guarantees]
+    if quantile.groups is not None:
+        found[quantile.groups.shared] = found[quantile.groups.unseen] = (np.nan, np.nan)
+    return found
+
+
+def _warn_of_few_groups(quantile: ScoreQuantile) -> None:
+    """Say that groups of rows which resemble each other are fewer than scores would have to be."""
+    n_groups, level = quantile.scores.n_groups, quantile.level
+    needed = rank_guarantee(1, level, n_cuts=quantile.tails.n_cuts).needed
     if n_groups is not None and n_groups < needed:
-        msg = (
-            f"errors of {n_groups} groups calibrate, and rows of one group may be alike: nothing is promised to rows "
-            f"of new groups, of which {percent(level, 6)} intervals may cover far less. {needed} groups or more do "
-            "better."
+        warn_of_coverage(
+            f"scores of {n_groups} groups calibrate, and rows of one group may resemble each other: nothing is "
+            f"guaranteed to rows of new groups, of which {percent(level, 6)} intervals may cover far less. {needed} "
+            "groups or more do better."
         )
-        warnings.warn(msg, CoverageWarning, stacklevel=5)
 
 
-def _warn_of_few_rows(neurons: Neurons, effective_size: float | None) -> None:
-    """Say where calibration rows are too few for a guarantee or, with estimated weights, to come near the level."""
-    if effective_size is None:
-        neurons.warn()
-        return
-    enough = ENOUGH_ESTIMATED * rank_guarantee(1, neurons.level, n_cuts=neurons.tails.n_cuts).needed
-    if effective_size < enough:
-        msg = (
-            f"by their estimated weights the calibration rows are worth about {effective_size:.3g} rows like the new "
-            f"ones: {percent(neurons.level, 6)} intervals may cover far less, and nothing is guaranteed. As a rule "
-            f"of thumb take {enough} or more: calibrate on more rows, or on rows more like the new ones."
-        )
-        warnings.warn(msg, CoverageWarning, stacklevel=6)
-
-
-def _effective_size(sample_weight: Any) -> float | None:
-    """Size of estimated weights; None: they are known, or there are none."""
-    return sample_weight.effective_size if isinstance(sample_weight, ShiftWeights) else None
-
-
-@np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
-def _importance(sample_weight: ArrayLike | ShiftWeights | None, X: Any, *, are_new: bool = False) -> Array | None:
-    """Importance weights, one per row."""
-    if sample_weight is None:
-        return None
-    if isinstance(sample_weight, ShiftWeights):
-        kind = "new" if are_new else "calibration"
-        sample_weight = sample_weight.new if are_new else sample_weight.calibration
-        if len(sample_weight) != _num_samples(X):
-            part = "; for a part of them give that part of its attribute new" if are_new else ""
-            msg = (
-                f"sample_weight is for the {len(sample_weight)} {kind} rows that shift_weights has seen, but X has "
-                f"{_num_samples(X)} rows. Call shift_weights with the rows of X{part}."
+def _warn_of_few_scores(quantile: ScoreQuantile) -> None:
+    """Say where scores are too few for a guarantee or, with estimated weights, to come near the level."""
+    size, level = quantile.scores.effective_size, quantile.level
+    enough = ENOUGH_ESTIMATED * rank_guarantee(1, level, n_cuts=quantile.tails.n_cuts).needed
+    if size is not None:
+        if size < enough:
+            warn_of_coverage(
+                f"by their estimated weights the calibration rows are about as good as {size:.3g} rows like the new "
+                f"ones: {percent(level, 6)} intervals may cover far less, and nothing is guaranteed. As a rule of "
+                f"thumb take {enough} or more: calibrate on more rows, or on rows more like the new ones."
             )
-            raise ValueError(msg)
-    weights: Array = check_array(
-        real_array("sample_weight", sample_weight), ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-    )
-    if weights.shape != (_num_samples(X),):
-        msg = f"sample_weight must hold one weight for each of the {_num_samples(X)} rows of X; got {weights.shape}."
-        raise ValueError(msg)
-    if (weights < 0.0).any() or not (are_new or weights.any()):  # among new rows none needs another one
-        msg = f"sample_weight must not be negative nor all 0; got {weights.min():g} to {weights.max():g}."
-        raise ValueError(msg)
-    if ((weights > LARGEST_WEIGHT) | ((weights < 1.0 / LARGEST_WEIGHT) & (weights > 0.0))).any():
-        msg = (
-            f"sample_weight must be 0 or from {1.0 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}; got "
-            f"{weights.min():g} to {weights.max():g}. Only ratios count: divide by the mean."
-        )
-        raise ValueError(msg)
-    return weights
+        return
+    table = quantile.groups
+    for of, lines in (
+        ("", [0] if table is None else []),
+        (" of a category", [] if table is None else sorted(set(table.lines) - {table.shared})),
+        (" of the smaller categories", [] if table is None else sorted(set(table.lines) & {table.shared})),
+    ):
+        few = [
+            replace(quantile.weakest(line), level=quantile.guaranteed(line))
+            for line in lines
+            if not quantile.weakest(line).is_enough
+        ]
+        if few:
+            several = f" (the smallest of {len(few)} such)" if len(few) > 1 else ""
+            side = " on one side of the prediction" if quantile.tails.is_by_sign else ""
+            most = "" if quantile.scores.folds is None else " (with cv they guarantee 2 p - 1 at most)"
+            least = min(few, key=lambda one: one.m)
+            warn_of_coverage(f"{too_few(least, level, of + several + side)}{most}.")

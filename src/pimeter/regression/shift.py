@@ -13,13 +13,13 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, RobustScaler, SplineTransformer
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_array
 
-from pimeter.arrays import even_array
+from pimeter.arrays import even_array, real_array
 from pimeter.regression.features import Features, is_table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
 
@@ -29,6 +29,7 @@ PENALTIES = (0.01, 0.1, 1.0, 10.0)  # inverse strengths, from which the log loss
 KNOTS = 7
 FARTHEST = 4.0  # interquartile ranges from the median beyond which a value counts as there: outliers have leverage
 MOST_CURVES = 50  # columns (with one for each category) up to which there are curves, which take ten times the time
+LARGEST_WEIGHT = 1e100  # and its inverse is the least: sums and ratios of weights stay numbers
 LINE = 10.0  # by how much straight lines are enlarged beside curves, which is to say that they are hardly penalised
 
 
@@ -181,3 +182,43 @@ def _together(X: Any, X_new: Any) -> Any:
         msg = f"X has shape {tables[0].shape} and X_new {tables[1].shape}; both must have the same columns."
         raise ValueError(msg)
     return sparse.vstack(tables).tocsr() if is_sparse else np.concatenate(tables)
+
+
+def effective_size(sample_weight: Any) -> float | None:
+    """Effective number of calibration rows by estimated weights; None: weights are known, or there are none."""
+    return sample_weight.effective_size if isinstance(sample_weight, ShiftWeights) else None
+
+
+@np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
+def importance_weights(
+    sample_weight: ArrayLike | ShiftWeights | None, X: Any, *, are_new: bool = False
+) -> Array | None:
+    """Importance weights, one per row, of calibration rows or of new ones."""
+    if sample_weight is None:
+        return None
+    if isinstance(sample_weight, ShiftWeights):
+        kind = "new" if are_new else "calibration"
+        sample_weight = sample_weight.new if are_new else sample_weight.calibration
+        if len(sample_weight) != _num_samples(X):
+            part = "; for a part of them give that part of its attribute new" if are_new else ""
+            msg = (
+                f"sample_weight is for the {len(sample_weight)} {kind} rows that shift_weights has seen, but X has "
+                f"{_num_samples(X)} rows. Call shift_weights with the rows of X{part}."
+            )
+            raise ValueError(msg)
+    weights: Array = check_array(
+        real_array("sample_weight", sample_weight), ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weights.shape != (_num_samples(X),):
+        msg = f"sample_weight must hold one weight for each of the {_num_samples(X)} rows of X; got {weights.shape}."
+        raise ValueError(msg)
+    if (weights < 0.0).any() or not (are_new or weights.any()):  # among new rows none needs another one
+        msg = f"sample_weight must not be negative nor all 0; got {weights.min():g} to {weights.max():g}."
+        raise ValueError(msg)
+    if ((weights > LARGEST_WEIGHT) | ((weights < 1.0 / LARGEST_WEIGHT) & (weights > 0.0))).any():
+        msg = (
+            f"sample_weight must be 0 or from {1.0 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}; got "
+            f"{weights.min():g} to {weights.max():g}. Only ratios count: divide by the mean."
+        )
+        raise ValueError(msg)
+    return weights

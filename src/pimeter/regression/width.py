@@ -1,70 +1,75 @@
-"""How the width of intervals follows their rows: what a width has to know, and the one that knows nothing."""
+"""How the width of intervals follows their rows: the base class of all widths, and the one that is the same for all."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+
+from pimeter.conformal.scores import CalibrationScores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.conformal.tails import Tails
-
     Array = NDArray[np.float64]
-
-
-class Aim(NamedTuple):
-    """What intervals a width is learned for."""
-
-    level: float
-    tails: Tails
-    forests: dict[int, Any] | None = (
-        None  # grown on the very same rows for each output, where several widths share them
-    )
-
 
 MISSING = (1.0, 0.0, 0.0)  # what None stands for in a shape
 
 
-class Shape(NamedTuple):
-    """How an interval of reach r lies around a prediction f: ``[f - lower - scale r, f + upper + scale r]``.
+class IntervalShape(NamedTuple):
+    """How an interval with margin r lies around a prediction f: ``[f - lower - scale r, f + upper + scale r]``.
 
-    All are of shape (n, k), or None: a scale of 1, no band between `-lower` and `upper`. A band has both of its ends,
+    All are of shape (n, k), or None: a scale of 1, no band between `-lower` and `upper`. A band has both of its bounds,
     which do not cross.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter.regression import IntervalShape
+    >>> shape = IntervalShape(scale=np.array([[1.0], [4.0]]))
+    >>> shape.scores(np.array([[2.0], [2.0]])).above.ravel()
+    array([2. , 0.5])
     """
 
     scale: Array | None = None
     lower: Array | None = None
     upper: Array | None = None
 
-    def scores(self, errors: Array) -> tuple[Array, Array | None]:
-        """How far errors reach beyond the upper end and beyond the lower one; None: the same with the other sign."""
-        above, below = errors, None
+    def scores(self, residuals: Array) -> CalibrationScores:
+        """How far residuals (n, k) lie beyond the upper and the lower bound, in units of the scale."""
+        above, below = residuals, None
         if self.lower is not None and self.upper is not None:
-            above, below = errors - self.upper, -errors - self.lower
-        if self.scale is None:
-            return above, below
-        with np.errstate(over="ignore"):
-            return above / self.scale, None if below is None else below / self.scale
+            above, below = residuals - self.upper, -residuals - self.lower
+        if self.scale is not None:
+            with np.errstate(over="ignore"):
+                above, below = above / self.scale, None if below is None else below / self.scale
+        return CalibrationScores(above, below)
 
-    def spread(self, prediction: Array) -> tuple[Array, Array | None]:
-        """Centre and half width of the band; where there is none, the prediction and the scale."""
+    def middle(self, prediction: Array) -> Array:
+        """Centre of the band; where there is none, the prediction."""
         if self.lower is None or self.upper is None:
-            return prediction, self.scale
-        half, scale = (self.upper + self.lower) / 2.0, 1.0 if self.scale is None else self.scale
-        return prediction + (self.upper - self.lower) / 2.0, np.where(half > 0.0, half, scale)
+            return prediction
+        return prediction + (self.upper - self.lower) / 2.0
 
-    def output(self, j: int) -> Shape:
-        """Of one output alone."""
-        return Shape(*(None if part is None else part[..., j] for part in self))
+    def without_band(self) -> IntervalShape:
+        """Around the middle of the band, with half its width as scale."""
+        if self.lower is None or self.upper is None:
+            return self
+        half, scale = (self.upper + self.lower) / 2.0, 1.0 if self.scale is None else self.scale
+        return IntervalShape(np.where(half > 0.0, half, scale))
+
+    def each(self, change: Callable[[Array], Array]) -> IntervalShape:
+        """Parts that are not None, changed, such as to those of one output."""
+        return IntervalShape(*(None if part is None else change(part) for part in self))
 
     @classmethod
-    def merged(cls, shapes: Sequence[Shape], sizes: Sequence[tuple[int, ...]], how: Callable[..., Array]) -> Shape:
+    def merged(
+        cls, shapes: Sequence[IntervalShape], sizes: Sequence[tuple[int, ...]], how: Callable[..., Array]
+    ) -> IntervalShape:
         """Several shapes, whose parts are of these sizes, as one: stacked, or one after the other."""
 
         def part(parts: Sequence[Array | None], missing: float) -> Array | None:
@@ -76,24 +81,87 @@ class Shape(NamedTuple):
 
 
 class Width(BaseEstimator, ABC):
-    """What makes one row's interval wider than another's: a shape of its own, or a category with its own neuron.
+    """What makes one row's interval wider than another's: the base class for widths of your own.
 
-    A width that learns does so on rows that do not calibrate: a scale that knows the calibration rows makes their
-    errors look smaller than those of new rows.
+    A subclass says in `shape` how intervals lie around predictions. `IntervalRegressor` then finds the margin: coverage
+    is guaranteed however good or bad the shape is, as long as it does not depend on the rows that calibrate. What a
+    width learns, it learns in `fit`, on rows that do not calibrate: a scale that knows the calibration rows makes their
+    residuals look smaller than those of new rows. Parameters of ``__init__`` are stored as given, as in scikit-learn.
+
+    Attributes
+    ----------
+    learns : bool
+        Whether `fit` needs rows that do not calibrate; False for a shape that is known beforehand.
+
+    Examples
+    --------
+    A width that follows a column of X, such as the standard deviation that a device reports:
+
+    >>> import numpy as np
+    >>> import pimeter as pm
+    >>> class ColumnWidth(pm.Width):
+    ...     learns = False
+    ...
+    ...     def __init__(self, column=0):
+    ...         self.column = column
+    ...
+    ...     def shape(self, X, prediction):
+    ...         return pm.IntervalShape(scale=X[:, [self.column]])
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(0.1, 1, size=(1000, 1))
+    >>> y = rng.normal(scale=X[:, 0])
+    >>> model = pm.IntervalRegressor(lambda X: np.zeros(len(X)), width=ColumnWidth()).calibrate(X, y)
+    >>> model.predict_interval(np.array([[0.1], [1.0]])).round(1)
+    array([[-0.2,  0.2],
+           [-2. ,  2. ]])
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    _forests: dict[int, Any] | None = None  # grown on the very same rows, where several widths share them
+
     @property
-    @abstractmethod
     def learns(self) -> bool:
         """Whether `fit` needs rows that do not calibrate."""
+        return True
+
+    def fit(
+        self,
+        X: Any,
+        prediction: Array,
+        residuals: Array,
+        *,
+        confidence_level: float,
+        tails: str,
+        random_state: int,
+    ) -> Self:
+        """Learn from a model's residuals on rows that it had not seen, and that do not calibrate.
+
+        Parameters
+        ----------
+        X : whatever the estimator takes, of n rows
+            Features.
+        prediction : ndarray of shape (n, k)
+            Predictions, a column for each output.
+        residuals : ndarray of shape (n, k)
+            Targets minus predictions.
+        confidence_level : float
+            Level that intervals are wanted for.
+        tails : {"symmetric", "equal", "sided", "lower", "upper"}
+            Tails that are wanted, see `IntervalRegressor`.
+        random_state : int
+            Seed for all that is random.
+
+        Returns
+        -------
+        Width
+            Itself.
+        """
+        del X, prediction, residuals, confidence_level, tails, random_state
+        return self
 
     @abstractmethod
-    def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:
-        """Learn from predictions and errors (n, k) of a model on rows that it had not seen."""
-
-    @abstractmethod
-    def shape(self, X: Any, prediction: Array) -> Shape:
-        """How intervals lie around predictions (n, k)."""
+    def shape(self, X: Any, prediction: Array) -> IntervalShape:
+        """How intervals lie around predictions (n, k); scales and bounds are finite, scales positive."""
 
     def labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any] | None:  # noqa: ARG002
         """Category of each row; None: all are of one."""
@@ -104,7 +172,7 @@ class Width(BaseEstimator, ABC):
 
     @property
     def min_rows(self) -> int | None:
-        """Rows from which on a category has a neuron of its own; None: as many as the promise takes."""
+        """Rows from which on a category has scores of its own; None: as many as the guarantee takes."""
         return None
 
     @property
@@ -114,14 +182,10 @@ class Width(BaseEstimator, ABC):
 
 
 class ConstantWidth(Width):
-    """One neuron in all."""
+    """Intervals that are equally wide for all rows."""
 
     learns = False
 
-    def fit(self, X: Any, prediction: Array, errors: Array, aim: Aim, random_state: int) -> Self:  # noqa: ARG002
-        """Nothing to learn."""
-        return self
-
-    def shape(self, X: Any, prediction: Array) -> Shape:  # noqa: ARG002
-        """The same for all."""
-        return Shape()
+    def shape(self, X: Any, prediction: Array) -> IntervalShape:  # noqa: ARG002
+        """No scale and no band."""
+        return IntervalShape()

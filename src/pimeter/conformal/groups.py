@@ -1,0 +1,117 @@
+"""Mondrian groups: which calibration rows stand for the new rows of each category."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pimeter.arrays import coded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from pimeter.conformal.guarantee import Guarantee
+
+    Index = NDArray[np.intp]
+
+
+class Group(NamedTuple):
+    """One line of the table of groups."""
+
+    label: Any  # the category, or the class
+    rows: int  # calibration rows
+    level: float  # coverage that is guaranteed, to whom the note says; NaN where nothing is
+    source: str  # "own" scores, those "shared" by all small groups and those never seen, or "none"
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class GroupTable:
+    """Lines of calibration rows: one for each group with enough of them, one that small groups share, one for others.
+
+    Small groups share the rows of all small groups *and* of those that would be small with a row less: to a new row of
+    a small group the two look the same once it counts itself, and without the latter, hard groups that are short of
+    rows by chance would be fewer in the pool than among the new rows that it answers for.
+    """
+
+    rows: dict[Any, int]  # of each group
+    line_of: dict[Any, int]  # from group to its line
+    members: list[Any]  # calibration rows of each line
+    pooled: frozenset[Any]  # groups whose rows the small ones share
+
+    @property
+    def shared(self) -> int:
+        """Line of small groups; where there are none, that of groups never seen."""
+        return len(self.members) - (2 if self.pooled else 1)
+
+    @property
+    def unseen(self) -> int:
+        """Line of groups never seen, the last: the rows that small groups share, or all rows where none are small."""
+        return len(self.members) - 1
+
+    @property
+    def lines(self) -> list[int]:
+        """Lines of all groups, in their order."""
+        return [self.line_of[label] for label in self.rows]
+
+    @classmethod
+    def of(
+        cls,
+        labels: NDArray[Any],
+        guarantees: Callable[[Index], list[Guarantee]],
+        *,
+        min_rows: int | None = None,
+        like: GroupTable | None = None,
+        expected: Sequence[Any] | None = None,
+    ) -> GroupTable:
+        """Divide calibration rows into groups.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (m,)
+            Group of each row.
+        guarantees : callable
+            What rows guarantee to each output.
+        min_rows : int or None, default=None
+            Rows from which on a group has a line of its own; None: as many as the guarantee takes.
+        like : GroupTable or None, default=None
+            The same groups have lines of their own as there, whatever the level.
+        expected : sequence or None, default=None
+            Groups in their order, also those without rows, which then all have lines of their own.
+        """
+        found, codes = coded(labels)
+        names = found if expected is None else list(expected)
+        place = {label: i for i, label in enumerate(names)}
+        codes = np.array([place[label] for label in found], np.intp)[codes]
+        counts = np.bincount(codes, minlength=len(names))
+        members = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
+        lines: list[Any] = []
+        line_of: dict[Any, int] = {}
+        pooled: dict[Any, Index] = {}
+        for label, own in zip(names, members, strict=True):
+            if expected is not None:
+                is_enough, can_spare = True, True
+            elif like is not None:
+                is_enough = like.line_of.get(label, like.shared) != like.shared
+                can_spare = label not in like.pooled
+            elif min_rows is not None:
+                is_enough, can_spare = len(own) >= min_rows, len(own) > min_rows
+            else:
+                each = guarantees(own)
+                is_enough = all(one.is_enough for one in each)
+                can_spare = all(one.m - 1.0 >= one.needed for one in each)
+            if is_enough:
+                line_of[label] = len(lines)
+                lines.append(own)
+            if not can_spare:
+                pooled[label] = own
+        line_of |= {label: len(lines) for label in pooled if label not in line_of}
+        if pooled:
+            lines += [np.concatenate(list(pooled.values()))] * 2
+        else:
+            lines.append(slice(None))
+        return cls(dict(zip(names, counts.tolist(), strict=True)), line_of, lines, frozenset(pooled))

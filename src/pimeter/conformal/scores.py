@@ -1,0 +1,171 @@
+"""Nonconformity scores of calibration rows, and what else is known of these rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pimeter.arrays import label_list
+from pimeter.conformal.guarantee import ESTIMATED, UNEQUAL_FOLDS, effective_counts, guarantee
+from pimeter.duplicates import tells_copies
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pimeter.conformal.folds import FoldModels
+    from pimeter.conformal.guarantee import Guarantee, GuaranteeKind
+    from pimeter.conformal.tails import Tails
+
+    Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CalibrationScores:
+    """Scores of m calibration rows for k outputs.
+
+    A score says how far a target lies beyond the bound that a model without calibration would give: beyond the
+    prediction itself, or beyond a band around it. For classes it is how badly the true class fits.
+    """
+
+    above: Array  # (m, k) beyond the upper bound
+    below: Array | None = None  # (m, k) beyond the lower bound; None: as far, with the other sign
+    labels: NDArray[Any] | None = None  # (m,) categories (Mondrian groups)
+    importance: Array | None = None  # (m,) importance weights, of which only ratios matter
+    folds: FoldModels | None = None  # which models left the rows out; None: one model left out all
+    doubts: tuple[str, ...] = ()  # why the rows are not exchangeable with new ones
+    n_groups: int | None = None  # groups of rows that resemble each other
+    effective_size: float | None = None  # of estimated importance weights; None: weights, if any, are known
+    keys: NDArray[np.uint64] | None = None  # (m,) equal for equal rows
+    is_joint: bool = False  # whether each score is the largest of several outputs'
+    is_full_if_few: bool = False  # whether too few scores make the answer hold everything, as a set of all classes
+
+    def __len__(self) -> int:
+        return len(self.above)
+
+    @property
+    def values(self) -> Array:
+        """Scores of the first output."""
+        return self.above[:, 0]
+
+    @property
+    def counts(self) -> Array | None:
+        """Importance weights as counts, which sum to the effective number of rows; None: each row counts once."""
+        return None if self.importance is None or not len(self) else effective_counts(self.importance)
+
+    @property
+    def n_counted(self) -> float:
+        """Number of rows, of weighted ones the sum of their counts."""
+        counts = self.counts
+        return float(len(self) if counts is None else counts.sum())
+
+    @property
+    def n_effective(self) -> float:
+        """Effective number of rows, drawn where the new ones come from."""
+        return self.n_counted if self.effective_size is None else self.effective_size
+
+    def rows(self, members: Any) -> CalibrationScores:
+        """Some of the rows."""
+        below, labels, importance, keys = (
+            None if a is None else a[members] for a in (self.below, self.labels, self.importance, self.keys)
+        )
+        return replace(
+            self,
+            above=self.above[members],
+            below=below,
+            labels=labels,
+            importance=importance,
+            folds=None if self.folds is None else self.folds.rows(members),
+            keys=keys,
+        )
+
+    def joined(self, other: CalibrationScores) -> CalibrationScores:
+        """These rows and others, of one model; rows without an importance weight weigh 1."""
+        both = (self, other)
+        importance = labels = None
+        if any(scores.importance is not None for scores in both):
+            parts = [np.ones(len(scores)) if scores.importance is None else scores.importance for scores in both]
+            importance = np.concatenate(parts)
+        if self.labels is not None and other.labels is not None:
+            labels = np.concatenate([self.labels, other.labels])
+            if self.labels.dtype.kind != other.labels.dtype.kind:  # numbers would become strings, and dates numbers
+                labels = np.empty(len(labels), object)
+                labels[:] = [*label_list(self.labels), *label_list(other.labels)]
+        is_estimated = any(scores.effective_size is not None for scores in both)
+        return replace(
+            self,
+            above=np.concatenate([self.above, other.above]),
+            below=_joined(self.below, other.below),
+            labels=labels,
+            importance=importance,
+            doubts=tuple(dict.fromkeys((*self.doubts, *other.doubts))),
+            effective_size=self.n_effective + other.n_effective if is_estimated else None,
+            keys=_joined(self.keys, other.keys),
+        )
+
+    def jointly(self) -> CalibrationScores:
+        """One score for all outputs: the largest."""
+        below = -self.above if self.below is None else self.below
+        above, below = (side.max(axis=1, keepdims=True) for side in (self.above, below))
+        return replace(self, above=above, below=below, is_joint=True)
+
+    def signed(self) -> CalibrationScores:
+        """Signed residuals around the middle of the band, in units of half its width."""
+        if self.below is None:
+            return self
+        middle, half = (self.above - self.below) / 2.0, -(self.above + self.below) / 2.0
+        return replace(self, above=middle / np.where(half > 0.0, half, 1.0), below=None)
+
+    def towards(self, direction: int, output: int) -> CalibrationScores:
+        """Scores of one output in one direction of `Tails`, as the only column."""
+        above, below = self.above[:, output], None if self.below is None else self.below[:, output]
+        if direction > 0:
+            scores = above
+        elif direction < 0:
+            scores = -above if below is None else below
+        else:
+            scores = np.abs(above) if below is None else np.maximum(above, below)
+        return replace(self, above=scores[:, None], below=None)
+
+    def of_sign(self, direction: int, output: int) -> CalibrationScores:
+        """Scores of one output, of the rows whose target is on this side of the prediction; there is no band then."""
+        scores = self.above[:, output] * direction
+        return replace(self, above=scores[:, None], below=None).rows(scores > 0.0)
+
+    def guarantee(self, members: Any, output: int, tails: Tails, p: float, kind: GuaranteeKind) -> Guarantee:
+        """What some of the rows guarantee about an output of new rows like them."""
+        rows = self.rows(members)
+        doubts = list(self.doubts)
+        if self.effective_size is not None:
+            doubts.append(ESTIMATED)
+        if rows.folds is not None and not rows.folds.are_equal:
+            doubts.append(UNEQUAL_FOLDS)
+        samples = [rows.of_sign(sign, output) for sign in tails.directions] if tails.is_by_sign else [rows]
+        return guarantee(
+            [sample.n_counted for sample in samples],
+            tails,
+            p,
+            kind,
+            doubt="; ".join(doubts),
+            in_folds=rows.folds is not None,
+            has_unequal_weights=rows.importance is not None and bool(np.ptp(rows.importance) > 0.0),
+            is_joint=self.is_joint,
+            is_full_if_few=self.is_full_if_few,
+        )
+
+    def n_copies(self, n_new: int) -> int:
+        """How many rows are copies of others, if new ones, the last, are and chance does not explain it.
+
+        Of earlier rows only scores are kept: they tell copies where the target or the prediction is continuous.
+        """
+        if self.keys is None:
+            return 0
+        old, new = np.split(self.keys, [len(self.keys) - n_new])
+        if not np.isin(old, new).any() and len(np.unique(new)) == n_new:
+            return 0
+        return len(self.keys) - len(np.unique(self.keys)) if tells_copies(self.values, self.keys) else 0
+
+
+def _joined(one: NDArray[Any] | None, other: NDArray[Any] | None) -> NDArray[Any] | None:
+    return None if one is None or other is None else np.concatenate([one, other])
