@@ -18,7 +18,7 @@ from pimeter.bandwidth import safe_factor
 from pimeter.boxes import Box
 from pimeter.conformal.estimator import Replaceable
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.conformal.tails import TAILS, Tails
+from pimeter.conformal.scores import TAILS, Tails
 from pimeter.coverage import RANGE, ROUNDING, percent, warn_of_coverage
 from pimeter.dependence import FEWEST, autocorrelation, variance_inflation
 from pimeter.online import LARGEST, LEARNING_RATES, learn_columns, started

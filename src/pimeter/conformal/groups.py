@@ -58,6 +58,12 @@ class GroupTable:
         """Lines of all groups, in their order."""
         return [self.line_of[label] for label in self.rows]
 
+    def spare(self, label: Any) -> float:
+        """Rows that a group has beyond those that it needs, as far as it matters: less than 0, 0 or 1."""
+        if self.line_of.get(label, self.shared) == self.shared:
+            return -1.0
+        return 0.0 if label in self.pooled else 1.0
+
     @classmethod
     def of(
         cls,
@@ -94,20 +100,17 @@ class GroupTable:
         pooled: dict[Any, Index] = {}
         for label, own in zip(names, members, strict=True):
             if expected is not None:
-                is_enough, can_spare = True, True
+                spare = 1.0
             elif like is not None:
-                is_enough = like.line_of.get(label, like.shared) != like.shared
-                can_spare = label not in like.pooled
+                spare = like.spare(label)
             elif min_rows is not None:
-                is_enough, can_spare = len(own) >= min_rows, len(own) > min_rows
+                spare = len(own) - min_rows
             else:
-                each = guarantees(own)
-                is_enough = all(one.is_enough for one in each)
-                can_spare = all(one.m - 1.0 >= one.needed for one in each)
-            if is_enough:
+                spare = min(one.m - one.needed for one in guarantees(own))
+            if spare >= 0.0:
                 line_of[label] = len(lines)
                 lines.append(own)
-            if not can_spare:
+            if spare < 1.0:
                 pooled[label] = own
         line_of |= {label: len(lines) for label in pooled if label not in line_of}
         if pooled:

@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pimeter.conformal.tails import Tails
+    from pimeter.conformal.scores import Tails
 
     Array = NDArray[np.float64]
 
@@ -86,24 +87,34 @@ def guarantee(
     is_full_if_few : bool, default=False
         Whether too few scores make the answer hold everything, as a set of all classes does.
     """
-    # Where each sign has its own sample, each keeps its level with confidence sqrt(.95), so that both do with .95.
-    confidence = math.sqrt(CONFIDENCE) if tails.is_by_sign else CONFIDENCE
-    each = [rank_guarantee(m, p, kind=kind, n_cuts=tails.n_cuts, confidence=confidence) for m in sizes]
-    weakest = min(each, key=lambda one: one.m)
-    unknown = replace(weakest, coverage_range=UNKNOWN)
+    each = [rank_guarantee(m, p, kind=kind, n_cuts=tails.n_cuts, confidence=confidence_of(tails)) for m in sizes]
+    weakest = min(each, key=attrgetter("m"))
     if is_full_if_few and not weakest.is_enough:
-        return replace(unknown, level=p, reason="")
-    if not doubt and tails.is_by_sign and in_folds:
-        doubt = "nothing is proven of CV+ for each sign by itself"
-    if not doubt and tails.is_by_sign and not weakest.is_enough:
-        doubt = f"{weakest.needed} scores of each sign are needed, and there are {weakest.m:.6g}"
+        return replace(weakest, level=p, coverage_range=UNKNOWN, reason="")
+    doubt = doubt or _doubt_of_signs(tails, weakest, in_folds=in_folds)
     if doubt:
         return without(weakest, doubt)
-    if tails.is_by_sign:
-        return replace(unknown, level=min(one.level for one in each))
+    level = min(one.level for one in each)
     if in_folds:
-        return replace(unknown, level=cross_validated_level(weakest.level, weakest.m, tails.n_cuts))
-    return unknown if has_unequal_weights or (is_joint and tails.n_cuts > 1) else weakest
+        level = cross_validated_level(level, weakest.m, tails.n_cuts)
+    both_may_miss = is_joint and tails.n_cuts > 1
+    is_known = not any((tails.is_by_sign, in_folds, has_unequal_weights, both_may_miss))
+    return replace(weakest, level=level, coverage_range=weakest.coverage_range if is_known else UNKNOWN)
+
+
+def confidence_of(tails: Tails) -> float:
+    """Where each sign has its own sample, each keeps its level with confidence sqrt(.95), so that both do with .95."""
+    return math.sqrt(CONFIDENCE) if tails.is_by_sign else CONFIDENCE
+
+
+def _doubt_of_signs(tails: Tails, weakest: Guarantee, *, in_folds: bool) -> str:
+    """Why nothing is guaranteed to each sign by itself; empty: it is, or signs are not looked at."""
+    if not tails.is_by_sign:
+        return ""
+    if in_folds:
+        return "nothing is proven of CV+ for each sign by itself"
+    few = f"{weakest.needed} scores of each sign are needed, and there are {weakest.m:.6g}"
+    return "" if weakest.is_enough else few
 
 
 def without(guarantee: Guarantee, reason: str) -> Guarantee:

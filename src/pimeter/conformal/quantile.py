@@ -11,7 +11,7 @@ import numpy as np
 from pimeter.arrays import coded, some_rows
 from pimeter.conformal.folds import kth_smallest
 from pimeter.conformal.groups import GroupTable
-from pimeter.conformal.guarantee import CONFIDENCE, Guarantee, neuron_level, rank_below, rank_guarantee, without
+from pimeter.conformal.guarantee import Guarantee, confidence_of, neuron_level, rank_below, rank_guarantee, without
 from pimeter.coverage import ROUNDING, warn_of_coverage
 from pimeter.quantiles import quantile
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.conformal.guarantee import GuaranteeKind
-    from pimeter.conformal.scores import CalibrationScores
-    from pimeter.conformal.tails import Tails
+    from pimeter.conformal.scores import CalibrationScores, Tails
 
     Array = NDArray[np.float64]
     Index = NDArray[np.intp]
@@ -100,7 +99,13 @@ class ScoreQuantile:
             return None
         table = self.groups
         found, codes = coded(labels)
-        unseen = [label for label in found if label not in table.line_of]
+        self._warn_of_unseen([label for label in found if label not in table.line_of], consequence)
+        return np.array([table.line_of.get(label, table.unseen) for label in found], np.intp)[codes]
+
+    def _warn_of_unseen(self, unseen: list[Any], consequence: str) -> None:
+        """Say that groups were never seen: perhaps they were, as another type, or nothing is known of such groups."""
+        table = self.groups
+        assert table is not None
         known = {str(label): label for label in table.line_of} if unseen else {}
         twins = [(label, known[str(label)]) for label in unseen if str(label) in known]
         others = [label for label in unseen if str(label) not in known]
@@ -116,7 +121,6 @@ class ScoreQuantile:
             warn_of_coverage(
                 f"by holds {len(others)} categories never seen in calibration ({names}), and {consequence}."
             )
-        return np.array([table.line_of.get(label, table.unseen) for label in found], np.intp)[codes]
 
     def weighted_margins(self, lines: Index, output: int, importance: Array) -> Array:
         """Margins below and above for new rows with importance weights of their own, (2, n)."""
@@ -215,10 +219,9 @@ class ScoreQuantile:
         """Rank of the score that bounds one side; 0 where nothing is known of rows like the new ones."""
         is_unknown = self.groups is not None and line == self.groups.unseen and not self.groups.pooled
         rows = self.scores.rows(self.members[line])
-        confidence = CONFIDENCE
         if self.tails.is_by_sign:
-            rows, confidence = rows.of_sign(direction, self._column(output)), math.sqrt(CONFIDENCE)
-        m = 0.0 if is_unknown else rows.n_counted
+            rows = rows.of_sign(direction, self._column(output))
+        m, confidence = 0.0 if is_unknown else rows.n_counted, confidence_of(self.tails)
         return rank_guarantee(m, self.level, kind=self.kind, n_cuts=self.tails.n_cuts, confidence=confidence)
 
     def _margins(self, line: int, output: int, new: Array, *, is_importance: bool = False) -> list[Array]:

@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing
 
 from pimeter.conformal.quantile import ScoreQuantile
-from pimeter.conformal.tails import TAILS
+from pimeter.conformal.scores import TAILS
 from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.local import LocalWidth
 from pimeter.regression.scaled import ScaledWidth
@@ -20,7 +20,7 @@ from pimeter.regression.width import ConstantWidth, IntervalShape, Width
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pimeter.conformal.tails import Tails
+    from pimeter.conformal.scores import Tails
 
     Array = NDArray[np.float64]
 

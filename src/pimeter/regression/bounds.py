@@ -55,14 +55,14 @@ def write_bounds(
             own = quantile.weighted_margins(every, j, importance)
         else:
             own = margins[0 if lines is None else lines, j].T
-        of_output = _of_output(shape, j)
-        for side, band in enumerate((of_output.lower, of_output.upper)):
-            _write_side(out[:, j, side], prediction[0, :, j], own[side], of_output.scale, band, side)
-        if of_output.lower is not None or quantile.tails.n_cuts > 1:
+        around = of_output(shape, j)
+        for side, band in enumerate((around.lower, around.upper)):
+            _write_side(out[:, j, side], prediction[0, :, j], own[side], around.scale, band, side)
+        if around.lower is not None or quantile.tails.n_cuts > 1:
             _uncross(out[:, j])
 
 
-def _of_output(shape: IntervalShape, output: int) -> IntervalShape:
+def of_output(shape: IntervalShape, output: int) -> IntervalShape:
     """Of the only model and one output."""
     return shape.each(lambda part: part[0, :, output])
 
@@ -81,33 +81,17 @@ def _write_side(
     (np.add if side else np.subtract)(prediction, distance, out=bound)
     if band is None:
         # Coming back from the bound, rounding may leave less than the margin, whose score the cdf would miss.
-        _move_out(bound, _score_at(bound, prediction, scale, side) < margin, side)
+        move_out(bound, score_at(bound, prediction, scale, side) < margin, side)
 
 
-def move_beyond(
-    quantile: ScoreQuantile, prediction: Array, shape: IntervalShape, lines: Index | None, bounds: Array, side: int
-) -> None:
-    """Move bounds (n, k) to where the cdf counts all scores of the margin, ties among them, as passed.
-
-    Where rounding leaves a bound on the margin itself, or short of it, the next float is beyond. With folds bounds have
-    more slack than that already.
-    """
-    if quantile.scores.folds is not None:
-        return
-    margins = np.broadcast_to(quantile.margins, (len(quantile.margins), bounds.shape[1], 2))
-    for j in range(bounds.shape[1]):
-        score = _score_at(bounds[:, j], prediction[0, :, j], _of_output(shape, j).scale, side)
-        _move_out(bounds[:, j], score <= margins[0 if lines is None else lines, j, side], side)
-
-
-def _score_at(bound: Array, prediction: Array, scale: Array | None, side: int) -> Array:
+def score_at(bound: Array, prediction: Array, scale: Array | None, side: int) -> Array:
     """How far the cdf takes a bound to be from the prediction, in units of the scale, towards its side."""
     with np.errstate(over="ignore"):
         residual = bound - prediction if side else prediction - bound
         return residual if scale is None else residual / scale
 
 
-def _move_out(bounds: Array, where: NDArray[np.bool_], side: int) -> None:
+def move_out(bounds: Array, where: NDArray[np.bool_], side: int) -> None:
     """Move some of the bounds by one float away from the middle, in place."""
     bounds[where] = np.nextafter(bounds[where], np.inf if side else -np.inf)
 
@@ -129,7 +113,7 @@ def _write_fold_bounds(
     for j in range(out.shape[1]):
         centres = folds.averaged(prediction[:, :, j])
         of_lists = IntervalShape(*(None if part is None else folds.averaged(part[..., j]) for part in shape))
-        for line, rows in _rows_of_lines(lines):
+        for line, rows in rows_of_lines(lines):
             centre, own = centres[:, rows], IntervalShape(*(None if a is None else a[:, rows] for a in of_lists))
             start, end = (0.0 if band is None else band for band in (own.lower, own.upper))
             found = np.empty((centre.shape[1], 2))
@@ -139,23 +123,6 @@ def _write_fold_bounds(
             largest = np.maximum(np.abs(centre).max(axis=0)[:, None], np.abs(found))
             slack = np.spacing(largest, where=np.isfinite(found), out=np.zeros_like(found))
             out[rows, j] = found + np.array([-ROUNDINGS, ROUNDINGS]) * slack
-
-
-def cdf_values(
-    quantile: ScoreQuantile, prediction: Array, shape: IntervalShape, lines: Index | None, y: Array
-) -> Array:
-    """Distribution functions at y (n, k, g)."""
-    found, folds = np.empty(y.shape), quantile.scores.folds
-    for j in range(y.shape[1]):
-        centres = prediction[:, :, j]
-        scales = np.ones((1, 1)) if shape.scale is None else shape.scale[..., j]
-        if folds is not None:
-            scales = folds.averaged(np.broadcast_to(scales, centres.shape))
-            centres = folds.averaged(centres)
-        for line, rows in _rows_of_lines(lines):
-            own = scales if scales.shape[1] == 1 else scales[:, rows]
-            found[rows, j] = quantile.cdf(line, j, y[rows, j], centres[:, rows, None], own[..., None])
-    return found
 
 
 def guaranteed_levels(quantile: ScoreQuantile, lines: Index | None, importance: Array) -> Array:
@@ -183,7 +150,7 @@ def guaranteed_levels(quantile: ScoreQuantile, lines: Index | None, importance: 
     return found
 
 
-def _rows_of_lines(lines: Index | None) -> list[tuple[int, Any]]:
+def rows_of_lines(lines: Index | None) -> list[tuple[int, Any]]:
     """Each line of the table of groups, and the rows of it."""
     if lines is None:
         return [(0, slice(None))]

@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 
 from pimeter.arrays import check_finite
-from pimeter.conformal.tails import TAILS
+from pimeter.conformal.scores import TAILS
 from pimeter.regression.features import Features
 from pimeter.regression.nearness import local_ends, local_neurons
 from pimeter.regression.scaled import FEW, LEAST

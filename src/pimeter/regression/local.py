@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from pimeter.conformal.tails import TAILS
+from pimeter.conformal.scores import TAILS
 from pimeter.regression.features import Features
 from pimeter.regression.nearness import local_ends, local_neurons
 from pimeter.regression.width import IntervalShape, Width

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -13,37 +12,24 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from pimeter.arrays import check_finite, real_array
 from pimeter.conformal.estimator import is_function, is_trainable
-from pimeter.conformal.groups import Group
-from pimeter.conformal.guarantee import COPIES, GUARANTEES, GuaranteeKind, rank_guarantee, too_few
-from pimeter.conformal.quantile import NEVER_SEEN, ScoreQuantile
-from pimeter.conformal.tails import TAILS
-from pimeter.coverage import percent, warn_of_coverage
-from pimeter.duplicates import UNPROVEN, row_keys
-from pimeter.regression.bounds import cdf_values, guaranteed_levels, move_beyond, write_bounds
+from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind
+from pimeter.conformal.scores import TAILS
+from pimeter.regression.bounds import guaranteed_levels
+from pimeter.regression.calibrated import UNSEEN_ARE_UNKNOWN
+from pimeter.regression.distribution import PredictedDistribution, checked_levels
 from pimeter.regression.frames import interval_frame
-from pimeter.regression.joint import JointWidth
-from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
-from pimeter.regression.training import REMEDY, WIDTHS, TrainedIntervals, predictions
-from pimeter.regression.width import ConstantWidth, IntervalShape, Width
+from pimeter.regression.shift import ShiftWeights, importance_weights
+from pimeter.regression.training import WIDTHS
+from pimeter.regression.width import ConstantWidth, Width
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.conformal.scores import CalibrationScores
-
     Array = NDArray[np.float64]
 
-ENOUGH_ESTIMATED = 5  # times the rows that a guarantee takes: with fewer effective ones estimated weights may fail
-LABEL_OF_UNSEEN = "(never seen)"
-TOGETHER = "guaranteed to all categories that share and those never seen together, to none of them by itself"
-UNSEEN_ARE_UNKNOWN = (
-    "no small ones to learn from: their intervals go as far as the largest score, and nothing is guaranteed"
-)
 
-
-class IntervalRegressor(RegressorMixin, TrainedIntervals):
+class IntervalRegressor(RegressorMixin, PredictedDistribution):
     """Prediction intervals for any regressor, from its errors on rows that it was not trained on.
 
     Nothing about the model is assumed. If the calibration rows and a new row are exchangeable (such as independent
@@ -295,38 +281,8 @@ class IntervalRegressor(RegressorMixin, TrainedIntervals):
             Itself; as it was before if anything is wrong with the input.
         """
         check_is_fitted(self)
-        if self._scores_seen.folds is not None:
-            msg = "update cannot add rows to folds that are already trained (cv is set); call fit with all rows."
-            raise ValueError(msg)
         draft = self._draft()
-        if self._shaped_by() != self._made_by:
-            msg = "width, tails or joint were changed after calibration, and update learns no width; call calibrate."
-            raise ValueError(msg)
-        target = draft._targets(X, y)
-        (low, high), (lower, upper) = self._cuts, draft._cuts_of(target)
-        draft._cuts = (min(low, lower), max(high, upper))
-        X = draft._same_table(X)
-        if (None if target.ndim == 1 else target.shape[1]) != self._n_outputs:
-            msg = f"y has shape {target.shape}; expected as many outputs as in calibration."
-            raise ValueError(msg)
-        importance = importance_weights(sample_weight, X)
-        new = replace(
-            draft._scores(draft.estimator_, draft.width_, X, target),
-            labels=draft.width_.labels(X, by),
-            importance=importance,
-            keys=row_keys(X, target),
-            effective_size=effective_size(sample_weight),
-        )
-        new = new if importance is None else new.rows(importance > 0.0)
-        scores = self._scores_seen.joined(new)
-        n_copies = 0 if COPIES in scores.doubts else scores.n_copies(len(new))
-        if n_copies:
-            warn_of_coverage(
-                f"{n_copies:,} of {len(scores):,} calibration rows are copies of others, now that those of update "
-                f"are among them: {UNPROVEN}. Give update rows that do not calibrate yet."
-            )
-            scores = replace(scores, doubts=(*scores.doubts, COPIES))
-        draft._learn(scores)
+        draft._update(X, y, by, sample_weight)
         return self._become(draft)
 
     def predict(self, X: Any) -> Array:
@@ -382,10 +338,12 @@ class IntervalRegressor(RegressorMixin, TrainedIntervals):
             Lower and upper ends.
         """
         check_is_fitted(self)
-        levels = _levels("confidence_level", self._quantile.level if confidence_level is None else confidence_level)
+        levels = checked_levels(
+            "confidence_level", self._quantile.level if confidence_level is None else confidence_level
+        )
         given, X = X, self._same_table(X)
         labels = self._widths()[0].labels(X, by)
-        importance = importance_weights(sample_weight, X, are_new=True)
+        importance = None if sample_weight is None else importance_weights(sample_weight, X, are_new=True)
         if importance is not None and self._scores_seen.importance is None:
             msg = "sample_weight is given for new rows, but calibration had none: pass it to calibrate, too."
             raise ValueError(msg)
@@ -412,91 +370,6 @@ class IntervalRegressor(RegressorMixin, TrainedIntervals):
             )
         return self._squeezed(out if levels.ndim else out[..., 0])
 
-    def predict_quantile(self, X: Any, q: ArrayLike, *, by: ArrayLike | None = None) -> Array:
-        """Quantiles of the target's distribution, from signed errors; after weights, of rows of average importance.
-
-        Each is the bound of a one-sided interval: a share q of targets or more lies below it for q of .5 and more, a
-        share 1 - q or more above it for a smaller one, as `guarantee` says. So it is the upper end of ``tails="upper"``
-        at level q, or the lower end of ``tails="lower"`` at level 1 - q, and the quantiles at (1 - p)/2 and (1 + p)/2
-        are the ends of ``tails="equal"`` at level p (not with ``guarantee="training-conditional"`` or `joint`, which
-        look at both ends or all outputs at once), to the last bit or the next float beyond: `predict_cdf` there is q or
-        more for q of .5 and more, q or less for a smaller one, if there are enough rows for the level and `guarantee`
-        is not "approximate". A band of quantiles is not moved here, as it is in `predict_interval`, but stretched:
-        widths "quantile" and, with signed tails, "local".
-
-        Parameters
-        ----------
-        X : array, frame or whatever the estimator takes, of n rows
-            Features.
-        q : float or array-like of shape (L,)
-            Levels between 0 and 1. Quantiles of a higher level are never lower.
-        by : array-like of shape (n,), optional
-            Categories of the rows, for ``width="grouped"``.
-
-        Returns
-        -------
-        ndarray of shape (n[, k][, L])
-        """
-        check_is_fitted(self)
-        levels = _levels("q", q)
-        X = self._same_table(X)
-        labels = self._widths()[0].labels(X, by)
-        prediction = self._predictions(X)
-        band = self._shape(X, prediction)
-        prediction, shape = band.middle(prediction), band.without_band()
-        out = np.empty((*prediction.shape[1:], levels.size))
-        both = np.empty((*out.shape[:2], 2))
-        for i, level in enumerate(levels.ravel().tolist()):
-            side = int(level >= 0.5)
-            quantile = self._one_sided(max(level, 1.0 - level), "upper" if side else "lower")
-            _warn_of_few_scores(quantile)
-            lines = quantile.lines(labels, UNSEEN_ARE_UNKNOWN)
-            self._write_bounds(quantile, prediction, shape, lines, None, both)
-            out[..., i] = both[..., side]
-            move_beyond(quantile, prediction, shape, lines, out[..., i], side)
-        np.clip(out, *self._cuts, out=out)
-        return self._squeezed(out if levels.ndim else out[..., 0])
-
-    def predict_cdf(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None) -> Array:
-        """Probability that the target lies below y, from signed errors; after weights, in rows of average importance.
-
-        Of m calibration errors, those less than that of y count 1 and equal ones 1/2, as does the new row itself, out
-        of m + 1. Of observed targets these are p-values: for exchangeable rows without ties they are spread evenly
-        between 0 and 1, so that ``F + 1/(2m + 2) <= a`` has at most probability a.
-
-        Parameters
-        ----------
-        X : array, frame or whatever the estimator takes, of n rows
-            Features.
-        y : float or array-like of shape (n,) or (n, g)
-            Where to ask: at one value for all rows, at one for each row, or at g for each row. For k outputs of shape
-            (n, k) or (n, k, g).
-        by : array-like of shape (n,), optional
-            Categories of the rows, for ``width="grouped"``.
-
-        Returns
-        -------
-        ndarray of the shape of y; for a scalar (n,) or (n, k)
-        """
-        check_is_fitted(self)
-        X = self._same_table(X)
-        labels = self._widths()[0].labels(X, by)
-        prediction = self._predictions(X)
-        band = self._shape(X, prediction)
-        prediction, shape = band.middle(prediction), band.without_band()
-        size = prediction.shape[1:]
-        asked = _places(y, size if self._n_outputs is not None else size[:1])
-        quantile = self._one_sided(self._quantile.level, "upper")
-        table = asked.reshape(*size, -1)
-        found = cdf_values(quantile, prediction, shape, quantile.lines(labels, UNSEEN_ARE_UNKNOWN), table)
-        low, high = self._cuts
-        found[table < low] = 0.0
-        found[table >= high] = 1.0
-        return found.reshape(asked.shape)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_scores_seen")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         width = self._width() if isinstance(self.width, Width) or self.width in WIDTHS else ConstantWidth()
@@ -521,180 +394,3 @@ class IntervalRegressor(RegressorMixin, TrainedIntervals):
             msg = 'joint=True looks at all outputs at once, which have no common sign; tails="sided" needs one.'
             raise ValueError(msg)
         return super()._draft()
-
-    def _widths(self) -> list[Width]:
-        """The widths that have learned, one for each model."""
-        return self.width_ if isinstance(self.width_, list) else [self.width_]
-
-    def _shaped_by(self) -> tuple[str, str, bool]:
-        """Settings that a width is learned with."""
-        return repr(self.width), self.tails, self.joint
-
-    def _quantile_at(self, level: float) -> ScoreQuantile:
-        """Quantiles at another level, with the settings and groups of calibration; warns of too few scores."""
-        quantile, width = self._quantile, self._widths()[0]
-        found = ScoreQuantile.of(
-            quantile.scores, quantile.tails, level, quantile.kind, min_rows=width.min_rows, like=quantile
-        )
-        _warn_of_few_scores(found)
-        return found
-
-    def _one_sided(self, level: float, tails: str) -> ScoreQuantile:
-        """Quantiles of signed scores; the same groups have a line at all levels, so that quantiles do not cross."""
-        scores, like = self._scores_seen.signed(), self._quantile
-        return ScoreQuantile.of(scores, TAILS[tails], level, like.kind, like=like)
-
-    def _learn(self, scores: CalibrationScores) -> None:
-        """Set everything that calibration is known by."""
-        are_unequal = scores.importance is not None and np.ptp(scores.importance) > 0.0
-        if self.guarantee == "training-conditional" and (are_unequal or scores.effective_size is not None):
-            msg = (
-                'guarantee="training-conditional" takes the distribution of ranks, which is not known for unequal or '
-                'estimated sample_weight; set guarantee="marginal".'
-            )
-            raise ValueError(msg)
-        is_joint = isinstance(self._widths()[0], JointWidth)
-        level, min_rows = float(self.confidence_level), self._widths()[0].min_rows
-        quantile = ScoreQuantile.of(
-            scores.jointly() if is_joint else scores, TAILS[self.tails], level, self.guarantee, min_rows=min_rows
-        )
-        _warn_of_few_scores(quantile)
-        _warn_of_few_groups(quantile)
-        self._scores_seen, self._quantile, self._made_by = scores, quantile, self._shaped_by()
-        self.categories_ = _categories(quantile)
-        lines = [0] if quantile.groups is None else quantile.groups.lines
-        self.guaranteed_level_ = float(np.min([quantile.guaranteed(line) for line in lines]))
-        self.guaranteed_ = bool(self.guaranteed_level_ >= self.confidence_level)
-        self.coverage_range_ = quantile.per_group(_coverage_ranges(quantile))
-        margin = quantile.per_group(list(quantile.margins))
-        if is_joint:
-            margin = margin * np.mean([width.margin_ for width in self._widths()], axis=0)[:, None]
-        self.margin_ = margin[..., 0, :] if self._n_outputs is None else margin
-        self.n_calibration_ = len(scores)
-
-    def _shape(self, X: Any, prediction: Array) -> IntervalShape:
-        """Shapes of intervals around the predictions of all models."""
-        if not prediction.shape[1]:
-            return IntervalShape()  # most estimators refuse to shape nothing
-        shapes = [width.shape(X, one) for width, one in zip(self._widths(), prediction, strict=True)]
-        return IntervalShape.merged(shapes, [one.shape for one in prediction], np.stack)
-
-    def _predictions(self, X: Any) -> Array:
-        """Predictions of all models, (models, n, k)."""
-        found = [predictions(model, X, self._n_outputs) for model in self._models()]
-        table = found[0][None] if len(found) == 1 else np.stack(found)
-        with np.errstate(over="ignore"):
-            check_finite("prediction", table[0] if len(found) == 1 else table.mean(axis=0), REMEDY)
-        return table
-
-    def _squeezed(self, values: Array) -> Array:
-        """Without the axis of outputs if the target has none."""
-        return values[:, 0] if self._n_outputs is None else values
-
-    def _write_bounds(
-        self,
-        quantile: ScoreQuantile,
-        prediction: Array,
-        shape: IntervalShape,
-        lines: NDArray[np.intp] | None,
-        importance: Array | None,
-        out: Array,
-    ) -> None:
-        """Bounds of intervals, into `out` (n, k, 2), cut at the least and the largest possible target."""
-        try:
-            with np.errstate(over="raise"):
-                write_bounds(quantile, prediction, shape, lines, importance, out)
-        except FloatingPointError as beyond:
-            msg = (
-                "an interval ends beyond all floats: the prediction or the width is too large. Use a larger unit for y."
-            )
-            raise ValueError(msg) from beyond
-        if np.isfinite(self._cuts).any():
-            np.clip(out, *self._cuts, out=out)
-
-
-def _levels(name: str, given: ArrayLike) -> Array:
-    """Levels asked for."""
-    levels: Array = real_array(name, given).astype(np.float64)
-    if levels.ndim > 1 or not levels.size or not ((levels > 0.0) & (levels < 1.0)).all():
-        msg = f"{name} must be a level, or a list of levels, between 0 and 1; got {given!r}."
-        raise ValueError(msg)
-    return levels
-
-
-def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:
-    """Where a distribution is asked for: a value for all rows, one for each of `size`, or several for each."""
-    asked: Array = real_array("y", y).astype(np.float64)
-    if asked.ndim == 0:
-        asked = np.full(size, asked)
-    if asked.shape[: len(size)] != size or asked.ndim > len(size) + 1:
-        msg = f"y has shape {asked.shape}; expected a number, {size}, or {size} with one more axis for several values."
-        raise ValueError(msg)
-    if np.isnan(asked).any():
-        msg = "y contains NaN, where no proportion of targets can be told; leave such values out."
-        raise ValueError(msg)
-    return asked
-
-
-def _categories(quantile: ScoreQuantile) -> list[Group]:
-    """Rows, guaranteed level and source of each category, and of all those never seen in a last line."""
-    table = quantile.groups
-    if table is None:
-        return []
-    found = []
-    for label, n in table.rows.items():
-        line = table.line_of[label]
-        source, note = ("shared", TOGETHER) if line == table.shared else ("own", "")
-        found.append(Group(label, n, quantile.guaranteed(line), source, note))
-    return [*found, Group(LABEL_OF_UNSEEN, 0, np.nan, "shared" if table.pooled else "none", NEVER_SEEN)]
-
-
-def _coverage_ranges(quantile: ScoreQuantile) -> list[tuple[float, float]]:
-    """Of the first output, for each line; NaN where groups share scores: it is of none of them by itself."""
-    found = [line[0].coverage_range for line in quantile.guarantees]
-    if quantile.groups is not None:
-        found[quantile.groups.shared] = found[quantile.groups.unseen] = (np.nan, np.nan)
-    return found
-
-
-def _warn_of_few_groups(quantile: ScoreQuantile) -> None:
-    """Say that groups of rows which resemble each other are fewer than scores would have to be."""
-    n_groups, level = quantile.scores.n_groups, quantile.level
-    needed = rank_guarantee(1, level, n_cuts=quantile.tails.n_cuts).needed
-    if n_groups is not None and n_groups < needed:
-        warn_of_coverage(
-            f"scores of {n_groups} groups calibrate, and rows of one group may resemble each other: nothing is "
-            f"guaranteed to rows of new groups, of which {percent(level, 6)} intervals may cover far less. {needed} "
-            "groups or more do better."
-        )
-
-
-def _warn_of_few_scores(quantile: ScoreQuantile) -> None:
-    """Say where scores are too few for a guarantee or, with estimated weights, to come near the level."""
-    size, level = quantile.scores.effective_size, quantile.level
-    enough = ENOUGH_ESTIMATED * rank_guarantee(1, level, n_cuts=quantile.tails.n_cuts).needed
-    if size is not None:
-        if size < enough:
-            warn_of_coverage(
-                f"by their estimated weights the calibration rows are about as good as {size:.3g} rows like the new "
-                f"ones: {percent(level, 6)} intervals may cover far less, and nothing is guaranteed. As a rule of "
-                f"thumb take {enough} or more: calibrate on more rows, or on rows more like the new ones."
-            )
-        return
-    table = quantile.groups
-    for of, lines in (
-        ("", [0] if table is None else []),
-        (" of a category", [] if table is None else sorted(set(table.lines) - {table.shared})),
-        (" of the smaller categories", [] if table is None else sorted(set(table.lines) & {table.shared})),
-    ):
-        few = [
-            replace(quantile.weakest(line), level=quantile.guaranteed(line))
-            for line in lines
-            if not quantile.weakest(line).is_enough
-        ]
-        if few:
-            several = f" (the smallest of {len(few)} such)" if len(few) > 1 else ""
-            side = " on one side of the prediction" if quantile.tails.is_by_sign else ""
-            most = "" if quantile.scores.folds is None else " (with cv they guarantee 2 p - 1 at most)"
-            least = min(few, key=lambda one: one.m)
-            warn_of_coverage(f"{too_few(least, level, of + several + side)}{most}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -87,14 +88,10 @@ class TrainedIntervals(ConformalEstimator):
         seen = np.unique(np.concatenate([others for _, others in splits]))
         if to_come is not None or not self.shuffle:
             doubts = (*doubts, ORDER)
-        scores = replace(
-            scores,
-            folds=scores.folds if isinstance(self.estimator_, list) else None,
-            labels=None if labels is None else labels[seen],
-            keys=None if keys is None else keys[seen],
-            doubts=doubts,
-        )
-        self._learn(in_groups(scores, None if codes is None else codes[seen], are_copies=is_copied))
+        labels, keys, codes = _taken(seen, labels, keys, codes)
+        folds = scores.folds if isinstance(self.estimator_, list) else None
+        scores = replace(scores, folds=folds, labels=labels, keys=keys, doubts=doubts)
+        self._learn(in_groups(scores, codes, are_copies=is_copied))
 
     def _calibrate(
         self,
@@ -113,11 +110,11 @@ class TrainedIntervals(ConformalEstimator):
         self._take_target(target)
         width = self._new_width()
         labels, codes = width.labels(X, by), group_codes(groups, X)
-        importance, m = importance_weights(sample_weight, X), len(target)
+        importance, m = None if sample_weight is None else importance_weights(sample_weight, X), len(target)
         if importance is not None and not importance.all():
             kept = np.flatnonzero(importance)
-            X, target, importance = _safe_indexing(X, kept), target[kept], importance[kept]
-            labels, codes = (None if a is None else a[kept] for a in (labels, codes))
+            X, target = _safe_indexing(X, kept), target[kept]
+            labels, codes, importance = _taken(kept, labels, codes, importance)
         keys = row_keys(X, target)
         doubts = self._doubts("calibrate", X, target, codes, keys)
         is_copied = codes is not None and are_copies(codes, keys)
@@ -126,8 +123,7 @@ class TrainedIntervals(ConformalEstimator):
         if width.learns:
             rest = self._rows_left_by(width, model, X, target, codes)
             X, target = _safe_indexing(X, rest), target[rest]
-            known: list[Any] = [labels, importance, codes, keys]
-            labels, importance, codes, keys = (None if values is None else values[rest] for values in known)
+            labels, importance, codes, keys = _taken(rest, labels, importance, codes, keys)
         scores = self._scores(model, width, X, target)
         size = effective_size(sample_weight)
         scores = replace(
@@ -141,9 +137,9 @@ class TrainedIntervals(ConformalEstimator):
         self.estimator_, self.width_ = model, width
         self._learn(in_groups(scores, codes, are_copies=is_copied))
 
+    @abstractmethod
     def _learn(self, scores: CalibrationScores) -> None:
         """Set everything that calibration is known by."""
-        raise NotImplementedError
 
     def _rows_left_by(self, width: Width, model: Any, X: Any, target: Array, codes: Index | None) -> Index:
         """Rows that calibrate: the half that a width has not learned from."""
@@ -347,6 +343,11 @@ class TrainedIntervals(ConformalEstimator):
             -np.inf if self.y_min is None else min(float(self.y_min), float(target.min())),
             np.inf if self.y_max is None else max(float(self.y_max), float(target.max())),
         )
+
+
+def _taken(rows: Index, *columns: Any) -> list[Any]:
+    """Some rows of each column; None stays None."""
+    return [None if column is None else column[rows] for column in columns]
 
 
 def predictions(model: Any, X: Any, n_outputs: int | None) -> Array:

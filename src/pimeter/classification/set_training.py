@@ -1,0 +1,274 @@
+"""How `SetClassifier` comes by its calibration scores: classifiers, trained on other rows than those."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.multiclass import check_classification_targets, unique_labels
+from sklearn.utils.validation import _num_samples, column_or_1d
+
+from pimeter.arrays import even_array, is_missing, label_list
+from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
+from pimeter.classification.draws import row_draws
+from pimeter.conformal.estimator import (
+    HELD_OUT,
+    ConformalEstimator,
+    category_labels,
+    group_codes,
+    in_groups,
+    rows_to_come,
+)
+from pimeter.conformal.folds import FoldModels
+from pimeter.conformal.guarantee import ORDER
+from pimeter.conformal.scores import CalibrationScores
+from pimeter.duplicates import are_copies, row_keys
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+    Index = NDArray[np.intp]
+
+TUNING = 0.2  # of the calibration rows, which RAPS chooses its constants with
+
+
+class TrainedSets(ConformalEstimator):
+    """The part of `SetClassifier` that trains models, and finds calibration scores."""
+
+    confidence_level: float
+    classes_: NDArray[Any]
+    _settings: dict[str, Any]  # what sets were calibrated with: changed parameters count from the next calibration on
+
+    @abstractmethod
+    def _learn(self, scores: CalibrationScores, labels: NDArray[Any] | None) -> None:
+        """Set everything that calibration is known by."""
+
+    def _is_by_class(self) -> bool:
+        """Whether each class has scores of its own."""
+        by = self._settings["by"]
+        return isinstance(by, str) and by == "class"
+
+    def _labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any] | None:
+        """Category of each row; None if there are none, or if classes take their place."""
+        own = self._settings["by"]
+        if by is None and own is None and getattr(self, "_has_labels", False):
+            msg = "by is missing: calibration had a category per row, so new rows need one, too. Pass by=..."
+            raise ValueError(msg)
+        if by is not None and own is None and not getattr(self, "_has_labels", True):
+            msg = "by is given for new rows, but calibration had none: pass it to fit or calibrate, too."
+            raise ValueError(msg)
+        if by is None and self._is_by_class():
+            return None
+        labels = category_labels(X, by, own, "SetClassifier")
+        if labels is None:
+            return None
+        found: NDArray[Any] = np.empty(len(labels), object)
+        found[:] = label_list(labels)
+        return found
+
+    def _fit(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, fit_params: dict[str, Any]) -> None:
+        """Train and calibrate on one split or in folds."""
+        target = _targets(X, y, type(self).__name__)
+        X = self._first_table(X)
+        self.classes_ = _trained_classes(target)
+        self.__dict__.pop("_has_labels", None)
+        labels, codes = self._labels(X, by), group_codes(groups, X, n_least=2)
+        self._seed, keys = self._seed_of_fit(), row_keys(X, target)
+        doubts = self._doubts("fit", X, target, codes, keys)
+        is_copied = codes is not None and are_copies(codes, keys)
+        self._warn_of_shuffled_dates(X, y, groups)
+        tuning, rest = self._apart(len(target), int(len(target) * TUNING * HELD_OUT), codes)
+        own, given = (None if a is None else np.asarray(a)[rest] for a in (codes, groups))
+        splits = self._splits(_safe_indexing(X, rest), target[rest], given, own, self._seed, are_copies=is_copied)
+        models = [self._trained_model(X, target, rest[train], fit_params) for train, _ in splits]
+        parts = [rest[left] for _, left in splits]
+        to_come = rows_to_come(splits, len(rest))
+        self.estimator_ = models
+        if to_come is not None:
+            self.estimator_ = self._trained_model(X, target, rest[to_come], fit_params)
+        elif self.cv is None:
+            self.estimator_ = models[0]
+        self._trained_from = self.estimator
+        self._learn_penalty(self._models()[0], X, target, tuning)
+        if not self.shuffle or to_come is not None:
+            doubts = (*doubts, ORDER)
+        every = [self._scores(model, X, target, labels, rows) for model, rows in zip(models, parts, strict=True)]
+        scores = replace(reduce(CalibrationScores.joined, every), doubts=doubts)
+        if to_come is None and len(splits) > 1:
+            scores = replace(scores, folds=_disjoint_folds(parts, rest))
+        codes = None if codes is None else codes[np.concatenate(parts)]
+        self._learn(in_groups(scores, codes, are_copies=is_copied), labels)
+
+    def _apart(self, n: int, n_tuning: int, codes: Index | None) -> tuple[Index, Index]:
+        """Rows that choose RAPS's penalty, so many or fewer, of whole groups, and the others; in time the first."""
+        n_tuning = n_tuning if self._settings["conformity_score"] == "raps" else 0
+        rows = np.arange(n)
+        if self.shuffle:
+            rows = np.random.default_rng(self._seed).permutation(n)
+        if codes is not None:
+            place = np.empty(int(codes.max()) + 1, np.intp)
+            known, first = np.unique(codes[rows], return_index=True)
+            place[known] = first
+            rows = np.argsort(place[codes], kind="stable")
+            borders = np.flatnonzero(np.diff(codes[rows])) + 1
+            n_tuning = int(max(borders[borders <= n_tuning], default=0))
+        return rows[:n_tuning], np.sort(rows[n_tuning:])
+
+    def _calibrate(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, *, is_first: bool) -> None:
+        """Calibrate the model at hand."""
+        self.estimator_ = model = self._model_to_calibrate()
+        target = _targets(X, y, type(self).__name__)
+        X = self._first_table(X) if is_first else self._same_table(X)
+        self.__dict__.pop("_has_labels", None)
+        labels, codes = self._labels(X, by), group_codes(groups, X)
+        keys = row_keys(X, target)
+        doubts = self._doubts("calibrate", X, target, codes, keys)
+        is_copied = codes is not None and are_copies(codes, keys)
+        self.classes_ = _classes(model, X)
+        self._seed = self._seed_of_fit()
+        tuning, rest = self._apart(len(target), int(TUNING * len(target)), codes)
+        self._learn_penalty(model, X, target, tuning)
+        scores = self._scores(model, X, target, labels, rest)
+        scores = replace(scores, doubts=doubts if self.shuffle else (*doubts, ORDER))
+        self._learn(in_groups(scores, None if codes is None else codes[rest], are_copies=is_copied), labels)
+
+    def _class_scores(self, model: Any, X: Any) -> Array:
+        """Nonconformity scores of all classes, (n, n_classes)."""
+        draws = row_draws(X, self._seed) if self._settings["randomized"] else None
+        return SCORES[self._settings["conformity_score"]](self._probabilities(model, X), draws, self.penalty_)
+
+    def _scores(
+        self, model: Any, X: Any, target: NDArray[Any], labels: NDArray[Any] | None, rows: Index
+    ) -> CalibrationScores:
+        """Scores of the true classes of some rows."""
+        codes = self._codes(target[rows])
+        scores = self._class_scores(model, _safe_indexing(X, rows))[np.arange(len(rows)), codes]
+        own = codes if self._is_by_class() else None if labels is None else labels[rows]
+        return CalibrationScores(scores[:, None], labels=own, is_full_if_few=True)
+
+    def _probabilities(self, model: Any, X: Any) -> Array:
+        """Probabilities (n, n_classes); 0 for a class that the model has not seen."""
+        found = np.asarray(_asked(model, X), dtype=np.float64)
+        own = np.asarray(getattr(model, "classes_", self.classes_))
+        if found.shape != (_num_samples(X), len(own)):
+            msg = (
+                f"estimator returns probabilities of shape {found.shape} for {_num_samples(X)} rows; expected one "
+                f"column for each of {len(own)} classes."
+            )
+            raise ValueError(msg)
+        if not np.isfinite(found).all() or (found < 0.0).any():
+            msg = "estimator returns probabilities that are negative or not finite. Fix it, or leave such rows out."
+            raise ValueError(msg)
+        if own.tolist() == self.classes_.tolist():
+            return found
+        place = self._places()
+        extra = [label for label in own.tolist() if label not in place]
+        if extra:
+            msg = (
+                f"estimator has classes that y does not hold: {extra[:5]!r}. Train it on the labels of y, or fit it "
+                "first and call calibrate."
+            )
+            raise ValueError(msg)
+        table = np.zeros((len(found), len(self.classes_)))
+        table[:, [place[label] for label in own.tolist()]] = found
+        return table
+
+    def _places(self) -> dict[Any, int]:
+        """Column of each class."""
+        return {label: i for i, label in enumerate(self.classes_.tolist())}
+
+    def _codes(self, target: NDArray[Any]) -> Index:
+        """Column of each row's class."""
+        place = self._places()
+        unknown = sorted({label for label in np.unique(target).tolist() if label not in place}, key=str)
+        if unknown:
+            known = self.classes_.tolist()[:5]
+            msg = f"y holds classes that the model does not know: {unknown[:5]!r}. It knows {known!r}."
+            raise ValueError(msg)
+        return np.array([place[label] for label in target.tolist()], np.intp)
+
+    def _learn_penalty(self, model: Any, X: Any, target: NDArray[Any], rows: Index) -> None:
+        """RAPS's constants, from rows that do not calibrate."""
+        self.penalty_ = Penalty()
+        if len(rows):
+            part = _safe_indexing(X, rows)
+            draws = row_draws(part, self._seed) if self._settings["randomized"] else None
+            found, codes = self._probabilities(model, part), self._codes(target[rows])
+            self.penalty_ = chosen_penalty(found, codes, draws, float(self.confidence_level))
+
+
+def _targets(X: Any, y: Any, name: str) -> NDArray[Any]:
+    """Classes of rows, none missing, all as numbers or all as strings."""
+    if y is None:
+        msg = f"{name} requires y to be passed, but the target y is None; give one class per row."
+        raise ValueError(msg)
+    target: NDArray[Any] = column_or_1d(even_array("y", y), warn=True)
+    n = _num_samples(X)
+    if len(target) != n:
+        msg = f"y has {len(target)} rows, but X has {n}: give one class for each row of X."
+        raise ValueError(msg)
+    if not n:
+        msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
+        raise ValueError(msg)
+    kind = target.dtype.kind
+    if kind in "fmM" and not np.isfinite(target).all():
+        what = "NaN" if np.isnan(target).any() else "infinity"
+        msg = f"y contains {what}, first in row {int(np.argmin(np.isfinite(target)))}. Leave such rows out."
+        raise ValueError(msg)
+    objects = target.tolist() if kind == "O" else []
+    missing = list(map(is_missing, objects))
+    if any(missing):
+        msg = f"y holds missing labels, first in row {missing.index(True)}. Leave such rows out."
+        raise ValueError(msg)
+    if kind in "cV" or not all(isinstance(label, str) for label in objects):
+        msg = (
+            f"Unknown label type: y has dtype {target.dtype}; give one class for each row, all as numbers or all as "
+            "strings, such as with astype(str)."
+        )
+        raise ValueError(msg)
+    check_classification_targets(target)
+    return target
+
+
+def _classes(model: Any, X: Any) -> NDArray[Any]:
+    """Classes of a model; of one that does not tell, the numbers of its columns."""
+    if hasattr(model, "classes_"):
+        return np.asarray(model.classes_)
+    shape = np.shape(_asked(model, _safe_indexing(X, np.arange(1))))
+    if len(shape) != 2:
+        msg = f"estimator returns {shape} for one row; it has to return (n, n_classes) probabilities."
+        raise ValueError(msg)
+    return np.arange(shape[1])
+
+
+def _asked(model: Any, X: Any) -> Any:
+    """What an object or a function says of rows."""
+    return model.predict_proba(X) if hasattr(model, "predict_proba") else model(X)
+
+
+def _trained_classes(target: NDArray[Any]) -> NDArray[Any]:
+    """Classes to train on, at least two in at least two rows."""
+    if len(target) < 2:
+        msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
+        raise ValueError(msg)
+    classes: NDArray[Any] = unique_labels(target)
+    if len(classes) < 2:
+        msg = f"y holds one class only ({classes[0]!r}); a classifier needs at least two classes."
+        raise ValueError(msg)
+    return classes
+
+
+def _disjoint_folds(parts: list[Index], rows: Index) -> FoldModels:
+    """Folds, one after the other, in which each of the rows has one turn; or a ValueError."""
+    if not np.array_equal(np.sort(np.concatenate(parts)), rows):
+        msg = (
+            "cv leaves some rows out several times, or never; CV+ needs folds in which each row has one turn, such as "
+            "KFold, or splits that leave out later rows than they train on, such as TimeSeriesSplit."
+        )
+        raise ValueError(msg)
+    return FoldModels(np.repeat(np.arange(len(parts)), [len(part) for part in parts]), np.eye(len(parts)))

@@ -1,0 +1,163 @@
+"""Distributions around predictions: quantiles and distribution functions, from signed scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from pimeter.arrays import real_array
+from pimeter.regression.bounds import move_out, of_output, rows_of_lines, score_at
+from pimeter.regression.calibrated import UNSEEN_ARE_UNKNOWN, CalibratedIntervals, warn_of_few_scores
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from pimeter.conformal.quantile import ScoreQuantile
+    from pimeter.regression.width import IntervalShape
+
+    Array = NDArray[np.float64]
+    Index = NDArray[np.intp]
+
+
+class PredictedDistribution(CalibratedIntervals):
+    """The part of `IntervalRegressor` that predicts quantiles and distribution functions."""
+
+    def predict_quantile(self, X: Any, q: ArrayLike, *, by: ArrayLike | None = None) -> Array:
+        """Quantiles of the target's distribution, from signed errors; after weights, of rows of average importance.
+
+        Each is the bound of a one-sided interval: a share q of targets or more lies below it for q of .5 and more, a
+        share 1 - q or more above it for a smaller one, as `guarantee` says. So it is the upper end of ``tails="upper"``
+        at level q, or the lower end of ``tails="lower"`` at level 1 - q, and the quantiles at (1 - p)/2 and (1 + p)/2
+        are the ends of ``tails="equal"`` at level p (not with ``guarantee="training-conditional"`` or `joint`, which
+        look at both ends or all outputs at once), to the last bit or the next float beyond: `predict_cdf` there is q or
+        more for q of .5 and more, q or less for a smaller one, if there are enough rows for the level and `guarantee`
+        is not "approximate". A band of quantiles is not moved here, as it is in `predict_interval`, but stretched:
+        widths "quantile" and, with signed tails, "local".
+
+        Parameters
+        ----------
+        X : array, frame or whatever the estimator takes, of n rows
+            Features.
+        q : float or array-like of shape (L,)
+            Levels between 0 and 1. Quantiles of a higher level are never lower.
+        by : array-like of shape (n,), optional
+            Categories of the rows, for ``width="grouped"``.
+
+        Returns
+        -------
+        ndarray of shape (n[, k][, L])
+        """
+        check_is_fitted(self)
+        levels = checked_levels("q", q)
+        X = self._same_table(X)
+        labels = self._widths()[0].labels(X, by)
+        prediction = self._predictions(X)
+        band = self._shape(X, prediction)
+        prediction, shape = band.middle(prediction), band.without_band()
+        out = np.empty((*prediction.shape[1:], levels.size))
+        both = np.empty((*out.shape[:2], 2))
+        for i, level in enumerate(levels.ravel().tolist()):
+            side = int(level >= 0.5)
+            quantile = self._one_sided(max(level, 1.0 - level), "upper" if side else "lower")
+            warn_of_few_scores(quantile)
+            lines = quantile.lines(labels, UNSEEN_ARE_UNKNOWN)
+            self._write_bounds(quantile, prediction, shape, lines, None, both)
+            out[..., i] = both[..., side]
+            _move_beyond(quantile, prediction, shape, lines, out[..., i], side)
+        np.clip(out, *self._cuts, out=out)
+        return self._squeezed(out if levels.ndim else out[..., 0])
+
+    def predict_cdf(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None) -> Array:
+        """Probability that the target lies below y, from signed errors; after weights, in rows of average importance.
+
+        Of m calibration errors, those less than that of y count 1 and equal ones 1/2, as does the new row itself, out
+        of m + 1. Of observed targets these are p-values: for exchangeable rows without ties they are spread evenly
+        between 0 and 1, so that ``F + 1/(2m + 2) <= a`` has at most probability a.
+
+        Parameters
+        ----------
+        X : array, frame or whatever the estimator takes, of n rows
+            Features.
+        y : float or array-like of shape (n,) or (n, g)
+            Where to ask: at one value for all rows, at one for each row, or at g for each row. For k outputs of shape
+            (n, k) or (n, k, g).
+        by : array-like of shape (n,), optional
+            Categories of the rows, for ``width="grouped"``.
+
+        Returns
+        -------
+        ndarray of the shape of y; for a scalar (n,) or (n, k)
+        """
+        check_is_fitted(self)
+        X = self._same_table(X)
+        labels = self._widths()[0].labels(X, by)
+        prediction = self._predictions(X)
+        band = self._shape(X, prediction)
+        prediction, shape = band.middle(prediction), band.without_band()
+        size = prediction.shape[1:]
+        asked = _places(y, size if self._n_outputs is not None else size[:1])
+        quantile = self._one_sided(self._quantile.level, "upper")
+        table = asked.reshape(*size, -1)
+        found = _cdf_values(quantile, prediction, shape, quantile.lines(labels, UNSEEN_ARE_UNKNOWN), table)
+        low, high = self._cuts
+        found[table < low] = 0.0
+        found[table >= high] = 1.0
+        return found.reshape(asked.shape)
+
+
+def checked_levels(name: str, given: ArrayLike) -> Array:
+    """Levels asked for."""
+    levels: Array = real_array(name, given).astype(np.float64)
+    if levels.ndim > 1 or not levels.size or not ((levels > 0.0) & (levels < 1.0)).all():
+        msg = f"{name} must be a level, or a list of levels, between 0 and 1; got {given!r}."
+        raise ValueError(msg)
+    return levels
+
+
+def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:
+    """Where a distribution is asked for: a value for all rows, one for each of `size`, or several for each."""
+    asked: Array = real_array("y", y).astype(np.float64)
+    if asked.ndim == 0:
+        asked = np.full(size, asked)
+    if asked.shape[: len(size)] != size or asked.ndim > len(size) + 1:
+        msg = f"y has shape {asked.shape}; expected a number, {size}, or {size} with one more axis for several values."
+        raise ValueError(msg)
+    if np.isnan(asked).any():
+        msg = "y contains NaN, where no proportion of targets can be told; leave such values out."
+        raise ValueError(msg)
+    return asked
+
+
+def _move_beyond(
+    quantile: ScoreQuantile, prediction: Array, shape: IntervalShape, lines: Index | None, bounds: Array, side: int
+) -> None:
+    """Move bounds (n, k) to where the cdf counts all scores of the margin, ties among them, as passed.
+
+    Where rounding leaves a bound on the margin itself, or short of it, the next float is beyond. With folds bounds have
+    more slack than that already.
+    """
+    if quantile.scores.folds is not None:
+        return
+    margins = np.broadcast_to(quantile.margins, (len(quantile.margins), bounds.shape[1], 2))
+    for j in range(bounds.shape[1]):
+        score = score_at(bounds[:, j], prediction[0, :, j], of_output(shape, j).scale, side)
+        move_out(bounds[:, j], score <= margins[0 if lines is None else lines, j, side], side)
+
+
+def _cdf_values(
+    quantile: ScoreQuantile, prediction: Array, shape: IntervalShape, lines: Index | None, y: Array
+) -> Array:
+    """Distribution functions at y (n, k, g)."""
+    found, folds = np.empty(y.shape), quantile.scores.folds
+    for j in range(y.shape[1]):
+        centres = prediction[:, :, j]
+        scales = np.ones((1, 1)) if shape.scale is None else shape.scale[..., j]
+        if folds is not None:
+            scales = folds.averaged(np.broadcast_to(scales, centres.shape))
+            centres = folds.averaged(centres)
+        for line, rows in rows_of_lines(lines):
+            own = scales if scales.shape[1] == 1 else scales[:, rows]
+            found[rows, j] = quantile.cdf(line, j, y[rows, j], centres[:, rows, None], own[..., None])
+    return found
