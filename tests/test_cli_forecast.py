@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from pimeter import cli, files, windows
+from pimeter import cli, files, timestamps, windows
 
 pl = pytest.importorskip("polars")
 
@@ -127,7 +127,7 @@ def test_order_of_windows_that_are_words(pimeter, file, tmp_path, name, note):
 def test_only_times_whose_letters_are_in_order_are_sorted(names, order):
     notes: list[str] = []
     table = files.Table("'a.csv'", Path("a.csv"), ",", ())
-    found = windows._order(table, pl.Series("origin", names), notes).tolist()
+    found = timestamps.numbered(table, pl.Series("origin", names), notes).tolist()
     assert found == (order or list(range(len(names))))
     assert len(notes) == (order is None)
 
@@ -137,7 +137,7 @@ def test_words_of_other_kinds_are_words(kind):
     notes: list[str] = []
     table = files.Table("'a.parquet'", Path("a.parquet"), ",", ())
     given = pl.Series("origin", ["w1", "w2", "w10", "w1"]).cast(kind)
-    assert windows._order(table, given, notes).tolist() == [0, 1, 2, 0]
+    assert timestamps.numbered(table, given, notes).tolist() == [0, 1, 2, 0]
     assert len(notes) == 1
 
 
@@ -145,7 +145,7 @@ def test_words_of_other_kinds_are_words(kind):
 def test_windows_that_have_no_order_are_refused(held):
     table = files.Table("'a.parquet'", Path("a.parquet"), ",", ())
     with pytest.raises(ValueError, match=r"column 'origin' holds .*; give numbers, dates or words for windows"):
-        windows._order(table, pl.Series("origin", held), [])
+        timestamps.numbered(table, pl.Series("origin", held), [])
 
 
 def test_a_window_that_is_no_number_is_missing(pimeter, tmp_path):

@@ -100,7 +100,7 @@ class TestFit:
     def test_a_side_without_errors_reaches_as_far_as_any(self):
         y_pred = np.zeros((30, 2))
         y_true = np.random.default_rng(0).random((30, 2)) + 1
-        with pytest.warns(CoverageWarning, match=r"worth about 0 independent errors .*; 50 % takes 1"):
+        with pytest.warns(CoverageWarning, match=r"as good as about 0 independent errors .*; 50 % takes 1"):
             radius = ForecastIntervals(0.5, tails="sided").fit(y_true, y_pred).margin_
         assert_array_equal(radius[:, 0], y_true.max(axis=0))
 
@@ -258,7 +258,7 @@ class TestWorth:
     @pytest.mark.parametrize("n", [1, 2, 3, 40, 100])
     @pytest.mark.parametrize("tails", ["symmetric", "equal", "upper"])
     def test_errors_that_are_all_alike_are_worth_one(self, n, tails):
-        with pytest.warns(CoverageWarning, match=f"{n} windows are worth about 1 independent errors"):
+        with pytest.warns(CoverageWarning, match=f"{n} windows are as good as about 1 independent errors"):
             cone = ForecastIntervals(tails=tails).fit(np.ones((n, 2)), np.zeros((n, 2)))
         assert cone.n_effective_ == 1.0
         stuck = lasting(0.0, 40, 1, h=2)[0].copy()
@@ -284,19 +284,19 @@ class TestWorth:
 
     def test_too_few_are_warned_of(self):
         with pytest.warns(
-            CoverageWarning, match=r"60 windows are worth about [\d.]+ independent errors .* takes 19\. Take"
+            CoverageWarning, match=r"60 windows are as good as about [\d.]+ independent errors .* takes 19\. Take"
         ):
             ForecastIntervals().fit(*(walking(60, 1, h=7)[0], np.zeros((60, 7))))
         errors = np.concatenate([walking(60, 2, h=7), lasting(0.0, 60, 1, h=7, seed=3)])
-        with pytest.warns(CoverageWarning, match=r"60 windows of 2 of 3 series are worth about"):
+        with pytest.warns(CoverageWarning, match=r"60 windows of 2 of 3 series are as good as about"):
             ForecastIntervals().fit(errors, np.zeros(errors.shape))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             ForecastIntervals().fit(*windows(76))
         errors = walking(60, 500, h=30)  # more than are looked at: some series stand for all
-        with pytest.warns(CoverageWarning, match=r"60 windows of \d+ of 500 series are worth about"):
+        with pytest.warns(CoverageWarning, match=r"60 windows of \d+ of 500 series are as good as about"):
             ForecastIntervals().fit(errors, np.zeros(errors.shape))
-        with pytest.warns(CoverageWarning, match=r"1200 windows of \d+ of 25 series are worth about"):
+        with pytest.warns(CoverageWarning, match=r"1200 windows of \d+ of 25 series are as good as about"):
             ForecastIntervals(0.999).fit(*windows(1200, series=40))
 
     @pytest.mark.parametrize("stride", [0, -1, np.nan, np.inf, True, "1", None])
@@ -449,7 +449,7 @@ class TestBaseline:
             cone.baseline_interval(y_pred, n_past=0)
         with pytest.raises(ValueError, match="at least 2 known errors of a series or window; got 1"):
             cone.baseline_interval(y_pred, n_past=1, y_true=y_true)
-        with pytest.warns(CoverageWarning, match="1 windows are worth about 1 independent errors"):
+        with pytest.warns(CoverageWarning, match="1 windows are as good as about 1 independent errors"):
             one = ForecastIntervals(0.9).fit(y_true[:1], y_pred[:1])
         with pytest.raises(ValueError, match="got 1"):
             one.baseline_interval(y_pred, n_past=1)

@@ -462,6 +462,23 @@ def scaled_width(draw: Draw) -> bool:
     return regression(draw, pm.ScaledWidth(how, power=draw(st.sampled_from([0.75, 1.0, 0.0]))))
 
 
+class OwnWidth(pm.Width):
+    """A width as a user may write it, of one scale for all rows."""
+
+    learns = False
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def shape(self, X: Any, prediction: np.ndarray) -> pm.IntervalShape:
+        return pm.IntervalShape(scale=np.full(prediction.shape, self.scale))
+
+
+@target("Width", "IntervalShape", share=0.2)
+def own_width(draw: Draw) -> bool:
+    return regression(draw, OwnWidth(draw(mostly([1.0, 0.1, 1e10], [0.0, -1.0, np.nan, np.inf]))))
+
+
 @target("LocalWidth", share=0.3)
 def local_width(draw: Draw) -> bool:
     return regression(draw, pm.LocalWidth(nearness=draw(st.sampled_from(["kernel", "kernel", "forest"]))))

@@ -197,9 +197,9 @@ class TestQuantile:
         X, y = steep_data(99)
         width = QuantileWidth(QuantileRegressor(alpha=0)).fit(X, zero(X)[:, None], y[:, None], **WANTED)
         shape = width.shape(X, zero(X)[:, None])
-        above, below = shape.scores(y[:, None])
-        assert_allclose(above, y[:, None] - shape.upper)
-        assert_allclose(below, -shape.lower - y[:, None])
+        scores = shape.scores(y[:, None])
+        assert_allclose(scores.above, y[:, None] - shape.upper)
+        assert_allclose(scores.below, -shape.lower - y[:, None])
 
     def test_another_level_moves_the_band(self):
         X, y = steep_data(600)

@@ -436,7 +436,7 @@ class TestShift:
         y, weights = rng.normal(size=500), shift_weights(X, new, random_state=0)
         model = IntervalRegressor(zero, confidence_level=0.9)
         size = f"{weights.effective_size:.3g}"
-        with pytest.warns(CoverageWarning, match=rf"worth about {size} rows .* 90 % .* take 45 or more"):
+        with pytest.warns(CoverageWarning, match=rf"as good as {size} rows .* 90 % .* take 45 or more"):
             model.calibrate(X, y, sample_weight=weights)
         with pytest.warns(CoverageWarning, match="sample_weight of .* new rows is so large"):
             model.predict_interval(new, sample_weight=weights)

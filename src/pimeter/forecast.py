@@ -7,8 +7,6 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.special import betaincinv
-from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -19,49 +17,55 @@ from pimeter.boxes import Box
 from pimeter.conformal.estimator import Replaceable
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.conformal.scores import TAILS, Tails
-from pimeter.coverage import RANGE, ROUNDING, percent, warn_of_coverage
-from pimeter.dependence import FEWEST, autocorrelation, variance_inflation
+from pimeter.conformal.steps import (
+    coverage_ranges,
+    effective_numbers,
+    known_quantile,
+    n_missing,
+    series_blocks,
+    smoothed,
+    step_quantiles,
+    window_errors,
+)
+from pimeter.coverage import ROUNDING, percent, warn_of_coverage
 from pimeter.online import LARGEST, LEARNING_RATES, learn_columns, started
-from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
 
-BLOCK = 250_000  # errors that are turned into sizes at a time: what fits into a cache is not read twice
 THINNEST = 1e-9  # side of a joint cone, in units of its widest
-MOST_LOOKED_AT = 30_000  # errors of which `fit` finds out what they are worth: it takes ten times as long as a radius
-WINDOW, DEGREE = 7, 2  # steps and degree of the polynomial through which radii are smoothed
+MOST_ERRORS_AT_FIT = 30_000  # of which `fit` finds the effective number: it takes ten times as long as margins
 
 
 class ForecastIntervals(Replaceable, BaseEstimator):
     """Intervals around forecasts of h steps, from the errors of earlier forecasts by whatever forecaster.
 
     One neuron per step ahead learns how far targets are from the forecast (the paper's cone). `update` lets each of
-    them follow the series. Windows overlap and series drift, so ranks promise nothing here; `n_effective_` and
-    `coverage_range_` say what so many windows are worth while errors go on as they were.
+    them follow the series. Windows overlap and series drift, so ranks guarantee nothing here; `n_effective_` and
+    `coverage_range_` say how much so many windows tell while errors go on as they were.
 
     Parameters
     ----------
     confidence_level : float, default=0.95
         Share of targets that intervals shall cover, at each step by itself, or with `joint` of whole paths.
     tails : {"symmetric", "equal", "sided", "lower", "upper"}, default="symmetric"
-        ``[f - r, f + r]`` with one neuron on sizes of errors; signed errors with half of the misses at either end; the
+        ``[f - r, f + r]`` with one neuron on absolute errors; signed errors with half of the misses in either tail; the
         paper's two neurons, each sign separately at the confidence level; one bound, the other being infinite.
     joint : bool, default=False
         Whole paths: the first half of the windows learns the shape of the cone, and one more neuron learns from the
         others how large it has to be to hold all steps of a window at once.
     smooth : bool, default=False
-        Smooth radii along the horizon, by a parabola through seven steps (Savitzky-Golay): neighbouring steps are much
-        alike, and few windows make radii jump.
+        Smooth margins along the horizon, by a parabola through seven steps (Savitzky-Golay): neighbouring steps
+        resemble each other, and few windows make margins jump.
     learning_rate : {"adaptive", "decaying"}, default="adaptive"
         How neurons learn in `update`, see `OnlineNeuron`.
 
     Attributes
     ----------
     margin_ : ndarray of shape ([n_series,] h, 2)
-        How far intervals reach below and above the forecast now.
+        How far intervals lie below and above the forecast now.
     n_windows_ : int
         Windows of `fit`.
     n_missing_ : int
@@ -71,7 +75,7 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         much more a mean of them varies than one of independent ones, for the step that has the fewest. That is
         estimated from the autocorrelation of the errors themselves (of their ranks, and of whether they are inside),
         so it knows of windows that overlap and of errors that last. Fewer than four errors, and errors that are all
-        the same, say nothing of that and are worth one. With ``tails="sided"`` of one sign, with `joint` of
+        the same, say nothing of that and count as one. With ``tails="sided"`` of one sign, with `joint` of
         the later half of the windows.
     coverage_range_ : ndarray of shape ([n_series,] 2)
         5 % and 95 % points of the coverage of new errors, at any one step, that so many independent errors would give.
@@ -142,8 +146,8 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         stride : float, default=1
             How many steps after the one before a window starts: 1 if one is made at each step, h if windows follow each
             other without overlap, 1/24 for hourly windows of daily steps. Steps that overlap equally many windows
-            share one estimate of their dependence, which makes `n_effective_` more certain; radii do not depend on it,
-            and a stride that is too small only makes `n_effective_` smaller than need be.
+            share one estimate of their dependence, which makes `n_effective_` more certain; margins do not depend on
+            it, and a stride that is too small only makes `n_effective_` smaller than need be.
 
         Returns
         -------
@@ -153,7 +157,7 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         Warns
         -----
         CoverageWarning
-            If errors depend on each other so much that they are worth fewer than the level takes.
+            If errors depend on each other so much that there are effectively fewer than the level takes.
         """
         draft = self._draft()
         draft._fit(y_true, y_pred, stride)
@@ -168,10 +172,10 @@ class ForecastIntervals(Replaceable, BaseEstimator):
     def _fit(self, y_true: ArrayLike, y_pred: ArrayLike, stride: float) -> None:
         """Set everything that the cone is known by."""
         tails, p = TAILS[self.tails], float(self.confidence_level)
-        errors, has_series = _errors(y_true, y_pred)
+        errors, has_series = window_errors(y_true, y_pred)
         n_series, h, n = errors.shape
         until_known = windows_until_known(h, stride)
-        missing = _missing(errors)
+        missing = n_missing(errors)
         boxes: list[Box] = []
         if self.joint:
             boxes = self._boxes(errors[..., : n // 2], tails, p)
@@ -179,18 +183,18 @@ class ForecastIntervals(Replaceable, BaseEstimator):
             if np.isnan(seen).all(axis=-1).any():
                 msg = "joint=True needs windows of which all steps are known; the later half of the windows has none."
                 raise ValueError(msg)
-            reach = [_known_quantile(seen, p)]
+            quantiles = [known_quantile(seen, p)]
         else:
-            seen, reach = errors, _reach(errors, tails, p)
-        self._errors, self._seen, self._reach = errors, seen, reach
+            seen, quantiles = errors, step_quantiles(errors, tails, p)
+        self._errors, self._seen, self._quantiles = errors, seen, quantiles
         self._cone, self._tails, self._fitted_with = boxes, tails, (p, self.learning_rate)
         self._is_smooth = self.smooth
         self._states: list[Array] = []
         self._shape = (n_series if has_series else None, h)
         self.n_windows_, self.n_missing_ = n, missing
-        self._seen_by = TAILS["symmetric"] if boxes else tails  # the joint neuron sees sizes
+        self._seen_by = TAILS["symmetric"] if boxes else tails  # the joint neuron sees absolute scores
         self._overlaps = until_known[-1:] if boxes else until_known
-        self._worth_by_series: Array | None = None
+        self._n_effective_by_series: Array | None = None
 
     def update(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
         """Learn from what has happened since; each step ahead follows its own errors.
@@ -209,7 +213,7 @@ class ForecastIntervals(Replaceable, BaseEstimator):
             Itself; as it was before if anything is wrong with the input.
         """
         check_is_fitted(self)
-        errors, has_series = _errors(y_true, y_pred)
+        errors, has_series = window_errors(y_true, y_pred)
         n_series, h = self._shape
         if has_series != (n_series is not None) or errors.shape[:2] != (n_series or 1, h):
             expected = f"(n, {h})" if n_series is None else f"({n_series}, n, {h})"
@@ -220,7 +224,7 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         seen = _scores(self._cone, errors) if self._cone else errors
         states = self._states or [
             started(_columns(tails.scores(self._seen, direction)), weights.ravel(), learning_rate)
-            for direction, weights in zip(tails.directions, self._reach, strict=True)
+            for direction, weights in zip(tails.directions, self._quantiles, strict=True)
         ]
         self._states = [
             learn_columns(_columns(tails.scores(seen, direction)), tails.level(p), learning_rate, state)
@@ -241,7 +245,7 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         Returns
         -------
         ndarray of shape ([n_series,] n, h, 2[, L])
-            Lower and upper ends.
+            Lower and upper bounds.
         """
         check_is_fitted(self)
         forecast = self._forecast(y_pred)
@@ -251,13 +255,13 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         if levels.ndim > 1 or not levels.size or not ((levels > 0.0) & (levels < 1.0)).all():
             msg = f"confidence_level must lie between 0 and 1; got {confidence_level!r}. For per cent divide by 100."
             raise ValueError(msg)
-        radii = np.stack([self._radii(p) for p in levels.ravel().tolist()], axis=-1)  # ([series,] h, 2, levels)
-        lower, upper = (forecast[..., None] + sign * radii[..., None, :, i, :] for i, sign in enumerate((-1.0, 1.0)))
+        margins = np.stack([self._margins(p) for p in levels.ravel().tolist()], axis=-1)  # ([series,] h, 2, levels)
+        lower, upper = (forecast[..., None] + sign * margins[..., None, :, i, :] for i, sign in enumerate((-1.0, 1.0)))
         crossed = lower > upper  # possible below 50 %, and while signed neurons learn
-        with np.errstate(invalid="ignore"):  # ends that are both infinite do not cross
+        with np.errstate(invalid="ignore"):  # bounds that are both infinite do not cross
             middle = np.where(crossed, 0.5 * lower + 0.5 * upper, 0.0)
-        ends = np.stack([np.where(crossed, middle, lower), np.where(crossed, middle, upper)], axis=-2)
-        return np.asarray(ends[..., 0] if levels.ndim == 0 else ends)
+        bounds = np.stack([np.where(crossed, middle, lower), np.where(crossed, middle, upper)], axis=-2)
+        return np.asarray(bounds[..., 0] if levels.ndim == 0 else bounds)
 
     def baseline_interval(self, y_pred: ArrayLike, *, n_past: int, y_true: ArrayLike | None = None) -> Array:
         """The paper's baseline: normal errors of one size at all steps, ``f -+ z_p sigma sqrt(1 + 1/T)``.
@@ -277,7 +281,7 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         Returns
         -------
         ndarray of shape ([n_series,] n, h, 2)
-            Lower and upper ends, with both tails whatever `tails` is.
+            Lower and upper bounds, with both tails whatever `tails` is.
         """
         check_is_fitted(self)
         forecast = self._forecast(y_pred)
@@ -288,91 +292,96 @@ class ForecastIntervals(Replaceable, BaseEstimator):
             sigma = _deviation(self._errors, (1, 2))
             sigma = sigma[0] if self._shape[0] is None else sigma[:, None, None]
         else:
-            errors, _ = _errors(y_true, y_pred)
+            errors, _ = window_errors(y_true, y_pred)
             sigma = _deviation(errors, (1,)).reshape(*forecast.shape[:-1], 1)
         p = self._fitted_with[0]
-        radius = NormalDist().inv_cdf((1.0 + p) / 2.0) * sigma * np.sqrt(1.0 + 1.0 / n_past)
-        return np.stack([forecast - radius, forecast + radius], axis=-1)
+        margin = NormalDist().inv_cdf((1.0 + p) / 2.0) * sigma * np.sqrt(1.0 + 1.0 / n_past)
+        return np.stack([forecast - margin, forecast + margin], axis=-1)
 
     @property
     def n_effective_(self) -> Any:
         """About how many independent errors the neurons of each series have."""
         check_is_fitted(self)
-        worth = self._worths()
-        return float(worth[0]) if self._shape[0] is None else worth
+        found = self._n_effective()
+        return float(found[0]) if self._shape[0] is None else found
 
     @property
     def coverage_range_(self) -> Array:
         """5 % and 95 % points of the coverage that so many independent errors would give: an estimate, no guarantee."""
         check_is_fitted(self)
-        ends = _coverage_range(self._worths(), self._fitted_with[0], self._seen_by.n_cuts)
-        return ends[0] if self._shape[0] is None else ends
+        points = coverage_ranges(self._n_effective(), self._fitted_with[0], self._seen_by.n_cuts)
+        return points[0] if self._shape[0] is None else points
 
     @property
     def margin_(self) -> Array:
-        """How far intervals reach below and above the forecast now."""
+        """How far intervals lie below and above the forecast now."""
         check_is_fitted(self)
-        return self._radii(self._fitted_with[0])
+        return self._margins(self._fitted_with[0])
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_reach")
+        return hasattr(self, "_quantiles")
 
-    def _radii(self, p: float) -> Array:
-        """Radii at this level, ([series,] h, 2)."""
-        tails = self._tails
+    def _margins(self, p: float) -> Array:
+        """Margins at this level, ([series,] h, 2)."""
+        quantiles = self._quantiles_at(p)
+        if self._cone:
+            factors = quantiles[0][:, 0].tolist()
+            margins = np.stack([box.margins(factor) for box, factor in zip(self._cone, factors, strict=True)])
+        else:
+            margins = self._tails.margins(quantiles)
+            margins = smoothed(margins, self._tails) if self._is_smooth else margins
+        return margins[0] if self._shape[0] is None else margins
+
+    def _quantiles_at(self, p: float) -> list[Array]:
+        """Quantiles of scores at this level, one for each direction, as they were fitted or are after updates."""
+        fitted = self._fitted_with[0]
         if self._states:
-            if p != self._fitted_with[0]:
+            if p != fitted:
                 msg = (
-                    f"confidence_level={p:.6g} is not the level {self._fitted_with[0]:.6g} that the updated neurons "
-                    f"follow. Fit a second ForecastIntervals at that level."
+                    f"confidence_level={p:.6g} is not the level {fitted:.6g} that the updated neurons follow. Fit a "
+                    "second ForecastIntervals at that level."
                 )
                 raise ValueError(msg)
-            reach = [state[:, 0].reshape(self._reach[0].shape) for state in self._states]
-            if self._cone or not tails.has_centre:
-                reach = [np.maximum(one, 0.0) for one in reach]  # a step down may lead below 0, where no size is
-        elif p == self._fitted_with[0]:
-            reach = self._reach
-        else:
-            reach = [_known_quantile(self._seen, p)] if self._cone else _reach(self._errors, tails, p)
-        if self._cone:
-            sizes = reach[0][:, 0].tolist()
-            radii = np.stack([box.margins(size) for box, size in zip(self._cone, sizes, strict=True)])
-        else:
-            radii = _smoothed(tails.margins(reach), tails) if self._is_smooth else tails.margins(reach)
-        return radii[0] if self._shape[0] is None else radii
+            found = [state[:, 0].reshape(self._quantiles[0].shape) for state in self._states]
+            is_absolute = bool(self._cone) or not self._tails.has_centre
+            # A step down may lead below 0, where no absolute error is.
+            return [np.maximum(one, 0.0) for one in found] if is_absolute else found
+        if p == fitted:
+            return self._quantiles
+        return [known_quantile(self._seen, p)] if self._cone else step_quantiles(self._errors, self._tails, p)
 
-    def _worths(self) -> Array:
-        """What the errors of each series are worth: found when first asked for, as it takes longer than the radii."""
-        if self._worth_by_series is None:
+    def _n_effective(self) -> Array:
+        """Effective number of errors of each series: found when first asked for, as it takes longer than margins."""
+        if self._n_effective_by_series is None:
             seen = self._seen
-            self._worth_by_series = np.concatenate(
+            self._n_effective_by_series = np.concatenate(
                 [
-                    _worth(seen[part], self._seen_by, [one[part] for one in self._reach], self._overlaps)
-                    for part in _parts(seen)
+                    effective_numbers(seen[part], self._seen_by, [one[part] for one in self._quantiles], self._overlaps)
+                    for part in series_blocks(seen)
                 ]
             )
-        return self._worth_by_series
+        return self._n_effective_by_series
 
     def _warn_of_few(self) -> None:
-        """Warn if errors are worth fewer than the level takes.
+        """Warn if there are effectively fewer errors than the level takes.
 
         Of many errors it looks at the last step, which overlaps the most windows, of series drawn at random.
         """
         p, n_series, seen = self._fitted_with[0], self._shape[0], self._seen
-        if seen.size <= MOST_LOOKED_AT:
-            worth = self._worths()
+        if seen.size <= MOST_ERRORS_AT_FIT:
+            found = self._n_effective()
         else:
-            n_some = min(len(seen), max(1, MOST_LOOKED_AT // seen.shape[-1]))
+            n_some = min(len(seen), max(1, MOST_ERRORS_AT_FIT // seen.shape[-1]))
             some = np.random.default_rng(0).choice(len(seen), n_some, replace=False)
-            reach = [one[some, -1:] for one in self._reach]
-            worth = _worth(seen[some, -1:], self._seen_by, reach, self._overlaps[-1:])
+            quantiles = [one[some, -1:] for one in self._quantiles]
+            found = effective_numbers(seen[some, -1:], self._seen_by, quantiles, self._overlaps[-1:])
         needed = rank_guarantee(0.0, p, n_cuts=self._seen_by.n_cuts).needed
-        n_short = np.count_nonzero(worth < needed)
+        n_short = np.count_nonzero(found < needed)
         if n_short:
-            whose = "" if n_series is None else f" of {n_short} of {len(worth)} series"
+            whose = "" if n_series is None else f" of {n_short} of {len(found)} series"
             msg = (
-                f"{seen.shape[-1]} windows{whose} are worth about {worth.min():.3g} independent errors (n_effective_); "
-                f"{percent(p, 6)} takes {needed}. Take more windows, or a lower confidence_level."
+                f"{seen.shape[-1]} windows{whose} are as good as about {found.min():.3g} independent errors "
+                f"(n_effective_); {percent(p, 6)} takes {needed}. Take more windows, or a lower confidence_level."
             )
             warn_of_coverage(msg)
 
@@ -384,9 +393,9 @@ class ForecastIntervals(Replaceable, BaseEstimator):
                 f"each step has to be known in at least one of them."
             )
             raise ValueError(msg)
-        sides = tails.margins(_reach(errors, tails, p))
-        sides = _smoothed(sides, tails) if self.smooth else sides
-        centre = _known_quantile(errors, 0.5) if tails.has_centre else np.zeros(errors.shape[:2])
+        sides = tails.margins(step_quantiles(errors, tails, p))
+        sides = smoothed(sides, tails) if self.smooth else sides
+        centre = known_quantile(errors, 0.5) if tails.has_centre else np.zeros(errors.shape[:2])
         # No side is without any width: one error beyond it would make the whole cone infinite.
         shape = np.maximum(sides + np.stack([centre, -centre], axis=-1), 0.0)
         largest = np.where(np.isfinite(shape), shape, 0.0).max(axis=(1, 2), keepdims=True)
@@ -412,66 +421,6 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         return forecast
 
 
-def _errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, bool]:
-    """Signed errors (series, h, n), NaN where not known, and whether there was an axis of series."""
-    target, forecast = real_array("y_true", y_true), real_array("y_pred", y_pred)
-    if target.ndim not in {2, 3} or target.shape != forecast.shape or target.size == 0:
-        msg = (
-            "y_true and y_pred must have the same shape (n, h) or (n_series, n, h), windows of h steps; got "
-            f"{target.shape} and {forecast.shape}. One window is y[None]."
-        )
-        raise ValueError(msg)
-    has_series = target.ndim == 3
-    if not has_series:
-        target, forecast = target[None], forecast[None]
-    n_series, n, h = target.shape
-    errors = np.empty((n_series, h, n))
-    for part in _parts(errors):
-        block = errors[part]
-        with np.errstate(over="ignore", invalid="ignore"):
-            block[:] = np.subtract(target[part], forecast[part], dtype=np.float64).transpose(0, 2, 1)
-            fine = np.abs(block) <= LARGEST
-        if not fine.all() and (
-            np.isinf(target[part]).any() or np.isinf(forecast[part]).any() or not (fine | np.isnan(block)).all()
-        ):
-            msg = (
-                "y_true and y_pred must be finite, or NaN where a step is not known; got infinite values, or errors "
-                f"of more than {LARGEST:g}."
-            )
-            raise ValueError(msg)
-    return errors, has_series
-
-
-def _missing(errors: Array) -> int:
-    """Number of errors not known; a ValueError where a step has none at all."""
-    missing = [np.isnan(errors[part]) for part in _parts(errors)]
-    if not any(part.any() for part in missing):
-        return 0
-    known = errors.shape[-1] - np.concatenate([np.count_nonzero(part, axis=-1) for part in missing])
-    if not known.all():
-        series, step = np.argwhere(known == 0)[0]
-        of = "" if len(errors) == 1 else f" of series {series}"
-        msg = f"Step {step + 1}{of} is NaN in all windows; each step needs at least one known error."
-        raise ValueError(msg)
-    return int(errors.size - known.sum())
-
-
-def _smoothed(radii: Array, tails: Tails) -> Array:
-    """The same radii (series, h, 2), smoothed along the horizon; sizes stay sizes."""
-    h = radii.shape[1]
-    window = min(WINDOW, h - 1 + h % 2)
-    if window <= DEGREE:
-        return radii
-    from scipy.signal import savgol_filter
-
-    smooth = radii.copy()
-    for side in (0, 1):
-        if np.isfinite(radii[..., side]).all():
-            factor = safe_factor(float(np.abs(radii[..., side]).max()))
-            smooth[..., side] = savgol_filter(factor * radii[..., side], window, DEGREE, axis=1) / factor
-    return smooth if tails.has_centre else np.maximum(smooth, 0.0)
-
-
 def windows_until_known(h: int, stride: float) -> NDArray[np.intp]:
     """How many windows later the target of each of h steps is known, if windows start `stride` steps apart.
 
@@ -492,68 +441,6 @@ def windows_until_known(h: int, stride: float) -> NDArray[np.intp]:
     return np.ceil(np.arange(1, h + 1) / float(stride) - ROUNDING).astype(np.intp)
 
 
-def _worth(seen: Array, tails: Tails, reach: list[Array], overlaps: NDArray[np.intp]) -> Array:
-    """Independent errors that each series (series, h, n) is worth, at the step that has the fewest."""
-    first = np.flatnonzero(np.diff(overlaps, prepend=0))  # of the steps that overlap equally many windows
-    sizes = np.diff(first, append=len(overlaps))
-    worth = np.full(len(seen), np.inf)
-    samples = [tails.scores(seen, direction) for direction in tails.directions]
-    ranks = [rankdata(np.where(np.isnan(one), np.inf, one), axis=-1) for one in samples]
-    inside = [one <= most[..., None] for one, most in zip(samples, reach, strict=True)]
-    neurons = list(zip(samples, ranks, inside, strict=True))
-    if tails.n_cuts == 2:  # each end by itself, and both together: errors far out, whether below or above
-        neurons.append((samples[0], np.maximum(*ranks), np.logical_and(*inside)))
-    for sample, *of_sample in neurons:
-        is_known = ~np.isnan(sample)
-        n_known = np.count_nonzero(is_known, axis=-1)
-        inflation = np.ones(seen.shape[:2])
-        for values in of_sample:
-            correlations = autocorrelation(np.where(is_known, values, np.nan))
-            pooled = np.add.reduceat(correlations, first, axis=1) / sizes[:, None]
-            inflation = np.maximum(inflation, np.repeat(variance_inflation(pooled), sizes, axis=1))
-        each = np.maximum(n_known / inflation, 1.0)
-        says_nothing = (n_known < FEWEST) | _are_alike(sample)
-        each = np.where(says_nothing, np.minimum(n_known, 1.0), each)
-        worth = np.minimum(worth, each.min(axis=-1))
-    return worth
-
-
-def _are_alike(sample: Array) -> NDArray[np.bool_]:
-    """Whether all that is known along the last axis is the same value, such as the errors of a forecast that sticks."""
-    highest, lowest = np.fmax.reduce(sample, axis=-1), np.fmin.reduce(sample, axis=-1)
-    return np.asarray(highest == lowest)
-
-
-def _coverage_range(worth: Array, p: float, n_cuts: int) -> Array:
-    """5 % and 95 % points of the coverage within quantiles of so many independent errors, (series, 2).
-
-    The quantile at level p of m errors lies between ranks, at the place ``m p + 1/2``: Hazen's rule.
-    """
-    beyond = worth * (1.0 - p) + n_cuts / 2.0
-    within = worth + 1.0 - beyond
-    ends = [betaincinv(np.where(worth > 0.0, within, np.nan), beyond, point) for point in RANGE]
-    return np.stack(ends, axis=-1)
-
-
-def _parts(errors: Array) -> list[slice]:
-    """Blocks of series."""
-    size = max(1, BLOCK // (errors.shape[1] * errors.shape[2]))
-    return [slice(i, i + size) for i in range(0, len(errors), size)]
-
-
-def _reach(errors: Array, tails: Tails, p: float) -> list[Array]:
-    """What the neurons of each direction learn from errors (series, h, n): (series, h)."""
-    level = tails.level(p)
-    found = []
-    for direction in tails.directions:
-        blocks = [_known_quantile(tails.scores(errors[part], direction), level) for part in _parts(errors)]
-        reach = np.concatenate(blocks)
-        if np.isnan(reach).any():  # a side without errors: as far as any error reached
-            reach = np.where(np.isnan(reach), np.nanmax(np.abs(errors), axis=-1), reach)
-        found.append(reach)
-    return found
-
-
 def _scores(boxes: list[Box], errors: Array) -> Array:
     """What the joint neurons see of errors (series, h, n): (series, 1, n)."""
     found = np.stack([box.scores(own.T) for box, own in zip(boxes, errors, strict=True)])[:, None, :]
@@ -571,17 +458,6 @@ def _deviation(errors: Array, axes: tuple[int, ...]) -> Array:
         raise ValueError(msg)
     factor = safe_factor(float(np.nanmax(np.abs(errors))))
     return np.asarray(np.nanstd(factor * errors, axis=axes, ddof=1) / factor)
-
-
-def _known_quantile(sample: Array, level: float) -> Array:
-    """Quantile along the last axis of what is known; NaN where nothing is."""
-    found = np.asarray(quantile(sample, level, axis=-1))
-    for where in np.argwhere(np.isnan(found)):
-        row = sample[tuple(where)]
-        row = row[~np.isnan(row)]
-        if row.size:
-            found[tuple(where)] = quantile(row, level)
-    return found
 
 
 def _columns(sample: Array) -> Array:

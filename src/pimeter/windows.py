@@ -17,6 +17,7 @@ from pimeter.panel import (
     panel_error,
     separating_column,
 )
+from pimeter.timestamps import instants_of, is_dated, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,14 +27,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
     Numbers = NDArray[np.intp]
-    Clocks = Sequence[Array | Numbers | None]  # the time of each row, and the number of its moment
 
 SHARED = 0.5  # of the targets, that neighbouring windows have in common if one is made at each step
 DAY = 86_400.0  # seconds
-CYCLE = 60  # numbers of hours, days, weeks or months that begin anew are no more than this
 SPARSE = 20  # windows times steps for each row from which on the column of steps is no such column
-# Day, time and offset from UTC: the letters of the first two are in the order of time, unless offsets differ.
-MOMENT = r"^(\d{4}-\d{2}(?:-\d{2})?)(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)(Z| ?[+-]\d{2}(?::?\d{2})?)?)?$"
 
 
 class Layout(NamedTuple):
@@ -73,7 +70,32 @@ def windows(table: Table, layout: Layout, notes: list[str], stride: float | None
     numbers = [layout.target, layout.prediction, *([layout.step] if layout.step else [])]
     frame = table.read(numbers, [name for name in (layout.window, layout.time) if name is not None])
     _check(table, frame, numbers[:2], [name for name in (layout.window, layout.step) if name is not None])
-    rows = np.arange(frame.height) if layout.window is None else _order(table, frame[layout.window], notes)
+    places = _places(table, layout, frame, notes)
+    y_true, y_pred = _placed(table, layout, frame, places, notes)
+    until_known = None if places.instants is None else _until_known(layout, frame, places)
+    is_told = stride is not None
+    if stride is None:
+        stride = _found_stride(layout, y_true, places, notes)
+    if layout.window is not None:
+        assumed = windows_until_known(y_true.shape[1], stride)
+        if until_known is not None and is_told:
+            until_known = np.maximum(until_known, assumed)
+        _note_when_known(layout, assumed, until_known, notes)
+    return Windows(y_true, y_pred, _names(layout, frame, places), stride, until_known)
+
+
+class _Places(NamedTuple):
+    """Where each row of a table belongs."""
+
+    rows: Numbers  # number of its window
+    steps: Numbers  # steps ahead, from 0
+    moments: Numbers | None  # number of the moment that it is about; None: not known
+    instants: Array | None  # that moment, as a number or in seconds
+
+
+def _places(table: Table, layout: Layout, frame: pl.DataFrame, notes: list[str]) -> _Places:
+    """Window, step and moment of each row; or a ValueError if the table holds several series."""
+    rows = np.arange(frame.height) if layout.window is None else numbered(table, frame[layout.window], notes)
     steps = None if layout.step is None else _steps(table, frame[layout.step])
     moments = _moments(table, frame, layout.time, rows, notes)
     named = column_of_ids(table, layout.used, rows, _counted(rows) if steps is None else steps)
@@ -82,51 +104,53 @@ def windows(table: Table, layout: Layout, notes: list[str], stride: float | None
     moments = _one_series(table, layout, frame, rows, steps, moments, notes)
     if moments is None and steps is None and layout.window is not None:
         _refuse_crossing(table, layout, rows)
-    instants = None if moments is None or layout.time is None else _instants(frame[layout.time])
+    instants = None if moments is None or layout.time is None else instants_of(frame[layout.time])
     by_time = moments is not None and steps is None
     if moments is not None and layout.window is None:
         rows = moments
     if steps is None:
-        if moments is None or layout.window is None:
-            steps = _counted(rows)
-        else:
-            steps = _in_time(table, layout, rows, moments, instants)
+        steps = _found_steps(table, layout, rows, moments, instants)
         order = f"the order of {shown(layout.time) if by_time else 'the file'}"
         notes.append(
             f"took the rows of each {shown(layout.window)} for steps 1, 2, ... ahead, in {order}"
             if steps.any()
             else f"took each row for a forecast one step ahead, in {order}; name the column of steps with --step"
         )
-    y_true, y_pred = _placed(table, layout, frame, rows, steps, notes)
-    until_known = None if instants is None else _until_known(layout, frame, rows, steps, instants)
-    is_told = stride is not None
-    if stride is None:
-        stride = _found_stride(layout, y_true, rows, steps, [instants, moments], notes)
-    if layout.window is not None:
-        assumed = windows_until_known(y_true.shape[1], stride)
-        if until_known is not None and is_told:
-            until_known = np.maximum(until_known, assumed)
-        _note_when_known(layout, assumed, until_known, notes)
-    called = layout.window or (layout.time if moments is not None else None)
+    return _Places(rows, steps, moments, instants)
+
+
+def _found_steps(
+    table: Table, layout: Layout, rows: Numbers, moments: Numbers | None, instants: Array | None
+) -> Numbers:
+    """Steps ahead where no column tells them: in the order of time, or as rows come."""
+    if moments is None or layout.window is None:
+        return _counted(rows)
+    return _in_time(table, layout, rows, moments, instants)
+
+
+def _names(layout: Layout, frame: pl.DataFrame, places: _Places) -> list[str] | None:
+    """What windows are called: as their column says, or by the time of their rows."""
+    called = layout.window or (layout.time if places.moments is not None else None)
     if called is None:
-        return Windows(y_true, y_pred, None, stride, until_known)
-    _, first = np.unique(rows, return_index=True)
-    return Windows(y_true, y_pred, [str(name) for name in frame[called].gather(first)], stride, until_known)
+        return None
+    _, first = np.unique(places.rows, return_index=True)
+    return [str(name) for name in frame[called].gather(first)]
 
 
 def _placed(
-    table: Table, layout: Layout, frame: pl.DataFrame, rows: Numbers, steps: Numbers, notes: list[str]
+    table: Table, layout: Layout, frame: pl.DataFrame, places: _Places, notes: list[str]
 ) -> tuple[Array, Array]:
     """Targets and predictions, each at its window and step."""
+    rows, steps = places.rows, places.steps
     n, h = int(rows.max()) + 1, int(steps.max()) + 1
     if n * h > SPARSE * frame.height + 1000:
         which = shown(layout.step or layout.window)
         msg = f"{table.name}: {n:,} windows of {h:,} steps have only {frame.height:,} rows; is {which} the step?"
         raise ValueError(msg)
-    places = rows * h + steps
+    where = rows * h + steps
     y_true, y_pred = np.full((2, n, h), np.nan)
     for values, name in ((y_true, layout.target), (y_pred, layout.prediction)):
-        values.ravel()[places] = frame[name].cast(float).to_numpy()
+        values.ravel()[where] = frame[name].cast(float).to_numpy()
     n_empty = int(np.isnan(y_pred).all(axis=0).sum())
     if n_empty:
         msg = f"{table.name}: {n_empty:,} of the steps 1 to {h:,} have no prediction at all; number steps 1, 2, ..."
@@ -150,68 +174,21 @@ def _note_when_known(layout: Layout, assumed: Numbers, found: Numbers | None, no
         notes.append(f"{which} the target of step 1 is known {found[0]:,} windows after its forecast")
 
 
-def tells_time(column: pl.Series) -> bool:
-    """Whether values are dates, or numbers of moments that do not begin anew as hours, days and months do."""
-    if column.null_count() or _instants(column) is None:
-        return False
-    return not column.dtype.is_numeric() or column.n_unique() > CYCLE
-
-
-def _instants(column: pl.Series) -> Array | None:
-    """Numbers as they are, and seconds of dates and times; None for words."""
-    import polars as pl
-
-    kind = column.dtype
-    if kind.is_numeric():
-        return column.cast(pl.Float64()).to_numpy()
-    if kind in (pl.Date, pl.Datetime):
-        return column.cast(pl.Datetime("us", getattr(kind, "time_zone", None))).to_physical().to_numpy() / 1e6
-    if kind.is_temporal():
-        return column.to_physical().cast(pl.Float64()).to_numpy()
-    return _seconds(column.cast(pl.String())) if kind in (pl.String, pl.Categorical, pl.Enum) else None
-
-
-def _seconds(words: pl.Series) -> Array | None:
-    """Seconds of dates in words, all of one time zone; None where some are none."""
-    day, time, offset = words.str.extract_groups(MOMENT).struct.unnest()
-    if day.has_nulls() or offset.n_unique() != 1:
-        return None
-    letters = (day + ("T" + time).fill_null("")).to_numpy().astype(str)
-    try:
-        seconds = letters.astype("datetime64[us]").astype(np.int64) / 1e6
-    except ValueError:  # no such day
-        return None
-    digits = "".join(filter(str.isdigit, offset[0] or "")).ljust(4, "0")
-    behind = (-1.0 if "-" in (offset[0] or "") else 1.0) * (3600.0 * int(digits[:2]) + 60.0 * int(digits[2:]))
-    return np.asarray(seconds - behind)
-
-
-def _is_dated(column: pl.Series) -> bool:
-    import polars as pl
-
-    kind = column.dtype
-    return kind in (pl.Date, pl.Datetime) or not (kind.is_numeric() or kind.is_temporal())
-
-
-def _until_known(layout: Layout, frame: pl.DataFrame, rows: Numbers, steps: Numbers, instants: Array) -> Numbers | None:
+def _until_known(layout: Layout, frame: pl.DataFrame, places: _Places) -> Numbers | None:
     """How many windows later the target of each step is known, at most; None unless windows and times are dates.
 
     It is known to the first window that is made at its time or later. Where first steps are less than a step away,
     times name the begin of what they are about, such as a day, which is known at its end.
     """
-    if layout.window is None or layout.time is None:
+    rows, steps, instants = places.rows, places.steps, places.instants
+    if layout.window is None or layout.time is None or instants is None:
         return None
-    made = _instants(frame[layout.window])
-    if made is None or not (_is_dated(frame[layout.window]) and _is_dated(frame[layout.time])):
+    made = instants_of(frame[layout.window])
+    if made is None or not (is_dated(frame[layout.window]) and is_dated(frame[layout.time])):
         return None
     if (instants <= made).any():
         return None
-    order = np.lexsort([steps, rows])
-    follows = np.diff(rows[order]) == 0
-    if follows.any():
-        unit = float(np.median((np.diff(instants[order]) / np.maximum(np.diff(steps[order]), 1))[follows]))
-    else:
-        unit = DAY if not (instants % DAY).any() and (made % DAY).any() else 0.0
+    unit = _unit_of_steps(rows, steps, instants, made)
     lead = np.median((instants - made - unit * steps)[steps == steps.min()])
     due = instants + unit if lead < 0.9 * unit else instants
     cutoffs = np.unique(made)
@@ -225,6 +202,15 @@ def _until_known(layout: Layout, frame: pl.DataFrame, rows: Numbers, steps: Numb
     return np.maximum.accumulate(until)
 
 
+def _unit_of_steps(rows: Numbers, steps: Numbers, instants: Array, made: Array) -> float:
+    """Seconds from step to step; of single steps a day if targets are days and windows are not, else 0."""
+    order = np.lexsort([steps, rows])
+    follows = np.diff(rows[order]) == 0
+    if follows.any():
+        return float(np.median((np.diff(instants[order]) / np.maximum(np.diff(steps[order]), 1))[follows]))
+    return DAY if not (instants % DAY).any() and (made % DAY).any() else 0.0
+
+
 def _moments(table: Table, frame: pl.DataFrame, time: str | None, rows: Numbers, notes: list[str]) -> Numbers | None:
     """Numbers of the moments that rows are about, in the order of time; None where that is not known."""
     if time is None:
@@ -233,7 +219,7 @@ def _moments(table: Table, frame: pl.DataFrame, time: str | None, rows: Numbers,
         notes.append(f"column {shown(time)} of {table.name} is missing in some rows, so it is not used")
         return None
     unordered: list[str] = []
-    moments = _order(table, frame[time], unordered)
+    moments = numbered(table, frame[time], unordered)
     is_of_windows = not has_several(rows, moments) and len(np.unique(rows)) < len(rows)  # when they were made
     return None if unordered or is_of_windows else moments
 
@@ -255,8 +241,8 @@ def _one_series(
     if within is None:
         return None
     place = within if layout.window is None else rows * (int(within.max()) + 1) + within
-    _, first, counts = np.unique(place, return_index=True, return_counts=True)
-    if (counts > 1).any():
+    _, first = np.unique(place, return_index=True)
+    if len(first) < len(place):
         column = separating_column(table, layout.used, place)
         if column is not None and (steps is not None or not is_time_part(column.name)):
             raise panel_error(table, column)
@@ -267,19 +253,26 @@ def _one_series(
         where = " and ".join(shown(name) for name in (layout.window, layout.time) if name is not None)
         notes.append(f"several rows have the same {where}, so rows are taken in the order of the file")
         return None
-    known = frame[layout.target].is_not_null().to_numpy()
-    target = frame[layout.target].rank("dense").fill_null(0).to_numpy().astype(np.intp)
-    if moments is not None and has_several(moments[known], target[known]):
-        column = column_of_targets(table, layout.used, moments, frame[layout.target])
-        if column is not None and not is_time_part(column.name):
-            raise panel_error(table, column)
-        if column is None:
-            notes.append(f"a {shown(layout.time)} has several targets in {table.name}: is it one series?")
+    if moments is not None:
+        _check_targets(table, layout, frame, moments, notes)
     return moments
 
 
+def _check_targets(table: Table, layout: Layout, frame: pl.DataFrame, moments: Numbers, notes: list[str]) -> None:
+    """Refuse a table in which a moment has several targets, as another column explains; otherwise ask."""
+    known = frame[layout.target].is_not_null().to_numpy()
+    target = frame[layout.target].rank("dense").fill_null(0).to_numpy().astype(np.intp)
+    if not has_several(moments[known], target[known]):
+        return
+    column = column_of_targets(table, layout.used, moments, frame[layout.target])
+    if column is not None and not is_time_part(column.name):
+        raise panel_error(table, column)
+    if column is None:
+        notes.append(f"a {shown(layout.time)} has several targets in {table.name}: is it one series?")
+
+
 def _refuse_crossing(table: Table, layout: Layout, rows: Numbers) -> None:
-    """Refuse a table without times and steps in which a column parts all windows alike."""
+    """Refuse a table without times and steps in which a column divides all windows in the same way."""
     crossing = crossing_column(table, layout.used, rows, _counted(rows))
     if crossing is not None:
         raise panel_error(table, crossing)
@@ -311,26 +304,18 @@ def _is_usual(gaps: Array) -> NDArray[np.bool_]:
     return np.isclose(gaps, np.median(gaps), rtol=1e-6, atol=0.0) if gaps.size else np.ones(0, np.bool_)
 
 
-def _found_stride(
-    layout: Layout, y_true: Array, rows: Numbers, steps: Numbers, clocks: Clocks, notes: list[str]
-) -> float:
+def _found_stride(layout: Layout, y_true: Array, places: _Places, notes: list[str]) -> float:
     """Steps between the starts of windows: by their moments, or 1."""
     n, h = y_true.shape
     if n < 2 or h < 2:
         return 1.0
-    if clocks[-1] is None:
-        one, other = y_true[:-1, 1:], y_true[1:, :-1]
-        is_known = ~np.isnan(one) & ~np.isnan(other)
-        if is_known.any() and np.mean((one == other)[is_known]) < SHARED:
-            notes.append(
-                "targets of neighbouring windows are not those of a window at each step, which is assumed; say with "
-                "--stride how many steps apart windows start"
-            )
+    if places.moments is None:
+        _note_other_stride(y_true, notes)
         return 1.0
-    order = np.lexsort([steps, rows])
-    row, step = rows[order], steps[order]
+    order = np.lexsort([places.steps, places.rows])
+    row, step = places.rows[order], places.steps[order]
     follows = np.diff(row) == 0
-    times = [clock[order] for clock in clocks if clock is not None]
+    times = [clock[order] for clock in (places.instants, places.moments) if clock is not None]
     units = [np.diff(time)[follows] / np.diff(step)[follows] for time in times]
     best = next((i for i, each in enumerate(units) if _is_usual(each).all()), -1)
     unit = float(np.median(units[best]))
@@ -342,6 +327,17 @@ def _found_stride(
     if not np.isclose(stride, 1.0):
         notes.append(f"windows start {stride:.4g} steps apart or more, by column {shown(layout.time)}")
     return stride
+
+
+def _note_other_stride(y_true: Array, notes: list[str]) -> None:
+    """Say that windows do not seem to be made at each step, which is assumed."""
+    one, other = y_true[:-1, 1:], y_true[1:, :-1]
+    is_known = ~np.isnan(one) & ~np.isnan(other)
+    if is_known.any() and np.mean((one == other)[is_known]) < SHARED:
+        notes.append(
+            "targets of neighbouring windows are not those of a window at each step, which is assumed; say with "
+            "--stride how many steps apart windows start"
+        )
 
 
 def _check(table: Table, frame: pl.DataFrame, columns: Sequence[str], places: Sequence[str]) -> None:
@@ -365,7 +361,7 @@ def _check(table: Table, frame: pl.DataFrame, columns: Sequence[str], places: Se
 def _steps(table: Table, given: pl.Series) -> Numbers:
     """Steps ahead from 0."""
     values = given.to_numpy()
-    with np.errstate(invalid="ignore"):  # what is no whole number is refused below
+    with np.errstate(invalid="ignore"):  # what is no integer is refused below
         steps = values.astype(np.intp) - 1
     wrong = np.flatnonzero((values != steps + 1) | (steps < 0))
     if wrong.size:
@@ -381,30 +377,3 @@ def _counted(rows: Numbers) -> Numbers:
     steps = np.empty_like(rows)
     steps[order] = np.arange(len(rows)) - np.searchsorted(rows[order], rows[order])
     return steps
-
-
-def _order(table: Table, window: pl.Series, notes: list[str]) -> Numbers:
-    """Number of each row's window: numbers and dates in their own order, other words as they come."""
-    import polars as pl
-
-    kind = window.dtype
-    if kind.is_numeric() or kind.is_temporal():
-        return window.rank("dense").to_numpy().astype(np.intp) - 1
-    msg = f"{table.name}: column {shown(window.name)} holds {kind}; give numbers, dates or words for windows."
-    if kind not in (pl.String, pl.Categorical, pl.Enum, pl.Binary):
-        raise ValueError(msg)
-    try:
-        words = window.cast(pl.String())
-    except pl.exceptions.PolarsError as why:  # bytes that are no text
-        raise ValueError(msg) from why
-    day, time, offset = words.str.extract_groups(MOMENT).struct.unnest()
-    if not day.has_nulls() and offset.n_unique() == 1:
-        return (day + time.fill_null("")).rank("dense").to_numpy().astype(np.intp) - 1
-    notes.append(
-        f"column {shown(window.name)} of {table.name} holds words, so windows are taken in the order of the file; "
-        "dates like 2024-12-31 and 2024-12-31 09:00, all of one time zone, are put in their own order"
-    )
-    names, first, number = np.unique(words.to_numpy().astype(str), return_index=True, return_inverse=True)
-    rank = np.empty(len(names), np.intp)
-    rank[np.argsort(first)] = np.arange(len(names))
-    return rank[number]

@@ -94,7 +94,7 @@ def _time_column(table: Table, taken: set[str | None], notes: list[str]) -> str 
     free = [name for name in table.columns if name not in taken]
     times = [name for name in free if name.strip().lower() in TIMES]
     if not times:
-        from pimeter.windows import tells_time
+        from pimeter.timestamps import tells_time
 
         maybe = [name for name in free if name.strip().lower() in MAYBE_TIMES]
         times = [name for name in maybe if tells_time(table.read([], [name])[name])]

@@ -133,7 +133,7 @@ class CalibratedIntervals(TrainedIntervals):
         """Shapes of intervals around the predictions of all models."""
         if not prediction.shape[1]:
             return IntervalShape()  # most estimators refuse to shape nothing
-        shapes = [width.shape(X, one) for width, one in zip(self._widths(), prediction, strict=True)]
+        shapes = [width.checked_shape(X, one) for width, one in zip(self._widths(), prediction, strict=True)]
         return IntervalShape.merged(shapes, [one.shape for one in prediction], np.stack)
 
     def _predictions(self, X: Any) -> Array:

@@ -179,7 +179,7 @@ class TrainedIntervals(ConformalEstimator):
         with np.errstate(over="ignore"):
             residuals = target.reshape(prediction.shape) - prediction
         check_finite("prediction", residuals, REMEDY)
-        scores = width.shape(X, prediction).scores(residuals)
+        scores = width.checked_shape(X, prediction).scores(residuals)
         check_finite("y in units of its width", scores.above, "It is too far from the prediction: leave such rows out.")
         return scores
 
@@ -241,7 +241,7 @@ class TrainedIntervals(ConformalEstimator):
         part = _safe_indexing(X, others)
         found = predictions(model, part, self._n_outputs)
         self._residuals(learned, target[others], found)
-        return model, learned, found, learned.shape(part, found)
+        return model, learned, found, learned.checked_shape(part, found)
 
     def _learned_width(
         self,

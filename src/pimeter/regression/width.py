@@ -163,6 +163,25 @@ class Width(BaseEstimator, ABC):
     def shape(self, X: Any, prediction: Array) -> IntervalShape:
         """How intervals lie around predictions (n, k); scales and bounds are finite, scales positive."""
 
+    def checked_shape(self, X: Any, prediction: Array) -> IntervalShape:
+        """What `shape` says, or a ValueError that says what is wrong with it."""
+        found = self.shape(X, prediction)
+        name = type(self).__name__
+        if not isinstance(found, IntervalShape) or (found.lower is None) != (found.upper is None):
+            msg = f"{name}.shape must give an IntervalShape, with both lower and upper or neither; got {found!r}."
+            raise ValueError(msg)
+        for what, part in zip(found._fields, found, strict=True):
+            if part is not None and np.shape(part) != prediction.shape:
+                msg = (
+                    f"{name}.shape gives {what} of shape {np.shape(part)} for this width, expected that of the "
+                    f"predictions, {prediction.shape}: a row for each row of X, a column for each output."
+                )
+                raise ValueError(msg)
+            if part is not None and not (np.isfinite(part).all() and (what != "scale" or (part > 0.0).all())):
+                msg = f"{name}.shape gives {what} with values that are not finite, or not positive: no width follows."
+                raise ValueError(msg)
+        return found
+
     def labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any] | None:  # noqa: ARG002
         """Category of each row; None: all are of one."""
         if by is not None:
