@@ -9,19 +9,16 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
-from pimeter.regression.sides import TAILS
 from scipy import sparse, stats
 from sklearn.dummy import DummyClassifier
 
 import pimeter as pm
 from pimeter import measure, scorecard
-from pimeter.conformal.tails import TAILS
 from pimeter.diagnosis import forest, order, symmetry
 from pimeter.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, quintiles
 from pimeter.diagnosis.crossfit import CrossFit, folds, ranks
 from pimeter.diagnosis.shape import HeavyTails, Skewness
 from pimeter.regression import scaled
-from pimeter.regression.width import Aim
 
 LEVELS = np.array([0.5, 0.8, 0.95, 0.999])
 
@@ -331,7 +328,12 @@ class TestForest:
         sizes, learned = np.abs(spread(X) * noise), np.arange(0, 2000, 2)
         ours = forest.learned_scale(forest.binned([*X.T, y_pred]), sizes, learned, np.random.default_rng(0))
         width = pm.ScaledWidth().fit(
-            X[learned], y_pred[learned, None], sizes[learned, None], Aim(0.95, TAILS["symmetric"]), random_state=0
+            X[learned],
+            y_pred[learned, None],
+            sizes[learned, None],
+            confidence_level=0.95,
+            tails="symmetric",
+            random_state=0,
         )
         theirs = width.shape(X, y_pred[:, None]).scale[:, 0]
         far = [np.std((np.log(scale) / forest.POWER - truth)[1::2]) for scale in (ours, theirs)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pimeter.arrays import coded, some_rows
+from pimeter._kernels.dispatch import kernel
+from pimeter.arrays import coded
 from pimeter.conformal.folds import kth_smallest
 from pimeter.conformal.groups import GroupTable
 from pimeter.conformal.guarantee import Guarantee, confidence_of, neuron_level, rank_below, rank_guarantee, without
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Index = NDArray[np.intp]
 
-MANY_SCORES = 100_000  # from which on a subsample saves time
 NEVER_SEEN = "nothing is guaranteed to categories never seen, taken by themselves"
 
 
@@ -264,24 +263,8 @@ def _at_ranks(sample: CalibrationScores, places: Array) -> Array:
     """Scores of these ranks, which are cumulative counts; the largest beyond them."""
     counts, scores = sample.counts, sample.values
     if counts is None:
-        return order_statistics(scores, np.clip(np.ceil(places - ROUNDING).astype(int), 1, len(scores)))
+        ranks = np.clip(np.ceil(places - ROUNDING).astype(np.intp), 1, len(scores))
+        return np.asarray(kernel.order_statistics(scores, ranks))
     order = np.argsort(scores, kind="stable")
     total = np.cumsum(counts[order])
     return np.asarray(scores[order][np.minimum(np.searchsorted(total, places - ROUNDING), len(total) - 1)])
-
-
-def order_statistics(values: Array, ranks: NDArray[np.int64]) -> Array:
-    """Values of these ranks from 1 on; among many only those between two pivots of a subsample are put in order."""
-    first, last = ranks.min() - 1, ranks.max() - 1
-    m = len(values)
-    if m > MANY_SCORES:
-        step = int(m ** (1 / 3))
-        some = np.sort(values[some_rows(m, -(-m // step))])
-        spread = 2.0 * math.sqrt(len(some))  # four standard errors of a rank in the middle
-        low = some[max(int(first / step - spread), 0)]
-        high = some[min(int(last / step + spread), len(some) - 1)]
-        n_below = int(np.count_nonzero(values < low))
-        between = values[(values >= low) & (values <= high)]
-        if n_below <= first and last < n_below + len(between):
-            values, ranks = between, ranks - n_below
-    return np.asarray(np.partition(values, np.unique(ranks - 1))[ranks - 1])
