@@ -181,9 +181,10 @@ def main() -> None:
     x = rng.standard_normal(m)
     pm.quantile(x[:5000], 0.95)
     for label, function in (("pimeter", pm.quantile), ("numpy", np.quantile)):
-        extra = max(peak_memory(lambda f=function: f(x, 0.95)) for _ in range(3)) / x.nbytes
-        rows.append((f"extra memory at m = {m:,}, x the input: {label}", f"{extra:.3f}", ""))
-        print(rows[-1])
+        for p in (0.95, 0.5):
+            extra = max(peak_memory(partial(function, x, p)) for _ in range(3)) / x.nbytes
+            rows.append((f"extra memory at m = {m:,}, level {p}, x the input: {label}", f"{extra:.3f}", ""))
+            print(rows[-1], flush=True)
 
     ours, numpys = import_seconds("pimeter", repeats), import_seconds("numpy", repeats)
     rows.append(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,52 +23,56 @@ if TYPE_CHECKING:
 
 _native: Any = import_module("pimeter._native")  # no Python source, so that no tool need look for it
 
-learn, learn_columns, place = _native.learn, _native.learn_columns, _native.place
+# All at once: an older build, which lacks some, is noticed here.
+learn, learn_columns, place, _automatic, _weighted, _fixed, _fixed_weighted, _select, _sort_groups, _Knots = attrgetter(
+    "learn", "learn_columns", "place", "automatic_rows", "weighted_rows", "fixed_rows", "fixed_weighted",
+    "order_statistics", "sort_groups", "Knots",
+)(_native)  # fmt: skip
 
 
 @lru_cache(maxsize=256)
 def _knots(m: float) -> Any:
-    return _native.Knots(*bandwidth.knots(max(m, 3.0)), bool(m > bandwidth.LARGE))
+    return _Knots(*bandwidth.knots(max(m, 3.0)), bool(m > bandwidth.LARGE))
 
 
 def automatic_rows(x: NDArray[np.floating], levels: Array, n_threads: int = 1) -> tuple[Array, Status | None]:
-    """See `reference.automatic_rows`."""
+    """Quantiles of each row, in any order, at rising levels; and which rows hold NaN (1) or infinities (2), if any."""
     out, status = np.empty((len(x), levels.size)), np.empty(len(x), np.uint8)
-    is_odd = _native.automatic_rows(x, _knots(float(x.shape[1])), levels, n_threads, out, status)
+    is_odd = _automatic(x, _knots(float(x.shape[1])), levels, n_threads, out, status)
     return out, status if is_odd else None
 
 
 def weighted_rows(x: Array, counts: Array, m: float, levels: Array, n_threads: int = 1) -> Array:
-    """See `reference.weighted_rows`."""
+    """Quantiles of one sorted finite sample for each row of counts, which sum to m."""
     out = np.empty((len(counts), levels.size))
-    _native.weighted_rows(x, counts, _knots(m), levels, n_threads, out)
+    _weighted(x, counts, _knots(m), levels, n_threads, out)
     return out
 
 
 def fixed_rows(x: NDArray[np.floating], levels: Array, h: float, n_threads: int = 1) -> tuple[Array, Status | None]:
-    """See `reference.fixed_rows`."""
+    """Roots of mean sigmoid((w - x)/h) = level of each row; and which rows hold NaN (1) or infinities (2), if any."""
     out, status = np.empty((len(x), levels.size)), np.empty(len(x), np.uint8)
-    is_odd = _native.fixed_rows(x, levels, h, n_threads, out, status)
+    is_odd = _fixed(x, levels, h, n_threads, out, status)
     return out, status if is_odd else None
 
 
 def order_statistics(x: Array, ranks: NDArray[np.intp], n_threads: int = 1) -> Array:
-    """See `reference.order_statistics`."""
+    """Values of these ranks, from 1 up, in any order; none of the values is NaN."""
     rising, back = np.unique(ranks - 1, return_inverse=True)
     out = np.empty(rising.size)
-    _native.order_statistics(x, rising, n_threads, out)
+    _select(x, rising, n_threads, out)
     return out[back]
 
 
 def sorted_groups(x: Array, group: NDArray[np.uint8] = NO_CODES, n_groups: int = 1) -> list[Array]:
-    """See `reference.sorted_groups`."""
+    """Finite values of each group, sorted; without codes all are of one group."""
     out, counts = np.empty(x.size), np.zeros(n_groups, np.intp)
-    _native.sort_groups(x, group, counts, out)
+    _sort_groups(x, group, counts, out)
     return np.split(out, np.cumsum(counts)[:-1])
 
 
 def fixed_weighted(x: Array, counts: Array, levels: Array, h: float, starts: Array) -> Array:
-    """See `reference.fixed_weighted`."""
+    """Roots of mean sigmoid((w - x)/h) = level of one sorted finite sample with counts, from these starts."""
     out = np.empty(levels.size)
-    _native.fixed_weighted(x, counts, levels, h, starts, out)
+    _fixed_weighted(x, counts, levels, h, starts, out)
     return out
