@@ -67,7 +67,7 @@ class Backtest(Result):
     static, updated : Cone
         Left as it was fitted, or updated with each target as it became known.
     margin : list of float
-        How far intervals reach now, at each step ahead, with all that is known.
+        How far intervals extend now, at each step ahead, with all that is known.
     newest : dict
         Prediction, lower and upper bound of the newest window, and its targets as far as they are known.
     blocks : list of int
@@ -90,7 +90,7 @@ class Backtest(Result):
     stride: float
 
     def _table(self) -> dict[str, Any]:
-        """A row for each step ahead: how far intervals reach, what they covered, and the newest window."""
+        """A row for each step ahead: the margin, what intervals covered, and the newest window."""
         columns: dict[str, Sequence[float | None]] = {
             "confidence_level": [self.confidence_level] * len(self.margin),
             "margin": self.margin,
@@ -242,12 +242,12 @@ class _Tried(NamedTuple):
     @property
     def headline(self) -> Headline:
         first, last, h = self.margin[0], self.margin[-1], len(self.margin)
-        reach = f"±{first:.3g} one step ahead" + (f" and ±{last:.3g} at step {h}" if h > 1 else "")
+        margins = f"±{first:.3g} one step ahead" + (f" and ±{last:.3g} at step {h}" if h > 1 else "")
         asked = percent(self.level)
         if self.is_kept(self.updated):
-            claim = f"{asked} of targets are expected within {reach}."
+            claim = f"{asked} of targets are expected within {margins}."
         else:
-            claim = f"The cone does not keep its {asked}: it now reaches {reach}, but do not trust that."
+            claim = f"The cone does not keep its {asked}: its margin is now {margins}, but do not trust that."
         evidence = (
             f"Over {self.n_windows:,} windows that it had not seen, the cone covered {_percent(self.static)}; updated "
             f"as targets became known, {_percent(self.updated)}."
@@ -326,20 +326,20 @@ def rolled_forward(
 ) -> Array:
     """Intervals for the windows from `first` on, each after all targets before it were learned, (n, h, 2).
 
-    Until the next window is made one error for each neuron becomes known: with a window at each step the first step of
-    the newest window, the second of the one before, and so on.
+    Until the next window is made one residual for each step ahead becomes known: with a window at each step the first
+    step of the newest window, the second of the one before, and so on.
     """
     steps = np.arange(y_true.shape[1])
     if until_known is None:
         until_known = windows_until_known(len(steps), 1.0)
-    ends = []
+    intervals = []
     for i in range(first, len(y_true)):
-        ends.append(cone.predict_interval(y_pred[i : i + 1])[0])
+        intervals.append(cone.predict_interval(y_pred[i : i + 1])[0])
         known = i + 1 - until_known
         there = np.where(known >= 0, known, 0)
         now = np.where(known >= 0, y_true[there, steps], np.nan)
         cone.update(now[None], y_pred[there, steps][None])
-    return np.array(ends)
+    return np.array(intervals)
 
 
 def _cone(intervals: Array, true: Array, edges: NDArray[np.int_]) -> Cone:

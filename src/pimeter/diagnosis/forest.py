@@ -1,4 +1,4 @@
-"""How large the errors of a row are expected to be, from a forest small enough to be grown at once.
+"""How large the residual of a row is expected to be, from a forest small enough to be grown at once.
 
 It stands for the one of `ScaledWidth` where the question is only whether that would pay. scikit-learn, which grows the
 other one, takes longer to load than all checks take together.
@@ -36,19 +36,19 @@ def binned(features: list[Array]) -> Integers:
     return np.column_stack(bins).astype(np.intp)
 
 
-def learned_scale(bins: Integers, sizes: Array, learned: Integers, rng: np.random.Generator) -> Array:
-    """Scale of every row, (m,), from the sizes of the errors of some; those of other rows are not looked at."""
+def learned_scale(bins: Integers, absolute: Array, learned: Integers, rng: np.random.Generator) -> Array:
+    """Scale of every row, (m,), from the absolute residuals of some; those of other rows are not looked at."""
     expected = np.zeros(len(bins))
     for _ in range(N_TREES):
         own = rng.choice(learned, round(IN_TREE * len(learned)), replace=False, shuffle=False)
-        leaf = _leaves(bins, own, sizes[own])
-        expected += (np.bincount(leaf[own], sizes[own]) / np.bincount(leaf[own]))[leaf]
-    mean = float(sizes[learned].mean()) or 1.0
+        leaf = _leaves(bins, own, absolute[own])
+        expected += (np.bincount(leaf[own], absolute[own]) / np.bincount(leaf[own]))[leaf]
+    mean = float(absolute[learned].mean()) or 1.0
     return np.asarray(np.maximum(expected / (N_TREES * mean), LEAST) ** POWER)
 
 
-def _leaves(bins: Integers, own: Integers, sizes: Array) -> Integers:
-    """Leaf of every row in a tree that is grown, level by level, on some rows and the sizes of their errors.
+def _leaves(bins: Integers, own: Integers, absolute: Array) -> Integers:
+    """Leaf of every row in a tree that is grown, level by level, on some rows and their absolute residuals.
 
     A leaf is split where the means on both sides differ most, as long as each has rows enough.
     """
@@ -60,7 +60,7 @@ def _leaves(bins: Integers, own: Integers, sizes: Array) -> Integers:
         places = (cells + leaf[own, None] * (d * N_BINS)).ravel()
         below, total = (
             np.cumsum(np.bincount(places, weights, n_leaves * d * N_BINS).reshape(shape), axis=2)
-            for weights in (None, np.repeat(sizes, d))
+            for weights in (None, np.repeat(absolute, d))
         )
         n = below[:, :1, -1:]
         above, mean = n - below, total[:, :1, -1:] / n

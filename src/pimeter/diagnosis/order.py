@@ -47,7 +47,7 @@ class Drift(Check[Evidence]):
     looks_at = "up to 5,000 residuals, drawn at random and kept in their order"
     statistic = "largest cumulative departure of their ranks from the mean, by permutation of blocks"
     threshold = 0.1  # least shift of the median that matters, in margins ...
-    least_ratio = 1.25  # ... or least ratio of the spreads of two fifths of the rows
+    least_ratio = 1.25  # ... or least ratio of the spreads of two stretches of the rows
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.some_residuals, evidence.margin)
@@ -77,7 +77,7 @@ class Drift(Check[Evidence]):
         return self.finding(m, sentence, advice, value=test.value, reference=test.shuffled, p_value=test.p_value)
 
     def _is_much(self, residuals: Array, margin: float) -> bool:
-        """Whether medians or spreads of fifths of the rows differ by enough to matter."""
+        """Whether medians or spreads of five stretches of the rows differ by enough to matter."""
         stretches = np.array_split(residuals, 5)
         shift = max(abs(float(np.median(own) - np.median(residuals))) for own in stretches)
         spreads = [float(np.median(np.abs(own - np.median(own)))) for own in stretches]

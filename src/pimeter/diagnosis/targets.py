@@ -82,7 +82,7 @@ class ZeroResiduals(Check[Evidence]):
         values, counts = np.unique(target[rows], return_counts=True)
         bound = values[np.argmax(counts)] if counts.max() > 1 else math.nan
         n = int(np.count_nonzero(zeros != bound))
-        # On a grid that targets and predictions share, residuals of one step are as common; on a coarse one most are 0.
+        # Where targets and predictions lie on one grid, residuals of one step are as common; on a coarse one most are 0
         largest = float(np.abs(target).max() + np.abs(residuals).max())
         step = grid_step(distinct(residuals[rows], largest), largest)
         is_coarse = is_discrete or step >= STEP * margin
@@ -93,8 +93,8 @@ class ZeroResiduals(Check[Evidence]):
         if n >= max(3, self.threshold * m) and not is_explained:
             advice = (
                 f"Look at the {n:,} rows with a residual of exactly 0: was the model trained on them, or on copies? "
-                "Then leave them out. A bound or a step that target and prediction share, such as the last price, is "
-                "no fault."
+                "Then leave them out. A bound or a step that is the same for target and prediction, such as the last "
+                "price, is no fault."
             )
         sentence = f"{len(zeros):,} of {m:,} residuals are exactly 0."
         return self.finding(m, sentence, advice, value=len(zeros) / m, reference=0.0, p_value=p_value)

@@ -145,7 +145,7 @@ class ScaledGain(Check[Evidence]):
         )
         advice = ""
         if bounds[0] <= 0.0 or gain < self.threshold:
-            sentence += ": not worth the rows that it takes to learn."
+            sentence += ": not enough for the rows that it takes to learn."
         else:
             sentence += "."
             advice = f"Let the width follow the features: that lowers the interval score by {in_percent(gain)}."

@@ -39,7 +39,7 @@
   };
   const ticks = (from, to, count) => {
     const raw = (to - from) / Math.max(count, 1);
-    // Values that differ by rounding alone: whole numbers of such steps cannot be told apart.
+    // Values that differ by rounding alone: integers times such steps cannot be told apart.
     if (!(raw > 1e-12 * Math.max(Math.abs(from), Math.abs(to)))) return [from];
     const power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= raw);

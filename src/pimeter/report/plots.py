@@ -45,7 +45,7 @@ def draw_residuals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     bars = (edges[:-1], counts, np.diff(edges))
     ax.bar(*bars, align="edge", color=ORANGE, label="outside")
     within = ax.bar(*bars, align="edge", color=BLUE, label="within the interval")
-    # The interval seldom ends where a bin does.
+    # The bounds of the interval seldom are those of a bin.
     span = patches.Rectangle((-lower, 0), lower + upper, 1, transform=ax.get_xaxis_transform())
     for bar in within:
         bar.set_clip_path(span)
