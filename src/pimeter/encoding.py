@@ -77,17 +77,22 @@ def built(kind: Any, value: Any, where: str) -> Any:
 def _of_parts(kind: Any, value: Any, where: str) -> Any:
     """A dataclass, tuple or dict from what it consists of; None if it is none of these, or does not fit."""
     if is_dataclass(kind) and isinstance(value, dict):
-        kinds = get_type_hints(kind)
-        names = [field.name for field in fields(kind)]
-        if sorted(value) == sorted(names):
-            return kind(**{name: built(kinds[name], value[name], f"{where}.{name}") for name in names})  # type: ignore[operator]
-    if get_origin(kind) is tuple and isinstance(value, list):
-        of = get_args(kind)
-        if of[-1] is Ellipsis or len(of) == len(value):
-            return tuple(built(of[0], held, f"{where}[{i}]") for i, held in enumerate(value))
+        return _dataclass(kind, value, where)
+    of = get_args(kind)
+    if get_origin(kind) is tuple and isinstance(value, list) and (of[-1] is Ellipsis or len(of) == len(value)):
+        return tuple(built(of[0], held, f"{where}[{i}]") for i, held in enumerate(value))
     if get_origin(kind) is dict and isinstance(value, dict):
-        return {key: built(get_args(kind)[1], held, f"{where}[{key!r}]") for key, held in value.items()}
+        return {key: built(of[1], held, f"{where}[{key!r}]") for key, held in value.items()}
     return None
+
+
+def _dataclass(kind: Any, value: dict[str, Any], where: str) -> Any:
+    """A dataclass from the values of its fields; None if these are others."""
+    kinds = get_type_hints(kind)
+    names = [field.name for field in fields(kind)]
+    if sorted(value) != sorted(names):
+        return None
+    return kind(**{name: built(kinds[name], value[name], f"{where}.{name}") for name in names})
 
 
 def _is(kind: Any, value: Any) -> bool:
