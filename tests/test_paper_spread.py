@@ -36,7 +36,7 @@ class TestWhite:
 
     def test_reduced_form_is_chosen_by_size(self, monkeypatch):
         X, noise = rows()
-        monkeypatch.setattr(spread, "MOST_CELLS", 4999)
+        monkeypatch.setattr(spread, "MAX_CELLS", 4999)
         test = white_test(noise, X)
         table = np.column_stack([np.ones(500), X, X**2])
         rest = noise**2 - table @ np.linalg.lstsq(table, noise**2, rcond=None)[0]
@@ -67,7 +67,7 @@ class TestWhite:
             ([1.0, 2, 3], np.ones((2, 1)), {}, "one row for each of the 3 errors"),
             ([1.0, 2, 3], np.ones((3, 1)), {}, "no feature varies"),
             ([1.0, 2, 3], [[1.0], [2], [3]], {}, "4 are needed"),
-            ([1.0] * 9, np.arange(9.0)[:, None], {}, "same size"),
+            ([1.0] * 9, np.arange(9.0)[:, None], {}, "same absolute value"),
             ([np.nan, 1.0], np.ones((2, 1)), {}, "errors must be finite"),
             (["a"], np.ones((1, 1)), {}, "errors must hold real numbers"),
             ([[1.0]], np.ones((1, 1)), {}, r"errors must have shape \(n,\)"),
@@ -91,9 +91,9 @@ class TestWhite:
         test = white_test(noise, X)
         assert_allclose([test.statistic, test.p_value], [statistic, p_value], rtol=1e-9)
 
-    def test_sizes_without_a_rest(self):
+    def test_absolute_values_that_features_determine(self):
         X = np.array([0.0, 1, 1, 1, 0, 1, 0, 0])
-        with pytest.raises(ValueError, match="X tells the sizes of errors without a rest"):
+        with pytest.raises(ValueError, match="X determines the absolute values of errors"):
             white_test(np.array([1, -1] * 4) * X, X[:, None])
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy.special import pdtr
 
+from pimeter.arrays import is_new
 from pimeter.hashing import digest, hashed_rows, value_bits
 
 if TYPE_CHECKING:
@@ -174,11 +175,6 @@ def runs(bits: Bits, keys: Column) -> tuple[NDArray[np.bool_], Index]:
     keys = keys[order]
     counts = np.diff(np.append(starts, len(bits)))
     return np.maximum.reduceat(keys, starts) == np.minimum.reduceat(keys, starts), counts
-
-
-def is_new(rising: Column) -> NDArray[np.bool_]:
-    """Whether values in order are the first of their kind; faster than numpy's unique, which looks values up."""
-    return np.append(True, rising[1:] != rising[:-1])
 
 
 def is_on_a_grid(values: Column, n_pure: int) -> bool:

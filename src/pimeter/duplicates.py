@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pimeter.arrays import is_new
 from pimeter.chance import (
     are_few_values,
     are_multiples,
     counts_of_copies,
     have_a_pair,
-    is_new,
     is_on_a_grid,
     is_one_variable,
     pure_counts,

@@ -17,6 +17,7 @@ from pimeter._kernels.arrays import MOST
 from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import real_array
 from pimeter.quantiles import quantile
+from pimeter.validation import quantile_levels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -286,10 +287,7 @@ class QuantileSketch:
 
     def quantile(self, q: ArrayLike) -> NDArray[np.float64]:
         """Quantiles at levels in [0, 1], in the shape of `q`."""
-        levels = real_array("q", q).astype(np.float64)
-        if levels.size and not (levels.min() >= 0.0 and levels.max() <= 1.0):
-            msg = f"q must lie in [0, 1]; got {q!r}. For per cent divide by 100."
-            raise ValueError(msg)
+        levels = quantile_levels("q", q)
         means, counts = self._merged()
         if not means.size:
             msg = "the sketch is empty; update it with errors first."

@@ -14,6 +14,7 @@ from pimeter import bandwidth
 from pimeter._kernels.dispatch import kernel
 from pimeter._kernels.reference import INFINITE, MISSING, even, hazen, in_order
 from pimeter.arrays import real_array
+from pimeter.validation import quantile_levels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -101,11 +102,7 @@ def _floats(a: ArrayLike) -> tuple[NDArray[np.floating], np.dtype[np.floating]]:
 def _levels(q: ArrayLike) -> Array:
     if isinstance(q, float) and 0.0 <= q <= 1.0:  # quick, for the most frequent case
         return np.array(q)
-    levels: Array = real_array("q", q).astype(np.float64, copy=False)
-    if not all(0.0 <= p <= 1.0 for p in levels.ravel().tolist()):
-        msg = f"q must lie in [0, 1]; got {q!r}. For per cent divide by 100."
-        raise ValueError(msg)
-    return levels
+    return quantile_levels("q", q)
 
 
 def _bandwidth(beta: float | str) -> float | None:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from scipy.special import fdtrc
 
-from pimeter.arrays import real_array
 from pimeter.bandwidth import safe_factor
+from pimeter.validation import finite_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
 
-MOST_CELLS = 2e7  # of cross products
+MAX_CELLS = 2e7  # of cross products
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def white_test(errors: ArrayLike, X: ArrayLike, *, residuals: Literal["errors", 
     Raises
     ------
     ValueError
-        If shapes do not fit, a value is not finite, errors are all alike in size, or rows are too few.
+        If shapes do not fit, a value is not finite, errors all have the same absolute value, or rows are too few.
 
     Examples
     --------
@@ -83,55 +83,66 @@ def white_test(errors: ArrayLike, X: ArrayLike, *, residuals: Literal["errors", 
     """
     error = _column("errors", errors)
     error = error * safe_factor(float(np.abs(error).max()))
-    table = _numbers("X", X)
+    table = finite_numbers("X", X)
     if table.ndim != 2 or len(table) != len(error):
         msg = f"X must have shape (n, d) with one row for each of the {len(error)} errors; got {table.shape}."
         raise ValueError(msg)
     if residuals not in {"errors", "linear"}:
         msg = f"residuals must be 'errors' or 'linear'; got {residuals!r}."
         raise ValueError(msg)
-    table = table / np.maximum(np.abs(table).max(axis=0), np.finfo(np.float64).tiny)
-    table = table[:, np.ptp(table, axis=0) > 0.0]
-    # In units of their spread: products of raw features lose their rank to rounding.
-    scaled = (table - table.mean(axis=0)) / table.std(axis=0)
-    n, d = scaled.shape
-    exog = np.column_stack([np.ones(n), scaled])
-    n_full, n_reduced = (d + 1) * (d + 2) // 2, 2 * d + 1
-    form: Literal["full", "reduced"] = "reduced" if n_full >= n or n_full * n > MOST_CELLS else "full"
-    n_columns = n_full if form == "full" else n_reduced
-    if d == 0 or n_columns >= n:
-        why = "no feature varies" if d == 0 else f"{n} rows are too few for {d} features; {n_columns + 1} are needed"
-        msg = f"White's test cannot be made: {why}."
-        raise ValueError(msg)
+    scaled = _standardised(table)
+    form, design = _design(scaled)
+    n = len(scaled)
     if residuals == "linear":
-        error = error - exog @ np.linalg.lstsq(exog, error, rcond=None)[0]
+        linear = np.column_stack([np.ones(n), scaled])
+        error = error - linear @ np.linalg.lstsq(linear, error, rcond=None)[0]
     error = error / (np.abs(error).max() or 1.0)
     squares = error**2
     if np.ptp(squares) == 0.0:
-        msg = "White's test cannot be made: all errors have the same size."
+        msg = "White's test cannot be made: all errors have the same absolute value."
         raise ValueError(msg)
-    if form == "full":
-        first, second = np.triu_indices(d + 1)
-        design = exog[:, first] * exog[:, second]
-    else:
-        design = np.column_stack([exog, scaled**2])
     # Squares and products of features may repeat others, as the square of a column of zeros and ones does; the degrees
     # of freedom follow the rank. These lines say what statsmodels' het_white says; it takes a second to load.
     coefficients, _, rank, _ = np.linalg.lstsq(design, squares, rcond=None)
     rest = squares - design @ coefficients
     unexplained, explained = float(rest @ rest), float(np.square(squares - squares.mean()).sum())
     if rank == 1 or unexplained <= (n * np.finfo(np.float64).eps) ** 2 * explained:
-        msg = "White's test cannot be made: X tells the sizes of errors without a rest."
+        msg = "White's test cannot be made: X determines the absolute values of errors."
         raise ValueError(msg)
     statistic = (explained / unexplained - 1.0) * (n - rank) / (rank - 1)
     p_value = fdtrc(rank - 1, n - rank, max(statistic, 0.0))
-    return WhiteTest(float(statistic), float(p_value), form, n, n_columns)
+    return WhiteTest(float(statistic), float(p_value), form, n, design.shape[1])
+
+
+def _standardised(table: Array) -> Array:
+    """Features that vary, in units of their spread: products of raw features lose their rank to rounding."""
+    table = table / np.maximum(np.abs(table).max(axis=0), np.finfo(np.float64).tiny)
+    table = table[:, np.ptp(table, axis=0) > 0.0]
+    scaled: Array = (table - table.mean(axis=0)) / table.std(axis=0)
+    return scaled
+
+
+def _design(scaled: Array) -> tuple[Literal["full", "reduced"], Array]:
+    """Which form it is, and its table: ones, features, their squares and, in the full form, their products."""
+    n, d = scaled.shape
+    n_full, n_reduced = (d + 1) * (d + 2) // 2, 2 * d + 1
+    is_reduced = n_full >= n or n_full * n > MAX_CELLS
+    n_columns = n_reduced if is_reduced else n_full
+    if d == 0 or n_columns >= n:
+        why = "no feature varies" if d == 0 else f"{n} rows are too few for {d} features; {n_columns + 1} are needed"
+        msg = f"White's test cannot be made: {why}."
+        raise ValueError(msg)
+    linear = np.column_stack([np.ones(n), scaled])
+    if is_reduced:
+        return "reduced", np.column_stack([linear, scaled**2])
+    first, second = np.triu_indices(d + 1)
+    return "full", linear[:, first] * linear[:, second]
 
 
 def power_spectral_entropy(errors: ArrayLike, *, squared: bool = False) -> float:
-    """Entropy of the power spectrum of errors in the order given, between 0 (one rhythm) and 1 (all rhythms alike).
+    """Entropy of the power spectrum of errors in the order given, from 0 (one frequency) to 1 (all frequencies equal).
 
-    ``-sum p_i log p_i / log n``, where p_i is the share of the i-th of n Fourier components in the power. For
+    ``-sum p_i log p_i / log n``, where p_i is the proportion of the power in the i-th of n Fourier components. For
     independent errors it is about ``1 - .4228 / log n``, not 1.
 
     Parameters
@@ -169,28 +180,15 @@ def power_spectral_entropy(errors: ArrayLike, *, squared: bool = False) -> float
         raise ValueError(msg)
     scaled = error / largest
     power = np.abs(np.fft.fft(scaled**2 if squared else scaled)) ** 2
-    share = power / power.sum()
-    share = share[share > 0.0]
-    return float(-(share @ np.log(share)) / math.log(len(error)))
+    proportion = power / power.sum()
+    proportion = proportion[proportion > 0.0]
+    return float(-(proportion @ np.log(proportion)) / math.log(len(error)))
 
 
 def _column(name: str, values: ArrayLike) -> Array:
     """One column of finite numbers."""
-    column = _numbers(name, values)
+    column = finite_numbers(name, values)
     if column.ndim != 1:
         msg = f"{name} must have shape (n,); got {column.shape}. ravel() turns a single column into it."
         raise ValueError(msg)
     return column
-
-
-def _numbers(name: str, values: ArrayLike) -> Array:
-    """Finite numbers as float64."""
-    array = real_array(name, values)
-    if array.size == 0:
-        msg = f"{name} must hold at least one value; got shape {array.shape}."
-        raise ValueError(msg)
-    numbers: Array = array.astype(np.float64, copy=False)
-    if not np.isfinite(numbers).all():
-        msg = f"{name} must be finite; {np.count_nonzero(~np.isfinite(numbers))} values are not. Leave such rows out."
-        raise ValueError(msg)
-    return numbers
