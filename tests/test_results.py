@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pimeter as pm
-from pimeter import classifier_checks
+from pimeter import backtesting, classifier_checks
 from pimeter.diagnosis import checks
 from pimeter.encoding import built, plain, with_names, with_nulls
 from pimeter.findings import Diagnosis, Finding, Headline
@@ -108,7 +108,7 @@ class TestDiagnosis:
             found["c"]
 
 
-@pytest.mark.parametrize("listed", [checks.CHECKS, classifier_checks.CHECKS])
+@pytest.mark.parametrize("listed", [checks.CHECKS, classifier_checks.CHECKS, backtesting.CHECKS])
 def test_checks_say_what_they_are(listed):
     assert len({check.name for check in listed}) == len(listed)
     for check in listed:

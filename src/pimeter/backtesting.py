@@ -12,7 +12,8 @@ import numpy as np
 
 from pimeter.arrays import real_array
 from pimeter.coverage import percent
-from pimeter.findings import Diagnosis, Finding, Headline
+from pimeter.diagnosis.check import Check
+from pimeter.findings import Diagnosis, Headline
 from pimeter.forecast import ForecastIntervals, windows_until_known
 from pimeter.results import Result
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
+
+    from pimeter.findings import Finding
 
     Array = NDArray[np.float64]
 
@@ -48,6 +51,11 @@ class Cone:
     by_step: list[float | None]
     width: list[float]
     over_time: list[float | None]
+
+    @property
+    def percent(self) -> str:
+        """Coverage in words."""
+        return "an unknown fraction" if self.coverage is None else percent(self.coverage, 3)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -193,7 +201,7 @@ def backtest(
     updated = rolled_forward(cone, true, predicted, n_fitted, until_known)
     edges = np.linspace(0, n - n_fitted, min(BLOCKS, n - n_fitted) + 1).astype(int)
     blocks = (edges[:-1] + n_fitted).tolist()
-    tried = _Tried(
+    tried = Tried(
         float(confidence_level),
         n - n_fitted,
         cone.margin_[:, 1].tolist(),
@@ -230,8 +238,8 @@ def _checked(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array]:
     return true, predicted
 
 
-class _Tried(NamedTuple):
-    """What there is to say about a cone that was tried on windows."""
+class Tried(NamedTuple):
+    """A cone that was tried on windows: what its checks look at."""
 
     level: float
     n_windows: int
@@ -241,70 +249,78 @@ class _Tried(NamedTuple):
 
     @property
     def headline(self) -> Headline:
+        """How far intervals extend, and what they covered."""
         first, last, h = self.margin[0], self.margin[-1], len(self.margin)
         margins = f"±{first:.3g} one step ahead" + (f" and ±{last:.3g} at step {h}" if h > 1 else "")
         asked = percent(self.level)
-        if self.is_kept(self.updated):
-            claim = f"{asked} of targets are expected within {margins}."
-        else:
+        claim = f"{asked} of targets are expected within {margins}."
+        if not self.is_kept(self.updated):
             claim = f"The cone does not keep its {asked}: its margin is now {margins}, but do not trust that."
         evidence = (
-            f"Over {self.n_windows:,} windows that it had not seen, the cone covered {_percent(self.static)}; updated "
-            f"as targets became known, {_percent(self.updated)}."
+            f"Over {self.n_windows:,} windows that it had not seen, the cone covered {self.static.percent}; updated as "
+            f"targets became known, {self.updated.percent}."
         )
         return Headline(claim, evidence)
 
-    @property
-    def tolerance(self) -> float:
-        """How far from its level coverage may be."""
-        return FAR * math.sqrt(1.0 - self.level)
-
     def is_kept(self, cone: Cone) -> bool:
         """Whether coverage is near the level, as far as it is known."""
-        return cone.coverage is None or abs(cone.coverage - self.level) <= self.tolerance
+        return cone.coverage is None or abs(cone.coverage - self.level) <= FAR * math.sqrt(1.0 - self.level)
 
     def diagnosis(self, stride: float) -> Diagnosis:
-        """Whether either cone keeps its level."""
-        asked = percent(self.level)
-        update, retrain = "", ""
-        if not self.is_kept(self.updated):
-            retrain = (
-                f"Do not trust the cone: updated, it covered {_percent(self.updated)} where {asked} were asked for. "
-                "Train the model on newer rows, and find out what changed."
-            )
-        elif not self.is_kept(self.static):
-            update = "Update the cone with each target as it becomes known: left as it is, it does not keep its level."
-        findings = (
-            self._finding(
-                "updated", "Does a cone that is updated keep its level?", "Updated as targets became known", retrain
-            ),
-            self._finding(
-                "static", "Does a cone that is left as it is keep its level?", "Left as it was fitted", update
-            ),
-        )
+        """Whether either cone keeps its level, and code that fits one."""
+        found: dict[str, Finding] = {}
+        for check in CHECKS:
+            found[check.name] = check(self, found)
         spaced = "" if stride == 1.0 else f", stride={stride:g}"
-        return Diagnosis.of(
-            findings,
-            "Nothing to do: the cone keeps its level.",
-            f"ForecastIntervals(confidence_level={self.level:g}).fit(y_true, y_pred{spaced})",
-        )
-
-    def _finding(self, name: str, question: str, how: str, advice: str) -> Finding:
-        cone = getattr(self, name)
-        return Finding(
-            name=name,
-            question=question,
-            sentence=f"{how}, the cone covered {_percent(cone)} of targets; {percent(self.level)} were asked for.",
-            advice=advice,
-            value=math.nan if cone.coverage is None else cone.coverage,
-            reference=self.level,
-            threshold=self.tolerance,
-            rows=self.n_windows,
-        )
+        code = f"ForecastIntervals(confidence_level={self.level:g}).fit(y_true, y_pred{spaced})"
+        return Diagnosis.of(found.values(), "Nothing to do: the cone keeps its level.", code)
 
 
-def _percent(cone: Cone) -> str:
-    return "an unknown fraction" if cone.coverage is None else percent(cone.coverage, 3)
+class CheckOfCone(Check[Tried]):
+    """Whether a cone keeps its level."""
+
+    statistic = "the fraction of targets inside"
+    threshold = FAR
+
+    def judge(self, tried: Tried, cone: Cone, how: str, advice: str) -> Finding:
+        """From what the cone covered."""
+        sentence = f"{how}, the cone covered {cone.percent} of targets; {percent(tried.level)} were asked for."
+        value = math.nan if cone.coverage is None else cone.coverage
+        return self.finding(tried.n_windows, sentence, advice, value=value, reference=tried.level)
+
+
+class UpdatedCone(CheckOfCone):
+    """Whether a cone that is updated keeps its level."""
+
+    name = "updated"
+    question = "Does a cone that is updated keep its level?"
+    looks_at = "windows that it was not fitted to, with an update by each target as it became known"
+
+    def _judged(self, tried: Tried, _earlier: Mapping[str, Finding]) -> Finding:
+        advice = ""
+        if not tried.is_kept(tried.updated):
+            advice = (
+                f"Do not trust the cone: updated, it covered {tried.updated.percent} where {percent(tried.level)} were "
+                "asked for. Train the model on newer rows, and find out what changed."
+            )
+        return self.judge(tried, tried.updated, "Updated as targets became known", advice)
+
+
+class StaticCone(CheckOfCone):
+    """Whether a cone that is left as it was fitted keeps its level."""
+
+    name = "static"
+    question = "Does a cone that is left as it is keep its level?"
+    looks_at = "windows that it was not fitted to"
+
+    def _judged(self, tried: Tried, earlier: Mapping[str, Finding]) -> Finding:
+        advice = ""
+        if not earlier["updated"].raised and not tried.is_kept(tried.static):
+            advice = "Update the cone with each target as it becomes known: left as it is, it does not keep its level."
+        return self.judge(tried, tried.static, "Left as it was fitted", advice)
+
+
+CHECKS: tuple[Check[Tried], ...] = (UpdatedCone(), StaticCone())
 
 
 def _newest(
