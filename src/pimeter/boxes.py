@@ -50,8 +50,8 @@ class Box:
         distance = errors - self.centre
         margin = np.where(distance < 0.0, self.below, self.above)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            sizes_needed = np.where(distance == 0.0, 0.0, np.abs(distance) / margin)
-        largest: Array = sizes_needed.max(axis=1)
+            needed = np.where(distance == 0.0, 0.0, np.abs(distance) / margin)
+        largest: Array = needed.max(axis=1)
         return largest
 
     def margins(self, size: float) -> Array:

@@ -1,4 +1,4 @@
-"""What values that follow each other in time are worth: how much more their mean varies than of independent ones."""
+"""Dependence of values that follow each other in time: how much more their mean varies than of independent ones."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-FEWEST = 4  # values in a row, below which nothing is known of their dependence, and all together are worth one
-PART, ROOTS = 0.25, 8.0  # Bartlett's window reaches over this part of the lags, or so many roots of their number
-LEAST = 0.2  # of the true sum, which is what is left of the sample's at worst
+FEWEST = 4  # values in a row, below which nothing is known of their dependence, and all together count as one
+PART, ROOTS = 0.25, 8.0  # Bartlett's window spans this part of the lags, or so many roots of their number
+MIN_LEFT = 0.2  # of the true sum, which is what is left of the sample's at worst
 
 
 def autocorrelation(values: Array) -> Array:
     """Autocorrelations at lags 0, 1, ... along the last axis; NaN is a value that is not known.
 
     Pairs of which one value is not known count as 0 and the sum over a lag is divided by that over lag 0, so that they
-    add up to the variance of the mean of the known values. Values that are all alike have what independent ones have on
+    add up to the variance of the mean of the known values. Values that are all equal have what independent ones have on
     average, around the sample's own mean: -(n - k) / (n (n - 1)) at lag k.
 
     Parameters
@@ -99,9 +99,9 @@ def variance_inflation(correlations: Array) -> Array:
     is_summed = np.logical_and.accumulate(pairs > 0.0, axis=-1)
     fading = 2.0 * np.where(is_summed, np.minimum.accumulate(pairs, axis=-1), 0.0).sum(axis=-1) - 1.0
     n_summed = 4.0 * np.count_nonzero(is_summed, axis=-1) - 1.0  # lags to both sides
-    reach = int(min(PART * n, ROOTS * n**0.5)) + 1
-    weights = 1.0 - np.arange(reach) / reach
-    returning = 2.0 * correlations[..., :reach] @ weights - 1.0
-    estimates = fading / np.maximum(1.0 - n_summed / n, LEAST), returning / (1.0 - reach / n)
+    window = int(min(PART * n, ROOTS * n**0.5)) + 1
+    weights = 1.0 - np.arange(window) / window
+    returning = 2.0 * correlations[..., :window] @ weights - 1.0
+    estimates = fading / np.maximum(1.0 - n_summed / n, MIN_LEFT), returning / (1.0 - window / n)
     largest: Array = np.clip(np.maximum(*estimates), 1.0, n)
     return largest

@@ -58,7 +58,7 @@ def duplicate_groups(X: object, y: ArrayLike | None = None) -> Index:
     -------
     ndarray of int, shape (n,)
         Numbers from 0 on, in the order in which groups appear. Rows are compared by a hash of 64 bits: that two
-        different ones among a million share theirs has a probability of 3e-8.
+        different ones among a million have the same has a probability of 3e-8.
 
     Raises
     ------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-NOTHING = 1e-100  # a variance that is less than this of the squared errors is none
-SOME = 1 << 13  # rows that stay in the cache
+NEGLIGIBLE = 1e-100  # a variance that is less than this of the squared errors is none
+ROWS_AT_ONCE = 1 << 13  # that stay in the cache
 NORMAL = 1.6448536269514722  # standard errors to either side for 90 % confidence
 Range = tuple[float, float, float]  # value, lower, upper
 
@@ -28,25 +28,28 @@ class Middle(NamedTuple):
     least: float  # target
     target: float  # mean distance from it, about, in that unit, as what follows
     target_near: Array  # (2,) squared error, squared distance of the target from its middle
-    is_alike: bool  # all targets
+    is_constant: bool  # whether all targets are equal
 
     @classmethod
     def of(cls, target: Array, errors: Array, largest: float) -> Middle:
         """From the rows themselves."""
         m, low, high = len(errors), float(target.min()), float(target.max())
         unit, target_unit = power_of_two(largest), power_of_two(max(high - low, largest))
-        some = errors[:SOME] / unit
+        some = errors[:ROWS_AT_ONCE] / unit
         near = np.array([np.abs(some).mean(), (some**2).mean(), some.mean()])
-        middle = sum(float(((target[i : i + SOME] - low) / target_unit).sum()) for i in range(0, m, SOME)) / m
-        distances = errors[:SOME] / target_unit, (target[:SOME] - low) / target_unit - middle
+        middle = (
+            sum(float(((target[i : i + ROWS_AT_ONCE] - low) / target_unit).sum()) for i in range(0, m, ROWS_AT_ONCE))
+            / m
+        )
+        distances = errors[:ROWS_AT_ONCE] / target_unit, (target[:ROWS_AT_ONCE] - low) / target_unit - middle
         target_near = np.array([(x**2).mean() for x in distances])
         return cls(unit, near, target_unit, low, middle, target_near, low == high)
 
     def __call__(self, target: Array, errors: Array) -> Moments:
         """Sums over some rows."""
         powers, squares = np.zeros((2, 3)), np.zeros(6)
-        for start in range(0, len(errors), SOME):
-            own, y = errors[start : start + SOME], target[start : start + SOME]
+        for start in range(0, len(errors), ROWS_AT_ONCE):
+            own, y = errors[start : start + ROWS_AT_ONCE], target[start : start + ROWS_AT_ONCE]
             x = own / self.unit
             powered = np.stack([np.abs(x), x * x, x]) - self.near[:, None]
             powers += powered.sum(axis=1), np.einsum("ij,ij->i", powered, powered)
@@ -79,31 +82,29 @@ class Moments:
         """Mean absolute error, root of the mean squared error, mean error."""
         m, unit = self.m, self.middle.unit
         means = self.middle.near + self.powers[0] / m
-        reach = NORMAL * _standard_error(self.powers[1] - self.powers[0] ** 2 / m, m)
-        sizes, squares, signed = (
-            tuple(map(float, ends)) for ends in zip(means, means - reach, means + reach, strict=True)
-        )
-        roots = tuple(math.sqrt(max(x, 0.0)) * unit for x in squares)
-        return _range(x * unit for x in sizes), _range(roots), _range(x * unit for x in signed)
+        margins = NORMAL * _standard_error(self.powers[1] - self.powers[0] ** 2 / m, m)
+        absolute, squares, signed = np.stack([means, means - margins, means + margins], axis=1)
+        return _range(absolute * unit), _range(np.sqrt(np.maximum(squares, 0.0)) * unit), _range(signed * unit)
 
     def explained(self) -> Range | None:
-        """Share of the targets' variance that the model explains, with the range of a ratio of means."""
+        """Proportion of the targets' variance that the model explains, with the range of a ratio of means."""
         error, base = self.middle.target_near + self.squares[:2] / self.m
         base -= (self.squares[5] / self.m) ** 2  # the mean of all rows is known now
-        if self.middle.is_alike or base <= NOTHING * error:
+        if self.middle.is_constant or base <= NEGLIGIBLE * error:
             return None
         ratio = float(error / base)
         weighted = self.squares[0] - ratio * self.squares[1]
         squares = self.squares[2] - 2.0 * ratio * self.squares[4] + ratio**2 * self.squares[3]
-        reach = NORMAL * float(_standard_error(squares - weighted**2 / self.m, self.m) / base)
-        return 1.0 - ratio, 1.0 - ratio - reach, 1.0 - ratio + reach
+        margin = NORMAL * float(_standard_error(squares - weighted**2 / self.m, self.m) / base)
+        return 1.0 - ratio, 1.0 - ratio - margin, 1.0 - ratio + margin
 
 
-def _range(ends: Any) -> Range:
-    value, lower, upper = ends
+def _range(numbers: Array) -> Range:
+    value, lower, upper = numbers.tolist()
     return value, lower, upper
 
 
-def _standard_error(squares: Any, m: int) -> Any:
+def _standard_error(squares: Array, m: int) -> Array:
     """Of means, from the sums of squared distances from them; NaN for a single row."""
-    return np.sqrt(np.maximum(squares, 0.0) / (m - 1) / m) if m > 1 else math.nan * squares
+    error: Array = np.sqrt(np.maximum(squares, 0.0) / (m - 1) / m) if m > 1 else math.nan * squares
+    return error

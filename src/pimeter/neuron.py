@@ -50,7 +50,7 @@ class QuantileNeuron(BaseEstimator):
     standard_error_ : float or ndarray of shape (k,)
         Standard error of the quantile, for independent errors; rather too large than too small. NaN where fewer than
         five errors are expected beyond the quantile, ``m min(p, 1 - p) < 5``: below 100 errors at 95 %; and where a
-        numeric beta is so blunt that the quantile ends up as the smallest or the largest error. For a range that holds
+        numeric beta is so blunt that the quantile becomes the smallest or the largest error. For a range that holds
         the quantile take `quantile_range_`; see Notes.
     quantile_range_ : ndarray of shape (2,) or (k, 2)
         Two of the errors that have the true quantile between them with 95 % confidence, whatever the distribution of

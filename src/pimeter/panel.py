@@ -131,7 +131,7 @@ def is_time_part(name: str) -> bool:
 
 
 def _candidates(table: Table, used: Sequence[str]) -> list[pl.Series]:
-    """Columns of words or whole numbers with several values, fewer than there are rows."""
+    """Columns of strings or integers with several values, fewer than there are rows."""
     names = [name for name in table.columns if name not in used]
     if not names:
         return []

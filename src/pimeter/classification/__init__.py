@@ -1,4 +1,4 @@
-"""Classifiers: how sure their numbers are, sets of classes with a promise, and scores that mean probabilities."""
+"""Classifiers: how sure their numbers are, sets of classes with a guarantee, and scores that mean probabilities."""
 
 from pimeter.classification.calibration import ScalingBinning, calibrated_scores, calibration_error
 from pimeter.classification.estimates import ClassificationUncertainty

@@ -102,7 +102,7 @@ class ScalingBinning(TransformerMixin, RegressorMixin, BaseEstimator):
         return found
 
     def predict(self, X: ArrayLike) -> Array:
-        """The same as `transform`."""
+        """Calibrated scores, (n,), as `transform` gives them."""
         return self.transform(X)
 
     def __sklearn_tags__(self) -> Any:
@@ -188,7 +188,7 @@ class Reliability(NamedTuple):
 
     rows: Array
     score: Array  # mean score
-    share: Array  # of positive labels
+    proportion: Array  # of positive labels
     lower: Array  # Clopper-Pearson interval of the mean probability of the bin's rows, each bin by itself
     upper: Array
     is_off: NDArray[np.bool_]  # whether labels contradict the scores, and this bin by itself does
@@ -198,29 +198,30 @@ class Reliability(NamedTuple):
 def reliability(
     y_true: ArrayLike, y_score: ArrayLike, *, n_bins: int = 10, confidence_level: float = 0.95
 ) -> Reliability:
-    """Mean score and share of positives in bins of equally many rows, and whether the two contradict each other.
+    """Mean score and proportion of positives in bins of equally many rows, and whether the two contradict each other.
 
     Intervals are Clopper-Pearson's, of each bin by itself: they hold the mean probability of the bin's rows as often as
     they say or more, also where these rows have different ones (Hoeffding 1956), and also near 0 and 1, if rows are
-    independent. `is_off` and `p_value` are about all bins together, see `consistency`: of perfect scores a share of ``1
+    independent. `is_off` and `p_value` are about all bins together, see `consistency`: of perfect scores a proportion
+    of ``1
     - confidence_level`` at most has a bin that is off, or a p-value that low.
 
     Examples
     --------
     >>> from pimeter.classification.calibration import reliability
-    >>> reliability([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.8, 0.9], n_bins=2).share.round(2)
+    >>> reliability([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.8, 0.9], n_bins=2).proportion.round(2)
     array([0.33, 0.67])
     """
     score, label = _pair(y_true, y_score, "y_true", "y_score")
     codes, _ = _equal_bins(score, integer("n_bins", n_bins, at_least=1))
     rows = np.bincount(codes).astype(np.float64)
-    mean, share = np.bincount(codes, score) / rows, np.bincount(codes, label) / rows
+    mean, proportion = np.bincount(codes, score) / rows, np.bincount(codes, label) / rows
     level = one_level("confidence_level", confidence_level)
-    ends = [clopper_pearson(Proportion(float(s), float(n)), level) for s, n in zip(share, rows, strict=True)]
-    lower, upper = np.array(ends).T
+    bounds = [clopper_pearson(Proportion(*one), level) for one in zip(proportion.tolist(), rows.tolist(), strict=True)]
+    lower, upper = np.array(bounds).T
     p_value, by_bin = consistency(score, label, codes, level)
     is_off = (by_bin <= 1.0 - level) & (p_value <= 1.0 - level)
-    return Reliability(rows, mean, share, lower, upper, is_off, p_value)
+    return Reliability(rows, mean, proportion, lower, upper, is_off, p_value)
 
 
 def calibration_error(
@@ -230,7 +231,7 @@ def calibration_error(
     n_bins: int = 10,
     method: Literal["debiased", "plugin", "lower"] = "debiased",
 ) -> float:
-    """How far scores are from the share of positives at that score: root mean square, by bins.
+    """How far scores are from the proportion of positives at that score: root mean square, by bins.
 
     Parameters
     ----------
@@ -276,17 +277,17 @@ def calibration_error(
         if 10 * len(values) <= len(score):
             codes = own.reshape(-1)
     rows = np.bincount(codes)
-    share, mean = np.bincount(codes, label) / rows, np.bincount(codes, score) / rows
-    squares = (share - mean) ** 2
+    proportion, mean = np.bincount(codes, label) / rows, np.bincount(codes, score) / rows
+    squares = (proportion - mean) ** 2
     if method != "plugin":
         # A single row says nothing of its own variance, and is left out, as by the authors.
-        squares = np.where(rows > 1, squares - share * (1.0 - share) / np.maximum(rows - 1, 1), 0.0)
+        squares = np.where(rows > 1, squares - proportion * (1.0 - proportion) / np.maximum(rows - 1, 1), 0.0)
     mean_square = float(rows @ squares) / len(score)
     return float(max(mean_square, 0.0) ** 0.5)
 
 
 def _equal_bins(score: Array, n_bins: int) -> tuple[NDArray[np.intp], Array]:
-    """Bin of each row, and the borders between bins: about equally many rows in each, ties never parted."""
+    """Bin of each row, and the borders between bins: about equally many rows in each, ties never divided."""
     ordered = np.sort(score)
     parts = [part for part in np.array_split(ordered, n_bins) if len(part)]
     edges = np.unique([(left[-1] + right[0]) / 2.0 for left, right in pairwise(parts)])
@@ -319,7 +320,7 @@ def _pair(y: ArrayLike, score: ArrayLike, y_name: str, score_name: str) -> tuple
 
 
 def _both(y: ArrayLike, score: ArrayLike, score_name: str) -> tuple[Array, NDArray[np.bool_]]:
-    """The same, with rows of both classes, without which there is no calibrator."""
+    """Scores, and labels of both classes as truth values: without both there is no calibrator."""
     scores, label = _pair(y, score, "y", score_name)
     if not label.any() or label.all():
         msg = "y holds one class only; a calibrator needs rows of both."

@@ -28,10 +28,11 @@ class Consistency(NamedTuple):
     Attributes
     ----------
     p_value : float
-        Of all bins together. Perfect scores have one of at most ``a`` in a share ``a`` of samples at most, whatever
-        the scores and however rare the positives.
+        Of all bins together. Perfect scores have one of at most ``a`` in a proportion ``a`` of samples at most,
+        whatever the scores and however rare the positives.
     by_bin : ndarray of shape (n_bins,)
-        Of each bin, adjusted for their number: perfect scores have any of at most ``a`` in a share ``a`` of samples.
+        Of each bin, adjusted for their number: perfect scores have any of at most ``a`` in a proportion ``a`` of
+        samples.
     """
 
     p_value: float
@@ -118,7 +119,8 @@ def consistency(
 ) -> Consistency:
     """Whether so many positives in each bin are what scores of its rows expect.
 
-    Draws of labels from the scores tell what is unlikely, not a limit law that rare positives are far from.
+    Draws of labels from the scores tell what is unlikely, not an asymptotic distribution that rare positives are far
+    from.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-# Told apart also by those who do not see red and green alike, and in print.
+# Told apart in print, too, and by those who do not tell red from green.
 RIGHT, WRONG, LINE = "#0072b2", "#d55e00", "#222222"
 
 
@@ -51,8 +51,8 @@ def plot_reliability(
     kinds = ((~found.is_off, RIGHT, "consistent with it"), (found.is_off, WRONG, "not consistent with it"))
     for part, colour, text in kinds:
         ax.vlines(found.score[part], found.lower[part], found.upper[part], color=colour, alpha=0.5, linewidth=3)
-        ax.plot(found.score[part], found.share[part], "o" if colour == RIGHT else "X", color=colour, label=text)
-    ax.set(xlabel="mean score", ylabel="share of positives", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        ax.plot(found.score[part], found.proportion[part], "o" if colour == RIGHT else "X", color=colour, label=text)
+    ax.set(xlabel="mean score", ylabel="proportion of positives", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.legend(frameon=False, loc="upper left", title=f"p = {found.p_value:.2g} if calibrated", alignment="left")
     ax.set_title(f"Reliability, with intervals for {percent(confidence_level)} each", loc="left")
     return ax

@@ -1,4 +1,4 @@
-"""Options that several commands share, refused before anything is read."""
+"""Options of several commands, refused before anything is read."""
 
 from __future__ import annotations
 

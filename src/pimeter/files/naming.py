@@ -9,7 +9,7 @@ MAX_LISTED_NAMES = 8
 
 
 def shown(name: object) -> str:
-    """A name in quotes, short and on one line; it cannot reach the terminal's controls."""
+    """A name in quotes, short and on one line; it cannot control the terminal."""
     text = str(name)
     return repr(text if len(text) <= MAX_NAME_LENGTH else f"{text[: MAX_NAME_LENGTH - 1]}…")
 

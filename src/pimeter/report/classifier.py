@@ -44,7 +44,7 @@ def _plots(data: Mapping[str, Any], level: str) -> list[Plot]:
                 f"intervals for {level} of each bin by itself; a cross contradicts its score, also when all bins are "
                 "taken together. Horizontal: mean score.",
                 bins["score"],
-                bins["share"],
+                bins["proportion"],
                 list(zip(bins["lower"], bins["upper"], strict=True)),
                 bins["is_off"],
                 ("calibrated", "consistent", "not consistent"),
