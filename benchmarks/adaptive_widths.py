@@ -75,10 +75,10 @@ def shifted(m: int, n_draws: int) -> dict[str, tuple[float, float]]:
             "no weights": (None, None),
         }
         for name, (old, new_ones) in weights.items():
-            model = pm.IntervalRegressor(zero, confidence_level=LEVEL).calibrate(X, y, sample_weight=old)
+            model = pm.IntervalRegressor(zero, confidence_level=LEVEL).calibrate(X, y, importance_weight=old)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", pm.CoverageWarning)
-                low, high = model.predict_interval(new, sample_weight=new_ones).T / np.exp(new[:, 0])
+                low, high = model.predict_interval(new, importance_weight=new_ones).T / np.exp(new[:, 0])
             found[name].append(float((stats.norm.cdf(high) - stats.norm.cdf(low)).mean()))
     return {name: (float(np.mean(v)), float(np.std(v, ddof=1) / n_draws**0.5)) for name, v in found.items()}
 

@@ -274,7 +274,7 @@ def trained(kind: Kind, X: np.ndarray, y: np.ndarray, **aim: object) -> pm.Inter
     model = LinearRegression() if kind.cv else lambda X: np.zeros((len(X), y.shape[1]))
     found = pm.IntervalRegressor(model, width=kind.width, cv=kind.cv, joint=kind.outputs > 1, random_state=0, **aim)
     if kind.has_shift:
-        return found.calibrate(X, y, sample_weight=kind.weights(X))
+        return found.calibrate(X, y, importance_weight=kind.weights(X))
     return found.fit(X, y)
 
 
@@ -290,7 +290,7 @@ def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tu
     new, probability = grid()
     weights = kind.weights(new)
     probability = probability * weights / (probability @ weights)
-    low, high = np.moveaxis(model.predict_interval(new, sample_weight=weights if kind.has_shift else None), 2, 0)
+    low, high = np.moveaxis(model.predict_interval(new, importance_weight=weights if kind.has_shift else None), 2, 0)
     scale = kind.scale(new)[:, None]
     inside = noise.within(low / scale, high / scale)
     coverage = probability @ (inside.prod(axis=1, keepdims=True) if kind.outputs > 1 else inside)

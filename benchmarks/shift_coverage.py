@@ -58,8 +58,8 @@ def drawn(d: int, m: int, shift: float, draw: int) -> Draw:
         for name, (old, ours) in {"known": (ratio, new_ratio), "estimated": (found, found)}.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", pm.CoverageWarning)
-                model = pm.IntervalRegressor(zero, confidence_level=LEVEL).calibrate(X, y, sample_weight=old)
-                table = model.predict_interval(new, sample_weight=ours, as_frame=True)
+                model = pm.IntervalRegressor(zero, confidence_level=LEVEL).calibrate(X, y, importance_weight=old)
+                table = model.predict_interval(new, importance_weight=ours, as_frame=True)
             covered = 2 * stats.norm.cdf(table["upper"] / spread(new[:, 0])) - 1
             coverage[name].append(float(covered.mean()))
             level = table["guaranteed_level"].to_numpy()

@@ -457,7 +457,7 @@ KINDS = {
     'width="quantile"': Kind("", _LINEAR, slope_scale, 0, learns=True),
     'width="auto"': Kind("", pm.AutoWidth([pm.ScaledWidth(Ridge()), _LINEAR]), slope_scale, 0, learns=True),
     "cv": Kind("", "constant", slope_scale, 0, cv=5),
-    "sample_weight": Kind("", "constant", slope_scale, 0, has_shift=True),
+    "importance_weight": Kind("", "constant", slope_scale, 0, has_shift=True),
     "joint=True": Kind("", "constant", slope_scale, 0, learns=True, outputs=3),
 }
 
@@ -736,10 +736,10 @@ def cells() -> list[Cell]:
         ('width="quantile"', 800),
         ('width="auto"', 400),
         ("cv", 4000),
-        ("sample_weight", 8000),
+        ("importance_weight", 8000),
         ("joint=True", 800),
     ):
-        tails = TAILS[:2] if name != "sample_weight" else TAILS[:1]
+        tails = TAILS[:2] if name != "importance_weight" else TAILS[:1]
         found += [
             Cell(name, shaped, law, m, p, n, {"tails": tail})
             for (law, m), p, tail in product(((t2, 20), (ties, 20), (lognormal, 100)), (0.8, 0.9), tails)

@@ -312,14 +312,14 @@ class TestRegressor:
         X, y = (np.repeat(part, 2, axis=0) for part in sine(200, np.random.default_rng(0)))
         groups, weights = duplicate_groups(X, y), np.repeat(np.linspace(1.0, 2.0, 200), 2)
         model = IntervalRegressor(lambda X: X[:, 1], width=width, random_state=0)
-        model.calibrate(X, y, groups=groups, sample_weight=weights)
+        model.calibrate(X, y, groups=groups, importance_weight=weights)
         assert model.guaranteed_level_ == 0.95
         assert model.n_calibration_ == (200 if width == "constant" else 100)
         if width == "constant":
-            once = IntervalRegressor(lambda X: X[:, 1]).calibrate(X[::2], y[::2], sample_weight=weights[::2])
+            once = IntervalRegressor(lambda X: X[:, 1]).calibrate(X[::2], y[::2], importance_weight=weights[::2])
             assert_array_equal(once.margin_, model.margin_)
         weights[0] = 0.5  # copies of unequal weight are rows like others of one group
-        model.calibrate(X, y, groups=groups, sample_weight=weights)
+        model.calibrate(X, y, groups=groups, importance_weight=weights)
         assert np.isnan(model.guaranteed_level_)
 
     def test_update_finds_copies_of_calibration_rows(self):

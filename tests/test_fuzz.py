@@ -383,7 +383,19 @@ class Known:
 
 
 REGRESSION = (
-    *("X", "y ", "y_", "by", "sample_weight", "confidence_level", "prediction", "q ", "groups", "estimator", "joint"),
+    *(
+        "X",
+        "y ",
+        "y_",
+        "by",
+        "importance_weight",
+        "confidence_level",
+        "prediction",
+        "q ",
+        "groups",
+        "estimator",
+        "joint",
+    ),
     *("rows", "sample", "array", "feature", "column", "min_size", "width", "guarantee", "quantiles"),
     *("n_samples", "n_splits", "Complex", "sparse", "dimension"),  # scikit-learn's words
 )
@@ -410,7 +422,7 @@ def regression(draw: Draw, width: Any, *, may_train: bool = True) -> bool:
     )
     weight = None if w is None else w.value
     learn = (lambda: model.fit(X.value, y.value, by=by)) if trains else (
-        lambda: model.calibrate(X.value, y.value, by=by, sample_weight=weight)
+        lambda: model.calibrate(X.value, y.value, by=by, importance_weight=weight)
     )  # fmt: skip
     found = outcome(learn, REGRESSION, X, y, by, *([] if w is None else [w]))
     if isinstance(found, Refused):

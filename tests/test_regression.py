@@ -411,13 +411,15 @@ class TestUpdate:
 
     def test_keeps_categories_and_weights(self):
         by, weight = np.arange(300) % 2, np.linspace(1, 2, 300)
-        at_once = IntervalRegressor(first, width="grouped").calibrate(X, Y, by=by, sample_weight=weight)
+        at_once = IntervalRegressor(first, width="grouped").calibrate(X, Y, by=by, importance_weight=weight)
         in_steps = IntervalRegressor(first, width="grouped")
-        in_steps.calibrate(X[:100], Y[:100], by=by[:100], sample_weight=weight[:100])
-        in_steps.update(X[100:], Y[100:], by=by[100:], sample_weight=weight[100:])
+        in_steps.calibrate(X[:100], Y[:100], by=by[:100], importance_weight=weight[:100])
+        in_steps.update(X[100:], Y[100:], by=by[100:], importance_weight=weight[100:])
         assert_array_equal(in_steps.margin_, at_once.margin_)
         unweighted = (
-            IntervalRegressor(first).calibrate(X[:100], Y[:100]).update(X[100:], Y[100:], sample_weight=np.ones(200))
+            IntervalRegressor(first)
+            .calibrate(X[:100], Y[:100])
+            .update(X[100:], Y[100:], importance_weight=np.ones(200))
         )
         assert_array_equal(unweighted.margin_, IntervalRegressor(first).calibrate(X, Y).margin_)
 
@@ -426,7 +428,7 @@ class TestUpdate:
         some = IntervalRegressor(first, width="grouped").calibrate(X[:100], Y[:100], by=np.arange(100) % 3)
         every = IntervalRegressor(first, width="grouped").calibrate(X[:100], Y[:100], by=np.arange(100) % 3)
         some.update(X[101::2], Y[101::2], by=by[1::2])
-        every.update(X[100:], Y[100:], by=by, sample_weight=weight)
+        every.update(X[100:], Y[100:], by=by, importance_weight=weight)
         assert_array_equal(every.margin_, some.margin_)
         assert every.n_calibration_ == some.n_calibration_ == 200
 
@@ -515,7 +517,7 @@ class TestGrouped:
             random_state=0,
             **width,
         )
-        model.calibrate(X, y, by=by, sample_weight=np.ones(300))
+        model.calibrate(X, y, by=by, importance_weight=np.ones(300))
         *seen, last = model.categories_
         assert np.isfinite([line.level for line in seen]).all()
         assert [("by itself" in line.note, line.note == "") for line in seen] == [
@@ -528,7 +530,7 @@ class TestGrouped:
         assert "nothing is guaranteed to categories never seen" in last.note
         assert model.guaranteed_level_ == min(line.level for line in seen)
         assert_array_equal(model.margin_[-1], model.margin_[1])  # they reach as far as the small ones
-        asked = model.predict_interval(X[:4], by=["a", "b", "z", "y"], sample_weight=np.ones(4), as_frame=True)
+        asked = model.predict_interval(X[:4], by=["a", "b", "z", "y"], importance_weight=np.ones(4), as_frame=True)
         found = asked.groupby("row")["guaranteed_level"].first() if "joint" in width else asked["guaranteed_level"]
         assert_array_equal(np.isnan(found), [False, False, True, True])
 
@@ -725,8 +727,8 @@ class TestWeights:
             model = IntervalRegressor(zero, tails=tails, guarantee="approximate")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CoverageWarning)
-                model.calibrate(y[:, None], y, sample_weight=weights)
-                found = [model.predict_interval(y[:1, None], levels, sample_weight=w) for w in ([0.5], [4.0], None)]
+                model.calibrate(y[:, None], y, importance_weight=weights)
+                found = [model.predict_interval(y[:1, None], levels, importance_weight=w) for w in ([0.5], [4.0], None)]
                 quantiles = model.predict_quantile(y[:1, None], levels)
             assert (np.diff(quantiles) >= 0.0).all()
             for ends in found:
@@ -737,40 +739,40 @@ class TestWeights:
         model = IntervalRegressor(zero, guarantee="approximate")
         new = np.array([0.3, 0.3, 0.6])
         for weights in (np.full(300, 0.3), np.random.default_rng(0).exponential(size=300)):
-            model.calibrate(X, Y, sample_weight=weights)
-            rows = [model.predict_interval(X[i : i + 1], sample_weight=new[i : i + 1])[0] for i in range(3)]
-            assert_array_equal(model.predict_interval(X[:3], sample_weight=new), rows)
+            model.calibrate(X, Y, importance_weight=weights)
+            rows = [model.predict_interval(X[i : i + 1], importance_weight=new[i : i + 1])[0] for i in range(3)]
+            assert_array_equal(model.predict_interval(X[:3], importance_weight=new), rows)
         plain = IntervalRegressor(zero, guarantee="approximate").calibrate(X, Y).predict_interval(X[:2])
-        model.calibrate(X, Y, sample_weight=np.full(300, 0.3))
-        assert_array_equal(model.predict_interval(X[:2], sample_weight=new[:2]), plain)
+        model.calibrate(X, Y, importance_weight=np.full(300, 0.3))
+        assert_array_equal(model.predict_interval(X[:2], importance_weight=new[:2]), plain)
 
     def test_only_ratios_matter(self):
         weight = np.random.default_rng(0).uniform(0.1, 1, size=300)
-        radius = [IntervalRegressor(first).calibrate(X, Y, sample_weight=c * weight).margin_ for c in (1, 1000)]
+        radius = [IntervalRegressor(first).calibrate(X, Y, importance_weight=c * weight).margin_ for c in (1, 1000)]
         assert_array_equal(*radius)
-        equal = IntervalRegressor(first).calibrate(X, Y, sample_weight=np.full(300, 0.3))
+        equal = IntervalRegressor(first).calibrate(X, Y, importance_weight=np.full(300, 0.3))
         assert_array_equal(equal.margin_, IntervalRegressor(first).calibrate(X, Y).margin_)
 
     def test_radius_is_that_of_weighted_conformal(self):
         rng = np.random.default_rng(0)
         weight, new = rng.uniform(0.1, 1, size=300), rng.uniform(0.1, 3, size=20)
-        model = IntervalRegressor(zero, confidence_level=0.9).calibrate(X, Y, sample_weight=weight)
+        model = IntervalRegressor(zero, confidence_level=0.9).calibrate(X, Y, importance_weight=weight)
         sizes = np.abs(Y)
         order = np.argsort(sizes)
-        for w, (_, upper) in zip(new, model.predict_interval(X[:20], sample_weight=new), strict=True):
+        for w, (_, upper) in zip(new, model.predict_interval(X[:20], importance_weight=new), strict=True):
             share = np.cumsum(weight[order]) / (weight.sum() + w)
             assert upper == above(sizes[order][np.argmax(share >= 0.9)])
         assert_allclose(effective_counts(weight).sum(), weight.sum() ** 2 / (weight @ weight))
 
     def test_zero_removes_a_row(self):
         weight = np.arange(300) % 2
-        some = IntervalRegressor(first).calibrate(X, Y, sample_weight=weight)
+        some = IntervalRegressor(first).calibrate(X, Y, importance_weight=weight)
         assert_array_equal(some.margin_, IntervalRegressor(first).calibrate(X[1::2], Y[1::2]).margin_)
 
     def test_new_rows_that_weigh_too_much_are_named(self):
-        model = IntervalRegressor(first).calibrate(X, Y, sample_weight=np.ones(300))
-        with pytest.warns(CoverageWarning, match="sample_weight of 1 of 2 new rows"):
-            bounds = model.predict_interval(X[:2], sample_weight=[1, 100])
+        model = IntervalRegressor(first).calibrate(X, Y, importance_weight=np.ones(300))
+        with pytest.warns(CoverageWarning, match="importance_weight of 1 of 2 new rows"):
+            bounds = model.predict_interval(X[:2], importance_weight=[1, 100])
         assert_allclose(bounds[1, 1] - X[1, 0], np.abs(Y - X[:, 0]).max())
 
     @pytest.mark.parametrize("tails", TAILS)
@@ -778,10 +780,10 @@ class TestWeights:
     def test_all_tails_take_them(self, tails, guarantee):
         weight = np.random.default_rng(0).uniform(0.5, 1, size=300)
         model = IntervalRegressor(first, tails=tails, guarantee=guarantee, y_min=-99, y_max=99)
-        model.calibrate(X, Y, sample_weight=weight)
+        model.calibrate(X, Y, importance_weight=weight)
         assert_allclose(
             model.predict_interval(X),
-            model.predict_interval(X, sample_weight=np.full(300, (weight @ weight) / weight.sum())),
+            model.predict_interval(X, importance_weight=np.full(300, (weight @ weight) / weight.sum())),
             rtol=0.3,
         )
 
@@ -796,8 +798,8 @@ class TestWeights:
             model = IntervalRegressor(zero, confidence_level=0.9)
             bounds = model.calibrate(x[:, None], y).predict_interval(new[:, None])
             plain.append(np.mean(np.abs(y_new) <= bounds[:, 1]))
-            bounds = model.calibrate(x[:, None], y, sample_weight=2 * x).predict_interval(
-                new[:, None], sample_weight=2 * new
+            bounds = model.calibrate(x[:, None], y, importance_weight=2 * x).predict_interval(
+                new[:, None], importance_weight=2 * new
             )
             weighted.append(np.mean(np.abs(y_new) <= bounds[:, 1]))
         assert np.mean(weighted) >= 0.9 - 3 * np.std(weighted) / 200**0.5
@@ -895,10 +897,10 @@ class TestBadInput:
             ({"y": None}, "y is None"),
             ({"y": np.zeros((300, 2, 2))}, "y must have shape"),
             ({"by": np.zeros(300)}, 'set width="grouped" or leave by out'),
-            ({"sample_weight": np.ones(3)}, "sample_weight must hold one weight for each of the 300 rows"),
-            ({"sample_weight": -np.ones(300)}, "sample_weight must not be negative"),
-            ({"sample_weight": np.zeros(300)}, "nor all 0"),
-            ({"sample_weight": np.full(300, np.nan)}, "sample_weight contains NaN"),
+            ({"importance_weight": np.ones(3)}, "importance_weight must hold one weight for each of the 300 rows"),
+            ({"importance_weight": -np.ones(300)}, "importance_weight must not be negative"),
+            ({"importance_weight": np.zeros(300)}, "nor all 0"),
+            ({"importance_weight": np.full(300, np.nan)}, "importance_weight contains NaN"),
             ({"estimator": outside}, r"expected \(300,\).*ravel"),
             ({"estimator": lambda X: np.zeros(5)}, r"shape \(5,\) for 300 rows"),
             ({"estimator": lambda X: np.full(len(X), "a")}, "need real numbers"),
@@ -915,14 +917,14 @@ class TestBadInput:
             ({"width": "grouped", "by": np.zeros(5)}, "by must give one category for each of the 300 rows"),
             ({"width": GroupedWidth(by=0), "by": np.zeros(300)}, "by is given twice"),
             ({"y_min": 3, "y_max": 2}, "y_min=3 must be less than y_max=2"),
-            ({"guarantee": "training-conditional", "sample_weight": np.linspace(1, 2, 300)}, "set guarantee="),
+            ({"guarantee": "training-conditional", "importance_weight": np.linspace(1, 2, 300)}, "set guarantee="),
         ],
     )  # fmt: skip
     def test_is_refused_and_changes_nothing(self, change, says):
         rows = {
             "X": X,
             "y": Y,
-            **{name: value for name, value in change.items() if name in {"y", "by", "sample_weight"}},
+            **{name: value for name, value in change.items() if name in {"y", "by", "importance_weight"}},
         }
         params = {name: value for name, value in change.items() if name not in rows}
         model = IntervalRegressor(first).calibrate(X[:100], Y[:100])
@@ -950,7 +952,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match="Reshape your data"):
             model.predict(X[0])
         with pytest.raises(ValueError, match="pass it to calibrate, too"):
-            model.predict_interval(X, sample_weight=np.ones(300))
+            model.predict_interval(X, importance_weight=np.ones(300))
         with pytest.raises(ValueError, match="as many outputs"):
             model.update(X, np.column_stack([Y, Y]))
 
@@ -1055,8 +1057,8 @@ def test_masked_features_are_missing(width):
 
 @pytest.mark.parametrize("unit", [1.7e308, 5e-324])
 def test_weights_beyond_all_measure_are_refused(unit):
-    with pytest.raises(ValueError, match=r"sample_weight must be 0 or from 1e-100 to 1e\+100.*divide by the mean"):
-        IntervalRegressor(zero).calibrate(X, Y, sample_weight=np.full(300, unit))
+    with pytest.raises(ValueError, match=r"importance_weight must be 0 or from 1e-100 to 1e\+100.*divide by the mean"):
+        IntervalRegressor(zero).calibrate(X, Y, importance_weight=np.full(300, unit))
 
 
 def test_a_share_beyond_all_errors_is_whole():

@@ -190,7 +190,7 @@ class TestCdf:
         weights = rng.exponential(size=m) if weighted and guarantee == "marginal" else None
         model = IntervalRegressor(
             lambda X: X[:, 1].astype(kind), width=width, tails=tails, guarantee=guarantee
-        ).calibrate(X, y, sample_weight=weights)
+        ).calibrate(X, y, importance_weight=weights)
         rows = np.column_stack([rng.integers(3, size=20), offset + unit * rng.normal(size=20)])
         quantiles = model.predict_quantile(rows, level)
         found = model.predict_cdf(rows, quantiles)
@@ -223,7 +223,7 @@ class TestCdf:
     def test_counts_weights(self):
         y = np.array([1.0, 2.0, 3.0])
         weights = np.array([1.0, 1.0, 2.0])
-        model = IntervalRegressor(zero, confidence_level=0.5).calibrate(np.zeros((3, 1)), y, sample_weight=weights)
+        model = IntervalRegressor(zero, confidence_level=0.5).calibrate(np.zeros((3, 1)), y, importance_weight=weights)
         total = 16.0 / 6.0  # effective number
         expected = (total / 2.0 + 0.5) / (total + 1.0)
         assert_allclose(model.predict_cdf(np.zeros((1, 1)), 2.5), expected)
@@ -297,7 +297,9 @@ class TestShift:
             without.append(coverage_score(y_new, model.calibrate(X, y).predict_interval(new)))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                bounds = model.calibrate(X, y, sample_weight=weights).predict_interval(new, sample_weight=new_weights)
+                bounds = model.calibrate(X, y, importance_weight=weights).predict_interval(
+                    new, importance_weight=new_weights
+                )
             with_weights.append(coverage_score(y_new, bounds))
         # A ratio that has to be estimated from 300 rows is not quite right.
         assert np.mean(with_weights) >= (0.9 if known else 0.88) - 3 * np.std(with_weights) / n_draws**0.5
@@ -364,14 +366,14 @@ class TestShift:
         rng = np.random.default_rng(0)
         X, y, new, _ = self.rows(rng, 100, 4)
         weights = np.exp(X[:, 0])
-        model = IntervalRegressor(zero, confidence_level=0.9).calibrate(X, y, sample_weight=weights)
+        model = IntervalRegressor(zero, confidence_level=0.9).calibrate(X, y, importance_weight=weights)
         heavy = weights.sum() * np.array([0.001, 0.05, 0.2, 1.0])
-        with pytest.warns(UserWarning, match="sample_weight of 2 of 4 new rows is so large"):
-            found = model.predict_interval(new, sample_weight=heavy, as_frame=True)
+        with pytest.warns(UserWarning, match="importance_weight of 2 of 4 new rows is so large"):
+            found = model.predict_interval(new, importance_weight=heavy, as_frame=True)
         # Of half of the rows nothing is known, and the other half may have all the misses: (.9 - .5) / .5.
         assert_allclose(found["guaranteed_level"], [0.8, 0.8, np.nan, np.nan])
         assert list(found.columns) == ["prediction", "lower", "upper", "guaranteed_level"]
-        found = model.predict_interval(new[:2], sample_weight=heavy[:2], as_frame=True)
+        found = model.predict_interval(new[:2], importance_weight=heavy[:2], as_frame=True)
         assert_allclose(found["guaranteed_level"], [0.9, 0.9])
 
     def test_rows_beside_heavy_ones_cover_what_is_said(self):
@@ -383,8 +385,8 @@ class TestShift:
             model = IntervalRegressor(zero, confidence_level=0.9)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model.calibrate(x[:, None], rng.normal(scale=np.exp(-x)), sample_weight=np.exp(2.0 * x))
-                table = model.predict_interval(new[:, None], sample_weight=np.exp(2.0 * new), as_frame=True)
+                model.calibrate(x[:, None], rng.normal(scale=np.exp(-x)), importance_weight=np.exp(2.0 * x))
+                table = model.predict_interval(new[:, None], importance_weight=np.exp(2.0 * new), as_frame=True)
             covered = 2.0 * stats.norm.cdf(table["upper"] * np.exp(new)) - 1.0
             level = table["guaranteed_level"].to_numpy()
             kept.append(np.sum(covered[~np.isnan(level)]))
@@ -398,23 +400,25 @@ class TestShift:
     def test_of_estimated_weights_nothing_is_guaranteed(self, width, tails):
         X, y, new, weights = self.estimated()
         model = IntervalRegressor(zero, confidence_level=0.8, width=width, tails=tails, random_state=0)
-        model.calibrate(X, y, sample_weight=weights)
+        model.calibrate(X, y, importance_weight=weights)
         assert np.isnan(model.guaranteed_level_)
         assert not model.guaranteed_
         assert np.isnan(model.coverage_range_).all()
         assert all(np.isnan(category.level) for category in model.categories_)
-        table = model.predict_interval(new, sample_weight=weights, as_frame=True)
+        table = model.predict_interval(new, importance_weight=weights, as_frame=True)
         assert table["guaranteed_level"].isna().all()
-        part = model.predict_interval(new[:9], sample_weight=weights.new[:9], as_frame=True)
+        part = model.predict_interval(new[:9], importance_weight=weights.new[:9], as_frame=True)
         assert part["guaranteed_level"].isna().all()
         assert_array_equal(part["upper"], table["upper"][:9])
-        as_known = clone(model).calibrate(X, y, sample_weight=weights.calibration)  # a plain array: the same intervals
+        as_known = clone(model).calibrate(
+            X, y, importance_weight=weights.calibration
+        )  # a plain array: the same intervals
         assert_array_equal(
-            as_known.predict_interval(new, sample_weight=weights.new),
-            model.predict_interval(new, sample_weight=weights),
+            as_known.predict_interval(new, importance_weight=weights.new),
+            model.predict_interval(new, importance_weight=weights),
         )
         assert as_known.guaranteed_level_ == 0.8
-        mixed = as_known.predict_interval(new, sample_weight=weights, as_frame=True)
+        mixed = as_known.predict_interval(new, importance_weight=weights, as_frame=True)
         assert mixed["guaranteed_level"].isna().all()
 
     def test_update_does_not_forget_that_weights_are_estimated(self):
@@ -422,13 +426,13 @@ class TestShift:
         X, y, new, _ = self.rows(rng, 2000, 300)
         first, second = (shift_weights(part, new, random_state=0) for part in (X[:1000], X[1000:]))
         for more in (second, second.calibration, None):
-            model = IntervalRegressor(zero, confidence_level=0.8).calibrate(X[:1000], y[:1000], sample_weight=first)
-            model.update(X[1000:], y[1000:], sample_weight=more)
+            model = IntervalRegressor(zero, confidence_level=0.8).calibrate(X[:1000], y[:1000], importance_weight=first)
+            model.update(X[1000:], y[1000:], importance_weight=more)
             assert np.isnan(model.guaranteed_level_)
         for known in (first.calibration, None):
-            model = IntervalRegressor(zero, confidence_level=0.8).calibrate(X[:1000], y[:1000], sample_weight=known)
+            model = IntervalRegressor(zero, confidence_level=0.8).calibrate(X[:1000], y[:1000], importance_weight=known)
             assert model.guaranteed_level_ == 0.8
-            assert np.isnan(model.update(X[1000:], y[1000:], sample_weight=second).guaranteed_level_)
+            assert np.isnan(model.update(X[1000:], y[1000:], importance_weight=second).guaranteed_level_)
 
     def test_few_effective_rows_are_told(self):
         rng = np.random.default_rng(0)
@@ -437,18 +441,18 @@ class TestShift:
         model = IntervalRegressor(zero, confidence_level=0.9)
         size = f"{weights.effective_size:.3g}"
         with pytest.warns(CoverageWarning, match=rf"as good as {size} rows .* 90 % .* take 45 or more"):
-            model.calibrate(X, y, sample_weight=weights)
-        with pytest.warns(CoverageWarning, match="sample_weight of .* new rows is so large"):
-            model.predict_interval(new, sample_weight=weights)
+            model.calibrate(X, y, importance_weight=weights)
+        with pytest.warns(CoverageWarning, match="importance_weight of .* new rows is so large"):
+            model.predict_interval(new, importance_weight=weights)
         near = shift_weights(X, X + 0.1, random_state=0)
-        model.calibrate(X, y, sample_weight=near)  # no warning, which would be an error
+        model.calibrate(X, y, importance_weight=near)  # no warning, which would be an error
         with pytest.warns(CoverageWarning, match="99.9 % intervals may cover far less"):
             model.predict_interval(new, 0.999)
         with pytest.warns(CoverageWarning, match="99.999999 % intervals may cover far less"):  # it was 100 %
             model.predict_interval(new, 0.99999999)
         with pytest.warns(CoverageWarning, match=r"take 45 or more"):  # a width that learns leaves half of the rows
             IntervalRegressor(zero, confidence_level=0.9, width="scaled", random_state=0).calibrate(
-                X[:80], y[:80], sample_weight=shift_weights(X[:80], X[80:], random_state=0)
+                X[:80], y[:80], importance_weight=shift_weights(X[:80], X[80:], random_state=0)
             )
 
     def test_weights_of_other_rows_are_refused(self):
@@ -459,27 +463,27 @@ class TestShift:
         with pytest.raises(
             ValueError, match="is for the 300 calibration rows that shift_weights has seen, but X has 299"
         ):
-            model.calibrate(X[1:], y[1:], sample_weight=weights)
-        model.calibrate(X, y, sample_weight=weights)
+            model.calibrate(X[1:], y[1:], importance_weight=weights)
+        model.calibrate(X, y, importance_weight=weights)
         with pytest.raises(
             ValueError, match=r"is for the 100 new rows .* X has 3 rows.* that part of its attribute new"
         ):
-            model.predict_interval(new[:3], sample_weight=weights)
+            model.predict_interval(new[:3], importance_weight=weights)
         with pytest.raises(ValueError, match="is for the 300 calibration rows"):
-            model.update(X[:3], y[:3], sample_weight=weights)
+            model.update(X[:3], y[:3], importance_weight=weights)
         with pytest.raises(ValueError, match=r"sample_weight of fit trains the model.*give them to calibrate"):
             IntervalRegressor(LinearRegression()).fit(X, y, sample_weight=weights)
-        with pytest.raises(ValueError, match="unequal or estimated sample_weight"):
-            IntervalRegressor(zero, guarantee="training-conditional").calibrate(X, y, sample_weight=weights)
+        with pytest.raises(ValueError, match="unequal or estimated importance_weight"):
+            IntervalRegressor(zero, guarantee="training-conditional").calibrate(X, y, importance_weight=weights)
 
     def test_a_new_row_without_weight_is_the_same_alone_as_among_others(self):
         rng = np.random.default_rng(0)
         X, y, new, _ = self.rows(rng, 200, 4)
-        model = IntervalRegressor(zero).calibrate(X, y, sample_weight=np.exp(X[:, 0]))
-        among = model.predict_interval(new, sample_weight=[0.0, 1.0, 2.0, 0.5])
-        assert_array_equal(model.predict_interval(new[:1], sample_weight=[0.0]), among[:1])
+        model = IntervalRegressor(zero).calibrate(X, y, importance_weight=np.exp(X[:, 0]))
+        among = model.predict_interval(new, importance_weight=[0.0, 1.0, 2.0, 0.5])
+        assert_array_equal(model.predict_interval(new[:1], importance_weight=[0.0]), among[:1])
         with pytest.raises(ValueError, match="must not be negative"):
-            model.predict_interval(new[:1], sample_weight=[-1.0])
+            model.predict_interval(new[:1], importance_weight=[-1.0])
 
     def test_rows_without_weight_are_left_out_before_the_split(self):
         rng = np.random.default_rng(0)
@@ -487,7 +491,7 @@ class TestShift:
         weights = np.r_[1.0, 1.0, np.zeros(198)]
         model = IntervalRegressor(zero, width="scaled", random_state=0)
         with pytest.warns(UserWarning, match="scores can guarantee"):
-            model.calibrate(X, y, sample_weight=weights)
+            model.calibrate(X, y, importance_weight=weights)
         assert model.n_calibration_ == 1
         assert np.isfinite(model.predict_interval(new)).all()
 

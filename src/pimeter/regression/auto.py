@@ -94,42 +94,48 @@ class AutoWidth(Width):
     ) -> Self:
         """Compare the candidates, and let the winner learn from all rows."""
         wanted: dict[str, Any] = {"confidence_level": confidence_level, "tails": tails, "random_state": random_state}
-        given = (ScaledWidth(), LocalWidth(), QuantileWidth()) if self.candidates is None else self.candidates
-        if not isinstance(given, Sequence) or not given or not all(isinstance(width, Width) for width in given):
-            msg = f"candidates must be a list of widths, such as [ScaledWidth()]; got {given!r}."
-            raise ValueError(msg)
-        widths = [ConstantWidth(), *(clone(width) for width in given)]
-        for width in widths[1:]:
-            width._validate_params()
-            if not width.learns and width.shape(X, prediction).scale is None:
-                msg = f"candidates must learn or scale, which {width!r} does not: it cannot win over a constant width."
-                raise ValueError(msg)
+        widths = [ConstantWidth(), *self._checked_candidates(X, prediction)]
         self.candidates_: list[Candidate] = []
         self.chosen_: Width = widths[0]
         self.reason_ = f"constant width: {len(residuals)} rows are too few to compare others with ({FEWEST} are needed)"
         if len(residuals) >= FEWEST:
             rows = np.random.default_rng(random_state).permutation(len(residuals))[:MANY]
-            part = _safe_indexing(X, rows)
-            table = _losses(widths, part, prediction[rows], residuals[rows], wanted)
-            unit = np.maximum(table[0].mean(axis=0), np.finfo(np.float64).tiny)
-            losses = (table / unit).mean(axis=2)
-            ratios = losses.mean(axis=1)
-            gaps = (losses - losses[0]).std(axis=1, ddof=1) / len(rows) ** 0.5
-            self.candidates_ = [Candidate(*line) for line in zip(widths, ratios.tolist(), gaps.tolist(), strict=True)]
-            best = self.candidates_[int(np.argmin(ratios + CAUTION * gaps))]
-            self.chosen_ = clone(best.width)
-            self.reason_ = (
-                f"{_name(best.width)}: interval score {best.ratio:.3f} +- {best.error:.3f} of a constant width"
-            )
-            if best.width is widths[0]:
-                second = min(self.candidates_[1:], key=lambda line: line.ratio)
-                self.reason_ = (
-                    f"constant width: the next best, {_name(second.width)}, has {second.ratio:.3f} +- "
-                    f"{second.error:.3f} of its interval score"
-                )
+            table = _losses(widths, _safe_indexing(X, rows), prediction[rows], residuals[rows], wanted)
+            self._choose(widths, table)
         if self.chosen_.learns:
             self.chosen_.fit(X, prediction, residuals, **wanted)
         return self
+
+    def _checked_candidates(self, X: Any, prediction: Array) -> list[Width]:
+        """Clones of the candidates, each of which can win."""
+        given = (ScaledWidth(), LocalWidth(), QuantileWidth()) if self.candidates is None else self.candidates
+        if not isinstance(given, Sequence) or not given or not all(isinstance(width, Width) for width in given):
+            msg = f"candidates must be a list of widths, such as [ScaledWidth()]; got {given!r}."
+            raise ValueError(msg)
+        widths: list[Width] = [clone(width) for width in given]
+        for width in widths:
+            width._validate_params()
+            if not width.learns and width.shape(X, prediction).scale is None:
+                msg = f"candidates must learn or scale, which {width!r} does not: it cannot win over a constant width."
+                raise ValueError(msg)
+        return widths
+
+    def _choose(self, widths: list[Width], table: Array) -> None:
+        """Set the winner, by interval scores (widths, n, k), and the table of candidates."""
+        unit = np.maximum(table[0].mean(axis=0), np.finfo(np.float64).tiny)
+        losses = (table / unit).mean(axis=2)
+        ratios = losses.mean(axis=1)
+        gaps = (losses - losses[0]).std(axis=1, ddof=1) / table.shape[1] ** 0.5
+        self.candidates_ = [Candidate(*line) for line in zip(widths, ratios.tolist(), gaps.tolist(), strict=True)]
+        best = self.candidates_[int(np.argmin(ratios + CAUTION * gaps))]
+        self.chosen_ = clone(best.width)
+        self.reason_ = f"{_name(best.width)}: interval score {best.ratio:.3f} +- {best.error:.3f} of a constant width"
+        if best.width is widths[0]:
+            second = min(self.candidates_[1:], key=lambda line: line.ratio)
+            self.reason_ = (
+                f"constant width: the next best, {_name(second.width)}, has {second.ratio:.3f} +- {second.error:.3f} "
+                "of its interval score"
+            )
 
     def shape(self, X: Any, prediction: Array) -> IntervalShape:
         """That of the winner."""

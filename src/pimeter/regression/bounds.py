@@ -144,7 +144,7 @@ def guaranteed_levels(quantile: ScoreQuantile, lines: Index | None, importance: 
             found[rows[~heavy]] = max(0.0, (quantile.guaranteed(line) - fraction) / (1.0 - fraction))
     if n_heavy:
         warn_of_coverage(
-            f"sample_weight of {n_heavy} of {len(every)} new rows is so large that the calibration rows cannot "
+            f"importance_weight of {n_heavy} of {len(every)} new rows is so large that the calibration rows cannot "
             f"guarantee {percent(quantile.level, 6)} for them; their intervals go as far as the largest score."
         )
     return found

@@ -45,7 +45,7 @@ class CalibratedIntervals(TrainedIntervals):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_scores_seen")
 
-    def _update(self, X: Any, y: Any, by: ArrayLike | None, sample_weight: ArrayLike | ShiftWeights | None) -> None:
+    def _update(self, X: Any, y: Any, by: ArrayLike | None, importance_weight: ArrayLike | ShiftWeights | None) -> None:
         """Add rows to the calibration set."""
         if self._scores_seen.folds is not None:
             msg = "update cannot add rows to folds that are already trained (cv is set); call fit with all rows."
@@ -60,13 +60,13 @@ class CalibratedIntervals(TrainedIntervals):
             raise ValueError(msg)
         cuts = (self._cuts, self._cuts_of(target))
         self._cuts = (min(low for low, _ in cuts), max(high for _, high in cuts))
-        importance = None if sample_weight is None else importance_weights(sample_weight, X)
+        importance = None if importance_weight is None else importance_weights(importance_weight, X)
         new = replace(
             self._scores(self.estimator_, self.width_, X, target),
             labels=self.width_.labels(X, by),
             importance=importance,
             keys=row_keys(X, target),
-            effective_size=effective_size(sample_weight),
+            effective_size=effective_size(importance_weight),
         )
         new = new if importance is None else new.rows(importance > 0.0)
         scores = self._scores_seen.joined(new)
@@ -107,7 +107,7 @@ class CalibratedIntervals(TrainedIntervals):
         if self.guarantee == "training-conditional" and (are_unequal or scores.effective_size is not None):
             msg = (
                 'guarantee="training-conditional" takes the distribution of ranks, which is not known for unequal or '
-                'estimated sample_weight; set guarantee="marginal".'
+                'estimated importance_weight; set guarantee="marginal".'
             )
             raise ValueError(msg)
         is_joint = isinstance(self._widths()[0], JointWidth)

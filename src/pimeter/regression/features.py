@@ -60,6 +60,7 @@ class Features:
         return self.scaler_.transform(self._filled(rows)) if self.for_distance else rows
 
     def _numbers(self, X: Any, prediction: Array) -> Any:
+        """All columns as numbers, those that are missing as NaN, and the predictions."""
         # In units of their own: a tree takes differences below 1e-7 for none; squares of extreme ones are no numbers.
         if not hasattr(self, "unit_"):
             self.factor_ = safe_factor(float(np.abs(prediction).max(initial=0.0)))
@@ -74,16 +75,19 @@ class Features:
             return np.column_stack(columns) if self.for_distance else sparse.hstack(columns, format="csr")
         found: list[Array] = []
         for column, codes in zip(_columns(X), self.kinds_, strict=True):
-            if codes is None:
-                numbers = column if isinstance(column, np.ndarray) else np.full(len(last), np.nan)
-                found.append(np.clip(numbers, -LARGEST, LARGEST))
-                continue
-            words = column if isinstance(column, list) else [None] * len(last)
-            known = np.array([np.nan if word is None else codes.get(word, np.nan) for word in words], np.float64)
-            found += (
-                [(known == code).astype(np.float64) for code in range(len(codes))] if self.for_distance else [known]
-            )
+            found += self._of_column(column, codes, len(last))
         return np.column_stack([*found, last])
+
+    def _of_column(self, column: Column, codes: dict[str | None, int] | None, n: int) -> list[Array]:
+        """A column as numbers: as it is, or categories as codes or as columns of zeros and ones."""
+        if codes is None:
+            numbers = column if isinstance(column, np.ndarray) else np.full(n, np.nan)
+            return [np.clip(numbers, -LARGEST, LARGEST)]
+        strings = column if isinstance(column, list) else [None] * n
+        known = np.array([np.nan if one is None else codes.get(one, np.nan) for one in strings], np.float64)
+        if not self.for_distance:
+            return [known]
+        return [(known == code).astype(np.float64) for code in range(len(codes))]
 
     def _filled(self, rows: Array) -> Array:
         """With means for what is missing, and a column for each that had gaps."""

@@ -228,7 +228,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         *,
         by: ArrayLike | None = None,
         groups: Any = None,
-        sample_weight: ArrayLike | ShiftWeights | None = None,
+        importance_weight: ArrayLike | ShiftWeights | None = None,
     ) -> Self:
         """Calibrate a trained model on rows that it was not trained on; replaces an earlier calibration.
 
@@ -245,7 +245,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
             Categories of the rows, for ``width="grouped"``.
         groups : array-like of shape (m,), optional
             As in `fit`: rows of one group are not parted when a width takes its half, and copies of a row count once.
-        sample_weight : array-like of shape (m,) or ShiftWeights, optional
+        importance_weight : array-like of shape (m,) or ShiftWeights, optional
             Importance of the rows: how much likelier each is where intervals are needed than here. Only their ratios
             matter; m becomes ``(sum w)^2 / sum w^2``. An array is taken for a ratio that is *known*: intervals of new
             rows with their own weights then cover as guaranteed (Tibshirani et al. 2019). Of the estimated ratio of
@@ -257,7 +257,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
             Itself; as it was before if anything is wrong with the input.
         """
         draft = self._draft()
-        draft._calibrate(X, y, by, groups, is_first=not self._has_own_model(), sample_weight=sample_weight)
+        draft._calibrate(X, y, by, groups, is_first=not self._has_own_model(), importance_weight=importance_weight)
         return self._become(draft)
 
     def update(
@@ -266,13 +266,13 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         y: ArrayLike,
         *,
         by: ArrayLike | None = None,
-        sample_weight: ArrayLike | ShiftWeights | None = None,
+        importance_weight: ArrayLike | ShiftWeights | None = None,
     ) -> Self:
         """Add rows to the calibration set, without training anything.
 
         Parameters
         ----------
-        X, y, by, sample_weight
+        X, y, by, importance_weight
             As in `calibrate`; rows without a weight weigh 1. Once some weights are estimated, nothing is guaranteed.
 
         Returns
@@ -282,7 +282,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         """
         check_is_fitted(self)
         draft = self._draft()
-        draft._update(X, y, by, sample_weight)
+        draft._update(X, y, by, importance_weight)
         return self._become(draft)
 
     def predict(self, X: Any) -> Array:
@@ -307,7 +307,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         confidence_level: ArrayLike | None = None,
         *,
         by: ArrayLike | None = None,
-        sample_weight: ArrayLike | ShiftWeights | None = None,
+        importance_weight: ArrayLike | ShiftWeights | None = None,
         as_frame: bool = False,
     ) -> Any:
         """Prediction intervals.
@@ -321,13 +321,13 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
             that intervals of a higher level are never narrower.
         by : array-like of shape (n,), optional
             Categories of the rows, for ``width="grouped"``.
-        sample_weight : array-like of shape (n,) or ShiftWeights, optional
+        importance_weight : array-like of shape (n,) or ShiftWeights, optional
             Importance of the new rows, in the units of `calibrate`: a row that is rare in calibration gets a wider
             interval. None: rows of average importance. Weights of a part of the rows that `shift_weights` saw are that
             part of its `new`.
         as_frame : bool, default=False
             A frame of X's library (pandas for arrays) with columns prediction, lower and upper; for several outputs or
-            levels in long form, with columns row, output and level; with `sample_weight` also guaranteed_level: NaN
+            levels in long form, with columns row, output and level; with `importance_weight` also guaranteed_level: NaN
             for all rows if weights are estimated. If they are known, NaN for rows so heavy that their interval, which
             reaches as far as the largest error, ought to be infinite, and if these are a share h of the rows at hand
             ``(p - h) / (1 - h)`` for the others.
@@ -343,9 +343,9 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         )
         given, X = X, self._same_table(X)
         labels = self._widths()[0].labels(X, by)
-        importance = None if sample_weight is None else importance_weights(sample_weight, X, are_new=True)
+        importance = None if importance_weight is None else importance_weights(importance_weight, X, are_new=True)
         if importance is not None and self._scores_seen.importance is None:
-            msg = "sample_weight is given for new rows, but calibration had none: pass it to calibrate, too."
+            msg = "importance_weight is given for new rows, but calibration had none: pass it to calibrate, too."
             raise ValueError(msg)
         prediction = self._predictions(X)
         shape = self._shape(X, prediction)
@@ -357,7 +357,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
             self._write_bounds(quantile, prediction, shape, lines, importance, out[..., i])
             if importance is not None:
                 guaranteed[:, i] = guaranteed_levels(quantile, lines, importance)
-        if isinstance(sample_weight, ShiftWeights):
+        if isinstance(importance_weight, ShiftWeights):
             guaranteed[:] = np.nan
         if as_frame:
             return interval_frame(

@@ -35,7 +35,7 @@ LINE = 10.0  # by how much straight lines are enlarged beside curves, which is t
 
 @dataclass(frozen=True, eq=False)
 class ShiftWeights:
-    """Estimated weights of calibration rows and of new ones, to hand to `sample_weight` as they are.
+    """Estimated weights of calibration rows and of new ones, to hand to `importance_weight` as they are.
 
     `IntervalRegressor.calibrate` takes those of the calibration rows out of it, `predict_interval` those of the new
     rows, and both know that they are estimates: nothing is guaranteed, and `guaranteed_level_` is NaN. An array is
@@ -83,7 +83,7 @@ def shift_weights(X: Any, X_new: Any, *, classifier: Any = None, random_state: i
     Returns
     -------
     ShiftWeights
-        `calibration`, `new` and `effective_size`; hand it to `sample_weight` as it is.
+        `calibration`, `new` and `effective_size`; hand it to `importance_weight` as it is.
 
     Examples
     --------
@@ -95,10 +95,10 @@ def shift_weights(X: Any, X_new: Any, *, classifier: Any = None, random_state: i
     >>> weights = shift_weights(X, X_new, random_state=0)
     >>> round(weights.effective_size)  # with the true ratio 1000 / e = 368
     329
-    >>> model = IntervalRegressor(lambda X: np.zeros(len(X))).calibrate(X, y, sample_weight=weights)
+    >>> model = IntervalRegressor(lambda X: np.zeros(len(X))).calibrate(X, y, importance_weight=weights)
     >>> model.guaranteed_level_
     nan
-    >>> intervals = model.predict_interval(X_new, sample_weight=weights)
+    >>> intervals = model.predict_interval(X_new, importance_weight=weights)
     """
     m, n = _num_samples(X), _num_samples(X_new)
     if min(m, n) < FOLDS:
@@ -153,26 +153,7 @@ def _together(X: Any, X_new: Any) -> Any:
     """Both tables as one."""
     frames = [nw.from_native(table, eager_only=True, pass_through=True) for table in (X, X_new)]
     if all(isinstance(frame, nw.DataFrame) for frame in frames):
-        if frames[0].implementation != frames[1].implementation or frames[0].columns != frames[1].columns:
-            msg = (
-                f"X is a {type(X).__name__} with columns {frames[0].columns} and X_new a {type(X_new).__name__} with "
-                f"{frames[1].columns}; give frames of one library with the same columns."
-            )
-            raise ValueError(msg)
-        if not frames[0].columns:
-            msg = "X and X_new have no columns; give those that tell where rows come from."
-            raise ValueError(msg)
-        kinds = [frame.schema for frame in frames]
-        unlike = [name for name in frames[0].columns if kinds[0][name] != kinds[1][name]]
-        for name in unlike:
-            if not all(own[name].is_numeric() or own[name] == nw.Boolean for own in kinds):
-                msg = (
-                    f"column {name!r} is {kinds[0][name]} in X and {kinds[1][name]} in X_new; give columns of one kind."
-                )
-                raise ValueError(msg)
-        return nw.concat(
-            [frame.with_columns([nw.col(name).cast(nw.Float64) for name in unlike]) for frame in frames]
-        ).to_native()
+        return _frames_together(*frames)
     is_sparse = sparse.issparse(X)
     if sparse.issparse(X_new) != is_sparse:
         msg = "one of X and X_new is a sparse matrix, the other is not; give both as such, or use toarray()."
@@ -184,40 +165,66 @@ def _together(X: Any, X_new: Any) -> Any:
     return sparse.vstack(tables).tocsr() if is_sparse else np.concatenate(tables)
 
 
-def effective_size(sample_weight: Any) -> float | None:
+def _frames_together(old: Any, new: Any) -> Any:
+    """Frames of one library with the same columns as one; numbers of unequal types become floats."""
+    if old.implementation != new.implementation or old.columns != new.columns:
+        msg = (
+            f"X is a {type(old.to_native()).__name__} with columns {old.columns} and X_new a "
+            f"{type(new.to_native()).__name__} with {new.columns}; give frames of one library with the same columns."
+        )
+        raise ValueError(msg)
+    if not old.columns:
+        msg = "X and X_new have no columns; give those that tell where rows come from."
+        raise ValueError(msg)
+    kinds = [old.schema, new.schema]
+    unequal = [name for name in old.columns if kinds[0][name] != kinds[1][name]]
+    for name in unequal:
+        if not all(own[name].is_numeric() or own[name] == nw.Boolean for own in kinds):
+            msg = f"column {name!r} is {kinds[0][name]} in X and {kinds[1][name]} in X_new; give columns of one kind."
+            raise ValueError(msg)
+    floats = [nw.col(name).cast(nw.Float64) for name in unequal]
+    return nw.concat([frame.with_columns(floats) for frame in (old, new)]).to_native()
+
+
+def effective_size(importance_weight: Any) -> float | None:
     """Effective number of calibration rows by estimated weights; None: weights are known, or there are none."""
-    return sample_weight.effective_size if isinstance(sample_weight, ShiftWeights) else None
+    return importance_weight.effective_size if isinstance(importance_weight, ShiftWeights) else None
 
 
 @np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
 def importance_weights(
-    sample_weight: ArrayLike | ShiftWeights | None, X: Any, *, are_new: bool = False
+    importance_weight: ArrayLike | ShiftWeights | None, X: Any, *, are_new: bool = False
 ) -> Array | None:
     """Importance weights, one per row, of calibration rows or of new ones."""
-    if sample_weight is None:
+    if importance_weight is None:
         return None
-    if isinstance(sample_weight, ShiftWeights):
+    if isinstance(importance_weight, ShiftWeights):
         kind = "new" if are_new else "calibration"
-        sample_weight = sample_weight.new if are_new else sample_weight.calibration
-        if len(sample_weight) != _num_samples(X):
+        importance_weight = importance_weight.new if are_new else importance_weight.calibration
+        if len(importance_weight) != _num_samples(X):
             part = "; for a part of them give that part of its attribute new" if are_new else ""
             msg = (
-                f"sample_weight is for the {len(sample_weight)} {kind} rows that shift_weights has seen, but X has "
-                f"{_num_samples(X)} rows. Call shift_weights with the rows of X{part}."
+                f"importance_weight is for the {len(importance_weight)} {kind} rows that shift_weights has seen, but X "
+                f"has {_num_samples(X)} rows. Call shift_weights with the rows of X{part}."
             )
             raise ValueError(msg)
     weights: Array = check_array(
-        real_array("sample_weight", sample_weight), ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+        real_array("importance_weight", importance_weight),
+        ensure_2d=False,
+        dtype=np.float64,
+        input_name="importance_weight",
     )
     if weights.shape != (_num_samples(X),):
-        msg = f"sample_weight must hold one weight for each of the {_num_samples(X)} rows of X; got {weights.shape}."
+        msg = (
+            f"importance_weight must hold one weight for each of the {_num_samples(X)} rows of X; got {weights.shape}."
+        )
         raise ValueError(msg)
     if (weights < 0.0).any() or not (are_new or weights.any()):  # among new rows none needs another one
-        msg = f"sample_weight must not be negative nor all 0; got {weights.min():g} to {weights.max():g}."
+        msg = f"importance_weight must not be negative nor all 0; got {weights.min():g} to {weights.max():g}."
         raise ValueError(msg)
     if ((weights > LARGEST_WEIGHT) | ((weights < 1.0 / LARGEST_WEIGHT) & (weights > 0.0))).any():
         msg = (
-            f"sample_weight must be 0 or from {1.0 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}; got "
+            f"importance_weight must be 0 or from {1.0 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}; got "
             f"{weights.min():g} to {weights.max():g}. Only ratios count: divide by the mean."
         )
         raise ValueError(msg)

@@ -101,7 +101,7 @@ class TrainedIntervals(ConformalEstimator):
         groups: Any,
         *,
         is_first: bool,
-        sample_weight: ArrayLike | ShiftWeights | None = None,
+        importance_weight: ArrayLike | ShiftWeights | None = None,
     ) -> None:
         """Calibrate the model at hand; a width that learns takes half of the rows."""
         model = self._model_to_calibrate()
@@ -110,7 +110,7 @@ class TrainedIntervals(ConformalEstimator):
         self._take_target(target)
         width = self._new_width()
         labels, codes = width.labels(X, by), group_codes(groups, X)
-        importance, m = None if sample_weight is None else importance_weights(sample_weight, X), len(target)
+        importance, m = None if importance_weight is None else importance_weights(importance_weight, X), len(target)
         if importance is not None and not importance.all():
             kept = np.flatnonzero(importance)
             X, target = _safe_indexing(X, kept), target[kept]
@@ -125,7 +125,7 @@ class TrainedIntervals(ConformalEstimator):
             X, target = _safe_indexing(X, rest), target[rest]
             labels, importance, codes, keys = _taken(rest, labels, importance, codes, keys)
         scores = self._scores(model, width, X, target)
-        size = effective_size(sample_weight)
+        size = effective_size(importance_weight)
         scores = replace(
             scores,
             labels=labels,

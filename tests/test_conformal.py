@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.dummy import DummyRegressor
+
+import pimeter as pm
+from pimeter.conformal.estimator import Replaceable
+from pimeter.conformal.guarantee import COPIES, GROUPS, ORDER, guarantee, rank_guarantee
+from pimeter.conformal.scores import TAILS, CalibrationScores
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0.1, 1.0, size=(400, 2))
+Y = RNG.normal(scale=X[:, 0])
+
+
+def zero(X):
+    return np.zeros(len(X))
+
+
+class TestGuarantee:
+    """Each line of the table of cases."""
+
+    def test_of_a_rank(self):
+        found = guarantee([100], TAILS["symmetric"], 0.9, "marginal")
+        assert found == rank_guarantee(100, 0.9)
+        assert (found.level, found.reason) == (0.9, "")
+
+    @pytest.mark.parametrize("tails", TAILS.values())
+    def test_rows_that_are_not_exchangeable(self, tails):
+        found = guarantee([100] * (1 + tails.is_by_sign), tails, 0.9, "marginal", doubt=COPIES)
+        assert np.isnan([found.level, *found.coverage_range]).all()
+        assert found.reason == COPIES
+
+    def test_full_sets_keep_any_level_even_of_copies(self):
+        found = guarantee([3], TAILS["upper"], 0.9, "marginal", doubt=COPIES, is_full_if_few=True)
+        assert (found.level, found.reason) == (0.9, "")
+        enough = guarantee([30], TAILS["upper"], 0.9, "marginal", doubt=COPIES, is_full_if_few=True)
+        assert math.isnan(enough.level)
+
+    def test_each_sign_by_itself(self):
+        sided = TAILS["sided"]
+        assert guarantee([50, 70], sided, 0.9, "marginal").level == 0.9
+        few = guarantee([5, 70], sided, 0.9, "marginal")
+        assert math.isnan(few.level)
+        assert few.reason == "9 scores of each sign are needed, and there are 5"
+        assert "CV+" in guarantee([50, 70], sided, 0.9, "marginal", in_folds=True).reason
+
+    @pytest.mark.parametrize(("tails", "roots"), [("symmetric", 1), ("upper", 1), ("equal", 2)])
+    def test_folds(self, tails, roots):
+        found = guarantee([200], TAILS[tails], 0.9, "marginal", in_folds=True)
+        assert_allclose(found.level, 2 * 0.9 - 1 - roots * math.sqrt(2 / 200))
+        assert np.isnan(found.coverage_range).all()
+
+    @pytest.mark.parametrize(
+        ("tails", "case", "is_known"),
+        [
+            ("symmetric", {"has_unequal_weights": True}, False),
+            ("symmetric", {"is_joint": True}, True),
+            ("equal", {"is_joint": True}, False),
+        ],
+    )
+    def test_where_only_the_range_is_unknown(self, tails, case, is_known):
+        found = guarantee([200], TAILS[tails], 0.9, "marginal", **case)
+        assert found.level == 0.9
+        assert np.isnan(found.coverage_range).all() != is_known
+
+    @pytest.mark.parametrize(
+        ("settings", "given", "reason"),
+        [
+            ({"shuffle": False}, {}, ORDER),
+            ({}, {"groups": np.arange(400) // 4}, GROUPS),
+            ({"shuffle": False}, {"groups": np.arange(400) // 4}, f"{ORDER}; {GROUPS}"),
+        ],
+    )
+    def test_an_estimator_knows_the_reason(self, settings, given, reason):
+        model = pm.IntervalRegressor(zero, **settings).calibrate(X, Y, **given)
+        assert math.isnan(model.guaranteed_level_)
+        assert model._quantile.guarantees[0][0].reason == reason
+
+
+class TestScores:
+    def test_directions_of_a_band(self):
+        scores = CalibrationScores(np.array([[1.0], [-4.0]]), np.array([[-3.0], [2.0]]))
+        assert_array_equal(scores.towards(1, 0).values, [1.0, -4.0])
+        assert_array_equal(scores.towards(-1, 0).values, [-3.0, 2.0])
+        assert_array_equal(scores.towards(0, 0).values, [1.0, 2.0])
+
+    def test_importance_is_a_ratio_and_counts_are_rows(self):
+        scores = CalibrationScores(np.ones((3, 1)), importance=np.array([2.0, 1.0, 1.0]))
+        assert_allclose(scores.n_counted, 16 / 6)
+        assert_allclose(scores.counts, np.array([2.0, 1.0, 1.0]) * (4 / 6))
+        assert CalibrationScores(np.ones((3, 1))).counts is None
+
+    def test_doubts_of_both_parts_are_kept_once(self):
+        one, other = (CalibrationScores(np.ones((2, 1)), doubts=doubts) for doubts in ((ORDER,), (ORDER, COPIES)))
+        assert one.joined(other).doubts == (ORDER, COPIES)
+
+
+class NoiseColumn(pm.Width):
+    """A width as a user writes it."""
+
+    learns = False
+
+    def __init__(self, column=0):
+        self.column = column
+
+    def shape(self, X, prediction):
+        return pm.IntervalShape(scale=X[:, [self.column]])
+
+
+class Learned(pm.Width):
+    def fit(self, X, prediction, residuals, **wanted):
+        self.wanted_, self.rows_ = wanted, X
+        self.scale_ = np.abs(residuals).mean()
+        return self
+
+    def shape(self, X, prediction):
+        return pm.IntervalShape(scale=np.full(prediction.shape, self.scale_))
+
+
+class TestWidthOfOnesOwn:
+    def test_intervals_follow_it(self):
+        model = pm.IntervalRegressor(zero, width=NoiseColumn(), confidence_level=0.9).calibrate(X, Y)
+        lower, upper = model.predict_interval(X).T
+        assert_allclose(upper, model.margin_[1] * X[:, 0], rtol=1e-12)
+        assert_allclose(lower, -upper)
+        assert_allclose(model.margin_[1], np.sort(np.abs(Y / X[:, 0]))[361 - 1])  # ceil(401 * .9)
+        assert (model.guaranteed_level_, model.n_calibration_) == (0.9, 400)
+
+    @pytest.mark.parametrize("cv", [None, 4])
+    def test_in_folds_and_after_a_split(self, cv):
+        model = pm.IntervalRegressor(DummyRegressor(), width=NoiseColumn(1), cv=cv, random_state=0).fit(X, Y)
+        assert np.isfinite(model.predict_interval(X)).all()
+
+    def test_what_learns_sees_rows_that_do_not_calibrate(self):
+        model = pm.IntervalRegressor(zero, width=Learned(), tails="equal", random_state=0).calibrate(X, Y)
+        assert model.n_calibration_ == len(model.width_.rows_) == 200
+        assert model.width_.wanted_ == {
+            "confidence_level": 0.95,
+            "tails": "equal",
+            "random_state": model.width_.wanted_["random_state"],
+        }
+
+    @pytest.mark.parametrize(
+        ("shape", "message"),
+        [
+            (lambda X: X[:, 0], "must give an IntervalShape"),
+            (lambda X: pm.IntervalShape(lower=X[:, :1]), "both lower and upper or neither"),
+            (lambda X: pm.IntervalShape(scale=X[:, 0]), r"scale of shape \(400,\).* expected .*\(400, 1\)"),
+            (lambda X: pm.IntervalShape(scale=-X[:, :1]), "not positive"),
+            (lambda X: pm.IntervalShape(scale=X[:, :1] * np.nan), "not finite"),
+            (
+                lambda X: pm.IntervalShape(lower=X[:, :1], upper=X[:, :1] * np.inf),
+                "upper with values that are not finite",
+            ),
+        ],
+    )
+    def test_shapes_that_no_interval_follows_from(self, shape, message):
+        class Wrong(NoiseColumn):
+            def shape(self, X, prediction):
+                return shape(X)
+
+        with pytest.raises(ValueError, match=rf"^Wrong\.shape .*{message}"):
+            pm.IntervalRegressor(zero, width=Wrong()).calibrate(X, Y)
+
+
+def test_a_draft_replaces_the_original_only_when_all_went_well():
+    class Counter(Replaceable):
+        def __init__(self):
+            self.n, self.left = 0, True
+
+        def grow(self, by):
+            draft = self._draft()
+            del draft.left
+            draft.n += by
+            draft.ratio = 1 / by
+            return self._become(draft)
+
+    counter = Counter()
+    with pytest.raises(ZeroDivisionError):
+        counter.grow(0)
+    assert vars(counter) == {"n": 0, "left": True}
+    assert vars(counter.grow(2)) == {"n": 2, "ratio": 0.5}
