@@ -21,7 +21,7 @@ from pimeter.conformal.guarantee import (
     too_few,
 )
 from pimeter.coverage import binomial_cdf, percent, quantile_ranks, rounded
-from pimeter.measurement import _range_text
+from pimeter.curves import _in_per_cent
 from pimeter.report.classifier import figure
 from pimeter.report.cone import _percent
 
@@ -285,7 +285,7 @@ def test_no_share_between_0_and_1_reads_as_one_of_them(share):
         assert 0.0 < float(percent(share, digits).removesuffix(" %")) < 100.0
         assert 0.0 < float(rounded(share, digits)) < 1.0
     assert 0.0 < float(figure(share)) < 1.0
-    low, high = _range_text(min(share, 0.3), max(share, 0.7))
+    low, high = _in_per_cent(min(share, 0.3), max(share, 0.7))
     assert 0.0 < float(low) < float(high) < 100.0
     assert 0.0 < float(_percent(share).removesuffix(" %")) < 100.0
     few = Guarantee(12.0, 12, share, 19, (0.8, 0.9))

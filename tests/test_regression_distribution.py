@@ -132,7 +132,7 @@ class TestQuantile:
     @pytest.mark.parametrize("q", [0.0, 1.0, -0.1, np.nan, [], [[0.5]], "half"])
     def test_refuses_other_levels(self, q):
         model = IntervalRegressor(zero).calibrate(X, Y)
-        with pytest.raises(ValueError, match=r"q must be a level|q must hold real numbers"):
+        with pytest.raises(ValueError, match=r"q must (be a level|hold real numbers|lie between 0 and 1)"):
             model.predict_quantile(X, q)
 
 

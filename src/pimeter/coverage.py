@@ -6,10 +6,11 @@ import math
 import sys
 import warnings
 from functools import lru_cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
+
+from pimeter.validation import one_level
 
 ROUNDING = 1e-9  # (m + 1) p is an integer if it is this near to one: in floats 100 * .55 is a little more than 55
 MOST = 10**12  # rows that `rows_needed` answers with
@@ -57,7 +58,7 @@ def rows_needed(confidence_level: float, within: float) -> int:
     """
     from scipy.special import betaincinv
 
-    p, within = checked_proportion("confidence_level", confidence_level), checked_proportion("within", within)
+    p, within = one_level("confidence_level", confidence_level), one_level("within", within)
 
     def is_off(m: Any, k: Any) -> Any:
         """Whether the coverage of the score of rank k of m may be farther away."""
@@ -86,14 +87,6 @@ def rows_needed(confidence_level: float, within: float) -> int:
         if off.size:
             return int(m[off[-1]] + 1)
     return enough if enough > ALTERNATING else 1
-
-
-def checked_proportion(name: str, value: float) -> float:
-    """A number between 0 and 1, or a ValueError that names it."""
-    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 < value < 1.0):
-        msg = f"{name} must lie between 0 and 1; got {value!r}. For per cent divide by 100."
-        raise ValueError(msg)
-    return float(value)
 
 
 def percent(proportion: float, digits: int = 4) -> str:

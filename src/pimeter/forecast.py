@@ -29,6 +29,7 @@ from pimeter.conformal.steps import (
 )
 from pimeter.coverage import ROUNDING, percent, warn_of_coverage
 from pimeter.online import LARGEST, LEARNING_RATES, learn_columns, started
+from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -249,12 +250,8 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         """
         check_is_fitted(self)
         forecast = self._forecast(y_pred)
-        levels = np.asarray(self._fitted_with[0])
-        if confidence_level is not None:
-            levels = real_array("confidence_level", confidence_level).astype(np.float64)
-        if levels.ndim > 1 or not levels.size or not ((levels > 0.0) & (levels < 1.0)).all():
-            msg = f"confidence_level must lie between 0 and 1; got {confidence_level!r}. For per cent divide by 100."
-            raise ValueError(msg)
+        asked = self._fitted_with[0] if confidence_level is None else confidence_level
+        levels = one_or_more_levels("confidence_level", asked)
         margins = np.stack([self._margins(p) for p in levels.ravel().tolist()], axis=-1)  # ([series,] h, 2, levels)
         lower, upper = (forecast[..., None] + sign * margins[..., None, :, i, :] for i, sign in enumerate((-1.0, 1.0)))
         crossed = lower > upper  # possible below 50 %, and while signed neurons learn

@@ -13,7 +13,6 @@ import numpy as np
 
 from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
-from pimeter.coverage import checked_proportion
 from pimeter.curves import Curves, floats, widened
 from pimeter.diagnosis.checks import judged
 from pimeter.diagnosis.columns import given
@@ -21,6 +20,7 @@ from pimeter.diagnosis.evidence import MAX_ROWS, Evidence, checked_rows, cross_f
 from pimeter.lazy_rows import LazyRows
 from pimeter.measurement import Measurement, Sample, Score
 from pimeter.moments import Middle
+from pimeter.validation import one_level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -102,7 +102,7 @@ def measure(
     >>> round(result.scores["mae"].value, 2), result.to_frame().shape
     (1.21, (8, 5))
     """
-    level = checked_proportion("confidence_level", confidence_level)
+    level = one_level("confidence_level", confidence_level)
     levels = np.array(sorted({*STOPS, level}))
     at = int(np.searchsorted(levels, level))
     lazy = None

@@ -20,8 +20,9 @@ from pimeter.conformal.groups import Group
 from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind, rank_guarantee, too_few
 from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
-from pimeter.coverage import checked_proportion, warn_of_coverage
+from pimeter.coverage import warn_of_coverage
 from pimeter.frames import frame_of, library_of
+from pimeter.validation import one_level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -243,7 +244,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         check_is_fitted(self)
         level = self._quantile.level
         if confidence_level is not None:
-            level = checked_proportion("confidence_level", confidence_level)
+            level = one_level("confidence_level", confidence_level)
         given, X = X, self._same_table(X)
         labels = self._labels(X, by)
         quantile = self._quantile if level == self._quantile.level else self._quantile_at(level, like=self._quantile)

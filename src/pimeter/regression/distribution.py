@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from pimeter.arrays import real_array
 from pimeter.regression.bounds import move_out, of_output, rows_of_lines, score_at
 from pimeter.regression.calibrated import UNSEEN_ARE_UNKNOWN, CalibratedIntervals, warn_of_few_scores
+from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -50,7 +51,7 @@ class PredictedDistribution(CalibratedIntervals):
         ndarray of shape (n[, k][, L])
         """
         check_is_fitted(self)
-        levels = checked_levels("q", q)
+        levels = one_or_more_levels("q", q)
         X = self._same_table(X)
         labels = self._widths()[0].labels(X, by)
         prediction = self._predictions(X)
@@ -105,15 +106,6 @@ class PredictedDistribution(CalibratedIntervals):
         found[table < low] = 0.0
         found[table >= high] = 1.0
         return found.reshape(asked.shape)
-
-
-def checked_levels(name: str, given: ArrayLike) -> Array:
-    """Levels asked for."""
-    levels: Array = real_array(name, given).astype(np.float64)
-    if levels.ndim > 1 or not levels.size or not ((levels > 0.0) & (levels < 1.0)).all():
-        msg = f"{name} must be a level, or a list of levels, between 0 and 1; got {given!r}."
-        raise ValueError(msg)
-    return levels
 
 
 def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:

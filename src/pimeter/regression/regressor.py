@@ -17,11 +17,12 @@ from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.bounds import guaranteed_levels
 from pimeter.regression.calibrated import UNSEEN_ARE_UNKNOWN
-from pimeter.regression.distribution import PredictedDistribution, checked_levels
+from pimeter.regression.distribution import PredictedDistribution
 from pimeter.regression.frames import interval_frame
 from pimeter.regression.shift import ShiftWeights, importance_weights
 from pimeter.regression.training import WIDTHS
 from pimeter.regression.width import ConstantWidth, Width
+from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -338,7 +339,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
             Lower and upper ends.
         """
         check_is_fitted(self)
-        levels = checked_levels(
+        levels = one_or_more_levels(
             "confidence_level", self._quantile.level if confidence_level is None else confidence_level
         )
         given, X = X, self._same_table(X)
