@@ -6,11 +6,14 @@ narwhals is imported where there are frames: arrays do without it, and it takes 
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pimeter.arrays import is_sparse
+
+if TYPE_CHECKING:
+    from pimeter.protocols import FeatureTable
 
 
 def library_of(table: Any) -> Any:
@@ -46,7 +49,7 @@ def frame_of(columns: dict[str, Any], library: Any = "pandas") -> Any:
         raise ImportError(msg) from missing
 
 
-def column_of(X: Any, by: Any) -> Any:
+def column_of(X: FeatureTable, by: Any) -> Any:
     """Values of the column `by`: a name in a frame, a position in an array."""
     import narwhals as nw
 

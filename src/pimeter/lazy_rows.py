@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.moments import Moments, Range
+    from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]
     Ranks = NDArray[np.intp]
@@ -51,7 +52,7 @@ class LazyRows:
     moments: Moments
 
     @classmethod
-    def read(cls, levels: Array, y_true: Any, y_pred: Any, X: Any, by: Any) -> LazyRows:
+    def read(cls, levels: Array, y_true: Any, y_pred: Any, X: FeatureTable, by: Any) -> LazyRows:
         """Read all partitions three times, or once if they hold few rows."""
         from pimeter._kernels.dask.rows import read_rows
 

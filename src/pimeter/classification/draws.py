@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from pimeter.hashing import row_hashes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pimeter.protocols import FeatureTable
+
     Array = NDArray[np.float64]
 
 BITS = np.uint64(11)  # 53 of 64 make a float
 
 
-def row_draws(X: Any, seed: int) -> Array:
+def row_draws(X: FeatureTable, seed: int) -> Array:
     """Draws in [0, 1), one per row; equal rows have the same one.
 
     Parameters

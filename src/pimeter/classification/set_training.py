@@ -31,6 +31,8 @@ from pimeter.duplicates import are_copies, row_keys
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.protocols import FeatureTable, Model
+
     Array = NDArray[np.float64]
     Index = NDArray[np.intp]
 
@@ -53,7 +55,7 @@ class TrainedSets(ConformalEstimator):
         by = self._settings["by"]
         return isinstance(by, str) and by == "class"
 
-    def _labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any] | None:
+    def _labels(self, X: FeatureTable, by: ArrayLike | None) -> NDArray[Any] | None:
         """Category of each row; None if there are none, or if classes take their place."""
         own = self._settings["by"]
         if by is None and own is None and getattr(self, "_has_labels", False):
@@ -71,7 +73,9 @@ class TrainedSets(ConformalEstimator):
         found[:] = label_list(labels)
         return found
 
-    def _fit(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, fit_params: dict[str, Any]) -> None:
+    def _fit(
+        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, fit_params: dict[str, Any]
+    ) -> None:
         """Train and calibrate on one split or in folds."""
         target = _targets(X, y, type(self).__name__)
         X = self._first_table(X)
@@ -119,7 +123,9 @@ class TrainedSets(ConformalEstimator):
             n_tuning = int(max(borders[borders <= n_tuning], default=0))
         return rows[:n_tuning], np.sort(rows[n_tuning:])
 
-    def _calibrate(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, *, is_first: bool) -> None:
+    def _calibrate(
+        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, *, is_first: bool
+    ) -> None:
         """Calibrate the model at hand."""
         self.estimator_ = model = self._model_to_calibrate()
         target = _targets(X, y, type(self).__name__)
@@ -137,13 +143,13 @@ class TrainedSets(ConformalEstimator):
         scores = replace(scores, doubts=doubts if self.shuffle else (*doubts, ORDER))
         self._learn(in_groups(scores, None if codes is None else codes[rest], are_copies=is_copied), labels)
 
-    def _class_scores(self, model: Any, X: Any) -> Array:
+    def _class_scores(self, model: Model, X: FeatureTable) -> Array:
         """Nonconformity scores of all classes, (n, n_classes)."""
         draws = row_draws(X, self._seed) if self._settings["randomized"] else None
         return SCORES[self._settings["conformity_score"]](self._probabilities(model, X), draws, self.penalty_)
 
     def _scores(
-        self, model: Any, X: Any, target: NDArray[Any], labels: NDArray[Any] | None, rows: Index
+        self, model: Model, X: FeatureTable, target: NDArray[Any], labels: NDArray[Any] | None, rows: Index
     ) -> CalibrationScores:
         """Scores of the true classes of some rows."""
         codes = self._codes(target[rows])
@@ -151,7 +157,7 @@ class TrainedSets(ConformalEstimator):
         own = codes if self._is_by_class() else None if labels is None else labels[rows]
         return CalibrationScores(scores[:, None], labels=own, is_full_if_few=True)
 
-    def _probabilities(self, model: Any, X: Any) -> Array:
+    def _probabilities(self, model: Model, X: FeatureTable) -> Array:
         """Probabilities (n, n_classes); 0 for a class that the model has not seen."""
         found = np.asarray(_asked(model, X), dtype=np.float64)
         own = np.asarray(getattr(model, "classes_", self.classes_))
@@ -192,7 +198,7 @@ class TrainedSets(ConformalEstimator):
             raise ValueError(msg)
         return np.array([place[label] for label in target.tolist()], np.intp)
 
-    def _learn_penalty(self, model: Any, X: Any, target: NDArray[Any], rows: Index) -> None:
+    def _learn_penalty(self, model: Model, X: FeatureTable, target: NDArray[Any], rows: Index) -> None:
         """RAPS's constants, from rows that do not calibrate."""
         self.penalty_ = Penalty()
         if len(rows):
@@ -202,7 +208,7 @@ class TrainedSets(ConformalEstimator):
             self.penalty_ = chosen_penalty(found, codes, draws, float(self.confidence_level))
 
 
-def _targets(X: Any, y: Any, name: str) -> NDArray[Any]:
+def _targets(X: FeatureTable, y: ArrayLike, name: str) -> NDArray[Any]:
     """Classes of rows, none missing, all as numbers or all as strings."""
     if y is None:
         msg = f"{name} requires y to be passed, but the target y is None; give one class per row."
@@ -235,7 +241,7 @@ def _targets(X: Any, y: Any, name: str) -> NDArray[Any]:
     return target
 
 
-def _classes(model: Any, X: Any) -> NDArray[Any]:
+def _classes(model: Model, X: FeatureTable) -> NDArray[Any]:
     """Classes of a model; of one that does not tell, the numbers of its columns."""
     if hasattr(model, "classes_"):
         return np.asarray(model.classes_)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.conformal.scores import CalibrationScores
+    from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]
 
@@ -137,7 +138,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: object,
         *,
         confidence_level: float = 0.95,
         conformity_score: Literal["lac", "aps", "raps"] = "lac",
@@ -158,7 +159,15 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         self.guarantee = guarantee
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None, groups: Any = None, **fit_params: Any) -> Self:
+    def fit(
+        self,
+        X: FeatureTable,
+        y: ArrayLike,
+        *,
+        by: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
         """Train the model and calibrate it on rows that it was not trained on.
 
         Parameters
@@ -184,7 +193,9 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         """
         return self._trained_or_calibrated(X, y, by, groups, fit_params)
 
-    def calibrate(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None, groups: Any = None) -> Self:
+    def calibrate(
+        self, X: FeatureTable, y: ArrayLike, *, by: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Calibrate a trained model on rows that it was not trained on; replaces an earlier calibration.
 
         Parameters
@@ -207,12 +218,12 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         draft._calibrate(X, y, by, groups, is_first=not self._has_own_model())
         return self._become(draft)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: FeatureTable) -> NDArray[Any]:
         """The likeliest class of each row."""
         found: NDArray[Any] = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[found])
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: FeatureTable) -> Array:
         """The model's own probabilities, (n, n_classes); with `cv` the mean of the models of all folds."""
         check_is_fitted(self)
         X = self._same_table(X)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.conformal.scores import CalibrationScores
+    from pimeter.protocols import FeatureTable
 
     Index = NDArray[np.intp]
     Split = tuple[Index, Index]  # rows that train, and rows that are left out
@@ -71,15 +72,19 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
         return type(self)(**{name: one if name in kept else clone(one, safe=False) for name, one in params.items()})
 
     @abstractmethod
-    def _fit(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, fit_params: dict[str, Any]) -> None:
+    def _fit(
+        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, fit_params: dict[str, Any]
+    ) -> None:
         """Train and calibrate on one split or in folds."""
 
     @abstractmethod
-    def _calibrate(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, *, is_first: bool) -> None:
+    def _calibrate(
+        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, *, is_first: bool
+    ) -> None:
         """Calibrate the model at hand; `is_first` makes the columns of X those that later ones are compared with."""
 
     def _trained_or_calibrated(
-        self, X: Any, y: Any, by: ArrayLike | None, groups: Any, fit_params: dict[str, Any]
+        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, fit_params: dict[str, Any]
     ) -> Self:
         """What `fit` does: train a clone if that can be trained, and calibrate."""
         draft = self._draft()
@@ -109,7 +114,7 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
         """The models that predict: one, or one for each fold."""
         return self.estimator_ if isinstance(self.estimator_, list) else [self.estimator_]
 
-    def _trained_model(self, X: Any, y: NDArray[Any], rows: Index, fit_params: dict[str, Any]) -> Any:
+    def _trained_model(self, X: FeatureTable, y: NDArray[Any], rows: Index, fit_params: dict[str, Any]) -> Any:
         """A clone of the estimator, trained on some of the rows."""
         params = _check_method_params(X, fit_params, rows)
         return clone(self.estimator).fit(_safe_indexing(X, rows), y[rows], **params)
@@ -118,14 +123,14 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
         """A seed from `random_state`."""
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _first_table(self, X: Any) -> Any:
+    def _first_table(self, X: FeatureTable) -> Any:
         """X as it is, or a ValueError; its columns are those that later ones are compared with."""
         table = self._checked_table(X)
         validate_data(self, table, reset=True, skip_check_array=True)
         self._columns = _columns(table)
         return table
 
-    def _same_table(self, X: Any) -> Any:
+    def _same_table(self, X: FeatureTable) -> Any:
         """X as it is, or a ValueError if its columns are others than before."""
         table = self._checked_table(X)
         shape = getattr(table, "shape", (0, 1))
@@ -139,7 +144,7 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
             raise ValueError(msg)
         return table
 
-    def _checked_table(self, X: Any) -> Any:
+    def _checked_table(self, X: FeatureTable) -> Any:
         """X as it is, or a ValueError if there is nothing in it, or it is sparse and must not be."""
         (table,) = indexable(unmasked(X))
         if isinstance(table, list | tuple) and not table:
@@ -154,7 +159,9 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
             raise ValueError(msg)
         return table
 
-    def _doubts(self, method: str, X: Any, y: NDArray[Any], groups: Index | None, keys: Any) -> tuple[str, ...]:
+    def _doubts(
+        self, method: str, X: FeatureTable, y: NDArray[Any], groups: Index | None, keys: Any
+    ) -> tuple[str, ...]:
         """Why rows are not taken for exchangeable with new ones, because of copies; warns of these."""
         found = copies(keys, X, y, groups)
         if not found.n:
@@ -162,7 +169,16 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
         warn_of_coverage(found.warning(method, has_groups=groups is not None))
         return (COPIES,)
 
-    def _splits(self, X: Any, y: Any, groups: Any, codes: Index | None, seed: int, *, are_copies: bool) -> list[Split]:
+    def _splits(
+        self,
+        X: FeatureTable,
+        y: ArrayLike,
+        groups: ArrayLike | None,
+        codes: Index | None,
+        seed: int,
+        *,
+        are_copies: bool,
+    ) -> list[Split]:
         """Rows that train and rows that are left out: one split, or folds."""
         splitter = self._splitter(_num_samples(X), codes, seed, are_copies=are_copies)
         return checked_splits(splitter.split(X, y, groups), _num_samples(X), codes)
@@ -191,7 +207,7 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
         folds, is_mixed = (KFold, self.shuffle) if codes is None else (GroupKFold, self.shuffle and are_copies)
         return folds(int(self.cv), shuffle=is_mixed, random_state=seed if is_mixed else None)
 
-    def _warn_of_shuffled_dates(self, X: Any, y: Any, groups: Any) -> None:
+    def _warn_of_shuffled_dates(self, X: FeatureTable, y: ArrayLike, groups: ArrayLike | None) -> None:
         """Say that rows which are in the order of their dates are shuffled."""
         if not self.shuffle or groups is not None or not (self.cv is None or isinstance(self.cv, Integral)):
             return
@@ -206,17 +222,17 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
             )
 
 
-def is_function(estimator: Any) -> bool:
+def is_function(estimator: object) -> bool:
     """Whether it is a function, or an object that only predicts: nothing to clone and nothing to train."""
     return not (hasattr(estimator, "fit") and hasattr(estimator, "get_params"))
 
 
-def is_trainable(estimator: Any) -> bool:
+def is_trainable(estimator: object) -> bool:
     """Whether `fit` trains a clone of it."""
     return not (is_function(estimator) or isinstance(estimator, FrozenEstimator))
 
 
-def trained(estimator: Any) -> Any:
+def trained(estimator: object) -> Any:
     """The estimator itself, which has to be ready to predict."""
     if not is_function(estimator):
         try:
@@ -230,7 +246,7 @@ def trained(estimator: Any) -> Any:
     return estimator
 
 
-def category_labels(X: Any, by: ArrayLike | None, own: Any, name: str) -> NDArray[Any] | None:
+def category_labels(X: FeatureTable, by: ArrayLike | None, own: Any, name: str) -> NDArray[Any] | None:
     """Category of each row: given to a method or, as a column or a function of X, to the object of this name."""
     if by is not None and own is not None:
         msg = f"by is given twice: to the method, and as {name}(by={own!r}). Leave one of them out."
@@ -244,7 +260,7 @@ def category_labels(X: Any, by: ArrayLike | None, own: Any, name: str) -> NDArra
     return labels
 
 
-def group_codes(groups: Any, X: Any, *, n_least: int = 1) -> Index | None:
+def group_codes(groups: ArrayLike | None, X: FeatureTable, *, n_least: int = 1) -> Index | None:
     """The number of each row's group."""
     if groups is None:
         return None
@@ -325,7 +341,7 @@ def _is_dated(table: Any) -> bool:
     return bool(table.index.is_monotonic_increasing and table.index[0] < table.index[-1])
 
 
-def _dated_column(X: Any) -> str | None:
+def _dated_column(X: FeatureTable) -> str | None:
     """The first column of a frame with dates that rise."""
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.protocols import FeatureTable
+
     Array = NDArray[np.float64]
 
 N_CATEGORIES = 20  # that are looked at one by one: the largest; the others together
@@ -71,7 +73,7 @@ class Given(NamedTuple):
     left_out: list[str]
 
 
-def given(X: Any, by: ArrayLike | None, n: int, rows: NDArray[np.intp]) -> Given:
+def given(X: FeatureTable, by: ArrayLike | None, n: int, rows: NDArray[np.intp]) -> Given:
     """Some rows of X, which has n, as columns, and a category of each row; ids are left out."""
     kept, left_out = [], []
     for column in [] if X is None else columns(X, n, rows):
@@ -115,7 +117,7 @@ def _of(n_distinct: int, n: int) -> str:
     return f"{n_distinct:,} of {n:,} values are distinct"
 
 
-def columns(X: Any, n: int, rows: NDArray[np.intp]) -> list[Column]:
+def columns(X: FeatureTable, n: int, rows: NDArray[np.intp]) -> list[Column]:
     """Some rows of X, which has n, as columns."""
     if is_sparse(X):
         msg = "X is a sparse matrix; give X.toarray(), or only the columns that matter."

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.diagnosis.columns import Given
+    from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]
     Counts = NDArray[np.intp]
@@ -178,7 +179,7 @@ def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Ar
     return target, prediction, residuals.astype(np.float64, copy=False) if exact else target - prediction
 
 
-def equal_rows(target: Array, prediction: Array, X: Any) -> Copies:
+def equal_rows(target: Array, prediction: Array, X: FeatureTable) -> Copies:
     """Rows with the same features, where they are given, and target; else with the same pair, as ids hide copies."""
     if X is not None:
         found = copies(row_keys(X, target), X, target)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.conformal.scores import Tails
+    from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]
 
@@ -84,7 +85,7 @@ class AutoWidth(Width):
 
     def fit(
         self,
-        X: Any,
+        X: FeatureTable,
         prediction: Array,
         residuals: Array,
         *,
@@ -106,7 +107,7 @@ class AutoWidth(Width):
             self.chosen_.fit(X, prediction, residuals, **wanted)
         return self
 
-    def _checked_candidates(self, X: Any, prediction: Array) -> list[Width]:
+    def _checked_candidates(self, X: FeatureTable, prediction: Array) -> list[Width]:
         """Clones of the candidates, each of which can win."""
         given = (ScaledWidth(), LocalWidth(), QuantileWidth()) if self.candidates is None else self.candidates
         if not isinstance(given, Sequence) or not given or not all(isinstance(width, Width) for width in given):
@@ -137,7 +138,7 @@ class AutoWidth(Width):
                 "of its interval score"
             )
 
-    def shape(self, X: Any, prediction: Array) -> IntervalShape:
+    def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
         """That of the winner."""
         return self.chosen_.shape(X, prediction)
 
@@ -151,7 +152,9 @@ def _name(width: Width) -> str:
     return repr(width).replace("()", "")
 
 
-def _losses(widths: Sequence[Width], X: Any, prediction: Array, residuals: Array, wanted: dict[str, Any]) -> Array:
+def _losses(
+    widths: Sequence[Width], X: FeatureTable, prediction: Array, residuals: Array, wanted: dict[str, Any]
+) -> Array:
     """Interval scores (widths, n, k) of rows that the widths have not seen."""
     shapes: list[list[IntervalShape]] = [[] for _ in widths]
     sizes = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from pimeter.conformal.guarantee import GuaranteeKind
     from pimeter.conformal.scores import CalibrationScores
+    from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]
 
@@ -45,7 +46,9 @@ class CalibratedIntervals(TrainedIntervals):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_scores_seen")
 
-    def _update(self, X: Any, y: Any, by: ArrayLike | None, importance_weight: ArrayLike | ShiftWeights | None) -> None:
+    def _update(
+        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, importance_weight: ArrayLike | ShiftWeights | None
+    ) -> None:
         """Add rows to the calibration set."""
         if self._scores_seen.folds is not None:
             msg = "update cannot add rows to folds that are already trained (cv is set); call fit with all rows."
@@ -129,14 +132,14 @@ class CalibratedIntervals(TrainedIntervals):
         self.margin_ = margin[..., 0, :] if self._n_outputs is None else margin
         self.n_calibration_ = len(scores)
 
-    def _shape(self, X: Any, prediction: Array) -> IntervalShape:
+    def _shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
         """Shapes of intervals around the predictions of all models."""
         if not prediction.shape[1]:
             return IntervalShape()  # most estimators refuse to shape nothing
         shapes = [width.checked_shape(X, one) for width, one in zip(self._widths(), prediction, strict=True)]
         return IntervalShape.merged(shapes, [one.shape for one in prediction], np.stack)
 
-    def _predictions(self, X: Any) -> Array:
+    def _predictions(self, X: FeatureTable) -> Array:
         """Predictions of all models, (models, n, k)."""
         found = [predictions(model, X, self._n_outputs) for model in self._models()]
         table = found[0][None] if len(found) == 1 else np.stack(found)

@@ -19,6 +19,8 @@ from pimeter.regression.width import IntervalShape, Width
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pimeter.protocols import FeatureTable
+
     Array = NDArray[np.float64]
 
 LEVEL_NAMES = ("quantile", "quantile_alpha", "alpha")  # what regressors call the level; the first one that they have
@@ -59,12 +61,12 @@ class QuantileWidth(Width):
 
     learns = True
 
-    def __init__(self, estimator: Any = None) -> None:
+    def __init__(self, estimator: object = None) -> None:
         self.estimator = estimator
 
     def fit(
         self,
-        X: Any,
+        X: FeatureTable,
         prediction: Array,
         residuals: Array,
         *,
@@ -90,7 +92,7 @@ class QuantileWidth(Width):
             self.models_.append([one.fit(X, column / mean) for one in learners])
         return self
 
-    def shape(self, X: Any, prediction: Array) -> IntervalShape:
+    def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
         """The band."""
         if self.estimator is None:
             found = local_ends(self.neurons_, self.features_, X, prediction, self.levels_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.conformal.quantile import ScoreQuantile
+    from pimeter.protocols import FeatureTable
     from pimeter.regression.width import IntervalShape
 
     Array = NDArray[np.float64]
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 class PredictedDistribution(CalibratedIntervals):
     """The part of `IntervalRegressor` that predicts quantiles and distribution functions."""
 
-    def predict_quantile(self, X: Any, q: ArrayLike, *, by: ArrayLike | None = None) -> Array:
+    def predict_quantile(self, X: FeatureTable, q: ArrayLike, *, by: ArrayLike | None = None) -> Array:
         """Quantiles of the target's distribution, from signed errors; after weights, of rows of average importance.
 
         Each is the bound of a one-sided interval: a share q of targets or more lies below it for q of .5 and more, a
@@ -70,7 +71,7 @@ class PredictedDistribution(CalibratedIntervals):
         np.clip(out, *self._cuts, out=out)
         return self._squeezed(out if levels.ndim else out[..., 0])
 
-    def predict_cdf(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None) -> Array:
+    def predict_cdf(self, X: FeatureTable, y: ArrayLike, *, by: ArrayLike | None = None) -> Array:
         """Probability that the target lies below y, from signed errors; after weights, in rows of average importance.
 
         Of m calibration errors, those less than that of y count 1 and equal ones 1/2, as does the new row itself, out

@@ -16,6 +16,8 @@ from pimeter.bandwidth import safe_factor
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pimeter.protocols import FeatureTable
+
     Array = NDArray[np.float64]
     Column = Array | list[str | None]  # numbers with NaN, or words with None, for what is missing
 
@@ -39,7 +41,7 @@ class Features:
     def __init__(self, *, for_distance: bool) -> None:
         self.for_distance = for_distance
 
-    def fit(self, X: Any, prediction: Array) -> Self:
+    def fit(self, X: FeatureTable, prediction: Array) -> Self:
         """Learn the columns' kinds, and their sizes."""
         self.has_columns_, self.kinds_ = is_table(X), []
         if self.has_columns_ and not hasattr(X, "toarray"):
@@ -54,7 +56,7 @@ class Features:
             self.scaler_ = StandardScaler().fit(self._filled(rows))
         return self
 
-    def transform(self, X: Any, prediction: Array) -> Any:
+    def transform(self, X: FeatureTable, prediction: Array) -> Any:
         """The rows as numbers, one column for each output's prediction at the end; for trees sparse as X is."""
         rows = self._numbers(X, prediction)
         return self.scaler_.transform(self._filled(rows)) if self.for_distance else rows
@@ -95,7 +97,7 @@ class Features:
         return np.column_stack([np.where(missing, self.fills_, rows), missing[:, self.gaps_]])
 
 
-def is_table(X: Any) -> bool:
+def is_table(X: FeatureTable) -> bool:
     """Whether X has columns: a frame, a sparse matrix, or an array of two dimensions."""
     if hasattr(X, "toarray") or isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
         return True
@@ -105,7 +107,7 @@ def is_table(X: Any) -> bool:
         return False
 
 
-def _columns(X: Any) -> list[Column]:
+def _columns(X: FeatureTable) -> list[Column]:
     """Each column as numbers or as words."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):

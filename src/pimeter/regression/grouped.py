@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.protocols import FeatureTable
+
     Array = NDArray[np.float64]
 
 
@@ -61,11 +63,11 @@ class GroupedWidth(Width):
         self.by = by
         self.min_size = min_size
 
-    def shape(self, X: Any, prediction: Array) -> IntervalShape:  # noqa: ARG002
+    def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:  # noqa: ARG002
         """No scale and no band: what differs between categories are their scores."""
         return IntervalShape()
 
-    def labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any]:
+    def labels(self, X: FeatureTable, by: ArrayLike | None) -> NDArray[Any]:
         """Category of each row."""
         labels = category_labels(X, by, self.by, "GroupedWidth")
         if labels is None:

@@ -12,6 +12,8 @@ from pimeter.regression.width import IntervalShape, Width
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.protocols import FeatureTable
+
     Array = NDArray[np.float64]
 
 LEAST = 1e-9  # smallest margin of an output, in that of the largest: an output without errors has none
@@ -30,7 +32,7 @@ class JointWidth(Width):
 
     def fit(
         self,
-        X: Any,
+        X: FeatureTable,
         prediction: Array,
         residuals: Array,
         *,
@@ -54,13 +56,13 @@ class JointWidth(Width):
         self.margin_ = np.maximum(margin, LEAST * margin.max()) if margin.any() else np.ones_like(margin)
         return self
 
-    def shape(self, X: Any, prediction: Array) -> IntervalShape:
+    def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
         """That of the width itself, in units of the margins."""
         shape = self.width.shape(X, prediction)
         unit = np.broadcast_to(self.margin_, prediction.shape)
         return shape._replace(scale=unit if shape.scale is None else shape.scale * unit)
 
-    def labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any] | None:
+    def labels(self, X: FeatureTable, by: ArrayLike | None) -> NDArray[Any] | None:
         """Categories of the width itself."""
         return self.width.labels(X, by)
 

@@ -15,6 +15,8 @@ from pimeter.regression.width import IntervalShape, Width
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pimeter.protocols import FeatureTable
+
     Array = NDArray[np.float64]
 
 
@@ -56,7 +58,7 @@ class LocalWidth(Width):
 
     def fit(
         self,
-        X: Any,
+        X: FeatureTable,
         prediction: Array,
         residuals: Array,
         *,
@@ -74,7 +76,7 @@ class LocalWidth(Width):
         self.neurons_ = local_neurons(known, residuals, self.nearness, self._forests, has_band, random_state)
         return self
 
-    def shape(self, X: Any, prediction: Array) -> IntervalShape:
+    def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
         """The local radius as scale; for signed ones a band between local quantiles, and half of it as scale."""
         ends = local_ends(self.neurons_, self.features_, X, prediction, self.levels_)
         if ends is None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pimeter.protocols import FeatureTable
     from pimeter.regression.features import Features
 
     Array = NDArray[np.float64]
@@ -85,7 +86,7 @@ def local_neurons(
 
 
 def local_ends(
-    neurons: Sequence[LocalNeurons | None], features: Features, X: Any, prediction: Array, levels: Array
+    neurons: Sequence[LocalNeurons | None], features: Features, X: FeatureTable, prediction: Array, levels: Array
 ) -> Array | None:
     """How far the local quantiles of all outputs reach down and up, (2, n, k); None if nothing was learned."""
     if all(one is None for one in neurons):

@@ -27,6 +27,8 @@ from pimeter.validation import one_or_more_levels
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.protocols import FeatureTable
+
     Array = NDArray[np.float64]
 
 
@@ -161,7 +163,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: object,
         *,
         confidence_level: float = 0.95,
         width: str | Width = "constant",
@@ -188,7 +190,15 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike, *, by: ArrayLike | None = None, groups: Any = None, **fit_params: Any) -> Self:
+    def fit(
+        self,
+        X: FeatureTable,
+        y: ArrayLike,
+        *,
+        by: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
         """Train the model and calibrate it on rows that it was not trained on.
 
         Parameters
@@ -224,11 +234,11 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
 
     def calibrate(
         self,
-        X: Any,
+        X: FeatureTable,
         y: ArrayLike,
         *,
         by: ArrayLike | None = None,
-        groups: Any = None,
+        groups: ArrayLike | None = None,
         importance_weight: ArrayLike | ShiftWeights | None = None,
     ) -> Self:
         """Calibrate a trained model on rows that it was not trained on; replaces an earlier calibration.
@@ -263,7 +273,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
 
     def update(
         self,
-        X: Any,
+        X: FeatureTable,
         y: ArrayLike,
         *,
         by: ArrayLike | None = None,
@@ -286,7 +296,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         draft._update(X, y, by, importance_weight)
         return self._become(draft)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: FeatureTable) -> Array:
         """What the model itself predicts; with `cv` the mean of the models of all folds.
 
         Parameters
@@ -304,7 +314,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
 
     def predict_interval(
         self,
-        X: Any,
+        X: FeatureTable,
         confidence_level: ArrayLike | None = None,
         *,
         by: ArrayLike | None = None,

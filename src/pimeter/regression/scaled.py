@@ -20,6 +20,8 @@ from pimeter.regression.width import IntervalShape, Width
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pimeter.protocols import FeatureTable
+
     Array = NDArray[np.float64]
 
 LEAST = 0.05  # smallest scale, in mean absolute errors: a scale of 0 would promise a model without error
@@ -67,7 +69,7 @@ class ScaledWidth(Width):
         "power": [Interval(Real, 0, None, closed="left")],
     }
 
-    def __init__(self, estimator: Any = None, power: float = 0.75) -> None:
+    def __init__(self, estimator: object = None, power: float = 0.75) -> None:
         self.estimator = estimator
         self.power = power
 
@@ -78,7 +80,7 @@ class ScaledWidth(Width):
 
     def fit(
         self,
-        X: Any,
+        X: FeatureTable,
         prediction: Array,
         residuals: Array,
         *,
@@ -105,7 +107,7 @@ class ScaledWidth(Width):
                 self.models_.append(clone(self.estimator).fit(known, size / mean))
         return self
 
-    def shape(self, X: Any, prediction: Array) -> IntervalShape:
+    def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
         """Size of the errors to be expected of each row."""
         if not self.learns:
             rows = np.flatnonzero((prediction == 0.0).any(axis=1))
@@ -126,7 +128,7 @@ class ScaledWidth(Width):
         check_finite("scale", scales, "ScaledWidth's estimator has no finite answer there; choose another.")
         return IntervalShape(scales)
 
-    def _learned(self, X: Any, prediction: Array, errors: Array, random_state: int) -> Any:
+    def _learned(self, X: FeatureTable, prediction: Array, errors: Array, random_state: int) -> Any:
         """What the scale is learned from, of rows whose errors are known."""
         self.features_: Features | Surroundings | None = None
         if isinstance(self.estimator, str) and len(errors) >= FEW:
@@ -136,7 +138,7 @@ class ScaledWidth(Width):
             self.features_ = Features(for_distance=False).fit(X, prediction)
         return self._known(X, prediction)
 
-    def _known(self, X: Any, prediction: Array) -> Any:
+    def _known(self, X: FeatureTable, prediction: Array) -> Any:
         """What the scale is learned from: X as it is for an estimator of the user's."""
         return X if self.features_ is None else self.features_.transform(X, prediction)
 

@@ -21,6 +21,8 @@ from pimeter.regression.features import Features, is_table
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.protocols import FeatureTable
+
     Array = NDArray[np.float64]
 
 FOLDS = 5
@@ -59,7 +61,9 @@ class ShiftWeights:
     effective_size: float
 
 
-def shift_weights(X: Any, X_new: Any, *, classifier: Any = None, random_state: int | None = None) -> ShiftWeights:
+def shift_weights(
+    X: FeatureTable, X_new: FeatureTable, *, classifier: Any = None, random_state: int | None = None
+) -> ShiftWeights:
     """How much likelier each row is among new rows than among calibration rows, estimated by a classifier.
 
     A classifier that tells new rows from calibration rows knows their ratio: p / (1 - p). Each row's p is from a
@@ -149,7 +153,7 @@ def _near() -> FunctionTransformer:
     return FunctionTransformer(np.clip, kw_args={"a_min": -FARTHEST, "a_max": FARTHEST})
 
 
-def _together(X: Any, X_new: Any) -> Any:
+def _together(X: FeatureTable, X_new: FeatureTable) -> Any:
     """Both tables as one."""
     frames = [nw.from_native(table, eager_only=True, pass_through=True) for table in (X, X_new)]
     if all(isinstance(frame, nw.DataFrame) for frame in frames):
@@ -193,7 +197,7 @@ def effective_size(importance_weight: Any) -> float | None:
 
 @np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
 def importance_weights(
-    importance_weight: ArrayLike | ShiftWeights | None, X: Any, *, are_new: bool = False
+    importance_weight: ArrayLike | ShiftWeights | None, X: FeatureTable, *, are_new: bool = False
 ) -> Array | None:
     """Importance weights, one per row, of calibration rows or of new ones."""
     if importance_weight is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
@@ -11,6 +11,8 @@ from pimeter.regression.features import LARGEST, Features, is_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]
 
@@ -25,7 +27,7 @@ class Surroundings:
     their targets lie from the row's prediction and from each other.
     """
 
-    def __init__(self, X: Any, prediction: Array, errors: Array, random_state: int) -> None:
+    def __init__(self, X: FeatureTable, prediction: Array, errors: Array, random_state: int) -> None:
         self.plain = Features(for_distance=False).fit(X, prediction)
         self.places = Features(for_distance=True).fit(X, _beside(X, prediction))
         unit = np.abs(errors).mean(axis=0)
@@ -35,23 +37,23 @@ class Surroundings:
         self.near = NearestNeighbors(n_neighbors=min(NEAR[-1], len(self.rows) - 1))
         self.near.fit(self._places(X, prediction)[self.rows])
 
-    def known(self, X: Any, prediction: Array) -> Array:
+    def known(self, X: FeatureTable, prediction: Array) -> Array:
         """The very rows that this was learned from, each of them without itself among its neighbours."""
         columns = self._columns(prediction, *self.near.kneighbors(self._places(X, prediction)))
         columns[self.rows] = self._columns(prediction[self.rows], *self.near.kneighbors())
         return self._joined(X, prediction, columns)
 
-    def transform(self, X: Any, prediction: Array) -> Array:
+    def transform(self, X: FeatureTable, prediction: Array) -> Array:
         """New rows."""
         found = self.near.kneighbors(self._places(X, prediction))
         return self._joined(X, prediction, self._columns(prediction, *found))
 
-    def _joined(self, X: Any, prediction: Array, columns: Array) -> Array:
+    def _joined(self, X: FeatureTable, prediction: Array, columns: Array) -> Array:
         plain = self.plain.transform(X, prediction)
         plain = plain.toarray() if hasattr(plain, "toarray") else plain
         return np.column_stack([plain, np.clip(columns, -LARGEST, LARGEST)])
 
-    def _places(self, X: Any, prediction: Array) -> Array:
+    def _places(self, X: FeatureTable, prediction: Array) -> Array:
         return np.asarray(self.places.transform(X, _beside(X, prediction)))
 
     def _columns(self, prediction: Array, distances: Array, rows: NDArray[np.intp]) -> Array:
@@ -69,7 +71,7 @@ class Surroundings:
         )
 
 
-def _beside(X: Any, prediction: Array) -> Array:
+def _beside(X: FeatureTable, prediction: Array) -> Array:
     """What else tells where a row is: its prediction if X has no columns.
 
     Otherwise two rows at one place are twins, even if models that have not seen them predict different things there.

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from pimeter.conformal.estimator import Split
     from pimeter.conformal.scores import CalibrationScores
+    from pimeter.protocols import FeatureTable, Model
 
     Array = NDArray[np.float64]
     Index = NDArray[np.intp]
@@ -62,7 +63,9 @@ class TrainedIntervals(ConformalEstimator):
     n_jobs: int | None
     width_: Any
 
-    def _fit(self, X: Any, y: Any, by: ArrayLike | None, groups: Any, fit_params: dict[str, Any]) -> None:
+    def _fit(
+        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, fit_params: dict[str, Any]
+    ) -> None:
         """Train and calibrate on one split or in folds."""
         target = self._targets(X, y)
         X = self._first_table(X)
@@ -95,10 +98,10 @@ class TrainedIntervals(ConformalEstimator):
 
     def _calibrate(
         self,
-        X: Any,
-        y: Any,
+        X: FeatureTable,
+        y: ArrayLike,
         by: ArrayLike | None,
-        groups: Any,
+        groups: ArrayLike | None,
         *,
         is_first: bool,
         importance_weight: ArrayLike | ShiftWeights | None = None,
@@ -141,7 +144,7 @@ class TrainedIntervals(ConformalEstimator):
     def _learn(self, scores: CalibrationScores) -> None:
         """Set everything that calibration is known by."""
 
-    def _rows_left_by(self, width: Width, model: Any, X: Any, target: Array, codes: Index | None) -> Index:
+    def _rows_left_by(self, width: Width, model: Model, X: FeatureTable, target: Array, codes: Index | None) -> Index:
         """Rows that calibrate: the half that a width has not learned from."""
         n = len(target)
         if codes is not None and len(set(codes.tolist())) < 2:
@@ -173,7 +176,7 @@ class TrainedIntervals(ConformalEstimator):
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
         self._cuts = self._cuts_of(target)
 
-    def _scores(self, model: Any, width: Width, X: Any, target: Array) -> CalibrationScores:
+    def _scores(self, model: Model, width: Width, X: FeatureTable, target: Array) -> CalibrationScores:
         """Scores of calibration rows."""
         prediction = predictions(model, X, self._n_outputs)
         with np.errstate(over="ignore"):
@@ -186,7 +189,7 @@ class TrainedIntervals(ConformalEstimator):
     def _out_of_fold_scores(
         self,
         width: Width,
-        X: Any,
+        X: FeatureTable,
         target: Array,
         codes: Index | None,
         fit_params: dict[str, Any],
@@ -227,7 +230,7 @@ class TrainedIntervals(ConformalEstimator):
     def _fold(
         self,
         width: Width,
-        X: Any,
+        X: FeatureTable,
         target: Array,
         codes: Index | None,
         fit_params: dict[str, Any],
@@ -246,7 +249,7 @@ class TrainedIntervals(ConformalEstimator):
     def _learned_width(
         self,
         width: Width,
-        X: Any,
+        X: FeatureTable,
         target: Array,
         codes: Index | None,
         fit_params: dict[str, Any],
@@ -298,7 +301,7 @@ class TrainedIntervals(ConformalEstimator):
         is_joint = self.joint and self._n_outputs is not None and self._n_outputs > 1
         return JointWidth(self._width()) if is_joint else self._width()
 
-    def _targets(self, X: Any, y: Any) -> Array:
+    def _targets(self, X: FeatureTable, y: ArrayLike) -> Array:
         """Finite targets of shape (n,) or (n, k), within `y_min` and `y_max`."""
         if y is None:
             msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one target per row."

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.protocols import FeatureTable
+
     Array = NDArray[np.float64]
 
 MISSING = (1.0, 0.0, 0.0)  # what None stands for in a shape
@@ -126,7 +128,7 @@ class Width(BaseEstimator, ABC):
 
     def fit(
         self,
-        X: Any,
+        X: FeatureTable,
         prediction: Array,
         residuals: Array,
         *,
@@ -160,10 +162,10 @@ class Width(BaseEstimator, ABC):
         return self
 
     @abstractmethod
-    def shape(self, X: Any, prediction: Array) -> IntervalShape:
+    def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
         """How intervals lie around predictions (n, k); scales and bounds are finite, scales positive."""
 
-    def checked_shape(self, X: Any, prediction: Array) -> IntervalShape:
+    def checked_shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
         """What `shape` says, or a ValueError that says what is wrong with it."""
         found = self.shape(X, prediction)
         name = type(self).__name__
@@ -182,7 +184,7 @@ class Width(BaseEstimator, ABC):
                 raise ValueError(msg)
         return found
 
-    def labels(self, X: Any, by: ArrayLike | None) -> NDArray[Any] | None:  # noqa: ARG002
+    def labels(self, X: FeatureTable, by: ArrayLike | None) -> NDArray[Any] | None:  # noqa: ARG002
         """Category of each row; None: all are of one."""
         if by is not None:
             msg = 'by is given, but this width has no categories; set width="grouped" or leave by out.'
@@ -205,6 +207,6 @@ class ConstantWidth(Width):
 
     learns = False
 
-    def shape(self, X: Any, prediction: Array) -> IntervalShape:  # noqa: ARG002
+    def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:  # noqa: ARG002
         """No scale and no band."""
         return IntervalShape()
