@@ -90,7 +90,7 @@ class TestFormulas:
         assert rule.safe_factor(2.0**400) == 2.0**-401
         assert rule.safe_factor(5e-324) == 2.0**1000
 
-    def test_standard_error_is_that_of_a_share(self):
+    def test_standard_error_is_that_of_a_proportion(self):
         assert_allclose(rule.standard_error(0.2, 15.0), 0.1, rtol=1e-15)
 
     def test_shrunk_level(self):
@@ -106,10 +106,10 @@ class TestFormulas:
         assert_allclose(rule.widths(3.0, 4.0, 2.0), [3 + 5e-9, 4 + 5e-9, 2 + 5e-9], rtol=1e-14)
         assert_array_equal(rule.widths(0.0, 0.0, 0.0), [1e-100] * 3)
         assert rule.noise(0.1, 50.0) == 0.2
-        assert_allclose(rule.strangeness(3.0, 1.0), 1.0)  # (2 (1 - 3) / 4)^2
-        assert rule.strangeness(0.0, 1.0) == 4.0
+        assert_allclose(rule.distance_from_normal(3.0, 1.0), 1.0)  # (2 (1 - 3) / 4)^2
+        assert rule.distance_from_normal(0.0, 1.0) == 4.0
 
-    def test_roughness_and_peculiarity(self):
+    def test_roughness_and_isolation(self):
         error, level, normal = (2.0, 3.0, 1.0), (0.1, 0.2, 0.05), (0.5, 0.6, 0.25)
         # Densities left and right of normal's: 1/4 and 1/5, relative difference 2/9; noise 1/10 + 1/20.
         assert_allclose(rule.roughness(error, level, normal, 100.0), (2 / 9) ** 2 - 0.15, rtol=1e-12)
@@ -117,7 +117,7 @@ class TestFormulas:
         # Its own and that of all: 1 and .85/4 in units of normal's; noise 1/5 - 1/25.
         own, around = 0.25 / 1.0, 0.85 / 4.0
         expected = (2 * (own - around) / (own + around)) ** 2 - 4 * (0.2 - 0.04)
-        assert_allclose(rule.peculiarity(error, level, normal, 100.0), expected, rtol=1e-12)
+        assert_allclose(rule.isolation(error, level, normal, 100.0), expected, rtol=1e-12)
 
     def test_resolution(self):
         h, pseudo_count = rule.resolution(0.01, 0.0, 100.0)
@@ -148,7 +148,7 @@ class TestFormulas:
 
 
 class TestPlainKernel:
-    def test_activation_is_a_sigmoid_that_ends(self):
+    def test_activation_is_a_sigmoid_that_saturates(self):
         z = np.array([-50.0, -10.0, -1.0, 0.0, 1.0, 10.0, 50.0])
         found = reference.activation(z, 10.0)
         assert_allclose(found[[0, 1, 3, 5, 6]], [0.0, 0.0, 0.5, 1.0, 1.0], rtol=1e-15)
@@ -201,14 +201,14 @@ class TestPlainKernel:
         counts = np.array([9.0, 1.0])
         assert_array_equal(automatic(tied[-2:], counts), reference.hazen(tied[-2:], counts, LEVELS))
 
-    def test_root_of_a_flat_share(self):
+    def test_root_of_a_flat_distribution_function(self):
         far = np.array([0.0, 1e6])
         assert fixed(far, NONE, [0.5], 1.0, [3e5])[0] == 3e5
         assert_array_equal(fixed(far, NONE, [0.01, 0.99], 1.0, [5.0, 5.0]), far)
         assert_array_equal(reference.fixed_rows(far[None], np.array([0.5]), 1.0)[0], [[5e5]])
 
-    def test_root_of_a_flat_share_of_many(self):
-        """Where activations are 0 and 1, shares are quotients of whole numbers."""
+    def test_root_of_a_flat_distribution_function_of_many(self):
+        """Where activations are 0 and 1, its values are quotients of integers."""
         far = 1e6 * np.arange(30_000)
         start = [1e6 * 26_999.3]
         assert_array_equal(fixed(far, NONE, [0.9], 1.0, start), start)
@@ -229,8 +229,8 @@ class TestPlainKernel:
         found = fixed(X, NONE, LEVELS[1:4], 0.5, np.zeros(3))
         assert_allclose(reference.activation((found[:, None] - X) / 0.5, 40.0).mean(axis=1), LEVELS[1:4], rtol=1e-12)
         found = fixed(X, COUNTS, LEVELS[1:4], 0.5, np.zeros(3))
-        share = reference.activation((found[:, None] - X) / 0.5, 40.0) @ COUNTS / COUNTS.sum()
-        assert_allclose(share, LEVELS[1:4], rtol=1e-12)
+        cdf = reference.activation((found[:, None] - X) / 0.5, 40.0) @ COUNTS / COUNTS.sum()
+        assert_allclose(cdf, LEVELS[1:4], rtol=1e-12)
 
     @pytest.mark.parametrize("name", ["plain", "counts", "spike", "large"])
     def test_golden_numbers(self, name):

@@ -50,10 +50,10 @@ class TestOneRule:
         error = bandwidth.widths(*given)
         found = _native.rule_of_cell(windows, unit, pseudo_count, m)
         assert_allclose(found["widths"], error, rtol=1e-12)
-        strange = bandwidth.strangeness(bandwidth.both(given), bandwidth.both(normal))
-        assert_allclose(found["strangeness"], strange, rtol=1e-12)
+        distance = bandwidth.distance_from_normal(bandwidth.both(given), bandwidth.both(normal))
+        assert_allclose(found["distance_from_normal"], distance, rtol=1e-12)
         assert_allclose(found["roughness"], bandwidth.roughness(error, level, normal, m), rtol=1e-12)
-        assert_allclose(found["peculiarity"], bandwidth.peculiarity(error, level, normal, m), rtol=1e-12)
+        assert_allclose(found["isolation"], bandwidth.isolation(error, level, normal, m), rtol=1e-12)
         assert_allclose(found["slope"], bandwidth.slope(error, level, normal, unit, pseudo_count, m), rtol=1e-12)
 
     @pytest.mark.parametrize("m", [3.0, 57.0, 2000.0, 1e6])
@@ -65,8 +65,10 @@ class TestOneRule:
             assert_allclose(_native.shrunk(p, 0.3), bandwidth.shrunk(p, 0.3), rtol=1e-12)
             assert _native.near(m, p, bandwidth.knots(m).unit.size) == bandwidth.near(m, p)
         assert_allclose(_native.large_resolution(m), bandwidth.large_resolution(m), rtol=1e-12)
-        for strange, rough in ((0.3, 0.02), (1e-3, -0.1), (2.0, 50.0)):
-            assert_allclose(_native.resolution(strange, rough, m), bandwidth.resolution(strange, rough, m), rtol=1e-12)
+        for distance, rough in ((0.3, 0.02), (1e-3, -0.1), (2.0, 50.0)):
+            assert_allclose(
+                _native.resolution(distance, rough, m), bandwidth.resolution(distance, rough, m), rtol=1e-12
+            )
 
     def test_same_names_in_the_same_order(self):
         python = (SOURCE / "bandwidth.py").read_text()
@@ -126,7 +128,7 @@ class TestOneFormula:
 
     @pytest.mark.parametrize("kernel", [reference, native])
     def test_fixed_with_errors_very_many_bandwidths_away(self, kernel):
-        """(w - x)/h overflows there, and the share is 0 or 1."""
+        """(w - x)/h overflows there, and the distribution function is 0 or 1."""
         x, levels = np.array([-1e300, 0.0, 1e300]), np.array([0.2, 0.5, 0.9])
         assert_allclose(kernel.fixed_weighted(x, np.ones(3), levels, 1e-20, x), x, atol=1e-18)
         assert_allclose(kernel.fixed_rows(x[None], np.array([0.5]), 1e-20)[0], [[0.0]], atol=1e-18)
@@ -135,8 +137,8 @@ class TestOneFormula:
         x = np.sort(draw("normal", 300))
         fitted = reference.fit_map(x, np.empty(0))
         w = reference.automatic_rows(x[None], np.array([0.8]))[0][0]
-        share = reference.activation((fitted.position(w) - fitted.position(x)) / fitted.h, bandwidth.SATURATION).mean()
-        assert abs(share - bandwidth.shrunk(0.8, fitted.h)) < 1e-12
+        found = reference.activation((fitted.position(w) - fitted.position(x)) / fitted.h, bandwidth.SATURATION).mean()
+        assert abs(found - bandwidth.shrunk(0.8, fitted.h)) < 1e-12
 
     @pytest.mark.parametrize("m", [12, 800, 5000])
     def test_rows_with_nan_and_infinities_are_marked(self, m):
@@ -199,7 +201,7 @@ def awkward_samples(n: int) -> list[np.ndarray]:
 class TestOrder:
     @pytest.mark.parametrize("n", [1, 2, 3, 40, 1023, 3000, 5000, 40_000])
     def test_order_statistics_are_those_of_plain_sorting(self, kernel, n):
-        """Ranks at the ends, one of them twice, and in no order."""
+        """The first and the last rank, one of them twice, and in no order."""
         ranks = np.unique([1, 2, n // 4, n // 2, n // 2 + 1, int(0.95 * n), n - 1, n]).clip(1, n)[::-1]
         ranks = np.append(ranks, ranks[0])
         for x in awkward_samples(n):

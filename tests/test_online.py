@@ -162,7 +162,7 @@ class TestBound:
 @pytest.mark.parametrize("scale", ["stationary", "drift", "jump", "shrink"])
 def test_coverage_while_errors_drift(scale, level):
     # The same streams as in benchmarks/online_streams.py, one seed: blocks of 1,000 within .03, and within .06 after a
-    # jump; a binomial share of 1,000 has a standard deviation of .01 and .007.
+    # jump; a binomial proportion of 1,000 has a standard deviation of .01 and .007.
     t = np.arange(20_000)
     late = t >= 10_000
     scales = {"drift": 4 ** (t / 20_000), "jump": np.where(late, 4, 1), "shrink": np.where(late, 1 / 16, 1)}

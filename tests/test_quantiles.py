@@ -239,7 +239,7 @@ class TestProperties:
 
     @pytest.mark.parametrize("beta", ["auto", 3.0])
     def test_a_weight_in_two_parts_of_one_value_or_more(self, beta):
-        """Parts below 1 stand in the middle of their own share each, and are not the same."""
+        """Parts below 1 stand in the middle of their own counts each, and are not the same."""
         rng, levels = np.random.default_rng(6), [0.05, 0.3, 0.5, 0.9]
         for m in (4, 50, 900):
             x, parts = rng.standard_normal(m), rng.uniform(1.0, 3.0, (m, 2))
@@ -256,9 +256,9 @@ class TestProperties:
     def test_a_number_is_the_papers_beta(self, beta):
         x = np.random.default_rng(9).standard_normal(200)
         w = pm.quantile(x, 0.9, beta=beta)
-        share = np.mean(1 / (1 + np.exp(-np.clip(beta * (w - x), -700, 700))))
+        cdf = np.mean(1 / (1 + np.exp(-np.clip(beta * (w - x), -700, 700))))
         # 1e-12: the root is found to machine precision. For beta = .5 it lies beyond the sample and is kept in it.
-        assert abs(share - 0.9) < 1e-12 or w == x.max()
+        assert abs(cdf - 0.9) < 1e-12 or w == x.max()
 
     def test_more_accurate_than_ranking(self):
         """A small benchmark, so that a change of the rule cannot go unnoticed; the real one is in benchmarks/."""
@@ -345,7 +345,7 @@ def test_counts_beyond_all_measure_are_refused():
 
 @pytest.mark.parametrize("axis", ["0", 0.5])
 def test_an_axis_that_is_none_is_named(axis):
-    with pytest.raises(TypeError, match="axis must be a whole number"):
+    with pytest.raises(TypeError, match="axis must be an integer"):
         pm.quantile([1.0, 2.0], 0.5, axis)
 
 

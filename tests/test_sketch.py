@@ -82,9 +82,9 @@ def test_weighted_errors_are_all_kept_until_some_are_merged(scale):
     small = pm.QuantileSketch(16).update(x, counts)  # a mean for each four errors: quantiles lie between means
     for merged in (small, pm.QuantileSketch.from_bytes(small.to_bytes()), pm.QuantileSketch(64).merge(small)):
         means, sums = merged._merged()
-        ends = np.cumsum(sums)
-        places, known = [0.0, *(ends - sums / 2.0), ends[-1]], [x.min(), *means, x.max()]
-        assert_allclose(merged.quantile(LEVELS), np.interp(LEVELS * ends[-1], places, known), rtol=1e-12)
+        cumulative = np.cumsum(sums)
+        places, known = [0.0, *(cumulative - sums / 2.0), cumulative[-1]], [x.min(), *means, x.max()]
+        assert_allclose(merged.quantile(LEVELS), np.interp(LEVELS * cumulative[-1], places, known), rtol=1e-12)
 
 
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=60), st.integers(16, 40))
@@ -106,10 +106,10 @@ def test_tiny_weights(size):
 def level_error(sketch: pm.QuantileSketch, x: np.ndarray, weights: np.ndarray) -> float:
     """Largest distance of a level from those that its answer has among all values, in units of pi/size."""
     levels, order = np.linspace(0.001, 0.999, 499), np.argsort(x)
-    ends = np.concatenate([[0.0], np.cumsum(weights[order])])
+    cumulative = np.concatenate([[0.0], np.cumsum(weights[order])])
     found = sketch.quantile(levels)
     assert (np.diff(found) >= 0.0).all()
-    below, up_to = (ends[np.searchsorted(x[order], found, side)] / ends[-1] for side in ("left", "right"))
+    below, up_to = (cumulative[np.searchsorted(x[order], found, side)] / cumulative[-1] for side in ("left", "right"))
     return float(np.maximum(below - levels, levels - up_to).max() * sketch.size / np.pi)
 
 
@@ -149,12 +149,12 @@ class TestAnySpread:
             assert level_error(merged, x, np.ones(x.size)) < most
 
     @pytest.mark.parametrize("n", [100, 5000])
-    @pytest.mark.parametrize("share", [0.02, 0.5, 0.99])
-    def test_a_weight_of_many_cells_is_one_value(self, share, n):
+    @pytest.mark.parametrize("fraction", [0.02, 0.5, 0.99])
+    def test_a_weight_of_many_cells_is_one_value(self, fraction, n):
         """Answers left a value with half of the weight in the middle of its levels, a quarter of all too early."""
         rng = np.random.default_rng(22)
         x, weights = rng.standard_normal(n), rng.uniform(0.5, 1.0, n)
-        weights[7] = share / (1.0 - share) * (weights.sum() - weights[7])
+        weights[7] = fraction / (1.0 - fraction) * (weights.sum() - weights[7])
         sketch = pm.QuantileSketch(64).update(x, weights)
         assert level_error(sketch, x, weights) < 1.0
         assert level_error(sketch.merge(pm.QuantileSketch(64).update(x, weights)), x, weights) < 1.0
@@ -210,7 +210,7 @@ class TestBadInput:
         for broken in (b"", b"x" * 60, data[:-1], data[:-1] + b"\0", data + b"\0"):
             with pytest.raises(ValueError, match=r"no QuantileSketch|broken"):
                 pm.QuantileSketch.from_bytes(broken)
-        for place in range(len(data)):  # ends and size are under the checksum, too
+        for place in range(len(data)):  # extremes and size are under the checksum, too
             broken = bytearray(data)
             broken[place] ^= 1 << place % 8
             with pytest.raises(ValueError, match=r"QuantileSketch"):

@@ -9,7 +9,7 @@ namespace pimeter {
 class LongSolver : public Solver {
 public:
     // Quantiles of a long sample in any order at rising levels: NARROW where the errors near them would be about
-    // everything, or do not reach far enough. The sample is then to be sorted as a whole.
+    // everything, or do not span enough of the map. The sample is then to be sorted as a whole.
     template <class Float>
     Status solve_long(std::span<const Float> x, const Knots& knots, Values levels, Index n_threads, double* out) {
         double m = double(x.size());
@@ -43,7 +43,7 @@ private:
 template <class Float>
 void solve_rows(const Float* x, Index n_rows, Index n, const Knots& knots, Values levels, Index n_threads, double* out,
                 std::uint8_t* status) {
-    Index within = n_rows == 1 ? n_threads : 1;  // threads share a single row
+    Index within = n_rows == 1 ? n_threads : 1;  // a single row is divided among threads
     in_threads<LongSolver>(n_threads, n_rows, [&](Index i, LongSolver& solver) {
         std::span<const Float> row(x + i * n, n);
         double* found = out + i * levels.size();

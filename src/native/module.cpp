@@ -95,9 +95,9 @@ static nb::dict rule_of_cell(Array<const double, 2> windows, double unit, double
     Windows<double> given = read(0), level = read(1), normal = read(2), error = widths(given);
     nb::dict found;
     found["widths"] = nb::make_tuple(error.left, error.right, error.own);
-    found["strangeness"] = strangeness(both(given), both(normal));
+    found["distance_from_normal"] = distance_from_normal(both(given), both(normal));
     found["roughness"] = roughness(error, level, normal, m);
-    found["peculiarity"] = peculiarity(error, level, normal, m);
+    found["isolation"] = isolation(error, level, normal, m);
     found["slope"] = slope(error, level, normal, unit, pseudo_count, m);
     return found;
 }
@@ -125,8 +125,8 @@ NB_MODULE(_native, module) {
     module.def("standard_error", &standard_error);
     module.def("shrunk", &shrunk);
     module.def("large_resolution", &large_resolution);
-    module.def("resolution", [](double strange, double rough, double m) {
-        Resolution found = resolution(strange, rough, m);
+    module.def("resolution", [](double distance, double rough, double m) {
+        Resolution found = resolution(distance, rough, m);
         return nb::make_tuple(found.h, found.pseudo_count);
     });
     module.def("near", [](double m, double p, Index n_cells) {

@@ -1,5 +1,5 @@
 // The rule of bandwidth.py in C++, the same names in the same order; tests/test_kernels.py holds the two together.
-// What Python says of numbers and of arrays alike serves doubles and vectors of them here.
+// What Python says of numbers and arrays serves doubles and vectors of them here.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ INLINE Numbers squared(Numbers a) {
     return a * a;
 }
 
-// Standard error, in level, of the share of m errors below their quantile at level p.
+// Standard error, in level, of the proportion of m errors below their quantile at level p.
 inline double standard_error(double p, double m) { return std::pow(p * (1.0 - p) / (m + 1.0), 0.5); }
 
 // Where smoothing with h leaves level p: 1/2 + (p - 1/2) pi h / sinh(pi h).
@@ -53,7 +53,7 @@ INLINE Numbers contrast(Numbers a, Numbers b) {
 // Widths in errors of a cell's windows, never quite 0.
 template <class Numbers>
 INLINE Windows<Numbers> widths(Windows<Numbers> error) {
-    Numbers least = TIED * both(error) + LEAST;
+    Numbers least = TIED * both(error) + LEAST_WIDTH;
     return {error.left + least, error.right + least, error.own + least};
 }
 
@@ -71,8 +71,8 @@ INLINE Numbers noise(Numbers level, double m) {
 
 // Squared relative distance of a window's density to the normal one.
 template <class Numbers>
-INLINE Numbers strangeness(Numbers error, Numbers normal) {
-    return squared(contrast(normal, error + LEAST));
+INLINE Numbers distance_from_normal(Numbers error, Numbers normal) {
+    return squared(contrast(normal, error + LEAST_WIDTH));
 }
 
 // Squared relative difference of the densities on both sides of a cell, beyond so many times its noise.
@@ -88,9 +88,9 @@ struct Resolution {
 };
 
 // Bandwidth h on the map, and the pseudo-count of the normal reference, from the sample's means.
-inline Resolution resolution(double strange, double rough, double m) {
+inline Resolution resolution(double distance, double rough, double m) {
     double c = SHARP * std::pow(m / 100.0, GROWTH) / std::pow(1.0 + positive(rough) / ROUGH, 0.5);
-    return {(SHARPEST + positive(c - SHARPEST)) / std::pow(m + 1.0, 0.5), 1.0 / (strange + TIED)};
+    return {(SHARPEST + positive(c - SHARPEST)) / std::pow(m + 1.0, 0.5), 1.0 / (distance + TIED)};
 }
 
 // Bandwidth h on the map for more than LARGE errors.
@@ -100,13 +100,13 @@ struct Cells {
     Index first, last;
 };
 
-// Cells [first, last) of a large sample's map of which errors may be felt at level p, with a third to spare.
+// Cells [first, last) of a large sample's map whose errors may affect level p, with a third to spare.
 inline Cells near(double m, double p, Index n_cells) {
     double edge = std::acos(1.0 - 1.0 / m);
     double step = (std::numbers::pi - 2.0 * edge) / n_cells;
-    Index reach = Index(1.3 * (SATURATION * large_resolution(m) + 2.0 * BRACKET / std::sqrt(m)) / step) + 1;
+    Index extent = Index(1.3 * (SATURATION * large_resolution(m) + 2.0 * BRACKET / std::sqrt(m)) / step) + 1;
     Index cell = Index((std::acos(1.0 - 2.0 * p) - edge) / step);
-    return {std::clamp<Index>(cell - reach, 0, n_cells - 1), std::clamp<Index>(cell + 1 + reach, 1, n_cells)};
+    return {std::clamp<Index>(cell - extent, 0, n_cells - 1), std::clamp<Index>(cell + 1 + extent, 1, n_cells)};
 }
 
 // How much an excess over noise counts, from 0 to 1.
@@ -118,9 +118,9 @@ INLINE Numbers beyond(Numbers excess) {
 
 // Squared relative difference of a cell's own density to that of all its surroundings, beyond noise.
 template <class Numbers>
-INLINE Numbers peculiarity(Windows<Numbers> error, Windows<Numbers> level, Windows<Numbers> normal, double m) {
+INLINE Numbers isolation(Windows<Numbers> error, Windows<Numbers> level, Windows<Numbers> normal, double m) {
     Numbers difference = contrast(normal.own * both(error), both(normal) * error.own);
-    return squared(difference) - PECULIAR * (noise(level.own, m) - noise(both(level), m));
+    return squared(difference) - ISOLATED * (noise(level.own, m) - noise(both(level), m));
 }
 
 // Units of the map per unit of error in a cell, from its windows.
@@ -135,7 +135,7 @@ INLINE Numbers slope(Windows<Numbers> error, Windows<Numbers> level, Windows<Num
     Numbers denser = (left + right + absolute(left - right)) / 2.0;
     Numbers split = beyond(roughness(error, level, normal, m, SIGNIFICANT));
     Numbers density = (1.0 - split) * (shrunk_left + shrunk_right) / 2.0 + split * denser;
-    Numbers alone = beyond(peculiarity(error, level, normal, m));
+    Numbers alone = beyond(isolation(error, level, normal, m));
     return ((1.0 - alone) * density + alone * own) / unit;
 }
 

@@ -1,4 +1,4 @@
-// Quantiles of one sample: order statistics, the map through the knots, and the root of the smoothed share.
+// Quantiles of one sample: order statistics, the map through the knots, the root of the smoothed CDF.
 #pragma once
 
 #include <bit>
@@ -53,13 +53,13 @@ DISPATCHED inline void find_powers(Values positions, double origin, double h, do
     }
 }
 
-struct Share {
+struct Cdf {
     double value, first, second, third;  // and its derivatives
 };
 
 // Sums of the activations 1/(1 + e) and their derivatives, where e are powers times a factor: sigmoids, stretched a
 // little so that they are 0 and 1 where e is at its most and least. One division serves four of them.
-DISPATCHED inline Share summed_share(Values powers, Values counts, double factor, double h, double most) {
+DISPATCHED inline Cdf summed_cdf(Values powers, Values counts, double factor, double h, double most) {
     constexpr Index AT_ONCE = 4 * LANES;
     double least = 1.0 / most, floor = 1.0 / (1.0 + most), total = double(powers.size());
     Vector sums[4]{};
@@ -96,45 +96,45 @@ DISPATCHED inline Share summed_share(Values powers, Values counts, double factor
             first / (h * h) - 6.0 * joined(sums[3]) / (h * h * h * unit)};
 }
 
-// The smoothed share of m errors, so many of them below those that are near.
+// The smoothed distribution function of m errors, so many of them below those that are near.
 struct Smoothed {
     Values positions, counts, powers;  // powers as seen from the origin; none: they are found for each t
     double origin, below, m, h, most;
     Room& room;
 
-    Share at(double t) const {
+    Cdf at(double t) const {
         if (powers.empty()) {
             room.resize(positions.size());
             find_powers(positions, t, h, room.data());
         }
-        Share all = powers.empty() ? summed_share(room, counts, 1.0, h, most)
-                                   : summed_share(powers, counts, std::exp((origin - t) / h), h, most);
+        Cdf all = powers.empty() ? summed_cdf(room, counts, 1.0, h, most)
+                                   : summed_cdf(powers, counts, std::exp((origin - t) / h), h, most);
         return {(below + all.value) / m, all.first / m, all.second / m, all.third / m};
     }
 };
 
-constexpr std::size_t SMOOTH = 100;  // errors whose smoothed share is nearly straight within a bandwidth
+constexpr std::size_t SMOOTH = 100;  // errors whose smoothed distribution function is nearly straight within h
 
-// Root of a smoothed share, kept in [low, high]: by a series where that is smooth, else Newton's method on the logit
-// scale, and bisection where that fails.
+// Where a smoothed distribution function is p, kept in [low, high]: by a series where it is smooth, else Newton's
+// method on the logit scale, and bisection where that fails.
 inline double find_root(const Smoothed& smoothed, double p, double start, double low, double high) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     double a = -infinity, b = infinity, t = start, h = smoothed.h;
     bool is_smooth = smoothed.positions.size() >= SMOOTH;
     for (Index n_steps = 0; n_steps < MAX_STEPS; ++n_steps) {
-        auto [share, slope, second, third] = smoothed.at(t);
-        double step = share < p ? -infinity : infinity;
-        if (0.0 < share && share < 1.0 && slope > 0.0) {
-            double u = (share - p) / slope, bend = second / (2.0 * slope), twist = third / (6.0 * slope);
+        auto [cdf, slope, second, third] = smoothed.at(t);
+        double step = cdf < p ? -infinity : infinity;
+        if (0.0 < cdf && cdf < 1.0 && slope > 0.0) {
+            double u = (cdf - p) / slope, bend = second / (2.0 * slope), twist = third / (6.0 * slope);
             if (is_smooth && std::abs(u) < 0.5 * h)
                 step = u * (1.0 + u * (bend + u * (2.0 * bend * bend - twist)));
             else
-                step = (std::log(share / (1.0 - share)) - std::log(p / (1.0 - p))) * share * (1.0 - share) / slope;
+                step = (std::log(cdf / (1.0 - cdf)) - std::log(p / (1.0 - p))) * cdf * (1.0 - cdf) / slope;
         }
         double next = std::min(std::max(t - step, low), high);
-        if (std::abs(share - p) <= PLATEAU) return t;
-        if (std::abs(step) <= TOLERANCE * h || (t == low && share >= p) || (t == high && share <= p)) return next;
-        (share > p ? b : a) = t;
+        if (std::abs(cdf - p) <= PLATEAU) return t;
+        if (std::abs(step) <= TOLERANCE * h || (t == low && cdf >= p) || (t == high && cdf <= p)) return next;
+        (cdf > p ? b : a) = t;
         if (n_steps >= NEWTON_STEPS || !(a < next && next < b)) next = 0.5 * std::max(a, low) + 0.5 * std::min(b, high);
         if (next == t) return next;
         t = next;
@@ -142,23 +142,24 @@ inline double find_root(const Smoothed& smoothed, double p, double start, double
     return t;
 }
 
-// Sorted errors, of which so many more lie below, and with counts their running sums.
+// Sorted errors, of which so many more lie below, and with counts their cumulative sums.
 struct Sample {
-    Values x, counts, ends;
+    Values x, counts, cumulative;
     double below, m;
 
-    // Hazen's quantile: the i-th value stands at i - 1/2, or, with counts, over the middle of its share.
+    // Hazen's quantile: the i-th value stands at i - 1/2, or, with counts, over the middle of its counts.
     double hazen(double level) const {
         double position = level * m - below;
         Index n = x.size();
-        if (ends.empty()) {
+        if (cumulative.empty()) {
             double rank = std::min(std::max(position - 0.5, 0.0), n - 1.0);
             Index i = std::min<Index>(Index(rank), n - 2);
             return std::min(x[i] + (rank - i) * (x[i + 1] - x[i]), x[i + 1]);  // the sum may round beyond the next
         }
-        auto end = [&](Index i) { return i < 0 ? 0.0 : ends[i]; };
+        auto end = [&](Index i) { return i < 0 ? 0.0 : cumulative[i]; };
         auto half = [&](Index i) { return 0.5 * std::min(1.0, end(i) - end(i - 1)); };
-        Index i = std::min<Index>(std::lower_bound(ends.begin(), ends.end(), position) - ends.begin(), n - 1);
+        auto at = std::lower_bound(cumulative.begin(), cumulative.end(), position);
+        Index i = std::min<Index>(at - cumulative.begin(), n - 1);
         double first = end(i - 1) + half(i), last = end(i) - half(i);
         if (position < first && i > 0) {
             double before = end(i - 1) - half(i - 1);
@@ -171,7 +172,7 @@ struct Sample {
         return x[i];
     }
 
-    double n_before(Index i) const { return below + (ends.empty() ? double(i) : i ? ends[i - 1] : 0.0); }
+    double n_before(Index i) const { return below + (cumulative.empty() ? double(i) : i ? cumulative[i - 1] : 0.0); }
 };
 
 // Distances from the middle in units of the quartiles', and their squares, as often as they count.
@@ -186,10 +187,10 @@ DISPATCHED inline void deviations(
 
 // The smaller of the standard deviation and the normal-consistent interquartile range; 0 for too few errors.
 inline double spread(const Sample& sample, Room& first, Room& second) {
-    auto [x, counts, ends, below, m] = sample;
+    auto [x, counts, cumulative, below, m] = sample;
     if (m < 3.0) return 0.0;
     double quartiles = (sample.hazen(0.75) - sample.hazen(0.25)) / 1.349;
-    if (quartiles <= LEAST * (x.back() - x.front())) return 0.0;
+    if (quartiles <= LEAST_WIDTH * (x.back() - x.front())) return 0.0;
     double middle = x[x.size() / 2];
     first.resize(x.size()), second.resize(x.size());
     deviations(x, counts, middle, quartiles, first.data(), second.data());
@@ -205,7 +206,7 @@ inline double unit_of(double width) {
     return std::ldexp(0.5, exponent);
 }
 
-// Widths of the windows of cell j, or of eight cells from j on; `a` has KNOTS more at its ends.
+// Widths of the windows of cell j, or of eight cells from j on; `a` has KNOTS more on either side.
 template <class Numbers>
 INLINE Windows<Numbers> windows(const double* a, Index j) {
     Numbers before, start, end, after;
@@ -227,9 +228,9 @@ INLINE void for_cells(Index n, Work work) {
         for (Index j = 0; j < n; j += LANES) work(std::min(j, n - LANES), Vector{});
 }
 
-// How strange and how rough the sample is, by cell.
+// How far from normal and how rough the sample is, by cell.
 DISPATCHED inline void measure_cells(
-    const double* knots, double spread, const Knots& at, double m, double* strange, double* rough) {
+    const double* knots, double spread, const Knots& at, double m, double* distance, double* rough) {
     for_cells(at.unit.size(), [&]<class Numbers>(Index j, Numbers) __attribute__((always_inline)) {
         auto error = in_units(windows<Numbers>(knots, j), spread);
         auto level = windows<Numbers>(at.level.data(), j), normal = windows<Numbers>(at.normal.data(), j);
@@ -237,7 +238,7 @@ DISPATCHED inline void measure_cells(
         load(unit, &at.unit[j]);
         load(first, knots + j), load(last, knots + j + 2 * KNOTS + 1);
         load(first_normal, &at.normal[j]), load(last_normal, &at.normal[j + 2 * KNOTS + 1]);
-        store(strange + j, unit * strangeness((last - first) / spread, last_normal - first_normal));
+        store(distance + j, unit * distance_from_normal((last - first) / spread, last_normal - first_normal));
         store(rough + j, unit * roughness(widths(error), level, normal, m));
     });
 }
@@ -288,15 +289,15 @@ class Solver {
 public:
     // Quantiles of one sorted finite sample; counts may be empty.
     void solve(Values x, Values counts, const Knots& knots, Values levels, double* out) {
-        ends_.resize(counts.size());
-        std::partial_sum(counts.begin(), counts.end(), ends_.begin());
+        cumulative_.resize(counts.size());
+        std::partial_sum(counts.begin(), counts.end(), cumulative_.begin());
         if (x.size() == 1)
             std::fill_n(out, levels.size(), x[0]);
         else
-            solve({x, counts, ends_, 0.0, counts.empty() ? double(x.size()) : ends_.back()}, knots, levels, out);
+            solve({x, counts, cumulative_, 0.0, counts.empty() ? double(x.size()) : cumulative_.back()}, knots, levels, out);
     }
 
-    // Quantiles of a sample through the knots; false if it is but a part, which does not reach far enough.
+    // Quantiles of a sample through the knots; false if it is but a part, which does not span enough of the map.
     bool solve(const Sample& sample, const Knots& knots, Values levels, double* out) {
         knots_.resize(knots.level.size());
         for (std::size_t j = 0; j < knots_.size(); ++j) knots_[j] = sample.hazen(knots.level[j]);
@@ -347,7 +348,7 @@ public:
         solve({held_.data(), std::size_t(n)}, {sorted_.data(), std::size_t(n)}, knots, levels, out);
     }
 
-    // Roots of the paper's own share, mean sigmoid((w - x)/h), of sorted finite errors, kept in their range.
+    // Roots of the paper's own function, mean sigmoid((w - x)/h), of sorted finite errors, kept in their range.
     void solve_fixed(Values x, Values counts, Values levels, double h, Values starts, double* out) {
         double m = counts.empty() ? double(x.size()) : std::accumulate(counts.begin(), counts.end(), 0.0);
         for (std::size_t k = 0; k < levels.size(); ++k)
@@ -355,7 +356,7 @@ public:
                 {x, counts, {}, 0.0, 0.0, m, h, std::exp(STEEP), room_}, levels[k], starts[k], x.front(), x.back());
     }
 
-    // The same of a row in any order, from its plain quantiles.
+    // Roots of mean sigmoid((w - x)/h) of a row in any order, from its plain quantiles on.
     template <class Float>
     Status solve_fixed_row(std::span<const Float> row, Values levels, double h, double* out) {
         if (Status status = sort_row(row); status != FINE) return status;
@@ -374,7 +375,7 @@ public:
     // Bytes that are held.
     std::size_t room() const {
         std::size_t n = map_.at.capacity();
-        for (const Room* own : {&held_, &sorted_, &ends_, &knots_, &slopes_, &positions_, &powers_, &room_, &first_, &second_})
+        for (const Room* own : {&held_, &sorted_, &cumulative_, &knots_, &slopes_, &positions_, &powers_, &room_, &first_, &second_})
             n += own->capacity();
         return sorter_.room() + sizeof(double) * n;
     }
@@ -390,7 +391,7 @@ private:
             seen = resolution(sum(first_) / total, sum(second_) / total, sample.m);
         }
         // Cells of a large sample have a unit each, the width of their windows: the spread of the knots at hand, which
-        // depends on the levels asked for, would be felt where it is 1e90 times as large.
+        // depends on the levels asked for, would matter where it is 1e90 times as large.
         first_.assign(n_cells, unit);
         for (std::size_t j = 0; knots.is_large && j < n_cells; ++j)
             if (double width = knots_[j + 2 * KNOTS + 1] - knots_[j]; width > 0.0) first_[j] = unit_of(width);
@@ -404,21 +405,21 @@ private:
     // Of a large sample positions count from the cell of each level's plain quantile, so that a level gives the same
     // bits whatever else is asked for, and whether the sample is there as a whole or only near some levels.
     bool solve_levels(const Sample& sample, double h, bool is_large, Values levels, double* out) {
-        auto [x, counts, ends, below, m] = sample;
+        auto [x, counts, cumulative, below, m] = sample;
         Index n_found = 0;
-        double reach = SATURATION * h, most = std::exp(SATURATION);
+        double support = SATURATION * h, most = std::exp(SATURATION);
         bool is_last = sample.n_before(x.size()) >= m;
         for (std::size_t k = 0; k < levels.size(); ++k) {
             double p = levels[k], error = BRACKET * standard_error(p, m);
             double low = sample.hazen(p - error), high = sample.hazen(p + error), here = sample.hazen(p);
             if (is_large || k == 0) map_.lay(is_large ? Map::cell(map_.knots, here) : 0);
             double t_here = map_.position(here), t_low = map_.position(low), t_high = map_.position(high);
-            if ((below > 0.0 && t_low - reach < map_.at.front()) || (!is_last && t_high + reach > map_.at.back()))
+            if ((below > 0.0 && t_low - support < map_.at.front()) || (!is_last && t_high + support > map_.at.back()))
                 return false;
-            Index last = std::upper_bound(x.begin(), x.end(), map_.error(t_high + reach)) - x.begin();
-            Index first = std::lower_bound(x.begin(), x.end(), map_.error(t_low - reach)) - x.begin();
+            Index last = std::upper_bound(x.begin(), x.end(), map_.error(t_high + support)) - x.begin();
+            Index first = std::lower_bound(x.begin(), x.end(), map_.error(t_low - support)) - x.begin();
             // Of a small sample the positions are the same at all levels, which rise: those found before are kept.
-            Index j = Map::cell(map_.at, t_low - reach), base = is_large ? first : 0, from = std::max(first, n_found);
+            Index j = Map::cell(map_.at, t_low - support), base = is_large ? first : 0, from = std::max(first, n_found);
             std::size_t n_held = (is_large ? last : Index(x.size())) - base;
             if (positions_.size() < n_held) positions_.resize(n_held), powers_.resize(n_held);
             for (Index i = from; i < last; ++i) {
@@ -428,7 +429,7 @@ private:
             Values near(positions_.data() + (first - base), last - first), powers;
             // Powers serve all of t, and at all levels of a small sample, unless they would leave the floats.
             double origin = is_large ? 0.0 : 0.5 * map_.at.back();
-            if ((is_large ? std::max(-t_low, t_high) + reach : origin) < 0.5 * FARTHEST * h) {
+            if ((is_large ? std::max(-t_low, t_high) + support : origin) < 0.5 * FARTHEST * h) {
                 if (from < last)
                     find_powers(Values(&positions_[from - base], last - from), origin, h, &powers_[from - base]);
                 powers = Values(powers_.data() + (first - base), last - first);
@@ -444,7 +445,7 @@ private:
 
     Sorter sorter_;
     Map map_;
-    Room held_, sorted_, ends_, knots_, slopes_, positions_, powers_, room_, first_, second_;
+    Room held_, sorted_, cumulative_, knots_, slopes_, positions_, powers_, room_, first_, second_;
 };
 
 }  // namespace pimeter

@@ -110,27 +110,27 @@ public:
             double u = (rank + 0.5) / m;
             return Index(std::floor(u * n_pivots + side * (3.5 * std::sqrt(u * (1.0 - u) * n_pivots) + 2.0)));
         };
-        std::vector<Index> ends;
+        std::vector<Index> pivot_ranks;
         pair_.clear(), n_odd = 0;
         for (auto [first, last] : wanted) {
             Index low = first > 0 ? std::max<Index>(pivot(first, -1.0), -1) : -1;
             Index high = last < m - 1 ? std::min(pivot(last, 1.0), n_pivots) : n_pivots;
-            if (ends.empty() || low > ends.back())
-                ends.insert(ends.end(), {low, high});
+            if (pivot_ranks.empty() || low > pivot_ranks.back())
+                pivot_ranks.insert(pivot_ranks.end(), {low, high});
             else
-                ends.back() = std::max(ends.back(), high);
-            pair_.push_back(ends.size() / 2 - 1);
+                pivot_ranks.back() = std::max(pivot_ranks.back(), high);
+            pair_.push_back(pivot_ranks.size() / 2 - 1);
         }
-        for (std::size_t i = 0; i < ends.size(); i += 2) n_near += ends[i + 1] - ends[i];
+        for (std::size_t i = 0; i < pivot_ranks.size(); i += 2) n_near += pivot_ranks[i + 1] - pivot_ranks[i];
         if (n_near > 0.75 * n_pivots) return false;
         some_.resize(n_pivots);
         for (Index i = 0; i < n_pivots; ++i) some_[i] = x[i * (m / n_pivots)], n_odd += some_[i] != some_[i];
         if (n_odd) return false;
-        bool is_first = ends.front() < 0, is_last = ends.back() == n_pivots;
-        ends.front() += is_first, ends.back() -= is_last;
+        bool is_first = pivot_ranks.front() < 0, is_last = pivot_ranks.back() == n_pivots;
+        pivot_ranks.front() += is_first, pivot_ranks.back() -= is_last;
         if (!inner_) inner_ = std::make_unique<Selector>();
-        Room bounds(ends.size());
-        inner_->order_statistics(some_, ends, bounds.data());
+        Room bounds(pivot_ranks.size());
+        inner_->order_statistics(some_, pivot_ranks, bounds.data());
         if (m > MEMORY_COUNTS) some_ = Room(), inner_.reset();
         if (is_first) bounds.front() = -INFINITY;
         if (is_last) bounds.back() = INFINITY;

@@ -81,42 +81,42 @@ public:
             return;
         }
         bucket_.resize(n);
-        ends_.assign(n_buckets + 1, 0);
+        offsets_.assign(n_buckets + 1, 0);
         find_buckets(x, all.low, scale, bucket_.data());
-        for (Index i = 0; i < n; ++i) ++ends_[bucket_[i] + 1];
+        for (Index i = 0; i < n; ++i) ++offsets_[bucket_[i] + 1];
         std::uint32_t fullest = 0, total = 0;
-        for (std::uint32_t& end : ends_) {
-            fullest = std::max(fullest, end);
-            end = total += end;
+        for (std::uint32_t& offset : offsets_) {
+            fullest = std::max(fullest, offset);
+            offset = total += offset;
         }
-        for (Index i = 0; i < n; ++i) out[ends_[bucket_[i]]++] = x[i];
+        for (Index i = 0; i < n; ++i) out[offsets_[bucket_[i]]++] = x[i];
         if (fullest > FULL && !is_whole) {
             std::sort(out, out + n);
             return;
         }
         if (fullest > FULL) sort_full_buckets(out, n_buckets);
         for (Index start = 0, last = CHUNK - 1; start < n; last += CHUNK) {
-            Index end = ends_[std::min(last, n_buckets - 1)];
+            Index end = offsets_[std::min(last, n_buckets - 1)];
             settle(out + start, end - start);
             start = end;
             if (last >= n_buckets - 1) break;
         }
     }
 
-    std::size_t room() const { return sizeof(std::uint32_t) * (bucket_.capacity() + ends_.capacity()); }
+    std::size_t room() const { return sizeof(std::uint32_t) * (bucket_.capacity() + offsets_.capacity()); }
 
 private:
     void sort_full_buckets(double* out, Index n_buckets) {
         Sorter inner;
         Room part;
-        for (Index i = 0, start = 0; i < n_buckets; start = ends_[i++])
-            if (ends_[i] - start > FULL) {
-                part.assign(out + start, out + ends_[i]);
+        for (Index i = 0, start = 0; i < n_buckets; start = offsets_[i++])
+            if (offsets_[i] - start > FULL) {
+                part.assign(out + start, out + offsets_[i]);
                 inner.sort(part, out + start, range(part), false);
             }
     }
 
-    std::vector<std::uint32_t> bucket_, ends_;
+    std::vector<std::uint32_t> bucket_, offsets_;
 };
 
 // Sort the finite values of each group, one group after the other, and count them; no codes: all are of one group.

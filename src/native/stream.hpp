@@ -21,29 +21,29 @@ inline void adapt(double error, double p, State& state) {
     double memory = MEMORY, step = STEP;
     if (n < 1.0 / MEMORY) {
         memory = 1.0 / (n + 1.0);
-        if (n < FEW) step = std::pow(n, -0.75);
+        if (n < N_EARLY) step = std::pow(n, -0.75);
     }
     spread += memory * (distance - spread);
     double move = error > w ? p : p - 1.0;
     lean += RECENT * (move - lean);
-    double chance = CHANCE * CHANCE * 0.5 * RECENT * p * (1.0 - p);
-    if (lean * lean > chance) step *= 1.0 + CHANCE * (std::sqrt(lean * lean / chance) - 1.0);
+    double allowed = DRIFT_THRESHOLD * DRIFT_THRESHOLD * 0.5 * RECENT * p * (1.0 - p);
+    if (lean * lean > allowed) step *= 1.0 + DRIFT_THRESHOLD * (std::sqrt(lean * lean / allowed) - 1.0);
     w += step * spread * move;
     n += 1.0;
 }
 
 inline void settle(double error, double p, State& state) {
     using namespace stream;
-    auto& [w, spread, share, n] = state;
+    auto& [w, spread, density, n] = state;
     double distance = std::abs(error - w);
     spread += (distance - spread) / n;
     if (spread != 0.0) {  // not all tied
         double window = WINDOW * std::pow(n, -NARROWING);
         double found = distance < window * spread ? 0.5 / window : 0.0;
-        share += (found - share) * 2.0 / (n + 1.0);
+        density += (found - density) * 2.0 / (n + 1.0);
         double move = error > w ? p : p - 1.0;
         double least = SPARSE * std::min(p, 1.0 - p);
-        w += move * spread / (std::max(share, least) * (n + CAUTION));
+        w += move * spread / (std::max(density, least) * (n + CAUTION));
     }
     n += 1.0;
 }

@@ -12,7 +12,7 @@
 #endif
 
 // A function compiled for wider registers, too, and chosen when the extension is loaded. No products and sums are joined
-// (-ffp-contract=off), so that all versions round alike.
+// (-ffp-contract=off), so that all versions round in the same way.
 #if defined(__x86_64__) && defined(__linux__)
 #define DISPATCHED __attribute__((target_clones("default", "avx2", "avx512f")))
 #else

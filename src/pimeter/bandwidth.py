@@ -1,9 +1,9 @@
 """beta="auto": how finely the neuron looks at its errors.
 
-The paper's neuron is a smoothed share, `F(w) = mean sigmoid(beta (w - e))`. With one `beta` for all errors the answer
-depends on their unit, and quantiles at different levels may cross once `beta` follows the level. Here the neuron looks
-through a *map* T instead, piecewise linear between knots and stretched where errors are dense, like a ruler whose marks
-stand closer there:
+The paper's neuron is a smoothed distribution function, `F(w) = mean sigmoid(beta (w - e))`. With one `beta` for all
+errors the answer depends on their unit, and quantiles at different levels may cross once `beta` follows the level. Here
+the neuron looks through a *map* T instead, piecewise linear between knots and stretched where errors are dense, like a
+ruler whose marks stand closer there:
 
     F(w) = mean sigmoid((T(w) - T(e)) / h),    the quantile at level p is the root of F(w) = shrunk(p).
 
@@ -49,20 +49,22 @@ GROWTH = 0.14  # c grows like m^GROWTH: smoothing may exceed the standard error 
 SHARPEST = 0.7  # c of the roughest samples
 ROUGH = 0.04  # mean roughness that divides c by sqrt(2)
 SIGNIFICANT = 1.2  # roughness beside a cell, in units of its noise, from which the denser side counts
-PECULIAR = 4.0  # the same for a cell unlike its surroundings, from which it counts for itself
+ISOLATED = 4.0  # difference of a cell to its surroundings, in units of its noise, from which it counts for itself
 HALF = 0.1  # excess of either at which this counts by half
-SHIFT = 0.95 * math.pi  # pi inside, but the density sin(T)/2 ends at 0 and pi, so smoothing shifts levels a little less
+SHIFT = (
+    0.95 * math.pi
+)  # pi inside, but the density sin(T)/2 stops at 0 and pi, so smoothing shifts levels a little less
 BRACKET = 0.75  # the root is kept within this many standard errors (in level) of the plain quantile
 SATURATION = 10.0  # the sigmoid is 0 or 1 beyond this (5e-5): what is farther away is only counted
 TIED = 1e-9  # least width of a window, of both windows of a cell: tied errors have a finite density ...
-LEAST = 1e-100  # ... also where all are tied; and a spread that is less than this of the range is none
+LEAST_WIDTH = 1e-100  # ... also where all are tied; and a spread that is less than this of the range is none
 LARGE = 2000  # above this many errors windows hold so many that neither reference nor mean roughness are asked for
 
 
 class Knots(NamedTuple):
     """The knots of the map for m errors, before any error is seen."""
 
-    level: NDArray[np.float64]  # (J + 1 + 2 KNOTS,) levels of the knots, the ends repeated
+    level: NDArray[np.float64]  # (J + 1 + 2 KNOTS,) levels of the knots, the first and the last repeated
     normal: NDArray[np.float64]  # their standard normal quantiles; the levels themselves above LARGE
     unit: NDArray[np.float64]  # (J,) level per unit of the map in each cell, about sqrt(u (1 - u))
 
@@ -99,7 +101,7 @@ def _squared(a: Numbers) -> Numbers:
 
 
 def standard_error(p: Numbers, m: float) -> Numbers:
-    """Standard error, in level, of the share of m errors below their quantile at level p."""
+    """Standard error, in level, of the proportion of m errors below their quantile at level p."""
     return (p * (1.0 - p) / (m + 1.0)) ** 0.5
 
 
@@ -119,7 +121,7 @@ def _contrast(a: Numbers, b: Numbers) -> Numbers:
 
 def widths(left: Numbers, right: Numbers, own: Numbers) -> Windows:
     """Widths in errors of a cell's windows, never quite 0."""
-    least = TIED * both((left, right, own)) + LEAST
+    least = TIED * both((left, right, own)) + LEAST_WIDTH
     return left + least, right + least, own + least
 
 
@@ -133,9 +135,9 @@ def noise(level: Numbers, m: float) -> Numbers:
     return 1.0 / (m * level)
 
 
-def strangeness(error: Numbers, normal: Numbers) -> Numbers:
+def distance_from_normal(error: Numbers, normal: Numbers) -> Numbers:
     """Squared relative distance of a window's density to the normal one."""
-    return _squared(_contrast(normal, error + LEAST))
+    return _squared(_contrast(normal, error + LEAST_WIDTH))
 
 
 def roughness(error: Windows, level: Windows, normal: Windows, m: float, noises: float = 1.0) -> Numbers:
@@ -144,13 +146,13 @@ def roughness(error: Windows, level: Windows, normal: Windows, m: float, noises:
     return _squared(difference) - noises * (noise(level[0], m) + noise(level[1], m))
 
 
-def resolution(strange: Numbers, rough: Numbers, m: float) -> tuple[Numbers, Numbers]:
+def resolution(distance: Numbers, rough: Numbers, m: float) -> tuple[Numbers, Numbers]:
     """Bandwidth h on the map, and the pseudo-count of the normal reference, from the sample's means.
 
     The reference counts as much as it would take for noise to explain how far the sample's densities are from it.
     """
     c = SHARP * (m / 100.0) ** GROWTH / (1.0 + _positive(rough) / ROUGH) ** 0.5
-    return (SHARPEST + _positive(c - SHARPEST)) / (m + 1.0) ** 0.5, 1.0 / (strange + TIED)
+    return (SHARPEST + _positive(c - SHARPEST)) / (m + 1.0) ** 0.5, 1.0 / (distance + TIED)
 
 
 def large_resolution(m: float) -> Numbers:
@@ -159,13 +161,13 @@ def large_resolution(m: float) -> Numbers:
 
 
 def near(m: float, p: float) -> tuple[int, int]:
-    """Cells [first, last) of a large sample's map of which errors may be felt at level p, with a third to spare."""
+    """Cells [first, last) of a large sample's map whose errors may affect level p, with a third to spare."""
     n_cells = knots(m).unit.size
     edge = math.acos(1.0 - 1.0 / m)
     step = (math.pi - 2.0 * edge) / n_cells
-    reach = int(1.3 * (SATURATION * large_resolution(m) + 2.0 * BRACKET / math.sqrt(m)) / step) + 1
+    extent = int(1.3 * (SATURATION * large_resolution(m) + 2.0 * BRACKET / math.sqrt(m)) / step) + 1
     cell = int((math.acos(1.0 - 2.0 * p) - edge) / step)
-    return min(max(cell - reach, 0), n_cells - 1), max(min(cell + 1 + reach, n_cells), 1)
+    return min(max(cell - extent, 0), n_cells - 1), max(min(cell + 1 + extent, n_cells), 1)
 
 
 def _beyond(excess: Numbers) -> Numbers:
@@ -174,10 +176,10 @@ def _beyond(excess: Numbers) -> Numbers:
     return above / (above + HALF)
 
 
-def peculiarity(error: Windows, level: Windows, normal: Windows, m: float) -> Numbers:
+def isolation(error: Windows, level: Windows, normal: Windows, m: float) -> Numbers:
     """Squared relative difference of a cell's own density to that of all its surroundings, beyond noise."""
     difference = _contrast(normal[2] * both(error), both(normal) * error[2])
-    return _squared(difference) - PECULIAR * (noise(level[2], m) - noise(both(level), m))
+    return _squared(difference) - ISOLATED * (noise(level[2], m) - noise(both(level), m))
 
 
 def slope(error: Windows, level: Windows, normal: Windows, unit: Numbers, pseudo_count: Numbers, m: float) -> Numbers:
@@ -189,5 +191,5 @@ def slope(error: Windows, level: Windows, normal: Windows, unit: Numbers, pseudo
     denser = (left + right + abs(left - right)) / 2.0
     split = _beyond(roughness(error, level, normal, m, SIGNIFICANT))
     density = (1.0 - split) * (shrunk_left + shrunk_right) / 2.0 + split * denser
-    alone = _beyond(peculiarity(error, level, normal, m))
+    alone = _beyond(isolation(error, level, normal, m))
     return ((1.0 - alone) * density + alone * own) / unit

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, validate_data
 
-from pimeter._kernels.arrays import MOST
+from pimeter._kernels.arrays import LARGEST_COUNT
 from pimeter.arrays import even_array, real_array, unmasked
 from pimeter.coverage import quantile_ranks
 from pimeter.quantiles import quantile
@@ -261,8 +261,11 @@ def _checked_counts(sample_weight: ArrayLike, samples: NDArray[Any]) -> Array:
         msg = f"sample_weight must have shape (m,), one count per row; got {counts.shape}."
         raise ValueError(msg)
     check_consistent_length(samples, counts)
-    if (counts < 0.0).any() or not counts.any() or counts.max() > MOST / len(counts):
+    if (counts < 0.0).any() or not counts.any() or counts.max() > LARGEST_COUNT / len(counts):
         found = f"{counts.min():g} to {counts.max():g}"
-        msg = f"sample_weight must hold counts, none negative and not all zero, {MOST:g} in all at most; got {found}."
+        msg = (
+            f"sample_weight must hold counts, none negative and not all zero, {LARGEST_COUNT:g} in all at most; "
+            f"got {found}."
+        )
         raise ValueError(msg)
     return counts

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from pimeter._kernels import stream
-from pimeter._kernels.arrays import MOST
+from pimeter._kernels.arrays import LARGEST_COUNT
 from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import real_array
 from pimeter.quantiles import quantile
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-LARGEST = 1e300  # in size: distances and steps stay finite
+LARGEST = 1e300  # absolute error: distances and steps stay finite
 LEARNING_RATES = {"adaptive": stream.ADAPT, "decaying": stream.SETTLE}
 
 
 class OnlineNeuron(BaseEstimator):
     """A neuron that learns the quantile of errors from a stream, one error at a time.
 
-    An error over the weight moves it up by p steps, any other down by 1 - p steps: the weight rests where the share p
-    of errors lies below. The neuron keeps four floats and no error.
+    An error over the weight moves it up by p steps, any other down by 1 - p steps: the weight rests where the
+    fraction p of errors lies below. The neuron keeps four floats and no error.
 
     Parameters
     ----------
     confidence_level : float, default=0.95
-        Share of errors that shall lie below the quantile, between 0 and 1.
+        Fraction of errors that shall lie below the quantile, between 0 and 1.
     learning_rate : {"adaptive", "decaying"} or float, default="adaptive"
         "adaptive" follows errors that drift: a step is a fraction of their recent distance from the weight, so it has
         no unit, and it grows while misses are too many or too few for chance. "decaying" converges to the quantile of
@@ -175,7 +175,7 @@ def learn_columns(errors: Array, level: float, learning_rate: str, states: Array
 
 def started(errors: Array, weights: Array, learning_rate: str) -> Array:
     """States (k, 4) of neurons that go on from these weights, quantiles of errors (n, k) of which NaN are not known."""
-    n = np.maximum(np.count_nonzero(~np.isnan(errors), axis=0), 1)  # a weight without errors is worth one
+    n = np.maximum(np.count_nonzero(~np.isnan(errors), axis=0), 1)  # a weight without errors counts as one
     distance = np.abs(errors - weights)
     spread = np.nansum(distance, axis=0) / n
     memory = np.zeros(len(weights))
@@ -196,9 +196,9 @@ class QuantileSketch:
     """A summary of bounded size of a stream, for places without an engine: a daily job, a fleet of devices.
 
     It keeps means of neighbouring errors and how many each stands for, at equal distances on the map of
-    `pimeter.bandwidth`: fine towards the ends, where quantiles are hard. Up to `size` errors nothing is merged, and
-    quantiles are those of `quantile`, with the same weights; later they are interpolated. Where errors differ by orders
-    of magnitude, one in the middle of its neighbours stands for them instead of their mean.
+    `pimeter.bandwidth`: fine towards levels 0 and 1, where quantiles are hard. Up to `size` errors nothing is merged,
+    and quantiles are those of `quantile`, with the same weights; later they are interpolated. Where errors differ by
+    orders of magnitude, one in the middle of its neighbours stands for them instead of their mean.
 
     Parameters
     ----------
@@ -228,12 +228,12 @@ class QuantileSketch:
 
     def __init__(self, size: int = 2048) -> None:
         if not isinstance(size, int | np.integer) or not 16 <= size <= 2**24:
-            msg = f"size must be a whole number between 16 and 16,777,216; got {size!r}."
+            msg = f"size must be an integer between 16 and 16,777,216; got {size!r}."
             raise ValueError(msg)
         self.size = int(size)
         # Means and counts: the merged ones, then those that wait. One tuple, so that threads may read at the same time.
         self._parts: tuple[tuple[Array, Array], ...] = ((np.empty(0), np.empty(0)),)
-        self._ends = (math.inf, -math.inf)
+        self._extremes = (math.inf, -math.inf)
         self._is_exact = True  # as long as no two errors became one mean
 
     @property
@@ -281,7 +281,7 @@ class QuantileSketch:
         for sketch in (self, other):
             for means, counts in sketch._parts:
                 if means.size:
-                    merged._add(means, counts, *sketch._ends)
+                    merged._add(means, counts, *sketch._extremes)
             merged._is_exact = merged._is_exact and sketch._is_exact
         return merged
 
@@ -292,22 +292,24 @@ class QuantileSketch:
         if not means.size:
             msg = "the sketch is empty; update it with errors first."
             raise ValueError(msg)
-        ends = np.cumsum(counts)
+        cumulative = np.cumsum(counts)
         if self._is_exact:
-            return np.asarray(quantile(means, levels, weights=counts * (MOST / max(MOST, ends[-1]))))
-        level = np.clip((ends - counts / 2.0) / ends[-1], 0.0, 1.0)
-        cell = ends[-1] * np.sqrt(level * (1.0 - level)) * (math.pi / self.size)
+            return np.asarray(
+                quantile(means, levels, weights=counts * (LARGEST_COUNT / max(LARGEST_COUNT, cumulative[-1])))
+            )
+        level = np.clip((cumulative - counts / 2.0) / cumulative[-1], 0.0, 1.0)
+        cell = cumulative[-1] * np.sqrt(level * (1.0 - level)) * (math.pi / self.size)
         half = np.minimum(counts / 2.0, np.maximum(cell, 0.5))  # a value with more than two cells' counts is one value
-        stands = np.stack([ends - counts + half, ends - half], axis=1).ravel()
-        at = np.concatenate([[0.0], stands, ends[-1:]]) / ends[-1]  # else slopes overflow at tiny counts
-        known = np.concatenate([self._ends[:1], np.repeat(means, 2), self._ends[1:]])
+        stands = np.stack([cumulative - counts + half, cumulative - half], axis=1).ravel()
+        at = np.concatenate([[0.0], stands, cumulative[-1:]]) / cumulative[-1]  # else slopes overflow at tiny counts
+        known = np.concatenate([self._extremes[:1], np.repeat(means, 2), self._extremes[1:]])
         return np.asarray(np.interp(levels, at, known))
 
     def to_bytes(self) -> bytes:
         """The sketch as bytes, the same on every machine; no pickle."""
         means, counts = self._merged()
         body = means.astype("<f8").tobytes() + counts.astype("<f8").tobytes()
-        header = HEADER.pack(MAGIC, VERSION, self._is_exact, self.size, means.size, *self._ends)
+        header = HEADER.pack(MAGIC, VERSION, self._is_exact, self.size, means.size, *self._extremes)
         return header + zlib.crc32(header + body).to_bytes(CHECKSUM, "little") + body
 
     @classmethod
@@ -327,11 +329,11 @@ class QuantileSketch:
             raise ValueError(msg)
         sketch = cls(size)
         numbers = np.frombuffer(body, "<f8").astype(np.float64)
-        sketch._parts, sketch._ends, sketch._is_exact = ((numbers[:n], numbers[n:]),), (low, high), is_exact == 1
+        sketch._parts, sketch._extremes, sketch._is_exact = ((numbers[:n], numbers[n:]),), (low, high), is_exact == 1
         return sketch
 
     def _add(self, means: Array, counts: Array, low: float, high: float) -> None:
-        self._ends = (min(self._ends[0], low), max(self._ends[1], high))
+        self._extremes = (min(self._extremes[0], low), max(self._extremes[1], high))
         self._parts = (*self._parts, (means, counts))
         if sum(waiting.size for waiting, _ in self._parts[1:]) > BUFFERED * self.size:
             self._merged()
@@ -345,17 +347,17 @@ class QuantileSketch:
         order = np.lexsort([counts, means])
         means, counts = means[order], counts[order]
         if means.size > self.size:
-            ends = np.cumsum(counts)
-            level = np.clip((ends - counts / 2.0) / ends[-1], 0.0, 1.0)
+            cumulative = np.cumsum(counts)
+            level = np.clip((cumulative - counts / 2.0) / cumulative[-1], 0.0, 1.0)
             cell = np.minimum((np.arccos(1.0 - 2.0 * level) * (self.size / math.pi)).astype(np.intp), self.size - 1)
             first = np.flatnonzero(np.diff(cell, prepend=-1))
-            means, counts = _merge_cells(means, counts, ends, first)
+            means, counts = _merge_cells(means, counts, cumulative, first)
             self._is_exact = False  # before the parts: who reads them next must know
         self._parts = ((means, counts),)
         return means, counts
 
 
-def _merge_cells(means: Array, counts: Array, ends: Array, first: NDArray[np.intp]) -> tuple[Array, Array]:
+def _merge_cells(means: Array, counts: Array, cumulative: Array, first: NDArray[np.intp]) -> tuple[Array, Array]:
     """One value for each cell of sorted means, of which the first ones are given: their mean, or one in their middle.
 
     The mean is best where values are spread evenly. Where distances differ by orders of magnitude from cell to cell it
@@ -366,9 +368,9 @@ def _merge_cells(means: Array, counts: Array, ends: Array, first: NDArray[np.int
     sums = np.add.reduceat(counts, first)
     origin = means[first]  # sums of differences: means of far-off errors keep their digits
     lengths = last + 1 - first
-    share = counts / np.repeat(sums, lengths)
-    mean = origin + np.add.reduceat(share * (means - np.repeat(origin, lengths)), first)
-    middle = np.clip(np.searchsorted(ends, ends[last] - sums / 2.0), first, last)
+    fraction = counts / np.repeat(sums, lengths)
+    mean = origin + np.add.reduceat(fraction * (means - np.repeat(origin, lengths)), first)
+    middle = np.clip(np.searchsorted(cumulative, cumulative[last] - sums / 2.0), first, last)
     if mean.size == 1:
         return mean, sums
     gaps = np.diff(mean)

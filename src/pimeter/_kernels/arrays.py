@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-MOST = 1e15  # values that counts stand for: beyond, floats no longer count one by one, and maps get too many knots
-MANY = 200_000  # values from which on a second thread is worth while
+LARGEST_COUNT = 1e15  # of values, in all: beyond, floats no longer count one by one, and maps get too many knots
+VALUES_FOR_THREADS = 200_000  # from so many on a second thread pays off
 
 
 def quantile(
@@ -35,7 +35,7 @@ def quantile(
     reflect: bool = False,
     keepdims: bool = False,
 ) -> Any:
-    """See `pimeter.quantile`."""
+    """Quantiles of an array along axes, as NumPy would shape them; `pimeter.quantile` documents the parameters."""
     values, width = _floats(a)
     levels = _levels(q)
     h = _bandwidth(beta)
@@ -69,8 +69,11 @@ def checked_quantiles(
             raise ValueError(msg)
         with np.errstate(over="ignore"):
             totals = counts.sum(axis=1)
-        if (totals > MOST).any():
-            msg = f"weights are counts, of {MOST:g} values at most; they add up to {totals.max():g}. Make them smaller."
+        if (totals > LARGEST_COUNT).any():
+            msg = (
+                f"weights are counts, of {LARGEST_COUNT:g} values at most; they add up to {totals.max():g}. "
+                "Make them smaller."
+            )
             raise ValueError(msg)
         if not (totals > 0.0).all():
             msg = "weights are 0 for a whole sample; a quantile needs at least one value that counts."
@@ -122,7 +125,7 @@ def _axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
     try:
         given = [operator.index(one) for one in (axis if isinstance(axis, tuple | list) else (axis,))]
     except TypeError as wrong:
-        msg = f"axis must be a whole number, a tuple of them or None; got {axis!r}."
+        msg = f"axis must be an integer, a tuple of integers or None; got {axis!r}."
         raise TypeError(msg) from wrong
     for one in given:
         if not -ndim <= one < ndim:
@@ -167,8 +170,8 @@ def _quantiles(samples: NDArray[Any], counts: Array | None, levels: Array, h: fl
         twice = None if counts is None else np.concatenate([counts, counts], axis=1)
         inner = _quantiles(mirrored, twice, (1.0 + levels) / 2.0, h, False)
         # The mirror image holds values below the smallest error, the sample does not.
-        ends = _quantiles(samples, counts, np.array([0.0, 1.0]), h, False)
-        return np.where(levels == 0.0, ends[:, :1], np.clip(inner, ends[:, :1], ends[:, 1:]))
+        extremes = _quantiles(samples, counts, np.array([0.0, 1.0]), h, False)
+        return np.where(levels == 0.0, extremes[:, :1], np.clip(inner, extremes[:, :1], extremes[:, 1:]))
     listed = levels.tolist()
     if not all(map(operator.lt, listed, listed[1:])):
         rising, back = np.unique(levels, return_inverse=True)
@@ -214,8 +217,8 @@ def _counted(sample: NDArray[Any], counts: Array, levels: Array, h: float | None
         return np.full(levels.size, np.nan)
     x, counts = in_order(x, counts)
     if np.isinf(x).any():
-        ends = np.cumsum(counts)
-        at: Array = x[np.minimum(np.searchsorted(ends, levels * ends[-1]), x.size - 1)]
+        cumulative = np.cumsum(counts)
+        at: Array = x[np.minimum(np.searchsorted(cumulative, levels * cumulative[-1]), x.size - 1)]
         return at
     found: Array
     if h is not None:
@@ -234,15 +237,15 @@ def grouped_quantiles(
     beta: float | str,
     reflect: bool,
 ) -> Array:
-    """Quantiles of n groups, (groups, levels); groups of one size are rows of one array."""
+    """Quantiles of n groups, (groups, levels); groups of equal length are rows of one array."""
     order = np.argsort(codes, kind="stable")
-    sizes = np.bincount(codes, minlength=n)
-    starts = np.cumsum(sizes) - sizes
+    lengths = np.bincount(codes, minlength=n)
+    starts = np.cumsum(lengths) - lengths
     flat = np.empty((n, len(levels)))
-    for size in np.unique(sizes):
-        alike = np.flatnonzero(sizes == size)
-        samples = values[order[starts[alike][:, None] + np.arange(size)]]
-        flat[alike] = np.asarray(quantile(samples, levels, 1, beta=beta, reflect=reflect)).T
+    for length in np.unique(lengths):
+        equal = np.flatnonzero(lengths == length)
+        samples = values[order[starts[equal][:, None] + np.arange(length)]]
+        flat[equal] = np.asarray(quantile(samples, levels, 1, beta=beta, reflect=reflect)).T
     return flat
 
 
@@ -279,6 +282,6 @@ def nearby_quantiles(x: Array, nearness: Array, levels: Array) -> Array:
 
 def _n_threads(n_values: int) -> int:
     """As many as there are cores, if there is work for more than one."""
-    if n_values < MANY:
+    if n_values < VALUES_FOR_THREADS:
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

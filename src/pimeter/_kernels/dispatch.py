@@ -19,7 +19,7 @@ def _native_file() -> Path:
 
 
 def _is_cut_short(file: Path) -> bool:
-    """Whether a file ends before the table of sections that its ELF header tells of: Linux would crash loading it."""
+    """Whether a file stops before the table of sections that its ELF header tells of: Linux would crash loading it."""
     if not file.exists():
         return False
     with file.open("rb") as opened:
@@ -56,5 +56,5 @@ kernel = _load()
 
 
 def kernel_name() -> str:
-    """Which of the two it is."""
+    """Name of the kernel in use, native or NumPy."""
     return "native" if kernel.__name__.endswith("native") else "NumPy"

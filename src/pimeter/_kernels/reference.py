@@ -10,7 +10,7 @@ import numpy as np
 
 from pimeter import bandwidth
 from pimeter._kernels.stream import learn, learn_columns
-from pimeter.bandwidth import BRACKET, KNOTS, LARGE, LEAST, SATURATION, Knots
+from pimeter.bandwidth import BRACKET, KNOTS, LARGE, LEAST_WIDTH, SATURATION, Knots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,13 +33,13 @@ __all__ = [  # what a kernel for arrays has; `native.py` has the same
 ]
 
 MAX_STEPS = 200
-NEWTON_STEPS = 30  # from then on by halves, which always ends
+NEWTON_STEPS = 30  # from then on by halves, which always comes to an end
 TOLERANCE = 1e-5  # of h, for the last step of Newton's method: what is left is its square
-PLATEAU = 1e-15  # a share this near to its level is at it: between distant errors all of a gap is
+PLATEAU = 1e-15  # a function this near to its level is at it: between distant errors all of a gap is
 STEEP = 40.0  # the sigmoid with a bandwidth of the caller's is 0 or 1 beyond this
 MISSING, INFINITE = 1, 2  # what a kernel says of a row
 TINY = 2.0**900  # one by the size of counts that are next to nothing
-BLOCK = 50_000  # values of rows that are solved together
+VALUES_AT_ONCE = 50_000  # values of rows that are solved together
 NO_COUNTS = np.empty(0)
 NO_CODES = np.empty(0, np.uint8)
 QUARTILES = np.array([0.25, 0.75])
@@ -54,16 +54,16 @@ def activation(z: Array, end: float) -> Array:
 def hazen(x: Array, counts: Array, level: Array) -> Array:
     """Hazen's quantiles of sorted values: the i-th stands at i - 1/2.
 
-    A value with a count stands at the middle of its share, from half a count after its start to half a count before
+    A value with a count stands at the middle of its counts, from half a count after its start to half a count before
     its end if it is counted more than once: as so many copies would.
     """
     if not counts.size:
         return np.asarray(np.interp(level * x.size, np.arange(x.size) + 0.5, x))
-    ends = np.cumsum(counts)
+    cumulative = np.cumsum(counts)
     half = np.minimum(counts, 1.0) / 2.0
-    unit = TINY if ends[-1] < 1.0 / TINY else 1.0  # slopes between the least of counts would be infinite
-    stands = np.stack([ends - counts + half, ends - half], axis=1).ravel() * unit
-    return np.asarray(np.interp(level * (ends[-1] * unit), stands, np.repeat(x, 2)))
+    unit = TINY if cumulative[-1] < 1.0 / TINY else 1.0  # slopes between the least of counts would be infinite
+    stands = np.stack([cumulative - counts + half, cumulative - half], axis=1).ravel() * unit
+    return np.asarray(np.interp(level * (cumulative[-1] * unit), stands, np.repeat(x, 2)))
 
 
 def in_order(x: Array, counts: Array) -> tuple[Array, Array]:
@@ -80,8 +80,8 @@ def even(x: Array, counts: Array) -> Array:
     starts = np.flatnonzero(np.append(True, x[1:] != x[:-1]))
     if starts.size == x.size or (counts == np.rint(counts)).all():
         return counts
-    sizes = np.diff(starts, append=x.size)
-    return np.repeat(np.add.reduceat(counts, starts, axis=-1) / sizes, sizes, axis=-1)
+    n_tied = np.diff(starts, append=x.size)
+    return np.repeat(np.add.reduceat(counts, starts, axis=-1) / n_tied, n_tied, axis=-1)
 
 
 class Sorted(NamedTuple):
@@ -128,7 +128,7 @@ class Ranks(NamedTuple):
 
 
 def _ranks(level: Array, below: float, m: float, n: int) -> Ranks:
-    """Those of Hazen quantiles among n order statistics."""
+    """Where Hazen quantiles lie among n order statistics."""
     rank = np.minimum(np.maximum(level * m - below - 0.5, 0.0), n - 1.0)
     first = np.minimum(rank.astype(np.intp), n - 2)
     return Ranks(first, first + 1, rank - first)
@@ -152,7 +152,7 @@ def _bracketed(p: float, m: float) -> Array:
 
 @lru_cache(maxsize=256)
 def _bracketed_ranks(p: float, n: int) -> tuple[Ranks, NDArray[np.intp]]:
-    """Their ranks in a small sample, and their cells."""
+    """Ranks of a level and its bracket in a small sample, and their cells."""
     level = _bracketed(p, float(n))
     return _ranks(level, 0.0, float(n), n), _cells(bandwidth.knots(max(float(n), 3.0)).level[KNOTS:-KNOTS], level)
 
@@ -172,7 +172,7 @@ class Map(NamedTuple):
         return self.at[j] + (x - self.knots[j]) * self.slopes[j]
 
     def error(self, t: Array) -> Array:
-        """The way back."""
+        """Errors that lie at these positions of the map."""
         j = np.clip(np.searchsorted(self.at, t, side="right") - 1, 0, self.slopes.size - 1)
         return self.knots[j] + (t - self.at[j]) / self.slopes[j]
 
@@ -188,7 +188,7 @@ def fit_map(x: Array, counts: Array) -> Map | None:
     return Map(inner[0], at, slopes[0], float(np.ravel(h)[0]), m)
 
 
-def spread(x: Array, counts: Array, least: float = LEAST) -> float:
+def spread(x: Array, counts: Array, least: float = LEAST_WIDTH) -> float:
     """The smaller of the standard deviation and the normal-consistent interquartile range of a sorted sample.
 
     0 for too few errors, and where it is less than the least part of their range.
@@ -197,8 +197,8 @@ def spread(x: Array, counts: Array, least: float = LEAST) -> float:
     return float(_spreads(Sorted(x[None], counts, 0.0, m), least)[0, 0]) if x.size > 1 else 0.0
 
 
-def _spreads(sample: Sorted, least: float = LEAST) -> Array:
-    """The same of each row, (rows, 1)."""
+def _spreads(sample: Sorted, least: float = LEAST_WIDTH) -> Array:
+    """The smaller of the standard deviation and the normal-consistent interquartile range of each row, (rows, 1)."""
     x, counts, _, m = sample
     if m < 3.0:
         return np.zeros((len(x), 1))
@@ -262,35 +262,35 @@ def _fitted(sample: Sorted, knots: Knots, unit: Array) -> tuple[Array, Array, Ar
     if m > LARGE:
         h, pseudo_count = np.full((len(unit), 1), bandwidth.large_resolution(m)), 0.0
     else:
-        strange = bandwidth.strangeness(bandwidth.both(measured), bandwidth.both(normal))
+        distance = bandwidth.distance_from_normal(bandwidth.both(measured), bandwidth.both(normal))
         rough = bandwidth.roughness(error, level, normal, m)
-        means = zip(*((a * weights).sum(axis=1).tolist() for a in (strange, rough)), strict=True)
-        h, pseudo_count = np.array([bandwidth.resolution(strange, rough, m) for strange, rough in means]).T[..., None]
+        means = zip(*((a * weights).sum(axis=1).tolist() for a in (distance, rough)), strict=True)
+        h, pseudo_count = np.array([bandwidth.resolution(distance, rough, m) for distance, rough in means]).T[..., None]
     slopes = bandwidth.slope(error, level, normal, knots.unit, pseudo_count, m) / unit
     return at_knots[:, KNOTS:-KNOTS], slopes, h
 
 
 class Search(NamedTuple):
-    """Where the smoothed share of one row is sought."""
+    """Where the smoothed distribution function of one row is p: what is sought, and within which bounds."""
 
     p: float
     h: float
     low: float
     high: float
 
-    def step(self, t: float, share: float, slope: float, a: float, b: float, n_steps: int) -> tuple[float, bool]:
+    def step(self, t: float, cdf: float, slope: float, a: float, b: float, n_steps: int) -> tuple[float, bool]:
         """The next try after t, within (a, b) by bisection where Newton's method on the logit scale fails.
 
         The second answer says whether it is the last.
         """
         p, h, low, high = self
-        move = -math.inf if share < p else math.inf
-        if 0.0 < share < 1.0 and slope > 0.0:
-            move = (math.log(share / (1.0 - share)) - math.log(p / (1.0 - p))) * share * (1.0 - share) / slope
+        move = -math.inf if cdf < p else math.inf
+        if 0.0 < cdf < 1.0 and slope > 0.0:
+            move = (math.log(cdf / (1.0 - cdf)) - math.log(p / (1.0 - p))) * cdf * (1.0 - cdf) / slope
         new = min(max(t - move, low), high)
-        if abs(share - p) <= PLATEAU:
+        if abs(cdf - p) <= PLATEAU:
             return t, True
-        if abs(move) <= TOLERANCE * h or (t == low and share >= p) or (t == high and share <= p):
+        if abs(move) <= TOLERANCE * h or (t == low and cdf >= p) or (t == high and cdf <= p):
             return new, True
         if n_steps >= NEWTON_STEPS or not a < new < b:
             new = 0.5 * max(a, low) + 0.5 * min(b, high)
@@ -301,7 +301,7 @@ class Search(NamedTuple):
 def _roots(
     positions: Array, counts: Array, below: float, m: float, end: float, starts: Sequence[float], where: list[Search]
 ) -> list[float]:
-    """Root of each row's smoothed share, kept in [low, high]."""
+    """Where each row's smoothed distribution function has the level sought, kept in [low, high]."""
     t, a, b = list(starts), [-math.inf] * len(starts), [math.inf] * len(starts)
     # Sigmoids as 1/2 + tanh(z/2)/2, whose derivative is (1 - tanh^2)/4, or 0 from +-end on; stretched as activations.
     half, most = end / 2.0, math.tanh(end / 2.0)
@@ -340,7 +340,7 @@ def _cells(inner: Array, level: NDArray[np.floating]) -> NDArray[np.intp]:
 
 
 def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Array | None:
-    """Quantiles of rows with a spread; None if an error outside the part of a sample that x is might be felt.
+    """Quantiles of rows with a spread; None if an error outside the part of a sample that x is might matter.
 
     Of a large sample positions count from the cell of each level's plain quantile, so that a level gives the same bits
     whatever else is asked for.
@@ -358,7 +358,7 @@ def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Ar
         own_cells = _cells_of_ranks(n)
     knots_of, slopes_of = inner.take(own_cells, axis=1), slopes.take(own_cells, axis=1)
     ahead = (x - knots_of) * slopes_of
-    reach = SATURATION * h[:, 0]
+    support = SATURATION * h[:, 0]
     h_of = h[:, 0].tolist()
     out, positions, at = np.empty((len(x), levels.size)), x, inner
     for k, p in enumerate(levels.tolist()):
@@ -377,7 +377,7 @@ def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Ar
             positions = at.take(own_cells, axis=1) + ahead
         at_cells, inner_cells, slopes_cells = (a.take(cells, axis=1) for a in (at, inner, slopes))
         t_here, t_low, t_high = (at_cells + (found - inner_cells) * slopes_cells).T
-        low, high = t_low - reach, t_high + reach
+        low, high = t_low - support, t_high + support
         if (below > 0.0 and (low < at[:, 0]).any()) or (below + n < m and not counts.size and (high > at[:, -1]).any()):
             return None
         first, last = 0, n  # short rows as a whole: sums of other parts would round with the rows beside
@@ -412,7 +412,7 @@ def _sorted_quantiles(x: Array, counts: Array, m: float, levels: Array) -> Array
 
 def _sorted_blocks(x: NDArray[np.floating], status: Status) -> Iterator[tuple[slice, Array]]:
     """Finite rows, sorted, and where they are: blocks of them, or single ones beside others that are not finite."""
-    rows = max(1, BLOCK // x.shape[1])
+    rows = max(1, VALUES_AT_ONCE // x.shape[1])
     for start in range(0, len(x), rows):
         block = slice(start, start + rows)
         ordered = x[block].astype(np.float64)
@@ -447,14 +447,14 @@ def automatic_rows(
 
 
 def _short_rows(x: NDArray[np.floating], levels: Array, out: Array, status: Status) -> None:
-    """The same of rows that are sorted as a whole."""
+    """Write quantiles by the rule of rows that are sorted as a whole, and which of them are not finite."""
     for block, ordered in _sorted_blocks(x, status):
-        ends = ordered.take([0, -1], axis=1)
-        factors = [bandwidth.safe_factor(max(-low, high)) for low, high in ends.tolist()]
+        extremes = ordered.take([0, -1], axis=1)
+        factors = [bandwidth.safe_factor(max(-low, high)) for low, high in extremes.tolist()]
         if any(factor != 1.0 for factor in factors):
             factor = np.array(factors)[:, None]
             found = _sorted_quantiles(ordered * factor, NO_COUNTS, float(x.shape[1]), levels) / factor
-            out[block] = np.clip(found, ends[:, :1], ends[:, 1:])  # scaled errors may become 0
+            out[block] = np.clip(found, extremes[:, :1], extremes[:, 1:])  # scaled errors may become 0
         else:
             out[block] = _sorted_quantiles(ordered, NO_COUNTS, float(x.shape[1]), levels)
 
@@ -470,7 +470,7 @@ class Near(NamedTuple):
 
 
 def _ranges_near(knots: Knots, m: float, n_pivots: int, levels: Array) -> list[Near]:
-    """Where to look; what overlaps becomes one range."""
+    """Ranges of errors that the quantiles depend on; what overlaps becomes one."""
     ranges: list[Near] = []
     n_cells = knots.unit.size
     for k, p in enumerate(levels.tolist()):
@@ -498,7 +498,7 @@ def _ranges_near(knots: Knots, m: float, n_pivots: int, levels: Array) -> list[N
 def _long_sample(x: NDArray[np.floating], levels: Array) -> Array | None:
     """Quantiles of a long finite sample in any order from the errors near each level alone.
 
-    None where that would be about everything, does not reach far enough, or where there are NaN and infinities.
+    None where that would be about everything, does not span enough of the map, or where there are NaN and infinities.
     """
     m = float(x.size)
     n_pivots = int(m**0.75)
@@ -566,10 +566,10 @@ def fixed_rows(
     h: float,
     n_threads: int = 1,  # noqa: ARG001
 ) -> tuple[Array, Status | None]:
-    """Roots of the paper's own share, mean sigmoid((w - x)/h), of each row, in any order, kept in its range.
+    """Roots of the paper's own function, mean sigmoid((w - x)/h), of each row, in any order, kept in its range.
 
-    Sums are of sorted rows: in another order they round differently, and in a gap between errors, where the share is
-    all but flat, that moves the root by far more than its last bits. The second answer says which rows hold NaN (1) or
+    Sums are of sorted rows: in another order they round differently, and in a gap between errors, where it is all but
+    flat, that moves the root by far more than its last bits. The second answer says which rows hold NaN (1) or
     infinities (2), if any.
     """
     out, n = np.empty((len(x), levels.size)), x.shape[1]
@@ -586,7 +586,7 @@ def fixed_rows(
 
 
 def fixed_weighted(x: Array, counts: Array, levels: Array, h: float, starts: Array) -> Array:
-    """The same of one sorted finite sample with counts; Newton's method starts where it is told to."""
+    """Roots of mean sigmoid((w - x)/h) = level of one sorted finite sample with counts, from these starts."""
     roots: Array = _fixed(x[None], counts, levels, h, starts[None])[0]
     return roots
 
@@ -594,8 +594,8 @@ def fixed_weighted(x: Array, counts: Array, levels: Array, h: float, starts: Arr
 def _fixed(x: Array, counts: Array, levels: Array, h: float, starts: Array) -> Array:
     out = np.empty(starts.shape)
     m = float(counts.sum()) if counts.size else float(x.shape[1])
-    ends = list(zip(x[:, 0].tolist(), x[:, -1].tolist(), strict=True))
+    extremes = list(zip(x[:, 0].tolist(), x[:, -1].tolist(), strict=True))
     for k, p in enumerate(levels.tolist()):
-        where = [Search(p, h, *one) for one in ends]
+        where = [Search(p, h, *one) for one in extremes]
         out[:, k] = _roots(x, counts, 0.0, m, STEEP, starts[:, k].tolist(), where)
     return out

@@ -158,7 +158,7 @@ def _quantiles(x: Tensor, counts: Tensor | None, levels: Sequence[float], h: flo
 
 
 def quantile(a: Tensor, q: Any, axis: Any, weights: Any, beta: Any, reflect: bool, keepdims: bool) -> Tensor:
-    """See `pimeter.quantile`."""
+    """Quantiles of a tensor along axes, with gradients; `pimeter.quantile` documents the parameters."""
     if a.dtype not in FLOATS:
         msg = f"a is a tensor of {a.dtype}; quantiles are for floats: convert it with a.double()."
         raise TypeError(msg)
@@ -263,7 +263,7 @@ def fit_maps(x: Tensor, counts: Tensor | None, m: float) -> Maps:
         return end - before, after - start, end - start
 
     knots = hazen(x, counts, level)
-    spread = _spread(x, counts, m, bandwidth.LEAST) if m <= bandwidth.LARGE else knots[:, -1:] - knots[:, :1]
+    spread = _spread(x, counts, m, bandwidth.LEAST_WIDTH) if m <= bandwidth.LARGE else knots[:, -1:] - knots[:, :1]
     is_tied = spread == 0.0
     spread = torch.where(is_tied, 1.0, spread)
     measured, levels, normals = windows(knots / spread), windows(level), windows(normal)
@@ -271,11 +271,11 @@ def fit_maps(x: Tensor, counts: Tensor | None, m: float) -> Maps:
     h, pseudo_count = bandwidth.large_resolution(m), 0.0
     if m <= bandwidth.LARGE:
         weight = unit / unit.sum()
-        strange = (bandwidth.strangeness(bandwidth.both(measured), bandwidth.both(normals)) * weight).sum(
+        distance = (bandwidth.distance_from_normal(bandwidth.both(measured), bandwidth.both(normals)) * weight).sum(
             1, keepdim=True
         )
         rough = (bandwidth.roughness(error, levels, normals, m) * weight).sum(1, keepdim=True)
-        h, pseudo_count = bandwidth.resolution(strange, rough, m)
+        h, pseudo_count = bandwidth.resolution(distance, rough, m)
     slopes = bandwidth.slope(error, levels, normals, unit, pseudo_count, m) / spread
     knots = knots[:, bandwidth.KNOTS : -bandwidth.KNOTS]
     at = torch.cat([torch.zeros_like(spread), (knots.diff(dim=1) * slopes).cumsum(1)], 1)
@@ -293,7 +293,7 @@ def _fixed_step(x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, h: 
 
 
 def _spread(x: Tensor, counts: Tensor | None, m: float, least: float) -> Tensor:
-    """See `reference.spread`."""
+    """The smaller of the standard deviation and the normal-consistent interquartile range of sorted rows, (rows, 1)."""
     quartiles = hazen(x, counts, torch.tensor([0.25, 0.75], dtype=x.dtype, device=x.device)).diff(dim=1) / 1.349
     is_none = quartiles <= least * (x[:, -1:] - x[:, :1])
     safe = torch.where(is_none, 1.0, quartiles)

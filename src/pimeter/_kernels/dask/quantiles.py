@@ -139,7 +139,7 @@ def _counts(weights: da.Array | ArrayLike, a: da.Array, axes: tuple[int, ...]) -
             w = w[tuple(slice(None) if i == axes[0] else None for i in range(a.ndim))]
         if not is_lazy or w.ndim != a.ndim or any(w.numblocks[i] != a.numblocks[i] for i in axes):
             msg = (
-                "chunks have unknown sizes: give weights as a dask collection with the same chunks as a, or call "
+                "chunks have unknown lengths: give weights as a dask collection with the same chunks as a, or call "
                 "compute_chunk_sizes() of both first."
             )
             raise ValueError(msg)

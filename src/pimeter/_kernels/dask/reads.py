@@ -228,7 +228,7 @@ def means_of(found: Counts, i: int, at: Range, around: Counts | None = None) -> 
 
 
 def third_read(block: Chunk, weights: Chunk | None, task: Task, ranges: list[Range]) -> Counts:
-    """As the second read; around a root, the sums of Newton's method, outputs and slopes, in `odd`."""
+    """Counts within the ranges, as `next_read` has them; around a root, the sums of Newton's method in `odd`."""
     block, weights = made(block), made(weights)
     found = next_read(block, weights, task, ranges)
     samples = _columns(block, weights, task)

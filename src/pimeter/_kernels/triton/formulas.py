@@ -15,11 +15,11 @@ GROWTH = tl.constexpr(bandwidth.GROWTH)
 SHARPEST = tl.constexpr(bandwidth.SHARPEST)
 ROUGH = tl.constexpr(bandwidth.ROUGH)
 SIGNIFICANT = tl.constexpr(bandwidth.SIGNIFICANT)
-PECULIAR = tl.constexpr(bandwidth.PECULIAR)
+ISOLATED = tl.constexpr(bandwidth.ISOLATED)
 HALF = tl.constexpr(bandwidth.HALF)
 SHIFT = tl.constexpr(bandwidth.SHIFT)
 TIED = tl.constexpr(bandwidth.TIED)
-LEAST = tl.constexpr(1e-30)  # float32 has nothing as small as the rule's
+LEAST_WIDTH = tl.constexpr(1e-30)  # float32 has nothing as small as the rule's
 
 
 @triton.jit
@@ -55,7 +55,7 @@ def both(windows):
 
 @triton.jit
 def widths(left, right, own):
-    least = TIED * both((left, right, own)) + LEAST
+    least = TIED * both((left, right, own)) + LEAST_WIDTH
     return left + least, right + least, own + least
 
 
@@ -65,8 +65,8 @@ def noise(level, m):
 
 
 @triton.jit
-def strangeness(error, normal):
-    return _squared(_contrast(normal, error + LEAST))
+def distance_from_normal(error, normal):
+    return _squared(_contrast(normal, error + LEAST_WIDTH))
 
 
 @triton.jit
@@ -76,9 +76,9 @@ def roughness(error, level, normal, m, noises):
 
 
 @triton.jit
-def resolution(strange, rough, m):
+def resolution(distance, rough, m):
     c = SHARP * _power(m / 100.0, GROWTH) / _power(1.0 + _positive(rough) / ROUGH, 0.5)
-    return (SHARPEST + _positive(c - SHARPEST)) / _power(m + 1.0, 0.5), 1.0 / (strange + TIED)
+    return (SHARPEST + _positive(c - SHARPEST)) / _power(m + 1.0, 0.5), 1.0 / (distance + TIED)
 
 
 @triton.jit
@@ -88,9 +88,9 @@ def _beyond(excess):
 
 
 @triton.jit
-def peculiarity(error, level, normal, m):
+def isolation(error, level, normal, m):
     difference = _contrast(normal[2] * both(error), both(normal) * error[2])
-    return _squared(difference) - PECULIAR * (noise(level[2], m) - noise(both(level), m))
+    return _squared(difference) - ISOLATED * (noise(level[2], m) - noise(both(level), m))
 
 
 @triton.jit
@@ -102,5 +102,5 @@ def slope(error, level, normal, unit, pseudo_count, m):
     denser = (left + right + tl.abs(left - right)) / 2.0
     split = _beyond(roughness(error, level, normal, m, SIGNIFICANT))
     density = (1.0 - split) * (shrunk_left + shrunk_right) / 2.0 + split * denser
-    alone = _beyond(peculiarity(error, level, normal, m))
+    alone = _beyond(isolation(error, level, normal, m))
     return ((1.0 - alone) * density + alone * own) / unit

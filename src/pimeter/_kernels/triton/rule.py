@@ -20,7 +20,7 @@ from torch import Tensor
 from pimeter import bandwidth
 from pimeter._kernels.torch import activation, fit_maps, hazen
 from pimeter._kernels.triton.fixed import fixed
-from pimeter._kernels.triton.formulas import both, resolution, roughness, shrunk, slope, strangeness, widths
+from pimeter._kernels.triton.formulas import both, distance_from_normal, resolution, roughness, shrunk, slope, widths
 from pimeter._kernels.triton.root import (
     FINE,
     INFINITE,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 AT_ONCE = 32768  # rows that are sorted before their quantiles are found
-BLOCK = 256  # errors that are looked through at once
+ERRORS_AT_ONCE = 256  # that a program of a long row looks through
 ON_CHIP = 8192  # as many errors, of float32, are sorted there; more are sorted faster elsewhere
 
 
@@ -180,7 +180,7 @@ def short_rows(
     n_cells,
     n_levels,
     tolerance,
-    LEAST: tl.constexpr,
+    LEAST_WIDTH: tl.constexpr,
     KNOTS: tl.constexpr,
     FLOOR: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -234,7 +234,7 @@ def short_rows(
     total, square = tl.sum(deviation, 0), tl.sum(deviation * deviation, 0)
     variance = tl.maximum((square - total * total / size) / (size - 1.0), 0.0)
     spread = quartiles * tl.minimum(tl.sqrt(variance), 1.0)
-    is_tied = (quartiles <= LEAST * margin) | (spread == 0.0) | (n < 3)
+    is_tied = (quartiles <= LEAST_WIDTH * margin) | (spread == 0.0) | (n < 3)
     spread = tl.where(is_tied, 1.0, spread)
     tl.debug_barrier()
     before = tl.load(knots_ptr + tl.maximum(j - KNOTS, 0), mask=is_cell, other=0.0)
@@ -243,9 +243,9 @@ def short_rows(
     after = tl.load(knots_ptr + tl.minimum(j + 1 + KNOTS, n_cells), mask=is_cell, other=1.0)
     measured = ((end - before) / spread, (after - start) / spread, (end - start) / spread)
     error = widths(measured[0], measured[1], measured[2])
-    strange = strangeness(both(measured), both(normal)) * weight
+    distance = distance_from_normal(both(measured), both(normal)) * weight
     rough = roughness(error, level, normal, size, 1.0) * weight
-    h, pseudo_count = resolution(tl.sum(strange, 0), tl.sum(rough, 0), size)
+    h, pseudo_count = resolution(tl.sum(distance, 0), tl.sum(rough, 0), size)
     slopes = slope(error, level, normal, unit, pseudo_count, size) / spread
     lengths = tl.where(is_cell, (end - start) * slopes, 0.0)
     lengths_before = _shifted(lengths, at_ptr, j)
@@ -530,10 +530,12 @@ def short(x: Tensor, levels: Sequence[float]) -> tuple[Tensor, None]:
         else:  # minima and maxima of float64 are slow
             held = x[part].sort(1).values
             status[part] = torch.where(held.isnan().any(1), MISSING, torch.where(held.isinf().any(1), INFINITE, FINE))
-        least = bandwidth.LEAST if dtype == torch.float64 else 0.0  # float32 has nothing as small
+        least = bandwidth.LEAST_WIDTH if dtype == torch.float64 else 0.0  # float32 has nothing as small
         blocks = {"KNOTS": bandwidth.KNOTS, "BLOCK": triton.next_power_of_2(n), "CELLS": cells}
         given = (held, out[part], status[part], scratch, *places[:-1], n, places.n_cells, len(levels), tolerance)
-        short_rows[(len(x[part]),)](*given, LEAST=least, FLOOR=floor(bandwidth.SATURATION), F=F, num_warps=2, **blocks)
+        short_rows[(len(x[part]),)](
+            *given, LEAST_WIDTH=least, FLOOR=floor(bandwidth.SATURATION), F=F, num_warps=2, **blocks
+        )
     return out, None
 
 
@@ -548,7 +550,7 @@ class Near(NamedTuple):
 
 
 def cells_near(n: int, p: float, n_sub: int) -> Near:
-    """As in `long_sample.hpp`."""
+    """Cells whose errors may affect the quantile at level p, and pivots 4 standard errors beyond them."""
     at_levels = bandwidth.knots(float(n))
     first, last = bandwidth.near(float(n), p)
     u, v = at_levels.level[first], at_levels.level[last + 2 * bandwidth.KNOTS]
@@ -569,14 +571,13 @@ def long(x: Tensor, p: float) -> tuple[Tensor, Tensor]:
     slots = 64 if rows < MANY_ROWS and n >= 2**22 else 1
     spread = n * math.sqrt(fraction * (1.0 - fraction) / n_sub)
     room = int(fraction * n + 3.75 * spread) // slots // 4 * 4 + 4  # too little for one row in 10,000
-    room += (slots > 1) * 4 * BLOCK  # sorted errors come by blocks, others by chance
+    room += (slots > 1) * 4 * ERRORS_AT_ONCE  # sorted errors come by blocks, others by chance
     kept = torch.full((rows, slots * room), torch.inf, dtype=x.dtype, device=x.device)
     counts = torch.zeros((rows, slots, 4), dtype=torch.int64, device=x.device)
     length = triton.cdiv(max(n // 65536, 8192), 8192) * 8192
-    bounds = (n_sub, near.low, near.high)
-    gathered[(triton.cdiv(n, length), rows)](
-        x, pivots, kept, counts, n, length, room, *bounds, SLOTS=slots, BLOCK=BLOCK, ALIGN=aligned(x, n), num_warps=1
-    )
+    given = (x, pivots, kept, counts, n, length, room, n_sub, near.low, near.high)
+    how = {"SLOTS": slots, "BLOCK": ERRORS_AT_ONCE, "ALIGN": aligned(x, n), "num_warps": 1}
+    gathered[(triton.cdiv(n, length), rows)](*given, **how)
     return _through_map(_sorted_values(kept), counts, n, p, near)
 
 
