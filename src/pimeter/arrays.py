@@ -21,7 +21,7 @@ def unmasked(values: Any) -> Any:
     return known
 
 
-def is_sparse(values: Any) -> bool:
+def is_sparse(values: object) -> bool:
     """Whether it is a sparse matrix of SciPy's; where that is not loaded, nothing is."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(values))
@@ -36,12 +36,12 @@ def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def is_missing(label: Any) -> bool:
+def is_missing(label: object) -> bool:
     """Whether it is None, NaN, NaT or pandas' NA, which cannot be compared."""
     return label is None or (not isinstance(label, str | int) and str(label) in {"nan", "NaT", "<NA>"})
 
 
-def even_array(name: str, values: Any) -> NDArray[Any]:
+def even_array(name: str, values: object) -> NDArray[Any]:
     """An array, with NaN or None for what is masked; or a ValueError that names what has rows of unequal length.
 
     What is no word among words of a list stays what it is: numpy would make NaN the word "nan", and 1 the word "1".

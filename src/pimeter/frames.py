@@ -5,6 +5,7 @@ narwhals is imported where there are frames: arrays do without it, and it takes 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,12 @@ import numpy as np
 from pimeter.arrays import is_sparse
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pimeter.protocols import FeatureTable
 
 
-def library_of(table: Any) -> Any:
+def library_of(table: object) -> Any:
     """What narwhals calls the library of a frame; pandas for what is no frame."""
     import narwhals as nw
 
@@ -24,7 +27,7 @@ def library_of(table: Any) -> Any:
     return frame.implementation if isinstance(frame, nw.DataFrame) else "pandas"
 
 
-def frame_of(columns: dict[str, Any], library: Any = "pandas") -> Any:
+def frame_of(columns: Mapping[str, Any], library: Any = "pandas") -> Any:
     """A frame of these columns.
 
     Raises
@@ -49,7 +52,7 @@ def frame_of(columns: dict[str, Any], library: Any = "pandas") -> Any:
         raise ImportError(msg) from missing
 
 
-def column_of(X: FeatureTable, by: Any) -> Any:
+def column_of(X: FeatureTable, by: str | int) -> NDArray[Any]:
     """Values of the column `by`: a name in a frame, a position in an array."""
     import narwhals as nw
 

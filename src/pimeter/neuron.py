@@ -19,7 +19,9 @@ from pimeter.quantiles import quantile
 from pimeter.smoothing import SmoothedSample
 
 if TYPE_CHECKING:
+    import dask.array as da
     from numpy.typing import ArrayLike, NDArray
+    from sklearn.utils import Tags
 
     Array = NDArray[np.float64]
     Floats = NDArray[np.floating]
@@ -163,7 +165,7 @@ class QuantileNeuron(BaseEstimator):
         found: Floats = quantile(samples, level, axis=0, weights=counts, beta=self.beta, reflect=self.reflect)
         return found
 
-    def _fit_lazily(self, errors: Any, sample_weight: Any) -> Self:
+    def _fit_lazily(self, errors: da.Array, sample_weight: da.Array | ArrayLike | None) -> Self:
         """Learn from dask arrays or frames, in three reads: from what stands for the errors near the level."""
         from pimeter._kernels.dask.bins import Task
         from pimeter._kernels.dask.quantiles import samples
@@ -215,7 +217,7 @@ class QuantileNeuron(BaseEstimator):
         proportions = 2.0 * np.array(outputs) - 1.0 if self.reflect else np.array(outputs)
         return float(proportions[0]) if self._is_single else proportions
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = bool(self.reflect)
         return tags

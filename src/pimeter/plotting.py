@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
 
-def pyplot() -> Any:
+def pyplot() -> ModuleType:
     """The module, or an ImportError that says how to get it."""
     try:
         import matplotlib.pyplot as plt

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Optional, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, TypeVar
 
 import torch
 from torch import Tensor
 
 from pimeter import bandwidth
 from pimeter._kernels.arrays import checked_quantiles, settings
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
@@ -157,7 +160,15 @@ def _quantiles(x: Tensor, counts: Tensor | None, levels: Sequence[float], h: flo
     return torch.from_numpy(checked_quantiles(rows, own, levels, h, reflect))
 
 
-def quantile(a: Tensor, q: Any, axis: Any, weights: Any, beta: Any, reflect: bool, keepdims: bool) -> Tensor:
+def quantile(
+    a: Tensor,
+    q: ArrayLike,
+    axis: int | tuple[int, ...] | None,
+    weights: Tensor | ArrayLike | None,
+    beta: float | str,
+    reflect: bool,
+    keepdims: bool,
+) -> Tensor:
     """Quantiles of a tensor along axes, with gradients; `pimeter.quantile` documents the parameters."""
     if a.dtype not in FLOATS:
         msg = f"a is a tensor of {a.dtype}; quantiles are for floats: convert it with a.double()."
@@ -304,7 +315,9 @@ def _spread(x: Tensor, counts: Tensor | None, m: float, least: float) -> Tensor:
     return torch.where(is_none, 0.0, quartiles * square.clamp(max=1.0).sqrt())
 
 
-def _excess(positions: Tensor, counts: Tensor | None, t: Tensor, h: Any, end: float, p: Tensor, slope: Any) -> Tensor:
+def _excess(
+    positions: Tensor, counts: Tensor | None, t: Tensor, h: Tensor | float, end: float, p: Tensor, slope: Tensor | float
+) -> Tensor:
     """Newton's step at t, with the derivative of the output there as a constant."""
     z = (t[..., None] - positions[:, None]) / (h[..., None] if isinstance(h, Tensor) else h)
     fraction, rise = activation(z, end)

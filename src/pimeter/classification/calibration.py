@@ -21,6 +21,7 @@ from pimeter.validation import integer, one_level, scores_between_0_and_1
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+    from sklearn.utils import Tags
 
     Array = NDArray[np.float64]
 
@@ -105,7 +106,7 @@ class ScalingBinning(TransformerMixin, RegressorMixin, BaseEstimator):
         """Calibrated scores, (n,), as `transform` gives them."""
         return self.transform(X)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False

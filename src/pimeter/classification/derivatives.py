@@ -39,20 +39,20 @@ class Series:
         """A function of this series, from its derivatives at the value."""
         return Series(value, slope * self.first, slope * self.second + 0.5 * curvature * self.first**2)
 
-    def __add__(self, other: Any) -> Series:
+    def __add__(self, other: Series | float) -> Series:
         b = _series(other)
         return Series(self.value + b.value, self.first + b.first, self.second + b.second)
 
     def __neg__(self) -> Series:
         return Series(-self.value, -self.first, -self.second)
 
-    def __sub__(self, other: Any) -> Series:
+    def __sub__(self, other: Series | float) -> Series:
         return self + -_series(other)
 
-    def __rsub__(self, other: Any) -> Series:
+    def __rsub__(self, other: Series | float) -> Series:
         return _series(other) - self
 
-    def __mul__(self, other: Any) -> Series:
+    def __mul__(self, other: Series | float) -> Series:
         b = _series(other)
         return Series(
             self.value * b.value,
@@ -60,10 +60,10 @@ class Series:
             self.value * b.second + self.first * b.first + self.second * b.value,
         )
 
-    def __truediv__(self, other: Any) -> Series:
+    def __truediv__(self, other: Series | float) -> Series:
         return self * (_series(other) ** -1.0)
 
-    def __rtruediv__(self, other: Any) -> Series:
+    def __rtruediv__(self, other: Series | float) -> Series:
         return _series(other) * (self**-1.0)
 
     def __pow__(self, power: float) -> Series:
@@ -95,7 +95,7 @@ class Series:
     __rmul__ = __mul__
 
 
-def _series(value: Any) -> Series:
+def _series(value: Series | float) -> Series:
     return value if isinstance(value, Series) else Series(float(value))
 
 

@@ -26,6 +26,7 @@ from pimeter.validation import one_level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+    from sklearn.utils import Tags
 
     from pimeter.conformal.scores import CalibrationScores
     from pimeter.protocols import FeatureTable
@@ -147,7 +148,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         cv: Any = None,
         shuffle: bool = True,
         guarantee: GuaranteeKind = "marginal",
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
         self.confidence_level = confidence_level
@@ -272,7 +273,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_quantile")
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if not is_function(self.estimator):
             inner = get_tags(self.estimator)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -235,7 +235,7 @@ def _refuse_unused(method: str, weights: Array | None, calibration: object) -> N
         raise ValueError(msg)
 
 
-def _from_cells(task: _Task, method: str, thresholds: Array, *_: Any) -> _Found:
+def _from_cells(task: _Task, method: str, thresholds: Array, *_: object) -> _Found:
     assert task.is_positive is not None
     estimates = []
     for threshold in thresholds.ravel():
@@ -252,7 +252,7 @@ def _calibrated(task: _Task, _method: str, thresholds: Array, rows: tuple[NDArra
     return estimates, CALIBRATED if calibrator is None else SAME_POPULATION
 
 
-def _prediction_powered(task: _Task, _method: str, thresholds: Array, *_: Any) -> _Found:
+def _prediction_powered(task: _Task, _method: str, thresholds: Array, *_: object) -> _Found:
     assert task.is_positive is not None
     assert task.known is not None
     is_labelled = task.known.is_known

@@ -17,6 +17,7 @@ from pimeter.neuron import QuantileNeuron
 from pimeter.smoothing import SmoothedSample, counts_or_empty
 
 if TYPE_CHECKING:
+    import dask.array as da
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
@@ -109,7 +110,7 @@ class DescendingNeuron(QuantileNeuron):
         self.patience = patience
         self.start = start
 
-    def _fit_lazily(self, errors: ArrayLike, sample_weight: ArrayLike | None) -> Self:  # noqa: ARG002
+    def _fit_lazily(self, errors: da.Array, sample_weight: da.Array | ArrayLike | None) -> Self:  # noqa: ARG002
         msg = "DescendingNeuron trains on errors in memory; use QuantileNeuron for dask collections."
         raise ValueError(msg)
 

@@ -26,6 +26,7 @@ from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+    from sklearn.utils import Tags
 
     from pimeter.protocols import FeatureTable
 
@@ -175,7 +176,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         y_min: float | None = None,
         y_max: float | None = None,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
         self.confidence_level = confidence_level
@@ -381,7 +382,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
             )
         return self._squeezed(out if levels.ndim else out[..., 0])
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         width = self._width() if isinstance(self.width, Width) or self.width in WIDTHS else ConstantWidth()
         if not is_function(self.estimator):
