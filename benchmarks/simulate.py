@@ -1,4 +1,4 @@
-"""Is every promise of docs/promises.md kept? Millions of simulated calibrations, one test for each promise and cell.
+"""Is every promise of docs/guarantees.md kept? Millions of simulated calibrations, one test for each promise and cell.
 
     python benchmarks/simulate.py [--minutes 60] [--jobs 2] [--quick]
 
@@ -238,7 +238,7 @@ def gathered(parts: list[Found]) -> Found:
 def on_the_page(
     m: int, p: float, tails: object = "symmetric", guarantee: object = "marginal", *, in_folds: bool = False
 ) -> float:
-    """Coverage that docs/promises.md promises to m rows, whatever the model says of itself."""
+    """Coverage that docs/guarantees.md guarantees to m rows, whatever the model says of itself."""
     cuts = 2 if tails == "equal" else 1
     if in_folds:
         return max(0.0, 2 * p - 1 - cuts * math.sqrt(2 / m))
@@ -958,7 +958,7 @@ def summary(wholes: dict[str, Whole], turns: float) -> str:
 **{sum(drawn.values()):,} simulated calibrations** in {len(drawn):,} cells, {turns:.0%} of what a full run takes;
 {n_tests:,} tests at a family error of {FAMILY:g} (Holm). **Promises rejected: {", ".join(broken) or "none"}.**
 
-What is tested, and how, is said in `benchmarks/simulate.py`; what is promised, in [the docs](../../docs/promises.md);
+What is tested, and how, is said in `benchmarks/simulate.py`; what is promised, in [the docs](../../docs/guarantees.md);
 `simulate.csv` has a line for each cell. *Margin*: mean of what was found minus what is promised, over all cells, and
 the least of a cell; chance alone makes some negative. *Power*: to notice coverage .005 short, of the test of all cells
 together and, median, of one cell; a bound that always holds has none. The same calibrations serve several promises.

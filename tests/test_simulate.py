@@ -17,7 +17,7 @@ from pimeter.regression import scaled
 
 ROOT = Path(__file__).parents[1]
 # Anything that a page promises: the first cell of each line of its tables.
-PROMISES = set(re.findall(r"^\| `(.+?)` \|", (ROOT / "docs" / "promises.md").read_text(), flags=re.MULTILINE))
+PROMISES = set(re.findall(r"^\| `(.+?)` \|", (ROOT / "docs" / "guarantees.md").read_text(), flags=re.MULTILINE))
 
 
 @pytest.fixture

@@ -134,9 +134,9 @@ def quantile_ranks(m: int, p: float, level: float = 0.95) -> tuple[int, int, flo
     Returns
     -------
     low, high : int
-        Ranks from 1 to m: the pair nearest to each other that reaches the level; of several such the likeliest. Of more
+        Ranks from 1 to m: the pair nearest to each other that has the level; of several such the likeliest. Of more
         than some 1e10 errors the pair with equal tails, which is nearly as near.
-        Where no pair reaches it, the smallest and the largest error.
+        Where no pair has it, the smallest and the largest error.
     exact_level : float
         The probability that the pair has. For a distribution with jumps it is a lower bound.
 
@@ -161,7 +161,7 @@ def quantile_ranks(m: int, p: float, level: float = 0.95) -> tuple[int, int, flo
     first, below = binomial_cdf(m, p)  # below[i]: probability of fewer than first + i errors under the quantile
     low = np.arange(max(first, 1), min(first + below.size, m + 1))
     start = below[low - first]
-    end = np.searchsorted(below, start + level)  # below[high - first] is the first to reach the level
+    end = np.searchsorted(below, start + level)  # below[high - first] is the first to have the level
     reached = (end < below.size) & (first + end <= m)
     if not reached.any():
         return 1, m, max(0.0, 1.0 - p**m - (1.0 - p) ** m)

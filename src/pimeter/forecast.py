@@ -50,7 +50,7 @@ class ForecastIntervals(Replaceable, BaseEstimator):
     Parameters
     ----------
     confidence_level : float, default=0.95
-        Share of targets that intervals shall cover, at each step by itself, or with `joint` of whole paths.
+        Proportion of targets that intervals shall cover, at each step by itself, or with `joint` of whole paths.
     tails : {"symmetric", "equal", "sided", "lower", "upper"}, default="symmetric"
         ``[f - r, f + r]`` with one neuron on absolute errors; signed errors with half of the misses in either tail; the
         paper's two neurons, each sign separately at the confidence level; one bound, the other being infinite.
@@ -147,7 +147,7 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         stride : float, default=1
             How many steps after the one before a window starts: 1 if one is made at each step, h if windows follow each
             other without overlap, 1/24 for hourly windows of daily steps. Steps that overlap equally many windows
-            share one estimate of their dependence, which makes `n_effective_` more certain; margins do not depend on
+            have one estimate of their dependence, which makes `n_effective_` more certain; margins do not depend on
             it, and a stride that is too small only makes `n_effective_` smaller than need be.
 
         Returns

@@ -59,9 +59,9 @@ def chosen_penalty(
     places = np.sort(1 + np.count_nonzero(probabilities > own, axis=1))
     k = min(rank(m, confidence_level), m)
     n_free = int(places[k - 1])
-    sizes = []
+    set_counts = []
     for weight in PENALTIES:
         scores = aps(probabilities, draws, Penalty(weight, n_free))
         limit = np.sort(scores[rows, codes])[k - 1]
-        sizes.append(np.count_nonzero(scores <= limit))
-    return Penalty(PENALTIES[int(np.argmin(sizes))], n_free)
+        set_counts.append(np.count_nonzero(scores <= limit))
+    return Penalty(PENALTIES[int(np.argmin(set_counts))], n_free)

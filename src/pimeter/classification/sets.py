@@ -40,7 +40,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
     If the calibration rows and a new row are exchangeable (such as independent draws from one source), the set holds
     the true class with the confidence level or more, on average over calibration sets and new rows. Sets are large
     where the classifier is unsure. They may be **empty** with ``conformity_score="lac"`` and with ``randomized=True``:
-    no class fits the row as well as it should, and such sets are part of the share that may miss.
+    no class fits the row as well as it should, and such sets are among those that may miss.
 
     Parameters
     ----------
@@ -49,15 +49,15 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         ``FrozenEstimator``, an object that only predicts and a function ``f(X)`` that returns probabilities are never
         trained; without ``classes_`` the classes are those of the columns, 0, 1, ...
     confidence_level : float, default=0.95
-        Share of new rows whose set shall hold the true class.
+        Proportion of new rows whose set shall hold the true class.
     conformity_score : {"lac", "aps", "raps"}, default="lac"
         How badly a class fits: 1 - its probability (smallest sets on average); the probability of all classes that are
         likelier (sets that follow how hard the row is, and always hold the likeliest class unless they are randomized);
-        the same with a penalty for long sets, whose two constants come from a fifth of the calibration rows, which then
+        the same with a penalty for long sets, whose two constants come from 20 % of the calibration rows, which then
         do not calibrate (of few rows there may be no penalty: see `penalty_`).
     by : "class", column, callable or None, default=None
-        Who the promise is made to: all rows together; with "class" each class; else each category, of a column of X (a
-        name, or a position in an array) or of a function of X. Categories may also be passed as `by` to each method.
+        Whom the guarantee is made to: all rows together; with "class" each class; else each category, of a column of X
+        (a name, or a position in an array) or of a function of X. Categories may also be passed as `by` to each method.
     randomized : bool, default=False
         For "aps" and "raps": whether a random part of the class's own probability counts, in calibration and in
         prediction, so that coverage is not above the level by more than 1/(m + 1), if rows differ. The draw is made
@@ -88,15 +88,15 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         Largest score of a class in the set; infinite where rows are too few, so that the set is full; one for each of
         `categories_`. NaN with `cv`, where each new row has its own.
     guaranteed_level_ : float
-        Coverage that is promised: the confidence level, also where sets are full for want of rows; with `cv` ``2 p - 1
-        - sqrt(2/n)`` if folds have equal sizes, also those of each class or category, else NaN; with
+        Coverage that is guaranteed: the confidence level, also where sets are full for want of rows; with `cv` ``2 p -
+        1 - sqrt(2/n)`` if folds are equally large, also those of each class or category, else NaN; with
         ``guarantee="approximate"`` that of the score below; NaN with copies of rows, of which a warning tells, and
         `groups`.
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
         5 % and 95 % points of the coverage of this calibration set, for scores without ties; with "approximate"
         of the rank below and of that above. NaN with `cv` and for full sets.
-    categories_ : list of Category
-        Rows, promised level and source for each class or category; else empty.
+    categories_ : list of Group
+        Rows, guaranteed level and source for each class or category; else empty.
     penalty_ : Penalty
         RAPS's constants.
     n_calibration_ : int
@@ -180,10 +180,10 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         by : array-like of shape (n,), optional
             Categories of the rows.
         groups : array-like of shape (n,), optional
-            Rows of one group, such as those of one patient, are never parted by a split. They may be alike, so that
-            nothing is promised to rows of new groups: `guaranteed_level_` is NaN. If the rows of each group are copies
-            of one row, as with ``groups=duplicate_groups(X, y)``, each group calibrates once, and as much is promised
-            as without copies.
+            Rows of one group, such as those of one patient, are never divided by a split. They may resemble each other,
+            so that nothing is guaranteed to rows of new groups: `guaranteed_level_` is NaN. If the rows of each group
+            are copies of one row, as with ``groups=duplicate_groups(X, y)``, each group calibrates once, and as much is
+            guaranteed as without copies.
         **fit_params
             Passed to the estimator's `fit` alone; those with one value per row are split with the rows.
 
@@ -208,7 +208,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         by : array-like of shape (m,), optional
             Categories of the rows.
         groups : array-like of shape (m,), optional
-            As in `fit`: nothing is promised to rows of new groups, but copies of a row count once.
+            Rows that belong together: nothing is guaranteed to rows of new groups, but copies of a row count once.
 
         Returns
         -------

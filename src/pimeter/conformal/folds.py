@@ -1,8 +1,8 @@
 """CV+: bounds as order statistics over the models of all folds.
 
 Each calibration row i was left out by some of the models; their mean is its own model f_i. The upper bound for a new
-row x is the k-th smallest of ``f_i(x) + s_i(x) R_i`` over all i. Rows left out by the same models share f_i, so there
-are as many sorted lists of scores R as there are folds, and the k-th smallest is found by bisection over them, in
+row x is the k-th smallest of ``f_i(x) + s_i(x) R_i`` over all i. Rows left out by the same models have one f_i, so
+there are as many sorted lists of scores R as there are folds, and the k-th smallest is found by bisection over them, in
 memory of the order of the lists and of one prediction per fold. With bootstrap resamples nearly every row has its own
 f_i (jackknife+-after-bootstrap), and the values are written out in blocks instead.
 """

@@ -31,9 +31,9 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupTable:
-    """Lines of calibration rows: one for each group with enough of them, one that small groups share, one for others.
+    """Lines of calibration rows: one for each group with enough of them, one for all small groups, one for others.
 
-    Small groups share the rows of all small groups *and* of those that would be small with a row less: to a new row of
+    Small groups have the rows of all small groups *and* of those that would be small with a row less: to a new row of
     a small group the two look the same once it counts itself, and without the latter, hard groups that are short of
     rows by chance would be fewer in the pool than among the new rows that it answers for.
     """
@@ -41,7 +41,7 @@ class GroupTable:
     rows: dict[Any, int]  # of each group
     line_of: dict[Any, int]  # from group to its line
     members: list[Any]  # calibration rows of each line
-    pooled: frozenset[Any]  # groups whose rows the small ones share
+    pooled: frozenset[Any]  # groups whose rows stand for the small ones
 
     @property
     def shared(self) -> int:
@@ -50,7 +50,7 @@ class GroupTable:
 
     @property
     def unseen(self) -> int:
-        """Line of groups never seen, the last: the rows that small groups share, or all rows where none are small."""
+        """Line of groups never seen, the last: the rows of small groups, or all rows where none are small."""
         return len(self.members) - 1
 
     @property

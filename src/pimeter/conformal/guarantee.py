@@ -40,7 +40,7 @@ UNEQUAL_FOLDS = "folds are not of equal size, or do not leave out each row once"
 
 
 def guarantee(
-    sizes: Sequence[float],
+    numbers: Sequence[float],
     tails: Tails,
     p: float,
     kind: GuaranteeKind,
@@ -68,7 +68,7 @@ def guarantee(
 
     Parameters
     ----------
-    sizes : sequence of float
+    numbers : sequence of float
         Effective number of scores: one for each direction if these are samples of their own, else one.
     tails : Tails
         Which scores bound an interval.
@@ -87,7 +87,7 @@ def guarantee(
     is_full_if_few : bool, default=False
         Whether too few scores make the answer hold everything, as a set of all classes does.
     """
-    each = [rank_guarantee(m, p, kind=kind, n_cuts=tails.n_cuts, confidence=confidence_of(tails)) for m in sizes]
+    each = [rank_guarantee(m, p, kind=kind, n_cuts=tails.n_cuts, confidence=confidence_of(tails)) for m in numbers]
     weakest = min(each, key=attrgetter("m"))
     if is_full_if_few and not weakest.is_enough:
         return replace(weakest, level=p, coverage_range=UNKNOWN, reason="")

@@ -52,7 +52,7 @@ class Tails(NamedTuple):
         return self.is_signed and not self.is_by_sign
 
     def level(self, p: float) -> float:
-        """Level that the scores of each direction are to reach, for intervals at level p."""
+        """Level of the quantile of the scores of each direction, for intervals at level p."""
         return (p + self.n_cuts - 1.0) / self.n_cuts
 
     def bound_levels(self, p: float) -> Array:

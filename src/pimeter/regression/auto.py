@@ -42,10 +42,10 @@ class Candidate(NamedTuple):
 class AutoWidth(Width):
     """Whichever width has the best interval score on rows that do not calibrate, with a handicap.
 
-    Each candidate learns on four fifths of the rows and is scored on the other one, in turn. Picking the best of many
+    Each candidate learns on four of five folds and is scored on the other one, in turn. Picking the best of many
     by their scores picks the luckiest, too: hence a candidate's score counts with one standard error of its difference
     to the constant width added to it, and the constant width remains if none is better by more than that. Calibration
-    sees none of these rows, so that the promise of coverage holds whatever is chosen.
+    sees none of these rows, so that the guarantee of coverage holds whatever is chosen.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def _losses(
 ) -> Array:
     """Interval scores (widths, n, k) of rows that the widths have not seen."""
     shapes: list[list[IntervalShape]] = [[] for _ in widths]
-    sizes = []
+    parts = []
     for rows, others in KFold(FOLDS).split(residuals):
         known, new = _safe_indexing(X, rows), _safe_indexing(X, others)
         forests: dict[int, Any] = {}
@@ -166,9 +166,9 @@ def _losses(
             one._forests = forests
             one.fit(known, prediction[rows], residuals[rows], **wanted)
             found.append(one.shape(new, prediction[others]))
-        sizes.append(residuals[others].shape)
+        parts.append(residuals[others].shape)
     level, tails = wanted["confidence_level"], TAILS[wanted["tails"]]
-    merged = [IntervalShape.merged(found, sizes, np.concatenate) for found in shapes]
+    merged = [IntervalShape.merged(found, parts, np.concatenate) for found in shapes]
     return np.stack([_interval_scores(shape, residuals, level, tails) for shape in merged])
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ENOUGH_ESTIMATED = 5  # times the rows that a guarantee takes: with fewer effective ones estimated weights may fail
 LABEL_OF_UNSEEN = "(never seen)"
-TOGETHER = "guaranteed to all categories that share and those never seen together, to none of them by itself"
+TOGETHER = "guaranteed to all small categories and those never seen together, to none of them by itself"
 UNSEEN_ARE_UNKNOWN = (
     "no small ones to learn from: their intervals go as far as the largest score, and nothing is guaranteed"
 )
@@ -166,7 +166,7 @@ class CalibratedIntervals(TrainedIntervals):
                 write_bounds(quantile, prediction, shape, lines, importance, out)
         except FloatingPointError as beyond:
             msg = (
-                "an interval ends beyond all floats: the prediction or the width is too large. Use a larger unit for y."
+                "an interval goes beyond all floats: the prediction or the width is too large. Use a larger unit for y."
             )
             raise ValueError(msg) from beyond
         if np.isfinite(self._cuts).any():
@@ -187,7 +187,7 @@ def _categories(quantile: ScoreQuantile) -> list[Group]:
 
 
 def _coverage_ranges(quantile: ScoreQuantile) -> list[tuple[float, float]]:
-    """Of the first output, for each line; NaN where groups share scores: it is of none of them by itself."""
+    """Of the first output, for each line; NaN where small groups have common scores: none has them by itself."""
     found = [line[0].coverage_range for line in quantile.guarantees]
     if quantile.groups is not None:
         found[quantile.groups.shared] = found[quantile.groups.unseen] = (np.nan, np.nan)

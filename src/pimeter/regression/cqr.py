@@ -1,4 +1,4 @@
-"""`QuantileWidth`: a band between learned quantiles, moved by one neuron (conformalised quantile regression)."""
+"""`QuantileWidth`: a band between learned quantiles, moved by calibration (conformalised quantile regression)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods
 from pimeter.arrays import check_finite
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.features import Features
-from pimeter.regression.nearness import local_ends, local_neurons
+from pimeter.regression.nearness import local_bounds, local_neurons
 from pimeter.regression.scaled import FEW, LEAST
 from pimeter.regression.width import IntervalShape, Width
 
@@ -28,12 +28,12 @@ KINDS = ("loss", "objective")  # what they call their loss
 
 
 class QuantileWidth(Width):
-    """A band between two quantiles of the errors given X, which one neuron then moves as far as the promise takes.
+    """A band between two quantiles of the residuals given X, moved by calibration as far as the guarantee takes.
 
-    How far targets lie below and above the prediction is learned at the levels where a band of the confidence level
-    ends, on rows that do not calibrate. The neuron looks at how far calibration targets lie beyond
-    the band, and moves both of its ends (with signed tails each of them) out or in. At another confidence level it is
-    the same band, moved farther. Ends that would cross meet in the middle.
+    How far targets lie below and above the prediction is learned at the levels between which a band of the confidence
+    level lies, on rows that do not calibrate. Scores say how far calibration targets lie beyond the band, and their
+    quantile moves both of its bounds (with signed tails each of them) out or in. At another confidence level it is the
+    same band, moved farther. Bounds that would cross meet in the middle.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class QuantileWidth(Width):
         tails: str,
         random_state: int,
     ) -> Self:
-        """Learn both quantiles of the errors of each output."""
+        """Learn both quantiles of the residuals of each output."""
         wanted = TAILS[tails]
         self.levels_, self.has_band_ = wanted.bound_levels(confidence_level), not wanted.is_by_sign
         if self.estimator is None:
@@ -95,22 +95,22 @@ class QuantileWidth(Width):
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
         """The band."""
         if self.estimator is None:
-            found = local_ends(self.neurons_, self.features_, X, prediction, self.levels_)
+            found = local_bounds(self.neurons_, self.features_, X, prediction, self.levels_)
             return IntervalShape() if found is None else self._shape(found)
-        ends = np.zeros((2, *prediction.shape))
+        bounds = np.zeros((2, *prediction.shape))
         for j, models in enumerate(self.models_):
             if models:
                 low, high = (np.asarray(model.predict(X)).reshape(len(prediction)) for model in models)
                 middle, half = (low + high) / 2.0, np.maximum((high - low) / 2.0, LEAST)
-                ends[..., j] = np.stack([half - middle, half + middle]) * self.mean_[j]
-        check_finite("quantile", ends.sum(axis=0), "QuantileWidth's estimator has no finite answer; choose another.")
-        return self._shape(ends)
+                bounds[..., j] = np.stack([half - middle, half + middle]) * self.mean_[j]
+        check_finite("quantile", bounds.sum(axis=0), "QuantileWidth's estimator has no finite answer; choose another.")
+        return self._shape(bounds)
 
-    def _shape(self, ends: Array) -> IntervalShape:
+    def _shape(self, bounds: Array) -> IntervalShape:
         """The band; where each sign is taken separately, around the prediction, half its width as scale."""
         if self.has_band_:
-            return IntervalShape(None, *ends)
-        half = ends.mean(axis=0)
+            return IntervalShape(None, *bounds)
+        half = bounds.mean(axis=0)
         return IntervalShape(np.where(half > 0.0, half, 1.0))
 
     @property

@@ -29,14 +29,14 @@ class PredictedDistribution(CalibratedIntervals):
     def predict_quantile(self, X: FeatureTable, q: ArrayLike, *, by: ArrayLike | None = None) -> Array:
         """Quantiles of the target's distribution, from signed errors; after weights, of rows of average importance.
 
-        Each is the bound of a one-sided interval: a share q of targets or more lies below it for q of .5 and more, a
-        share 1 - q or more above it for a smaller one, as `guarantee` says. So it is the upper end of ``tails="upper"``
-        at level q, or the lower end of ``tails="lower"`` at level 1 - q, and the quantiles at (1 - p)/2 and (1 + p)/2
-        are the ends of ``tails="equal"`` at level p (not with ``guarantee="training-conditional"`` or `joint`, which
-        look at both ends or all outputs at once), to the last bit or the next float beyond: `predict_cdf` there is q or
-        more for q of .5 and more, q or less for a smaller one, if there are enough rows for the level and `guarantee`
-        is not "approximate". A band of quantiles is not moved here, as it is in `predict_interval`, but stretched:
-        widths "quantile" and, with signed tails, "local".
+        Each is the bound of a one-sided interval: a proportion q of targets or more lies below it for q of .5 and more,
+        a proportion 1 - q or more above it for a smaller one, as `guarantee` says. So it is the upper bound of
+        ``tails="upper"`` at level q, or the lower bound of ``tails="lower"`` at level 1 - q, and the quantiles at (1 -
+        p)/2 and (1 + p)/2 are the bounds of ``tails="equal"`` at level p (not with ``guarantee="training-conditional"``
+        or `joint`, which look at both tails or all outputs at once), to the last bit or the next float beyond:
+        `predict_cdf` there is q or more for q of .5 and more, q or less for a smaller one, if there are enough rows for
+        the level and `guarantee` is not "approximate". A band of quantiles is not moved here, as it is in
+        `predict_interval`, but stretched: widths "quantile" and, with signed tails, "local".
 
         Parameters
         ----------

@@ -42,7 +42,7 @@ class Features:
         self.for_distance = for_distance
 
     def fit(self, X: FeatureTable, prediction: Array) -> Self:
-        """Learn the columns' kinds, and their sizes."""
+        """Learn the columns' kinds, and their spread."""
         self.has_columns_, self.kinds_ = is_table(X), []
         if self.has_columns_ and not hasattr(X, "toarray"):
             for column in _columns(X):

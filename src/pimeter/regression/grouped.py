@@ -1,4 +1,4 @@
-"""`GroupedWidth`: a neuron for each category."""
+"""`GroupedWidth`: scores of their own for each category (Mondrian, or group-conditional, prediction)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 
 
 class GroupedWidth(Width):
-    """One neuron per category, so that each category is covered, not only all of them together.
+    """Scores of its own for each category (Mondrian groups): each is covered, not only all of them together.
 
-    Categories with too few rows for the estimator's confidence level and categories never seen share one neuron of all
-    rows of such categories, never the neuron of the whole: a category that is rare is often also one that is hard.
-    These are covered together, and nothing is guaranteed to one of them by itself, nor to those never seen by
-    themselves: the rarest are the likeliest not to be seen, and if they are the hardest, they are covered less
-    (`categories_` says so). Who shares stays so at other levels, where a category of its own may have too few rows for
-    a higher one.
+    Categories with too few rows for the estimator's confidence level and categories never seen have the scores of all
+    rows of such categories, never those of all rows: a category that is rare is often also one that is hard. These are
+    covered together, and nothing is guaranteed to one of them by itself, nor to those never seen by themselves: the
+    rarest are the likeliest not to be seen, and if they are the hardest, they are covered less (`categories_` says so).
+    Who is small stays so at other levels, where a category of its own may have too few rows for a higher one.
 
     Parameters
     ----------
@@ -36,7 +35,7 @@ class GroupedWidth(Width):
         Where the categories are: a column of X (a name, or a position in an array), a function of X that returns one
         label per row, or None if they are passed as `by` to each method.
     min_size : int or None, default=None
-        Rows from which on a category has a neuron of its own. None: as many as it takes to promise the confidence
+        Rows from which on a category has scores of its own. None: as many as it takes to guarantee the confidence
         level, such as 19 for 95 %.
 
     Examples
@@ -77,5 +76,5 @@ class GroupedWidth(Width):
 
     @property
     def min_rows(self) -> int | None:
-        """Rows from which on a category has a neuron of its own."""
+        """Rows from which on a category has scores of its own."""
         return self.min_size

@@ -1,4 +1,4 @@
-"""`LocalWidth`: one neuron per prediction, on errors weighted by how near their rows are."""
+"""`LocalWidth`: one neuron per prediction, on residuals weighted by how near their rows are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.features import Features
-from pimeter.regression.nearness import local_ends, local_neurons
+from pimeter.regression.nearness import local_bounds, local_neurons
 from pimeter.regression.width import IntervalShape, Width
 
 if TYPE_CHECKING:
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class LocalWidth(Width):
-    """One neuron per prediction: the errors of rows like this one say how far off this one may be.
+    """One neuron per prediction: the residuals of rows like this one say how far off this one may be.
 
-    Errors that the model made on rows that do not calibrate are weighted by their nearness to the new row, and a neuron
-    finds their quantile at the confidence level: the local radius. One more neuron, on calibration errors in units of
-    their local radii, makes the promise of coverage hold, however good or bad the local ones are.
+    Residuals on rows that do not calibrate are weighted by their nearness to the new row, and a neuron
+    finds their quantile at the confidence level: the local margin. The quantile of calibration scores in units of
+    local margins makes the guarantee of coverage hold, however good or bad the local ones are.
 
     Parameters
     ----------
     nearness : {"forest", "kernel"}, default="forest"
-        "forest": rows are near that share leaves with the new one in a forest that was grown on the sizes of errors, so
+        "forest": rows are near that are in the new one's leaves in a forest that was grown on absolute residuals, so
         that only what matters for these counts. "kernel": rows near in all columns, standardised; the weight falls to 0
         at a number of neighbours that is chosen by leaving rows out. Both take categories and missing values, and look
         at the prediction as one more column.
@@ -66,9 +66,9 @@ class LocalWidth(Width):
         tails: str,
         random_state: int,
     ) -> Self:
-        """Keep the errors in order, and what tells how near their rows are."""
+        """Keep the residuals in order, and what tells how near their rows are."""
         self.features_ = Features(for_distance=self.nearness == "kernel").fit(X, prediction)
-        # Each sign separately is around the prediction itself: no band, as for sizes.
+        # Each sign separately is around the prediction itself: no band, as for absolute residuals.
         wanted = TAILS[tails]
         has_band = wanted.has_centre
         self.levels_ = wanted.bound_levels(confidence_level) if has_band else np.array([confidence_level])
@@ -77,11 +77,11 @@ class LocalWidth(Width):
         return self
 
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
-        """The local radius as scale; for signed ones a band between local quantiles, and half of it as scale."""
-        ends = local_ends(self.neurons_, self.features_, X, prediction, self.levels_)
-        if ends is None:
+        """The local margin as scale; for signed ones a band between local quantiles, and half of it as scale."""
+        bounds = local_bounds(self.neurons_, self.features_, X, prediction, self.levels_)
+        if bounds is None:
             return IntervalShape()
         if self.levels_.size == 1:
-            return IntervalShape(ends[1])
-        half = ends.mean(axis=0)
-        return IntervalShape(np.where(half > 0.0, half, 1.0), *ends)
+            return IntervalShape(bounds[1])
+        half = bounds.mean(axis=0)
+        return IntervalShape(np.where(half > 0.0, half, 1.0), *bounds)

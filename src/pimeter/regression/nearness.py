@@ -41,10 +41,10 @@ class LocalNeurons(NamedTuple):
     values: Array
     mean: float
 
-    def radii(self, known: Any, levels: Array) -> Array:
-        """How far the local quantiles of new rows reach down and up, (2, n); never quite nowhere.
+    def margins(self, known: Any, levels: Array) -> Array:
+        """Local quantiles of new rows as margins below and above, (2, n); never quite 0.
 
-        Two levels are the lower and the upper end; one alone serves for both.
+        Two levels are the lower and the upper bound; one alone serves for both.
         """
         n, m = known.shape[0], len(self.values)
         found = np.empty((n, levels.size))
@@ -68,39 +68,39 @@ def local_neurons(
     """For each output of residuals (m, k) of rows that this table tells of; None if they are too few, or all 0."""
     found: list[LocalNeurons | None] = []
     for j, column in enumerate(residuals.T):
-        sizes = np.abs(column)
-        mean = float(sizes.mean())
-        if len(sizes) < FEW or mean == 0.0:
+        absolute = np.abs(column)
+        mean = float(absolute.mean())
+        if len(absolute) < FEW or mean == 0.0:
             found.append(None)
             continue
         near: Nearness
         # In units of their mean: what is learned does not depend on the unit of y.
         if kind == "forest":
-            near = Leaves.of(grown_forest(known, sizes / mean, j, forests, random_state), known)
+            near = Leaves.of(grown_forest(known, absolute / mean, j, forests, random_state), known)
         else:
-            near = Neighbours.chosen(known, sizes / mean, random_state)
-        values = column if is_signed else sizes
+            near = Neighbours.chosen(known, absolute / mean, random_state)
+        values = column if is_signed else absolute
         order = np.argsort(values, kind="stable")
         found.append(LocalNeurons(near, order, values[order], mean))
     return found
 
 
-def local_ends(
+def local_bounds(
     neurons: Sequence[LocalNeurons | None], features: Features, X: FeatureTable, prediction: Array, levels: Array
 ) -> Array | None:
-    """How far the local quantiles of all outputs reach down and up, (2, n, k); None if nothing was learned."""
+    """Local quantiles of all outputs as margins below and above, (2, n, k); None if nothing was learned."""
     if all(one is None for one in neurons):
         return None
     known = features.transform(X, prediction)
-    ends = np.full((2, *prediction.shape), 1.0 if levels.size == 1 else 0.0)
+    bounds = np.full((2, *prediction.shape), 1.0 if levels.size == 1 else 0.0)
     for j, one in enumerate(neurons):
         if one is not None:
-            ends[..., j] = one.radii(known, levels)
-    return ends
+            bounds[..., j] = one.margins(known, levels)
+    return bounds
 
 
 class Leaves(NamedTuple):
-    """Nearness as shared leaves of a forest, in which each leaf weighs the same."""
+    """Nearness as common leaves of a forest, in which each leaf weighs the same."""
 
     forest: Any
     starts: NDArray[np.intp]  # of each tree's leaves among all
@@ -113,12 +113,12 @@ class Leaves(NamedTuple):
         leaves = forest.apply(known) + starts[:-1]
         m, n_trees = leaves.shape
         counts = np.bincount(leaves.ravel(), minlength=starts[-1])
-        share = 1.0 / counts[leaves.ravel()]
+        fraction = 1.0 / counts[leaves.ravel()]
         rows = np.repeat(np.arange(m), n_trees)
-        return cls(forest, starts[:-1], csr_array((share, (leaves.ravel(), rows)), shape=(starts[-1], m)))
+        return cls(forest, starts[:-1], csr_array((fraction, (leaves.ravel(), rows)), shape=(starts[-1], m)))
 
     def weights(self, known: Any) -> Array:
-        """Mean over all trees of the share of the row in the new one's leaf."""
+        """Mean over all trees of the fraction that the row is of the new one's leaf."""
         leaves = self.forest.apply(known) + self.starts
         n, n_trees = leaves.shape
         ones = np.full(leaves.size, 1.0 / n_trees)
@@ -133,9 +133,9 @@ class Neighbours(NamedTuple):
     k: int
 
     @classmethod
-    def chosen(cls, known: Array, sizes: Array, random_state: int) -> Neighbours:
+    def chosen(cls, known: Array, absolute: Array, random_state: int) -> Neighbours:
         """With the number of neighbours that tells most of each other's errors, among some of the rows."""
-        m = len(sizes)
+        m = len(absolute)
         pilot = np.random.default_rng(random_state).permutation(m)[:PILOT]
         choices = [FEWEST * 2**i for i in range(20) if FEWEST * 2**i < m - 2] + [m - 2]
         losses = np.zeros(len(choices))
@@ -144,8 +144,8 @@ class Neighbours(NamedTuple):
             distances[np.arange(len(some)), some] = np.inf  # left out
             for i, k in enumerate(choices):
                 weights = _within(distances, k)
-                expected = np.maximum((weights @ sizes) / weights.sum(axis=1), LEAST)
-                losses[i] += np.sum(np.log(expected) + sizes[some] / expected)
+                expected = np.maximum((weights @ absolute) / weights.sum(axis=1), LEAST)
+                losses[i] += np.sum(np.log(expected) + absolute[some] / expected)
         return cls(known, choices[int(np.argmin(losses))])
 
     def weights(self, known: Array) -> Array:

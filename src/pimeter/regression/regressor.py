@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class IntervalRegressor(RegressorMixin, PredictedDistribution):
-    """Prediction intervals for any regressor, from its errors on rows that it was not trained on.
+    """Prediction intervals for any regressor, from residuals on rows that it was not trained on: conformal prediction.
 
     Nothing about the model is assumed. If the calibration rows and a new row are exchangeable (such as independent
     draws from one source), the interval covers the new target with the confidence level or more, on average over
@@ -47,15 +47,15 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         ``FrozenEstimator``, an object that only predicts and a function ``f(X)`` are never trained, and the latter two
         are kept by reference through ``clone``.
     confidence_level : float, default=0.95
-        Share of new targets that intervals shall cover, between 0 and 1.
+        Proportion of new targets that intervals shall cover, between 0 and 1.
     width : {"constant", "scaled", "grouped", "local", "quantile", "auto"} or width object, default="constant"
-        How widths follow the rows: one neuron in all; one on errors divided by a learned scale (`ScaledWidth`); one
-        per category (`GroupedWidth`); one per prediction, on the errors of rows like it (`LocalWidth`); one that moves
-        a band between learned quantiles (`QuantileWidth`); whichever wins on rows that do not calibrate, without
-        categories (`AutoWidth`).
+        How widths follow the rows: not at all; residuals normalised by a learned scale (`ScaledWidth`); scores of their
+        own for each category (`GroupedWidth`, Mondrian); in units of a quantile of the residuals of rows like each
+        (`LocalWidth`); a band between learned quantiles (`QuantileWidth`, conformalised quantile regression); whichever
+        wins on rows that do not calibrate, without categories (`AutoWidth`); or a `Width` of your own.
     tails : {"symmetric", "equal", "sided", "lower", "upper"}, default="symmetric"
-        ``[f - r, f + r]`` with one neuron on absolute errors; signed errors with half of the misses at either end; the
-        paper's two neurons, each sign separately at the confidence level; one bound, the other being `y_min` or
+        ``[f - r, f + r]`` from absolute residuals; signed residuals with half of the misses in either tail; the paper's
+        two margins, each sign separately at the confidence level; one bound, the other being `y_min` or
         `y_max` or infinite.
     cv : int, splitter, iterable or None, default=None
         None: `fit` trains on 80 % of the rows and calibrates on the others. Otherwise CV+: all rows do both, in folds.
@@ -74,8 +74,8 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         "approximate": the neuron, smoothed, between the two scores next to rank ``(m + 1) p``; never wider than
         "marginal", its mean coverage within 1/(m + 1) of p (with equal tails twice that).
     joint : bool, default=False
-        Whether intervals shall cover all outputs of a row at once, by one more neuron on the error that reaches
-        farthest; otherwise each output separately.
+        Whether intervals shall cover all outputs of a row at once, by the largest of their scores;
+        otherwise each output separately.
     y_min, y_max : float or None, default=None
         Least and largest possible target; intervals are cut there.
     n_jobs : int or None, default=None
@@ -90,27 +90,27 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
     width_ : object
         The width with what it learned; with `cv` a list.
     guaranteed_level_ : float
-        Coverage that is promised, the least over outputs and the categories seen in calibration: the confidence level;
-        with too few errors what they can promise; with `cv` ``2 p - 1 - sqrt(2/n)`` (in practice about p, if the model
-        hardly changes when a fold is left out) if each row is left out once, in folds of equal size; with
+        Coverage that is guaranteed, the least over outputs and the categories seen in calibration: the confidence
+        level; with too few scores what they can guarantee; with `cv` ``2 p - 1 - sqrt(2/n)`` (in practice about p, if
+        the model hardly changes when a fold is left out) if each row is left out once, in folds of equal size; with
         ``guarantee="approximate"`` that of the error below; NaN where nothing is, as with estimated weights
         (`ShiftWeights`) and with copies of rows, of which a warning tells (`duplicate_groups` says which rows are
         equal, `pimeter.duplicates.copies` when that is no chance). With unequal weights that are a known ratio it holds
-        if `predict_interval` is given the weights of the new rows, less the share of those too heavy for the
+        if `predict_interval` is given the weights of the new rows, less the fraction of those too heavy for the
         calibration rows.
     guaranteed_ : bool
         Whether that is the confidence level.
     coverage_range_ : ndarray of shape (2,) or, one for each line of `categories_`, (n_lines, 2)
-        5 % and 95 % points of the coverage of this calibration set, by the Beta law of ranks (errors without ties; with
-        ties coverage is higher); with ``guarantee="approximate"`` of the rank below and of that above. NaN with `cv`
-        and for sided tails, `groups` and unequal weights, where no such law is known.
+        5 % and 95 % points of the coverage of this calibration set, by the Beta distribution of ranks (scores without
+        ties; with ties coverage is higher); with ``guarantee="approximate"`` of the rank below and of that above. NaN
+        with `cv` and for sided tails, `groups` and unequal weights, where no such distribution is known.
     margin_ : ndarray of shape ([n_lines,] [n_outputs,] 2)
-        How far intervals reach below and above the prediction, in units of the scale; beyond the ends of a band of
-        quantiles, where it may be negative; with `cv` that of the out-of-fold errors.
-    categories_ : list of Category
-        Category, rows, guaranteed level, source of its neuron ("own" or "shared") and a note for ``width="grouped"``;
+        How far bounds lie below and above the prediction, in units of the scale; beyond the bounds of a band of
+        quantiles, where it may be negative; with `cv` that of the out-of-fold scores.
+    categories_ : list of Group
+        Label, rows, guaranteed level, source of its scores ("own" or "shared") and a note for ``width="grouped"``;
         else empty. The last line is for all categories never seen in calibration: they are covered together with the
-        small ones that share, and nothing is guaranteed to them by themselves (NaN). A frame library makes a table of
+        small ones, and nothing is guaranteed to them by themselves (NaN). A frame library makes a table of
         it, such as ``pandas.DataFrame(model.categories_)``.
     n_calibration_ : int
         Number of calibration rows; of groups, if these are copies of one row each.
@@ -121,7 +121,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
 
     See Also
     --------
-    QuantileNeuron : The neuron itself, on errors.
+    QuantileNeuron : The smoothed quantile of errors.
     duplicate_groups : Groups of equal rows, for `fit` and `calibrate`.
     rows_needed : How many rows to hold out.
 
@@ -207,15 +207,15 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         X : array, frame or whatever the estimator takes, of n rows
             Features.
         y : array-like of shape (n,) or (n, k)
-            Targets; each column has its own neuron, and its own promise.
+            Targets; each column has its own scores, and its own guarantee.
         by : array-like of shape (n,), optional
             Categories of the rows, for ``width="grouped"``.
         groups : array-like of shape (n,), optional
-            Rows of one group, such as those of one patient, are never parted by a split, as in scikit-learn. They may
-            be alike, so that nothing is promised to rows of new groups: `guaranteed_level_` is NaN, and a warning says
-            so where groups are fewer than errors would have to be. If the rows of each group are copies of one row, as
-            with ``groups=duplicate_groups(X, y)``, each group calibrates once, and as much is promised as without
-            copies.
+            Rows of one group, such as those of one patient, are never divided by a split, as in scikit-learn. They may
+            resemble each other, so that nothing is guaranteed to rows of new groups: `guaranteed_level_` is NaN, and a
+            warning says so where groups are fewer than scores would have to be. If the rows of each group are copies of
+            one row, as with ``groups=duplicate_groups(X, y)``, each group calibrates once, and as much is guaranteed as
+            without copies.
         **fit_params
             Passed to the estimator's `fit` alone; those with one value per row are split with the rows.
 
@@ -256,7 +256,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         by : array-like of shape (m,), optional
             Categories of the rows, for ``width="grouped"``.
         groups : array-like of shape (m,), optional
-            As in `fit`: rows of one group are not parted when a width takes its half, and copies of a row count once.
+            Rows that belong together: they are not divided when a width takes its half, and copies of a row count once.
         importance_weight : array-like of shape (m,) or ShiftWeights, optional
             Importance of the rows: how much likelier each is where intervals are needed than here. Only their ratios
             matter; m becomes ``(sum w)^2 / sum w^2``. An array is taken for a ratio that is *known*: intervals of new
@@ -329,7 +329,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         X : array, frame or whatever the estimator takes, of n rows
             Features.
         confidence_level : float or array-like of shape (L,), optional
-            Other levels than that of the estimator. The same categories have a neuron of their own at all of them, so
+            Other levels than that of the estimator. The same categories have scores of their own at all of them, so
             that intervals of a higher level are never narrower.
         by : array-like of shape (n,), optional
             Categories of the rows, for ``width="grouped"``.
@@ -341,13 +341,13 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
             A frame of X's library (pandas for arrays) with columns prediction, lower and upper; for several outputs or
             levels in long form, with columns row, output and level; with `importance_weight` also guaranteed_level: NaN
             for all rows if weights are estimated. If they are known, NaN for rows so heavy that their interval, which
-            reaches as far as the largest error, ought to be infinite, and if these are a share h of the rows at hand
+            goes as far as the largest score, ought to be infinite, and if these are a fraction h of the rows at hand
             ``(p - h) / (1 - h)`` for the others.
 
         Returns
         -------
         ndarray of shape (n[, k], 2[, L]) or frame
-            Lower and upper ends.
+            Lower and upper bounds.
         """
         check_is_fitted(self)
         levels = one_or_more_levels(

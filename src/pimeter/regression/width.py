@@ -70,14 +70,16 @@ class IntervalShape(NamedTuple):
 
     @classmethod
     def merged(
-        cls, shapes: Sequence[IntervalShape], sizes: Sequence[tuple[int, ...]], how: Callable[..., Array]
+        cls, shapes: Sequence[IntervalShape], extents: Sequence[tuple[int, ...]], how: Callable[..., Array]
     ) -> IntervalShape:
-        """Several shapes, whose parts are of these sizes, as one: stacked, or one after the other."""
+        """Several shapes, whose parts are of these extents, as one: stacked, or one after the other."""
 
         def part(parts: Sequence[Array | None], missing: float) -> Array | None:
             if all(one is None for one in parts):
                 return None
-            return how([np.full(size, missing) if one is None else one for one, size in zip(parts, sizes, strict=True)])
+            return how(
+                [np.full(size, missing) if one is None else one for one, size in zip(parts, extents, strict=True)]
+            )
 
         return cls(*map(part, zip(*shapes, strict=True), MISSING))
 
