@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from provenance import save
 from scipy.stats import binomtest
 
-from pimeter.diagnosis.order import Drift, SerialDependence
-from pimeter.diagnosis.shape import Bias, HeavyTails, Skewness
-from pimeter.diagnosis.targets import DiscreteTarget, ZeroResiduals
+from pimeter.evaluation.diagnosis.order import Drift, SerialDependence
+from pimeter.evaluation.diagnosis.shape import Bias, HeavyTails, Skewness
+from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
 
 SEED = 20261116
 N_DRAWS = 2000

@@ -20,8 +20,9 @@ from importlib.metadata import version
 import numpy as np
 from provenance import save
 
-from pimeter import measure, measuring
-from pimeter.diagnosis import checks
+from pimeter import measure
+from pimeter.evaluation import measuring
+from pimeter.evaluation.diagnosis import checks
 
 SEED = 20261115
 ON_SUBSAMPLE = ("gain", "skew", "heavy", "discrete", "drift", "serial")

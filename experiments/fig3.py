@@ -22,7 +22,7 @@ from experiments.data import general_electric
 from experiments.networks import RecurrentTraining, load_torch, train_lstm
 from experiments.protocol import Experiment, Row, Unit
 from pimeter import ForecastIntervals, quantile
-from pimeter.backtesting import rolled_forward
+from pimeter.evaluation.backtesting import rolled_forward
 
 Array: TypeAlias = NDArray[np.float64]
 

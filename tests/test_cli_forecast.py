@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from pimeter import cli, files, timestamps, windows
+from pimeter import cli, files, timestamps
+from pimeter.evaluation import windows
 
 pl = pytest.importorskip("polars")
 

@@ -21,7 +21,7 @@ from pimeter.conformal.guarantee import (
     too_few,
 )
 from pimeter.coverage import binomial_cdf, percent, quantile_ranks, rounded
-from pimeter.curves import _in_per_cent
+from pimeter.evaluation.curves import _in_per_cent
 from pimeter.report.classifier import figure
 from pimeter.report.cone import _percent
 

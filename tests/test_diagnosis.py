@@ -14,10 +14,10 @@ from sklearn.dummy import DummyClassifier
 
 import pimeter as pm
 from pimeter import measure, scorecard
-from pimeter.diagnosis import forest, order, symmetry
-from pimeter.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, quintiles
-from pimeter.diagnosis.crossfit import CrossFit, folds, ranks
-from pimeter.diagnosis.shape import HeavyTails, Skewness
+from pimeter.evaluation.diagnosis import forest, order, symmetry
+from pimeter.evaluation.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, quintiles
+from pimeter.evaluation.diagnosis.crossfit import CrossFit, folds, ranks
+from pimeter.evaluation.diagnosis.shape import HeavyTails, Skewness
 from pimeter.regression import scaled
 
 LEVELS = np.array([0.5, 0.8, 0.95, 0.999])

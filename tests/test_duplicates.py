@@ -30,8 +30,8 @@ from pimeter import (
     scorecard,
 )
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.diagnosis.evidence import equal_rows
 from pimeter.duplicates import copies, row_keys
+from pimeter.evaluation.diagnosis.evidence import equal_rows
 
 SIZES = (100, 1000)
 

@@ -18,11 +18,12 @@ from scipy import stats
 from sklearn.base import clone
 
 import pimeter as pm
-from pimeter import Measurement, lazy_rows, measure, measuring
+from pimeter import Measurement, measure
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.diagnosis.checks import Judgement
-from pimeter.diagnosis.crossfit import CrossFit
-from pimeter.diagnosis.shape import Bias
+from pimeter.evaluation import lazy_rows, measuring
+from pimeter.evaluation.diagnosis.checks import Judgement
+from pimeter.evaluation.diagnosis.crossfit import CrossFit
+from pimeter.evaluation.diagnosis.shape import Bias
 
 
 def rows(n=442, seed=0):
@@ -432,7 +433,7 @@ def test_errors_that_are_tied_at_the_radius_are_all_covered(monkeypatch):
     at = result.curves.levels.index(0.5)  # here +-0 covers 60 %
     assert result.curves.margin[at] == 0.0
     assert result.curves.coverage_upper[at] == pytest.approx(0.6, abs=4 * np.sqrt(0.6 * 0.4 / 2000))
-    monkeypatch.setattr("pimeter.lazy_rows.MOST_ROWS", 500)
+    monkeypatch.setattr("pimeter.evaluation.lazy_rows.MOST_ROWS", 500)
     stays = measure(*(da.from_array(values, chunks=700) for values in (y_true, y_pred)))
     assert stays.headline == result.headline
     assert stays.curves.coverage_upper == result.curves.coverage_upper

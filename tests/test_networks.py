@@ -16,7 +16,7 @@ from experiments import __main__ as cli
 from experiments import data, fig2, fig3, networks, report, table1, uci_networks
 from experiments.protocol import RefusedError, Store, run
 from pimeter import ForecastIntervals
-from pimeter.backtesting import rolled_forward
+from pimeter.evaluation.backtesting import rolled_forward
 
 torch = pytest.importorskip("torch")
 

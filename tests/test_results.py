@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import pimeter as pm
-from pimeter import backtesting, classifier_checks
-from pimeter.diagnosis import checks
 from pimeter.encoding import built, plain, with_names, with_nulls
+from pimeter.evaluation import backtesting, classifier_checks
+from pimeter.evaluation.diagnosis import checks
 from pimeter.findings import Diagnosis, Finding, Headline
 
 HEADLINE = Headline("Right. With <b> Over 3 rows", "With 7 rows the true share, for 95 %, Over 9 windows.")

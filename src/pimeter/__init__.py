@@ -42,7 +42,6 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from pimeter.backtesting import backtest
     from pimeter.classification import (
         ScalingBinning,
         SetClassifier,
@@ -54,10 +53,12 @@ if TYPE_CHECKING:
     from pimeter.coverage import CoverageWarning, rows_needed
     from pimeter.duplicates import duplicate_groups
     from pimeter.errors import absolute_errors
+    from pimeter.evaluation.backtesting import backtest
+    from pimeter.evaluation.measurement import Measurement
+    from pimeter.evaluation.measuring import measure
+    from pimeter.evaluation.scorecards import scorecard
     from pimeter.forecast import ForecastIntervals
     from pimeter.groups import grouped_quantile
-    from pimeter.measurement import Measurement
-    from pimeter.measuring import measure
     from pimeter.neuron import QuantileNeuron
     from pimeter.online import OnlineNeuron, QuantileSketch
     from pimeter.quantiles import quantile
@@ -72,7 +73,6 @@ if TYPE_CHECKING:
         Width,
         shift_weights,
     )
-    from pimeter.scorecards import scorecard
     from pimeter.scores import coverage_score, crps_score, interval_score, mean_width_score
     from pimeter.versions import show_versions
 else:
@@ -85,7 +85,7 @@ else:
         "IntervalRegressor": "regression",
         "IntervalShape": "regression",
         "LocalWidth": "regression",
-        "Measurement": "measurement",
+        "Measurement": "evaluation.measurement",
         "OnlineNeuron": "online",
         "QuantileNeuron": "neuron",
         "QuantileSketch": "online",
@@ -95,7 +95,7 @@ else:
         "SetClassifier": "classification",
         "Width": "regression",
         "absolute_errors": "errors",
-        "backtest": "backtesting",
+        "backtest": "evaluation.backtesting",
         "calibrated_scores": "classification",
         "calibration_error": "classification",
         "classification_uncertainty": "classification",
@@ -105,11 +105,11 @@ else:
         "grouped_quantile": "groups",
         "interval_score": "scores",
         "mean_width_score": "scores",
-        "measure": "measuring",
+        "measure": "evaluation.measuring",
         "plot_reliability": "classification",
         "quantile": "quantiles",
         "rows_needed": "coverage",
-        "scorecard": "scorecards",
+        "scorecard": "evaluation.scorecards",
         "shift_weights": "regression",
         "show_versions": "versions",
     }

@@ -74,7 +74,7 @@ def forecast(
         named = {"target": columns[0], "prediction": columns[1], "window": window, "step": step, "time": time}
         refuse_one_for_two(table, named)
         tell(f"Reading {table.name}")
-        from pimeter.windows import Layout, windows
+        from pimeter.evaluation.windows import Layout, windows
 
         layout = Layout(*columns, window, step, time)
         y_true, y_pred, names, stride, until_known = windows(table, layout, notes, stride)

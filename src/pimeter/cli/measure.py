@@ -17,7 +17,7 @@ from pimeter.cli.writing import about_page, command_line, draft_of, write_result
 from pimeter.files import Table, cluster, lazy_frame, matches, opened, replaced, shown
 
 if TYPE_CHECKING:
-    from pimeter.measurement import Measurement
+    from pimeter.evaluation.measurement import Measurement
 
 DEMO = "pimeter-demo.html"
 

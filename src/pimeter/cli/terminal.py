@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from pimeter.measurement import Measurement
-    from pimeter.results import Result
-    from pimeter.scorecards import Scorecard
+    from pimeter.evaluation.measurement import Measurement
+    from pimeter.evaluation.results import Result
+    from pimeter.evaluation.scorecards import Scorecard
 
 
 def say_where(out: Path, *, err: bool = False) -> None:

@@ -14,7 +14,7 @@ from pimeter.files import replaced, shown
 if TYPE_CHECKING:
     import polars as pl
 
-    from pimeter.results import Result
+    from pimeter.evaluation.results import Result
 
 # What a result becomes, by the ending of its file, and how tables are written.
 RESULTS = {".html": "a page", ".csv": "a table", ".parquet": "a table", ".json": "everything"}

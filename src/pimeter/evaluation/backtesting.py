@@ -12,10 +12,10 @@ import numpy as np
 
 from pimeter.arrays import real_array
 from pimeter.coverage import percent
-from pimeter.diagnosis.check import Check
+from pimeter.evaluation.diagnosis.check import Check
+from pimeter.evaluation.results import Result
 from pimeter.findings import Diagnosis, Headline
 from pimeter.forecast import ForecastIntervals, windows_until_known
-from pimeter.results import Result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,11 +11,11 @@ from pimeter.arrays import real_array, unmasked
 from pimeter.classification.confusion import outcome_codes
 from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates
 from pimeter.classification.uncertainty import classification_uncertainty
-from pimeter.classifier_checks import Category, ClassifierEvidence, Labelled, is_above, judged, points
 from pimeter.coverage import percent
-from pimeter.diagnosis.columns import labels_of
+from pimeter.evaluation.classifier_checks import Category, ClassifierEvidence, Labelled, is_above, judged, points
+from pimeter.evaluation.diagnosis.columns import labels_of
+from pimeter.evaluation.results import Result
 from pimeter.findings import Headline
-from pimeter.results import Result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ import numpy as np
 
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.coverage import percent, quantile_ranks, rounded
-from pimeter.diagnosis.evidence import simultaneous_bounds
+from pimeter.evaluation.diagnosis.evidence import simultaneous_bounds
 from pimeter.findings import Headline
 from pimeter.moments import NORMAL
 from pimeter.quantiles import quantile
@@ -18,9 +18,9 @@ from pimeter.quantiles import quantile
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pimeter.diagnosis.crossfit import CrossFit
-    from pimeter.diagnosis.evidence import Division
     from pimeter.duplicates import Copies
+    from pimeter.evaluation.diagnosis.crossfit import CrossFit
+    from pimeter.evaluation.diagnosis.evidence import Division
 
     Array = NDArray[np.float64]
     Ranks = NDArray[np.intp]

@@ -10,15 +10,15 @@ import numpy as np
 from scipy.special import betaincinv
 
 from pimeter.arrays import real_array, some_rows
-from pimeter.diagnosis.columns import categories, quintiles
-from pimeter.diagnosis.crossfit import Covered, CrossFit
 from pimeter.duplicates import Copies, copies, row_keys
 from pimeter.errors import signed_errors
+from pimeter.evaluation.diagnosis.columns import categories, quintiles
+from pimeter.evaluation.diagnosis.crossfit import Covered, CrossFit
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.diagnosis.columns import Given
+    from pimeter.evaluation.diagnosis.columns import Given
     from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import bdtrc
 
 from pimeter.arrays import some_rows
-from pimeter.diagnosis.check import MIN_ROWS, Check
-from pimeter.diagnosis.evidence import CHANCE, MAX_ROWS, Evidence
+from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check
+from pimeter.evaluation.diagnosis.evidence import CHANCE, MAX_ROWS, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pimeter.arrays import ranks
-from pimeter.diagnosis.check import Check, too_little
-from pimeter.diagnosis.evidence import CHANCE, Evidence
+from pimeter.evaluation.diagnosis.check import Check, too_little
+from pimeter.evaluation.diagnosis.evidence import CHANCE, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

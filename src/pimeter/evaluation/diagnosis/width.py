@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pimeter.arrays import some_rows
-from pimeter.diagnosis import forest
-from pimeter.diagnosis.check import MIN_ROWS, Check, count, in_percent, is_constant
-from pimeter.diagnosis.crossfit import CrossFit, interval_scores
-from pimeter.diagnosis.evidence import CHANCE, Evidence
+from pimeter.evaluation.diagnosis import forest
+from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, count, in_percent, is_constant
+from pimeter.evaluation.diagnosis.crossfit import CrossFit, interval_scores
+from pimeter.evaluation.diagnosis.evidence import CHANCE, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from pimeter.diagnosis.columns import Column
-    from pimeter.diagnosis.evidence import Subgroup
+    from pimeter.evaluation.diagnosis.columns import Column
+    from pimeter.evaluation.diagnosis.evidence import Subgroup
     from pimeter.findings import Finding
 
     Array = NDArray[np.float64]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.diagnosis.order import Drift, SerialDependence
-from pimeter.diagnosis.rows import CopiedRows, EnoughRows, Features, Variation
-from pimeter.diagnosis.shape import Bias, HeavyTails, Outliers, Skewness
-from pimeter.diagnosis.targets import DiscreteTarget, ZeroResiduals
-from pimeter.diagnosis.width import CoverageGap, Gap, ScaledGain
+from pimeter.evaluation.diagnosis.order import Drift, SerialDependence
+from pimeter.evaluation.diagnosis.rows import CopiedRows, EnoughRows, Features, Variation
+from pimeter.evaluation.diagnosis.shape import Bias, HeavyTails, Outliers, Skewness
+from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
+from pimeter.evaluation.diagnosis.width import CoverageGap, Gap, ScaledGain
 from pimeter.findings import Diagnosis
 
 if TYPE_CHECKING:
-    from pimeter.diagnosis.check import Check
-    from pimeter.diagnosis.evidence import Evidence
+    from pimeter.evaluation.diagnosis.check import Check
+    from pimeter.evaluation.diagnosis.evidence import Evidence
     from pimeter.findings import Finding
 
 CHECKS: tuple[Check[Evidence], ...] = (

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.special import bdtr
 
 from pimeter.coverage import quantile_ranks
-from pimeter.diagnosis import symmetry
-from pimeter.diagnosis.check import MIN_ROWS, Check, count, in_percent, too_little
-from pimeter.diagnosis.evidence import CHANCE, Evidence
-from pimeter.diagnosis.width import STANDARD_ERRORS
+from pimeter.evaluation.diagnosis import symmetry
+from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, count, in_percent, too_little
+from pimeter.evaluation.diagnosis.evidence import CHANCE, Evidence
+from pimeter.evaluation.diagnosis.width import STANDARD_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter.coverage import quantile_ranks
-from pimeter.curves import CONFIDENCE, LevelNumbers, range_ranks, tail_levels
-from pimeter.diagnosis.crossfit import coverage_ranges, ranks
-from pimeter.diagnosis.evidence import checked_rows
+from pimeter.evaluation.curves import CONFIDENCE, LevelNumbers, range_ranks, tail_levels
+from pimeter.evaluation.diagnosis.crossfit import coverage_ranges, ranks
+from pimeter.evaluation.diagnosis.evidence import checked_rows
 from pimeter.moments import Middle, power_of_two
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.coverage import rows_needed
-from pimeter.diagnosis.check import Check, count, in_percent, is_constant
-from pimeter.diagnosis.evidence import Evidence
+from pimeter.evaluation.diagnosis.check import Check, count, in_percent, is_constant
+from pimeter.evaluation.diagnosis.evidence import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pimeter.diagnosis.columns import Given
     from pimeter.duplicates import Copies
+    from pimeter.evaluation.diagnosis.columns import Given
     from pimeter.findings import Finding
 
     Array = NDArray[np.float64]

@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from pimeter.curves import Curves  # noqa: TC001 - `encoding.built` looks the types of fields up
-from pimeter.diagnosis.evidence import Subgroup  # noqa: TC001
 from pimeter.encoding import built, digest, with_names
-from pimeter.results import Result
+from pimeter.evaluation.curves import Curves  # noqa: TC001 - `encoding.built` looks the types of fields up
+from pimeter.evaluation.diagnosis.evidence import Subgroup  # noqa: TC001
+from pimeter.evaluation.results import Result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,9 +15,9 @@ from pimeter.classification.inputs import as_precise
 from pimeter.classification.proportions import Proportion, clopper_pearson
 from pimeter.classification.unlabelled import SAME_POPULATION
 from pimeter.coverage import rounded
-from pimeter.diagnosis.check import Check
-from pimeter.diagnosis.columns import categories
 from pimeter.duplicates import copies, row_keys
+from pimeter.evaluation.diagnosis.check import Check
+from pimeter.evaluation.diagnosis.columns import categories
 from pimeter.findings import Diagnosis
 
 if TYPE_CHECKING:

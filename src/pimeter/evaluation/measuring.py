@@ -13,12 +13,12 @@ import numpy as np
 
 from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
-from pimeter.curves import Curves, floats, widened
-from pimeter.diagnosis.checks import judged
-from pimeter.diagnosis.columns import given
-from pimeter.diagnosis.evidence import MAX_ROWS, Evidence, checked_rows, cross_fitted, equal_rows
-from pimeter.lazy_rows import LazyRows
-from pimeter.measurement import Measurement, Sample, Score
+from pimeter.evaluation.curves import Curves, floats, widened
+from pimeter.evaluation.diagnosis.checks import judged
+from pimeter.evaluation.diagnosis.columns import given
+from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence, checked_rows, cross_fitted, equal_rows
+from pimeter.evaluation.lazy_rows import LazyRows
+from pimeter.evaluation.measurement import Measurement, Sample, Score
 from pimeter.moments import Middle
 from pimeter.validation import one_level
 
