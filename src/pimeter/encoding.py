@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Dicts and lists of numbers and strings, with lists in the place of tuples."""
     if isinstance(value, dict):
         return {key: plain(held) for key, held in value.items()}
@@ -52,7 +52,7 @@ def _replaced(value: Any, otherwise: Callable[[float], str | None]) -> Any:
     return otherwise(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """Check sum of plain values."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
@@ -95,7 +95,7 @@ def _dataclass(kind: Any, value: dict[str, Any], where: str) -> Any:
     return kind(**{name: built(kinds[name], value[name], f"{where}.{name}") for name in names})
 
 
-def _is(kind: Any, value: Any) -> bool:
+def _is(kind: object, value: object) -> bool:
     """Whether a plain value is of this type; numbers that are not finite are strings."""
     if kind is float:
         return isinstance(value, float) or (isinstance(value, str) and value in {"nan", "inf", "-inf"})

@@ -296,7 +296,7 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         return np.stack([forecast - margin, forecast + margin], axis=-1)
 
     @property
-    def n_effective_(self) -> Any:
+    def n_effective_(self) -> float | Array:
         """About how many independent errors the neurons of each series have."""
         check_is_fitted(self)
         found = self._n_effective()

@@ -43,7 +43,7 @@ def table_columns(X: object, y: ArrayLike | None) -> list[NDArray[Any]]:
     return [*target.reshape(len(target), -1).T, *columns]
 
 
-def columns_of(X: Any) -> list[NDArray[Any]]:
+def columns_of(X: object) -> list[NDArray[Any]]:
     """Columns of a table; of a sparse matrix some hashes of each row, each of some columns."""
     if is_sparse(X) and hasattr(X, "tocoo"):
         return _sparse_columns(X.tocoo(copy=True))
@@ -60,7 +60,7 @@ def columns_of(X: Any) -> list[NDArray[Any]]:
     return columns
 
 
-def _columns_of_frame(X: Any) -> list[NDArray[Any]] | None:
+def _columns_of_frame(X: object) -> list[NDArray[Any]] | None:
     """Columns of a frame; None for other tables, and for frames with two columns of one name."""
     if isinstance(X, np.ndarray):
         return None

@@ -39,7 +39,7 @@ class FoldModels:
         patterns, list_of_row = np.unique(left_out, axis=0, return_inverse=True)
         return cls(list_of_row.reshape(-1), patterns / patterns.sum(axis=1, keepdims=True), is_complete)
 
-    def rows(self, members: Any) -> FoldModels:
+    def rows(self, members: slice | NDArray[Any]) -> FoldModels:
         """Some of the rows."""
         return replace(self, list_of_row=self.list_of_row[members])
 

@@ -58,7 +58,7 @@ class GroupTable:
         """Lines of all groups, in their order."""
         return [self.line_of[label] for label in self.rows]
 
-    def spare(self, label: Any) -> float:
+    def spare(self, label: object) -> float:
         """Rows that a group has beyond those that it needs, as far as it matters: less than 0, 0 or 1."""
         if self.line_of.get(label, self.shared) == self.shared:
             return -1.0

@@ -56,7 +56,7 @@ class ScoreQuantile:
     ) -> ScoreQuantile:
         """From calibration scores; `min_rows`, `like` and `expected` are those of `GroupTable.of`."""
 
-        def guarantees(members: Any) -> list[Guarantee]:
+        def guarantees(members: slice | NDArray[Any]) -> list[Guarantee]:
             return [scores.guarantee(members, j, tails, level, kind) for j in range(scores.above.shape[1])]
 
         groups, members = None, [slice(None)]

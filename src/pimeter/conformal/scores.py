@@ -199,7 +199,9 @@ class CalibrationScores:
         scores = self.above[:, output] * direction
         return replace(self, above=scores[:, None], below=None).rows(scores > 0.0)
 
-    def guarantee(self, members: Any, output: int, tails: Tails, p: float, kind: GuaranteeKind) -> Guarantee:
+    def guarantee(
+        self, members: slice | NDArray[Any], output: int, tails: Tails, p: float, kind: GuaranteeKind
+    ) -> Guarantee:
         """What some of the rows guarantee about an output of new rows like them."""
         rows = self.rows(members)
         doubts = list(self.doubts)

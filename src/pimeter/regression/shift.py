@@ -62,7 +62,7 @@ class ShiftWeights:
 
 
 def shift_weights(
-    X: FeatureTable, X_new: FeatureTable, *, classifier: Any = None, random_state: int | None = None
+    X: FeatureTable, X_new: FeatureTable, *, classifier: object = None, random_state: int | None = None
 ) -> ShiftWeights:
     """How much likelier each row is among new rows than among calibration rows, estimated by a classifier.
 
@@ -190,7 +190,7 @@ def _frames_together(old: Any, new: Any) -> Any:
     return nw.concat([frame.with_columns(floats) for frame in (old, new)]).to_native()
 
 
-def effective_size(importance_weight: Any) -> float | None:
+def effective_size(importance_weight: object) -> float | None:
     """Effective number of calibration rows by estimated weights; None: weights are known, or there are none."""
     return importance_weight.effective_size if isinstance(importance_weight, ShiftWeights) else None
 

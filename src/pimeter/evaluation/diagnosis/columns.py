@@ -192,7 +192,7 @@ def categories(values: NDArray[Any]) -> Subgroups:
     return Subgroups(codes, tuple(names))
 
 
-def _text(label: Any) -> str:
+def _text(label: object) -> str:
     """A label as text, an integer without decimals, whatever its type."""
     return str(label).removesuffix(".0") if isinstance(label, float) else str(label)
 
@@ -226,7 +226,7 @@ def _series(series: nw.Series[Any], name: str) -> Column:
     return Column(name, name, labels, False) if dates is None else _moments(name, name, dates)
 
 
-def _moments(name: str, place: Any, moments: NDArray[Any]) -> Column:
+def _moments(name: str, place: object, moments: NDArray[Any]) -> Column:
     """Dates or durations, which are numbers with names of their own."""
     numbers = np.where(np.isnat(moments), np.nan, moments.astype("int64"))
     coarse = "datetime64[m]" if moments.dtype.kind == "M" else "timedelta64[s]"
@@ -247,7 +247,7 @@ def _dates(labels: NDArray[Any]) -> NDArray[np.datetime64] | None:
     return np.array(plain, "datetime64[us]")
 
 
-def _date(label: Any) -> datetime | None:
+def _date(label: object) -> datetime | None:
     """A date as text, or as one of Python's objects; None for all else."""
     if isinstance(label, datetime):
         return label
@@ -261,7 +261,7 @@ def _date(label: Any) -> datetime | None:
         return None
 
 
-def _values(name: str, place: Any, values: NDArray[Any]) -> Column:
+def _values(name: str, place: object, values: NDArray[Any]) -> Column:
     """A column of an array of any type."""
     kind = values.dtype.kind
     if kind in "fiub":
@@ -278,7 +278,7 @@ def _values(name: str, place: Any, values: NDArray[Any]) -> Column:
     raise ValueError(msg)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     """Whether an object is a number, or missing."""
     return value is None or (isinstance(value, int | float | Decimal | np.number) and not isinstance(value, str))
 
