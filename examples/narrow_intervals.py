@@ -21,6 +21,7 @@ import torch
 from sklearn.datasets import load_diabetes
 
 import pimeter as pm
+from pimeter.paper import coverage_width_criterion
 
 LEVEL = 0.9
 STEPS, BATCH = 360, 512
@@ -82,7 +83,7 @@ def train(network, loss, outputs, x, y, held_out):
         optimizer.step()
         if step % 20 == 19:
             found = intervals(network, outputs, *held_out, held_out[0])
-            criterion = pm.coverage_width_criterion(held_out[1].numpy(), found, confidence_level=LEVEL)
+            criterion = coverage_width_criterion(held_out[1].numpy(), found, confidence_level=LEVEL)
             if criterion < least:
                 best, least = copy.deepcopy(network), criterion
     return best, least

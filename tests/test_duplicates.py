@@ -25,12 +25,12 @@ from pimeter import (
     Measurement,
     SetClassifier,
     duplicate_groups,
-    lazy_rows,
     measure,
     scorecard,
 )
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.duplicates import copies, row_keys
+from pimeter.evaluation import lazy_rows
 from pimeter.evaluation.diagnosis.evidence import equal_rows
 
 SIZES = (100, 1000)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def unmasked(values: Any) -> Any:
-    """The same, with NaN or None for what is masked: numpy forgets the mask on the way to a plain array."""
+    """Values with NaN or None for what is masked: numpy forgets the mask on the way to a plain array."""
     if not (isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)):  # pandas has masks of its own
         return values
     kind, missing = (np.float64, np.nan) if values.dtype.kind in "fiub" else (object, None)

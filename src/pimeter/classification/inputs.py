@@ -35,7 +35,7 @@ class Labels(NamedTuple):
     is_known: Bools
 
     def in_order(self, classes: list[Hashable]) -> Labels:
-        """The same rows, with codes that are places among these classes."""
+        """Labels whose codes are places among these classes."""
         place = np.array([classes.index(label) for label in self.classes])
         codes = self.codes.copy()
         codes[self.is_known] = place[self.codes[self.is_known]]
@@ -127,7 +127,7 @@ def class_labels(name: str, given: ArrayLike, n: int) -> Labels:
 
 
 def refuse_missing(name: str, labels: Labels) -> Labels:
-    """The same labels, of which no row lacks one."""
+    """Labels of which no row lacks one, or a ValueError."""
     if not labels.is_known.all():
         n, first = np.count_nonzero(~labels.is_known), int(np.argmin(labels.is_known))
         msg = (
