@@ -21,10 +21,10 @@ import re
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from provenance import ROOT, save
@@ -93,13 +93,22 @@ def lines_with_any(text: str, pattern: str) -> int:
     return sum(re.search(pattern, lines[i]) is not None for i in own)
 
 
-def house_words() -> Iterator[tuple[str, str, str]]:
-    """File, word and line of each house word."""
-    for pattern in READ:
+class HouseWord(NamedTuple):
+    """A house word and where it stands."""
+
+    path: str
+    number: int  # of the line, from 1 up
+    word: str
+    line: str
+
+
+def house_words(patterns: Iterable[str] = READ) -> Iterator[HouseWord]:
+    """Each house word in the files of these patterns."""
+    for pattern in patterns:
         for path in sorted(ROOT.glob(pattern)):
-            for line in path.read_text().splitlines():
+            for number, line in enumerate(path.read_text().splitlines(), 1):
                 for word in HOUSE.findall(CAMEL.sub(" ", line)):
-                    yield str(path.relative_to(ROOT)), word.lower(), line.strip()
+                    yield HouseWord(str(path.relative_to(ROOT)), number, word.lower(), line.strip())
 
 
 def rows() -> list[tuple[str, str]]:
@@ -113,7 +122,7 @@ def rows() -> list[tuple[str, str]]:
         sum(lines_with_any(path.read_text(), pattern) for path in SOURCE.rglob("*.py"))
         for pattern in (r"\bAny\b", r"(?<!\[)\bAny\b(?!\])")
     )
-    words = Counter(word for _, word, _ in house_words())
+    words = Counter(found.word for found in house_words())
     return [
         ("files from `IntervalRegressor.fit` to bounds", f"{len(files)}: {', '.join(sorted(files))}"),
         ("types on the way", f"{len(types)}: {', '.join(sorted(types))}"),
@@ -133,8 +142,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="save nothing")
     options = parser.parse_args()
     if options.words:
-        for path, word, line in house_words():
-            print(f"{path}: {word}: {line}")
+        for path, number, word, line in house_words():
+            print(f"{path}:{number}: {word}: {line}")
         return
     found = rows()
     for what, figure in found:

@@ -145,7 +145,7 @@ def test_a_class_with_too_few_rows_is_in_every_set():
 
 # In some draws the small categories together are too few, and have full sets.
 @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
-def test_each_category_is_covered_and_small_ones_share():
+def test_each_category_is_covered_and_small_ones_together():
     def data(n, seed):
         X, y = rows(n, seed)
         rng = np.random.default_rng(seed)

@@ -102,7 +102,7 @@ def test_rank_forgives_rounding(p):
 
 @pytest.mark.parametrize("n_cuts", [1, 2])
 @pytest.mark.parametrize("p", [0.5, 0.8, 0.9, 0.95, 0.99])
-def test_promise_is_that_of_the_beta_law(p, n_cuts):
+def test_guarantee_is_that_of_the_beta_distribution(p, n_cuts):
     for m in (1, 2, 5, 12, 18, 19, 38, 39, 58, 59, 92, 93, 200, 1000):
         for guarantee in ("marginal", "training-conditional"):
             found = rank_guarantee(m, p, kind=guarantee, n_cuts=n_cuts)
@@ -238,7 +238,7 @@ def test_weights_carry_ratios_only():
 @pytest.mark.parametrize(
     ("m", "p", "n_cuts"), [(100, 0.95, 1), (100, 0.9, 2), (13.5, 0.9, 1), (12, 0.95, 1), (3, 0.1, 2)]
 )
-def test_range_is_that_of_the_beta_law(m, p, n_cuts, guarantee):
+def test_range_is_that_of_the_beta_distribution(m, p, n_cuts, guarantee):
     found = rank_guarantee(m, p, kind=guarantee, n_cuts=n_cuts)
     level = (p + n_cuts - 1) / n_cuts
     places = [found.rank] * 2

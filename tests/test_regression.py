@@ -119,7 +119,7 @@ class TestRadius:
         assert (inner[:, 1] <= outer[:, 1] + 1e-12).all()
         assert not smooth.guaranteed_
 
-    def test_of_few_errors_is_the_largest_and_says_what_it_can_promise(self):
+    def test_of_few_errors_is_the_largest_and_says_what_it_can_guarantee(self):
         errors = np.random.default_rng(0).normal(size=20)
         for m in range(1, 21):
             model = IntervalRegressor(zero)
@@ -162,11 +162,11 @@ class TestRadius:
         assert np.isnan(few.guaranteed_level_)
         assert not few.guaranteed_
 
-    def test_coverage_range_is_that_of_the_beta_law(self):
+    def test_coverage_range_is_that_of_the_beta_distribution(self):
         assert_allclose(IntervalRegressor(first).calibrate(X[:100], Y[:100]).coverage_range_, [0.911, 0.980], atol=5e-4)
         assert np.isnan(IntervalRegressor(Ridge(), cv=5).fit(X, Y).coverage_range_).all()
 
-    def test_ends_are_cut(self):
+    def test_bounds_are_cut(self):
         bounds = IntervalRegressor(first, y_min=-12, y_max=10).calibrate(X, Y).predict_interval(4 * X)
         assert bounds.min() == -12
         assert bounds.max() == 10
@@ -1009,7 +1009,7 @@ class TestBadInput:
         assert_array_equal(model.predict_interval(X), before)
 
 
-def test_promises_of_ranks():
+def test_guarantees_of_ranks():
     assert rank_guarantee(0, 0.9).rank == 0
     assert IntervalRegressor(Ridge(), cv=5, confidence_level=0.9).fit(X, Y).guaranteed_level_ == 0.8 - (2 / 300) ** 0.5
 

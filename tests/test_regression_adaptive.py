@@ -527,7 +527,7 @@ _BY_LINES = QuantileWidth(QuantileRegressor(alpha=0))
     ids=["local", "quantile", "scaled", "auto"],
 )
 @pytest.mark.parametrize("tails", ["symmetric", "equal"])
-def test_promise_of_learned_widths(width, tails):
+def test_guarantee_of_learned_widths(width, tails):
     """Many calibrations with few rows; a scale of three neighbours that knew its calibration rows would cover .79."""
     rng = np.random.default_rng(0)
     new = np.linspace(0.05, 0.95, 7)[:, None]

@@ -34,7 +34,7 @@ def calibrated(law, m, p, **params):
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("tails", ["symmetric", "equal", "sided", "lower", "upper"])
 @pytest.mark.parametrize("m", [12, 200])
-def test_promise_of_ranks(law, tails, m):
+def test_guarantee_of_ranks(law, tails, m):
     model, coverage = calibrated(LAWS[law], m, 0.9, tails=tails)
     error = coverage.std() / DRAWS**0.5
     if not np.isnan(model.guaranteed_level_):
@@ -56,7 +56,7 @@ def test_each_side_is_covered():
 
 
 @pytest.mark.parametrize("tails", ["symmetric", "equal", "sided", "upper"])
-def test_promise_for_the_set(tails):
+def test_guarantee_for_the_set(tails):
     model, coverage = calibrated(LAWS["t2"], 200, 0.9, tails=tails, guarantee="training-conditional")
     assert model.guaranteed_
     assert (coverage >= 0.9).mean() >= 0.95 - 3 * (0.95 * 0.05 / DRAWS) ** 0.5
@@ -150,7 +150,7 @@ def test_categories_never_seen_are_covered_less_than_what_shares_with_them():
 
 
 @pytest.mark.parametrize("tails", ["symmetric", "equal", "sided"])
-def test_learned_scale_keeps_the_promise(tails):
+def test_learned_scale_keeps_the_guarantee(tails):
     rng = np.random.default_rng(0)
     n_draws, new = 300, np.linspace(0.05, 0.95, 10)[:, None]
     coverage = []
