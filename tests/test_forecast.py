@@ -564,7 +564,7 @@ class TestMendedForGood:
 
     def test_no_level_at_all(self):
         cone = ForecastIntervals(0.9).fit(*windows(60, h=1))
-        with pytest.raises(ValueError, match="confidence_level must lie"):
+        with pytest.raises(ValueError, match="confidence_level must be a level, or a list of levels"):
             cone.predict_interval([[1.0]], [])
         with pytest.raises(ValueError, match="n_past must be the number"):
             cone.baseline_interval([[1.0]], n_past="10")

@@ -12,31 +12,35 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from pimeter.arrays import real_array
-from pimeter.bandwidth import safe_factor
-from pimeter.boxes import Box
 from pimeter.conformal.estimator import Replaceable
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.conformal.scores import TAILS, Tails
+from pimeter.conformal.scores import TAILS
 from pimeter.conformal.steps import (
+    as_columns,
+    box_scores,
     coverage_ranges,
+    deviation,
     effective_numbers,
     known_quantile,
+    learned_boxes,
     n_missing,
     series_blocks,
     smoothed,
     step_quantiles,
     window_errors,
+    windows_until_known,
 )
-from pimeter.coverage import ROUNDING, percent, warn_of_coverage
+from pimeter.coverage import percent, warn_of_coverage
 from pimeter.online import LARGEST, LEARNING_RATES, learn_columns, started
 from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.boxes import Box
+
     Array = NDArray[np.float64]
 
-THINNEST = 1e-9  # side of a joint cone, in units of its widest
 MOST_ERRORS_AT_FIT = 30_000  # of which `fit` finds the effective number: it takes ten times as long as margins
 
 
@@ -179,8 +183,8 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         missing = n_missing(errors)
         boxes: list[Box] = []
         if self.joint:
-            boxes = self._boxes(errors[..., : n // 2], tails, p)
-            seen = _scores(boxes, errors[..., n // 2 :])
+            boxes = learned_boxes(errors[..., : n // 2], tails, p, is_smooth=self.smooth)
+            seen = box_scores(boxes, errors[..., n // 2 :])
             if np.isnan(seen).all(axis=-1).any():
                 msg = "joint=True needs windows of which all steps are known; the later half of the windows has none."
                 raise ValueError(msg)
@@ -222,13 +226,13 @@ class ForecastIntervals(Replaceable, BaseEstimator):
             raise ValueError(msg)
         p, learning_rate = self._fitted_with
         tails = self._seen_by
-        seen = _scores(self._cone, errors) if self._cone else errors
+        seen = box_scores(self._cone, errors) if self._cone else errors
         states = self._states or [
-            started(_columns(tails.scores(self._seen, direction)), weights.ravel(), learning_rate)
+            started(as_columns(tails.scores(self._seen, direction)), weights.ravel(), learning_rate)
             for direction, weights in zip(tails.directions, self._quantiles, strict=True)
         ]
         self._states = [
-            learn_columns(_columns(tails.scores(seen, direction)), tails.level(p), learning_rate, state)
+            learn_columns(as_columns(tails.scores(seen, direction)), tails.level(p), learning_rate, state)
             for direction, state in zip(tails.directions, states, strict=True)
         ]
         return self
@@ -286,11 +290,11 @@ class ForecastIntervals(Replaceable, BaseEstimator):
             msg = f"n_past must be the number of observations that a forecast looks back on, at least 1; got {n_past}."
             raise ValueError(msg)
         if y_true is None:
-            sigma = _deviation(self._errors, (1, 2))
+            sigma = deviation(self._errors, (1, 2))
             sigma = sigma[0] if self._shape[0] is None else sigma[:, None, None]
         else:
             errors, _ = window_errors(y_true, y_pred)
-            sigma = _deviation(errors, (1,)).reshape(*forecast.shape[:-1], 1)
+            sigma = deviation(errors, (1,)).reshape(*forecast.shape[:-1], 1)
         p = self._fitted_with[0]
         margin = NormalDist().inv_cdf((1.0 + p) / 2.0) * sigma * np.sqrt(1.0 + 1.0 / n_past)
         return np.stack([forecast - margin, forecast + margin], axis=-1)
@@ -351,12 +355,9 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         """Effective number of errors of each series: found when first asked for, as it takes longer than margins."""
         if self._n_effective_by_series is None:
             seen = self._seen
-            self._n_effective_by_series = np.concatenate(
-                [
-                    effective_numbers(seen[part], self._seen_by, [one[part] for one in self._quantiles], self._overlaps)
-                    for part in series_blocks(seen)
-                ]
-            )
+            parts = [(seen[part], [one[part] for one in self._quantiles]) for part in series_blocks(seen)]
+            found = [effective_numbers(part, self._seen_by, own, self._overlaps) for part, own in parts]
+            self._n_effective_by_series = np.concatenate(found)
         return self._n_effective_by_series
 
     def _warn_of_few(self) -> None:
@@ -376,29 +377,10 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         n_short = np.count_nonzero(found < needed)
         if n_short:
             whose = "" if n_series is None else f" of {n_short} of {len(found)} series"
-            msg = (
+            warn_of_coverage(
                 f"{seen.shape[-1]} windows{whose} are as good as about {found.min():.3g} independent errors "
                 f"(n_effective_); {percent(p, 6)} takes {needed}. Take more windows, or a lower confidence_level."
             )
-            warn_of_coverage(msg)
-
-    def _boxes(self, errors: Array, tails: Tails, p: float) -> list[Box]:
-        """The shape of the cone for each series, learned from errors (series, h, n)."""
-        if not errors.size or np.isnan(errors).all(axis=-1).any():
-            msg = (
-                f"joint=True learns the shape of the cone from the first half of the windows, {errors.shape[-1]} here; "
-                f"each step has to be known in at least one of them."
-            )
-            raise ValueError(msg)
-        sides = tails.margins(step_quantiles(errors, tails, p))
-        sides = smoothed(sides, tails) if self.smooth else sides
-        centre = known_quantile(errors, 0.5) if tails.has_centre else np.zeros(errors.shape[:2])
-        # No side is without any width: one error beyond it would make the whole cone infinite.
-        shape = np.maximum(sides + np.stack([centre, -centre], axis=-1), 0.0)
-        largest = np.where(np.isfinite(shape), shape, 0.0).max(axis=(1, 2), keepdims=True)
-        least = np.where(largest > 0.0, np.maximum(THINNEST * largest, np.finfo(np.float64).tiny), 1.0)
-        below, above = np.moveaxis(np.maximum(shape, least), -1, 0)
-        return [Box(*own) for own in zip(below, above, centre, strict=True)]
 
     def _forecast(self, y_pred: ArrayLike) -> Array:
         """Finite forecasts of the horizon and series of `fit`."""
@@ -416,47 +398,3 @@ class ForecastIntervals(Replaceable, BaseEstimator):
             msg = f"y_pred must be finite; {n_wrong} of {forecast.size} values are {what}."
             raise ValueError(msg)
         return forecast
-
-
-def windows_until_known(h: int, stride: float) -> NDArray[np.intp]:
-    """How many windows later the target of each of h steps is known, if windows start `stride` steps apart.
-
-    Raises
-    ------
-    ValueError
-        If the stride is no positive number.
-
-    Examples
-    --------
-    >>> from pimeter.forecast import windows_until_known
-    >>> windows_until_known(4, 1).tolist(), windows_until_known(4, 3).tolist(), windows_until_known(2, 1 / 24).tolist()
-    ([1, 2, 3, 4], [1, 1, 1, 2], [24, 48])
-    """
-    if isinstance(stride, bool) or not (isinstance(stride, Real) and 0.0 < stride < np.inf):
-        msg = f"stride must be how many steps windows are apart, more than 0; got {stride!r}. One at each step is 1."
-        raise ValueError(msg)
-    return np.ceil(np.arange(1, h + 1) / float(stride) - ROUNDING).astype(np.intp)
-
-
-def _scores(boxes: list[Box], errors: Array) -> Array:
-    """What the joint neurons see of errors (series, h, n): (series, 1, n)."""
-    found = np.stack([box.scores(own.T) for box, own in zip(boxes, errors, strict=True)])[:, None, :]
-    if (found > LARGEST).any():
-        msg = f"errors of one window are more than {LARGEST:g} times as large as usual. Leave it out."
-        raise ValueError(msg)
-    return found
-
-
-def _deviation(errors: Array, axes: tuple[int, ...]) -> Array:
-    """Standard deviation of the errors that are known."""
-    known = np.count_nonzero(~np.isnan(errors), axis=axes)
-    if (known < 2).any():
-        msg = f"A standard deviation takes at least 2 known errors of a series or window; got {known.min()}."
-        raise ValueError(msg)
-    factor = safe_factor(float(np.nanmax(np.abs(errors))))
-    return np.asarray(np.nanstd(factor * errors, axis=axes, ddof=1) / factor)
-
-
-def _columns(sample: Array) -> Array:
-    """(series, h, n) as (n, series * h), a column per neuron."""
-    return sample.reshape(-1, sample.shape[-1]).T

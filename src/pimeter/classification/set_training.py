@@ -22,6 +22,7 @@ from pimeter.conformal.estimator import (
     group_codes,
     in_groups,
     rows_to_come,
+    taken,
 )
 from pimeter.conformal.folds import FoldModels
 from pimeter.conformal.guarantee import ORDER
@@ -87,25 +88,23 @@ class TrainedSets(ConformalEstimator):
         is_copied = codes is not None and are_copies(codes, keys)
         self._warn_of_shuffled_dates(X, y, groups)
         tuning, rest = self._apart(len(target), int(len(target) * TUNING * HELD_OUT), codes)
-        own, given = (None if a is None else np.asarray(a)[rest] for a in (codes, groups))
+        own, given = taken(rest, codes, groups)
         splits = self._splits(_safe_indexing(X, rest), target[rest], given, own, self._seed, are_copies=is_copied)
         models = [self._trained_model(X, target, rest[train], fit_params) for train, _ in splits]
         parts = [rest[left] for _, left in splits]
         to_come = rows_to_come(splits, len(rest))
-        self.estimator_ = models
+        self.estimator_, folds = models if self.cv is not None else models[0], None
         if to_come is not None:
             self.estimator_ = self._trained_model(X, target, rest[to_come], fit_params)
-        elif self.cv is None:
-            self.estimator_ = models[0]
+        elif len(splits) > 1:
+            folds = _disjoint_folds(parts, rest)
         self._trained_from = self.estimator
         self._learn_penalty(self._models()[0], X, target, tuning)
         if not self.shuffle or to_come is not None:
             doubts = (*doubts, ORDER)
         every = [self._scores(model, X, target, labels, rows) for model, rows in zip(models, parts, strict=True)]
-        scores = replace(reduce(CalibrationScores.joined, every), doubts=doubts)
-        if to_come is None and len(splits) > 1:
-            scores = replace(scores, folds=_disjoint_folds(parts, rest))
-        codes = None if codes is None else codes[np.concatenate(parts)]
+        scores = replace(reduce(CalibrationScores.joined, every), doubts=doubts, folds=folds)
+        (codes,) = taken(np.concatenate(parts), codes)
         self._learn(in_groups(scores, codes, are_copies=is_copied), labels)
 
     def _apart(self, n: int, n_tuning: int, codes: Index | None) -> tuple[Index, Index]:

@@ -327,6 +327,11 @@ def rows_to_come(splits: list[Split], n: int) -> Index | None:
     return np.arange(n)[0 if last.min() == 0 else n - len(last) :]
 
 
+def taken(rows: Index, *columns: Any) -> list[Any]:
+    """Some rows of each column; None stays None."""
+    return [None if column is None else np.asarray(column)[rows] for column in columns]
+
+
 def _columns(table: Any) -> list[Any]:
     """Names of columns; scikit-learn looks at strings alone, and pyarrow's columns are the data."""
     return list(getattr(table, "column_names", getattr(table, "columns", [])))

@@ -89,16 +89,11 @@ class GroupTable:
         expected : sequence or None, default=None
             Groups in their order, also those without rows, which then all have lines of their own.
         """
-        found, codes = coded(labels)
-        names = found if expected is None else list(expected)
-        place = {label: i for i, label in enumerate(names)}
-        codes = np.array([place[label] for label in found], np.intp)[codes]
-        counts = np.bincount(codes, minlength=len(names))
-        members = np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
+        members = _members(labels, expected)
         lines: list[Any] = []
         line_of: dict[Any, int] = {}
         pooled: dict[Any, Index] = {}
-        for label, own in zip(names, members, strict=True):
+        for label, own in members.items():
             if expected is not None:
                 spare = 1.0
             elif like is not None:
@@ -113,8 +108,13 @@ class GroupTable:
             if spare < 1.0:
                 pooled[label] = own
         line_of |= {label: len(lines) for label in pooled if label not in line_of}
-        if pooled:
-            lines += [np.concatenate(list(pooled.values()))] * 2
-        else:
-            lines.append(slice(None))
-        return cls(dict(zip(names, counts.tolist(), strict=True)), line_of, lines, frozenset(pooled))
+        lines += [np.concatenate(list(pooled.values()))] * 2 if pooled else [slice(None)]
+        return cls({label: len(own) for label, own in members.items()}, line_of, lines, frozenset(pooled))
+
+
+def _members(labels: NDArray[Any], expected: Sequence[Any] | None) -> dict[Any, Index]:
+    """Rows of each group, of those expected where these are given, in their order."""
+    found, codes = coded(labels)
+    order, counts = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=len(found))
+    rows = dict(zip(found, np.split(order, np.cumsum(counts)[:-1]), strict=True))
+    return rows if expected is None else {label: rows.get(label, order[:0]) for label in expected}

@@ -116,7 +116,7 @@ class ScoreQuantile:
             )
         is_known = self.weakest(table.unseen).is_enough if self.scores.is_full_if_few else bool(table.pooled)
         if others and not is_known:
-            names = ", ".join(map(repr, others[:3])) + (", ..." if len(others) > 3 else "")
+            names = _listed(others)
             warn_of_coverage(
                 f"by holds {len(others)} categories never seen in calibration ({names}), and {consequence}."
             )
@@ -251,6 +251,11 @@ class ScoreQuantile:
         is_rank = np.isclose(new_counts, 1.0) & (counts is None or np.ptp(counts) == 0.0)
         levels = np.where(is_rank, neuron_level(own.m, level), np.minimum(places / own.m, 1.0))
         return np.asarray(np.clip(quantile(sample.values, levels, weights=counts), low, high))
+
+
+def _listed(labels: list[Any]) -> str:
+    """The first three labels."""
+    return ", ".join(map(repr, labels[:3])) + (", ..." if len(labels) > 3 else "")
 
 
 def _unit(sample: CalibrationScores) -> float:

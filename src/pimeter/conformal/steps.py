@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,8 @@ from scipy.stats import rankdata
 
 from pimeter.arrays import real_array
 from pimeter.bandwidth import safe_factor
-from pimeter.coverage import RANGE
+from pimeter.boxes import Box
+from pimeter.coverage import RANGE, ROUNDING
 from pimeter.dependence import FEWEST, autocorrelation, variance_inflation
 from pimeter.quantiles import quantile
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 WINDOW, DEGREE = 7, 2  # steps and degree of the polynomial through which margins are smoothed
 LARGEST = 1e300  # error: distances and steps of online learning stay finite
+THINNEST = 1e-9  # side of a joint cone, in units of its widest
 SCORES_AT_A_TIME = 250_000  # what fits into a cache is not read twice
 
 
@@ -157,3 +160,66 @@ def smoothed(margins: Array, tails: Tails) -> Array:
             factor = safe_factor(float(np.abs(margins[..., side]).max()))
             smooth[..., side] = savgol_filter(factor * margins[..., side], window, DEGREE, axis=1) / factor
     return smooth if tails.has_centre else np.maximum(smooth, 0.0)
+
+
+def learned_boxes(errors: Array, tails: Tails, p: float, *, is_smooth: bool) -> list[Box]:
+    """The shape of the cone for each series, learned from errors (series, h, n)."""
+    if not errors.size or np.isnan(errors).all(axis=-1).any():
+        msg = (
+            f"joint=True learns the shape of the cone from the first half of the windows, {errors.shape[-1]} here; "
+            f"each step has to be known in at least one of them."
+        )
+        raise ValueError(msg)
+    sides = tails.margins(step_quantiles(errors, tails, p))
+    sides = smoothed(sides, tails) if is_smooth else sides
+    centre = known_quantile(errors, 0.5) if tails.has_centre else np.zeros(errors.shape[:2])
+    # No side is without any width: one error beyond it would make the whole cone infinite.
+    shape = np.maximum(sides + np.stack([centre, -centre], axis=-1), 0.0)
+    largest = np.where(np.isfinite(shape), shape, 0.0).max(axis=(1, 2), keepdims=True)
+    least = np.where(largest > 0.0, np.maximum(THINNEST * largest, np.finfo(np.float64).tiny), 1.0)
+    below, above = np.moveaxis(np.maximum(shape, least), -1, 0)
+    return [Box(*own) for own in zip(below, above, centre, strict=True)]
+
+
+def box_scores(boxes: list[Box], errors: Array) -> Array:
+    """What the joint neurons see of errors (series, h, n): (series, 1, n)."""
+    found = np.stack([box.scores(own.T) for box, own in zip(boxes, errors, strict=True)])[:, None, :]
+    if (found > LARGEST).any():
+        msg = f"errors of one window are more than {LARGEST:g} times as large as usual. Leave it out."
+        raise ValueError(msg)
+    return found
+
+
+def deviation(errors: Array, axes: tuple[int, ...]) -> Array:
+    """Standard deviation of the errors that are known."""
+    known = np.count_nonzero(~np.isnan(errors), axis=axes)
+    if (known < 2).any():
+        msg = f"A standard deviation takes at least 2 known errors of a series or window; got {known.min()}."
+        raise ValueError(msg)
+    factor = safe_factor(float(np.nanmax(np.abs(errors))))
+    return np.asarray(np.nanstd(factor * errors, axis=axes, ddof=1) / factor)
+
+
+def windows_until_known(h: int, stride: float) -> NDArray[np.intp]:
+    """How many windows later the target of each of h steps is known, if windows start `stride` steps apart.
+
+    Raises
+    ------
+    ValueError
+        If the stride is no positive number.
+
+    Examples
+    --------
+    >>> from pimeter.conformal.steps import windows_until_known
+    >>> windows_until_known(4, 1).tolist(), windows_until_known(4, 3).tolist(), windows_until_known(2, 1 / 24).tolist()
+    ([1, 2, 3, 4], [1, 1, 1, 2], [24, 48])
+    """
+    if isinstance(stride, bool) or not (isinstance(stride, Real) and 0.0 < stride < np.inf):
+        msg = f"stride must be how many steps windows are apart, more than 0; got {stride!r}. One at each step is 1."
+        raise ValueError(msg)
+    return np.ceil(np.arange(1, h + 1) / float(stride) - ROUNDING).astype(np.intp)
+
+
+def as_columns(sample: Array) -> Array:
+    """(series, h, n) as (n, series * h), a column per neuron."""
+    return sample.reshape(-1, sample.shape[-1]).T

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pimeter.arrays import real_array
+from pimeter.conformal.steps import windows_until_known
 from pimeter.coverage import percent
 from pimeter.evaluation.diagnosis.check import Check
 from pimeter.evaluation.results import Result
 from pimeter.findings import Diagnosis, Headline
-from pimeter.forecast import ForecastIntervals, windows_until_known
+from pimeter.forecast import ForecastIntervals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

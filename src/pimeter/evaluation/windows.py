@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pimeter.conformal.steps import windows_until_known
 from pimeter.files import Table, shown
-from pimeter.forecast import windows_until_known
 from pimeter.panel import (
     column_of_ids,
     column_of_targets,
@@ -98,9 +98,7 @@ def _places(table: Table, layout: Layout, frame: pl.DataFrame, notes: list[str])
     rows = np.arange(frame.height) if layout.window is None else numbered(table, frame[layout.window], notes)
     steps = None if layout.step is None else _steps(table, frame[layout.step])
     moments = _moments(table, frame, layout.time, rows, notes)
-    named = column_of_ids(table, layout.used, rows, _counted(rows) if steps is None else steps)
-    if named is not None:
-        raise panel_error(table, named)
+    _refuse_ids(table, layout, rows, steps)
     moments = _one_series(table, layout, frame, rows, steps, moments, notes)
     if moments is None and steps is None and layout.window is not None:
         _refuse_crossing(table, layout, rows)
@@ -110,13 +108,18 @@ def _places(table: Table, layout: Layout, frame: pl.DataFrame, notes: list[str])
         rows = moments
     if steps is None:
         steps = _found_steps(table, layout, rows, moments, instants)
-        order = f"the order of {shown(layout.time) if by_time else 'the file'}"
-        notes.append(
-            f"took the rows of each {shown(layout.window)} for steps 1, 2, ... ahead, in {order}"
-            if steps.any()
-            else f"took each row for a forecast one step ahead, in {order}; name the column of steps with --step"
-        )
+        _note_steps(layout, steps, notes, by_time=by_time)
     return _Places(rows, steps, moments, instants)
+
+
+def _note_steps(layout: Layout, steps: Numbers, notes: list[str], *, by_time: bool) -> None:
+    """Say what rows were taken for, where no column tells steps."""
+    order = f"the order of {shown(layout.time) if by_time else 'the file'}"
+    notes.append(
+        f"took the rows of each {shown(layout.window)} for steps 1, 2, ... ahead, in {order}"
+        if steps.any()
+        else f"took each row for a forecast one step ahead, in {order}; name the column of steps with --step"
+    )
 
 
 def _found_steps(
@@ -269,6 +272,13 @@ def _check_targets(table: Table, layout: Layout, frame: pl.DataFrame, moments: N
         raise panel_error(table, column)
     if column is None:
         notes.append(f"a {shown(layout.time)} has several targets in {table.name}: is it one series?")
+
+
+def _refuse_ids(table: Table, layout: Layout, rows: Numbers, steps: Numbers | None) -> None:
+    """Refuse a table with a column whose name and values are those of series."""
+    named = column_of_ids(table, layout.used, rows, _counted(rows) if steps is None else steps)
+    if named is not None:
+        raise panel_error(table, named)
 
 
 def _refuse_crossing(table: Table, layout: Layout, rows: Numbers) -> None:

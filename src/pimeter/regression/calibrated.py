@@ -24,7 +24,7 @@ from pimeter.regression.width import IntervalShape, Width
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.conformal.guarantee import GuaranteeKind
+    from pimeter.conformal.guarantee import Guarantee, GuaranteeKind
     from pimeter.conformal.scores import CalibrationScores
     from pimeter.protocols import FeatureTable
 
@@ -82,6 +82,16 @@ class CalibratedIntervals(TrainedIntervals):
             scores = replace(scores, doubts=(*scores.doubts, COPIES))
         self._learn(scores)
 
+    def _importance_of_new(self, importance_weight: ArrayLike | ShiftWeights | None, X: FeatureTable) -> Array | None:
+        """Importance weights of new rows; or a ValueError if calibration had none."""
+        if importance_weight is None:
+            return None
+        weights = importance_weights(importance_weight, X, are_new=True)
+        if self._scores_seen.importance is None:
+            msg = "importance_weight is given for new rows, but calibration had none: pass it to calibrate, too."
+            raise ValueError(msg)
+        return weights
+
     def _widths(self) -> list[Width]:
         """The widths that have learned, one for each model."""
         return self.width_ if isinstance(self.width_, list) else [self.width_]
@@ -93,6 +103,8 @@ class CalibratedIntervals(TrainedIntervals):
     def _quantile_at(self, level: float) -> ScoreQuantile:
         """Quantiles at another level, with the settings and groups of calibration; warns of too few scores."""
         quantile, width = self._quantile, self._widths()[0]
+        if level == quantile.level:
+            return quantile
         found = ScoreQuantile.of(
             quantile.scores, quantile.tails, level, quantile.kind, min_rows=width.min_rows, like=quantile
         )
@@ -219,11 +231,16 @@ def warn_of_few_scores(quantile: ScoreQuantile) -> None:
         weak = [(line, quantile.weakest(line)) for line in some]
         few = [replace(one, level=quantile.guaranteed(line)) for line, one in weak if not one.is_enough]
         if few:
-            several = f" (the smallest of {len(few)} such)" if len(few) > 1 else ""
-            side = " on one side of the prediction" if quantile.tails.is_by_sign else ""
-            most = "" if quantile.scores.folds is None else " (with cv they guarantee 2 p - 1 at most)"
-            least = min(few, key=attrgetter("m"))
-            warn_of_coverage(f"{too_few(least, quantile.level, of + several + side)}{most}.")
+            _warn_of_few(quantile, few, of)
+
+
+def _warn_of_few(quantile: ScoreQuantile, few: list[Guarantee], of: str) -> None:
+    """Say what the fewest scores can guarantee, and how many are needed."""
+    several = f" (the smallest of {len(few)} such)" if len(few) > 1 else ""
+    side = " on one side of the prediction" if quantile.tails.is_by_sign else ""
+    most = "" if quantile.scores.folds is None else " (with cv they guarantee 2 p - 1 at most)"
+    least = min(few, key=attrgetter("m"))
+    warn_of_coverage(f"{too_few(least, quantile.level, of + several + side)}{most}.")
 
 
 def _warn_of_few_effective(quantile: ScoreQuantile, size: float) -> None:

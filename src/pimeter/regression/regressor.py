@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from copy import copy
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from pimeter.conformal.estimator import is_function, is_trainable
+from pimeter.conformal.estimator import is_trainable
 from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.bounds import guaranteed_levels
 from pimeter.regression.calibrated import UNSEEN_ARE_UNKNOWN
 from pimeter.regression.distribution import PredictedDistribution
 from pimeter.regression.frames import interval_frame
-from pimeter.regression.shift import ShiftWeights, importance_weights
+from pimeter.regression.shift import ShiftWeights
 from pimeter.regression.training import WIDTHS
-from pimeter.regression.width import ConstantWidth, Width
+from pimeter.regression.width import Width
 from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-    from sklearn.utils import Tags
 
     from pimeter.protocols import FeatureTable
 
@@ -74,8 +71,8 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         "approximate": the neuron, smoothed, between the two scores next to rank ``(m + 1) p``; never wider than
         "marginal", its mean coverage within 1/(m + 1) of p (with equal tails twice that).
     joint : bool, default=False
-        Whether intervals shall cover all outputs of a row at once, by the largest of their scores;
-        otherwise each output separately.
+        Whether intervals shall cover all outputs of a row at once, by the largest of their scores; otherwise each
+        output separately.
     y_min, y_max : float or None, default=None
         Least and largest possible target; intervals are cut there.
     n_jobs : int or None, default=None
@@ -108,10 +105,10 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         How far bounds lie below and above the prediction, in units of the scale; beyond the bounds of a band of
         quantiles, where it may be negative; with `cv` that of the out-of-fold scores.
     categories_ : list of Group
-        Label, rows, guaranteed level, source of its scores ("own" or "shared") and a note for ``width="grouped"``;
-        else empty. The last line is for all categories never seen in calibration: they are covered together with the
-        small ones, and nothing is guaranteed to them by themselves (NaN). A frame library makes a table of
-        it, such as ``pandas.DataFrame(model.categories_)``.
+        Label, rows, guaranteed level, source of its scores ("own" or "shared") and a note for ``width="grouped"``; else
+        empty. The last line is for all categories never seen in calibration: they are covered together with the small
+        ones, and nothing is guaranteed to them by themselves (NaN). A frame library makes a table of it, such as
+        ``pandas.DataFrame(model.categories_)``.
     n_calibration_ : int
         Number of calibration rows; of groups, if these are copies of one row each.
     n_features_in_ : int
@@ -350,21 +347,17 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
             Lower and upper bounds.
         """
         check_is_fitted(self)
-        levels = one_or_more_levels(
-            "confidence_level", self._quantile.level if confidence_level is None else confidence_level
-        )
+        asked = self._quantile.level if confidence_level is None else confidence_level
+        levels = one_or_more_levels("confidence_level", asked)
         given, X = X, self._same_table(X)
         labels = self._widths()[0].labels(X, by)
-        importance = None if importance_weight is None else importance_weights(importance_weight, X, are_new=True)
-        if importance is not None and self._scores_seen.importance is None:
-            msg = "importance_weight is given for new rows, but calibration had none: pass it to calibrate, too."
-            raise ValueError(msg)
+        importance = self._importance_of_new(importance_weight, X)
         prediction = self._predictions(X)
         shape = self._shape(X, prediction)
         out = np.empty((*prediction.shape[1:], 2, levels.size))
         guaranteed = np.full((len(out), levels.size), np.nan)
         for i, level in enumerate(levels.ravel().tolist()):
-            quantile = self._quantile if level == self._quantile.level else self._quantile_at(level)
+            quantile = self._quantile_at(level)
             lines = quantile.lines(labels, UNSEEN_ARE_UNKNOWN)
             self._write_bounds(quantile, prediction, shape, lines, importance, out[..., i])
             if importance is not None:
@@ -381,17 +374,6 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
                 guaranteed=None if importance is None else guaranteed,
             )
         return self._squeezed(out if levels.ndim else out[..., 0])
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        width = self._width() if isinstance(self.width, Width) or self.width in WIDTHS else ConstantWidth()
-        if not is_function(self.estimator):
-            inner = get_tags(self.estimator)
-            tags.input_tags = copy(inner.input_tags)
-            tags.target_tags.multi_output = inner.target_tags.multi_output
-            tags.target_tags.positive_only = inner.target_tags.positive_only
-        tags.input_tags.sparse = tags.input_tags.sparse and width.takes_sparse
-        return tags
 
     def _draft(self) -> Self:
         """A copy to work on, after a look at the settings."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_array
 
 from pimeter.arrays import check_finite, real_array, unmasked
-from pimeter.conformal.estimator import ConformalEstimator, group_codes, in_groups, rows_to_come
+from pimeter.conformal.estimator import ConformalEstimator, group_codes, in_groups, is_function, rows_to_come, taken
 from pimeter.conformal.folds import FoldModels
 from pimeter.conformal.guarantee import ORDER
 from pimeter.duplicates import are_copies, row_keys
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
+    from sklearn.utils import Tags
 
     from pimeter.conformal.estimator import Split
     from pimeter.conformal.scores import CalibrationScores
@@ -63,6 +65,17 @@ class TrainedIntervals(ConformalEstimator):
     n_jobs: int | None
     width_: Any
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        width = self._width() if isinstance(self.width, Width) or self.width in WIDTHS else ConstantWidth()
+        if not is_function(self.estimator):
+            inner = get_tags(self.estimator)
+            tags.input_tags = copy(inner.input_tags)
+            tags.target_tags.multi_output = inner.target_tags.multi_output
+            tags.target_tags.positive_only = inner.target_tags.positive_only
+        tags.input_tags.sparse = tags.input_tags.sparse and width.takes_sparse
+        return tags
+
     def _fit(
         self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, fit_params: dict[str, Any]
     ) -> None:
@@ -91,7 +104,7 @@ class TrainedIntervals(ConformalEstimator):
         seen = np.unique(np.concatenate([others for _, others in splits]))
         if to_come is not None or not self.shuffle:
             doubts = (*doubts, ORDER)
-        labels, keys, codes = _taken(seen, labels, keys, codes)
+        labels, keys, codes = taken(seen, labels, keys, codes)
         folds = scores.folds if isinstance(self.estimator_, list) else None
         scores = replace(scores, folds=folds, labels=labels, keys=keys, doubts=doubts)
         self._learn(in_groups(scores, codes, are_copies=is_copied))
@@ -117,7 +130,7 @@ class TrainedIntervals(ConformalEstimator):
         if importance is not None and not importance.all():
             kept = np.flatnonzero(importance)
             X, target = _safe_indexing(X, kept), target[kept]
-            labels, codes, importance = _taken(kept, labels, codes, importance)
+            labels, codes, importance = taken(kept, labels, codes, importance)
         keys = row_keys(X, target)
         doubts = self._doubts("calibrate", X, target, codes, keys)
         is_copied = codes is not None and are_copies(codes, keys)
@@ -126,7 +139,7 @@ class TrainedIntervals(ConformalEstimator):
         if width.learns:
             rest = self._rows_left_by(width, model, X, target, codes)
             X, target = _safe_indexing(X, rest), target[rest]
-            labels, importance, codes, keys = _taken(rest, labels, importance, codes, keys)
+            labels, importance, codes, keys = taken(rest, labels, importance, codes, keys)
         scores = self._scores(model, width, X, target)
         size = effective_size(importance_weight)
         scores = replace(
@@ -346,11 +359,6 @@ class TrainedIntervals(ConformalEstimator):
             -np.inf if self.y_min is None else min(float(self.y_min), float(target.min())),
             np.inf if self.y_max is None else max(float(self.y_max), float(target.max())),
         )
-
-
-def _taken(rows: Index, *columns: Any) -> list[Any]:
-    """Some rows of each column; None stays None."""
-    return [None if column is None else column[rows] for column in columns]
 
 
 def predictions(model: Any, X: Any, n_outputs: int | None) -> Array:
