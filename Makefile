@@ -89,7 +89,7 @@ check: $(VENV)/.dev $(TORCH) ## Check format, lint, types and the import contrac
 	$(BIN)/mypy $(TYPED)
 	$(BIN)/lint-imports
 
-format: $(VENV)/.dev ## Format the code and mend what the linter can mend
+format: $(VENV)/.dev ## Format the code and fix what the linter can fix
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 

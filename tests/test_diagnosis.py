@@ -464,7 +464,7 @@ class TestDiagnose:
             lambda: scorecard(y_true > 0, y_pred, by=by),
             lambda: pm.SetClassifier(DummyClassifier()).fit(y_true[:, None], y_true > 0, by=by),
         ):
-            with pytest.raises(ValueError, match="categories must be words or numbers"):
+            with pytest.raises(ValueError, match="categories must be strings or numbers"):
                 judge()
 
     def test_a_growing_spread(self):

@@ -127,7 +127,7 @@ def test_bad_input():
     for missing in (np.array([1.0, np.nan]), np.array(["a", None], dtype=object), np.array(["NaT"] * 2, "M8[s]")):
         with pytest.raises(ValueError, match="missing labels"):
             pm.grouped_quantile([1.0, 2.0], missing, 0.5)
-    with pytest.raises(TypeError, match=r"by holds labels that cannot be put in order \(.*\); give numbers or words"):
+    with pytest.raises(TypeError, match=r"by holds labels that cannot be put in order \(.*\); give numbers or strings"):
         pm.grouped_quantile([1.0, 2.0], np.array(["a", 1], dtype=object), 0.5)
     with pytest.raises(ValueError, match="one shape"):
         pm.grouped_quantile([1.0, 2.0], [1], 0.5)

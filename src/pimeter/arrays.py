@@ -44,7 +44,8 @@ def is_missing(label: object) -> bool:
 def even_array(name: str, values: object) -> NDArray[Any]:
     """An array, with NaN or None for what is masked; or a ValueError that names what has rows of unequal length.
 
-    What is no word among words of a list stays what it is: numpy would make NaN the word "nan", and 1 the word "1".
+    What is no string among strings of a list stays what it is: numpy would make NaN the string "nan", and 1 the string
+    "1".
     """
     try:
         array = np.asarray(unmasked(values))
@@ -72,7 +73,7 @@ def label_list(labels: NDArray[Any]) -> list[Any]:
     try:
         set(found)
     except TypeError as why:
-        msg = f"categories must be words or numbers ({why}); give each as one word, such as str(category)."
+        msg = f"categories must be strings or numbers ({why}); give each as one string, such as str(category)."
         raise ValueError(msg) from why
     return found
 

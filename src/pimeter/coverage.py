@@ -41,7 +41,7 @@ def rows_needed(confidence_level: float, within: float) -> int:
     Parameters
     ----------
     confidence_level : float
-        Proportion of new rows that intervals shall cover, between 0 and 1.
+        Proportion of new rows that intervals should cover, between 0 and 1.
     within : float
         Largest distance between coverage and confidence level, between 0 and 1.
 
@@ -129,7 +129,7 @@ def quantile_ranks(m: int, p: float, level: float = 0.95) -> tuple[int, int, flo
     p : float
         Level of the quantile, between 0 and 1.
     level : float, default=0.95
-        Least probability that the two errors shall have the quantile between them.
+        Least probability that the two errors should have the quantile between them.
 
     Returns
     -------

@@ -33,7 +33,7 @@ def grouped_quantile(
     errors : array-like of shape (m,)
         A sample of each group, in any order. A dask array or series stays where it is.
     by : array-like of shape (m,)
-        The group of each row: numbers or words, none missing. With a dask collection, one with the same partitions.
+        The group of each row: numbers or strings, none missing. With a dask collection, one with the same partitions.
     q : float or array-like
         Levels in [0, 1].
     beta : "auto" or float
@@ -97,7 +97,7 @@ def grouped_quantile(
         try:
             labels, codes, rows = np.unique(groups, return_inverse=True, return_counts=True)
         except TypeError as mixed:
-            msg = f"by holds labels that cannot be put in order ({mixed}); give numbers or words."
+            msg = f"by holds labels that cannot be put in order ({mixed}); give numbers or strings."
             raise TypeError(msg) from mixed
         flat = grouped_quantiles(values, codes, len(labels), levels, "auto" if h is None else 1.0 / h, reflect)
     return GroupQuantiles(labels, rows, flat.T.reshape(*shape, len(labels)))

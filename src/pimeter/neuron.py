@@ -37,7 +37,7 @@ class QuantileNeuron(BaseEstimator):
     Parameters
     ----------
     confidence_level : float, default=0.95
-        Proportion of errors that shall lie below the quantile, between 0 and 1.
+        Proportion of errors that should lie below the quantile, between 0 and 1.
     beta : "auto" or float, default="auto"
         Steepness of the sigmoid. ``"auto"`` follows the errors, so that the quantile scales and shifts with them. A
         number is the paper's beta in the errors' own unit, and its meaning changes with that unit: 2,000 half-normal

@@ -37,7 +37,7 @@ class OnlineNeuron(BaseEstimator):
     Parameters
     ----------
     confidence_level : float, default=0.95
-        Fraction of errors that shall lie below the quantile, between 0 and 1.
+        Fraction of errors that should lie below the quantile, between 0 and 1.
     learning_rate : {"adaptive", "decaying"} or float, default="adaptive"
         "adaptive" follows errors that drift: a step is a fraction of their recent distance from the weight, so it has
         no unit, and it grows while misses are too many or too few for chance. "decaying" converges to the quantile of

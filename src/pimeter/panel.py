@@ -85,15 +85,15 @@ def column_of_ids(table: Table, used: Sequence[str], window: Numbers, step: Numb
 
 
 def separating_column(table: Table, used: Sequence[str], place: Numbers) -> pl.Series | None:
-    """The column that tells rows of the same place apart, if any: likely names first, then words, then few values."""
+    """The column that tells rows of the same place apart, if any: likely names first, then strings, then few values."""
     return next((column for column in _candidates(table, used) if not _repeats(place, _codes(column)).any()), None)
 
 
 def crossing_column(table: Table, used: Sequence[str], window: Numbers, step: Numbers) -> pl.Series | None:
     """The column that parts the rows of each window into the same values, all equally often but for a few rows.
 
-    Where each comes once per window it may count the steps: it is taken for one of series if it holds the same words in
-    the same order in each window, or numbers that are not evenly spaced.
+    Where each comes once per window it may count the steps: it is taken for one of series if it holds the same strings
+    in the same order in each window, or numbers that are not evenly spaced.
     """
     n_windows = len(np.unique(window))
     for column in _candidates(table, used):

@@ -10,6 +10,6 @@ def pyplot() -> ModuleType:
     try:
         import matplotlib.pyplot as plt
     except ImportError as missing:
-        msg = "Pictures need matplotlib: pip install 'pimeter[plot]'."
+        msg = "Plots need matplotlib: pip install 'pimeter[plot]'."
         raise ImportError(msg) from missing
     return plt

@@ -68,7 +68,7 @@ def classification_uncertainty(
     y_score : array-like of shape (n,) or (n, K)
         Scores of the positive class, or of each class, between 0 and 1; those of two classes add up to 1.
     confidence_level : float, default=0.95
-        How often intervals shall hold the metric of all rows of this kind.
+        How often intervals should hold the metric of all rows of this kind.
     threshold : float or array-like of shape (T,), default=0.5
         Scores above it predict the positive class; a score equal to it (in the precision of the scores) does not.
         Several give a result for each. With more than two classes the one with the highest score is predicted (of

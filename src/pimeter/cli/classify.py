@@ -14,7 +14,7 @@ from pimeter.cli.columns import TARGETS, complete_rows, named_or_guessed, refuse
 from pimeter.cli.options import Json, Out, is_level
 from pimeter.cli.terminal import answer, progress, show_scorecard, warnings_as
 from pimeter.cli.writing import about_page, draft_of, write_result
-from pimeter.files import PARQUET, Table, listed, opened, shown, words
+from pimeter.files import PARQUET, Table, as_strings, listed, opened, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -152,7 +152,7 @@ def _scored(
         frame = frame.with_columns(given.cast(held if held.is_float() else pl.Float64))  # thresholds are as precise
     if label is None:
         return complete_rows(table, frame, [score], notes, "score")
-    frame = frame.with_columns(words(frame[label]).alias(label))
+    frame = frame.with_columns(as_strings(frame[label]).alias(label))
     return complete_rows(table, frame, [score] if may_miss else [label, score], notes, "label or no score")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pimeter.files import Table, listed, shown, words
+from pimeter.files import Table, as_strings, listed, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -67,7 +67,7 @@ def note_on_numbers(table: Table, column: pl.Series) -> str | None:
 
     if column.dtype != pl.String or column.n_unique() <= MIN_DISTINCT_STRINGS:
         return None
-    known = words(column).drop_nulls()
+    known = as_strings(column).drop_nulls()
     is_number = known.cast(pl.Float64, strict=False).is_not_null()
     if 2 * int(is_number.sum()) <= len(known):
         return None

@@ -1,10 +1,21 @@
 """Tables in files: columns of numbers come in, whole files go out, and what is wrong is said with its place."""
 
-from pimeter.files.columns import words
+from pimeter.files.columns import as_strings
 from pimeter.files.lazy import cluster, lazy_frame, matches
 from pimeter.files.naming import listed, shown
 from pimeter.files.opening import opened
 from pimeter.files.table import PARQUET, Table
 from pimeter.files.writing import replaced
 
-__all__ = ["PARQUET", "Table", "cluster", "lazy_frame", "listed", "matches", "opened", "replaced", "shown", "words"]
+__all__ = [
+    "PARQUET",
+    "Table",
+    "as_strings",
+    "cluster",
+    "lazy_frame",
+    "listed",
+    "matches",
+    "opened",
+    "replaced",
+    "shown",
+]

@@ -27,17 +27,17 @@ def as_numbers_if_all_are(column: pl.Series) -> pl.Series:
         return column
     found = column.to_frame().select(as_number(column.name)).to_series()
     is_number = found.is_not_null()
-    return found if is_number.any() and (is_number | words(column).is_null()).all() else column
+    return found if is_number.any() and (is_number | as_strings(column).is_null()).all() else column
 
 
-def words(column: pl.Series) -> pl.Series:
+def as_strings(column: pl.Series) -> pl.Series:
     """A column as strings, numbers and truth values in their shortest form; null for what is missing.
 
     Examples
     --------
     >>> import polars as pl
-    >>> from pimeter.files import words
-    >>> [words(pl.Series(values)).to_list() for values in ([1.0, 0.5], [" yes", "n/a"], [True, None])]
+    >>> from pimeter.files import as_strings
+    >>> [as_strings(pl.Series(values)).to_list() for values in ([1.0, 0.5], [" yes", "n/a"], [True, None])]
     [['1', '0.5'], ['yes', None], ['true', None]]
     """
     import polars as pl

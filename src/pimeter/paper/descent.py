@@ -37,7 +37,7 @@ class DescendingNeuron(QuantileNeuron):
     Parameters
     ----------
     confidence_level : float, default=0.95
-        Proportion of errors that shall lie below the quantile, between 0 and 1.
+        Proportion of errors that should lie below the quantile, between 0 and 1.
     beta : "auto" or float, default="auto"
         Steepness of the sigmoid. ``"auto"`` follows the errors; a number is the paper's beta in the errors' own unit.
     reflect : bool, default=False
