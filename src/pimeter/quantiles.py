@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, overload
 
 from pimeter._kernels import arrays
 
@@ -135,15 +135,9 @@ def quantile(
         from pimeter._kernels.dask.quantiles import quantile as lazy_quantile
 
         return lazy_quantile(a, q, axis, weights, beta, reflect, keepdims)
-    return arrays.quantile(
-        cast("ArrayLike", a),
-        q,
-        axis,
-        weights=cast("ArrayLike | None", weights),
-        beta=beta,
-        reflect=reflect,
-        keepdims=keepdims,
-    )
+    values: Any = a
+    counts: Any = weights
+    return arrays.quantile(values, q, axis, weights=counts, beta=beta, reflect=reflect, keepdims=keepdims)
 
 
 def _load_tensor_kernel() -> None:
