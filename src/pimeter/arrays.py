@@ -111,12 +111,3 @@ def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
         msg = f"{name} must hold real numbers; got dtype {array.dtype}. Convert it first, such as with astype(float)."
         raise ValueError(msg)
     return array
-
-
-def check_finite(name: str, values: NDArray[np.float64], remedy: str) -> None:
-    """Refuse NaN and infinite values, naming the first."""
-    if not np.isfinite(values).all():
-        row = int(np.argwhere(~np.isfinite(values))[0, 0])
-        kind = "NaN" if np.isnan(values).any() else "infinity"
-        msg = f"{name} contains {kind}, first in row {row}. {remedy}"
-        raise ValueError(msg)

@@ -82,6 +82,15 @@ def finite(name: str, array: NDArray[np.floating], remedy: str = LEAVE_OUT) -> N
         _refuse(name, "be finite", array, ~np.isfinite(array), remedy)
 
 
+def check_finite(name: str, values: Array, remedy: str) -> None:
+    """Refuse NaN and infinite values of rows, naming the first row; with "NaN" and "infinity", as scikit-learn asks."""
+    if not np.isfinite(values).all():
+        row = int(np.argwhere(~np.isfinite(values))[0, 0])
+        kind = "NaN" if np.isnan(values).any() else "infinity"
+        msg = f"{name} contains {kind}, first in row {row}. {remedy}"
+        raise ValueError(msg)
+
+
 def finite_numbers(name: str, values: ArrayLike, remedy: str = LEAVE_OUT) -> Array:
     """Finite numbers as float64, at least one.
 
@@ -115,14 +124,14 @@ def _refuse(name: str, what: str, array: NDArray[np.floating], bad: NDArray[np.b
     raise ValueError(msg)
 
 
-def row_weights(name: str, given: ArrayLike, n: int) -> Array:
-    """Weights of n rows: finite, none negative, not all 0."""
+def row_weights(name: str, given: ArrayLike, n: int, *, may_all_be_zero: bool = False) -> Array:
+    """Weights of n rows: finite, none negative, not all 0 unless they may be."""
     weights: Array = real_array(name, given).astype(np.float64)
     if weights.shape != (n,):
         msg = f"{name} must hold one weight for each of the {n} rows; got shape {weights.shape}."
         raise ValueError(msg)
     finite(name, weights)
-    if (weights < 0.0).any() or not weights.any():
+    if (weights < 0.0).any() or not (may_all_be_zero or weights.any()):
         msg = f"{name} must be finite, not negative and not all 0; got {weights.min():g} to {weights.max():g}."
         raise ValueError(msg)
     return weights

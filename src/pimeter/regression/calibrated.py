@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pimeter.arrays import check_finite
 from pimeter.conformal.groups import Group
 from pimeter.conformal.guarantee import COPIES, rank_guarantee, too_few
 from pimeter.conformal.quantile import NEVER_SEEN, ScoreQuantile
@@ -20,6 +19,7 @@ from pimeter.regression.joint import JointWidth
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
 from pimeter.regression.training import REMEDY, TrainedIntervals, predictions
 from pimeter.regression.width import IntervalShape, Width
+from pimeter.validation import check_finite
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

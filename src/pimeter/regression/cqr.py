@@ -9,12 +9,12 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 
-from pimeter.arrays import check_finite
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.features import Features
 from pimeter.regression.nearness import local_bounds, local_neurons
 from pimeter.regression.scaled import FEW, LEAST
 from pimeter.regression.width import IntervalShape, Width
+from pimeter.validation import check_finite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,11 +11,11 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from pimeter.arrays import check_finite
 from pimeter.coverage import warn_of_coverage
 from pimeter.regression.features import Features
 from pimeter.regression.surroundings import Surroundings
 from pimeter.regression.width import IntervalShape, Width
+from pimeter.validation import check_finite
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,10 +13,11 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, RobustScaler, SplineTransformer
-from sklearn.utils.validation import _num_samples, check_array
+from sklearn.utils.validation import _num_samples
 
-from pimeter.arrays import even_array, real_array
+from pimeter.arrays import even_array
 from pimeter.regression.features import Features, is_table
+from pimeter.validation import row_weights
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -212,20 +213,8 @@ def importance_weights(
                 f"has {_num_samples(X)} rows. Call shift_weights with the rows of X{part}."
             )
             raise ValueError(msg)
-    weights: Array = check_array(
-        real_array("importance_weight", importance_weight),
-        ensure_2d=False,
-        dtype=np.float64,
-        input_name="importance_weight",
-    )
-    if weights.shape != (_num_samples(X),):
-        msg = (
-            f"importance_weight must hold one weight for each of the {_num_samples(X)} rows of X; got {weights.shape}."
-        )
-        raise ValueError(msg)
-    if (weights < 0.0).any() or not (are_new or weights.any()):  # among new rows none needs another one
-        msg = f"importance_weight must not be negative nor all 0; got {weights.min():g} to {weights.max():g}."
-        raise ValueError(msg)
+    # Among new rows none needs another one, so all may weigh 0.
+    weights = row_weights("importance_weight", importance_weight, _num_samples(X), may_all_be_zero=are_new)
     if ((weights > LARGEST_WEIGHT) | ((weights < 1.0 / LARGEST_WEIGHT) & (weights > 0.0))).any():
         msg = (
             f"importance_weight must be 0 or from {1.0 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}; got "

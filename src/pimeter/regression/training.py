@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_array
 
-from pimeter.arrays import check_finite, real_array, unmasked
+from pimeter.arrays import real_array, unmasked
 from pimeter.conformal.estimator import ConformalEstimator, group_codes, in_groups, is_function, rows_to_come, taken
 from pimeter.conformal.folds import FoldModels
 from pimeter.conformal.guarantee import ORDER
@@ -26,6 +26,7 @@ from pimeter.regression.local import LocalWidth
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
 from pimeter.regression.width import MISSING, ConstantWidth, IntervalShape, Width
+from pimeter.validation import check_finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
