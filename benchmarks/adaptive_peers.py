@@ -179,16 +179,16 @@ def measured(name: str, split: int, method: str) -> dict[str, object]:
         warnings.simplefilter("ignore")
         intervals = METHODS[method](X[train], y[train], X[test], split)
     seconds = time.perf_counter() - start
-    # Infinite ends, which some give for want of rows, are cut well beyond the training targets: in their favour.
+    # Infinite bounds, which some give for want of rows, are cut well beyond the training targets: in their favour.
     intervals = np.clip(intervals, y[train].min() - np.ptp(y[train]), y[train].max() + np.ptp(y[train]))
     lower, upper = np.sort(intervals, axis=1).T
     inside = (lower <= y[test]) & (y[test] <= upper)
-    fifths = np.array_split(np.argsort(lower + upper, kind="stable"), 5)
+    quintiles = np.array_split(np.argsort(lower + upper, kind="stable"), 5)
     values = (
         inside.mean(),
         (upper - lower).mean(),
         pm.interval_score(y[test], np.stack([lower, upper], axis=1), LEVEL),
-        min(inside[fifth].mean() for fifth in fifths),
+        min(inside[quintile].mean() for quintile in quintiles),
         seconds,
     )
     return dict(zip(COLUMNS, (name, split, method, *(f"{value:.6g}" for value in values)), strict=True))
@@ -243,16 +243,16 @@ That trains five models where all peers but CV+ train one; with one split, `widt
 
 """
     text += "\n".join(out)
-    text += "\n\n| method | score / best peer | coverage | worst set | worst fifth | width / best peer | seconds |\n"
+    text += "\n\n| method | score / best peer | coverage | worst set | worst quintile | width / best peer | seconds |\n"
     text += "|---|---|---|---|---|---|---|\n"
     for method in METHODS:
         covered = [mean(name, method, "coverage") for name in done]
-        fifth = np.mean([mean(name, method, "worst_fifth") for name in done])
+        quintile = np.mean([mean(name, method, "worst_fifth") for name in done])
         width = geometric(mean(name, method, "width") / mean(name, best[name], "width") for name in done)
         seconds = np.mean([mean(name, method, "seconds") for name in done])
         text += (
             f"| {method} | {geometric(ratios[method].values()):.3f} | {np.mean(covered):.3f} | {min(covered):.3f} "
-            f"| {fifth:.3f} | {width:.3f} | {seconds:.1f} |\n"
+            f"| {quintile:.3f} | {width:.3f} | {seconds:.1f} |\n"
         )
     return text
 

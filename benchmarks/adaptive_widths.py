@@ -3,10 +3,10 @@
     python benchmarks/adaptive_widths.py [--quick]
 
 Errors are normal with a standard deviation that grows tenfold along one of five columns; coverage of the tenth of rows
-with the largest one, from the known law. Under covariate shift new rows have larger errors than calibration rows, and
-the ratio of their densities is known, or learned from the rows. Times are medians of ratios, both measured back to back
-in the same run: local neurons over a query of all neighbours by scikit-learn's `KNeighborsRegressor`, `predict_cdf`
-over crepes' predictive system (left out where crepes is not installed).
+with the largest one, from the known distribution. Under covariate shift new rows have larger errors than calibration
+rows, and the ratio of their densities is known, or learned from the rows. Times are medians of ratios, both measured
+back to back in the same run: local neurons over a query of all neighbours by scikit-learn's `KNeighborsRegressor`,
+`predict_cdf` over crepes' predictive system (left out where crepes is not installed).
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def cdf_ratio(m: int, n: int, repeats: int) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, few draws, nothing saved")
+    parser.add_argument("--quick", action="store_true", help="small samples, few draws, nothing saved")
     quick = parser.parse_args().quick
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scikit-learn"))
     out = [

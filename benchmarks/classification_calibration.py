@@ -28,7 +28,7 @@ from pimeter.classification.proportions import Proportion, clopper_pearson, wils
 SEED = 20261201
 LEVEL = 0.95
 RATES = (0.001, 0.01, 0.05, 0.2, 0.5)
-SIZES = (200, 500, 1000, 2000, 5000, 10_000)
+LENGTHS = (200, 500, 1000, 2000, 5000, 10_000)
 FAMILY = 0.05  # chance that any cell is rejected by Holm, were all as they should be
 
 LABELS = 10  # draws for the same scores
@@ -36,7 +36,7 @@ LABELS = 10  # draws for the same scores
 Bend = Callable[[np.ndarray], np.ndarray]
 Interval = Callable[[Proportion, float], tuple[float, float]]
 Scores = Callable[[float, int, np.random.Generator], np.ndarray]
-LAWS: dict[str, Scores] = {
+DISTRIBUTIONS: dict[str, Scores] = {
     "Beta": lambda rate, n, rng: np.clip(rng.beta(1.0, (1.0 - rate) / rate, n), 1e-12, 1.0 - 1e-12),
     "wide in log-odds": lambda rate, n, rng: expit(rng.normal(logit(rate), 1.5, n)),
     "nearly constant": lambda rate, n, rng: expit(rng.normal(logit(rate), 0.05, n)),
@@ -51,10 +51,12 @@ BENDS: dict[str, Bend] = {
 }
 
 
-def samples(rng: np.random.Generator, law: Scores, rate: float, n: int, draws: int, bend: Bend) -> Iterator[Sample]:
+def samples(
+    rng: np.random.Generator, distribution: Scores, rate: float, n: int, draws: int, bend: Bend
+) -> Iterator[Sample]:
     """Scores, each with several draws of labels, in as many bins as a report has."""
     for _ in range(-(-draws // LABELS)):
-        q = law(rate, n, rng)
+        q = distribution(rate, n, rng)
         score = bend(q)
         codes, _ = _equal_bins(score, min(10, max(1, n // 20)))
         calibrated, rows = Calibrated.of(score, codes, LEVEL), np.bincount(codes)
@@ -74,10 +76,10 @@ class Sample(NamedTuple):
 
     def held(self, interval: Interval, level: float) -> list[bool]:
         """Whether the interval of each bin holds the mean score."""
-        ends = [
+        bounds = [
             interval(Proportion(count / n, float(n)), level) for count, n in zip(self.counts, self.rows, strict=True)
         ]
-        return [low <= score <= high for score, (low, high) in zip(self.score, ends, strict=True)]
+        return [low <= score <= high for score, (low, high) in zip(self.score, bounds, strict=True)]
 
     @property
     def is_off_by_wilson(self) -> bool:
@@ -91,21 +93,21 @@ def holm(p_values: list[float]) -> int:
     return int(np.argmax(passed)) if passed.any() else len(ordered)
 
 
-def section_false_alarms(draws: int, sizes: tuple[int, ...]) -> Iterator[str]:
+def section_false_alarms(draws: int, lengths: tuple[int, ...]) -> Iterator[str]:
     yield "\n## Perfect scores\n"
     yield (
         f"{draws:,} samples per cell, {LABELS} draws of labels for each draw of scores. Alarms of the test / of "
-        "Wilson's intervals; then the share of bins whose bar "
+        "Wilson's intervals; then the fraction of bins whose bar "
         f"({LEVEL:.0%}, each by itself) holds the mean score, Clopper-Pearson's / Wilson's.\n"
     )
-    head = [f"alarms, n = {n:,}" for n in sizes] + [f"bars, n = {n:,}" for n in sizes]
+    head = [f"alarms, n = {n:,}" for n in lengths] + [f"bars, n = {n:,}" for n in lengths]
     yield f"| base rate | scores | {' | '.join(head)} |\n|---|---|" + "---|" * len(head)
     p_alarm, p_bar, largest, least = [], [], 0.0, 1.0
-    for i, (rate, (name, law)) in enumerate(itertools.product(RATES, LAWS.items())):
+    for i, (rate, (name, distribution)) in enumerate(itertools.product(RATES, DISTRIBUTIONS.items())):
         alarms, bars = [], []
-        for n in sizes:
+        for n in lengths:
             rng = np.random.default_rng([SEED, i, n])
-            found = list(samples(rng, law, rate, n, draws, lambda q: q))
+            found = list(samples(rng, distribution, rate, n, draws, lambda q: q))
             seen, old = [one.is_off for one in found], [one.is_off_by_wilson for one in found]
             held, held_old = ([np.mean(one.held(bar, LEVEL)) for one in found] for bar in (clopper_pearson, wilson))
             alarms.append(f"{np.mean(seen):.3f} / {np.mean(old):.3f}")
@@ -116,23 +118,27 @@ def section_false_alarms(draws: int, sizes: tuple[int, ...]) -> Iterator[str]:
             largest, least = max(largest, float(np.mean(seen))), min(least, float(np.mean(held)))
         yield f"| {rate:.1%} | {name} | {' | '.join(alarms + bars)} |"
     yield (
-        f"\nAlarms above {1 - LEVEL:.0%}: {holm(p_alarm)} of {len(p_alarm)} cells (Holm); the largest share is "
-        f"{largest:.3f}. Bars that hold less than {LEVEL:.0%}: {holm(p_bar)} cells; the least share is {least:.3f}."
+        f"\nAlarms above {1 - LEVEL:.0%}: {holm(p_alarm)} of {len(p_alarm)} cells (Holm); the largest fraction is "
+        f"{largest:.3f}. Bars that hold less than {LEVEL:.0%}: {holm(p_bar)} cells; the least fraction is {least:.3f}."
     )
 
 
-def section_power(draws: int, sizes: tuple[int, ...]) -> Iterator[str]:
+def section_power(draws: int, lengths: tuple[int, ...]) -> Iterator[str]:
     yield "\n## Scores that are off\n"
     yield (
         f"{draws:,} samples per cell, scores wide in log-odds. Alarms of the test / of Wilson's intervals (which are "
         "also raised by perfect scores, see above).\n"
     )
-    yield "| scores | base rate | " + " | ".join(f"n = {n:,}" for n in sizes) + " |\n|---|---|" + "---|" * len(sizes)
+    yield (
+        "| scores | base rate | " + " | ".join(f"n = {n:,}" for n in lengths) + " |\n|---|---|" + "---|" * len(lengths)
+    )
     for i, ((name, bend), rate) in enumerate(itertools.product(BENDS.items(), RATES)):
         cells = []
-        for n in sizes:
+        for n in lengths:
             rng = np.random.default_rng([SEED, 100 + i, n])
-            found = list(samples(rng, LAWS["wide in log-odds"], rate, n, draws, lambda q, f=bend: expit(f(logit(q)))))
+            found = list(
+                samples(rng, DISTRIBUTIONS["wide in log-odds"], rate, n, draws, lambda q, f=bend: expit(f(logit(q))))
+            )
             seen, old = [one.is_off for one in found], [one.is_off_by_wilson for one in found]
             cells.append(f"{np.mean(seen):.2f} / {np.mean(old):.2f}")
         yield f"| {name} | {rate:.1%} | {' | '.join(cells)} |"
@@ -147,8 +153,8 @@ def main() -> None:
     lines = [f"# Are perfect scores left alone?\n\n{head} Python {platform.python_version()}, {versions}."]
     print(lines[0], flush=True)
     sections = (
-        section_false_alarms(3 if quick else 2000, SIZES[:2] if quick else SIZES),
-        section_power(3 if quick else 500, SIZES[:1] if quick else (200, 1000, 5000)),
+        section_false_alarms(3 if quick else 2000, LENGTHS[:2] if quick else LENGTHS),
+        section_power(3 if quick else 500, LENGTHS[:1] if quick else (200, 1000, 5000)),
     )
     for line in itertools.chain(*sections):
         print(line, flush=True)

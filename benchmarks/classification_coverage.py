@@ -2,9 +2,9 @@
 
     python benchmarks/classification_coverage.py [--classes] [--quick]
 
-Scores follow a Beta law and labels are drawn from them, so that the truth is known. Peers (`confidenceinterval` and
-`scipy.stats.bootstrap`) get the same rows in the same run. Without `confidenceinterval` nothing is saved. With
-`--classes` averages over several classes are tried instead, some of which have few rows or none.
+Scores follow a Beta distribution and labels are drawn from them, so that the truth is known. Peers
+(`confidenceinterval` and `scipy.stats.bootstrap`) get the same rows in the same run. Without `confidenceinterval`
+nothing is saved. With `--classes` averages over several classes are tried instead, some of which have few rows or none.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ print(tracemalloc.get_traced_memory()[1] / 2**20)
 
 
 @dataclass(frozen=True)
-class Law:
-    """Calibrated scores from a Beta law, with the true confusion matrix at a threshold of 1/2."""
+class Distribution:
+    """Calibrated scores from a Beta distribution, with the true confusion matrix at a threshold of 1/2."""
 
     name: str
     a: float
@@ -79,12 +79,12 @@ class Law:
         return np.repeat([0, 1, 1, 0], counts), np.repeat([0.25, 0.75, 0.25, 0.75], counts)
 
 
-def balanced(accuracy: float) -> Law:
-    a = optimize.brentq(lambda a: Law("", a, a).cells[:2].sum() - accuracy, 0.01, 60)
-    return Law(f"balanced, accuracy {accuracy:g}", a, a)
+def balanced(accuracy: float) -> Distribution:
+    a = optimize.brentq(lambda a: Distribution("", a, a).cells[:2].sum() - accuracy, 0.01, 60)
+    return Distribution(f"balanced, accuracy {accuracy:g}", a, a)
 
 
-RARE = Law("2 % positives", 0.08, 0.08 * 49)
+RARE = Distribution("2 % positives", 0.08, 0.08 * 49)
 
 
 @dataclass
@@ -129,8 +129,10 @@ def usable(y: np.ndarray) -> bool:
     return 0 < np.count_nonzero(y) < len(y)
 
 
-def repeated(law: Law, n: int, method: str, repeats: int, rng: np.random.Generator) -> Iterator[object]:
-    draw = law.rows if method in {"pim", "calibrated"} else law.counted_rows
+def repeated(
+    distribution: Distribution, n: int, method: str, repeats: int, rng: np.random.Generator
+) -> Iterator[object]:
+    draw = distribution.rows if method in {"pim", "calibrated"} else distribution.counted_rows
     done = 0
     while done < repeats:
         y, score = draw(n, rng)
@@ -139,23 +141,23 @@ def repeated(law: Law, n: int, method: str, repeats: int, rng: np.random.Generat
             yield uncertain(y, score, method, rng)
 
 
-def section_labels(repeats: int, sizes: tuple[int, ...]) -> Iterator[str]:
+def section_labels(repeats: int, lengths: tuple[int, ...]) -> Iterator[str]:
     yield "\n## Intervals from labels\n"
     yield (
-        f"{repeats:,} repeats for wilson and bootstrap on balanced laws and n >= 200, {max(repeats // 5, 2):,} "
+        f"{repeats:,} repeats for wilson and bootstrap on balanced classes and n >= 200, {max(repeats // 5, 2):,} "
         "elsewhere; coverage / mean width."
     )
     yield "An interval that is NaN (pim, too few of an outcome) counts as a miss.\n"
-    yield "| law | n | method | " + " | ".join(NAMES) + " |\n|---|---|---|" + "---|" * len(NAMES)
+    yield "| distribution | n | method | " + " | ".join(NAMES) + " |\n|---|---|---|" + "---|" * len(NAMES)
     kept: dict[str, list[float]] = {"wilson": [], "bootstrap": []}
-    laws = (*map(balanced, ACCURACIES), RARE)
-    for i, (law, n) in enumerate(itertools.product(laws, sizes)):
+    distributions = (*map(balanced, ACCURACIES), RARE)
+    for i, (distribution, n) in enumerate(itertools.product(distributions, lengths)):
         for j, method in enumerate(("wilson", "bootstrap", "clopper-pearson", "normal", "pim")):
             rng = np.random.default_rng([SEED, i, j])
-            is_judged = j < 2 and n >= 200 and law is not RARE
+            is_judged = j < 2 and n >= 200 and distribution is not RARE
             n_repeats = repeats if is_judged else max(repeats // 5, 2)
-            tally = Tally.of(repeated(law, n, method, n_repeats, rng), law.truth)
-            yield f"| {law.name} | {n:,} | {method} | {tally.row()} |"
+            tally = Tally.of(repeated(distribution, n, method, n_repeats, rng), distribution.truth)
+            yield f"| {distribution.name} | {n:,} | {method} | {tally.row()} |"
             if is_judged:
                 kept[method] += [tally.coverage("accuracy")]
     if not kept["wilson"]:
@@ -168,11 +170,12 @@ def section_labels(repeats: int, sizes: tuple[int, ...]) -> Iterator[str]:
         )
 
 
-def section_calibrated(repeats: int, sizes: tuple[int, ...]) -> Iterator[str]:
+def section_calibrated(repeats: int, lengths: tuple[int, ...]) -> Iterator[str]:
     yield "\n## Without labels: calibrated scores\n"
-    law = Law("Beta(.5, .5)", 0.5, 0.5)
+    distribution = Distribution("Beta(.5, .5)", 0.5, 0.5)
     yield (
-        f"{law.name}, {repeats:,} repeats; distorted scores are expit(2 logit(q) + .3), which Platt's map undoes, "
+        f"{distribution.name}, {repeats:,} repeats; distorted scores are expit(2 logit(q) + .3), which Platt's map "
+        "undoes, "
         "q^2, which it does not quite, and q + .15 sin(2 pi q), which it does not at all. Coverage / mean width; "
         "last column: width for accuracy against Wilson's on the "
         "labels that the calibrator had.\n"
@@ -189,12 +192,15 @@ def section_calibrated(repeats: int, sizes: tuple[int, ...]) -> Iterator[str]:
         "distorted, not in it": lambda q: q**2,
         "distorted, far from it": lambda q: np.clip(q + 0.15 * np.sin(2 * np.pi * q), 0.0, 1.0),
     }
-    for i, ((name, bend), n_cal, n) in enumerate(itertools.product(distortions.items(), (0, 200, 1000), sizes)):
+    for i, ((name, bend), n_cal, n) in enumerate(itertools.product(distortions.items(), (0, 200, 1000), lengths)):
         rng = np.random.default_rng([SEED, 50, i])
         # The decision is that of the scores as they are, so the truth moves with the distortion.
         cut = float(optimize.brentq(lambda q, bend=bend: float(bend(np.array(q))) - 0.5, 1e-6, 1 - 1e-6))
-        mean = law.a / (law.a + law.b)
-        tp, positive = mean * stats.beta.sf(cut, law.a + 1, law.b), stats.beta.sf(cut, law.a, law.b)
+        mean = distribution.a / (distribution.a + distribution.b)
+        tp, positive = (
+            mean * stats.beta.sf(cut, distribution.a + 1, distribution.b),
+            stats.beta.sf(cut, distribution.a, distribution.b),
+        )
         cells = np.array([1 - positive - (mean - tp), tp, mean - tp, positive - tp])
         truth = {metric: float(METRICS[metric](Rates.of(cells))) for metric in NAMES}
         wilson = []
@@ -207,10 +213,10 @@ def section_calibrated(repeats: int, sizes: tuple[int, ...]) -> Iterator[str]:
             wilson: list[float] = wilson,
         ) -> Iterator[object]:
             for _ in range(repeats):
-                _, q = law.rows(n, rng)
+                _, q = distribution.rows(n, rng)
                 more = {}
                 if n_cal:
-                    y_cal, q_cal = law.rows(n_cal, rng)
+                    y_cal, q_cal = distribution.rows(n_cal, rng)
                     more["calibration"] = (y_cal, bend(q_cal))
                     on_labels = pm.classification_uncertainty(y_cal, bend(q_cal), metrics="accuracy")
                     wilson.append(on_labels.upper["accuracy"] - on_labels.lower["accuracy"])
@@ -225,7 +231,7 @@ def section_powered(repeats: int) -> Iterator[str]:
     yield "\n## Some labels: prediction-powered\n"
     yield f"2,000 rows, {repeats:,} repeats; coverage / mean width, and accuracy's against Wilson's on labels.\n"
     yield "| scores | labelled | " + " | ".join(NAMES) + " | width / Wilson |\n|---|---|" + "---|" * (len(NAMES) + 1)
-    law = Law("", 0.5, 0.5)
+    distribution = Distribution("", 0.5, 0.5)
     for i, (is_poor, n) in enumerate(itertools.product((False, True), (50, 100, 400))):
         rng = np.random.default_rng([SEED, 70, i])
         ratios: list[float] = []
@@ -234,8 +240,8 @@ def section_powered(repeats: int) -> Iterator[str]:
             n: int = n, is_poor: bool = is_poor, rng: np.random.Generator = rng, ratios: list[float] = ratios
         ) -> Iterator[object]:
             for _ in range(repeats):
-                y, q = law.rows(2000, rng)
-                # Poor scores decide alike, but say nothing of how sure they are.
+                y, q = distribution.rows(2000, rng)
+                # Poor scores decide in the same way, but say nothing of how sure they are.
                 score = (
                     np.where(q > 0.5, 0.5 + rng.uniform(0.01, 0.5, len(q)), rng.uniform(0.0, 0.5, len(q)))
                     if is_poor
@@ -251,7 +257,7 @@ def section_powered(repeats: int) -> Iterator[str]:
                 )
                 yield found
 
-        tally = Tally.of(results(), law.truth)
+        tally = Tally.of(results(), distribution.truth)
         name = "poor" if is_poor else "calibrated"
         yield f"| {name} | {n} | {tally.row()} | {np.mean(ratios):.2f} |"
 
@@ -268,11 +274,11 @@ def median_seconds(run: Callable[[], object], repeats: int) -> float:
 def section_peers(quick: bool) -> Iterator[str]:
     yield "\n## Peers\n"
     repeats = 20 if quick else 1000
-    law = balanced(0.9)
-    truth = law.truth
+    distribution = balanced(0.9)
+    truth = distribution.truth
     n = 200
     rng = np.random.default_rng([SEED, 80])
-    rows = [law.counted_rows(n, rng) for _ in range(repeats)]
+    rows = [distribution.counted_rows(n, rng) for _ in range(repeats)]
     methods: dict[str, Callable[[np.ndarray, np.ndarray], dict[str, tuple[float, float]]]] = {
         "pimeter, bootstrap": lambda y, s: both(
             pm.classification_uncertainty(y, s, method="bootstrap", metrics=list(NAMES))
@@ -282,25 +288,25 @@ def section_peers(quick: bool) -> Iterator[str]:
     }
     if HAS_PEER:
         methods["confidenceinterval, analytic"] = confidenceinterval_analytic
-    yield f"{law.name}, n = {n}, {repeats:,} repeats (a tenth for scipy); coverage / mean width; time.\n"
+    yield f"{distribution.name}, n = {n}, {repeats:,} repeats (a tenth for scipy); coverage / mean width; time.\n"
     yield "| method | " + " | ".join(NAMES) + " | time |\n|---|" + "---|" * (len(NAMES) + 1)
     base = None
     for name, method in methods.items():
         some = rows[: max(repeats // 10, 2)] if name.startswith("scipy") else rows
         method(*some[0])
         start = time.perf_counter()
-        ends = [method(*row) for row in some]
+        bounds = [method(*row) for row in some]
         spent = (time.perf_counter() - start) / len(some)
         base = base or spent
         cells = []
         for metric in NAMES:
-            held = [each[metric][0] <= truth[metric] <= each[metric][1] for each in ends if metric in each]
-            widths = [each[metric][1] - each[metric][0] for each in ends if metric in each]
+            held = [each[metric][0] <= truth[metric] <= each[metric][1] for each in bounds if metric in each]
+            widths = [each[metric][1] - each[metric][0] for each in bounds if metric in each]
             cells.append(f"{np.mean(held):.3f} / {np.mean(widths):.4f}" if held else "")
         yield f"| {name} | {' | '.join(cells)} | {spent / base:.1f} |"
     n_all, n_peer = (20_000, 1000) if quick else (1_000_000, 10_000)
     rng = np.random.default_rng([SEED, 90])
-    y, q = law.rows(n_all, rng)
+    y, q = distribution.rows(n_all, rng)
     right = (y == (q > 0.5))[:n_peer].astype(float)
 
     def peer() -> object:
@@ -402,36 +408,40 @@ RECALLS: dict[str, Callable[[int], np.ndarray]] = {
 FAMILY = 0.05  # chance that any cell is rejected by Holm, were all as they should be
 
 
-def confusion(shares: np.ndarray, recall: np.ndarray) -> np.ndarray:
+def confusion(fractions: np.ndarray, recall: np.ndarray) -> np.ndarray:
     """Cells (k, k) of true and predicted classes; mistakes are spread like the classes themselves."""
-    k = len(shares)
-    wrong = np.tile(shares, (k, 1)) * (1.0 - np.eye(k))
-    return shares[:, None] * (np.diag(recall) + (1.0 - recall)[:, None] * wrong / wrong.sum(axis=1, keepdims=True))
+    k = len(fractions)
+    wrong = np.tile(fractions, (k, 1)) * (1.0 - np.eye(k))
+    return fractions[:, None] * (np.diag(recall) + (1.0 - recall)[:, None] * wrong / wrong.sum(axis=1, keepdims=True))
 
 
-def outcomes(law: np.ndarray) -> np.ndarray:
+def outcomes(distribution: np.ndarray) -> np.ndarray:
     """TN, TP, FN, FP of each class against all others, (4, k)."""
-    tp, fn, fp = np.diag(law), law.sum(axis=1) - np.diag(law), law.sum(axis=0) - np.diag(law)
+    tp, fn, fp = (
+        np.diag(distribution),
+        distribution.sum(axis=1) - np.diag(distribution),
+        distribution.sum(axis=0) - np.diag(distribution),
+    )
     return np.array([1.0 - tp - fn - fp, tp, fn, fp])
 
 
-def section_classes(repeats: int, sizes: tuple[int, ...]) -> Iterator[str]:
+def section_classes(repeats: int, lengths: tuple[int, ...]) -> Iterator[str]:
     yield "\n## Averages over classes\n"
     yield (
         f"{repeats:,} repeats; coverage / mean width. The truth is the average over all classes, also where some have "
-        "no row in the sample. Shares of Zipf's classes are as 1, 1/2, 1/3, ...\n"
+        "no row in the sample. Fractions of Zipf's classes are as 1, 1/2, 1/3, ...\n"
     )
     yield f"| classes | recall | n | {' | '.join(AVERAGES)} |\n|---|---|---|" + "---|" * len(AVERAGES)
     p_values, least = [], 1.0
     for i, (k, is_zipf, (name, recall)) in enumerate(itertools.product((3, 10), (False, True), RECALLS.items())):
-        shares = 1.0 / np.arange(1, k + 1) if is_zipf else np.ones(k)
-        law = confusion(shares / shares.sum(), recall(k))
+        fractions = 1.0 / np.arange(1, k + 1) if is_zipf else np.ones(k)
+        distribution = confusion(fractions / fractions.sum(), recall(k))
         metrics = {name: METRICS[metric] for name, metric in AVERAGES.items()}
-        truth = {name: float(np.mean(metric(Rates.of(outcomes(law))))) for name, metric in metrics.items()}
-        for n in sizes:
+        truth = {name: float(np.mean(metric(Rates.of(outcomes(distribution))))) for name, metric in metrics.items()}
+        for n in lengths:
             rng = np.random.default_rng([SEED, 200 + i, n])
             tally = Tally({name: [] for name in truth}, {name: [] for name in truth})
-            for counts in rng.multinomial(n, law.ravel(), repeats).astype(float):
+            for counts in rng.multinomial(n, distribution.ravel(), repeats).astype(float):
                 for metric, found in over_classes(Cells(counts, counts, counts), k, metrics, LEVEL).items():
                     tally.hits[metric].append(found.lower <= truth[metric] <= found.upper)
                     tally.widths[metric].append(found.upper - found.lower)

@@ -1,10 +1,10 @@
-"""Do prediction sets cover as promised, and how large are they beside MAPIE's with the same score and split?
+"""Do prediction sets cover as guaranteed, and how large are they beside MAPIE's with the same score and split?
 
     python benchmarks/classification_sets.py [--quick]
 
 Classes are drawn from a known softmax; the classifier knows it but for a wrong temperature. Randomized sets of MAPIE's
-APS get our draws: with other draws, sizes differ by chance alone. Its RAPS draws rows for its constants as well, so it
-keeps its own. Without MAPIE its columns stay empty; its RAPS refuses 100 classes in 200 rows.
+APS get our draws: with other draws, set lengths differ by chance alone. Its RAPS draws rows for its constants as well,
+so it keeps its own. Without MAPIE its columns stay empty; its RAPS refuses 100 classes in 200 rows.
 """
 
 from __future__ import annotations

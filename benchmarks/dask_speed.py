@@ -98,25 +98,25 @@ def rows(n: int, pids: list[int]) -> str:
     x = errors(n)
     found, cost = watched(lambda: pm.measure(x, da.zeros_like(x), confidence_level=LEVEL), pids)
     with dask.config.set(scheduler="threads"):
-        sizes = abs(x).compute()
+        absolute = abs(x).compute()
     rank = math.ceil((n + 1) * LEVEL - 1e-9) - 1
-    off = abs(found.margin[0] - float(np.partition(sizes, rank)[rank]))
+    off = abs(found.margin[0] - float(np.partition(absolute, rank)[rank]))
     return f"`measure`, {n:,} rows: {cost}; distance of its radius to the order statistic of all errors {off:.1e}."
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes on threads, nothing saved")
+    parser.add_argument("--quick", action="store_true", help="small lengths on threads, nothing saved")
     quick = parser.parse_args().quick
     versions = f"dask {dask.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     print(versions)
-    sizes = [100_000, 3_000_000] if quick else [1_000_000, 10_000_000, 100_000_000, 200_000_000, 1_000_000_000]
+    lengths = [100_000, 3_000_000] if quick else [1_000_000, 10_000_000, 100_000_000, 200_000_000, 1_000_000_000]
     head = "| errors | reads | pimeter, s | s per 1e6 | da.percentile, s | error of pimeter | error of percentile |"
     print(head)
     lines, notes = [], []
 
     def table() -> None:
-        for n in sizes:
+        for n in lengths:
             found, seconds = timed(pm.quantile(errors(n), LEVEL))
             plain, plain_seconds = timed(da.percentile(errors(n), 100.0 * LEVEL, method="linear"))
             distances = [""] * 2  # more errors than are held in memory here

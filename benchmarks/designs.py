@@ -21,13 +21,13 @@ def design(table: dict[str, Callable[[int, Rng], Rows]], name: str) -> Callable[
     return entered
 
 
-def binary(n_columns: int, share: float, noise: int, is_class: bool = False) -> Callable[[int, Rng], Rows]:
+def binary(n_columns: int, fraction: float, noise: int, is_class: bool = False) -> Callable[[int, Rng], Rows]:
     """Independent columns of 0 and 1, whose sum is the target, or decides it; with noise if there is any."""
 
     def make(n: int, rng: Rng) -> Rows:
-        X = (rng.random((n, n_columns)) < share).astype(float)
+        X = (rng.random((n, n_columns)) < fraction).astype(float)
         y = X.sum(axis=1) + rng.integers(-noise, noise + 1, size=n)
-        return X, (y > share * n_columns).astype(float) if is_class else y
+        return X, (y > fraction * n_columns).astype(float) if is_class else y
 
     return make
 
@@ -228,10 +228,10 @@ CONTINUOUS |= {
 }
 
 
-def overwritten(n: int, rng: Rng, share: float = 0.05) -> np.ndarray:
-    """Numbers of rows, a share of them overwritten by others."""
+def overwritten(n: int, rng: Rng, fraction: float = 0.05) -> np.ndarray:
+    """Numbers of rows, a fraction of them overwritten by others."""
     rows, places = np.arange(n), rng.permutation(n)
-    n_copies = round(share * n)
+    n_copies = round(fraction * n)
     rows[places[:n_copies]] = rng.choice(places[n_copies:], n_copies)
     return rows
 

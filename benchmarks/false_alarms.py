@@ -2,10 +2,10 @@
 
     python benchmarks/false_alarms.py [--quick] [--seed SEED]
 
-A cell is a law, a number of rows, and the findings that are asked of each draw. Where nothing is wrong, a finding
-shall be raised in 5 % of the draws at most: each rate is tested against that (binomial, one-sided), and the tests of
-all cells are judged together (Holm). Where something is planted, the rate is the power. Constants of the checks were
-chosen on other seeds than the one reported.
+A cell is a distribution, a number of rows, and the findings that are asked of each draw. Where nothing is wrong, a
+finding shall be raised in 5 % of the draws at most: each rate is tested against that (binomial, one-sided), and the
+tests of all cells are judged together (Holm). Where something is planted, the rate is the power. Constants of the
+checks were chosen on other seeds than the one reported.
 
 More cells, also of other functions, are more lines in `CELLS`: `alarms` says which findings a draw raises.
 """
@@ -31,7 +31,7 @@ from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
 SEED = 20261116
 N_DRAWS = 2000
 N_PLANTED = 500  # draws where something is planted
-MOST = 0.05  # share of false alarms that is allowed
+ALLOWED = 0.05  # fraction of false alarms
 ERROR = 0.05  # of all tests of it together
 
 Array = NDArray[np.float64]
@@ -49,11 +49,11 @@ class Cell:
     is_planted: bool = False
 
 
-def of_errors(law: Draw) -> Callable[[np.random.Generator, int], set[str]]:
-    """Findings about the shape of errors of this law, around predictions that are whole numbers."""
+def of_errors(distribution: Draw) -> Callable[[np.random.Generator, int], set[str]]:
+    """Findings about the shape of errors of this distribution, around predictions that are integers."""
 
     def alarms(rng: np.random.Generator, n: int) -> set[str]:
-        errors = law(rng, n)
+        errors = distribution(rng, n)
         radius = float(np.quantile(np.abs(errors), 0.95, method="inverted_cdf"))
         target = np.round(rng.uniform(0, 1e4, n)) + errors
         found = (
@@ -67,11 +67,11 @@ def of_errors(law: Draw) -> Callable[[np.random.Generator, int], set[str]]:
     return alarms
 
 
-def of_order(law: Draw) -> Callable[[np.random.Generator, int], set[str]]:
-    """Findings about the order of errors of this law."""
+def of_order(distribution: Draw) -> Callable[[np.random.Generator, int], set[str]]:
+    """Findings about the order of errors of this distribution."""
 
     def alarms(rng: np.random.Generator, n: int) -> set[str]:
-        errors = law(rng, n)
+        errors = distribution(rng, n)
         radius = float(np.quantile(np.abs(errors), 0.95, method="inverted_cdf"))
         found = (Drift().judge(errors, radius), SerialDependence().judge(errors))
         return {finding.name for finding in found if finding.raised}
@@ -131,20 +131,20 @@ SHAPE = ("skew", "heavy", "bias", "zeros")
 
 
 def cells() -> Iterator[Cell]:
-    for name, law in SYMMETRIC.items():
+    for name, distribution in SYMMETRIC.items():
         for n in N_ROWS:
-            yield Cell(name, n, SHAPE, of_errors(law))
-    for name, law in HEAVY.items():
+            yield Cell(name, n, SHAPE, of_errors(distribution))
+    for name, distribution in HEAVY.items():
         for n in N_ROWS:
-            yield Cell(name, n, ("skew", "bias", "zeros"), of_errors(law))
+            yield Cell(name, n, ("skew", "bias", "zeros"), of_errors(distribution))
     for name in ("-1 or 1", "uniform on -2..2", "normal, sd .5, rounded", "normal, sd 1, rounded"):
         yield Cell(name, 200, ("drift", "serial"), of_order(SYMMETRIC[name]))
-    for name, law in SKEWED.items():
+    for name, distribution in SKEWED.items():
         for n in N_ROWS[:2]:
-            yield Cell(name, n, ("skew",), of_errors(law), is_planted=True)
-    for name, law in HEAVY.items():
+            yield Cell(name, n, ("skew",), of_errors(distribution), is_planted=True)
+    for name, distribution in HEAVY.items():
         for n in N_ROWS[:2]:
-            yield Cell(name, n, ("heavy",), of_errors(law), is_planted=True)
+            yield Cell(name, n, ("heavy",), of_errors(distribution), is_planted=True)
 
 
 CELLS = tuple(cells())
@@ -190,7 +190,7 @@ def main() -> None:
         print(f"{'planted: ' if cell.is_planted else ''}{cell.situation}, {cell.n_rows} rows: {rates}", flush=True)
     false, planted = ([(cell, counts) for cell, counts in found if cell.is_planted == kind] for kind in (False, True))
     tests = [(cell, name, counts[name]) for cell, counts in false for name in cell.names]
-    p_values = [binomtest(n, n_draws, MOST, alternative="greater").pvalue for *_, n in tests]
+    p_values = [binomtest(n, n_draws, ALLOWED, alternative="greater").pvalue for *_, n in tests]
     too_many = [
         f"{name}, {cell.situation}, {cell.n_rows} rows ({n / n_draws:.1%})"
         for (cell, name, n), is_rejected in zip(tests, rejected(p_values), strict=True)
@@ -206,7 +206,7 @@ Seed {asked.seed}, {n_draws:,} draws of each cell, {n_planted:,} where something
 
 ## Where there is nothing
 
-{len(tests)} rates of false alarms, each tested against {MOST:.0%} (binomial, one-sided), all together by Holm's rule
+{len(tests)} rates of false alarms, each tested against {ALLOWED:.0%} (binomial, one-sided), all together by Holm's rule
 with {ERROR:.0%}: {len(too_many)} are larger{"".join(f"; {one}" for one in too_many)}. The largest is
 {most[2] / n_draws:.1%} ({most[1]}, {most[0].situation}, {most[0].n_rows:,} rows).
 {tables(false, n_draws)}

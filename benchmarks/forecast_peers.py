@@ -147,20 +147,20 @@ def rows(series: np.ndarray, ahead: int, n_test: int | None) -> list[list[str]]:
             continue
         list(follow(past[-200:], happened[-200:], now[: 2 * ahead], then[: 2 * ahead], ahead))  # warm
         start = time.perf_counter()
-        ends = np.array(list(follow(past, happened, now, then, ahead)))
+        bounds = np.array(list(follow(past, happened, now, then, ahead)))
         took = time.perf_counter() - start
-        inside = (then >= ends[:, 0]) & (then <= ends[:, 1])
+        inside = (then >= bounds[:, 0]) & (then <= bounds[:, 1])
         size = len(inside) // 8
         blocks = inside[: 8 * size].reshape(8, size).mean(axis=1)
-        finite = np.isfinite(ends).all(axis=1)
+        finite = np.isfinite(bounds).all(axis=1)
         found.append(
             [
                 name,
                 f"{inside.mean():.3f}",
                 f"{blocks.min():.3f} to {blocks.max():.3f}",
-                f"{np.ptp(ends[finite], axis=1).mean():.3f}",
+                f"{np.ptp(bounds[finite], axis=1).mean():.3f}",
                 f"{1 - finite.mean():.3f}",
-                f"{pm.interval_score(then[finite], ends[finite], LEVEL):.3f}",
+                f"{pm.interval_score(then[finite], bounds[finite], LEVEL):.3f}",
                 f"{1e6 * took / len(now):.0f}",
             ]
         )

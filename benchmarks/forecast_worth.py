@@ -1,10 +1,10 @@
-"""What are windows of forecasts worth that overlap, and whose errors last? Does `coverage_range_` hold?
+"""How many independent errors do windows of forecasts stand for that overlap? Does `coverage_range_` hold?
 
     python benchmarks/forecast_worth.py [--quick] [--seed SEED]
 
-Many series of windows are drawn, a cone is fitted to each, and its true coverage at each step is known from the law of
-the errors. The range is to hold that coverage in 90 % of the draws. The estimate was chosen on seeds 1 to 7 and
-20261116; this is another one. The tables go to `results/forecast_worth.md`.
+Many series of windows are drawn, a cone is fitted to each, and its true coverage at each step is known from the
+distribution of the errors. The range is to hold that coverage in 90 % of the draws. The estimate was chosen on seeds 1
+to 7 and 20261116; this is another one. The tables go to `results/forecast_worth.md`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WHOLE = 4_000_000  # ... in a cell, or there are fewer draws
 ASKED = 0.9  # that a range is to hold
 SIGNIFICANT = 0.05  # of all cells together (Holm)
 FADED = 300  # values before a series begins
-REFERENCE = 4_000_000  # errors that stand for a law without a formula
+REFERENCE = 4_000_000  # errors that stand for a distribution without a formula
 
 Draw = Callable[[int, int, np.random.Generator], np.ndarray]
 
@@ -39,9 +39,9 @@ class Found(NamedTuple):
     """What the draws of one cell found."""
 
     n_draws: int
-    inside: float  # share of draws whose range holds the coverage, at the step where fewest do
-    below: float  # share whose coverage lies below the range, there
-    worth: float  # p (1 - p) over the mean squared distance of the coverage from p, at the step with the least
+    inside: float  # fraction of draws whose range holds the coverage, at the step where fewest do
+    below: float  # fraction whose coverage lies below the range, there
+    n_equivalent: float  # p (1 - p) over the mean squared distance of the coverage from p, at the step with the least
     n_effective: float  # median
 
     @property
@@ -52,7 +52,7 @@ class Found(NamedTuple):
     def cells(self) -> list[str]:
         return [
             f"{self.n_draws:,}",
-            f"{self.worth:.0f}",
+            f"{self.n_equivalent:.0f}",
             f"{self.n_effective:.0f}",
             f"{self.inside:.3f}",
             f"{self.below:.3f}",
@@ -102,7 +102,7 @@ def judged(
     tails: str = "symmetric",
 ) -> Found:
     """Fit a cone to each draw of errors (size, n, h); `coverage` of its radii (size, h, 2) is the truth."""
-    true, ends, worth = [], [], []
+    true, ranges, effective = [], [], []
     for size in batch:
         drawn = errors(size)
         cone = pm.ForecastIntervals(level, tails=tails)
@@ -110,9 +110,9 @@ def judged(
             warnings.simplefilter("ignore", pm.CoverageWarning)
             cone.fit(drawn, np.zeros_like(drawn), stride=stride)
         true.append(coverage(cone.margin_))
-        ends.append(cone.coverage_range_)
-        worth.append(cone.n_effective_)
-    covered, (low, high) = np.concatenate(true), np.concatenate(ends).T[:, :, None]
+        ranges.append(cone.coverage_range_)
+        effective.append(cone.n_effective_)
+    covered, (low, high) = np.concatenate(true), np.concatenate(ranges).T[:, :, None]
     inside = ((low <= covered) & (covered <= high)).mean(axis=0)
     worst = int(inside.argmin())
     return Found(
@@ -120,7 +120,7 @@ def judged(
         float(inside[worst]),
         float((covered < low)[:, worst].mean()),
         float((level * (1.0 - level) / ((covered - level) ** 2).mean(axis=0)).min()),
-        float(np.median(np.concatenate(worth))),
+        float(np.median(np.concatenate(effective))),
     )
 
 
@@ -170,10 +170,10 @@ def alternating(size: int, n: int, rng: np.random.Generator) -> np.ndarray:
     return autoregressive(-0.7, (size, n), rng)
 
 
-def weekly(share: float) -> Draw:
+def weekly(fraction: float) -> Draw:
     def draw(size: int, n: int, rng: np.random.Generator) -> np.ndarray:
         noise = rng.standard_normal((size, n + 7 * FADED))
-        return np.asarray(lfilter([1.0], [1.0, *[0.0] * 6, -share], noise, axis=1)[:, 7 * FADED :])
+        return np.asarray(lfilter([1.0], [1.0, *[0.0] * 6, -fraction], noise, axis=1)[:, 7 * FADED :])
 
     return draw
 
@@ -199,7 +199,7 @@ def bursts(size: int, n: int, rng: np.random.Generator) -> np.ndarray:
     return errors.T
 
 
-LAWS: dict[str, Draw] = {
+DISTRIBUTIONS: dict[str, Draw] = {
     "skewed, AR(.7)": skewed,
     "t3, AR(.7)": heavy,
     "AR(-.7)": alternating,
@@ -210,9 +210,9 @@ LAWS: dict[str, Draw] = {
 }
 
 
-def law_cells(n_draws: int, quick: bool, seed: int) -> list[tuple[list[str], Found]]:
+def distribution_cells(n_draws: int, quick: bool, seed: int) -> list[tuple[list[str], Found]]:
     found = []
-    for i, (name, draw) in enumerate(LAWS.items()):
+    for i, (name, draw) in enumerate(DISTRIBUTIONS.items()):
         reference = np.sort(draw(1000, REFERENCE // 1000, np.random.default_rng([seed, 99, i])).ravel())
 
         def coverage(radius: np.ndarray, reference: np.ndarray = reference) -> np.ndarray:
@@ -242,17 +242,17 @@ def table(names: str, rows: list[tuple[list[str], Found]]) -> list[str]:
         if rows[i][1].p_value > SIGNIFICANT / (len(rows) - place):
             break
         missed.add(int(i))
-    header = [*names.split(" | "), "draws", "worth", "`n_effective_`", "range holds", "too low", ""]
+    header = [*names.split(" | "), "draws", "equivalent", "`n_effective_`", "range holds", "too low", ""]
     lines = [header, ["---"] * len(header)]
     lines += [[*cells, *found.cells(), "below 90 %" if i in missed else ""] for i, (cells, found) in enumerate(rows)]
-    shares = [found.inside for _, found in rows]
-    large = [found.inside for _, found in rows if found.worth >= 20.0]
+    fractions = [found.inside for _, found in rows]
+    large = [found.inside for _, found in rows if found.n_equivalent >= 20.0]
     return [
         *(f"| {' | '.join(line)} |" for line in lines),
         "",
         (
             f"{len(missed)} of {len(rows)} cells hold in fewer than 90 % (Holm over the table, 5 %); the least is "
-            f"{min(shares):.3f}, among cells whose windows are worth 20 or more {min(large):.3f}."
+            f"{min(fractions):.3f}, among cells whose windows stand for 20 errors or more {min(large):.3f}."
         ),
         "",
     ]
@@ -265,7 +265,7 @@ def main() -> None:
     options = parser.parse_args()
     n_draws = 50 if options.quick else DRAWS
     lines = [
-        "# What windows of forecasts are worth",
+        "# How many errors windows of forecasts stand for",
         "",
         (
             f"`python benchmarks/forecast_worth.py`, seed {options.seed}. {platform.machine()}; Python "
@@ -273,9 +273,10 @@ def main() -> None:
         ),
         "",
         (
-            "A cone is fitted to each draw of n windows. *worth*: so many independent errors would give a coverage as "
+            "A cone is fitted to each draw of n windows. *equivalent*: so many independent errors would "
+            "give a coverage as "
             "far from its level, p (1 - p) over the mean squared distance, at the step with the fewest. *range holds*: "
-            "share of draws whose `coverage_range_` (5 % and 95 % points) has the true coverage inside, at the step "
+            "fraction of draws whose `coverage_range_` (5 % and 95 % points) has the true coverage inside, at the step "
             "where the fewest do; *too low*: whose coverage lies below it, there."
         ),
         "",
@@ -287,9 +288,9 @@ def main() -> None:
         ),
         "",
         *table("level | forecast | rho | h | stride | n", main_cells(n_draws, options.quick, options.seed)),
-        "## Other laws, one step ahead, level .95",
+        "## Other distributions, one step ahead, level .95",
         "",
-        *table("errors | tails | n", law_cells(n_draws, options.quick, options.seed)),
+        *table("errors | tails | n", distribution_cells(n_draws, options.quick, options.seed)),
     ]
     text = "\n".join(lines)
     print(text)

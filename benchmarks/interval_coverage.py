@@ -1,19 +1,19 @@
-"""Do intervals keep their promise? Simulated calibrations, coverage from the known law of the errors.
+"""Do intervals keep their guarantee? Simulated calibrations, coverage from the known distribution of errors.
 
     python benchmarks/interval_coverage.py [--adaptive] [--quick]
 
-Each output of y is one calibration: a batch of outputs shares its rows X, and standard errors are those of the batch
-means, widened by Student's law. All tails, guarantees and levels are tried on the same calibrations. Neither the model
-nor a learned scale depends on them; local neurons and bands of quantiles do, and learn anew for each, but forests and
-regressors that were trained on the very same rows before are remembered. Coverage is averaged over a grid of new rows;
-of several outputs at once it is that of all, and weighted rows have a density that grows with their scale. What is done
-is kept in `.parts` until the code changes, so that a run goes on where it stopped. A line is marked where it breaks a
-rule:
+Each output of y is one calibration: a batch of outputs has one set of rows X, and standard errors are those of the
+batch means, widened by Student's t. All tails, guarantees and levels are tried on the same calibrations. Neither the
+model nor a learned scale depends on them; local neurons and bands of quantiles do, and learn anew for each, but forests
+and regressors that were trained on the very same rows before are remembered. Coverage is averaged over a grid of new
+rows; of several outputs at once it is that of all, and weighted rows have a density that grows with their scale. What
+is done is kept in `.parts` until the code changes, so that a run goes on where it stopped. A line is marked where it
+breaks a rule:
 
-- coverage >= the promised level - 3 standard errors;
+- coverage >= the guaranteed level - 3 standard errors;
 - guarantee="marginal" on a split, without ties and with enough errors: also <= p + 1/(m + 1) (two tails 2/(m + 1),
   categories each with their own m) + 3 standard errors;
-- cv=5: >= min(p, m/(m + 1)) - .02, m being all rows. The largest errors of m reach no farther than that on average;
+- cv=5: >= min(p, m/(m + 1)) - .02, m being all rows. The largest errors of m cover no more than that on average;
   with two tails it is (m - 1)/(m + 1), with each sign by itself m/(m + 2);
 - guarantee="training-conditional" with enough errors: 95 % of calibration sets cover p, - 3 standard errors.
 
@@ -50,11 +50,11 @@ from pimeter.regression.bounds import guaranteed_levels
 
 PARTS = Path(__file__).parent / ".parts"
 SEED = 20261115
-SIZES, LEVELS = (12, 40, 200), (0.9, 0.95)
+LENGTHS, LEVELS = (12, 40, 200), (0.9, 0.95)
 TAILS = ("symmetric", "equal", "sided", "lower", "upper")
 JOINT = ("symmetric", "equal", "lower", "upper")
-SHARES, SCALES = np.array([0.6, 0.3, 0.1]), np.array([1.0, 3.0, 10.0])  # of categories
-STEP = 0.5  # of the law with ties
+FRACTIONS, SCALES = np.array([0.6, 0.3, 0.1]), np.array([1.0, 3.0, 10.0])  # of categories
+STEP = 0.5  # of the distribution with ties
 BATCHES = 25
 AGAIN = 10  # times as many calibrations for cells that broke a rule
 
@@ -92,20 +92,20 @@ class LinearQuantiles(Remembers, QuantileRegressor):
 
 @dataclass(frozen=True)
 class Noise:
-    """A law of errors: draws, probability of a closed interval, quantiles."""
+    """A distribution of errors: draws, probability of a closed interval, quantiles."""
 
     name: str
-    law: stats.rv_continuous
+    distribution: stats.rv_continuous
     has_ties: bool = False
 
     def sample(self, rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
-        values = self.law.rvs(size=size, random_state=rng)
+        values = self.distribution.rvs(size=size, random_state=rng)
         return np.round(values / STEP) * STEP if self.has_ties else values
 
     def within(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         if self.has_ties:
             low, high = (np.ceil(low / STEP - 1e-9) - 0.5) * STEP, (np.floor(high / STEP + 1e-9) + 0.5) * STEP
-        return np.maximum(self.law.cdf(high) - self.law.cdf(low), 0.0)
+        return np.maximum(self.distribution.cdf(high) - self.distribution.cdf(low), 0.0)
 
     @cache  # noqa: B019
     def ideal(self, tails: str, p: float) -> float:
@@ -115,8 +115,8 @@ class Noise:
             return 2.0 * float(np.quantile(np.abs(draws), p))
         if tails == "equal":
             return float(np.diff(np.quantile(draws, [(1 - p) / 2, (1 + p) / 2]))[0])
-        ends = {"lower": draws < np.inf, "upper": draws < np.inf, "sided": draws < 0}
-        below = -float(np.quantile(draws[ends[tails]], 1 - p))
+        chosen = {"lower": draws < np.inf, "upper": draws < np.inf, "sided": draws < 0}
+        below = -float(np.quantile(draws[chosen[tails]], 1 - p))
         above = float(np.quantile(draws[draws > 0] if tails == "sided" else draws, p))
         return {"lower": below, "upper": above, "sided": below + above}[tails]
 
@@ -208,13 +208,13 @@ def adaptive_kinds(quick: bool) -> tuple[Kind, ...]:
 
 
 def rows(rng: np.random.Generator, n: int) -> np.ndarray:
-    return np.column_stack([rng.uniform(size=n), rng.choice(len(SHARES), size=n, p=SHARES)])
+    return np.column_stack([rng.uniform(size=n), rng.choice(len(FRACTIONS), size=n, p=FRACTIONS)])
 
 
 def grid() -> tuple[np.ndarray, np.ndarray]:
     """New rows and their probabilities."""
-    x, category = np.meshgrid((np.arange(8) + 0.5) / 8, np.arange(len(SHARES)), indexing="ij")
-    return np.column_stack([x.ravel(), category.ravel()]), SHARES[category.ravel()] / 8
+    x, category = np.meshgrid((np.arange(8) + 0.5) / 8, np.arange(len(FRACTIONS)), indexing="ij")
+    return np.column_stack([x.ravel(), category.ravel()]), FRACTIONS[category.ravel()] / 8
 
 
 @dataclass(frozen=True)
@@ -227,37 +227,37 @@ class Line:
     guarantee: object
     m: int
     p: float
-    promised: float
+    guaranteed: float
     coverage: float
     error: float
-    share: float  # of calibrations that cover p
+    fraction: float  # of calibrations that cover p
     calibrations: int
     width: float  # over the ideal one
     excess: float  # most that exact ranks may cover beyond p
 
     def broken(self) -> str:
-        below = self.coverage < self.promised - 3 * self.error
+        below = self.coverage < self.guaranteed - 3 * self.error
         exact = (
             self.guarantee == "marginal"
             and self.kind.cv is None
             and not self.noise.has_ties
-            and self.promised == self.p
+            and self.guaranteed == self.p
         )
         above = exact and self.coverage > self.p + self.excess + 3 * self.error
-        reach = {"equal": (self.m - 1) / (self.m + 1), "sided": self.m / (self.m + 2)}.get(
+        most = {"equal": (self.m - 1) / (self.m + 1), "sided": self.m / (self.m + 2)}.get(
             self.tails, self.m / (self.m + 1)
         )
-        folds = self.kind.cv is not None and self.coverage < min(self.p, reach) - 0.02
+        folds = self.kind.cv is not None and self.coverage < min(self.p, most) - 0.02
         spread = 3 * (0.95 * 0.05 / self.calibrations) ** 0.5
-        sets = self.guarantee == "training-conditional" and self.promised == self.p and self.share < 0.95 - spread
+        sets = self.guarantee == "training-conditional" and self.guaranteed == self.p and self.fraction < 0.95 - spread
         return " ".join(n for n, b in (("BELOW", below), ("ABOVE", above), ("CV", folds), ("SET", sets)) if b)
 
     def text(self) -> str:
-        promised = "none" if np.isnan(self.promised) else f"{self.promised:.3f}"
+        guaranteed = "none" if np.isnan(self.guaranteed) else f"{self.guaranteed:.3f}"
         name = self.kind.name + (f", cv={self.kind.cv}" if self.kind.cv else "")
-        share = f"{self.share:.3f}" if self.guarantee == "training-conditional" else ""
+        fraction = f"{self.fraction:.3f}" if self.guarantee == "training-conditional" else ""
         coverage = f"{self.coverage:.4f} ± {self.error:.4f}"
-        cells = [name, self.tails, self.guarantee, self.noise.name, self.m, self.p, promised, coverage, share]
+        cells = [name, self.tails, self.guarantee, self.noise.name, self.m, self.p, guaranteed, coverage, fraction]
         cells += [f"{self.width:.3f}", self.broken()]
         return "| " + " | ".join(map(str, cells)) + " |"
 
@@ -286,7 +286,7 @@ def relearned(model: pm.IntervalRegressor, tails: str, guarantee: object, p: flo
 
 
 def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tuple[np.ndarray, float, float, float]:
-    """Coverage of each calibration, what was promised, mean width over the ideal one, the most beyond p."""
+    """Coverage of each calibration, what was guaranteed, mean width over the ideal one, the most beyond p."""
     new, probability = grid()
     weights = kind.weights(new)
     probability = probability * weights / (probability @ weights)
@@ -294,25 +294,25 @@ def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tu
     scale = kind.scale(new)[:, None]
     inside = noise.within(low / scale, high / scale)
     coverage = probability @ (inside.prod(axis=1, keepdims=True) if kind.outputs > 1 else inside)
-    ends = {"lower": -low, "upper": high}.get(model.tails, high - low)
+    lengths = {"lower": -low, "upper": high}.get(model.tails, high - low)
     ideal = noise.ideal(model.tails, model.confidence_level)
-    width = float((probability @ ends).mean() / (probability @ scale[:, 0]) / ideal)
+    width = float((probability @ lengths).mean() / (probability @ scale[:, 0]) / ideal)
     counts = [c.rows for c in model.categories_[:-1]] or [m]
-    shares = [SHARES[int(c.label)] for c in model.categories_[:-1]] or [1.0]
+    fractions = [FRACTIONS[int(c.label)] for c in model.categories_[:-1]] or [1.0]
     n_cuts = 2 if model.tails in {"equal", "sided"} else 1
-    excess = n_cuts * float(sum(share / (count + 1) for share, count in zip(shares, counts, strict=True)))
+    excess = n_cuts * float(sum(fraction / (count + 1) for fraction, count in zip(fractions, counts, strict=True)))
     if kind.has_shift or (kind.outputs > 1 and n_cuts > 1):
-        excess = np.inf  # ranks of weights, or two ends that may miss at once: no law says how much more is covered
-    promised = model.guaranteed_level_
+        excess = np.inf  # ranks of weights, or two bounds that may miss at once: nothing says how much more is covered
+    guaranteed = model.guaranteed_level_
     if kind.has_shift:
-        # Rows too heavy for the calibration rows would need an infinite interval: what is sure is p less their share.
+        # Rows too heavy for the calibration rows would need an infinite interval: sure is p less their fraction.
         heavy = float(probability @ np.isnan(guaranteed_levels(model._quantile, None, weights)))
-        promised = max(promised - heavy, 0.0)
-    return coverage, promised, width, excess
+        guaranteed = max(guaranteed - heavy, 0.0)
+    return coverage, guaranteed, width, excess
 
 
 def lines(kind: Kind, noise: Noise, m: int, quick: bool, seed: int) -> list[Line]:
-    """All tails, guarantees and levels of one width, law and size."""
+    """All tails, guarantees and levels of one width, distribution and size."""
     warnings.simplefilter("ignore", pm.CoverageWarning)
     pimeter.regression.scaled.RandomForestRegressor = Forest
     rng = np.random.default_rng([seed, m, kind.cv or 0, *map(ord, kind.name + noise.name)])
@@ -333,35 +333,35 @@ def lines(kind: Kind, noise: Noise, m: int, quick: bool, seed: int) -> list[Line
                 models[key] = [trained(kind, *rows_of_one, **aim) for rows_of_one in batch]
             found[cell].append([covered(kind, noise, m, relearned(one, *cell)) for one in models[key]])
         Remembers.memory.clear()
-    # From few batches: widened so that three of them are as rare by Student's law as three normal ones.
+    # From few batches: widened so that three of them are as rare by Student's t as three normal ones.
     student = stats.t(BATCHES - 1).ppf(stats.norm.cdf(3.0)) / 3.0
     table = []
     for cell, batches in found.items():
         coverages = np.array([np.concatenate([one[0] for one in batch]) for batch in batches])
         means = coverages.mean(axis=1)
-        promised, width, excess = (float(np.mean([one[i] for batch in batches for one in batch])) for i in (1, 2, 3))
+        guaranteed, width, excess = (float(np.mean([one[i] for batch in batches for one in batch])) for i in (1, 2, 3))
         error = float(student * means.std(ddof=1) / BATCHES**0.5)
-        share = float((coverages >= cell[-1] - 1e-12).mean())
+        fraction = float((coverages >= cell[-1] - 1e-12).mean())
         of = (kind, noise, *cell[:2], m, cell[-1])
-        table.append(Line(*of, promised, float(means.mean()), error, share, coverages.size, width, excess))
+        table.append(Line(*of, guaranteed, float(means.mean()), error, fraction, coverages.size, width, excess))
     return table
 
 
 def task(adaptive: bool, quick: bool, kind: int, noise: int, m: int) -> tuple[list[Line], list[Line]]:
-    """By number, so that each process finds its own laws and what they remember; what is broken is tried again."""
-    one, law = (adaptive_kinds if adaptive else kinds)(quick)[kind], NOISES[noise]
+    """By number, so that each process has its own distributions and what they remember; broken ones are tried again."""
+    one, errors = (adaptive_kinds if adaptive else kinds)(quick)[kind], NOISES[noise]
     part = PARTS / f"{code()}_{adaptive:d}_{kind}_{noise}_{m}.json"
     if not quick and part.exists():
-        once, again = ([Line(one, law, *cells) for cells in table] for table in json.loads(part.read_text()))
+        once, again = ([Line(one, errors, *cells) for cells in table] for table in json.loads(part.read_text()))
         return once, again
-    once, again = lines(one, law, m, quick, SEED), []
+    once, again = lines(one, errors, m, quick, SEED), []
     broken = {(line.tails, line.guarantee, line.p) for line in once if line.broken()}
     if broken and not quick:
         tails = tuple(tail for tail in one.tails if any(tail == cell[0] for cell in broken))
         more = replace(one, calibrations=AGAIN * one.calibrations, tails=tails)
         again = [
             replace(line, kind=one)
-            for line in lines(more, law, m, False, SEED + 1)
+            for line in lines(more, errors, m, False, SEED + 1)
             if (line.tails, line.guarantee, line.p) in broken
         ]
     if not quick:
@@ -396,7 +396,7 @@ def report(table: list[Line], again: list[Line], squares: float, adaptive: bool)
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scikit-learn"))
     broken = [line for line in table if line.broken()]
     command = f"python benchmarks/interval_coverage.py{' --adaptive' if adaptive else ''}"
-    head = f"""# Do intervals keep their promise?
+    head = f"""# Do intervals keep their guarantee?
 
 `{command}`, {versions}, Python {platform.python_version()}, seed {SEED}.
 What breaks a line is said in `benchmarks/interval_coverage.py`.
@@ -407,7 +407,7 @@ Least squares with n = d = 100, p = .9, cv=5 cover {squares:.3f}.
 {sum(bool(line.broken()) for line in again)} do:
 """
     columns = [
-        "| width | tails | guarantee | errors | m | p | promised | coverage | sets >= p | width/ideal | broken |"
+        "| width | tails | guarantee | errors | m | p | guaranteed | coverage | sets >= p | width/ideal | broken |"
     ]
     columns += ["|" + "---|" * 11]
     tables = [[*columns, *(line.text() for line in found)] for found in (again, table)]
@@ -424,8 +424,8 @@ def main() -> None:
     cells = [
         (number, noise, m)
         for number in range(len((adaptive_kinds if adaptive else kinds)(quick)))
-        for noise, m in product(range(len(NOISES)), SIZES)
-        if not quick or (noise == 0 and m < SIZES[-1])
+        for noise, m in product(range(len(NOISES)), LENGTHS)
+        if not quick or (noise == 0 and m < LENGTHS[-1])
     ]
     table, again = [], []
     with ProcessPoolExecutor(arguments.jobs, get_context("spawn")) as processes:

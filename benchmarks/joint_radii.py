@@ -3,8 +3,8 @@
     python benchmarks/joint_radii.py [--quick]
 
 Five independent outputs with normal errors, all of which an interval has to hold at once. Each output has a radius by
-a neuron of its own, and a rank is taken of the error that reaches farthest, `max_j e_j / r_j`: on the same rows, or,
-as `joint=True` does it, on the other half of them. Coverage is known from the law.
+a neuron of its own, and a rank is taken of the error that is farthest out, `max_j e_j / r_j`: on the same rows, or,
+as `joint=True` does it, on the other half of them. Coverage is known from the distribution.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def zero(X: np.ndarray) -> np.ndarray:
 
 
 def ranked(errors: np.ndarray) -> float:
-    """The error of the rank that promises the level."""
+    """The error of the rank that guarantees the level."""
     place = min(math.ceil((len(errors) + 1) * LEVEL), len(errors))
     return np.sort(errors)[place - 1]
 
 
-def coverage(reach: np.ndarray) -> float:
+def coverage(margin: np.ndarray) -> float:
     """Of all outputs at once."""
-    return float(np.prod(2.0 * stats.norm.cdf(reach) - 1.0))
+    return float(np.prod(2.0 * stats.norm.cdf(margin) - 1.0))
 
 
 def both(m: int, draw: int) -> tuple[float, float]:

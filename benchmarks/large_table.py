@@ -2,7 +2,7 @@
 
     python benchmarks/large_table.py [--quick]
 
-A fifth of the 463,715 training rows calibrates, 51,630 rows are predicted, as in the table's published split. The model
+20 % of the 463,715 training rows calibrates, 51,630 rows are predicted, as in the table's published split. The model
 is a matrix product, so that next to all time is ours. Times are ratios to the yardstick in the same run: the model's
 predictions for these rows and one `np.quantile` of the errors. Each width runs in a process of its own; memory is what
 it takes beyond the table. A learned scale takes minutes, so it has one round.

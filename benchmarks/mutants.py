@@ -3,12 +3,12 @@
     python benchmarks/mutants.py
 
 mutmut leaves functions with a decorator as they are, so that in its copy nothing remembers its answers (Makefile).
-A test that takes too long counts as noticed, a change that no test reaches as not noticed. Tests that compare kernels
+A test that takes too long counts as noticed, a change that no test runs as not noticed. Tests that compare kernels
 need a compiler, which cannot read mutants; most of what survives in `scale` they notice (`tests/test_kernels.py`).
 
-Most else that survives changes no answer. In `rows_needed`, `_needed`, `_shares`, `quantile_ranks` and `near` the range
+Most else that survives changes no answer. In `rows_needed`, `_needed`, `quantile_ranks` and `near` the range
 in which the answer is sought becomes wider; in `spread` an origin moves that only saves digits; in `scale` another unit
-of large samples cancels; ends that answers are cut at only catch rounding; in `coverage` a level is kept that is the
+of large samples cancels; bounds that answers are cut at only catch rounding; in `coverage` a level is kept that is the
 smaller of two anyway; in `scores.py` numbers that are float64 become float64, or are copied. Elsewhere < turns into <=
 where both never happen.
 """
@@ -47,8 +47,8 @@ def main() -> None:
         tried = len(codes) - found["not tried"]
         name = path.relative_to(MUTANTS / "pimeter").with_suffix("")
         counts = " | ".join(f"{found[kind]:,}" for kind in ("killed", "survived", "no test", "not tried"))
-        share = f"{found['killed'] / tried:.1%}" if tried else ""
-        lines.append(f"| {name} | {len(codes):,} | {counts} | {share} |")
+        fraction = f"{found['killed'] / tried:.1%}" if tried else ""
+        lines.append(f"| {name} | {len(codes):,} | {counts} | {fraction} |")
         for key, code in codes.items():
             if MEANING.get(code) in {"survived", "no test"}:
                 function = key.rpartition("__mutmut_")[0].rpartition(".")[2].removeprefix("x_").replace("xǁ", "")

@@ -2,9 +2,9 @@
 
     python benchmarks/neuron_ranges.py [--quick]
 
-Independent errors of five laws, samples of 20 to 2,000, levels .5 to .99. How often the range of ranks
+Independent errors of five distributions, samples of 20 to 2,000, levels .5 to .99. How often the range of ranks
 (`quantile_range_`) and `quantile_ +- 1.96 standard_error_` hold the true quantile, and the mean standard error beside
-the standard deviation of the quantiles over samples. The promise of the ranges, no less than `quantile_range_level_`,
+the standard deviation of the quantiles over samples. The guarantee of the ranges, no less than `quantile_range_level_`,
 is tested in all cells together (Holm, 5 %). The table goes to `results/neuron_ranges.md`.
 """
 
@@ -20,21 +20,21 @@ from statsmodels.stats.multitest import multipletests
 
 import pimeter as pm
 
-LAWS = {
+DISTRIBUTIONS = {
     "normal": stats.norm(),
     "t2": stats.t(2),
     "lognormal": stats.lognorm(1),
     "uniform": stats.uniform(),
     "exponential": stats.expon(),
 }
-SIZES = (20, 50, 100, 500, 2000)
+LENGTHS = (20, 50, 100, 500, 2000)
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 SEED = 1000  # smaller ones were looked at
 
 
 def table(title: str, first: list[str], cells: dict[tuple[int, float], dict[str, str]]) -> str:
-    """One row for each size and level, one column for each law."""
-    lines = [f"| {' | '.join([*first, *LAWS])} |", f"{'|---' * (len(first) + len(LAWS))}|"]
+    """One row for each size and level, one column for each distribution."""
+    lines = [f"| {' | '.join([*first, *DISTRIBUTIONS])} |", f"{'|---' * (len(first) + len(DISTRIBUTIONS))}|"]
     for key, row in cells.items():
         lines.append(f"| {key[0]:,} | {key[1]:g} | {' | '.join(row.values())} |")
     return f"{title}\n\n" + "\n".join(lines) + "\n"
@@ -42,19 +42,21 @@ def table(title: str, first: list[str], cells: dict[tuple[int, float], dict[str,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, nothing saved")
+    parser.add_argument("--quick", action="store_true", help="small samples, nothing saved")
     quick = parser.parse_args().quick
-    draws, sizes = (50, SIZES[:2]) if quick else (2000, SIZES)
+    draws, lengths = (50, LENGTHS[:2]) if quick else (2000, LENGTHS)
     print(f"numpy {np.__version__}")
     ranges: dict[tuple[int, float], dict[str, str]] = {}
     errors: dict[tuple[int, float], dict[str, str]] = {}
     p_values, held_by_errors, ratios = [], [], []
-    for m in sizes:
+    for m in lengths:
         for p in LEVELS:
             ranges[m, p], errors[m, p] = {}, {}
-            for i, (name, law) in enumerate(LAWS.items()):
-                sample = law.rvs(size=(m, draws), random_state=np.random.default_rng([SEED, i, m, int(1000 * p)]))
-                neuron, true = pm.QuantileNeuron(p).fit(sample), law.ppf(p)
+            for i, (name, distribution) in enumerate(DISTRIBUTIONS.items()):
+                sample = distribution.rvs(
+                    size=(m, draws), random_state=np.random.default_rng([SEED, i, m, int(1000 * p)])
+                )
+                neuron, true = pm.QuantileNeuron(p).fit(sample), distribution.ppf(p)
                 low, high = neuron.quantile_range_.T
                 held = (low <= true) & (true <= high)
                 level = neuron.quantile_range_level_

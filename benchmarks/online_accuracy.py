@@ -17,7 +17,7 @@ from scipy import stats
 
 from pimeter.online import learn_columns
 
-LAWS = {
+DISTRIBUTIONS = {
     "half-normal": stats.halfnorm(),
     "exponential": stats.expon(),
     "lognormal": stats.lognorm(1),
@@ -33,19 +33,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few streams, nothing saved")
     quick = parser.parse_args().quick
-    draws, sizes = (20, (1000,)) if quick else (400, (1000, 10_000, 100_000))
+    draws, lengths = (20, (1000,)) if quick else (400, (1000, 10_000, 100_000))
     print(f"numpy {np.__version__}")
-    lines = [f"| level | errors | {' | '.join(LAWS)} |", f"{'|---' * (2 + len(LAWS))}|"]
+    lines = [f"| level | errors | {' | '.join(DISTRIBUTIONS)} |", f"{'|---' * (2 + len(DISTRIBUTIONS))}|"]
     for level in LEVELS:
-        for n in sizes:
+        for n in lengths:
             row = []
-            for i, law in enumerate(LAWS.values()):
+            for i, distribution in enumerate(DISTRIBUTIONS.values()):
                 rng = np.random.default_rng([SEED, i, n])
                 off = np.empty((2, draws))
                 for j in range(draws):  # one by one, for the sake of memory
-                    errors = law.rvs(size=(n, 1), random_state=rng)
-                    off[0, j] = learn_columns(errors, level, "decaying", np.zeros((1, 4)))[0, 0] - law.ppf(level)
-                    off[1, j] = np.quantile(errors, level) - law.ppf(level)
+                    errors = distribution.rvs(size=(n, 1), random_state=rng)
+                    off[0, j] = learn_columns(errors, level, "decaying", np.zeros((1, 4)))[0, 0] - distribution.ppf(
+                        level
+                    )
+                    off[1, j] = np.quantile(errors, level) - distribution.ppf(level)
                 row.append(f"{np.sqrt(np.divide(*np.mean(off**2, axis=1))):.2f}")
             lines.append(f"| {level:g} | {n:,} | {' | '.join(row)} |")
             print(lines[-1], flush=True)

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from laws import HELD_OUT, TUNING, Law
+from distributions import HELD_OUT, TUNING, Distribution
 from provenance import save
 from scipy import stats
 
@@ -101,14 +101,14 @@ def follow_table(n_seeds: int) -> list[list[str]]:
 
 def settling_table(n_repeats: int, length: int) -> list[list[str]]:
     rows = []
-    known = {law.name: law for law in (*TUNING, *HELD_OUT)}
+    known = {distribution.name: distribution for distribution in (*TUNING, *HELD_OUT)}
     for number, name in enumerate((*SETTLING, *UNSEEN)):
-        law: Law = known[name]
+        distribution: Distribution = known[name]
         for level in (0.5, *LEVELS):
-            (exact,) = law.quantiles([level], True)
+            (exact,) = distribution.quantiles([level], True)
             online, batch = np.empty(n_repeats), np.empty(n_repeats)
             for i in range(n_repeats):
-                errors = np.abs(law.sample(np.random.default_rng([SEED, number, i]), (length,)))
+                errors = np.abs(distribution.sample(np.random.default_rng([SEED, number, i]), (length,)))
                 online[i] = pm.OnlineNeuron(level, learning_rate="decaying").learn_many(errors).quantile_
                 batch[i] = np.quantile(errors, level)
             ratio = float(np.sqrt(np.mean((online - exact) ** 2) / np.mean((batch - exact) ** 2)))
@@ -131,7 +131,7 @@ def ratio(ours: Callable[[], object], peers: Callable[[], object], repeats: int)
 
 def fit_cones(y_true: np.ndarray, y_pred: np.ndarray) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pm.CoverageWarning)  # 500 windows of 30 steps are worth 17 errors
+        warnings.simplefilter("ignore", pm.CoverageWarning)  # 500 windows of 30 steps stand for 17 errors
         pm.ForecastIntervals().fit(y_true, y_pred)
 
 
@@ -167,10 +167,10 @@ def speed_table(quick: bool) -> list[list[str]]:
     shape = (20, 500, 30) if quick else (1000, 500, 30)
     y_pred = rng.standard_normal(shape)
     y_true = y_pred + rng.standard_normal(shape)
-    sizes = np.abs(y_true - y_pred)
+    absolute = np.abs(y_true - y_pred)
     size = " x ".join(f"{k:,}" for k in shape)
-    cones = ratio(lambda: fit_cones(y_true, y_pred), lambda: np.quantile(sizes, 0.95, axis=1), 3 if quick else 5)
-    add(f"`ForecastIntervals.fit`, {size} (series, windows, steps), against numpy.quantile of the sizes", cones)
+    cones = ratio(lambda: fit_cones(y_true, y_pred), lambda: np.quantile(absolute, 0.95, axis=1), 3 if quick else 5)
+    add(f"`ForecastIntervals.fit`, {size} (series, windows, steps), against numpy.quantile of absolute errors", cones)
     return rows
 
 
@@ -208,13 +208,14 @@ def main() -> None:
         "## A step that decays",
         "",
         (
-            f"{n_repeats} streams of {length:,} sizes of errors: root mean square distance from the true quantile, as "
-            "a ratio to that of numpy.quantile of the whole stream. Asked for: at most 1.1 on five laws. The numbers "
+            f"{n_repeats} streams of {length:,} absolute errors: root mean square distance from the true quantile, as "
+            "a ratio to that of numpy.quantile of the whole stream. Asked for: at most 1.1 on five distributions. The "
+            "numbers "
             "of the step were chosen on normal, t4, exponential, lognormal and uniform errors of other seeds; the last "
-            "five laws had no part in that."
+            "five distributions had no part in that."
         ),
         "",
-        *table("laws | law | level | ratio", settled),
+        *table("distributions | distribution | level | ratio", settled),
         "## Speed",
         "",
         "Asked for: at most 1 for `learn_many` at its default and for `fit`.",

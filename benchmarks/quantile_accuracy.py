@@ -2,8 +2,8 @@
 
     python benchmarks/quantile_accuracy.py [--quick]
 
-Cells are law x sample size x level, for signed values and for absolute ones (`reflect=True`; the others get the
-absolute values as they are). Seeds are none that a rule was tuned on (those were below 1000). The summary goes to
+Cells are distribution x sample size x level, for signed values and for absolute ones (`reflect=True`; the others get
+the absolute values as they are). Seeds are none that a rule was tuned on (those were below 1000). The summary goes to
 `results/quantile_accuracy.md`, every cell to `results/quantile_accuracy.csv`.
 """
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from laws import ABSOLUTE_LEVELS, HELD_OUT, SIGNED_LEVELS, SIZES, TUNING, Law
+from distributions import ABSOLUTE_LEVELS, HELD_OUT, LENGTHS, SIGNED_LEVELS, TUNING, Distribution
 from provenance import RESULTS, save
 from scipy.special import betainc, ndtr
 
@@ -97,7 +97,7 @@ def papers_descent(x: np.ndarray, levels: np.ndarray, absolute: bool) -> np.ndar
 
 @dataclass(frozen=True)
 class Cell:
-    law: str
+    distribution: str
     held_out: bool
     m: int
     absolute: bool
@@ -120,23 +120,25 @@ class Cell:
 
 
 def measure(
-    estimators: dict[str, tuple[Estimator, int]], sizes: tuple[int, ...], laws: list[tuple[Law, bool]]
+    estimators: dict[str, tuple[Estimator, int]],
+    lengths: tuple[int, ...],
+    distributions: list[tuple[Distribution, bool]],
 ) -> list[Cell]:
     """All cells; `estimators` come with how many repeats they get."""
     cells = []
-    for number, (law, held_out) in enumerate(laws):
-        print(f"\r{number + 1} of {len(laws)} laws: {law.name:<20}", end="", flush=True)
-        for m in sizes:
+    for number, (distribution, held_out) in enumerate(distributions):
+        print(f"\r{number + 1} of {len(distributions)} distributions: {distribution.name:<20}", end="", flush=True)
+        for m in lengths:
             rng = np.random.default_rng([SEED, number, m])
-            x = law.sample(rng, (max(repeats for _, repeats in estimators.values()), m))
+            x = distribution.sample(rng, (max(repeats for _, repeats in estimators.values()), m))
             for absolute, levels in ((False, SIGNED_LEVELS), (True, ABSOLUTE_LEVELS)):
-                sample, truth = np.abs(x) if absolute else x, law.quantiles(levels, absolute)
+                sample, truth = np.abs(x) if absolute else x, distribution.quantiles(levels, absolute)
                 base = (np.quantile(sample, levels, axis=1).T - truth) ** 2
                 for name, (estimator, repeats) in estimators.items():
                     error = (estimator(sample[:repeats], np.array(levels), absolute) - truth) ** 2
                     for k, level in enumerate(levels):
                         squared = np.stack([error[:, k], base[:repeats, k]])
-                        cells.append(Cell(law.name, held_out, m, absolute, level, name, repeats, squared))
+                        cells.append(Cell(distribution.name, held_out, m, absolute, level, name, repeats, squared))
     print()
     return cells
 
@@ -155,13 +157,13 @@ def geometric_mean(cells: list[Cell], others: list[Cell] | None = None) -> tuple
     return value, value * float(np.std(batches, ddof=1)) / math.sqrt(BATCHES)
 
 
-def crossings(laws: list[tuple[Law, bool]], repeats: int) -> tuple[int, int]:
+def crossings(distributions: list[tuple[Distribution, bool]], repeats: int) -> tuple[int, int]:
     """Samples in which quantiles at 99 levels, asked for one by one, ever fall; and samples."""
     levels = np.arange(1, 100) / 100
     crossed = total = 0
-    for number, (law, _) in enumerate(laws):
+    for number, (distribution, _) in enumerate(distributions):
         for m in (3, 10, 50, 200, 3000):
-            x = law.sample(np.random.default_rng([SEED, 1, number, m]), (repeats, m))
+            x = distribution.sample(np.random.default_rng([SEED, 1, number, m]), (repeats, m))
             separate = np.stack([pm.quantile(x, p, axis=1) for p in levels])
             crossed += int((np.diff(separate, axis=0) < 0).any(axis=0).sum())
             total += repeats
@@ -175,24 +177,28 @@ def summary(cells: list[Cell], large: list[Cell], crossed: tuple[int, int], repe
     versions = f"numpy {np.__version__}, scipy {scipy.__version__}, pimeter {pm.__version__}"
     command = f"`python benchmarks/quantile_accuracy.py`, seed {SEED}; Python {platform.python_version()}, {versions}."
     what = (
-        f"Mean-square error, geometric means over m in {SIZES}, signed levels {SIGNED_LEVELS}, absolute levels "
-        f"{ABSOLUTE_LEVELS}; {repeats} repeats a cell, +- Monte Carlo standard error. Laws as in `laws.py`."
+        f"Mean-square error, geometric means over m in {LENGTHS}, signed levels {SIGNED_LEVELS}, absolute levels "
+        f"{ABSOLUTE_LEVELS}; {repeats} repeats a cell, +- Monte Carlo standard error. "
+        "Distributions as in `distributions.py`."
     )
     lines = ["# Accuracy of the neuron", "", command, "", what, ""]
-    lines += ["| the neuron against | laws used in tuning | laws never used | all |", "|---|---|---|---|"]
+    lines += [
+        "| the neuron against | distributions used in tuning | distributions never used | all |",
+        "|---|---|---|---|",
+    ]
     groups: list[dict[str, object]] = [{"held_out": False}, {"held_out": True}, {}]
     for label, other in (("numpy's default", None), ("Harrell-Davis", "Harrell-Davis")):
         figures = [geometric_mean(of("pimeter", **g), of(other, **g) if other else None) for g in groups]
         lines.append(f"| {label} | " + " | ".join(f"{v:.4f} +- {e:.4f}" for v, e in figures) + " |")
-    lines += ["", "| the neuron against numpy's default | " + " | ".join(f"m = {m}" for m in SIZES) + " |"]
-    lines += ["|---|" + "---|" * len(SIZES)]
+    lines += ["", "| the neuron against numpy's default | " + " | ".join(f"m = {m}" for m in LENGTHS) + " |"]
+    lines += ["|---|" + "---|" * len(LENGTHS)]
     for label, absolute in (("signed", False), ("absolute", True)):
-        row = [geometric_mean(of("pimeter", m=m, absolute=absolute))[0] for m in SIZES if of("pimeter", m=m)]
+        row = [geometric_mean(of("pimeter", m=m, absolute=absolute))[0] for m in LENGTHS if of("pimeter", m=m)]
         lines.append(f"| {label} | " + " | ".join(f"{v:.3f}" for v in row) + " |")
 
     lines += ["", f"Worst cells against numpy's default, m >= 20, {repeats} paired repeats:", ""]
     lines += [
-        "| | ratio | lower 99 % bound | law | m | level | bounds above 1.05, 1.10 |",
+        "| | ratio | lower 99 % bound | distribution | m | level | bounds above 1.05, 1.10 |",
         "|---|---|---|---|---|---|---|",
     ]
     for label, absolute in (("signed", False), ("absolute", True)):
@@ -200,11 +206,12 @@ def summary(cells: list[Cell], large: list[Cell], crossed: tuple[int, int], repe
         above = [sum(c.lower > limit for c in candidates) for limit in (1.05, 1.10)]
         for worst in sorted(candidates, key=lambda c: -c.lower)[:3]:
             lines.append(
-                f"| {label} | {worst.ratio:.3f} | {worst.lower:.3f} | {worst.law} | {worst.m} | {worst.level} | "
+                f"| {label} | {worst.ratio:.3f} | {worst.lower:.3f} | {worst.distribution} | {worst.m} | "
+                f"{worst.level} | "
                 f"{above[0]} / {above[1]} of {len(candidates)} |"
             )
 
-    lines += ["", "Every estimator against numpy's default (all laws; `repeats` says how many):", ""]
+    lines += ["", "Every estimator against numpy's default (all distributions; `repeats` says how many):", ""]
     lines += ["| estimator | repeats | signed | absolute | worst cell, m >= 20 |", "|---|---|---|---|---|"]
     names = list(dict.fromkeys(c.estimator for c in cells))
     for name in sorted(names, key=lambda n: geometric_mean(of(n))[0]):
@@ -217,7 +224,7 @@ def summary(cells: list[Cell], large: list[Cell], crossed: tuple[int, int], repe
     for m in sorted({c.m for c in large}):
         part = [c for c in large if c.m == m]
         worst = max(part, key=lambda c: c.ratio)
-        cell = f"{worst.ratio:.3f} ({worst.law}, {worst.level})"
+        cell = f"{worst.ratio:.3f} ({worst.distribution}, {worst.level})"
         lines.append(f"| {m} | {geometric_mean(part)[0]:.3f} | {cell} | {worst.lower:.3f} |")
     lines += ["", f"Crossing quantiles at 99 levels asked for one by one: {crossed[0]} of {crossed[1]} samples.", ""]
     return "\n".join(lines)
@@ -225,8 +232,8 @@ def summary(cells: list[Cell], large: list[Cell], crossed: tuple[int, int], repe
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few repeats, two laws, nothing saved")
-    parser.add_argument("--sets", action="store_true", help="only sum up the saved cells by sets of laws")
+    parser.add_argument("--quick", action="store_true", help="few repeats, two distributions, nothing saved")
+    parser.add_argument("--sets", action="store_true", help="only sum up the saved cells by sets of distributions")
     arguments = parser.parse_args()
     quick = arguments.quick
     if arguments.sets:
@@ -238,8 +245,10 @@ def main() -> None:
     np.testing.assert_allclose(harrell_davis(check, np.array([0.3, 0.9]), False)[0], hdquantiles(check[0], [0.3, 0.9]))
 
     many, some, few, descents = (40, 20, 20, 10) if quick else (6000, 1000, 100, 30)
-    laws = [(law, False) for law in TUNING] + [(law, True) for law in HELD_OUT]
-    laws = [laws[0], laws[-1]] if quick else laws
+    distributions = [(distribution, False) for distribution in TUNING] + [
+        (distribution, True) for distribution in HELD_OUT
+    ]
+    distributions = [distributions[0], distributions[-1]] if quick else distributions
     estimators: dict[str, tuple[Estimator, int]] = {
         "pimeter": (neuron, many),
         "Harrell-Davis": (harrell_davis, many),
@@ -249,10 +258,10 @@ def main() -> None:
         "inverse KDE": (inverse_kde, few),
         "the paper's descent": (papers_descent, descents),
     }
-    sizes = (10, 20) if quick else SIZES
-    cells = measure(estimators, sizes, laws)
-    large = measure({"pimeter": (neuron, some)}, (2500,) if quick else (2000, 2001, 5000, 20_000), laws)
-    text = summary(cells, large, crossings(laws, 5 if quick else 100), many)
+    lengths = (10, 20) if quick else LENGTHS
+    cells = measure(estimators, lengths, distributions)
+    large = measure({"pimeter": (neuron, some)}, (2500,) if quick else (2000, 2001, 5000, 20_000), distributions)
+    text = summary(cells, large, crossings(distributions, 5 if quick else 100), many)
     print(text)
     if quick:
         return
@@ -261,37 +270,42 @@ def main() -> None:
     writer.writerow(["law", "held_out", "m", "absolute", "level", "estimator", "repeats", "ratio", "lower"])
     for c in cells + large:
         if c.estimator in {"pimeter", "Harrell-Davis"}:
-            start = [c.law, c.held_out, c.m, c.absolute, c.level, c.estimator, c.repeats]
+            start = [c.distribution, c.held_out, c.m, c.absolute, c.level, c.estimator, c.repeats]
             writer.writerow([*start, f"{c.ratio:.4f}", f"{c.lower:.4f}"])
     save(__file__, {".md": text, ".csv": file.getvalue()})
     by_sets()
 
 
 def by_sets() -> None:
-    """From the saved cells: how the neuron does on the laws of each round of tuning."""
+    """From the saved cells: how the neuron does on the distributions of each round of tuning."""
     with CELLS.open() as file:
-        rows = [row for row in csv.DictReader(file) if int(row["m"]) <= max(SIZES)]
+        rows = [row for row in csv.DictReader(file) if int(row["m"]) <= max(LENGTHS)]
     rivals = {
         tuple(row[k] for k in ("law", "m", "absolute", "level")): float(row["ratio"])
         for row in rows
         if row["estimator"] != "pimeter"
     }
     lines = [
-        "# The same by sets of laws",
+        "# The same by sets of distributions",
         "",
         "From `quantile_accuracy.csv`, by `python benchmarks/quantile_accuracy.py --sets`.",
         "",
     ]
     lines += ["Worst cells: m >= 20, ratio to numpy's default and its lower 99 % bound.", ""]
-    lines += ["| laws | against numpy's default | against Harrell-Davis | worst cell, signed | worst cell, absolute |"]
+    columns = ("against numpy's default", "against Harrell-Davis", "worst cell, signed", "worst cell, absolute")
+    lines += [f"| distributions | {' | '.join(columns)} |"]
     lines += ["|---|---|---|---|---|"]
     sets = {
         "ten, fixed beforehand and tuned on from the start": TUNING[:10],
         "twelve, held out in the first round, tuned on in the second": TUNING[10:],
         "twelve, never tuned on": HELD_OUT,
     }
-    for label, laws in sets.items():
-        ours = [row for row in rows if row["estimator"] == "pimeter" and row["law"] in {law.name for law in laws}]
+    for label, distributions in sets.items():
+        ours = [
+            row
+            for row in rows
+            if row["estimator"] == "pimeter" and row["law"] in {distribution.name for distribution in distributions}
+        ]
         ratios = np.array([float(row["ratio"]) for row in ours])
         against = np.array([rivals[tuple(row[k] for k in ("law", "m", "absolute", "level"))] for row in ours])
         means = [math.exp(np.log(values).mean()) for values in (ratios, ratios / against)]

@@ -125,7 +125,7 @@ def numpy_rows(quick: bool, repeats: int, rng: np.random.Generator, add: Callabl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, nothing saved")
+    parser.add_argument("--quick", action="store_true", help="small samples, nothing saved")
     quick = parser.parse_args().quick
     repeats = 3 if quick else 15
     rng = np.random.default_rng(SEED)

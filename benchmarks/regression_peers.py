@@ -36,12 +36,15 @@ import pimeter as pm
 
 SEED = 20261116
 LEVEL = 0.95
-LAWS = (
-    *(Noise(*law) for law in (("normal", stats.norm()), ("laplace", stats.laplace()), ("t3", stats.t(3)))),
-    *(Noise(*law) for law in (("uniform", stats.uniform(-1, 2)), ("exponential", stats.expon()))),
+DISTRIBUTIONS = (
+    *(
+        Noise(*distribution)
+        for distribution in (("normal", stats.norm()), ("laplace", stats.laplace()), ("t3", stats.t(3)))
+    ),
+    *(Noise(*distribution) for distribution in (("uniform", stats.uniform(-1, 2)), ("exponential", stats.expon()))),
 )
-SETS = (LAWS, NOISES)  # the laws of the accuracy benchmark, and those of the coverage benchmark
-SIZES = (30, 50, 100)
+SETS = (DISTRIBUTIONS, NOISES)  # the distributions of the accuracy benchmark, and those of the coverage benchmark
+LENGTHS = (30, 50, 100)
 FOLDS, FEATURES = 5, 8
 
 Predictor = Callable[[np.ndarray], np.ndarray]  # rows -> (n, 2)
@@ -187,15 +190,15 @@ def memory(task: Task, repeats: int) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Cell:
-    """Radii of many calibrations of one law and size, by method."""
+    """Radii of many calibrations of one distribution and size, by method."""
 
-    law: Noise
+    distribution: Noise
     m: int
     radii: dict[str, np.ndarray]
 
     def coverage(self, name: str) -> tuple[float, float]:
-        """Mean over calibrations of the share that the law puts inside, and its standard error."""
-        inside = self.law.within(-self.radii[name], self.radii[name])
+        """Mean over calibrations of the fraction that the distribution puts inside, and its standard error."""
+        inside = self.distribution.within(-self.radii[name], self.radii[name])
         return float(inside.mean()), float(inside.std(ddof=1) / math.sqrt(inside.size))
 
     def width(self, ours: str, peers: str) -> float:
@@ -206,13 +209,13 @@ class Cell:
         return coverage >= LEVEL - 3 * error
 
 
-def cells(draws: int, laws: tuple[Noise, ...], sizes: tuple[int, ...], seed: int) -> list[Cell]:
+def cells(draws: int, distributions: tuple[Noise, ...], lengths: tuple[int, ...], seed: int) -> list[Cell]:
     """Every method on the same errors: the model predicts 0, the interval for one new row gives the radius."""
     found = []
-    for number, law in enumerate(laws):
-        for m in sizes:
-            print(f"\rwidths: {law.name:<12} m = {m:<4}", end="", flush=True)
-            errors = law.sample(np.random.default_rng([SEED, seed, number, m]), (draws, m))
+    for number, distribution in enumerate(distributions):
+        for m in lengths:
+            print(f"\rwidths: {distribution.name:<12} m = {m:<4}", end="", flush=True)
+            errors = distribution.sample(np.random.default_rng([SEED, seed, number, m]), (draws, m))
             X, new = np.zeros((m, 1)), np.zeros((1, 1))
             methods = {
                 "marginal": pimeter_split,
@@ -223,7 +226,7 @@ def cells(draws: int, laws: tuple[Noise, ...], sizes: tuple[int, ...], seed: int
                 label: np.array([np.ptp(method(X, y)(new)) / 2 for y in errors]) for label, method in methods.items()
             }
             radii["weibull"] = np.quantile(np.abs(errors), LEVEL, axis=1, method="weibull")
-            found.append(Cell(law, m, radii))
+            found.append(Cell(distribution, m, radii))
     print()
     return found
 
@@ -238,7 +241,7 @@ def table(header: str, rows: list[list[str]]) -> list[str]:
 
 
 def names(found: list[Cell]) -> str:
-    return ", ".join(dict.fromkeys(c.law.name for c in found))
+    return ", ".join(dict.fromkeys(c.distribution.name for c in found))
 
 
 def width_tables(sets: list[list[Cell]], draws: int) -> list[str]:
@@ -255,7 +258,7 @@ def width_tables(sets: list[list[Cell]], draws: int) -> list[str]:
         )
         rows.append([f"{label} over {names(found)}", f"{ratio:.4f}", "1.00"])
     for name, found in product(("marginal", "approximate"), sets):
-        short = [f"{c.law.name} {c.m}" for c in found if not c.enough(name)]
+        short = [f"{c.distribution.name} {c.m}" for c in found if not c.enough(name)]
         label = (
             f'`guarantee="{name}"`, {names(found)}: cells that cover less than p - 3 standard errors, of {len(found)}'
         )
@@ -263,8 +266,8 @@ def width_tables(sets: list[list[Cell]], draws: int) -> list[str]:
     lines = [
         "## Width and coverage on the same split",
         "",
-        f"p = {LEVEL}, {draws} calibrations a cell, constant width; coverage from the known law. Exponential errors",
-        "are positive in the first set of laws, around their median in the second.",
+        f"p = {LEVEL}, {draws} calibrations a cell, constant width; coverage from the known distribution.",
+        "Exponential errors are positive in the first set of distributions, around their median in the second.",
         "",
         *table("what | measured | at most", rows),
         "",
@@ -272,15 +275,18 @@ def width_tables(sets: list[list[Cell]], draws: int) -> list[str]:
     for found in sets:
         each = [
             [
-                c.law.name,
+                c.distribution.name,
                 str(c.m),
-                *(f"{c.coverage(name)[0]:.4f}" for name in ("True", "False", "weibull")),
-                f"{c.coverage('False')[1]:.4f}",
-                *(f"{c.width('False', name):.4f}" for name in ("weibull", "True")),
+                *(f"{c.coverage(name)[0]:.4f}" for name in ("marginal", "approximate", "weibull")),
+                f"{c.coverage('approximate')[1]:.4f}",
+                *(f"{c.width('approximate', name):.4f}" for name in ("weibull", "marginal")),
             ]
             for c in found
         ]
-        header = "law | m | coverage, True | False | weibull | standard error | width, False / weibull | False / True"
+        header = (
+            "errors | m | coverage, marginal | approximate | weibull | standard error | "
+            "width, approximate / weibull | approximate / marginal"
+        )
         lines += [*table(header, each), ""]
     return lines
 
@@ -308,7 +314,7 @@ def cost_table(title: str, task: Task, repeats: int, asked: str) -> list[str]:
     lines = [f"## {title}", "", f"Asked for: {asked}. Times are medians of {repeats}.", "", *table(header, rows), ""]
     if task.kind == "cross" and "MAPIE" in intervals:
         off = np.abs(intervals["pimeter"] - intervals["MAPIE"])[:500].max()
-        lines += [f"The ends of the first 500 rows differ from MAPIE's by at most {off:.1e} (asked for: 1e-9).", ""]
+        lines += [f"The bounds of the first 500 rows differ from MAPIE's by at most {off:.1e} (asked for: 1e-9).", ""]
     return lines
 
 
@@ -328,7 +334,7 @@ def head(name: str) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, nothing saved")
+    parser.add_argument("--quick", action="store_true", help="small samples, nothing saved")
     parser.add_argument("--save", default="regression_peers", help="name of the file in results/")
     options = parser.parse_args()
     for name in MISSING:
@@ -336,8 +342,8 @@ def main() -> None:
     quick = options.quick
     draws, repeats, n, n_cross = (20, 3, 20_000, 500) if quick else (1000, 11, 1_000_000, 8000)
     lines = head(options.save)
-    n_laws, sizes = (2, SIZES[:1]) if quick else (None, SIZES)
-    sets = [cells(draws, laws[:n_laws], sizes, seed) for seed, laws in enumerate(SETS)]
+    n_distributions, lengths = (2, LENGTHS[:1]) if quick else (None, LENGTHS)
+    sets = [cells(draws, distributions[:n_distributions], lengths, seed) for seed, distributions in enumerate(SETS)]
     lines += width_tables(sets, draws)
     for n_columns in (1, FEATURES):
         title = f"A callable that returns column 0 of {n_columns}, {n:,} calibration and {n:,} test rows"

@@ -49,15 +49,15 @@ def rate(
     return n_found
 
 
-def alarms(sizes: dict[int, int]) -> list[str]:
+def alarms(lengths: dict[int, int]) -> list[str]:
     """A line for each discrete design, and what Holm's test says of all cells but those of the known limit."""
     lines, cells = [], []
     for key, (name, make) in enumerate(DISCRETE.items()):
-        found = [rate(make, n, n_draws, key, None) for n, n_draws in sizes.items()]
+        found = [rate(make, n, n_draws, key, None) for n, n_draws in lengths.items()]
         if name != LIMIT:
-            cells += [binom.sf(k - 1, n_draws, MOST_ALARMS) for k, n_draws in zip(found, sizes.values(), strict=True)]
-        shares = " | ".join(f"{k / n_draws:.4f}" for k, n_draws in zip(found, sizes.values(), strict=True))
-        lines.append(f"| {name} | {shares} |")
+            cells += [binom.sf(k - 1, n_draws, MOST_ALARMS) for k, n_draws in zip(found, lengths.values(), strict=True)]
+        fractions = " | ".join(f"{k / n_draws:.4f}" for k, n_draws in zip(found, lengths.values(), strict=True))
+        lines.append(f"| {name} | {fractions} |")
         print(lines[-1], flush=True)
     in_order = np.sort(cells) * np.arange(len(cells), 0, -1)
     n_beyond = int(np.count_nonzero(np.maximum.accumulate(in_order) < 0.05))
@@ -66,12 +66,12 @@ def alarms(sizes: dict[int, int]) -> list[str]:
     return [*lines, "", said]
 
 
-def finds(sizes: dict[int, int]) -> list[str]:
+def finds(lengths: dict[int, int]) -> list[str]:
     lines = []
     for key, (name, make) in enumerate(CONTINUOUS.items()):
         for how, taken in (("5 % copies", overwritten), ("each three times", thrice), ("none", None)):
-            found = [rate(make, n, n_draws, 1000 + key, taken) / n_draws for n, n_draws in sizes.items()]
-            lines.append(f"| {name} | {how} | {' | '.join(f'{share:.4f}' for share in found)} |")
+            found = [rate(make, n, n_draws, 1000 + key, taken) / n_draws for n, n_draws in lengths.items()]
+            lines.append(f"| {name} | {how} | {' | '.join(f'{fraction:.4f}' for fraction in found)} |")
             print(lines[-1], flush=True)
     return lines
 
@@ -110,31 +110,31 @@ def main() -> None:
     quick = parser.parse_args().quick
     warnings.simplefilter("ignore", pm.CoverageWarning)
     print(f"numpy {np.__version__}")
-    sizes = {100: 3, 1000: 2} if quick else {100: 2000, 1000: 500, 10_000: 40, 100_000: 4}
-    columns = " | ".join(f"{n:,} rows" for n in sizes)
-    discrete = alarms(sizes)
-    found = finds(sizes if quick else {100: 500, 1000: 200, 10_000: 20, 100_000: 4})
+    lengths = {100: 3, 1000: 2} if quick else {100: 2000, 1000: 500, 10_000: 40, 100_000: 4}
+    columns = " | ".join(f"{n:,} rows" for n in lengths)
+    discrete = alarms(lengths)
+    found = finds(lengths if quick else {100: 500, 1000: 200, 10_000: 20, 100_000: 4})
     covered = coverages(3 if quick else 100)
     if quick:
         print("Nothing saved: quick.")
         return
-    draws = ", ".join(f"{k:,} draws of {n:,} rows" for n, k in sizes.items())
+    draws = ", ".join(f"{k:,} draws of {n:,} rows" for n, k in lengths.items())
     text = "\n".join(
         [
             "# Copies of rows",
             "",
             f"`python benchmarks/row_copies.py`. numpy {np.__version__}, Python {platform.python_version()}.",
             "",
-            f"## Share of alarms where rows are equal by chance ({draws})",
+            f"## Fraction of alarms where rows are equal by chance ({draws})",
             "",
             f"| independent rows | {columns} |",
-            f"{'|---' * (1 + len(sizes))}|",
+            f"{'|---' * (1 + len(lengths))}|",
             *discrete,
             "",
-            "## Share of tables whose copies are found (500, 200, 20 and 4 draws)",
+            "## Fraction of tables whose copies are found (500, 200, 20 and 4 draws)",
             "",
             f"| rows | copies | {columns} |",
-            f"{'|---' * (2 + len(sizes))}|",
+            f"{'|---' * (2 + len(lengths))}|",
             *found,
             "",
             "## Coverage at .9 of 300 rows with copies, of new rows (means of 100 sets and their standard errors)",

@@ -4,10 +4,10 @@
 
 Calibration rows are standard normal, as many new rows shifted by some standard deviations along the first of 1 or 5
 columns. Errors are normal with a standard deviation of exp(x) or exp(-x) along that column, so that the shift makes
-them larger or smaller; coverage is computed from that law. The true effective size is m exp(-shift^2). Rows too heavy
-for the calibration rows (`guaranteed_level` is NaN) are counted; the guarantee of a known ratio counts them as covered,
-and leaves (p - h)/(1 - h) to the others. Whether coverage is below these is tested in each cell, one-sided, and judged
-over all cells by Holm. The estimator was tuned on other draws, and on other laws too.
+them larger or smaller; coverage is computed from that distribution. The true effective size is m exp(-shift^2). Rows
+too heavy for the calibration rows (`guaranteed_level` is NaN) are counted; the guarantee of a known ratio counts them
+as covered, and leaves (p - h)/(1 - h) to the others. Whether coverage is below these is tested in each cell, one-sided,
+and judged over all cells by Holm. The estimator was tuned on other draws, and on other distributions too.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Draw:
 
     size: float
     kish: float
-    heavy: float  # share of new rows, ratio known
+    heavy: float  # fraction of new rows, ratio known
     known: list[float]  # coverage for each spread
     estimated: list[float]
-    promised_gap: list[float]  # coverage less what is guaranteed, summed over rows that are not too heavy, per row
+    guaranteed_gap: list[float]  # coverage less what is guaranteed, summed over rows that are not too heavy, per row
 
 
 def zero(X: np.ndarray) -> np.ndarray:
@@ -68,7 +68,7 @@ def drawn(d: int, m: int, shift: float, draw: int) -> Draw:
                 heavy = float(np.isnan(level).mean())
             else:
                 assert np.isnan(level).all()
-    return Draw(found.effective_size, ratio.sum() ** 2 / (ratio @ ratio), heavy, **coverage, promised_gap=gaps)
+    return Draw(found.effective_size, ratio.sum() ** 2 / (ratio @ ratio), heavy, **coverage, guaranteed_gap=gaps)
 
 
 def shown(values: list[float]) -> str:
@@ -91,12 +91,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few rows, few draws, nothing saved")
     quick = parser.parse_args().quick
     n_draws = {100: 3} if quick else {500: 100, 2000: 30}
-    sizes = ", ".join(f"{n} draws of m = {m}" for m, n in n_draws.items())
+    lengths = ", ".join(f"{n} draws of m = {m}" for m, n in n_draws.items())
     columns = ["columns", "m", "shift (sd)", "true size", "reported size (10 % to 90 %)", "Kish size, ratio known"]
     columns += ["too heavy", *(f"{name}, {spread}" for spread in SPREADS for name in ("known", "estimated"))]
     out = [
         "# Covariate shift: what weights cover\n",
-        f"`python benchmarks/shift_coverage.py`, {sizes}, level {LEVEL}.",
+        f"`python benchmarks/shift_coverage.py`, {lengths}, level {LEVEL}.",
         "Errors grow along the shift (exp(x)) or shrink (exp(-x)).\n",
         f"| {' | '.join(columns)} |",
         "|---" * len(columns) + "|",
@@ -121,7 +121,7 @@ def main() -> None:
                 print(out[-1], flush=True)
                 ratios.append(middle / true)
                 for i in range(len(SPREADS)):
-                    gaps = [draw.promised_gap[i] for draw in draws]
+                    gaps = [draw.guaranteed_gap[i] for draw in draws]
                     (others if heavy else covers).append(below(gaps))
     out.append(
         f"\nReported over true size: {min(ratios):.2f} to {max(ratios):.2f} (medians of cells). With the ratio known, "

@@ -1,25 +1,25 @@
-"""Is every promise of docs/guarantees.md kept? Millions of simulated calibrations, one test for each promise and cell.
+"""Is every guarantee of docs/guarantees.md kept? Millions of simulated calibrations, one test for each and each cell.
 
     python benchmarks/simulate.py [--minutes 60] [--jobs 2] [--quick]
 
-A *cell* is a promise, a setting, a law of errors, a number m of calibration rows and a level p. Cells take turns. What
-is done is kept in `.parts` until the code changes, so that a run goes on where it stopped. It stops by the clock, or
-when all cells have what they need, never because of what was found. Of each calibration one knows either
+A *cell* is a guarantee, a setting, a distribution of errors, a number m of calibration rows and a level p. Cells take
+turns. What is done is kept in `.parts` until the code changes, so that a run goes on where it stopped. It stops by the
+clock, or when all cells have what they need, never because of what was found. Of each calibration one knows either
 
-- its coverage, exactly or averaged over new rows: a number between 0 and 1 whose mean is promised to be c or more. The
-  test bets against that: from a fortune of 1 a fixed share s is put on each calibration to cover less than c, so that
-  the fortune is multiplied by 1 + s (c - coverage). If the promise is kept, the expected fortune is 1 at most, and
-  1/fortune is a p-value: Markov's inequality, no normal approximation, whatever the law of the coverage is.
-  Calibrations that share rows or labels count as one, by their mean;
-- or a hit or a miss, a hit being promised with probability c: the one-sided binomial test;
+- its coverage, exactly or averaged over new rows: a number between 0 and 1 whose mean is guaranteed to be c or more.
+  The test bets against that: from a fortune of 1 a fixed fraction s is put on each calibration to cover less than c, so
+  that the fortune is multiplied by 1 + s (c - coverage). If the guarantee is kept, the expected fortune is 1 at most,
+  and 1/fortune is a p-value: Markov's inequality, no normal approximation, whatever the distribution of the coverage
+  is. Calibrations with rows or labels in common count as one, by their mean;
+- or a hit or a miss, a hit being guaranteed with probability c: the one-sided binomial test;
 - or whether a bound holds that has no probability: a single failure rejects it.
 
-All cells of a promise whose laws have no ties, where coverage is at its lowest, are also tested together: a normal test
-of the mean margin, cells weighted by their number and expected variance, settings of one cell, which share
-calibrations, taken for one and the same. Holm's correction over all tests, of cells and of promises, holds the
-probability of any false alarm below 1e-3. The power of a test is the probability that it would notice, by itself and at
-the smallest level that Holm uses, coverage .005 below what is promised (in all of its cells), with the spread that was
-seen.
+All cells of a guarantee whose errors have no ties, where coverage is at its lowest, are also tested together: a normal
+test of the mean margin, cells weighted by their number and expected variance, settings of one cell, which have
+calibrations in common, taken for one and the same. Holm's correction over all tests, of cells and of guarantees, holds
+the probability of any false alarm below 1e-3. The power of a test is the probability that it would notice, by itself
+and at the smallest level that Holm uses, coverage .005 below what is guaranteed (in all of its cells), with the spread
+that was seen.
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ PARTS = Path(__file__).parent / ".parts"
 SEED = 20261116
 FAMILY = 1e-3  # probability of any false alarm
 SHORTFALL = 0.005
-# Promises that were changed because a run had rejected them; the seed is still the one that rejected them.
+# Guarantees that were changed because a run had rejected them; the seed is still the one that rejected them.
 REVISED = {
     "QuantileSketch": "a run of 960 sketches found one, of tied values, whose levels are off by more than pi/size; "
     "since then 4/size is promised where values are tied",
 }
 TURNS = 10  # that a cell's calibrations are shared out to
-SIZES = (1, 3, 10, 40, 200, 1000, 10_000)
+LENGTHS = (1, 3, 10, 40, 200, 1000, 10_000)
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 GUARANTEES = ("marginal", "approximate", "training-conditional")
 TAILS = ("symmetric", "equal", "sided", "lower", "upper")
-LAWS = (
+ALL_NOISES = (
     *NOISES,
     Noise("cauchy", stats.cauchy()),
     Noise("lognormal", stats.lognorm(1.5, -1.0)),
@@ -87,10 +87,10 @@ LAWS = (
 
 @dataclass
 class Tally:
-    """What is known of one promise in one cell."""
+    """What is known of one guarantee in one cell."""
 
-    promised: float
-    kind: str  # "mean" of coverages, "share" of hits, "bound" that always holds, "none": nothing is promised
+    guaranteed: float
+    kind: str  # "mean" of coverages, "fraction" of hits, "bound" that always holds, "none": nothing is guaranteed
     stake: float = 0.0
     calibrations: int = 0
     n: int = 0
@@ -100,7 +100,7 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         assert (self.kind, self.stake) == (other.kind, other.stake)
-        assert self.promised == other.promised or self.kind == "none"
+        assert self.guaranteed == other.guaranteed or self.kind == "none"
         for name in ("calibrations", "n", "total", "squares", "log_fortune"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
@@ -116,15 +116,15 @@ class Tally:
     def p_value(self) -> float:
         if self.kind == "mean":
             return float(np.exp(min(-self.log_fortune, 0.0)))
-        if self.kind == "share":
-            return float(stats.binom.cdf(round(self.total), self.n, self.promised))
+        if self.kind == "fraction":
+            return float(stats.binom.cdf(round(self.total), self.n, self.guaranteed))
         return float(self.kind == "none" or self.total == self.n)
 
     def power(self, level: float) -> float:
         """Probability to notice a shortfall at this level of the test."""
-        if self.kind == "share":
-            rejected = stats.binom.ppf(level, self.n, self.promised) - 1
-            return float(stats.binom.cdf(rejected, self.n, self.promised - SHORTFALL))
+        if self.kind == "fraction":
+            rejected = stats.binom.ppf(level, self.n, self.guaranteed) - 1
+            return float(stats.binom.cdf(rejected, self.n, self.guaranteed - SHORTFALL))
         growth = self.stake * SHORTFALL - self.stake**2 * (self.deviation**2 + SHORTFALL**2) / 2
         spread = max(self.stake * self.deviation, 1e-12)
         return float(stats.norm.cdf((self.n * growth + np.log(level)) / (spread * self.n**0.5)))
@@ -132,39 +132,47 @@ class Tally:
     @property
     def weight(self) -> float:
         """Number of calibrations over the variance that was expected before any was drawn."""
-        stake = self.stake or SHORTFALL / (self.promised * (1.0 - self.promised))
+        stake = self.stake or SHORTFALL / (self.guaranteed * (1.0 - self.guaranteed))
         return self.n * stake / SHORTFALL
 
 
 @dataclass
 class Found:
-    """Tallies of one cell by (promise, setting)."""
+    """Tallies of one cell by (guarantee, setting)."""
 
     tallies: dict[tuple[str, str], Tally] = field(default_factory=dict)
 
     def means(
-        self, name: str, setting: str, promised: float, values: np.ndarray, *, variance: float, each: int = 1, most=1.0
+        self,
+        name: str,
+        setting: str,
+        guaranteed: float,
+        values: np.ndarray,
+        *,
+        variance: float,
+        each: int = 1,
+        most=1.0,
     ) -> None:
-        """Independent values between 0 and `most` whose mean is promised; `variance` only decides how much is bet."""
-        stake = min(SHORTFALL / variance, 0.9 / (most - promised)) if promised < most else 1.0
-        fortune = float(np.log1p(stake * (promised - values)).sum())
-        self._add(name, setting, Tally(promised, "mean", stake), values, each, fortune)
+        """Independent values between 0 and `most` whose mean is guaranteed; `variance` only decides how much is bet."""
+        stake = min(SHORTFALL / variance, 0.9 / (most - guaranteed)) if guaranteed < most else 1.0
+        fortune = float(np.log1p(stake * (guaranteed - values)).sum())
+        self._add(name, setting, Tally(guaranteed, "mean", stake), values, each, fortune)
 
-    def shares(self, name: str, setting: str, promised: float, hits: np.ndarray) -> None:
-        """Independent hits, promised with this probability."""
-        self._add(name, setting, Tally(promised, "share"), hits.astype(float), 1, 0.0)
+    def fractions(self, name: str, setting: str, guaranteed: float, hits: np.ndarray) -> None:
+        """Independent hits, guaranteed with this probability."""
+        self._add(name, setting, Tally(guaranteed, "fraction"), hits.astype(float), 1, 0.0)
 
-    def bounds(self, name: str, setting: str, held: np.ndarray, *, promised: float = 1.0) -> None:
-        self._add(name, setting, Tally(promised, "bound"), np.asarray(held, float), 1, 0.0)
+    def bounds(self, name: str, setting: str, held: np.ndarray, *, guaranteed: float = 1.0) -> None:
+        self._add(name, setting, Tally(guaranteed, "bound"), np.asarray(held, float), 1, 0.0)
 
     def nothing(self, name: str, setting: str, values: np.ndarray) -> None:
-        """Coverages of which nothing is promised."""
+        """Coverages of which nothing is guaranteed."""
         self._add(name, setting, Tally(np.nan, "none"), values, 1, 0.0)
 
     def _add(self, name: str, setting: str, new: Tally, values: np.ndarray, each: int, fortune: float) -> None:
         # No test rejects NaN, and among others it would hide those that are rejected.
         assert np.isfinite(values).all(), (name, setting)
-        assert np.isfinite(new.promised) or new.kind == "none", (name, setting)
+        assert np.isfinite(new.guaranteed) or new.kind == "none", (name, setting)
         if values.size:
             new.calibrations, new.n = each * values.size, values.size
             new.total, new.squares, new.log_fortune = float(values.sum()), float((values**2).sum()), fortune
@@ -177,7 +185,7 @@ class Cell:
 
     name: str
     simulate: Callable[[Cell, np.random.Generator, int], Found]  # so many calibrations
-    law: Noise
+    noise: Noise
     m: int
     p: float
     calibrations: int
@@ -186,11 +194,11 @@ class Cell:
     @property
     def key(self) -> str:
         more = " ".join(f"{name}={value}" for name, value in self.settings.items())
-        return "|".join([self.name, more, self.law.name, str(self.m), str(self.p)])
+        return "|".join([self.name, more, self.noise.name, str(self.m), str(self.p)])
 
     @property
     def variance(self) -> float:
-        """That of the coverage of a set of m rows, by the Beta law."""
+        """That of the coverage of a set of m rows, by the Beta distribution."""
         return self.p * (1.0 - self.p) / (self.m + 2.0)
 
 
@@ -205,7 +213,7 @@ def zero(k: int) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def batches(cell: Cell, n: int, values: int = 200_000) -> Iterator[int]:
-    """Sizes of batches that fit into the memory's faster part."""
+    """Numbers of calibrations in batches that fit into the memory's faster part."""
     most = max(1, min(2000, values // cell.m))
     while n > 0:
         yield min(n, most)
@@ -215,11 +223,11 @@ def batches(cell: Cell, n: int, values: int = 200_000) -> Iterator[int]:
 def calibrated(cell: Cell, rng: np.random.Generator, k: int, **more: object) -> pm.IntervalRegressor:
     """One calibration for each output."""
     model = pm.IntervalRegressor(zero(k), confidence_level=cell.p, **{**cell.settings, **more})
-    return model.calibrate(np.zeros((cell.m, 1)), cell.law.sample(rng, (cell.m, k)))
+    return model.calibrate(np.zeros((cell.m, 1)), cell.noise.sample(rng, (cell.m, k)))
 
 
-def ends(model: pm.IntervalRegressor) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the intervals of all outputs."""
+def predicted_bounds(model: pm.IntervalRegressor) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of the intervals of all outputs."""
     found = model.predict_interval(np.zeros((1, 1)))[0]
     return found[:, 0], found[:, 1]
 
@@ -256,30 +264,30 @@ def split(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     for k in batches(cell, n):
         found, same = Found(), deepcopy(rng)
         model = calibrated(cell, rng, k)
-        low, high = ends(model)
-        coverage = cell.law.within(low, high)
+        low, high = predicted_bounds(model)
+        coverage = cell.noise.within(low, high)
         if tails == "sided":
             sided(cell, found, model, setting)
         elif guarantee == "training-conditional":
             assert model.guaranteed_
-            found.shares('guarantee="training-conditional"', setting, 0.95, coverage >= cell.p - 1e-12)
+            found.fractions('guarantee="training-conditional"', setting, 0.95, coverage >= cell.p - 1e-12)
         else:
-            promised = on_the_page(cell.m, cell.p, tails, guarantee)
-            assert np.isclose(model.guaranteed_level_, promised)
+            guaranteed = on_the_page(cell.m, cell.p, tails, guarantee)
+            assert np.isclose(model.guaranteed_level_, guaranteed)
             few = on_the_page(cell.m, cell.p, tails) < cell.p
             is_rank = guarantee == "marginal"
             name = "too few rows" if few and is_rank else f'guarantee="{guarantee}"'
-            found.means(name, setting, promised, coverage, variance=cell.variance)
-            if is_rank and not few and not cell.law.has_ties:
+            found.means(name, setting, guaranteed, coverage, variance=cell.variance)
+            if is_rank and not few and not cell.noise.has_ties:
                 excess = (2 if tails == "equal" else 1) / (cell.m + 1)
                 found.means("at most", setting, 1 - cell.p - excess, 1 - coverage, variance=cell.variance)
             if not few:
                 least, most = model.coverage_range_
-                found.shares("coverage_range_", f"{setting}, 5 % point", 0.95, coverage >= least)
-                if not cell.law.has_ties:
-                    found.shares("coverage_range_", f"{setting}, 95 % point", 0.95, coverage <= most)
+                found.fractions("coverage_range_", f"{setting}, 5 % point", 0.95, coverage >= least)
+                if not cell.noise.has_ties:
+                    found.fractions("coverage_range_", f"{setting}, 95 % point", 0.95, coverage <= most)
             if not is_rank:
-                far, wide = ends(calibrated(cell, same, k, guarantee="marginal"))
+                far, wide = predicted_bounds(calibrated(cell, same, k, guarantee="marginal"))
                 found.bounds(name, f"{setting}, no wider", (low >= far) & (high <= wide))
         parts.append(found)
     return gathered(parts)
@@ -287,15 +295,15 @@ def split(cell: Cell, rng: np.random.Generator, n: int) -> Found:
 
 def sided(cell: Cell, found: Found, model: pm.IntervalRegressor, setting: str) -> None:
     """Targets below the prediction and above it, where there are enough of each among calibration rows."""
-    low, high = ends(model)
+    low, high = predicted_bounds(model)
     kept = ~np.isnan([output.level for output in model._quantile.guarantees[0]])
-    tiny = 1e-6  # of a law with steps 0 belongs to neither side
-    below = cell.law.within(low, np.full_like(low, -tiny)) / cell.law.within(np.array(-np.inf), np.array(-tiny))
-    above = cell.law.within(np.full_like(high, tiny), high) / cell.law.within(np.array(tiny), np.array(np.inf))
+    tiny = 1e-6  # of errors with steps 0 belongs to neither side
+    below = cell.noise.within(low, np.full_like(low, -tiny)) / cell.noise.within(np.array(-np.inf), np.array(-tiny))
+    above = cell.noise.within(np.full_like(high, tiny), high) / cell.noise.within(np.array(tiny), np.array(np.inf))
     name = 'tails="sided"'
     if model.guarantee == "training-conditional":
         hits = (below >= cell.p - 1e-12) & (above >= cell.p - 1e-12)
-        found.shares(name, f"{setting}, both", 0.95, hits[kept])
+        found.fractions(name, f"{setting}, both", 0.95, hits[kept])
         return
     levels = np.array([output.level for output in model._quantile.guarantees[0]])[kept]
     for side, coverage in (("below", below[kept]), ("above", above[kept])):
@@ -309,11 +317,11 @@ def sided(cell: Cell, found: Found, model: pm.IntervalRegressor, setting: str) -
 def cut(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     """Intervals that end at the largest possible target or, where there is none, at the least."""
     parts = []
-    least, most = map(float, cell.law.law.support())
+    least, most = map(float, cell.noise.distribution.support())
     end, limit = ("y_max", most) if np.isfinite(most) else ("y_min", least)
     for k in batches(cell, n):
         found = Found()
-        coverage = cell.law.within(*ends(calibrated(cell, rng, k, **{end: limit})))
+        coverage = cell.noise.within(*predicted_bounds(calibrated(cell, rng, k, **{end: limit})))
         found.means("y_min, y_max", end, on_the_page(cell.m, cell.p), coverage, variance=cell.variance)
         parts.append(found)
     return gathered(parts)
@@ -325,10 +333,10 @@ def updated(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     first = max(1, cell.m // 3)
     for k in batches(cell, n):
         found = Found()
-        y = cell.law.sample(rng, (cell.m, k))
+        y = cell.noise.sample(rng, (cell.m, k))
         model = pm.IntervalRegressor(zero(k), confidence_level=cell.p).calibrate(np.zeros((first, 1)), y[:first])
         model.update(np.zeros((cell.m - first, 1)), y[first:])
-        coverage = cell.law.within(*ends(model))
+        coverage = cell.noise.within(*predicted_bounds(model))
         found.means("update", "symmetric", on_the_page(cell.m, cell.p), coverage, variance=cell.variance)
         parts.append(found)
     return gathered(parts)
@@ -344,13 +352,13 @@ def distribution(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         low, high = model.predict_quantile(np.zeros((1, 1)), [1 - cell.p, cell.p])[0].T
         if cell.m >= cell.p / (1 - cell.p) - 1e-9:
             # The quantile at 1/2 is an upper one.
-            for setting, ends_ in (("upper", (-far, high)), ("lower", (low, far)))[: 1 + (cell.p > 0.5)]:
-                coverage = cell.law.within(*map(np.asarray, ends_))
+            for setting, own_bounds in (("upper", (-far, high)), ("lower", (low, far)))[: 1 + (cell.p > 0.5)]:
+                coverage = cell.noise.within(*map(np.asarray, own_bounds))
                 found.means("predict_quantile", setting, cell.p, coverage, variance=cell.variance)
-        if not cell.law.has_ties:
-            share = model.predict_cdf(np.zeros((1, 1)), cell.law.sample(rng, (1, k)))[0]
-            hits = share + 0.5 / (cell.m + 1) > 1 - cell.p + 1e-12
-            found.shares("predict_cdf", "p-value", cell.p, hits)
+        if not cell.noise.has_ties:
+            fraction = model.predict_cdf(np.zeros((1, 1)), cell.noise.sample(rng, (1, k)))[0]
+            hits = fraction + 0.5 / (cell.m + 1) > 1 - cell.p + 1e-12
+            found.fractions("predict_cdf", "p-value", cell.p, hits)
         parts.append(found)
     return gathered(parts)
 
@@ -362,11 +370,11 @@ def rows_needed(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     for k in batches(cell, n):
         found = Found()
         model = pm.IntervalRegressor(zero(k), confidence_level=cell.p)
-        model.calibrate(np.zeros((cell.m, 1)), cell.law.sample(rng, (cell.m, k)))
-        coverage = cell.law.within(*ends(model))
-        found.shares("rows_needed", f"within {within}, below", 0.95, coverage >= cell.p - within)
-        if not cell.law.has_ties:
-            found.shares("rows_needed", f"within {within}, above", 0.95, coverage <= cell.p + within)
+        model.calibrate(np.zeros((cell.m, 1)), cell.noise.sample(rng, (cell.m, k)))
+        coverage = cell.noise.within(*predicted_bounds(model))
+        found.fractions("rows_needed", f"within {within}, below", 0.95, coverage >= cell.p - within)
+        if not cell.noise.has_ties:
+            found.fractions("rows_needed", f"within {within}, above", 0.95, coverage <= cell.p + within)
         parts.append(found)
     return gathered(parts)
 
@@ -380,19 +388,19 @@ def grouped(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     labels = np.repeat([0, 1, 2], [cell.m, 2 * cell.m, 4 * cell.m])
     for k in batches(cell, n, 30_000):
         found = Found()
-        y = cell.law.sample(rng, (len(labels), k)) * CATEGORY_SCALES[labels][:, None]
+        y = cell.noise.sample(rng, (len(labels), k)) * CATEGORY_SCALES[labels][:, None]
         model = pm.IntervalRegressor(zero(k), confidence_level=cell.p, width=pm.GroupedWidth(by=0), **cell.settings)
         other = cell.p / 2 + 0.2  # a lower level than the model was calibrated for
         bounds = model.calibrate(labels[:, None], y).predict_interval(np.arange(3)[:, None], [cell.p, other])
-        for line, scale, ends_ in zip(model.categories_[:-1], CATEGORY_SCALES, bounds, strict=True):
+        for line, scale, own_bounds in zip(model.categories_[:-1], CATEGORY_SCALES, bounds, strict=True):
             setting = f"{model.tails}, guarantee={model.guarantee!r}, {line.rows} rows"
-            for p, (low, high) in zip((cell.p, other), ends_.T / scale, strict=True):
+            for p, (low, high) in zip((cell.p, other), own_bounds.T / scale, strict=True):
                 if p == cell.p or (line.source == "own" and model.guarantee == "marginal" and model.tails != "sided"):
-                    coverage = cell.law.within(low, high)
-                    promised = on_the_page(line.rows, p, model.tails, model.guarantee)
-                    assert p != cell.p or np.isclose(line.level, promised)
+                    coverage = cell.noise.within(low, high)
+                    guaranteed = on_the_page(line.rows, p, model.tails, model.guarantee)
+                    assert p != cell.p or np.isclose(line.level, guaranteed)
                     name = setting if p == cell.p else f"{setting}, asked for another level"
-                    found.means('width="grouped"', name, promised, coverage, variance=p * (1 - p) / (cell.m + 2))
+                    found.means('width="grouped"', name, guaranteed, coverage, variance=p * (1 - p) / (cell.m + 2))
         parts.append(found)
     return gathered(parts)
 
@@ -402,21 +410,21 @@ def small_categories(cell: Cell, rng: np.random.Generator, n: int) -> Found:
 
     New rows of large categories count as covered with p, so that the mean is p or more if small ones are.
     """
-    share = np.repeat([float(cell.m), 1.5], [8, 25])
-    size, share = int(share.sum()), share / share.sum()
+    fraction = np.repeat([float(cell.m), 1.5], [8, 25])
+    size, fraction = int(fraction.sum()), fraction / fraction.sum()
     scale = np.repeat([100.0, 1.0], [8, 25])
     needed = rank_guarantee(1, cell.p).needed
     values, each = [], 2
     for _ in range(n // each):
-        labels = rng.choice(len(share), size, p=share)
-        y = cell.law.sample(rng, (size, each)) * scale[labels][:, None]
+        labels = rng.choice(len(fraction), size, p=fraction)
+        y = cell.noise.sample(rng, (size, each)) * scale[labels][:, None]
         model = pm.IntervalRegressor(zero(each), confidence_level=cell.p, width=pm.GroupedWidth(by=0))
-        bounds = model.calibrate(labels[:, None], y).predict_interval(np.arange(len(share))[:, None])
-        counts = np.bincount(labels, minlength=len(share))
+        bounds = model.calibrate(labels[:, None], y).predict_interval(np.arange(len(fraction))[:, None])
+        counts = np.bincount(labels, minlength=len(fraction))
         is_small = counts < needed
-        coverage = cell.law.within(bounds[..., 0] / scale[:, None], bounds[..., 1] / scale[:, None]).mean(axis=1)
+        coverage = cell.noise.within(bounds[..., 0] / scale[:, None], bounds[..., 1] / scale[:, None]).mean(axis=1)
         if counts[counts <= needed].sum() >= needed:
-            values.append(share @ np.where(is_small, coverage, cell.p))
+            values.append(fraction @ np.where(is_small, coverage, cell.p))
     found = Found()
     found.means("small categories", "together", cell.p, np.array(values), variance=0.002, each=each)
     return found
@@ -431,21 +439,29 @@ def shaped(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     kind, aim = KINDS[cell.name], {**cell.settings, "confidence_level": cell.p}
     new, probability = grid()
     each = 1 if kind.outputs > 1 else 20
-    # Of rows too heavy for the calibration rows nothing is promised, so p less their share is.
-    promised = cell.p if kind.has_shift else on_the_page(cell.m, cell.p, cell.settings["tails"], in_folds=bool(kind.cv))
+    # Of rows too heavy for the calibration rows nothing is guaranteed, so p less their fraction is.
+    guaranteed = (
+        cell.p if kind.has_shift else on_the_page(cell.m, cell.p, cell.settings["tails"], in_folds=bool(kind.cv))
+    )
     values = []
     for _ in range(max(1, n // each)):
         X = new[rng.choice(len(new), (2 if kind.learns and kind.cv is None else 1) * cell.m, p=probability)]
-        y = cell.law.sample(rng, (len(X), max(each, kind.outputs))) * kind.scale(X)[:, None]
+        y = cell.noise.sample(rng, (len(X), max(each, kind.outputs))) * kind.scale(X)[:, None]
         model = trained(kind, X, y, **aim)
-        coverage, level, _, _ = covered(kind, cell.law, cell.m, model)
-        assert kind.has_shift or np.isclose(level, promised)
+        coverage, level, _, _ = covered(kind, cell.noise, cell.m, model)
+        assert kind.has_shift or np.isclose(level, guaranteed)
         values.append(coverage.mean() + (cell.p - level if kind.has_shift else 0.0))
         Remembers.memory.clear()
     found = Found()
     setting = ", ".join(f"{name}={value!r}" for name, value in cell.settings.items())
     found.means(
-        cell.name, setting, promised, np.array(values), variance=cell.variance / 3, each=each, most=1.0 + kind.has_shift
+        cell.name,
+        setting,
+        guaranteed,
+        np.array(values),
+        variance=cell.variance / 3,
+        each=each,
+        most=1.0 + kind.has_shift,
     )
     return found
 
@@ -471,7 +487,7 @@ def probabilities(X: np.ndarray) -> np.ndarray:
 
 
 def coarse(X: np.ndarray) -> np.ndarray:
-    """The same in steps of a fifth: most scores are equal."""
+    """Probabilities in steps of .2: most scores are equal."""
     steps = np.round(5 * probabilities(X)) + 0.1
     return steps / steps.sum(axis=1, keepdims=True)
 
@@ -479,12 +495,12 @@ def coarse(X: np.ndarray) -> np.ndarray:
 def sets(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     """Sets of classes, on new rows: for all, each class and each category."""
     settings = dict(cell.settings)
-    by, ties = settings.pop("by", None), cell.law.has_ties
+    by, ties = settings.pop("by", None), cell.noise.has_ties
     values: dict[tuple[float, str], list[float]] = {}
     for _ in range(n):
-        sizes = (cell.m, 150)
+        parts = (cell.m, 150)
         drawn = []
-        for size in sizes:
+        for size in parts:
             y = rng.choice(3, size, p=PRIOR)
             drawn.append((CENTRES[y] + rng.normal(size=(size, 2)), y, rng.choice(2, size, p=[0.7, 0.3])))
         (X, y, kind), (new, true, new_kind) = drawn
@@ -500,14 +516,14 @@ def sets(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     found = Found()
     name = {"class": 'sets, by="class"', "category": "sets, by=column"}.get(str(by), "sets")
     text = ", ".join(f"{key}={value!r}" for key, value in settings.items() if key != "by")
-    for (p, group), shares in values.items():
+    for (p, group), fractions in values.items():
         wide = cell.variance + cell.p * (1 - cell.p) / 40
         setting = f"{text}, {group}" if p == cell.p else f"{text}, {group}, asked for {p}"
-        found.means(name, setting, p, np.array(shares), variance=wide)
+        found.means(name, setting, p, np.array(fractions), variance=wide)
         if settings.get("randomized") and by is None and not ties:
             m = cell.m - (cell.m // 5 if settings["conformity_score"] == "raps" else 0)
-            promised = 1 - cell.p - 1 / (m + 1)
-            found.means("sets, randomized", text, promised, 1 - np.array(shares), variance=wide)
+            guaranteed = 1 - cell.p - 1 / (m + 1)
+            found.means("sets, randomized", text, guaranteed, 1 - np.array(fractions), variance=wide)
     return found
 
 
@@ -521,7 +537,7 @@ def sets_at_hand(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         )
         hits[i] = model.calibrate(score, np.zeros(cell.m, int)).limit_ >= cell.p
     found = Found()
-    found.shares('sets, guarantee="training-conditional"', "lac", 0.95, hits)
+    found.fractions('sets, guarantee="training-conditional"', "lac", 0.95, hits)
     return found
 
 
@@ -529,32 +545,32 @@ def sets_in_folds(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     """CV+ for classes, with a model that learns."""
     from sklearn.naive_bayes import GaussianNB
 
-    values, promised = np.empty(n), on_the_page(cell.m, cell.p, in_folds=True)
+    values, guaranteed = np.empty(n), on_the_page(cell.m, cell.p, in_folds=True)
     for i in range(n):
         y, true = rng.choice(3, cell.m), rng.choice(3, 100)
         X = CENTRES[y] + rng.normal(size=(cell.m, 2))
         new = CENTRES[true] + rng.normal(size=(100, 2))
         model = pm.SetClassifier(GaussianNB(), confidence_level=cell.p, cv=5, random_state=0).fit(X, y)
         values[i] = model.predict_set(new)[np.arange(100), true].mean()
-        assert np.isclose(model.guaranteed_level_, promised)
+        assert np.isclose(model.guaranteed_level_, guaranteed)
     found = Found()
-    found.means("sets, cv", "lac", promised, values, variance=cell.variance)
+    found.means("sets, cv", "lac", guaranteed, values, variance=cell.variance)
     return found
 
 
 def quantile_ranges(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     """Ranges of the true quantile, from the ranks of two errors."""
     parts = []
-    true = float(cell.law.law.ppf(cell.p))
-    if cell.law.has_ties:
+    true = float(cell.noise.distribution.ppf(cell.p))
+    if cell.noise.has_ties:
         values = np.arange(-40, 41) * 0.5
-        true = float(values[np.searchsorted(np.cumsum(cell.law.within(values, values)), cell.p - 1e-12)])
+        true = float(values[np.searchsorted(np.cumsum(cell.noise.within(values, values)), cell.p - 1e-12)])
     for k in batches(cell, n):
         found = Found()
-        neuron = pm.QuantileNeuron(cell.p).fit(cell.law.sample(rng, (cell.m, k)))
+        neuron = pm.QuantileNeuron(cell.p).fit(cell.noise.sample(rng, (cell.m, k)))
         low, high = np.atleast_2d(neuron.quantile_range_).T
         if neuron.quantile_range_level_ > 0:
-            found.shares("quantile_range_", "", neuron.quantile_range_level_, (low <= true) & (true <= high))
+            found.fractions("quantile_range_", "", neuron.quantile_range_level_, (low <= true) & (true <= high))
         parts.append(found)
     return gathered(parts)
 
@@ -563,10 +579,10 @@ def quantiles(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     """What holds of the neuron's quantile for every sample."""
     levels = np.linspace(0.0, 1.0, 101)
     found = Found()
-    x = cell.law.sample(rng, (cell.m, n))
+    x = cell.noise.sample(rng, (cell.m, n))
     q = np.asarray(pm.quantile(x, levels, axis=0))
-    reach = 0.75 * np.sqrt(levels * (1 - levels) / (cell.m + 1))
-    low, high = (np.quantile(x, np.clip(levels + s * reach, 0, 1), axis=0, method="hazen") for s in (-1, 1))
+    bracket = 0.75 * np.sqrt(levels * (1 - levels) / (cell.m + 1))
+    low, high = (np.quantile(x, np.clip(levels + s * bracket, 0, 1), axis=0, method="hazen") for s in (-1, 1))
     tiny = 1e-9 * np.abs(x).max(axis=0)
     near = ((q >= low - tiny) & (q <= high + tiny)).all(axis=0)
     found.bounds("quantile", "never crosses", (np.diff(q, axis=0) >= 0).all(axis=0))
@@ -576,13 +592,13 @@ def quantiles(cell: Cell, rng: np.random.Generator, n: int) -> Found:
 
 
 def streams(cell: Cell, rng: np.random.Generator, n: int) -> Found:
-    """The bound of a fixed step: errors of a law, in drift, and of an opponent who sees the weight."""
+    """The bound of a fixed step: errors of one distribution, in drift, and of an opponent who sees the weight."""
     series: dict[str, list[bool]] = {"drawn": [], "drift": [], "opponent": []}
     for name, held in series.items():
         for _ in range(n):
             eta, top = 10.0 ** rng.uniform(-2, 0.5), 10.0 ** rng.uniform(-3, 3)
             neuron = pm.OnlineNeuron(cell.p, learning_rate=eta * top)
-            drawn = np.abs(cell.law.sample(rng, (cell.m + 1,)))
+            drawn = np.abs(cell.noise.sample(rng, (cell.m + 1,)))
             if name == "drift":
                 drawn = drawn * np.exp(np.cumsum(rng.normal(scale=0.2, size=cell.m + 1)))
             errors = np.clip(drawn / 10.0, 0.0, 1.0) * top
@@ -601,12 +617,12 @@ def streams(cell: Cell, rng: np.random.Generator, n: int) -> Found:
 
 
 def forecasts(cell: Cell, rng: np.random.Generator, n: int) -> Found:
-    """Cones of a random walk whose steps grow fivefold: nothing is promised."""
+    """Cones of a random walk whose steps grow fivefold: nothing is guaranteed."""
     h, found = 5, Found()
-    shares: dict[str, list[float]] = {"fit, steady": [], "fit, drift": [], "update, drift": [], "joint, steady": []}
-    for i, (name, values) in enumerate(shares.items()):
+    fractions: dict[str, list[float]] = {"fit, steady": [], "fit, drift": [], "update, drift": [], "joint, steady": []}
+    for i, (name, values) in enumerate(fractions.items()):
         for _ in range(n):
-            steps = cell.law.sample(rng, (2 * cell.m + h,))
+            steps = cell.noise.sample(rng, (2 * cell.m + h,))
             steps = steps * np.linspace(1, 5, len(steps)) if "drift" in name else steps
             windows = np.lib.stride_tricks.sliding_window_view(np.cumsum(steps), h + 1)
             true, said = windows[:, 1:], np.repeat(windows[:, :1], h, axis=1)
@@ -628,7 +644,7 @@ def sketches(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     held: list[bool] = []
     size, levels = 64, np.linspace(0.01, 0.99, 99)
     for i in range(n):
-        x = cell.law.sample(rng, (cell.m,)) + (np.linspace(0, 5, cell.m) if i % 2 else 0.0)
+        x = cell.noise.sample(rng, (cell.m,)) + (np.linspace(0, 5, cell.m) if i % 2 else 0.0)
         x = np.sort(x) if i % 3 == 0 else x
         x = np.sinh(300.0 * np.arctan(x)) if i % 5 == 0 else x  # over 200 orders of magnitude on either side of 0
         parts = [pm.QuantileSketch(size).update(part) for part in np.array_split(x, 7)]
@@ -639,7 +655,7 @@ def sketches(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         x = np.sort(x)
         below, above = (np.searchsorted(x, q, side) / cell.m for side in ("left", "right"))
         off = np.maximum(below - levels, levels - above)
-        held.append(bool(off.max() <= (4.0 if cell.law.has_ties else np.pi) / size))
+        held.append(bool(off.max() <= (4.0 if cell.noise.has_ties else np.pi) / size))
     found = Found()
     found.bounds("QuantileSketch", f"size {size}", np.array(held))
     return found
@@ -683,18 +699,18 @@ def metrics(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         )
         hits.append(one.lower["accuracy"] <= truth <= one.upper["accuracy"])
     found = Found()
-    found.shares("bootstrap, calibrated, prediction-powered", method, cell.p - 0.03, np.array(hits))
+    found.fractions("bootstrap, calibrated, prediction-powered", method, cell.p - 0.03, np.array(hits))
     return found
 
 
 def cells() -> list[Cell]:
-    """All cells, those of a promise one after the other."""
+    """All cells, those of a guarantee one after the other."""
     found = [
-        Cell("split", split, law, m, p, enough(m, p, 20_000), {"tails": "symmetric", "guarantee": "marginal"})
-        for law, m, p in product(LAWS, SIZES, LEVELS)
+        Cell("split", split, noise, m, p, enough(m, p, 20_000), {"tails": "symmetric", "guarantee": "marginal"})
+        for noise, m, p in product(ALL_NOISES, LENGTHS, LEVELS)
     ]
     others = [(tails, guarantee) for tails, guarantee in product(TAILS, GUARANTEES)][1:]
-    for (i, (m, p)), (j, (tails, guarantee)) in product(enumerate(product(SIZES, LEVELS)), enumerate(others)):
+    for (i, (m, p)), (j, (tails, guarantee)) in product(enumerate(product(LENGTHS, LEVELS)), enumerate(others)):
         n_cuts = 2 if tails == "equal" else 1
         if (
             guarantee == "training-conditional"
@@ -702,22 +718,26 @@ def cells() -> list[Cell]:
                 m / 2 if tails == "sided" else m, p, kind="training-conditional", n_cuts=n_cuts
             ).is_enough
         ):
-            continue  # nothing is promised
+            continue  # nothing is guaranteed
         n = min(40_000, 4_000_000 // m) if guarantee == "training-conditional" else enough(m, p, 10_000)
-        found.append(Cell("split", split, LAWS[(i + j) % len(LAWS)], m, p, n, {"tails": tails, "guarantee": guarantee}))
-    normal, t2, skewed, uniform, ties, cauchy, lognormal, three = LAWS
+        found.append(
+            Cell(
+                "split", split, ALL_NOISES[(i + j) % len(ALL_NOISES)], m, p, n, {"tails": tails, "guarantee": guarantee}
+            )
+        )
+    normal, t2, skewed, uniform, ties, cauchy, lognormal, three = ALL_NOISES
     some = tuple(product((10, 100), (0.5, 0.9, 0.95)))
-    found += [Cell("y_min", cut, law, m, p, enough(m, p, 5000)) for law in (skewed, uniform) for m, p in some]
-    found += [Cell("update", updated, law, m, p, enough(m, p, 5000)) for law in (t2, ties) for m, p in some]
-    found += [Cell("distribution", distribution, law, m, p, 5000) for law in LAWS for m, p in some]
+    found += [Cell("y_min", cut, noise, m, p, enough(m, p, 5000)) for noise in (skewed, uniform) for m, p in some]
+    found += [Cell("update", updated, noise, m, p, enough(m, p, 5000)) for noise in (t2, ties) for m, p in some]
+    found += [Cell("distribution", distribution, noise, m, p, 5000) for noise in ALL_NOISES for m, p in some]
     found += [
-        Cell("rows_needed", rows_needed, law, pm.rows_needed(p, within), p, 20_000, {"within": within})
-        for law in (normal, lognormal, ties)
+        Cell("rows_needed", rows_needed, noise, pm.rows_needed(p, within), p, 20_000, {"within": within})
+        for noise in (normal, lognormal, ties)
         for p, within in ((0.5, 0.1), (0.8, 0.1), (0.9, 0.05), (0.95, 0.03), (0.99, 0.02))
     ]
     found += [
-        Cell("grouped", grouped, law, m, p, enough(m, p, 5000), {"tails": tails, "guarantee": guarantee})
-        for law in LAWS
+        Cell("grouped", grouped, noise, m, p, enough(m, p, 5000), {"tails": tails, "guarantee": guarantee})
+        for noise in ALL_NOISES
         for (m, p), (tails, guarantee) in zip(
             product((10, 60), (0.5, 0.9)),
             (
@@ -729,7 +749,7 @@ def cells() -> list[Cell]:
             strict=True,
         )
     ]
-    found += [Cell("small", small_categories, law, 5, 0.8, 2000) for law in LAWS]
+    found += [Cell("small", small_categories, noise, 5, 0.8, 2000) for noise in ALL_NOISES]
     for name, n in (
         ('width="scaled"', 4000),
         ('width="local"', 800),
@@ -741,31 +761,31 @@ def cells() -> list[Cell]:
     ):
         tails = TAILS[:2] if name != "importance_weight" else TAILS[:1]
         found += [
-            Cell(name, shaped, law, m, p, n, {"tails": tail})
-            for (law, m), p, tail in product(((t2, 20), (ties, 20), (lognormal, 100)), (0.8, 0.9), tails)
+            Cell(name, shaped, noise, m, p, n, {"tails": tail})
+            for (noise, m), p, tail in product(((t2, 20), (ties, 20), (lognormal, 100)), (0.8, 0.9), tails)
         ]
     for score, by in (("lac", None), ("aps", None), ("raps", None), ("lac", "class"), ("aps", "category")):
         found += [
-            Cell("sets", sets, law, m, p, 2000, {"conformity_score": score, **more, **({"by": by} if by else {})})
-            for (law, m), p in product(((normal, 30), (normal, 150), (ties, 30)), (0.5, 0.8, 0.95))
+            Cell("sets", sets, noise, m, p, 2000, {"conformity_score": score, **more, **({"by": by} if by else {})})
+            for (noise, m), p in product(((normal, 30), (normal, 150), (ties, 30)), (0.5, 0.8, 0.95))
             for more in ([{}] if score == "lac" else [{}, {"randomized": True}])
         ]
     found += [Cell("sets at hand", sets_at_hand, uniform, m, p, 4000) for m, p in ((60, 0.9), (100, 0.95), (300, 0.99))]
     found += [Cell("sets in folds", sets_in_folds, normal, 60, p, 300) for p in (0.8, 0.95)]
     found += [
-        Cell("quantile ranges", quantile_ranges, law, m, p, 20_000)
-        for law, m, p in product(LAWS, (3, 20, 200, 2000), (0.5, 0.95))
+        Cell("quantile ranges", quantile_ranges, noise, m, p, 20_000)
+        for noise, m, p in product(ALL_NOISES, (3, 20, 200, 2000), (0.5, 0.95))
     ]
     found += [
-        Cell("quantiles", quantiles, law, m, 0.5, min(2000, 200_000 // m))
-        for law, m in product(LAWS, (2, 10, 100, 1000))
+        Cell("quantiles", quantiles, noise, m, 0.5, min(2000, 200_000 // m))
+        for noise, m in product(ALL_NOISES, (2, 10, 100, 1000))
     ]
     found += [
-        Cell("streams", streams, law, m, p, 60)
-        for law, m, p in product((normal, cauchy, three), (1, 30, 1000), (0.5, 0.95, 0.999))
+        Cell("streams", streams, noise, m, p, 60)
+        for noise, m, p in product((normal, cauchy, three), (1, 30, 1000), (0.5, 0.95, 0.999))
     ]
-    found += [Cell("forecasts", forecasts, law, 300, 0.9, 40) for law in (normal, t2)]
-    found += [Cell("sketches", sketches, law, m, 0.5, 60) for law, m in product(LAWS, (1000, 20_000))]
+    found += [Cell("forecasts", forecasts, noise, 300, 0.9, 40) for noise in (normal, t2)]
+    found += [Cell("sketches", sketches, noise, m, 0.5, 60) for noise, m in product(ALL_NOISES, (1000, 20_000))]
     found += [Cell("enumerated", enumerated, uniform, m, p, 1) for m, p in product((10, 30, 100), (0.8, 0.95, 0.99))]
     found += [
         Cell("metrics", metrics, uniform, m, p, 500, {"method": method})
@@ -793,10 +813,10 @@ def turn(cell: Cell, number: int, n: int) -> Found:
 def numbered_turn(index: int, number: int) -> tuple[int, int, Found]:
     """By number, so that each process makes its own cells."""
     cell = all_cells()[index]
-    return index, number, turn(cell, number, share(cell, number))
+    return index, number, turn(cell, number, n_in_turn(cell, number))
 
 
-def share(cell: Cell, number: int) -> int:
+def n_in_turn(cell: Cell, number: int) -> int:
     """Calibrations of one turn."""
     return cell.calibrations * (number + 1) // TURNS - cell.calibrations * number // TURNS
 
@@ -852,7 +872,7 @@ def simulated(minutes: float, jobs: int) -> State:
         (i, number)
         for number in reversed(range(TURNS))  # the last turn has what is left of few calibrations
         for i, cell in enumerate(every)
-        if share(cell, number) and number not in state.turns.get(cell.key, [])
+        if n_in_turn(cell, number) and number not in state.turns.get(cell.key, [])
     ]
     with ProcessPoolExecutor(jobs, get_context("spawn")) as processes:
         waiting = {processes.submit(numbered_turn, *one) for one in work[: 4 * jobs]}
@@ -880,7 +900,7 @@ def simulated(minutes: float, jobs: int) -> State:
 
 @dataclass(frozen=True)
 class Row:
-    """One promise in one cell."""
+    """One guarantee in one cell."""
 
     name: str
     setting: str
@@ -892,7 +912,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Whole:
-    """One promise in all its cells."""
+    """One guarantee in all its cells."""
 
     rows: list[Row]
     adjusted: float
@@ -900,18 +920,18 @@ class Whole:
 
 
 def tested(found: list[tuple[Cell, Found]]) -> dict[str, Whole]:
-    """All tests by promise, with p-values after Holm's correction and their power."""
+    """All tests by guarantee, with p-values after Holm's correction and their power."""
     flat = [(name, setting, cell, tally) for cell, f in found for (name, setting), tally in f.tallies.items()]
     p_values: dict[object, float] = {i: one[3].p_value for i, one in enumerate(flat) if one[3].kind != "none"}
     errors = {}
     for name in dict.fromkeys(one[0] for one in flat):
         cells_: dict[str, list[Tally]] = {}
         for other, _, cell, tally in flat:
-            if other == name and tally.kind in {"mean", "share"} and not cell.law.has_ties:
+            if other == name and tally.kind in {"mean", "fraction"} and not cell.noise.has_ties:
                 cells_.setdefault(cell.key, []).append(tally)
         if cells_:
             weight = np.array([np.mean([t.weight for t in some]) for some in cells_.values()])
-            margin = np.array([np.mean([t.mean - t.promised for t in some]) for some in cells_.values()])
+            margin = np.array([np.mean([t.mean - t.guaranteed for t in some]) for some in cells_.values()])
             error = np.array([np.mean([t.deviation / t.n**0.5 for t in some]) for some in cells_.values()])
             errors[name] = max(float(np.sum((weight * error) ** 2) ** 0.5 / weight.sum()), 1e-12)
             p_values[name] = float(stats.norm.cdf(weight @ margin / weight.sum() / errors[name]))
@@ -923,7 +943,7 @@ def tested(found: list[tuple[Cell, Found]]) -> dict[str, Whole]:
     wholes = {}
     for name in dict.fromkeys(one[0] for one in flat):
         rows = [
-            Row(*one, adjusted.get(i, np.nan), one[3].power(level) if one[3].kind in {"mean", "share"} else np.nan)
+            Row(*one, adjusted.get(i, np.nan), one[3].power(level) if one[3].kind in {"mean", "fraction"} else np.nan)
             for i, one in enumerate(flat)
             if one[0] == name
         ]
@@ -933,7 +953,7 @@ def tested(found: list[tuple[Cell, Found]]) -> dict[str, Whole]:
 
 
 def rejected(wholes: dict[str, Whole]) -> list[str]:
-    """Promises that a test rejects, in one cell or in all."""
+    """Guarantees that a test rejects, in one cell or in all."""
     return [
         name
         for name, whole in wholes.items()
@@ -942,44 +962,45 @@ def rejected(wholes: dict[str, Whole]) -> list[str]:
 
 
 def summary(wholes: dict[str, Whole], turns: float) -> str:
-    """The table of promises."""
+    """The table of guarantees."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scipy", "scikit-learn"))
     every = [row for whole in wholes.values() for row in whole.rows]
     drawn: dict[str, int] = {}
-    for row in every:  # the same calibrations are behind several promises of a cell
+    for row in every:  # the same calibrations are behind several guarantees of a cell
         drawn[row.cell.key] = max(drawn.get(row.cell.key, 0), row.tally.calibrations)
     n_tests = sum(row.tally.kind != "none" for row in every) + sum(not np.isnan(w.adjusted) for w in wholes.values())
     broken = rejected(wholes)
     revised = "; ".join(f"{name}: {what}" for name, what in REVISED.items())
-    head = f"""# Are the promises kept?
+    head = f"""# Are the guarantees kept?
 
 `python benchmarks/simulate.py`, seed {SEED}; {versions}, Python {platform.python_version()}.
 
 **{sum(drawn.values()):,} simulated calibrations** in {len(drawn):,} cells, {turns:.0%} of what a full run takes;
-{n_tests:,} tests at a family error of {FAMILY:g} (Holm). **Promises rejected: {", ".join(broken) or "none"}.**
+{n_tests:,} tests at a family error of {FAMILY:g} (Holm). **Guarantees rejected: {", ".join(broken) or "none"}.**
 
-What is tested, and how, is said in `benchmarks/simulate.py`; what is promised, in [the docs](../../docs/guarantees.md);
-`simulate.csv` has a line for each cell. *Margin*: mean of what was found minus what is promised, over all cells, and
+What is tested, and how, is said in `benchmarks/simulate.py`; what is guaranteed, in
+[the docs](../../docs/guarantees.md);
+`simulate.csv` has a line for each cell. *Margin*: mean of what was found minus what is guaranteed, over all cells, and
 the least of a cell; chance alone makes some negative. *Power*: to notice coverage .005 short, of the test of all cells
-together and, median, of one cell; a bound that always holds has none. The same calibrations serve several promises.
+together and, median, of one cell; a bound that always holds has none. The same calibrations serve several guarantees.
 
-Promises that were changed after a run had rejected them, and are tested on the same draws since:
+Guarantees that were changed after a run had rejected them, and are tested on the same draws since:
 {revised}.
 
-| promise | m | levels | cells | calibrations | margin | least | p, all cells | p, least | power | of a cell |
+| guarantee | m | levels | cells | calibrations | margin | least | p, all cells | p, least | power | of a cell |
 |---|---|---|---|---|---|---|---|---|---|---|"""
     lines = [head]
     for name, whole in wholes.items():
         some = [row for row in whole.rows if row.tally.kind != "none"]
-        sizes, levels = ({getattr(row.cell, what) for row in whole.rows} for what in ("m", "p"))
-        where = f"{min(sizes):,} to {max(sizes):,} | {min(levels):g} to {max(levels):g}"
+        rows, levels = ({getattr(row.cell, what) for row in whole.rows} for what in ("m", "p"))
+        where = f"{min(rows):,} to {max(rows):,} | {min(levels):g} to {max(levels):g}"
         calibrations = sum({row.cell.key: row.tally.calibrations for row in whole.rows}.values())
         where = f"| {name} | {where} | {len({row.cell.key for row in whole.rows}):,} | {calibrations:,} |"
         if not some:
-            means = ", ".join(f"{row.setting} ({row.cell.law.name}) {row.tally.mean:.2f}" for row in whole.rows)
-            lines.append(f"{where} nothing is promised: {means} | | | | | |")
+            means = ", ".join(f"{row.setting} ({row.cell.noise.name}) {row.tally.mean:.2f}" for row in whole.rows)
+            lines.append(f"{where} nothing is guaranteed: {means} | | | | | |")
             continue
-        margins = [row.tally.mean - row.tally.promised for row in some]
+        margins = [row.tally.mean - row.tally.guaranteed for row in some]
         usual = np.median([row.power for row in some if not np.isnan(row.power)] or [np.nan])
         power = ["" if np.isnan(p) else f"{p:.2f}" for p in (whole.power, usual)]
         together = "" if np.isnan(whole.adjusted) else f"{whole.adjusted:.2g}"
@@ -995,8 +1016,8 @@ def table(wholes: dict[str, Whole]) -> str:
     lines = ["promise,setting,errors,m,p,test,promised,mean,deviation,values,calibrations,p_value,holm,power"]
     for row in (row for whole in wholes.values() for row in whole.rows):
         t, cell = row.tally, row.cell
-        names = ",".join(f'"{text.replace(chr(34), chr(39))}"' for text in (row.name, row.setting, cell.law.name))
-        numbers = f"{t.promised:.6g},{t.mean:.6g},{t.deviation:.3g},{t.n},{t.calibrations}"
+        names = ",".join(f'"{text.replace(chr(34), chr(39))}"' for text in (row.name, row.setting, cell.noise.name))
+        numbers = f"{t.guaranteed:.6g},{t.mean:.6g},{t.deviation:.3g},{t.n},{t.calibrations}"
         lines.append(f"{names},{cell.m},{cell.p},{t.kind},{numbers},{t.p_value:.3g},{row.adjusted:.3g},{row.power:.3g}")
     return "\n".join([*lines, ""])
 
@@ -1013,7 +1034,7 @@ def main() -> None:
         return
     state = simulated(arguments.minutes, arguments.jobs)
     every = all_cells()
-    taken = sum(map(len, state.turns.values())) / sum(share(cell, t) > 0 for cell in every for t in range(TURNS))
+    taken = sum(map(len, state.turns.values())) / sum(n_in_turn(cell, t) > 0 for cell in every for t in range(TURNS))
     wholes = tested([(cell, state.found[cell.key]) for cell in every if cell.key in state.found])
     text = summary(wholes, taken)
     save(__file__, {".md": text, ".csv": table(wholes)}, earlier=state.sessions)

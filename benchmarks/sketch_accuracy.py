@@ -3,8 +3,8 @@
     python benchmarks/sketch_accuracy.py [--quick]
 
 A million errors arrive in a hundred sketches, which go through bytes and are merged in random order. The error is that
-of the level, |share below the answer - level|, in per cent, the mean over seeds. Peers are Apache's `datasketches` and
-`ddsketch`; one that is not installed is left out. The table goes to `results/sketch_accuracy.md`.
+of the level, |fraction below the answer - level|, in per cent, the mean over seeds. Peers are Apache's `datasketches`
+and `ddsketch`; one that is not installed is left out. The table goes to `results/sketch_accuracy.md`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from provenance import save
 import pimeter as pm
 
 LEVELS = (0.5, 0.9, 0.95, 0.99, 0.999)
-LAWS = ("standard_normal", "standard_cauchy", "standard_exponential", "two humps")
+DISTRIBUTIONS = ("standard_normal", "standard_cauchy", "standard_exponential", "two humps")
 PARTS = 100
 
 
-def draw(law: str, n: int, seed: int) -> np.ndarray:
+def draw(distribution: str, n: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    if law == "two humps":
+    if distribution == "two humps":
         return rng.choice([-10.0, 10.0], n) + rng.standard_normal(n)
-    return getattr(rng, law)(n)
+    return getattr(rng, distribution)(n)
 
 
 def ours(parts: list[np.ndarray], order: np.ndarray) -> tuple[np.ndarray, int]:
@@ -74,7 +74,7 @@ def ddsketch(parts: list[np.ndarray], order: np.ndarray) -> tuple[np.ndarray, in
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, nothing saved")
+    parser.add_argument("--quick", action="store_true", help="small samples, nothing saved")
     quick = parser.parse_args().quick
     n, seeds = (20_000, 1) if quick else (1_000_000, 5)
     peers: dict[str, Callable[..., tuple[np.ndarray, int]]] = {"QuantileSketch(1024)": ours}
@@ -85,21 +85,21 @@ def main() -> None:
         peers["DDSketch, 0.4 %"] = ddsketch
     print(f"numpy {np.__version__}")
     lines = []
-    for law in LAWS:
+    for distribution in DISTRIBUTIONS:
         for name, run in peers.items():
             found = []
             for seed in range(1 if name.startswith("DD") else seeds):
-                x = draw(law, n, seed)
+                x = draw(distribution, n, seed)
                 order = np.random.default_rng(seed).permutation(PARTS)
                 answers, size = run(np.array_split(x, PARTS), order)
                 found.append(np.abs(np.searchsorted(np.sort(x), answers) / n - LEVELS))
             errors = " | ".join(f"{100.0 * error:.4f}" for error in np.mean(found, axis=0))
-            lines.append(f"| {law.replace('_', ' ')} | {name} | {size:,} | {errors} |")
+            lines.append(f"| {distribution.replace('_', ' ')} | {name} | {size:,} | {errors} |")
             print(lines[-1], flush=True)
     if quick or not (find_spec("datasketches") and find_spec("ddsketch")):
         print("Nothing saved: quick, or a peer is missing (make bench-peers has them all).")
     else:
-        head = f"| law | sketch | bytes | {' | '.join(map(str, LEVELS))} |\n{'|---' * (3 + len(LEVELS))}|\n"
+        head = f"| distribution | sketch | bytes | {' | '.join(map(str, LEVELS))} |\n{'|---' * (3 + len(LEVELS))}|\n"
         text = (
             f"# Sketches of equal size\n\n`python benchmarks/sketch_accuracy.py`: errors of level in per cent, {n:,} "
             f"errors in {PARTS} sketches, merged in random order, means of {seeds} seeds (DDSketch one). "

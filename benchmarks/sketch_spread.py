@@ -4,8 +4,8 @@
 
 Values over hundreds of orders of magnitude, ties, weights and streams whose scale moves come in one update, in many, in
 rising order or through bytes and merges. The distance of the level asked for from the levels that the answer has among
-all values, `[share below, share up to]`, in units of pi/size: the largest over 501 levels, sizes and seeds. The table
-goes to `results/sketch_spread.md`.
+all values, `[fraction below, fraction up to]`, in units of pi/size: the largest over 501 levels, settings of `size` and
+seeds. The table goes to `results/sketch_spread.md`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from provenance import save
 import pimeter as pm
 
 LEVELS = np.concatenate([[1e-4], np.linspace(0.001, 0.999, 499), [0.9999]])
-SIZES = (16, 64, 512)
+LENGTHS = (16, 64, 512)
 SEED = 1000  # the first of the seeds reported on; smaller ones were looked at
 
 Values = np.ndarray
@@ -31,7 +31,7 @@ def signs(rng: np.random.Generator, n: int) -> Values:
     return rng.choice([-1.0, 1.0], n)
 
 
-LAWS: dict[str, Draw] = {
+DISTRIBUTIONS: dict[str, Draw] = {
     "normal": lambda rng, n: rng.standard_normal(n),
     "exponential": lambda rng, n: rng.exponential(size=n),
     "Cauchy": lambda rng, n: rng.standard_cauchy(n),
@@ -101,46 +101,51 @@ WAYS: dict[str, tuple[Callable[..., pm.QuantileSketch], int, bool]] = {
 def level_error(sketch: pm.QuantileSketch, values: Values, weights: Values) -> float:
     """Largest distance of a level from those of its answer, in units of pi/size."""
     order = np.argsort(values)
-    ends = np.concatenate([[0.0], np.cumsum(weights[order])])
+    cumulative = np.concatenate([[0.0], np.cumsum(weights[order])])
     answers = sketch.quantile(LEVELS)
-    below, up_to = (ends[np.searchsorted(values[order], answers, side)] / ends[-1] for side in ("left", "right"))
+    below, up_to = (
+        cumulative[np.searchsorted(values[order], answers, side)] / cumulative[-1] for side in ("left", "right")
+    )
     return float(np.maximum(below - LEVELS, LEVELS - up_to).max() / (np.pi / sketch.size))
 
 
 def samples(rng: np.random.Generator, n: int) -> Iterator[tuple[str, Values, Values]]:
-    for name, draw in LAWS.items():
+    for name, draw in DISTRIBUTIONS.items():
         yield name, draw(rng, n), np.ones(n)
     for name, draw in WEIGHTS.items():
         yield f"Cauchy, {name}", rng.standard_cauchy(n), draw(rng, n)
-        yield f"1e-100 to 1e100, {name}", LAWS["the same, signed"](rng, n), draw(rng, n)
+        yield f"1e-100 to 1e100, {name}", DISTRIBUTIONS["the same, signed"](rng, n), draw(rng, n)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, nothing saved")
+    parser.add_argument("--quick", action="store_true", help="small samples, nothing saved")
     quick = parser.parse_args().quick
-    n, n_seeds, sizes = (2000, 1, SIZES[:1]) if quick else (30_000, 5, SIZES)
+    n, n_seeds, lengths = (2000, 1, LENGTHS[:1]) if quick else (30_000, 5, LENGTHS)
     print(f"numpy {np.__version__}")
     worst: dict[str, dict[str, float]] = {}
     for seed in range(SEED, SEED + n_seeds):
         rng = np.random.default_rng(seed)
-        for law, values, weights in samples(rng, n):
+        for distribution, values, weights in samples(rng, n):
             for way, (sketched, n_parts, is_rising) in WAYS.items():
                 order = np.argsort(values) if is_rising else np.arange(n)
                 x, w = values[order], weights[order]
                 parts = list(zip(np.array_split(x, n_parts), np.array_split(w, n_parts), strict=True))
-                for size in sizes:
+                for size in lengths:
                     found = level_error(sketched(size, parts, rng), x, w)
-                    row = worst.setdefault(law, dict.fromkeys(WAYS, 0.0))
+                    row = worst.setdefault(distribution, dict.fromkeys(WAYS, 0.0))
                     row[way] = max(row[way], found)
-    lines = [f"| {law} | {' | '.join(f'{error:.2f}' for error in row.values())} |" for law, row in worst.items()]
+    lines = [
+        f"| {distribution} | {' | '.join(f'{error:.2f}' for error in row.values())} |"
+        for distribution, row in worst.items()
+    ]
     head = f"| values | {' | '.join(WAYS)} |\n{'|---' * (1 + len(WAYS))}|\n"
     print(head + "\n".join(lines))
     if not quick:
         text = (
             "# Sketches of values of any spread\n\n`python benchmarks/sketch_spread.py`: how far the level asked for "
             "is from the levels that the answer has among all values, in units of pi/size; the largest of "
-            f"{LEVELS.size} levels, sizes {', '.join(map(str, sizes))} and {n_seeds} seeds, {n:,} values. Measured, "
+            f"{LEVELS.size} levels, size {', '.join(map(str, lengths))} and {n_seeds} seeds, {n:,} values. Measured, "
             "not proven: whoever knows how sketches are made can choose values that do worse. "
             f"numpy {np.__version__}, Python {platform.python_version()}.\n\n"
         )

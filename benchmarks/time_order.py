@@ -1,4 +1,4 @@
-"""Are rows to come covered? Random splits against splits in the order of time, for series whose neighbours are alike.
+"""Are rows to come covered? Random splits against splits in the order of time, for series whose neighbours are similar.
 
     python benchmarks/time_order.py [--quick]
 

@@ -3,8 +3,8 @@
     python benchmarks/torch_accuracy.py [--quick] [--out FOLDER]
 
 Each line is one way through the kernels: the largest distance of all levels, in units of the answer or, if that is
-larger, of the middle half of the sample. It ends with an error if one is above its limit, 1e-5 for float32 and 1e-9 for
-float64. The table goes to `results/torch_accuracy_<device>.md`. Needs numpy and torch alone.
+larger, of the middle half of the sample. It stops with an error if one is above its limit, 1e-5 for float32 and 1e-9
+for float64. The table goes to `results/torch_accuracy_<device>.md`. Needs numpy and torch alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pimeter as pm
 
 LEVELS = [0.05, 0.5, 0.9, 0.97]
 LIMITS = {torch.float32: 1e-5, torch.float64: 1e-9}
-LAWS = {
+DISTRIBUTIONS = {
     "normal": lambda rng, shape: 100.0 + 3.0 * rng.standard_normal(shape),
     "cauchy": lambda rng, shape: rng.standard_cauchy(shape),
     "tied": lambda rng, shape: rng.integers(0, 6, shape).astype(float),
@@ -31,10 +31,10 @@ LAWS = {
 }
 
 
-def distance(law: str, shape: tuple[int, int], dtype: torch.dtype, device: str, kind: str) -> float:
+def distance(distribution: str, shape: tuple[int, int], dtype: torch.dtype, device: str, kind: str) -> float:
     """Largest distance to the answers for the same numbers as a float64 array."""
     rng = np.random.default_rng(7)
-    x = torch.tensor(LAWS[law](rng, shape), dtype=dtype)
+    x = torch.tensor(DISTRIBUTIONS[distribution](rng, shape), dtype=dtype)
     options = {"beta": 1.0} if "beta" in kind else {}
     if "reflect" in kind:
         x, options = x.abs(), options | {"reflect": True}
@@ -61,7 +61,7 @@ def main() -> None:
     name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
     versions = f"torch {torch.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     print(name, versions)
-    head = f"| what | neurons x errors | dtype | {' | '.join(LAWS)} |"
+    head = f"| what | neurons x errors | dtype | {' | '.join(DISTRIBUTIONS)} |"
     print(head)
     cases = [("rule", (3, 3)), ("rule", (5, 200)), ("beta", (5, 200)), ("weights", (3, 60)), ("weights, beta", (3, 60))]
     cases += [("reflect", (3, 80)), ("odd", (3, 40)), ("odd, beta", (3, 40))]
@@ -71,7 +71,7 @@ def main() -> None:
     lines, is_fine = [], True
     for kind, shape in cases:
         for dtype, limit in LIMITS.items():
-            found = [distance(law, shape, dtype, device, kind) for law in LAWS]
+            found = [distance(distribution, shape, dtype, device, kind) for distribution in DISTRIBUTIONS]
             is_fine &= max(found) <= limit
             numbers = " | ".join(f"{off:.0e}" + ("" if off <= limit else " **above**") for off in found)
             lines.append(f"| {kind} | {shape[0]:,} x {shape[1]:,} | {str(dtype)[6:]} | {numbers} |")
@@ -80,7 +80,7 @@ def main() -> None:
         slug = re.sub(r"\W+", "_", name.lower())
         text = f"# Tensors against NumPy arrays: {name}\n\n`python benchmarks/torch_accuracy.py`. {versions}.\n"
         rows = "\n".join(lines)
-        table = f"{text}\n{head}\n{'|---' * (3 + len(LAWS))}|\n{rows}\n"
+        table = f"{text}\n{head}\n{'|---' * (3 + len(DISTRIBUTIONS))}|\n{rows}\n"
         save(__file__, table, name=f"torch_accuracy_{slug}", packages=["torch", "triton"], folder=given.out)
     if not is_fine:
         sys.exit("Some numbers are above their limit.")

@@ -89,7 +89,7 @@ def run(device: str, shapes: list[tuple[int, int]], dtypes: list[torch.dtype], r
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes, nothing saved")
+    parser.add_argument("--quick", action="store_true", help="small samples, nothing saved")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the table")
     given = parser.parse_args()
     quick = given.quick
@@ -102,8 +102,8 @@ def main() -> None:
         print(name, versions)
         head = "| neurons x errors | dtype | pimeter | peer | peer, ms | pimeter, ms | times faster | reads of memory |"
         print(head)
-        sizes = [(20, 1000), (1, 10_000)] if quick else shapes
-        lines = run(device, sizes, dtypes, 3 if quick else repeats)
+        chosen = [(20, 1000), (1, 10_000)] if quick else shapes
+        lines = run(device, chosen, dtypes, 3 if quick else repeats)
         if not quick:
             slug = re.sub(r"\W+", "_", name.split(",")[0].lower())
             text = (

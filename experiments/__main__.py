@@ -132,7 +132,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        msg = f"expected a whole number from 1 up, got {text!r}"
+        msg = f"expected an integer from 1 up, got {text!r}"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
 

@@ -1,4 +1,4 @@
-"""The black box of Table 2: a blend of boosted trees, randomised trees and a Gaussian process, alike for all datasets.
+"""The black box of Table 2: one blend of boosted trees, randomised trees and a Gaussian process for all datasets.
 
 Trees follow jumps and interactions, a Gaussian process follows what is smooth. How much each of them counts is learned
 from a quarter of the training rows: the inverse of its mean squared error there, to a power that leaves the worse ones
@@ -22,7 +22,10 @@ from sklearn.preprocessing import StandardScaler
 if TYPE_CHECKING:
     from experiments.data import Array
 
-FEW, MANY = 300, 4000  # rows that tell how smooth the target is, and rows that the process learns from, at most
+ROWS_FOR_SMOOTHNESS, ROWS_FOR_PROCESS = (
+    300,
+    4000,
+)  # rows that tell how smooth the target is, and rows that the process learns from, at most
 N_STEPS = 30  # of the search for the most likely process
 LEAST_NOISE = 1e-7  # variance, beside that of the process: what rounding leaves solvable
 VAGUE = 3.0  # standard deviation of the prior of each logarithm that is searched for
@@ -44,7 +47,7 @@ class Smooth(RegressorMixin, BaseEstimator):
         order = np.random.default_rng(self.random_state).permutation(len(y))
         self.mean_, self.unit_ = y.mean(), y.std() or 1.0
         target = (y - self.mean_) / self.unit_
-        some, rows = order[:FEW], order[:MANY]
+        some, rows = order[:ROWS_FOR_SMOOTHNESS], order[:ROWS_FOR_PROCESS]
         self.logs_ = _most_likely(X[some], target[some]) if self.logs is None else self.logs
         self.sharpness_, (self.power_, noise) = np.exp(self.logs_[:-2] / 2.0), np.exp(self.logs_[-2:])
         self.known_ = X[rows] * self.sharpness_
@@ -92,7 +95,7 @@ def _most_likely(X: Array, y: Array) -> Array:
 
 
 class Blend(RegressorMixin, BaseEstimator):
-    """The mean of the members, each with a share that follows its error on rows that it has not seen."""
+    """The mean of the members, each with a weight that follows its error on rows that it has not seen."""
 
     def __init__(self, random_state: int = 0) -> None:
         self.random_state = random_state
@@ -102,13 +105,13 @@ class Blend(RegressorMixin, BaseEstimator):
         rows, held_out = train_test_split(np.arange(len(y)), test_size=HELD_OUT, random_state=self.random_state)
         tried = [member.fit(X[rows], y[rows]) for member in self._members()]
         errors = np.array([np.mean((y[held_out] - member.predict(X[held_out])) ** 2) for member in tried])
-        shares = (errors.min() / np.maximum(errors, np.finfo(float).tiny)) ** POWER if errors.min() else errors == 0.0
-        self.shares_ = shares / shares.sum()
+        weights = (errors.min() / np.maximum(errors, np.finfo(float).tiny)) ** POWER if errors.min() else errors == 0.0
+        self.weights_ = weights / weights.sum()
         self.members_ = [member.fit(X, y) for member in self._members(tried[-1][-1].logs_)]
         return self
 
     def predict(self, X: Array) -> Array:
-        return np.asarray(np.column_stack([member.predict(X) for member in self.members_]) @ self.shares_)
+        return np.asarray(np.column_stack([member.predict(X) for member in self.members_]) @ self.weights_)
 
     def _members(self, logs: Array | None = None) -> list[Any]:
         return [

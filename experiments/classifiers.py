@@ -1,4 +1,4 @@
-"""What the classification experiments share: splits, features as networks want them, and networks on each split."""
+"""What classification experiments have in common: splits, features as networks want them, networks on each split."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEVEL = 0.95
 
 
 def shuffled(n: int, test: float, held_out: float, rng: np.random.Generator) -> Split:
-    """Rows in a new order: shares of them to test and to stop and calibrate with, the others to train on."""
+    """Rows in a new order: fractions of them to test and to stop and calibrate with, the others to train on."""
     order = rng.permutation(n)
     n_test, n_held_out = round(test * n), round(held_out * n)
     return Split(order[n_test + n_held_out :], order[n_test : n_test + n_held_out], order[:n_test])

@@ -1,6 +1,6 @@
 """Beside Table 3, the test that the paper lacks: does an interval from a few rows hold the accuracy on all others?
 
-A network is trained on a fifth of the rows. From the others small parts are drawn, again and again; each method makes
+A network is trained on 20 % of the rows. From the others small parts are drawn, again and again; each method makes
 an interval for the accuracy from such a part, and the truth is the accuracy on all rows that are not in it. The
 calibrated method sees the labels of the part alone and the scores of 2,000 of the other rows.
 """
@@ -27,7 +27,7 @@ N_UNLABELLED = 2000
 
 @dataclass(frozen=True)
 class Settings:
-    """Networks for each dataset, sizes of the parts, and how many of each size are drawn for each network."""
+    """Networks for each dataset, rows of the parts, and how many of each are drawn for each network."""
 
     seed: int = 1
     datasets: tuple[str, ...] = ("spambase", "phoneme", "mammography", "adult")
@@ -58,9 +58,9 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
     for size in settings.sizes:
         tried = [_tried(true, score, size, rng) for _ in range(settings.n_parts)]
         for method in METHODS:
-            ends = np.array([one[method] for one in tried])
+            bounds = np.array([one[method] for one in tried])
             truth = np.array([one["truth"] for one in tried])[:, 0]
-            known = np.isfinite(ends).all(axis=1)
+            known = np.isfinite(bounds).all(axis=1)
             found.append(
                 {
                     "dataset": name,
@@ -71,8 +71,8 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
                     "accuracy": float(np.mean((score > 0.5) == true)),
                     "parts": settings.n_parts,
                     "known": int(known.sum()),
-                    "held": int(np.sum((ends[:, 0] <= truth) & (truth <= ends[:, 1]))),
-                    "width": median((ends[:, 1] - ends[:, 0]).tolist()),
+                    "held": int(np.sum((bounds[:, 0] <= truth) & (truth <= bounds[:, 1]))),
+                    "width": median((bounds[:, 1] - bounds[:, 0]).tolist()),
                 }
             )
     return found

@@ -120,7 +120,7 @@ def _found(*parts: str) -> Path:
 
 
 def paper_split(n: int, k: int) -> Split:
-    """The paper's k-th split, counted from 0: a tenth of the rows to test, a fifth of the others to validate."""
+    """The paper's k-th split, counted from 0: a tenth of the rows to test, 20 % of the others to validate."""
     rest, test = train_test_split(np.arange(n), test_size=0.1, random_state=k + 1)
     train, validation = train_test_split(rest, test_size=0.2, random_state=k + 1)
     return Split(train, validation, test)

@@ -1,6 +1,6 @@
-"""Figure 1: how far is the estimated confidence interval function of a standard normal law from the exact one?
+"""Figure 1: how far is the estimated confidence interval function of normal errors from the exact one?
 
-For p = .05, .10 ... .90 the function is I(p) = r_(1+p)/2 - r_(1-p)/2. An estimator that may assume a symmetric law
+For p = .05, .10 ... .90 the function is I(p) = r_(1+p)/2 - r_(1-p)/2. An estimator that may assume symmetry
 takes twice the p-quantile of |e|, any other the difference of two quantiles of e. The paper drew one sample per size
 and gave the assumption to its neuron alone; here every estimator is measured in both ways on the same samples.
 """
@@ -50,7 +50,7 @@ METHODS = (
 
 
 class Estimate(NamedTuple):
-    """Quantiles, (level, sample), and the share of neurons that stopped before they arrived."""
+    """Quantiles, (level, sample), and the fraction of neurons that stopped before they arrived."""
 
     quantiles: Array
     stalled: float = 0.0
@@ -81,7 +81,7 @@ def _pimeter(values: Array, levels: Array, absolute: bool) -> Estimate:
 
 
 def _fixed(values: Array, levels: Array, _absolute: bool, *, beta: float) -> Estimate:
-    """The paper's neuron, solved exactly: one beta for all sizes, absolute errors as they are."""
+    """The paper's neuron, solved exactly: one beta for all lengths, absolute errors as they are."""
     return Estimate(np.asarray(quantile(values, levels, axis=1, beta=beta)))
 
 
@@ -108,7 +108,7 @@ ESTIMATORS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """Sizes, repeats and estimators; the slow ones see the first `n_slow` samples."""
+    """Samples, repeats and estimators; the slow ones see the first `n_slow` samples."""
 
     seed: int = 1
     sizes: tuple[int, ...] = (10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
@@ -125,7 +125,7 @@ QUICK = Settings(
 
 
 def exact_interval(levels: Array) -> Array:
-    """I(p) of a standard normal law."""
+    """I(p) of a standard normal distribution."""
     return np.asarray(2 * ndtri((1 + levels) / 2))
 
 
@@ -134,9 +134,9 @@ def estimated_interval(estimator: Estimator, errors: Array, *, symmetric: bool) 
     if symmetric:
         half = estimator.estimate(np.sort(np.abs(errors), axis=1), LEVELS, True)
         return Estimate(2 * half.quantiles, half.stalled)
-    ends = estimator.estimate(np.sort(errors, axis=1), np.concatenate([(1 - LEVELS) / 2, (1 + LEVELS) / 2]), False)
-    lower, upper = np.split(ends.quantiles, 2)
-    return Estimate(upper - lower, ends.stalled)
+    bounds = estimator.estimate(np.sort(errors, axis=1), np.concatenate([(1 - LEVELS) / 2, (1 + LEVELS) / 2]), False)
+    lower, upper = np.split(bounds.quantiles, 2)
+    return Estimate(upper - lower, bounds.stalled)
 
 
 def units(settings: Settings) -> list[Unit]:
@@ -221,11 +221,11 @@ def _table(rows: Sequence[Row], assumed: str) -> list[Row]:
 
 def headline(rows: Sequence[Row]) -> str:
     """What the table shows, in one sentence."""
-    sizes = _sizes(rows)
+    lengths = _lengths(rows)
     free, assumed = (_mean(_curve(rows, which, "pimeter", "ratio").values()) for which in ASSUMPTIONS)
     return (
-        f"On normal samples of {sizes[0]} to {sizes[-1]} errors, pimeter's interval function has {_change(free)} than "
-        f"numpy's default when nothing is assumed, and {_change(assumed)} when both may assume symmetry "
+        f"On normal samples of {lengths[0]} to {lengths[-1]} errors, pimeter's interval function has {_change(free)} "
+        f"than numpy's default when nothing is assumed, and {_change(assumed)} when both may assume symmetry "
         f"({int(rows[0]['n_samples'])} samples per size)."
     )
 
@@ -243,19 +243,19 @@ def finding(rows: Sequence[Row]) -> str:
 
 
 def _on_symmetry(rows: Sequence[Row]) -> str:
-    sizes = [m for m in _sizes(rows) if m <= SMALL]
+    lengths = [m for m in _lengths(rows) if m <= SMALL]
     alone, with_neuron = (
-        _mean(_curve(rows, "symmetry", name, "ratio_to_signed")[m] for m in sizes) for name in (DEFAULT, "pimeter")
+        _mean(_curve(rows, "symmetry", name, "ratio_to_signed")[m] for m in lengths) for name in (DEFAULT, "pimeter")
     )
     return (
-        f"The figure gave the symmetry of the law to the neuron and not to numpy. Up to m = {sizes[-1]} that knowledge "
-        f"alone changes the error of numpy's default to {alone:.2f} of what it was; pimeter with it against numpy "
-        f"without it, the paper's comparison, is {with_neuron:.2f}."
+        f"The figure gave the symmetry of the law to the neuron and not to numpy. Up to m = {lengths[-1]} that "
+        f"knowledge alone changes the error of numpy's default to {alone:.2f} of what it was; pimeter with it against "
+        f"numpy without it, the paper's comparison, is {with_neuron:.2f}."
     )
 
 
 def _on_numpy(rows: Sequence[Row]) -> str:
-    m_small, m_large = _sizes(rows)[0], _sizes(rows)[-1]
+    m_small, m_large = _lengths(rows)[0], _lengths(rows)[-1]
     spans = []
     for m in (m_small, m_large):
         ratios = [_curve(rows, "none", name, "ratio")[m] for name in _numpy_names(rows)]
@@ -319,7 +319,7 @@ def _numpy_names(rows: Sequence[Row]) -> list[str]:
     return [name for name in _names(rows) if name.startswith("numpy")]
 
 
-def _sizes(rows: Sequence[Row]) -> list[int]:
+def _lengths(rows: Sequence[Row]) -> list[int]:
     return list(dict.fromkeys(int(row["m"]) for row in rows))
 
 
@@ -356,24 +356,34 @@ def figure(rows: Sequence[Row], path: Path) -> None:
 
 
 def _panel(panel: Axes, rows: Sequence[Row], assumed: str) -> None:
-    sizes = _sizes(rows)
+    lengths = _lengths(rows)
     ranked = np.array([list(_curve(rows, assumed, name, "ratio").values()) for name in _numpy_names(rows)])
     panel.fill_between(
-        sizes, ranked.min(axis=0), ranked.max(axis=0), color="0.88", label=f"{len(ranked)} numpy methods, best to worst"
+        lengths,
+        ranked.min(axis=0),
+        ranked.max(axis=0),
+        color="0.88",
+        label=f"{len(ranked)} numpy methods, best to worst",
     )
     panel.axhline(1, color="0.2", linewidth=1.2, label="numpy's default")
     for name in [name for name in LINES if name in _names(rows)]:
         ratios = np.array(list(_curve(rows, assumed, name, "ratio").values()))
         off = ratios > TOP
-        panel.plot(sizes, np.where(off, np.nan, ratios), label=name, **LINES[name])
+        panel.plot(lengths, np.where(off, np.nan, ratios), label=name, **LINES[name])
         if off.any():
             color, top = LINES[name]["color"], TOP + OFF_AT[name]
-            panel.plot(np.array(sizes)[off], np.full(off.sum(), top), "^", color=color, markersize=5, clip_on=False)
-            panel.annotate(f"to {ratios.max():.1f}", (sizes[-1], top), (6, -3), textcoords="offset points", color=color)
+            panel.plot(np.array(lengths)[off], np.full(off.sum(), top), "^", color=color, markersize=5, clip_on=False)
+            panel.annotate(
+                f"to {ratios.max():.1f}", (lengths[-1], top), (6, -3), textcoords="offset points", color=color
+            )
     panel.set(
-        xscale="log", xlabel="sample size m", ylim=(0.7, TOP), title=ASSUMPTIONS[assumed], xlim=(sizes[0], sizes[-1])
+        xscale="log",
+        xlabel="sample size m",
+        ylim=(0.7, TOP),
+        title=ASSUMPTIONS[assumed],
+        xlim=(lengths[0], lengths[-1]),
     )
-    panel.set_xticks([m for m in sizes if str(m).strip("0") in {"1", "2", "5"}])
+    panel.set_xticks([m for m in lengths if str(m).strip("0") in {"1", "2", "5"}])
     panel.xaxis.set_major_formatter("{x:.0f}")
     panel.minorticks_off()
     panel.grid(alpha=0.25)

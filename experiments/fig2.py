@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments import table1
 from experiments.protocol import Experiment, Row, Unit
-from experiments.table1 import ENDS, Array, Settings, problem, trial
+from experiments.table1 import TAIL_LEVELS, Array, Settings, problem, trial
 
 POINT = "pairs that f saw"
 IDEAL = "ideal"
@@ -31,7 +31,7 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
     noise = str(unit[0])
     asked = problem(settings, noise)
     found, x, y = trial(settings, noise, rng)
-    curves = {IDEAL: asked.points(ENDS), MEDIAN: asked.points(np.array([0.5, 0.5]))}
+    curves = {IDEAL: asked.points(TAIL_LEVELS), MEDIAN: asked.points(np.array([0.5, 0.5]))}
     curves |= {name: found[name].bounds for name in SHOWN[noise]}
     drawn = [(name, asked.positions, bounds) for name, bounds in curves.items()]
     drawn.append((POINT, x, np.stack([y, y], axis=1)))

@@ -38,7 +38,7 @@ FIRST = 5  # steps over which the paper finds the cone narrower
 
 @dataclass(frozen=True)
 class Settings:
-    """The paper's sizes; of the validation rows the first `share` calibrate and the others test."""
+    """The paper's settings; of the validation rows the first `share` calibrate and the others test."""
 
     seed: int = 1
     n_trials: int = 3
@@ -83,14 +83,14 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
     fitted = time.process_time()
 
     test, forecast = y_true[middle:], y_pred[middle:]
-    ends = {
+    bounds = {
         "static": cone.predict_interval(forecast),
         "baseline": cone.baseline_interval(forecast, n_past=n_past),
         "peeking": cone.baseline_interval(forecast, n_past=n_past, y_true=test),
         "updated": rolled_forward(cone, y_true, y_pred, middle),
     }
-    inside = {name: (test >= ends[name][..., 0]) & (test <= ends[name][..., 1]) for name in NAMES}
-    width = {name: np.ptp(ends[name], axis=-1) for name in NAMES}
+    inside = {name: (test >= bounds[name][..., 0]) & (test <= bounds[name][..., 1]) for name in NAMES}
+    width = {name: np.ptp(bounds[name], axis=-1) for name in NAMES}
     rows: list[Row] = []
     for j in range(h):
         row: dict[str, Any] = {"trial": int(unit[0]), "step": j + 1, "n_windows": len(test)}

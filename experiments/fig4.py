@@ -91,13 +91,13 @@ def _line(rows: Sequence[Row], name: str) -> Row:
         for row in false
         if float(row["to"]) <= THRESHOLD + 0.2 + 1e-9 and float(row["from"]) >= THRESHOLD - 0.2 - 1e-9
     ]
-    share = sum(int(row["rows"]) for row in near) / max(sum(int(row["rows"]) for row in false), 1)
+    fraction = sum(int(row["rows"]) for row in near) / max(sum(int(row["rows"]) for row in false), 1)
     return {
         "calibration": name,
         **counts,
         "accuracy": (counts["true negatives"] + counts["true positives"]) / sum(counts.values()),
         "calibration error": float(held[0]["calibration error"]),
-        "false answers near the threshold": share,
+        "false answers near the threshold": fraction,
     }
 
 

@@ -168,7 +168,7 @@ def train_lstm(
         last = torch.nn.Linear(how.n_hidden, h)
     model = torch.nn.ModuleList([recurrent, last])
     inputs, targets = (torch.tensor(a, dtype=torch.float32) for a in (x, y))
-    # Windows overlap: those between the two parts share targets with both and belong to neither.
+    # Windows overlap: those between the two parts have targets in common with both and belong to neither.
     n_held_out = int(how.held_out * len(x))
     n_train = len(x) - n_held_out - h + 1
     optimizer = torch.optim.Adam(model.parameters(), lr=how.learning_rate, fused=True)
@@ -364,8 +364,8 @@ def train_layer(
     torch = load_torch()
     X, y, stop_X, stop_y = (torch.tensor(part, dtype=torch.float32) for part in (*rows, *stop))
     y, stop_y = y[:, None], stop_y[:, None]
-    sizes = ((X.shape[1], how.n_hidden), (how.n_hidden, len(start)))
-    draws = [torch.tensor(rng.normal(scale=how.spread / n_in**0.5, size=(n_in, n_out))) for n_in, n_out in sizes]
+    layers = ((X.shape[1], how.n_hidden), (how.n_hidden, len(start)))
+    draws = [torch.tensor(rng.normal(scale=how.spread / n_in**0.5, size=(n_in, n_out))) for n_in, n_out in layers]
     biases = (torch.zeros(how.n_hidden), torch.tensor(start))
     weights = [part.float().requires_grad_() for layer in zip(draws, biases, strict=True) for part in layer]
     generator = torch.Generator().manual_seed(int(rng.integers(2**31)))

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     Method: TypeAlias = Callable[[Array, Array, Array, float, int], Array]
 
 N_FOLDS = 10  # as ours below 3,000 rows; above that ours has a split, and these half as many folds
-FEW = 3_000
+ROWS_FOR_PEERS = 3_000
 LEAF = 20  # rows in a leaf of trees that learn quantiles
 
 
 def _folds(y: Array) -> int:
-    return N_FOLDS if len(y) < FEW else N_FOLDS // 2
+    return N_FOLDS if len(y) < ROWS_FOR_PEERS else N_FOLDS // 2
 
 
 def _parts(X: Array, y: Array, seed: int) -> list[Array]:
@@ -37,7 +37,7 @@ def mapie_split(X: Array, y: Array, new: Array, level: float, seed: int) -> Arra
 
     X, X_cal, y, y_cal = _parts(X, y, seed)
     model = SplitConformalRegressor(Blend(seed), confidence_level=level, prefit=False)
-    return _ends(model.fit(X, y).conformalize(X_cal, y_cal).predict_interval(new))
+    return _bounds(model.fit(X, y).conformalize(X_cal, y_cal).predict_interval(new))
 
 
 def mapie_cv_plus(X: Array, y: Array, new: Array, level: float, seed: int) -> Array:
@@ -47,7 +47,7 @@ def mapie_cv_plus(X: Array, y: Array, new: Array, level: float, seed: int) -> Ar
     model = CrossConformalRegressor(Blend(seed), confidence_level=level, method="plus", cv=_folds(y), random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return _ends(model.fit_conformalize(X, y).predict_interval(new))
+        return _bounds(model.fit_conformalize(X, y).predict_interval(new))
 
 
 def mapie_cqr(X: Array, y: Array, new: Array, level: float, seed: int) -> Array:
@@ -63,7 +63,7 @@ def mapie_cqr(X: Array, y: Array, new: Array, level: float, seed: int) -> Array:
     model = ConformalizedQuantileRegressor(trees, confidence_level=level)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return _ends(model.fit(X, y).conformalize(X_cal, y_cal).predict_interval(new))
+        return _bounds(model.fit(X, y).conformalize(X_cal, y_cal).predict_interval(new))
 
 
 def crepes_normalised(X: Array, y: Array, new: Array, level: float, seed: int) -> Array:
@@ -80,8 +80,8 @@ def crepes_normalised(X: Array, y: Array, new: Array, level: float, seed: int) -
     return np.asarray(model.predict_int(new, confidence=level))
 
 
-def _ends(answer: Any) -> Array:
-    """Lower and upper ends from what MAPIE returns; those of quantile regression may cross and are put in order."""
+def _bounds(answer: Any) -> Array:
+    """Lower and upper bounds from what MAPIE returns; those of quantile regression may cross and are put in order."""
     return np.sort(answer[1][:, :, 0], axis=1)
 
 

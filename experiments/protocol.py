@@ -2,9 +2,9 @@
 
 An experiment is a list of units of work and a function from one unit to its rows. The rows go to NAME.csv in the order
 of the units. NAME.json, replaced in one step after each unit, says which settings, sources, data and versions made them
-and where in the CSV each finished unit ends. Whatever lies behind the last of these ends was cut short and is done
+and where in the CSV each finished unit stops. Whatever lies behind the last of these bytes was cut short and is done
 again, so an interruption at any moment loses no finished unit and doubles none. Each unit draws from a stream of its
-own, keyed by the seed and the unit, so a run that was stopped, or spread over processes, ends with the same rows. A run
+own, keyed by the seed and the unit, so a run that was stopped, or spread over processes, gives the same rows. A run
 may be asked for some units only; the others follow when they are asked for.
 
 A run does not go on by itself where sources, data or versions have changed since: half of its rows would come from
@@ -100,7 +100,7 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True)
 class Record:
-    """How rows were made, and the finished units with the byte of the CSV at which each ends.
+    """How rows were made, and the finished units with the byte of the CSV at which each stops.
 
     Each session has the number of units that were finished when it began.
     """
@@ -150,7 +150,7 @@ class Store:
 
     @contextmanager
     def locked(self) -> Iterator[BinaryIO]:
-        """The CSV opened for appending by this process alone; the lock ends with the process."""
+        """The CSV opened for appending by this process alone; the lock lasts as long as the process."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self.csv.open("ab") as file:
             try:

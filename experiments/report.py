@@ -94,7 +94,7 @@ def command(experiment: Experiment[Any]) -> str:
 
 
 def _missing_units(experiment: Experiment[Any], record: Record) -> list[str]:
-    """A warning where the stored run did not reach its end."""
+    """A warning where the stored run did not finish."""
     n_units = len(experiment.units(experiment.settings))
     if len(record.done) == n_units:
         return []

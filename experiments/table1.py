@@ -26,8 +26,8 @@ from pimeter import CoverageWarning, IntervalRegressor, quantile
 Array: TypeAlias = NDArray[np.float64]
 
 LEVEL = 0.95
-ENDS = np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-LAWS: dict[str, Any] = {"normal": stats.norm(), "beta": stats.beta(0.2, 0.3)}
+TAIL_LEVELS = np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+NOISES: dict[str, Any] = {"normal": stats.norm(), "beta": stats.beta(0.2, 0.3)}
 CURVES: dict[str, Callable[[Array], Array]] = {
     "sin(x)": lambda x: 0.3 * np.sin(x),
     "sin(pi x)": lambda x: 0.3 * np.sin(np.pi * x),  # what the paper's scripts drew
@@ -38,7 +38,7 @@ N_REPEATS = 5  # of what takes milliseconds, for the median of its time
 
 @dataclass(frozen=True)
 class Settings:
-    """Sizes of the paper; `curve` is the mean of normal targets, `widths` those of `IntervalRegressor` to compare."""
+    """As in the paper; `curve` is the mean of normal targets, `widths` those of `IntervalRegressor` to compare."""
 
     seed: int = 1
     n_trials: int = 10
@@ -74,22 +74,22 @@ class Problem:
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         """Targets at x."""
-        return np.asarray(CURVES[self.curve](x) + 0.2 * x**2 * LAWS[self.noise].rvs(x.shape, random_state=rng))
+        return np.asarray(CURVES[self.curve](x) + 0.2 * x**2 * NOISES[self.noise].rvs(x.shape, random_state=rng))
 
     def points(self, levels: Array) -> Array:
         """Quantiles of the target at each position, (position, level)."""
         x = self.positions[:, None]
-        return np.asarray(CURVES[self.curve](x) + 0.2 * x**2 * LAWS[self.noise].ppf(levels))
+        return np.asarray(CURVES[self.curve](x) + 0.2 * x**2 * NOISES[self.noise].ppf(levels))
 
     def rmse(self, bounds: Array) -> float:
         """Distance from the ideal bounds."""
-        return float(np.sqrt(np.mean((bounds - self.points(ENDS)) ** 2)))
+        return float(np.sqrt(np.mean((bounds - self.points(TAIL_LEVELS)) ** 2)))
 
     def coverage(self, bounds: Array) -> float:
-        """Share of targets inside, exactly, as a mean over positions where there is noise."""
+        """Fraction of targets inside, exactly, as a mean over positions where there is noise."""
         x = self.positions[:, None]
         noisy = np.abs(self.positions) > 1e-9
-        below = LAWS[self.noise].cdf(((bounds - CURVES[self.curve](x)) / (0.2 * x**2 + ~noisy[:, None]))[noisy])
+        below = NOISES[self.noise].cdf(((bounds - CURVES[self.curve](x)) / (0.2 * x**2 + ~noisy[:, None]))[noisy])
         return float(np.mean(below[:, 1] - below[:, 0]))
 
 
@@ -106,7 +106,7 @@ def trial(settings: Settings, noise: str, rng: np.random.Generator) -> tuple[dic
     n_all = settings.n_pairs + settings.n_draws
     x = rng.uniform(-2, 2, n_all)
     y = asked.draw(x, rng)
-    found = {"SQR": _bounds(asked, x, y, pinball(ENDS.tolist()), how, rng, (0.0, 0.0))}
+    found = {"SQR": _bounds(asked, x, y, pinball(TAIL_LEVELS.tolist()), how, rng, (0.0, 0.0))}
     # Bounds that start inside each other hold no target and have no gradient, so they start apart.
     apart = (float(y.min()), float(y.max()))
     found["QD"] = _bounds(asked, x, y, quality_driven(LEVEL), how, rng, apart)
@@ -148,9 +148,9 @@ def _with_neurons(
     return {
         "f + PIM": found(_symmetric),
         "f + PIM, sided": found(_sided),
-        "f + PIM, signed": found(lambda errors: np.asarray(quantile(errors, ENDS, axis=0)).T),
+        "f + PIM, signed": found(lambda errors: np.asarray(quantile(errors, TAIL_LEVELS, axis=0)).T),
         # A quantile of targets needs no f: it is subtracted and added again.
-        "numpy.quantile": found(lambda errors: np.quantile(errors, ENDS, axis=0).T, targets.size, 0.0),
+        "numpy.quantile": found(lambda errors: np.quantile(errors, TAIL_LEVELS, axis=0).T, targets.size, 0.0),
     }
 
 
@@ -162,10 +162,10 @@ def _symmetric(errors: Array) -> Array:
 def _sided(errors: Array) -> Array:
     """The paper's two neurons: each sign at the level; a side without errors has no width."""
 
-    def reach(sizes: Array) -> float:
-        return float(quantile(sizes[sizes > 0], LEVEL)) if (sizes > 0).any() else 0.0
+    def margin(absolute: Array) -> float:
+        return float(quantile(absolute[absolute > 0], LEVEL)) if (absolute > 0).any() else 0.0
 
-    return np.array([[-reach(-column), reach(column)] for column in errors.T])
+    return np.array([[-margin(-column), margin(column)] for column in errors.T])
 
 
 class Shared(Network):

@@ -1,9 +1,9 @@
 """Table 2, regression on public datasets. Here its columns P_SIG and PSE, which need no network.
 
-On each split's validation rows the target is regressed linearly on the features. P_SIG is the share of splits where
-White's test of the residuals has p < .05, PSE the mean of their power spectral entropy. As in the paper's table, the
-spectrum is that of *squared* residuals, and White's test goes without products where it has too many columns for the
-rows (Boston). The entropy of the residuals themselves, which is what the paper's formula says, stands beside it.
+On each split's validation rows the target is regressed linearly on the features. P_SIG is the proportion of splits
+where White's test of the residuals has p < .05, PSE the mean of their power spectral entropy. As in the paper's table,
+the spectrum is that of *squared* residuals, and White's test goes without products where it has too many columns for
+the rows (Boston). The entropy of the residuals themselves, which is what the paper's formula says, stands beside it.
 """
 
 from __future__ import annotations
@@ -106,11 +106,11 @@ def _names(rows: Sequence[Row]) -> list[str]:
 
 def headline(rows: Sequence[Row]) -> str:
     """What the table shows, in one sentence."""
-    shares = {name: float(_line(rows, name)["psig"]) for name in _names(rows)}
-    least = min(shares, key=lambda name: shares[name])
+    rates = {name: float(_line(rows, name)["psig"]) for name in _names(rows)}
+    least = min(rates, key=lambda name: rates[name])
     return (
-        f"White's test rejects a constant spread in {shares[least]:.0f} ({least}) to {max(shares.values()):.0f} % of "
-        f"the splits of {len(shares)} datasets."
+        f"White's test rejects a constant spread in {rates[least]:.0f} ({least}) to {max(rates.values()):.0f} % of "
+        f"the splits of {len(rates)} datasets."
     )
 
 

@@ -1,6 +1,6 @@
 """Table 3: how wide are intervals for a classifier's accuracy, by bootstrapped networks, by PIM, and by valid methods?
 
-Each of 30 shuffles keeps a fifth of the rows to test, a tenth to stop training and to calibrate with, and the rest to
+Each of 30 shuffles keeps 20 % of the rows to test, a tenth to stop training and to calibrate with, and the rest to
 train one hidden layer with as many units as features. The bootstrap trains 20 more networks on rows drawn from the
 training rows with repetition, each row with its own label, and takes the range of their accuracies on the test rows.
 
@@ -182,8 +182,8 @@ def pim_width(true: Array, score: Array) -> tuple[float, int]:
         return UNKNOWN, 0
     radii = [float(quantile(errors, LEVEL, reflect=True)) for errors in (tn, tp)]
     enough = all(rank_guarantee(len(errors), LEVEL).is_enough for errors in (tn, tp))
-    share = float(np.mean(true == 0))
-    return share * radii[0] + (1 - share) * radii[1], int(enough)
+    fraction = float(np.mean(true == 0))
+    return fraction * radii[0] + (1 - fraction) * radii[1], int(enough)
 
 
 def _width(
@@ -316,7 +316,7 @@ def _valid(rows: Sequence[Row], name: str) -> Row:
 
 def _both(rows: Sequence[Row], name: str) -> Row:
     held = [row for row in _held(rows, name) if float(row["broken networks"]) > 0]
-    share = float(held[0]["p_N"])
+    fraction = float(held[0]["p_N"])
     return {
         "dataset": name,
         "shuffles": len(held),
@@ -324,7 +324,7 @@ def _both(rows: Sequence[Row], name: str) -> Row:
         "BS accuracy": median(_column(held, "BS accuracy")),
         "broken width": median(_column(held, "broken")),
         "broken accuracy": median(_column(held, "broken accuracy")),
-        "commoner class": max(share, 1 - share),
+        "commoner class": max(fraction, 1 - fraction),
     }
 
 

@@ -1,6 +1,6 @@
 """Table 4: Adult's metrics with the uncertainties that the paper gives them, and with valid ones beside them.
 
-Both files of Adult are merged (48,842 rows); each run keeps a fifth to test and a tenth to stop training and to
+Both files of Adult are merged (48,842 rows); each run keeps 20 % to test and a tenth to stop training and to
 calibrate with. The positive class is an income of at most 50,000 dollars a year, as the paper codes it.
 """
 

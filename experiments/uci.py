@@ -2,7 +2,7 @@
 
 The recipe is the same for all datasets: the blend of `blackbox.py` in an `IntervalRegressor` with
 ``width=ScaledWidth("neighbours")``, all other settings at their defaults. Below 3,000 training rows every row trains
-and calibrates (``cv=10``); from there on there are enough to hold a fifth out. There is no safety margin. It is the
+and calibrates (``cv=10``); from there on there are enough to hold 20 % out. There is no safety margin. It is the
 second one. The first, with ``width="scaled"`` and ``cv=5``, was chosen on training parts alone; its results on test
 parts were known when the second was chosen, by interval scores on the training part of split 0 of eight datasets.
 
@@ -38,7 +38,7 @@ N_SPLITS = {  # of the public ones
     "song-year": 1,
 }
 OURS = "pimeter"
-MOST = 1.645  # standard errors below the level that chance explains, one time in twenty
+EXPLAINED_ERRORS = 1.645  # standard errors below the level that chance explains, one time in twenty
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _line(held: Sequence[Row]) -> Row:
         "splits": len(held),
         "picp": float(values["picp"].mean()),
         "picp_sd": float(values["picp"].std()),
-        "least": LEVEL - MOST * float(np.sqrt(LEVEL * (1.0 - LEVEL) / n)),
+        "least": LEVEL - EXPLAINED_ERRORS * float(np.sqrt(LEVEL * (1.0 - LEVEL) / n)),
         "mpiw": float(values["mpiw"].mean()),
         "mpiw_sd": float(values["mpiw"].std()),
         "score": float(values["score"].mean()),

@@ -5,7 +5,7 @@ first split; protocol 2 adds CWC, computed by the neuron, to the squared error. 
 of the training part for the network, 20 % for the neuron. The network stops early on the neuron's rows, as in the
 paper, or on rows of its own; the neuron learns by descent or as the root, for both signs together or for each by
 itself. Protocol and signs are chosen by CWC on the neuron's rows, and all variants are in the rows. *qd* trains five
-networks with two outputs and the quality-driven loss; ends are the mean of theirs, farther out by 1.96 standard
+networks with two outputs and the quality-driven loss; bounds are the mean of theirs, farther out by 1.96 standard
 deviations.
 """
 
@@ -36,7 +36,7 @@ TUNED = ("learning_rate", "decay", "spread", "dropout", "weight_decay")
 BETA = 1000.0  # the paper's, "for most"
 LEARNING_RATE = 0.005
 ETA = 0.1  # of CWC, the paper's
-REACH = 1.96  # standard deviations of members beyond their mean end
+N_DEVIATIONS = 1.96  # standard deviations of members beyond their mean bound
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def measure_paper(settings: Settings, unit: Unit, rng: np.random.Generator) -> l
 
 
 def _radii(errors: Array, solver: str, tails: str) -> tuple[float, float]:
-    """How far intervals reach down and up, by the paper's neurons."""
+    """How far intervals extend down and up, by the paper's neurons."""
     sides = [np.abs(errors)] if tails == "symmetric" else list(sided_errors(errors, np.zeros(len(errors))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -202,14 +202,14 @@ def measure_qd(settings: Settings, unit: Unit, rng: np.random.Generator) -> list
     name, split = str(unit[0]), int(unit[1])
     parts = _scaled(in_units(official(name), split))
     loss = quality_driven(LEVEL, penalty=settings.penalty, softening=settings.softening)
-    ends = []
+    members = []
     for member in range(settings.n_members):
         rows, stop = train_test_split(np.arange(len(parts.y)), test_size=0.1, random_state=member)
         known, held = ((parts.X[part], parts.y[part]) for part in (rows, stop))
         how = replace(settings.training(name, len(rows)), learning_rate=settings.learning_rate)
-        ends.append(train_layer(known, held, loss, how, rng, start=(-3.0, 3.0))(parts.new))
-    mean, spread = np.mean(ends, axis=0), np.std(ends, axis=0)
-    bounds = np.sort(mean + np.array([-REACH, REACH]) * spread, axis=1)
+        members.append(train_layer(known, held, loss, how, rng, start=(-3.0, 3.0))(parts.new))
+    mean, spread = np.mean(members, axis=0), np.std(members, axis=0)
+    bounds = np.sort(mean + np.array([-N_DEVIATIONS, N_DEVIATIONS]) * spread, axis=1)
     return [{"dataset": name, "split": split, **judged(parts, "QD-Ens, ours", bounds)}]
 
 

@@ -16,8 +16,8 @@ from experiments.uci import LEVEL, OURS, tables
 PUBLISHED = Path(__file__).parent / "published" / "table2.csv"
 COLUMNS = (uci.EXPERIMENT, uci.PEERS, uci_networks.PAPER, uci_networks.QD, uci.SONG_YEAR)
 TRAINED = {"QD-Ens, ours": "qd", "paper: stops on the neuron's rows, descent": "pim"}  # as the paper did
-ALIKE = 0.03  # coverage; of widths five times that
-FEW = ("boston", "concrete", "wine-red")  # datasets on which the published neuron covers far too little
+TOLERATED = 0.03  # coverage; of widths five times that
+UNDERCOVERED = ("boston", "concrete", "wine-red")  # datasets on which the published neuron covers far too little
 OTHERS = {"pimeter", "paper", "QD-Ens"}  # first words of methods that are no peers
 
 
@@ -104,7 +104,7 @@ def figure(lines: Sequence[Row], path: Path) -> None:
     canvas.savefig(path, dpi=110)
 
 
-# A sign and a colour for each method, told apart also by those who do not see red and green alike.
+# A sign and a colour for each method, told apart also by those who do not tell red from green.
 MARKS = {
     "QD-Ens, published": ("s", "#bdbdbd"),
     "PIM-Ens, published": ("D", "#bdbdbd"),
@@ -182,7 +182,7 @@ def _verdicts(rows: Sequence[Row]) -> list[str]:
     ]
     stalled = {line["dataset"]: line for line in lines if line["method"] == "paper: stops on own rows, descent"}
     solved = {line["dataset"]: line for line in lines if line["method"] == "paper: stops on own rows, root"}
-    few = [name for name in FEW if name in solved]
+    few = [name for name in UNDERCOVERED if name in solved]
     if few:
         root, descent = (np.mean([float(held[name]["picp"]) for name in few]) for held in (solved, stalled))
         published = np.mean([float(paper[name]["pim_picp"]) for name in few])
@@ -227,7 +227,7 @@ def _compared(rows: Sequence[Row], lines: Sequence[Row]) -> list[str]:
 def _reason(line: Row, published: Mapping[str, float], own: Sequence[float]) -> str:
     """Why ours differs from the published one, as far as the rows tell."""
     more, wider = float(line["picp"]) - published["picp"], float(line["mpiw"]) / published["mpiw"]
-    if abs(more) <= ALIKE and abs(wider - 1.0) <= 5.0 * ALIKE:
+    if abs(more) <= TOLERATED and abs(wider - 1.0) <= 5.0 * TOLERATED:
         return "alike"
     if not own:
         return (
@@ -237,7 +237,7 @@ def _reason(line: Row, published: Mapping[str, float], own: Sequence[float]) -> 
         )
     stalled = float(np.mean(own))
     said = f"descent ends where it covers {stalled:.3f} of its own calibration errors"
-    if stalled > LEVEL - ALIKE:
+    if stalled > LEVEL - TOLERATED:
         said = "descent does not stall here"
     return (
         f"{said}; {'wider' if wider > 1 else 'narrower'} by another network: tuned anew, and chosen without test rows"

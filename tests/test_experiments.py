@@ -745,7 +745,7 @@ class TestCommandLine:
         ("arguments", "message"),
         [
             (["run", "fig9"], "choose from '?fig1"),
-            (["run", "fig1", "--jobs", "0"], "whole number from 1 up, got '0'"),
+            (["run", "fig1", "--jobs", "0"], "integer from 1 up, got '0'"),
             ([], "required"),
         ],
     )

@@ -32,8 +32,8 @@ else:
     "src/pimeter/kernels/fast.py": "import numpy\n",
     "src/pimeter/kernels/page.html": "<html>",
     "src/pimeter/cli.py": "",
-    "benchmarks/laws.py": "import pimeter as pm\n",
-    "benchmarks/one.py": "import pimeter as pm\nfrom laws import x\npm.quantile(x)\n",
+    "benchmarks/draws.py": "import pimeter as pm\n",
+    "benchmarks/one.py": "import pimeter as pm\nfrom draws import x\npm.quantile(x)\n",
     "benchmarks/other.py": "from pimeter import score\n",
     "benchmarks/whole.py": "import pimeter\nfor name in names:\n    getattr(pimeter, name)\n",
 }
@@ -83,7 +83,7 @@ class TestSources:
     )
 
     def test_names_that_are_used_lead_to_their_modules(self, toy):
-        own = ["benchmarks/laws.py", "benchmarks/one.py"]
+        own = ["benchmarks/draws.py", "benchmarks/one.py"]
         assert named(toy, "one.py") == [*own, *self.KERNEL, "src/pimeter/quantiles.py"]
 
     def test_imports_for_type_checkers_do_not_count(self, toy):
@@ -124,8 +124,8 @@ class TestSave:
         (made,) = sessions(toy / "results" / "one.json")
         assert changes(made) == []
         change(toy / "src" / "pimeter" / "kernels" / "fast.py", "2\n")
-        (toy / "benchmarks" / "laws.py").unlink()
-        assert changes(made) == ["changed since: benchmarks/laws.py, src/pimeter/kernels/fast.py"]
+        (toy / "benchmarks" / "draws.py").unlink()
+        assert changes(made) == ["changed since: benchmarks/draws.py, src/pimeter/kernels/fast.py"]
 
     def test_changed_data_and_versions_are_named(self, toy, monkeypatch):
         (toy / "rows.csv").write_text("1\n")
@@ -140,10 +140,10 @@ class TestSave:
         assert changes(made) == []
 
     def test_uncommitted_and_edited_sources_are_told(self, toy):
-        change(toy / "benchmarks" / "laws.py", "1\n")
+        change(toy / "benchmarks" / "draws.py", "1\n")
         (toy / "benchmarks" / "one.py").touch()
         made = origin(toy / "benchmarks" / "one.py")
-        assert list(made.dirty) == ["benchmarks/laws.py"]
+        assert list(made.dirty) == ["benchmarks/draws.py"]
         assert changes(made) == ["edited while it ran: benchmarks/one.py"]
 
     def test_without_git_the_commit_may_be_handed_over(self, toy, monkeypatch):
@@ -258,7 +258,7 @@ class TestStatus:
 def test_every_benchmark_saves_through_one_function():
     for script in [*(ROOT / "benchmarks").glob("*.py"), ROOT / "tests" / "hostile.py"]:
         text = script.read_text()
-        if script.stem not in {"designs", "laws", "provenance"}:  # no scripts of their own
+        if script.stem not in {"designs", "distributions", "provenance"}:  # no scripts of their own
             assert re.search(r"^from (benchmarks\.)?provenance import .*\bsave\b", text, flags=re.MULTILINE), (
                 script.name
             )

@@ -21,11 +21,43 @@ class Allowed(NamedTuple):
     reason: str
 
 
+STORED = "a column or setting of stored rows, which are read back"
+PRINTED = "a sentence of a stored page, which has to stay what the code prints"
 EXCEPTIONS = [
     Allowed("src/pimeter/_kernels/dask/quantiles.py", "sizes", "compute_chunk_sizes()", "a method of dask's arrays"),
     Allowed("docs/forecasts.md", "worth", "forecast_worth", "the name of a stored result"),
     Allowed("docs/guarantees.md", "worth", "forecast_worth", "the name of a stored result"),
     Allowed("docs/forecasts.md", "share", "share price", "the price of a share"),
+    Allowed("benchmarks/adaptive_peers.py", "fifth", '"worst_fifth"', STORED),
+    Allowed("benchmarks/quantile_accuracy.py", "law", '"law"', STORED),
+    Allowed("benchmarks/quantile_accuracy.py", "law", "row['law']", STORED),
+    Allowed("benchmarks/simulate.py", "promise", '"promise,setting', STORED),
+    Allowed("benchmarks/simulate.py", "promised", "test,promised,mean", STORED),
+    Allowed("benchmarks/simulate.py", "promised", "since then 4/size is promised where values are tied", PRINTED),
+    Allowed("benchmarks/forecast_worth.py", "worth", "forecast_worth", "the name of a stored result"),
+    Allowed("benchmarks/designs.py", "law", "Zipf's law", "a name of the field"),
+    Allowed("experiments/coverage.py", "sizes", "sizes: tuple", STORED),
+    Allowed("experiments/coverage.py", "sizes", "sizes=(", STORED),
+    Allowed("experiments/coverage.py", "sizes", "settings.sizes", STORED),
+    Allowed("experiments/coverage.py", "share", "Share of parts whose interval", PRINTED),
+    Allowed("experiments/fig1.py", "sizes", "sizes: tuple", STORED),
+    Allowed("experiments/fig1.py", "sizes", "sizes=(", STORED),
+    Allowed("experiments/fig1.py", "sizes", "settings.sizes", STORED),
+    Allowed("experiments/fig1.py", "sizes", "{len(ours)} sizes", PRINTED),
+    Allowed("experiments/fig1.py", "law", "gave the symmetry of the law", PRINTED),
+    Allowed("experiments/fig1.py", "law", "of a standard normal law", PRINTED),
+    Allowed("experiments/fig3.py", "share", "`share`", STORED),
+    Allowed("experiments/fig3.py", "share", "share: float", STORED),
+    Allowed("experiments/fig3.py", "share", "settings.share", STORED),
+    Allowed("experiments/fig3.py", "share", "share price", "the price of a share"),
+    Allowed("experiments/fig4.py", "share", "share of false answers within", PRINTED),
+    Allowed("experiments/table1.py", "share", "share of that of SQR", PRINTED),
+    Allowed("experiments/uci.py", "reach", "means reach the level", PRINTED),
+    Allowed("experiments/uci_networks.py", "share", "Share of its own calibration errors", PRINTED),
+    Allowed("experiments/uci_page.py", "ends", "Its ends may cross", PRINTED),
+    Allowed("experiments/uci_page.py", "share", "460 share all", PRINTED),
+    Allowed("experiments/uci_page.py", "alike", 'return "alike"', PRINTED),
+    Allowed("experiments/uci_page.py", "ends", "descent ends where", PRINTED),
 ]
 # How many are left, by file. A file that gets better shrinks its number here; none is added.
 LEFT = {
@@ -47,7 +79,8 @@ def metrics(monkeypatch):
 
 @pytest.fixture
 def found(metrics):
-    return list(metrics.house_words())
+    patterns = (*metrics.READ, "benchmarks/*.py", "experiments/*.py")
+    return [own for own in metrics.house_words(patterns) if own.path != "benchmarks/code_metrics.py"]  # the list
 
 
 def test_house_words_are_where_they_are_listed(found):

@@ -1,12 +1,12 @@
-"""The laws that quantile estimators are judged on.
+"""The distributions that quantile estimators are judged on.
 
-`TUNING` laws may be looked at while a rule is shaped (on pilot seeds); `HELD_OUT` laws are only ever used to report.
-The first ten of `TUNING` were fixed before any rule was tuned. The next twelve were held out then; their worst cells
-(the centre of a spike, the shoulder of a hump) led to a second round of tuning, before which the present `HELD_OUT`
-were written down.
+`TUNING` distributions may be looked at while a rule is shaped (on pilot seeds); `HELD_OUT` distributions are only ever
+used to report. The first ten of `TUNING` were fixed before any rule was tuned. The next twelve were held out then;
+their worst cells (the centre of a spike, the shoulder of a hump) led to a second round of tuning, before which the
+present `HELD_OUT` were written down.
 
-Each law knows its sampler and its distribution function, so that exact quantiles of the signed values and of their
-absolute values come from one bisection.
+Each distribution knows its sampler and its distribution function, so that exact quantiles of the signed values and of
+their absolute values come from one bisection.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-SIZES = (10, 20, 50, 100, 200, 500, 1000)
+LENGTHS = (10, 20, 50, 100, 200, 500, 1000)
 SIGNED_LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 ABSOLUTE_LEVELS = (0.5, 0.8, 0.9, 0.95)
 
 
 @dataclass(frozen=True)
-class Law:
+class Distribution:
     """A continuous distribution with its sampler."""
 
     name: str
@@ -33,24 +33,24 @@ class Law:
 
     def quantiles(self, levels: Sequence[float], absolute: bool) -> np.ndarray:
         """Exact quantiles of the values, or of their absolute values."""
-        share = (lambda x: self.cdf(x) - self.cdf(-x)) if absolute else self.cdf
+        cdf = (lambda x: self.cdf(x) - self.cdf(-x)) if absolute else self.cdf
         low = 0.0 if absolute else -1e4
-        return np.array([brentq(lambda x, p=p: share(x) - p, low, 1e4, xtol=1e-14, rtol=1e-14) for p in levels])
+        return np.array([brentq(lambda x, p=p: cdf(x) - p, low, 1e4, xtol=1e-14, rtol=1e-14) for p in levels])
 
 
-def _scipy(name: str, frozen: stats.rv_continuous) -> Law:
-    return Law(name, lambda rng, size: frozen.rvs(size=size, random_state=rng), frozen.cdf)
+def _scipy(name: str, frozen: stats.rv_continuous) -> Distribution:
+    return Distribution(name, lambda rng, size: frozen.rvs(size=size, random_state=rng), frozen.cdf)
 
 
-def _normals(name: str, *parts: tuple[float, float, float]) -> Law:
-    """A mixture of normals, each part (share, mean, sd)."""
-    share, mean, sd = (np.array(column) for column in zip(*parts, strict=True))
+def _normals(name: str, *parts: tuple[float, float, float]) -> Distribution:
+    """A mixture of normals, each part (fraction, mean, sd)."""
+    fraction, mean, sd = (np.array(column) for column in zip(*parts, strict=True))
 
     def sample(rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
-        part = rng.choice(len(share), size=size, p=share)
+        part = rng.choice(len(fraction), size=size, p=fraction)
         return mean[part] + sd[part] * rng.standard_normal(size)
 
-    return Law(name, sample, lambda x: float(share @ stats.norm.cdf(x, mean, sd)))
+    return Distribution(name, sample, lambda x: float(fraction @ stats.norm.cdf(x, mean, sd)))
 
 
 TUNING = (
