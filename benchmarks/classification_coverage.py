@@ -74,7 +74,7 @@ class Distribution:
         return rng.uniform(size=n) < q, q
 
     def counted_rows(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """The same for methods that only count: scores of 1/4 and 3/4."""
+        """Labels, and scores of 1/4 and 3/4 for methods that only count."""
         counts = rng.multinomial(n, self.cells)
         return np.repeat([0, 1, 1, 0], counts), np.repeat([0.25, 0.75, 0.25, 0.75], counts)
 

@@ -25,7 +25,7 @@ import pimeter as pm
 
 SEED = 20261117
 DRAWS, FEWEST = 2000, 300  # in a cell, and in one of many errors
-MOST = 3_000_000  # errors that are drawn at a time, and ...
+ERRORS_AT_ONCE = 3_000_000  # errors that are drawn at a time, and ...
 WHOLE = 4_000_000  # ... in a cell, or there are fewer draws
 ASKED = 0.9  # that a range is to hold
 SIGNIFICANT = 0.05  # of all cells together (Holm)
@@ -61,7 +61,7 @@ class Found(NamedTuple):
 
 def batches(n: int, h: int, stride: int, n_draws: int) -> Iterator[int]:
     """Numbers of draws that fit into memory together."""
-    size = max(1, MOST // (max(h, stride) * n))
+    size = max(1, ERRORS_AT_ONCE // (max(h, stride) * n))
     left = min(n_draws, max(FEWEST, WHOLE // (h * n)))
     while left > 0:
         yield min(size, left)

@@ -279,7 +279,7 @@ def trained(kind: Kind, X: np.ndarray, y: np.ndarray, **aim: object) -> pm.Inter
 
 
 def relearned(model: pm.IntervalRegressor, tails: str, guarantee: object, p: float) -> pm.IntervalRegressor:
-    """The same errors of the same models, other neurons."""
+    """A copy of a calibrated model that learns its margins anew, from the errors that it has seen."""
     other = copy(model).set_params(tails=tails, guarantee=guarantee, confidence_level=p)
     other._learn(model._scores_seen)
     return other

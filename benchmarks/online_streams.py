@@ -24,7 +24,7 @@ from scipy import stats
 import pimeter as pm
 
 SEED = 20261121
-LENGTH, BLOCK, ROLLING = 20_000, 1000, 500
+LENGTH, IN_BLOCK, ROLLING = 20_000, 1000, 500
 LEVELS = (0.9, 0.95)
 STREAMS = ("stationary", "drift", "jump", "shrink")
 SETTLING = ("normal", "t3", "exponential", "lognormal", "uniform")
@@ -75,12 +75,12 @@ def follow_table(n_seeds: int) -> list[list[str]]:
             for seed in range(n_seeds):
                 errors = scale * np.abs(np.random.default_rng([SEED, seed]).standard_t(4, LENGTH))
                 radius = weights_before(errors, level)
-                blocks.append((errors <= radius).reshape(-1, BLOCK).mean(axis=1))
+                blocks.append((errors <= radius).reshape(-1, IN_BLOCK).mean(axis=1))
                 ideal = score(errors, best * scale, level)
                 ratios.append(score(errors, radius, level) / ideal)
                 rolled.append(score(errors, rolling(errors, level), level) / ideal)
             off = np.abs(np.array(blocks) - level)
-            after = LENGTH // BLOCK // 2
+            after = LENGTH // IN_BLOCK // 2
             jumps = name in {"jump", "shrink"}
             usual = np.delete(off, after, axis=1) if jumps else off
             whole = np.abs(np.array(blocks).mean(axis=1) - level)
@@ -195,7 +195,8 @@ def main() -> None:
         "## Streams that drift",
         "",
         (
-            f"|t4| errors, {LENGTH:,} long, {n_seeds} seeds, the default step. Asked for: 99 % of blocks of {BLOCK:,} "
+            f"|t4| errors, {LENGTH:,} long, {n_seeds} seeds, the default step. Asked for: 99 % of blocks of "
+            f"{IN_BLOCK:,} "
             "within .03 of the level, the block after the jump within .06, whole streams within .01; an interval score "
             "of at most 1.02 of that of the true quantile at each time (shrinking streams: not asked for)."
         ),

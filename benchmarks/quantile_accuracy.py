@@ -57,7 +57,7 @@ def numpy_quantile(method: str) -> Estimator:
 
 
 def harrell_davis(x: np.ndarray, levels: np.ndarray, _absolute: bool) -> np.ndarray:
-    """The same as `scipy.stats.mstats.hdquantiles` (checked below), for many samples at once."""
+    """Harrell-Davis, as `scipy.stats.mstats.hdquantiles` (checked below), for many samples at once."""
     m = x.shape[1]
     weights = np.diff([betainc((m + 1) * p, (m + 1) * (1 - p), np.arange(m + 1) / m) for p in levels], axis=1)
     return np.sort(x, axis=1) @ weights.T

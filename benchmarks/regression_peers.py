@@ -56,7 +56,7 @@ def column(X: np.ndarray) -> np.ndarray:
 
 
 class Column(RegressorMixin, BaseEstimator):
-    """The same model for those who want an object; `fitted_` is what MAPIE looks for."""
+    """The model as an object, for those who want one; `fitted_` is what MAPIE looks for."""
 
     fitted_ = True
 

@@ -58,8 +58,8 @@ def likelihood(value, scale, y):
 def squares_and_width(value, scale, y):
     """Squared error, and the interval score: width, and a fine for misses, with the radius that this batch asks for."""
     errors = (y - value).abs()
-    reach = pm.quantile(errors / scale, LEVEL) * scale
-    return squares(value, scale, y) + torch.log((reach + torch.relu(errors - reach) / (1.0 - LEVEL)).mean())
+    margin = pm.quantile(errors / scale, LEVEL) * scale
+    return squares(value, scale, y) + torch.log((margin + torch.relu(errors - margin) / (1.0 - LEVEL)).mean())
 
 
 def intervals(network, outputs, x, y, new):
@@ -98,7 +98,7 @@ results = {way: [] for way in ways}
 for seed in range(first, first + splits):
     torch.manual_seed(seed)
     order = np.random.default_rng(seed).permutation(len(target))[:ROWS]
-    a, b, c = (int(share * len(order)) for share in (0.5, 0.65, 0.825))
+    a, b, c = (int(part * len(order)) for part in (0.5, 0.65, 0.825))
     x, y = features[order], target[order, None]
     x, y = ((t - t[:a].mean(0)) / t[:a].std(0) for t in (x, y))
     x, y = torch.tensor(x, dtype=torch.float32), torch.tensor(y[:, 0], dtype=torch.float32)

@@ -322,7 +322,7 @@ def _end_with_parent() -> None:
 def _shown(
     items: Iterator[tuple[Unit, Sequence[Row]]], n_done: int, n_units: int
 ) -> Iterator[tuple[Unit, Sequence[Row]]]:
-    """The same items, with a progress bar on a terminal."""
+    """Items as they come, with a progress bar on a terminal."""
     if not sys.stderr.isatty():
         yield from items
         return

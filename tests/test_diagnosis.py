@@ -312,7 +312,8 @@ class TestForest:
 
     def test_it_has_the_numbers_of_the_scaled_width_that_it_stands_for(self):
         width = pm.ScaledWidth()
-        assert (scaled.FEW, scaled.LEAST, width.power) == (forest.IN_LEAF, forest.LEAST, forest.POWER)
+        assert (scaled.ROWS_IN_LEAF, scaled.LEAST_SCALE) == (forest.IN_LEAF, forest.LEAST_SCALE)
+        assert width.power == forest.POWER
 
     @pytest.mark.parametrize(
         "spread",

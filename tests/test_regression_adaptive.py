@@ -89,7 +89,7 @@ class TestLocal:
         X, y = steep_data(400)
         model = IntervalRegressor(zero, width="local", random_state=0).calibrate(X, y)
         whole = model.predict_interval(X)
-        monkeypatch.setattr(nearness, "BLOCK", 1000)
+        monkeypatch.setattr(nearness, "WEIGHTS_AT_ONCE", 1000)
         assert_array_equal(model.predict_interval(X), whole)
 
     def test_neighbours_weigh_less_with_distance_and_nothing_beyond_the_last(self):
@@ -166,7 +166,7 @@ class TestNeighbours:
         assert_array_equal(around.transform(X, nothing)[:, 3], np.zeros(60))
 
     def test_neighbours_of_many_rows_are_found_among_some(self, monkeypatch):
-        monkeypatch.setattr(surroundings, "MANY", 50)
+        monkeypatch.setattr(surroundings, "ROWS_TO_SEARCH", 50)
         X, y = steep_data(300)
         around = Surroundings(X, np.zeros((300, 1)), y[:, None], 0)
         known = around.known(X, np.zeros((300, 1)))

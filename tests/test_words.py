@@ -60,11 +60,7 @@ EXCEPTIONS = [
     Allowed("experiments/uci_page.py", "ends", "descent ends where", PRINTED),
 ]
 # How many are left, by file. A file that gets better shrinks its number here; none is added.
-LEFT = {
-    "src/pimeter/regression/shift.py": 5,
-    "src/pimeter/regression/surroundings.py": 5,
-    "src/pimeter/regression/width.py": 1,
-}
+LEFT: dict[str, int] = {}
 
 
 def is_excepted(found) -> bool:
@@ -79,7 +75,7 @@ def metrics(monkeypatch):
 
 @pytest.fixture
 def found(metrics):
-    patterns = (*metrics.READ, "benchmarks/*.py", "experiments/*.py")
+    patterns = (*metrics.READ, "benchmarks/*.py", "experiments/*.py", "examples/*.py", "CONTRIBUTING.md", "src/**/*.md")
     return [own for own in metrics.house_words(patterns) if own.path != "benchmarks/code_metrics.py"]  # the list
 
 

@@ -25,7 +25,7 @@ MIN_PURITY = 10  # as many times the values that occur in several rows which dif
 ROWS_PER_COMMON_VALUE = 20  # a value of more than one row in so many is common, such as 0, a bound, or none at all
 GAPS_PER_GRID_STEP = 10  # numbers lie on a grid if one gap in so many is the smallest
 ROUNDING = 4.0 * np.finfo(np.float64).eps  # of a decimal that is scaled
-CHANCE = 1e-6  # of so few rows with the same value among random ones
+IMPROBABLE = 1e-6  # probability of so few rows with the same value among random ones
 MIN_DISTINCT_ROWS = 20  # rows whose numbers say something: .5**20 is 1e-6
 MIN_MULTIPLES = 0.9  # proportion of these numbers that are multiples
 MIN_COLUMNS = 5  # of which two thirds say something about the others
@@ -133,7 +133,7 @@ def _is_numbering(values: Column) -> bool:
     if not n_cells < np.inf:
         return False
     expected = n - n_cells * -math.expm1(n * math.log1p(-1.0 / n_cells))
-    return bool(pdtr(n - len(known), expected) < CHANCE)
+    return bool(pdtr(n - len(known), expected) < IMPROBABLE)
 
 
 def is_one_variable(columns: Sequence[Column]) -> bool:

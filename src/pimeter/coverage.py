@@ -13,9 +13,9 @@ import numpy as np
 from pimeter.validation import one_level
 
 ROUNDING = 1e-9  # (m + 1) p is an integer if it is this near to one: in floats 100 * .55 is a little more than 55
-MOST = 10**12  # rows that `rows_needed` answers with
+MAX_ROWS = 10**12  # rows that `rows_needed` answers with
 LONG = 1e10  # variance of a binomial number from which on its probabilities are not listed one by one
-ALTERNATING, BLOCK = 10_000, 200  # numbers of rows that it looks at one by one, and together
+ALTERNATING, TOGETHER = 10_000, 200  # numbers of rows that it looks at one by one, and together
 RANGE = (0.05, 0.95)  # the points of the Beta distribution that a coverage range spans
 
 
@@ -70,19 +70,19 @@ def rows_needed(confidence_level: float, within: float) -> int:
         ranks = np.array([(m + 1.0) * p, (m + 1.0) * p + 1.0])
         return bool(is_off(m, np.minimum(ranks, m)).any())
 
-    few = enough = BLOCK  # fewer are looked at one by one: with one or two rows all ranks are the largest
+    few = enough = TOGETHER  # fewer are looked at one by one: with one or two rows all ranks are the largest
     while may_be_off(enough):
         few, enough = enough, 2 * enough
-        if enough > MOST:
-            msg = f"within={within!r} takes more than {MOST:.0e} rows at confidence_level={p!r}; give a larger one."
+        if enough > MAX_ROWS:
+            msg = f"within={within!r} takes more than {MAX_ROWS:.0e} rows at confidence_level={p!r}; give a larger one."
             raise ValueError(msg)
     while enough - few > 1:
         middle = (few + enough) // 2
         few, enough = (middle, enough) if may_be_off(middle) else (few, middle)
     # Ranks are integers, so enough and too few rows alternate for a while below that; where the while is long, the
     # last few numbers of too few rows are not told from enough.
-    for end in range(enough, max(0, enough - ALTERNATING), -BLOCK):
-        m = np.arange(max(1, end - BLOCK), end)
+    for end in range(enough, max(0, enough - ALTERNATING), -TOGETHER):
+        m = np.arange(max(1, end - TOGETHER), end)
         off = np.flatnonzero(is_off(m, np.minimum(np.ceil((m + 1.0) * p - ROUNDING), m)))
         if off.size:
             return int(m[off[-1]] + 1)

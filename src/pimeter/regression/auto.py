@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 FEWEST = 60  # rows: with fewer, nothing but a constant width is learned
-MANY = 5000  # rows that are enough to decide
+ROWS_TO_DECIDE = 5000  # that are enough to decide
 CAUTION = 1.0  # standard errors that a width has to win by over a constant one
 
 
@@ -100,7 +100,7 @@ class AutoWidth(Width):
         self.chosen_: Width = widths[0]
         self.reason_ = f"constant width: {len(residuals)} rows are too few to compare others with ({FEWEST} are needed)"
         if len(residuals) >= FEWEST:
-            rows = np.random.default_rng(random_state).permutation(len(residuals))[:MANY]
+            rows = np.random.default_rng(random_state).permutation(len(residuals))[:ROWS_TO_DECIDE]
             table = _losses(widths, _safe_indexing(X, rows), prediction[rows], residuals[rows], wanted)
             self._choose(widths, table)
         if self.chosen_.learns:

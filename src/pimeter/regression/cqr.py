@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.features import Features
 from pimeter.regression.nearness import local_bounds, local_neurons
-from pimeter.regression.scaled import FEW, LEAST
+from pimeter.regression.scaled import LEAST_SCALE, ROWS_IN_LEAF
 from pimeter.regression.width import IntervalShape, Width
 from pimeter.validation import check_finite
 
@@ -87,7 +87,7 @@ class QuantileWidth(Width):
         self.models_: list[list[Any]] = []
         for column, mean in zip(residuals.T, self.mean_, strict=True):
             # In units of their mean: what is learned does not depend on the unit of y.
-            levels = self.levels_ if len(column) >= FEW and mean > 0.0 else ()
+            levels = self.levels_ if len(column) >= ROWS_IN_LEAF and mean > 0.0 else ()
             learners = [clone(self.estimator).set_params(**{name: level}) for level in levels]
             self.models_.append([one.fit(X, column / mean) for one in learners])
         return self
@@ -101,7 +101,7 @@ class QuantileWidth(Width):
         for j, models in enumerate(self.models_):
             if models:
                 low, high = (np.asarray(model.predict(X)).reshape(len(prediction)) for model in models)
-                middle, half = (low + high) / 2.0, np.maximum((high - low) / 2.0, LEAST)
+                middle, half = (low + high) / 2.0, np.maximum((high - low) / 2.0, LEAST_SCALE)
                 bounds[..., j] = np.stack([half - middle, half + middle]) * self.mean_[j]
         check_finite("quantile", bounds.sum(axis=0), "QuantileWidth's estimator has no finite answer; choose another.")
         return self._shape(bounds)

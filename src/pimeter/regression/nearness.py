@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pimeter._kernels.arrays import nearby_quantiles
-from pimeter.regression.scaled import FEW, LEAST, grown_forest
+from pimeter.regression.scaled import LEAST_SCALE, ROWS_IN_LEAF, grown_forest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-BLOCK = 4_000_000  # weights that are held at a time
+WEIGHTS_AT_ONCE = 4_000_000  # weights that are held at a time
 PILOT = 1000  # rows that choose the number of neighbours
 SAME = 1e-9  # squared distance, in standard deviations, below which rows are at the same place
 FEWEST = 25  # neighbours to choose from: this many, twice, four times ... as many
@@ -48,12 +48,12 @@ class LocalNeurons(NamedTuple):
         """
         n, m = known.shape[0], len(self.values)
         found = np.empty((n, levels.size))
-        step = max(1, BLOCK // m)
+        step = max(1, WEIGHTS_AT_ONCE // m)
         for start in range(0, n, step):
             weights = self.near.weights(known[start : start + step])[:, self.order]
             found[start : start + step] = nearby_quantiles(self.values, weights, levels)
         lower, upper = -found[:, 0] if levels.size > 1 else found[:, 0], found[:, -1]
-        short = np.maximum(LEAST * self.mean - (lower + upper) / 2.0, 0.0)
+        short = np.maximum(LEAST_SCALE * self.mean - (lower + upper) / 2.0, 0.0)
         return np.stack([lower + short, upper + short])
 
 
@@ -70,7 +70,7 @@ def local_neurons(
     for j, column in enumerate(residuals.T):
         absolute = np.abs(column)
         mean = float(absolute.mean())
-        if len(absolute) < FEW or mean == 0.0:
+        if len(absolute) < ROWS_IN_LEAF or mean == 0.0:
             found.append(None)
             continue
         near: Nearness
@@ -139,12 +139,12 @@ class Neighbours(NamedTuple):
         pilot = np.random.default_rng(random_state).permutation(m)[:PILOT]
         choices = [FEWEST * 2**i for i in range(20) if FEWEST * 2**i < m - 2] + [m - 2]
         losses = np.zeros(len(choices))
-        for some in np.array_split(pilot, -(-len(pilot) * m // BLOCK)):
+        for some in np.array_split(pilot, -(-len(pilot) * m // WEIGHTS_AT_ONCE)):
             distances = _distances(known[some], known)
             distances[np.arange(len(some)), some] = np.inf  # left out
             for i, k in enumerate(choices):
                 weights = _within(distances, k)
-                expected = np.maximum((weights @ absolute) / weights.sum(axis=1), LEAST)
+                expected = np.maximum((weights @ absolute) / weights.sum(axis=1), LEAST_SCALE)
                 losses[i] += np.sum(np.log(expected) + absolute[some] / expected)
         return cls(known, choices[int(np.argmin(losses))])
 

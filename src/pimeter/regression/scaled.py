@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-LEAST = 0.05  # smallest scale, in mean absolute errors: a scale of 0 would mean a model without error
+LEAST_SCALE = 0.05  # smallest scale, in mean absolute errors: a scale of 0 would mean a model without error
 NOTHING = np.finfo(np.float64).tiny ** 0.25  # stands for a prediction of 0, where relative errors have no meaning
-FEW = 20  # rows in a leaf, and least number of rows to learn a scale from
-MANY = 10_000  # rows that are enough for each tree
+ROWS_IN_LEAF = 20  # at least, and of rows to learn a scale from
+ROWS_OF_TREE = 10_000  # that are enough for each tree
 
 
 class ScaledWidth(Width):
@@ -97,7 +97,7 @@ class ScaledWidth(Width):
         self.models_: list[Any] = []
         for j, (size, mean) in enumerate(zip(absolute.T, self.mean_, strict=True)):
             # In units of their mean: what is learned does not depend on the unit of y.
-            if len(size) < FEW or mean == 0.0:
+            if len(size) < ROWS_IN_LEAF or mean == 0.0:
                 self.models_.append(None)
             elif self.estimator is None:
                 self.models_.append(grown_forest(known, size / mean, j, self._forests, random_state))
@@ -124,14 +124,14 @@ class ScaledWidth(Width):
         known = self._known(X, prediction)
         for model, column in zip(self.models_, scales.T, strict=True):
             if model is not None:
-                column[:] = np.maximum(np.asarray(model.predict(known)).reshape(len(column)), LEAST) ** self.power
+                column[:] = np.maximum(np.asarray(model.predict(known)).reshape(len(column)), LEAST_SCALE) ** self.power
         check_finite("scale", scales, "ScaledWidth's estimator has no finite answer there; choose another.")
         return IntervalShape(scales)
 
     def _learned(self, X: FeatureTable, prediction: Array, residuals: Array, random_state: int) -> Any:
         """What the scale is learned from, of rows whose residuals are known."""
         self.features_: Features | Surroundings | None = None
-        if isinstance(self.estimator, str) and len(residuals) >= FEW:
+        if isinstance(self.estimator, str) and len(residuals) >= ROWS_IN_LEAF:
             self.features_ = Surroundings(X, prediction, residuals, random_state)
             return self.features_.known(X, prediction)
         if self.estimator is None:
@@ -165,5 +165,5 @@ def grown_forest(known: Any, absolute: Array, output: int, shared: dict[int, Any
 
 def _forest(n: int, random_state: int, **options: Any) -> Any:
     """For n rows."""
-    most = MANY if n > MANY else None
-    return RandomForestRegressor(min_samples_leaf=FEW, max_samples=most, random_state=random_state, **options)
+    most = ROWS_OF_TREE if n > ROWS_OF_TREE else None
+    return RandomForestRegressor(min_samples_leaf=ROWS_IN_LEAF, max_samples=most, random_state=random_state, **options)

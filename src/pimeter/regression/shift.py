@@ -49,9 +49,9 @@ class ShiftWeights:
     calibration : ndarray of shape (m,)
         Ratio of densities, new rows over calibration rows, at each calibration row.
     new : ndarray of shape (n,)
-        The same at each new row.
+        Ratio of densities, new rows over calibration rows, at each new row.
     effective_size : float
-        About how many rows drawn where the new ones come from the calibration rows are worth:
+        About how many rows drawn where the new ones come from the calibration rows stand for:
         ``m mean(calibration) / mean(new)``, at most m. It is an estimate as the weights are. The size of the
         calibration weights alone, ``(sum w)^2 / sum w^2``, has the same limit but is too large under a strong shift,
         even for a known ratio: the heaviest rows, which decide it, are among the new rows and not yet among the others.
@@ -125,8 +125,8 @@ def shift_weights(
     is_new = np.repeat([0, 1], [m, n])
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state)
     found = [cross_val_predict(one, rows, is_new, cv=folds, method="predict_proba")[:, 1] for one in classifiers]
-    share = np.clip(min(found, key=lambda one: log_loss(is_new, one)), 1.0 - SURE, SURE)
-    ratio = share / (1.0 - share) * (m / n)
+    probability = np.clip(min(found, key=lambda one: log_loss(is_new, one)), 1.0 - SURE, SURE)
+    ratio = probability / (1.0 - probability) * (m / n)
     size = m * min(1.0, float(ratio[:m].mean() / ratio[m:].mean()))
     return ShiftWeights(ratio[:m], ratio[m:], size)
 
@@ -134,7 +134,7 @@ def shift_weights(
 def _additive(penalty: float) -> Any:
     """Logistic regression on a line and a curve of each column.
 
-    Knots, reach and penalties were chosen on shifts of normal, uniform, exponential, lognormal, t2 and Cauchy columns,
+    Knots, range and penalties were chosen on shifts of normal, uniform, exponential, lognormal, t2 and Cauchy columns,
     in place, in spread and to two modes, among 1 and 5 columns; `benchmarks/shift_coverage.py` uses other draws.
     """
     curve = SplineTransformer(n_knots=KNOTS, extrapolation="linear")

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 NEAR = (1, 5, 10)  # neighbours: the nearest one, some, and all that are looked at
-MANY = 10_000  # rows that are enough to find neighbours among
+ROWS_TO_SEARCH = 10_000  # rows that are enough to find neighbours among
 
 
 class Surroundings:
     """`Features` for trees, and columns that tell of each row's neighbours among the rows that errors are known of.
 
-    Those are the distances of the nearest, the fifth and the tenth one, the mean size of their errors, and how far
-    their targets lie from the row's prediction and from each other.
+    Those are the distances of neighbours 1, 5 and 10, their mean absolute errors, and how far their targets lie
+    from the row's prediction and from each other.
     """
 
     def __init__(self, X: FeatureTable, prediction: Array, errors: Array, random_state: int) -> None:
@@ -32,8 +32,8 @@ class Surroundings:
         self.places = Features(for_distance=True).fit(X, _beside(X, prediction))
         unit = np.abs(errors).mean(axis=0)
         self.unit = np.where(unit > 0.0, unit, 1.0)
-        self.rows = np.sort(np.random.default_rng(random_state).permutation(len(errors))[:MANY])
-        self.sizes, self.targets = np.abs(errors)[self.rows], (prediction + errors)[self.rows]
+        self.rows = np.sort(np.random.default_rng(random_state).permutation(len(errors))[:ROWS_TO_SEARCH])
+        self.absolute, self.targets = np.abs(errors)[self.rows], (prediction + errors)[self.rows]
         self.near = NearestNeighbors(n_neighbors=min(NEAR[-1], len(self.rows) - 1))
         self.near.fit(self._places(X, prediction)[self.rows])
 
@@ -57,14 +57,14 @@ class Surroundings:
         return np.asarray(self.places.transform(X, _beside(X, prediction)))
 
     def _columns(self, prediction: Array, distances: Array, rows: NDArray[np.intp]) -> Array:
-        sizes = self.sizes[rows] / self.unit  # (n, neighbours, k)
+        absolute = self.absolute[rows] / self.unit  # (n, neighbours, k)
         targets = self.targets[rows]
         apart = np.abs(targets - prediction[:, None]) / self.unit
         first, some, most = NEAR
         return np.column_stack(
             [
                 *(distances[:, min(k, distances.shape[1]) - 1] for k in NEAR),
-                *(sizes[:, :k].mean(axis=1) for k in (some, most)),
+                *(absolute[:, :k].mean(axis=1) for k in (some, most)),
                 *(apart[:, :k].mean(axis=1) for k in (first, some)),
                 targets.std(axis=1) / self.unit,
             ]

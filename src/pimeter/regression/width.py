@@ -121,7 +121,7 @@ class Width(BaseEstimator, ABC):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
-    _forests: dict[int, Any] | None = None  # grown on the very same rows, where several widths share them
+    _forests: dict[int, Any] | None = None  # grown on the very same rows, where several widths use them
 
     @property
     def learns(self) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LARGEST = 1e305  # target or prediction, of which some can be added up
 MAX_ROWS = 5_000  # of the checks that would take long on all
 # Each finding that rests on chance raises a false alarm this often at most; seven of them, so 2.1 % in all.
-CHANCE = 0.003
+SIGNIFICANCE = 0.003
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Evidence:
 
 def simultaneous_bounds(inside: Counts, rows: Counts, n_subgroups: int) -> tuple[Array, Array]:
     """Clopper-Pearson bounds of proportions that hold for so many subgroups together; (0, 1) for one without rows."""
-    tail = CHANCE / 2 / n_subgroups
+    tail = SIGNIFICANCE / 2 / n_subgroups
     lower = np.where(inside > 0, betaincinv(np.maximum(inside, 1), rows - inside + 1, tail), 0.0)
     upper = np.where(inside < rows, betaincinv(inside + 1, np.maximum(rows - inside, 1), 1.0 - tail), 1.0)
     return lower, upper

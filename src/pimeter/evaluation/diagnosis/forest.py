@@ -23,7 +23,7 @@ N_BINS = 65  # of each feature: all but the last have as many rows each, the las
 IN_TREE = 0.632  # fraction of the rows that a tree learns from: that of distinct ones in a bootstrap sample
 # As `ScaledWidth` has them:
 IN_LEAF = 20  # rows, at least
-LEAST, POWER = 0.05, 0.75  # of the scale
+LEAST_SCALE, POWER = 0.05, 0.75  # of the scale
 
 
 def binned(features: list[Array]) -> Integers:
@@ -44,7 +44,7 @@ def learned_scale(bins: Integers, absolute: Array, learned: Integers, rng: np.ra
         leaf = _leaves(bins, own, absolute[own])
         expected += (np.bincount(leaf[own], absolute[own]) / np.bincount(leaf[own]))[leaf]
     mean = float(absolute[learned].mean()) or 1.0
-    return np.asarray(np.maximum(expected / (N_TREES * mean), LEAST) ** POWER)
+    return np.asarray(np.maximum(expected / (N_TREES * mean), LEAST_SCALE) ** POWER)
 
 
 def _leaves(bins: Integers, own: Integers, absolute: Array) -> Integers:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pimeter.arrays import ranks
 from pimeter.evaluation.diagnosis.check import Check, too_little
-from pimeter.evaluation.diagnosis.evidence import CHANCE, Evidence
+from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,7 @@ class Drift(Check[Evidence]):
             f"(shuffled {test.shuffled:.2g}, p = {test.p_value:.2g})"
         )
         advice = ""
-        if test.p_value > CHANCE:
+        if test.p_value > SIGNIFICANCE:
             sentence += ": no drift."
         elif not self._is_much(residuals, margin):
             sentence += ": a drift too small to matter."
@@ -105,7 +105,7 @@ class SerialDependence(Check[Evidence]):
         test = serial_dependence(residuals)
         shuffled = f"shuffled {test.shuffled:.2f}, p = {test.p_value:.2g}"
         sentence, advice = f"The largest autocorrelation of ranks is {test.value:.2f} ({shuffled})", ""
-        if test.p_value > CHANCE:
+        if test.p_value > SIGNIFICANCE:
             sentence += ": no serial dependence."
         elif test.value < self.threshold:
             sentence += ": too little to matter."

@@ -11,7 +11,7 @@ from scipy.special import bdtr
 from pimeter.coverage import quantile_ranks
 from pimeter.evaluation.diagnosis import symmetry
 from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, count, in_percent, too_little
-from pimeter.evaluation.diagnosis.evidence import CHANCE, Evidence
+from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, Evidence
 from pimeter.evaluation.diagnosis.width import STANDARD_ERRORS
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Bias(Check[Evidence]):
             sentence += f", but {count(m)} too few to tell it from 0."
         else:
             sentence += f" (between {lower:.3g} and {upper:.3g} with {in_percent(exact)} confidence)"
-            if p_value > CHANCE:
+            if p_value > SIGNIFICANCE:
                 sentence += ", which chance explains."
             elif abs(median) < self.threshold * margin:
                 sentence += ", too little to matter."
@@ -103,7 +103,7 @@ class Skewness(Check[Evidence]):
         p_value, advice = math.nan, ""
         if abs(skewness) < self.threshold:
             sentence += "; they differ too little to matter."
-        elif (p_value := symmetry.p_value(residuals, fraction)) > CHANCE:
+        elif (p_value := symmetry.p_value(residuals, fraction)) > SIGNIFICANCE:
             sentence += ", which chance explains."
         else:
             sentence += ": residuals are skewed."

@@ -11,7 +11,7 @@ from pimeter.arrays import some_rows
 from pimeter.evaluation.diagnosis import forest
 from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, count, in_percent, is_constant
 from pimeter.evaluation.diagnosis.crossfit import CrossFit, interval_scores
-from pimeter.evaluation.diagnosis.evidence import CHANCE, Evidence
+from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,7 +95,7 @@ class CoverageGap(Check[Evidence]):
         sentence = (
             f"Cross-fitted coverage differs most from {in_percent(gap.due)} {place}: {in_percent(worst.coverage)} of "
             f"{worst.rows:,} rows (between {in_percent(worst.lower)} and {in_percent(worst.upper)}, with "
-            f"{in_percent(1 - CHANCE)} confidence for all {len(subgroups)} subgroups together)"
+            f"{in_percent(1 - SIGNIFICANCE)} confidence for all {len(subgroups)} subgroups together)"
         )
         advice = ""
         if not gap.is_sure:
