@@ -354,15 +354,19 @@ class SetClassifier(ClassifierMixin, TrainedSets):
 
     def _sets(self, quantile: ScoreQuantile, scores: Array, labels: NDArray[Any] | None) -> NDArray[np.bool_]:
         """Sets (n, n_classes) from scores of all models, (models, n, n_classes)."""
+        shape = scores.shape[1:]
         if quantile.groups is None:
-            return quantile.holds(0, scores)
-        found = np.empty(scores.shape[1:], bool)
-        if labels is None:
-            for j, line in enumerate(quantile.groups.lines):
-                found[:, j] = quantile.holds(line, scores[..., j])
-            return found
-        lines = quantile.lines(labels, "too few small ones to learn from: their sets are full")
-        assert lines is not None
+            lines = np.zeros(shape, np.intp)
+        elif labels is None:
+            lines = np.broadcast_to(np.array(quantile.groups.lines, np.intp), shape)
+        else:
+            of_rows = quantile.lines(labels, "too few small ones to learn from: their sets are full")
+            assert of_rows is not None
+            lines = np.broadcast_to(of_rows[:, None], shape)
+        if quantile.scores.folds is None:
+            limits = np.array([quantile.limit(line) for line in range(len(quantile.members))])
+            return np.asarray(scores[0] <= limits[lines])
+        found = np.empty(shape, bool)
         for line in np.unique(lines).tolist():
-            found[lines == line] = quantile.holds(line, scores[:, lines == line])
+            found[lines == line] = quantile.fold_holds(line, scores[:, lines == line])
         return found

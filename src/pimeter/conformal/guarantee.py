@@ -98,8 +98,9 @@ def guarantee(
     if in_folds:
         level = cross_validated_level(level, weakest.m, tails.n_cuts)
     both_may_miss = is_joint and tails.n_cuts > 1
-    is_known = not any((tails.is_by_sign, in_folds, has_unequal_weights, both_may_miss))
-    return replace(weakest, level=level, coverage_range=weakest.coverage_range if is_known else UNKNOWN)
+    if any((tails.is_by_sign, in_folds, has_unequal_weights, both_may_miss)):
+        return replace(weakest, level=level, coverage_range=UNKNOWN)
+    return weakest
 
 
 def confidence_of(tails: Tails) -> float:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Index = NDArray[np.intp]
 
+NO_SUCH_SIGN = "no calibration row has a residual of this sign"
 NEVER_SEEN = "nothing is guaranteed to categories never seen, taken by themselves"
 
 
@@ -55,9 +56,13 @@ class ScoreQuantile:
         expected: Sequence[Any] | None = None,
     ) -> ScoreQuantile:
         """From calibration scores; `min_rows`, `like` and `expected` are those of `GroupTable.of`."""
+        known: dict[int, list[Guarantee]] = {}  # of members that the table of groups holds, by identity
 
         def guarantees(members: slice | NDArray[Any]) -> list[Guarantee]:
-            return [scores.guarantee(members, j, tails, level, kind) for j in range(scores.above.shape[1])]
+            if id(members) not in known:
+                outputs = range(scores.above.shape[1])
+                known[id(members)] = [scores.guarantee(members, j, tails, level, kind) for j in outputs]
+            return known[id(members)]
 
         groups, members = None, [slice(None)]
         if scores.labels is not None:
@@ -150,7 +155,7 @@ class ScoreQuantile:
         sample = self._sample(line, output, direction)
         assert sample.folds is not None
         lists, scores = sample.folds.list_of_row, sample.values
-        own = self._rank(line, output, direction)
+        own = self._rank(line, sample)
         k = own.rank or len(scores)
         outer = kth_smallest(centres, scales, scores, lists, k)
         below = rank_below(own.m, self.tails.level(self.level))
@@ -165,14 +170,16 @@ class ScoreQuantile:
         """Largest score of a class in a set; infinite where scores are too few, so that the set is full."""
         return float(self.margins[line, 0, 1]) if self.weakest(line).is_enough else np.inf
 
-    def holds(self, line: int, scores: Array) -> NDArray[np.bool_]:
-        """Whether new scores (n_models, ...) are small enough: fewer calibration scores than the rank are below."""
+    def fold_holds(self, line: int, scores: Array) -> NDArray[np.bool_]:
+        """Whether new scores by the models of all folds (n_models, ...) are small enough for a set.
+
+        They are if fewer calibration scores than the rank are below, each compared by the model that left its row out.
+        """
         own = self.guarantees[line][0]
-        if not own.is_enough and self.scores.is_full_if_few:
+        if not own.is_enough:
             return np.ones(scores.shape[1:], bool)
         sample = self._sample(line, 0, 1)
-        if sample.folds is None:
-            return np.asarray(scores[0] <= self.limit(line))
+        assert sample.folds is not None
         below = np.zeros(scores.shape[1:], np.intp)
         for i, new in enumerate(scores):
             below += np.searchsorted(np.sort(sample.values[sample.folds.list_of_row == i]), new, side="left")
@@ -208,19 +215,17 @@ class ScoreQuantile:
         if not self.tails.is_by_sign:
             return rows.towards(direction, output)
         of_sign = rows.of_sign(direction, output)
-        return of_sign if len(of_sign) else rows.towards(0, output)
+        return of_sign if len(of_sign) else replace(rows.towards(0, output), doubts=(NO_SUCH_SIGN,))
 
     def _column(self, output: int) -> int:
         """Column of scores for an output; all outputs have the same if they are covered jointly."""
         return min(output, int(self.scores.above.shape[1]) - 1)
 
-    def _rank(self, line: int, output: int, direction: int) -> Guarantee:
+    def _rank(self, line: int, sample: CalibrationScores) -> Guarantee:
         """Rank of the score that bounds one side; 0 where nothing is known of rows like the new ones."""
         is_unknown = self.groups is not None and line == self.groups.unseen and not self.groups.pooled
-        rows = self.scores.rows(self.members[line])
-        if self.tails.is_by_sign:
-            rows = rows.of_sign(direction, self._column(output))
-        m, confidence = 0.0 if is_unknown else rows.n_counted, confidence_of(self.tails)
+        is_unknown = is_unknown or NO_SUCH_SIGN in sample.doubts
+        m, confidence = 0.0 if is_unknown else sample.n_counted, confidence_of(self.tails)
         return rank_guarantee(m, self.level, kind=self.kind, n_cuts=self.tails.n_cuts, confidence=confidence)
 
     def _margins(self, line: int, output: int, new: Array, *, is_importance: bool = False) -> list[Array]:
@@ -228,7 +233,7 @@ class ScoreQuantile:
         found = [np.full(len(new), np.inf), np.full(len(new), np.inf)]
         for direction in self.tails.directions:
             sample = self._sample(line, output, direction)
-            own = self._rank(line, output, direction)
+            own = self._rank(line, sample)
             margin = self._margin(own, sample, new * _unit(sample) if is_importance else new)
             for side in (0, 1):
                 if direction in {0, 2 * side - 1}:

@@ -203,21 +203,26 @@ class CalibrationScores:
         self, members: slice | NDArray[Any], output: int, tails: Tails, p: float, kind: GuaranteeKind
     ) -> Guarantee:
         """What some of the rows guarantee about an output of new rows like them."""
-        rows = self.rows(members)
         doubts = list(self.doubts)
         if self.effective_size is not None:
             doubts.append(ESTIMATED)
-        if rows.folds is not None and not rows.folds.are_equal:
+        if self.folds is not None and not self.folds.rows(members).are_equal:
             doubts.append(UNEQUAL_FOLDS)
-        samples = [rows.of_sign(sign, output) for sign in tails.directions] if tails.is_by_sign else [rows]
+        if tails.is_by_sign:
+            rows = self.rows(members)
+            numbers = [rows.of_sign(sign, output).n_counted for sign in tails.directions]
+        elif self.importance is None:
+            numbers = [float(len(self.above[members]))]
+        else:
+            numbers = [self.rows(members).n_counted]
         return guarantee(
-            [sample.n_counted for sample in samples],
+            numbers,
             tails,
             p,
             kind,
             doubt="; ".join(doubts),
-            in_folds=rows.folds is not None,
-            has_unequal_weights=rows.importance is not None and bool(np.ptp(rows.importance) > 0.0),
+            in_folds=self.folds is not None,
+            has_unequal_weights=self.importance is not None and bool(np.ptp(self.importance[members]) > 0.0),
             is_joint=self.is_joint,
             is_full_if_few=self.is_full_if_few,
         )
