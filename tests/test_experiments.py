@@ -538,10 +538,10 @@ class TestIntervals:
         X = rng.uniform(-1, 1, size=(160, 2))
         for y, best in ((np.sin(3 * X[:, 0]) * X[:, 1], 2), (np.sign(X[:, 0]) + (X[:, 1] > 0.3), None)):
             blend = blackbox.Blend().fit(X[:120], y[:120])
-            assert_allclose(blend.shares_.sum(), 1.0)
+            assert_allclose(blend.weights_.sum(), 1.0)
             assert np.mean((y[120:] - blend.predict(X[120:])) ** 2) < 0.1 * y.var()
             if best is not None:
-                assert blend.shares_.argmax() == best
+                assert blend.weights_.argmax() == best
 
     def test_gradient_of_the_process(self):
         """The search ends where small steps make it no likelier."""
