@@ -269,6 +269,49 @@ class TestProperties:
         assert ours / ranking < 0.84
 
 
+@pytest.mark.parametrize("kernel", dict.fromkeys([reference, dispatch.kernel]), ids=lambda kernel: kernel.__name__)
+class TestFarAway:
+    """Errors so far away, so near or so small that rounding would decide."""
+
+    @pytest.fixture(autouse=True)
+    def _kernel(self, kernel, monkeypatch):
+        monkeypatch.setattr(kernels_of_arrays, "kernel", kernel)
+
+    @pytest.mark.parametrize("outlier", [-1e9, -1e16, -1e18, -1e30, -9.2e18])
+    @pytest.mark.parametrize("m", [50, 500, 2000, 2001])
+    def test_one_error_far_below_is_as_one_far_above(self, m, outlier):
+        x = np.random.default_rng(1).standard_normal(m)
+        x[0] = outlier
+        levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+        found = pm.quantile(x, levels)
+        assert_allclose(found, -pm.quantile(-x, 1.0 - levels), atol=1e-12)
+        assert_allclose(found[1:4], pm.quantile(x[1:], levels[1:4]), atol=0.2)
+
+    def test_beside_the_largest_float(self):
+        x = 0.1 * np.random.default_rng(0).standard_normal(3001)
+        x[3] = 1.7e308
+        plain = np.quantile(x, [0.05, 0.5, 0.9], method="hazen")
+        assert_allclose(pm.quantile(x, [0.05, 0.5, 0.9]), plain, atol=0.01)
+        assert_allclose(pm.quantile(x[:2001], 0.5), 0.0, atol=0.01)
+
+    def test_between_the_smallest_floats(self):
+        tiny = np.exp(-400.0 * np.abs(np.random.default_rng(0).standard_normal(3000)))
+        assert_array_equal(pm.quantile(tiny, [0.01, 0.05]), [0.0, 0.0])
+        halves = np.repeat([0.0, 5e-324, 1.0], [1000, 1000, 1001])
+        assert pm.quantile(halves, 0.25) in {0.0, 5e-324}
+        assert pm.quantile([0.0, 5e-324, 1e-323, 1.0, 2.0], 0.2, weights=np.full(5, 1e3)) in {0.0, 5e-324, 1e-323}
+
+    def test_a_bandwidth_beyond_all_measure(self):
+        assert pm.quantile(np.full(100, 3.0), 0.51, beta=1e104) == 3.0
+        x = np.repeat([0.0, 1e-105], [60, 140])
+        assert_allclose(pm.quantile(x, [0.15, 0.16], beta=2e106), 0.0, atol=1e-106)
+
+    def test_bytes_that_begin_anywhere(self):
+        x = np.random.default_rng(0).standard_normal(300)
+        shifted = np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(float)
+        assert pm.quantile(shifted, 0.5) == pm.quantile(x, 0.5)
+
+
 class TestBadInput:
     @pytest.mark.parametrize("q", [-0.1, 1.1, np.nan, [0.5, 2.0], 95])
     def test_levels_outside(self, q):

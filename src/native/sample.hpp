@@ -8,7 +8,8 @@
 
 namespace pimeter {
 
-using reference::MAX_STEPS, reference::NEWTON_STEPS, reference::PLATEAU, reference::STEEP, reference::TOLERANCE;
+using reference::MAX_STEPS, reference::NARROWEST, reference::NEWTON_STEPS, reference::PLATEAU, reference::STEEP,
+    reference::TOLERANCE;
 
 enum Status : std::uint8_t { FINE, MISSING, INFINITE, NARROW };  // what a kernel says of a sample
 
@@ -54,12 +55,12 @@ DISPATCHED inline void find_powers(Values positions, double origin, double h, do
 }
 
 struct Cdf {
-    double value, first, second, third;  // and its derivatives
+    double value, first, second, third;  // and its derivatives, per bandwidth
 };
 
 // Sums of the activations 1/(1 + e) and their derivatives, where e are powers times a factor: sigmoids, stretched a
 // little so that they are 0 and 1 where e is at its most and least. One division serves four of them.
-DISPATCHED inline Cdf summed_cdf(Values powers, Values counts, double factor, double h, double most) {
+DISPATCHED inline Cdf summed_cdf(Values powers, Values counts, double factor, double most) {
     constexpr Index AT_ONCE = 4 * LANES;
     double least = 1.0 / most, floor = 1.0 / (1.0 + most), total = double(powers.size());
     Vector sums[4]{};
@@ -89,11 +90,10 @@ DISPATCHED inline Cdf summed_cdf(Values powers, Values counts, double factor, do
         add(last, last_counts);
     }
     if (!counts.empty()) total = std::accumulate(counts.begin(), counts.end(), 0.0);
-    double unit = 1.0 - 2.0 * floor, first = joined(sums[1]) / (h * unit);
     // The second derivative of s is s' (1 - 2 s), the third s' (1 - 6 s').
-    double second = first / h - 2.0 * joined(sums[2]) / (h * h * unit);
-    return {(joined(sums[0]) - total * floor) / unit, first, second,
-            first / (h * h) - 6.0 * joined(sums[3]) / (h * h * h * unit)};
+    double unit = 1.0 - 2.0 * floor, first = joined(sums[1]) / unit;
+    return {(joined(sums[0]) - total * floor) / unit, first, first - 2.0 * joined(sums[2]) / unit,
+            first - 6.0 * joined(sums[3]) / unit};
 }
 
 // The smoothed distribution function of m errors, so many of them below those that are near.
@@ -107,12 +107,13 @@ struct Smoothed {
             room.resize(positions.size());
             find_powers(positions, t, h, room.data());
         }
-        Cdf all = powers.empty() ? summed_cdf(room, counts, 1.0, h, most)
-                                   : summed_cdf(powers, counts, std::exp((origin - t) / h), h, most);
+        Cdf all = powers.empty() ? summed_cdf(room, counts, 1.0, most)
+                                 : summed_cdf(powers, counts, std::exp((origin - t) / h), most);
         return {(below + all.value) / m, all.first / m, all.second / m, all.third / m};
     }
 };
 
+constexpr double WIDE = 100.0;  // units of a map, of which pi are ordinary: rounding matters beyond
 constexpr std::size_t SMOOTH = 100;  // errors whose smoothed distribution function is nearly straight within h
 
 // Where a smoothed distribution function is p, kept in [low, high]: by a series where it is smooth, else Newton's
@@ -126,10 +127,10 @@ inline double find_root(const Smoothed& smoothed, double p, double start, double
         double step = cdf < p ? -infinity : infinity;
         if (0.0 < cdf && cdf < 1.0 && slope > 0.0) {
             double u = (cdf - p) / slope, bend = second / (2.0 * slope), twist = third / (6.0 * slope);
-            if (is_smooth && std::abs(u) < 0.5 * h)
-                step = u * (1.0 + u * (bend + u * (2.0 * bend * bend - twist)));
+            if (is_smooth && std::abs(u) < 0.5)
+                step = h * (u * (1.0 + u * (bend + u * (2.0 * bend * bend - twist))));
             else
-                step = (std::log(cdf / (1.0 - cdf)) - std::log(p / (1.0 - p))) * cdf * (1.0 - cdf) / slope;
+                step = h * ((std::log(cdf / (1.0 - cdf)) - std::log(p / (1.0 - p))) * cdf * (1.0 - cdf) / slope);
         }
         double next = std::min(std::max(t - step, low), high);
         if (std::abs(cdf - p) <= PLATEAU) return t;
@@ -273,14 +274,18 @@ struct Map {
         for (Index j = origin - 1; j >= 0; --j) at[j] = at[j + 1] - (knots[j + 1] - knots[j]) * slopes[j];
     }
 
-    double position(double x) const {
-        Index j = cell(knots, x);
-        return at[j] + (x - knots[j]) * slopes[j];
+    // Distances in a cell count from the nearer one of its knots: the other may be far away.
+    static Index nearer(Values edges, Index j, double x) { return j + (x - edges[j] > edges[j + 1] - x); }
+
+    double position(Index j, double x) const {
+        Index i = nearer(knots, j, x);
+        return at[i] + (x - knots[i]) * slopes[j];
     }
+    double position(double x) const { return position(cell(knots, x), x); }
 
     double error(double t) const {
-        Index j = cell(at, t);
-        return knots[j] + (t - at[j]) / slopes[j];
+        Index j = cell(at, t), i = nearer(at, j, t);
+        return knots[i] + (t - at[i]) / slopes[j];
     }
 };
 
@@ -302,7 +307,7 @@ public:
         knots_.resize(knots.level.size());
         for (std::size_t j = 0; j < knots_.size(); ++j) knots_[j] = sample.hazen(knots.level[j]);
         double width = knots_.back() - knots_.front();
-        double unit = knots.is_large && width > 0.0 ? unit_of(width) : 0.0;
+        double unit = knots.is_large && width > NARROWEST ? unit_of(width) : 0.0;
         if (!knots.is_large) unit = spread(sample, first_, second_);
         if (unit > 0.0) return solve_by_map(sample, knots, unit, levels, out);
         for (std::size_t k = 0; k < levels.size(); ++k) out[k] = sample.hazen(levels[k]);
@@ -394,7 +399,7 @@ private:
         // depends on the levels asked for, would matter where it is 1e90 times as large.
         first_.assign(n_cells, unit);
         for (std::size_t j = 0; knots.is_large && j < n_cells; ++j)
-            if (double width = knots_[j + 2 * KNOTS + 1] - knots_[j]; width > 0.0) first_[j] = unit_of(width);
+            if (double width = knots_[j + 2 * KNOTS + 1] - knots_[j]; width > NARROWEST) first_[j] = unit_of(width);
         slopes_.resize(n_cells);
         find_slopes(knots_.data(), first_.data(), seen.pseudo_count, knots, sample.m, slopes_.data());
         map_.knots = Values(knots_).subspan(KNOTS, n_cells + 1);
@@ -403,38 +408,45 @@ private:
     }
 
     // Of a large sample positions count from the cell of each level's plain quantile, so that a level gives the same
-    // bits whatever else is asked for, and whether the sample is there as a whole or only near some levels.
+    // bits whatever else is asked for, and whether the sample is there as a whole or only near some levels. So they do
+    // where a map is very wide, because an error is far away: seen from there, all others would stand in one place.
     bool solve_levels(const Sample& sample, double h, bool is_large, Values levels, double* out) {
         auto [x, counts, cumulative, below, m] = sample;
         Index n_found = 0;
         double support = SATURATION * h, most = std::exp(SATURATION);
         bool is_last = sample.n_before(x.size()) >= m;
+        map_.lay(0);
+        bool is_by_level = is_large || !(map_.at.back() <= WIDE);
         for (std::size_t k = 0; k < levels.size(); ++k) {
             double p = levels[k], error = BRACKET * standard_error(p, m);
             double low = sample.hazen(p - error), high = sample.hazen(p + error), here = sample.hazen(p);
-            if (is_large || k == 0) map_.lay(is_large ? Map::cell(map_.knots, here) : 0);
+            if (is_large && high - low <= NARROWEST) {
+                out[k] = here;
+                continue;
+            }
+            if (is_by_level) map_.lay(Map::cell(map_.knots, here));
             double t_here = map_.position(here), t_low = map_.position(low), t_high = map_.position(high);
             if ((below > 0.0 && t_low - support < map_.at.front()) || (!is_last && t_high + support > map_.at.back()))
                 return false;
             Index last = std::upper_bound(x.begin(), x.end(), map_.error(t_high + support)) - x.begin();
             Index first = std::lower_bound(x.begin(), x.end(), map_.error(t_low - support)) - x.begin();
-            // Of a small sample the positions are the same at all levels, which rise: those found before are kept.
-            Index j = Map::cell(map_.at, t_low - support), base = is_large ? first : 0, from = std::max(first, n_found);
-            std::size_t n_held = (is_large ? last : Index(x.size())) - base;
-            if (positions_.size() < n_held) positions_.resize(n_held), powers_.resize(n_held);
+            // Otherwise the positions are the same at all levels, which rise: those found before are kept.
+            Index j = Map::cell(map_.at, t_low - support), base = is_by_level ? first : 0, from = std::max(first, n_found);
+            std::size_t n_held = (is_by_level ? last : Index(x.size())) - base;
+            if (powers_.size() < n_held) positions_.resize(n_held), powers_.resize(n_held);
             for (Index i = from; i < last; ++i) {
                 while (j < Index(slopes_.size()) - 1 && x[i] > map_.knots[j + 1]) ++j;
-                positions_[i - base] = map_.at[j] + (x[i] - map_.knots[j]) * slopes_[j];
+                positions_[i - base] = map_.position(j, x[i]);
             }
             Values near(positions_.data() + (first - base), last - first), powers;
-            // Powers serve all of t, and at all levels of a small sample, unless they would leave the floats.
-            double origin = is_large ? 0.0 : 0.5 * map_.at.back();
-            if ((is_large ? std::max(-t_low, t_high) + support : origin) < 0.5 * FARTHEST * h) {
+            // Powers serve all of t, and at all levels of such a sample, unless they would leave the floats.
+            double origin = is_by_level ? 0.0 : 0.5 * map_.at.back();
+            if ((is_by_level ? std::max(-t_low, t_high) + support : origin) < 0.5 * FARTHEST * h) {
                 if (from < last)
                     find_powers(Values(&positions_[from - base], last - from), origin, h, &powers_[from - base]);
                 powers = Values(powers_.data() + (first - base), last - first);
             }
-            n_found = is_large ? 0 : std::max(n_found, last);
+            n_found = is_by_level ? 0 : std::max(n_found, last);
             Values own = counts.empty() ? counts : counts.subspan(first, last - first);
             double t = find_root(
                 {near, own, powers, origin, sample.n_before(first), m, h, most, room_}, shrunk(p, h), t_here, t_low, t_high);

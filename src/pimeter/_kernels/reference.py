@@ -37,6 +37,7 @@ NEWTON_STEPS = 30  # from then on by halves, which always comes to an end
 TOLERANCE = 1e-5  # of h, for the last step of Newton's method: what is left is its square
 PLATEAU = 1e-15  # a function this near to its level is at it: between distant errors all of a gap is
 STEEP = 40.0  # the sigmoid with a bandwidth of the caller's is 0 or 1 beyond this
+NARROWEST = 1e-200  # width of windows, in errors that are not extreme, beside which slopes would leave the floats
 MISSING, INFINITE = 1, 2  # what a kernel says of a row
 TINY = 2.0**900  # one by the size of counts that are next to nothing
 VALUES_AT_ONCE = 50_000  # values of rows that are solved together
@@ -220,8 +221,8 @@ def _unit(sample: Sorted, at_knots: Array) -> Array:
 
 
 def _power_of_two(width: Array, otherwise: Array) -> Array:
-    """The one below a width, dividing by which changes no bits; or another unit where there is no width."""
-    return np.where(width > 0.0, np.ldexp(0.5, np.frexp(width)[1]), otherwise)
+    """The one below a width, dividing by which changes no bits; or another unit where there is as good as no width."""
+    return np.where(width > NARROWEST, np.ldexp(0.5, np.frexp(width)[1]), otherwise)
 
 
 def _windows(a: Array) -> bandwidth.Windows:
@@ -339,11 +340,19 @@ def _cells(inner: Array, level: NDArray[np.floating]) -> NDArray[np.intp]:
     return np.minimum(np.maximum(np.searchsorted(inner, level, side="right") - 1, 0), inner.size - 2)
 
 
+def _positions(x: Array, cells: NDArray[np.intp], inner: Array, at: Array, slopes: Array) -> Array:
+    """Positions of values in these cells of the rows' maps, from the nearer knot of each cell."""
+    left, right = inner.take(cells, axis=1), inner.take(cells + 1, axis=1)
+    is_right = x - left > right - x
+    base = np.where(is_right, at.take(cells + 1, axis=1), at.take(cells, axis=1))
+    return np.asarray(base + (x - np.where(is_right, right, left)) * slopes.take(cells, axis=1))
+
+
 def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Array | None:
     """Quantiles of rows with a spread; None if an error outside the part of a sample that x is might matter.
 
-    Of a large sample positions count from the cell of each level's plain quantile, so that a level gives the same bits
-    whatever else is asked for.
+    Positions count from the cell of each level's plain quantile: seen from an error that is far away, all others would
+    stand in one place; and so a level gives the same bits whatever else is asked for.
     """
     x, counts, below, m = sample
     n, is_large = x.shape[1], m > LARGE
@@ -356,11 +365,9 @@ def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Ar
         own_cells = _cells(inner_level, (np.arange(n) + (below + 0.5)) / m)
     else:
         own_cells = _cells_of_ranks(n)
-    knots_of, slopes_of = inner.take(own_cells, axis=1), slopes.take(own_cells, axis=1)
-    ahead = (x - knots_of) * slopes_of
     support = SATURATION * h[:, 0]
     h_of = h[:, 0].tolist()
-    out, positions, at = np.empty((len(x), levels.size)), x, inner
+    out = np.empty((len(x), levels.size))
     for k, p in enumerate(levels.tolist()):
         if sample.is_plain:
             ranks, cells = _bracketed_ranks(p, n)
@@ -368,15 +375,16 @@ def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Ar
         else:
             three = _bracketed(p, m)
             found, cells = sample.hazen(three), _cells(inner_level, three)
-        if is_large or k == 0:
-            origin = int(cells[0]) if is_large else 0
-            at = np.zeros(inner.shape)
-            np.cumsum(lengths[:, origin:], axis=1, out=at[:, origin + 1 :])
-            if origin:
-                np.cumsum(-lengths[:, :origin][:, ::-1], axis=1, out=at[:, :origin][:, ::-1])
-            positions = at.take(own_cells, axis=1) + ahead
-        at_cells, inner_cells, slopes_cells = (a.take(cells, axis=1) for a in (at, inner, slopes))
-        t_here, t_low, t_high = (at_cells + (found - inner_cells) * slopes_cells).T
+        if is_large and (found[:, 2] - found[:, 1] <= NARROWEST).all():
+            out[:, k] = found[:, 0]
+            continue
+        origin = int(cells[0])
+        at = np.zeros(inner.shape)
+        np.cumsum(lengths[:, origin:], axis=1, out=at[:, origin + 1 :])
+        if origin:
+            np.cumsum(-lengths[:, :origin][:, ::-1], axis=1, out=at[:, :origin][:, ::-1])
+        positions = _positions(x, own_cells, inner, at, slopes)
+        t_here, t_low, t_high = _positions(found, cells, inner, at, slopes).T
         low, high = t_low - support, t_high + support
         if (below > 0.0 and (low < at[:, 0]).any()) or (below + n < m and not counts.size and (high > at[:, -1]).any()):
             return None
@@ -389,7 +397,8 @@ def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Ar
         roots = _roots(positions[:, first:last], counts[first:last], n_before, m, SATURATION, t_here.tolist(), where)
         for i, (t, (_, least, most)) in enumerate(zip(roots, found.tolist(), strict=True)):
             j = min(max(int(at[i].searchsorted(t, "right")) - 1, 0), slopes.shape[1] - 1)
-            out[i, k] = min(max(inner[i, j] + (t - at[i, j]) / slopes[i, j], least), most)
+            near = j + (t - at[i, j] > at[i, j + 1] - t)
+            out[i, k] = min(max(inner[i, near] + (t - at[i, near]) / slopes[i, j], least), most)
     return out
 
 
@@ -524,10 +533,8 @@ def _long_sample(x: NDArray[np.floating], levels: Array) -> Array | None:
             return None
         sample = Sorted(near[None], NO_COUNTS, float(below), m)
         at_knots = sample.at_knots(part)
-        if at_knots[0, 0] == at_knots[0, -1]:
-            out[own] = at_knots[0, 0]
-            continue
-        found = _through_map(sample, part, _unit(sample, at_knots), levels[own])
+        unit = _unit(sample, at_knots)
+        found = _through_map(sample, part, unit, levels[own]) if unit[0, 0] else sample.hazen(levels[own])
         if found is None:
             return None
         out[own] = found[0]
