@@ -23,7 +23,12 @@ void in_threads(Index n_threads, Index n_tasks, Work work) {
     auto run = [&] {
         try {
             thread_local Worker worker;
-            for (Index task; (task = next++) < n_tasks;) work(task, worker);
+            try {
+                for (Index task; (task = next++) < n_tasks;) work(task, worker);
+            } catch (...) {  // it may have stopped halfway
+                worker = Worker();
+                throw;
+            }
             if constexpr (requires { worker.room(); })
                 if (worker.room() > MOST_KEPT) worker = Worker();
         } catch (...) {
@@ -33,9 +38,10 @@ void in_threads(Index n_threads, Index n_tasks, Work work) {
         }
     };
     std::vector<std::thread> others;
+    others.reserve(std::max<Index>(std::min(n_threads, n_tasks) - 1, 0));
     try {
         for (Index i = 1; i < std::min(n_threads, n_tasks); ++i) others.emplace_back(run);
-    } catch (const std::system_error&) {  // no more threads to be had: those there are do the work
+    } catch (...) {  // no more threads to be had: those there are do the work
     }
     run();
     for (std::thread& other : others) other.join();
