@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
 	$(BIN)/python -m pip install -qq
 # What builds the native code is installed first: in an environment of its own pip would build all of it anew each time.
+# The old file goes: where the build fails, NumPy's kernel serves, and not what was built before.
 TOOLS := scikit-build-core nanobind $(shell command -v cmake > /dev/null || echo cmake) $(shell command -v ninja > /dev/null || echo ninja)
-EDITABLE = $(PIP) $(TOOLS) && $(subst PIP_BUILD_CONSTRAINT=constraints.txt,,$(PIP)) --no-build-isolation -e
+EDITABLE = $(PIP) $(TOOLS) && rm -f src/pimeter/_native* && $(subst PIP_BUILD_CONSTRAINT=constraints.txt,,$(PIP)) --no-build-isolation -e
 NATIVE := CMakeLists.txt $(wildcard src/native/*) src/pimeter/bandwidth.py $(addprefix src/pimeter/_kernels/,reference.py stream.py)
 TYPED := src $(wildcard experiments)
 BENCHMARKS := $(filter-out %_peers.py,$(sort $(wildcard benchmarks/*_*.py)))

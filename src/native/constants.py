@@ -32,6 +32,14 @@ def main(out: str, *files: str) -> None:
             for name, value in constants(file).items()
         )
         lines += [f"namespace pimeter::{file.stem} {{", *numbers, "}"]
+    # What was built can be compared with what stands in Python when it is loaded.
+    lines += ["namespace pimeter {", "template <class Use>", "void for_constants(Use use) {"]
+    lines += [
+        f'use("{file.stem}", "{name}", double({file.stem}::{name}));'
+        for file in map(Path, files)
+        for name in constants(file)
+    ]
+    lines += ["}", "}"]
     text, path = "\n".join([*lines, ""]), Path(out)
     if not path.exists() or path.read_text(encoding="utf-8") != text:  # what has not changed is not compiled anew
         path.write_text(text, encoding="utf-8")

@@ -111,15 +111,20 @@ NB_MODULE(_native, module) {
     module.def("fixed_rows", &fixed_rows<float>);
     module.def("fixed_weighted", &fixed_weighted);
     module.def("learn", &learn_errors);
-    module.def("learn_columns", &learn_columns);
+    module.def("learn_columns", &learn_columns, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert());
+    module.def("constants", [] {
+        nb::dict found;
+        for_constants([&](const char* file, const char* name, double value) { found[nb::make_tuple(file, name)] = value; });
+        return found;
+    });
     module.def("order_statistics", [](Doubles x, Array<const Index, 1> ranks, Index n_threads, Array<double, 1> out) {
         nb::gil_scoped_release released;
-        Selector().order_statistics(view(x), view(ranks), out.data(), n_threads);
+        if (ranks.size() && x.size()) Selector().order_statistics(view(x), view(ranks), out.data(), n_threads);
     });
     module.def("sort_groups", [](Doubles x, Bytes group, Array<Index, 1> counts, Array<double, 1> out) {
         nb::gil_scoped_release released;
-        sort_groups(view(x), view(group), view(counts), out.data());
-    });
+        if (x.size()) sort_groups(view(x), view(group), view(counts), out.data());
+    }, nb::arg(), nb::arg(), nb::arg().noconvert(), nb::arg().noconvert());
 
     module.def("safe_factor", &safe_factor);
     module.def("standard_error", &standard_error);
@@ -138,5 +143,5 @@ NB_MODULE(_native, module) {
     module.def("place", [](Doubles values, Bytes group, Array<const double, 2> bounds, Array<std::uint8_t, 1> places) {
         nb::gil_scoped_release released;
         place(view(values), view(group), bounds.data(), bounds.shape(1), places.data());
-    });
+    }, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert());
 }

@@ -7,13 +7,14 @@
 #include <span>
 #include <vector>
 
-#if !defined(__GNUC__)
+#if !defined(__GNUC__) && !defined(__clang__)
 #error "pimeter's kernels need GCC or Clang (on Windows clang-cl); without them pimeter installs with NumPy's kernel"
 #endif
 
 // A function compiled for wider registers, too, and chosen when the extension is loaded. No products and sums are joined
-// (-ffp-contract=off), so that all versions round in the same way.
-#if defined(__x86_64__) && defined(__linux__)
+// (-ffp-contract=off), so that all versions round in the same way. Clang's clones miss symbols, other libraries than
+// glibc cannot choose.
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
 #define DISPATCHED __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
 #define DISPATCHED

@@ -58,6 +58,7 @@ BRACKET = 0.75  # the root is kept within this many standard errors (in level) o
 SATURATION = 10.0  # the sigmoid is 0 or 1 beyond this (5e-5): what is farther away is only counted
 TIED = 1e-9  # least width of a window, of both windows of a cell: tied errors have a finite density ...
 LEAST_WIDTH = 1e-100  # ... also where all are tied; and a spread that is less than this of the range is none
+LARGEST_KEPT = 1e9  # errors of a sample whose knots are kept for the next: those of larger ones are many
 LARGE = 2000  # above this many errors windows hold so many that neither reference nor mean roughness are asked for
 
 
@@ -69,8 +70,13 @@ class Knots(NamedTuple):
     unit: NDArray[np.float64]  # (J,) level per unit of the map in each cell, about sqrt(u (1 - u))
 
 
-@lru_cache(maxsize=256)
 def knots(m: float) -> Knots:
+    """Knots at equal angles, from the level of the smallest error to that of the largest."""
+    return _kept_knots(m) if m <= LARGEST_KEPT else _kept_knots.__wrapped__(m)
+
+
+@lru_cache(maxsize=256)
+def _kept_knots(m: float) -> Knots:
     """Knots at equal angles, from the level of the smallest error to that of the largest."""
     edge = math.acos(1.0 - 1.0 / m)
     n_cells = max(2, math.ceil((math.pi - 2.0 * edge) * m ** (1 / 3) * (KNOTS + 0.5) / PACE))

@@ -10,6 +10,7 @@ from typing import Any
 
 PACKAGE = Path(__file__).parents[1]
 ELF_HEADER = 64
+ELF_OF_64_BITS = b"\x7fELF\x02\x01"  # and the little end first
 
 
 def _native_file() -> Path:
@@ -24,7 +25,7 @@ def _is_cut_short(file: Path) -> bool:
         return False
     with file.open("rb") as opened:
         header = opened.read(ELF_HEADER)
-    if not header.startswith(b"\x7fELF"):
+    if not header.startswith(ELF_OF_64_BITS):
         return False  # other loaders look for themselves
     if len(header) < ELF_HEADER:
         return True

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter import bandwidth
+from pimeter._kernels import reference, stream
 from pimeter._kernels.reference import NO_CODES
 
 if TYPE_CHECKING:
@@ -29,9 +30,19 @@ learn, learn_columns, place, _automatic, _weighted, _fixed, _fixed_weighted, _se
     "order_statistics", "sort_groups", "Knots",
 )(_native)  # fmt: skip
 
+for (_module, _name), _value in _native.constants().items():
+    if getattr({"bandwidth": bandwidth, "reference": reference, "stream": stream}[_module], _name) != _value:
+        msg = f"it was built where {_module}.{_name} was {_value}"
+        raise ImportError(msg)
+
+
+def _knots(m: float) -> Any:
+    """Knots of samples of a size, kept unless these are very many."""
+    return _kept_knots(m) if m <= bandwidth.LARGEST_KEPT else _kept_knots.__wrapped__(m)
+
 
 @lru_cache(maxsize=256)
-def _knots(m: float) -> Any:
+def _kept_knots(m: float) -> Any:
     return _Knots(*bandwidth.knots(max(m, 3.0)), bool(m > bandwidth.LARGE))
 
 
