@@ -144,7 +144,7 @@ inline void place(
             half = n / 2;
             at += half * (at[half - 1] < x[i]);
         }
-        places[i] = at - own + (*at < x[i]);
+        places[i] = at - own + (n_bounds > 0 && *at < x[i]);
     }
 }
 

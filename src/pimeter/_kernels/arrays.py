@@ -140,11 +140,17 @@ def _axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
 def _rows(values: NDArray[Any], axes: tuple[int, ...]) -> tuple[NDArray[Any], tuple[int, ...]]:
     """One sample a row, contiguous, and the shape of the rest."""
     if len(axes) == values.ndim:
-        return np.ascontiguousarray(values).reshape(1, -1), ()
+        return _contiguous(values).reshape(1, -1), ()
     others = tuple(i for i in range(values.ndim) if i not in axes)
     shape = tuple(values.shape[i] for i in others)
     length = math.prod(values.shape[i] for i in axes)
-    return np.ascontiguousarray(values.transpose(others + axes)).reshape(math.prod(shape), length), shape
+    return _contiguous(values.transpose(others + axes)).reshape(math.prod(shape), length), shape
+
+
+def _contiguous(values: NDArray[Any]) -> NDArray[Any]:
+    """In one piece, each value where the processor expects it: a view of bytes may begin anywhere."""
+    rows = np.ascontiguousarray(values)
+    return rows if rows.flags.aligned else rows.copy()
 
 
 def _counts(weights: ArrayLike, values: NDArray[Any], axes: tuple[int, ...]) -> Array:
