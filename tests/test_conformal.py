@@ -79,7 +79,17 @@ class TestGuarantee:
     def test_an_estimator_knows_the_reason(self, settings, given, reason):
         model = pm.IntervalRegressor(zero, **settings).calibrate(X, Y, **given)
         assert math.isnan(model.guaranteed_level_)
-        assert model._quantile.guarantees[0][0].reason == reason
+        assert model.guarantee_reason_ == reason
+
+    def test_sets_know_the_reason_and_none_where_there_is_a_guarantee(self):
+        P, labels = np.column_stack([X[:, 0], 1 - X[:, 0]]), (Y > 0).astype(int)
+        sets = pm.SetClassifier(lambda P: P, shuffle=False).calibrate(P, labels)
+        assert (math.isnan(sets.guaranteed_level_), sets.guarantee_reason_) == (True, ORDER)
+        assert sets.set_params(shuffle=True).calibrate(P, labels).guarantee_reason_ == ""
+        few = pm.SetClassifier(lambda P: P, shuffle=False)
+        with pytest.warns(pm.CoverageWarning, match="their sets are full"):
+            few.calibrate(P[:5], labels[:5])
+        assert (few.guaranteed_level_, few.guarantee_reason_) == (0.95, "")
 
 
 class TestScores:

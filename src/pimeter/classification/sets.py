@@ -92,6 +92,8 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         1 - sqrt(2/n)`` if folds are equally large, also those of each class or category, else NaN; with
         ``guarantee="approximate"`` that of the score below; NaN with copies of rows, of which a warning tells, and
         `groups`.
+    guarantee_reason_ : str
+        Why that is NaN, such as "some rows are copies of others"; empty where something is guaranteed.
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
         5 % and 95 % points of the coverage of this calibration set, for scores without ties; with "approximate"
         of the rank below and of that above. NaN with `cv` and for full sets.
@@ -314,6 +316,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         self.categories_ = self._categories(quantile)
         self.n_calibration_ = len(scores)
         self.guaranteed_level_ = float(np.min([quantile.guaranteed(line) for line in lines]))
+        self.guarantee_reason_ = quantile.reason()
         limits, ranges = [], []
         for line in lines:
             own = quantile.guarantees[line][0]

@@ -91,6 +91,11 @@ class ScoreQuantile:
         """The guarantee of the output with the fewest scores."""
         return min(self.guarantees[line], key=lambda one: one.m)
 
+    def reason(self) -> str:
+        """Why nothing is guaranteed to some output or group seen in calibration; empty where something is to all."""
+        lines = [0] if self.groups is None else self.groups.lines
+        return next((one.reason for line in lines for one in self.guarantees[line] if one.reason), "")
+
     def per_group(self, values: Sequence[Any]) -> Array:
         """Values of all lines, one for each group and one for those never seen; the only one where there are none."""
         if self.groups is None:

@@ -136,6 +136,7 @@ class CalibratedIntervals(TrainedIntervals):
         self.categories_ = _categories(quantile)
         lines = [0] if quantile.groups is None else quantile.groups.lines
         self.guaranteed_level_ = float(np.min([quantile.guaranteed(line) for line in lines]))
+        self.guarantee_reason_ = quantile.reason()
         self.guaranteed_ = bool(self.guaranteed_level_ >= self.confidence_level)
         self.coverage_range_ = quantile.per_group(_coverage_ranges(quantile))
         margin = quantile.per_group(list(quantile.margins))

@@ -95,6 +95,8 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         equal, `pimeter.duplicates.copies` when that is no chance). With unequal weights that are a known ratio it holds
         if `predict_interval` is given the weights of the new rows, less the fraction of those too heavy for the
         calibration rows.
+    guarantee_reason_ : str
+        Why that is NaN, such as "some rows are copies of others"; empty where something is guaranteed.
     guaranteed_ : bool
         Whether that is the confidence level.
     coverage_range_ : ndarray of shape (2,) or, one for each line of `categories_`, (n_lines, 2)
