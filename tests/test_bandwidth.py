@@ -62,17 +62,17 @@ class TestKnots:
         assert_allclose(normal, level if m > 2000 else stats.norm.ppf(level), atol=1e-9)
 
     @pytest.mark.parametrize("p", [0.001, 0.3, 0.5, 0.99])
-    def test_what_is_felt_at_a_level_is_near(self, p):
+    def test_what_affects_a_level_is_near(self, p):
         m = 1e5
         first, last = rule.near(m, p)
         angles = np.arccos(1 - 2 * rule.knots(m).level[rule.KNOTS : -rule.KNOTS])
-        felt = 10.0 * 1.45 / math.sqrt(m + 1) + 2 * 0.75 / math.sqrt(m)
+        extent = 10.0 * 1.45 / math.sqrt(m + 1) + 2 * 0.75 / math.sqrt(m)
         cell = angles[1] - angles[0]
         here = int((math.acos(1 - 2 * p) - angles[0]) / cell)
-        n_cells = int(1.3 * felt / cell) + 1  # on either side
+        n_cells = int(1.3 * extent / cell) + 1  # on either side
         assert (first, last) == (max(here - n_cells, 0), min(here + 1 + n_cells, len(angles) - 1))
 
-    def test_ends_are_near_themselves(self):
+    def test_extreme_levels_are_near_themselves(self):
         n_cells = rule.knots(1e5).unit.size
         assert rule.near(1e5, 0.0)[0] == 0
         assert rule.near(1e5, 1.0)[1] == n_cells
@@ -80,7 +80,7 @@ class TestKnots:
 
 
 class TestFormulas:
-    def test_sizes_near_1_stay(self):
+    def test_errors_near_1_stay(self):
         for size in (0.0, 1.01e-100, 1.0, 0.99e100):
             assert rule.safe_factor(size) == 1.0
         for size in (1e-320, 1e-300, 1e-100, 1e100, 1e300):
@@ -128,12 +128,12 @@ class TestFormulas:
         assert_allclose(rule.large_resolution(9999.0), 0.0145, rtol=1e-12)
 
     def test_slope(self):
-        # No noise to speak of, alike on both sides: the mean of two shrunk densities.
+        # No noise to speak of, equal on both sides: the mean of two shrunk densities.
         level, normal = (0.2, 0.2, 0.05), (0.5, 0.5, 0.125)
-        alike = (2.0, 2.0, 0.5)
+        equal = (2.0, 2.0, 0.5)
         for pseudo_count in (0.0, 20.0):
             density = (20 * 0.1 + pseudo_count * 0.4) / (20 + pseudo_count)
-            assert_allclose(rule.slope(alike, level, normal, 0.5, pseudo_count, 100.0), density / 0.5, rtol=1e-12)
+            assert_allclose(rule.slope(equal, level, normal, 0.5, pseudo_count, 100.0), density / 0.5, rtol=1e-12)
         # Five times as dense on the left: the denser side counts by excess / (excess + .1).
         error, m = (1.0, 5.0, 0.9), 1e4
         excess = (2 * (5 - 1) / 6) ** 2 - 1.2 * 2 / (m * 0.2)

@@ -90,8 +90,8 @@ def by_hand(y, score, n_bins, debiased):
     order = np.argsort(score, kind="stable")
     total = 0.0
     for part in np.array_split(order, n_bins):
-        share, mean = y[part].mean(), score[part].mean()
-        total += len(part) * ((share - mean) ** 2 - debiased * share * (1 - share) / (len(part) - 1))
+        fraction, mean = y[part].mean(), score[part].mean()
+        total += len(part) * ((fraction - mean) ** 2 - debiased * fraction * (1 - fraction) / (len(part) - 1))
     return max(total / len(y), 0) ** 0.5
 
 
@@ -172,7 +172,7 @@ def test_calibrators_refuse():
             pm.ScalingBinning().fit(SCORE, np.full(len(SCORE), label))
 
 
-def test_reliability_intervals_hold_calibrated_shares():
+def test_reliability_intervals_hold_calibrated_fractions():
     held = []
     for seed in range(60):
         found = reliability(*rows(500, seed), n_bins=5)
@@ -181,7 +181,7 @@ def test_reliability_intervals_hold_calibrated_shares():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 301])
-def test_law_of_the_number_of_positives(n):
+def test_distribution_of_the_number_of_positives(n):
     rng = np.random.default_rng(n)
     p = rng.beta(0.3, 3.0, n)
     by_hand = np.ones(1)
@@ -200,13 +200,13 @@ RARE = {
 }
 
 
-@pytest.mark.parametrize("law", RARE)
-def test_perfect_scores_of_rare_events_are_seldom_contradicted(law):
+@pytest.mark.parametrize("distribution", RARE)
+def test_perfect_scores_of_rare_events_are_seldom_contradicted(distribution):
     """Wilson's intervals, which are too short near 0, contradicted them in .1 to .25 of samples."""
     rng = np.random.default_rng(1)
     alarms = []
     for _ in range(150):
-        score = RARE[law](200, rng)
+        score = RARE[distribution](200, rng)
         found = reliability(rng.uniform(size=200) < score, score)
         alarms.append(found.p_value <= 0.05)
         assert alarms[-1] or not found.is_off.any()
@@ -254,7 +254,7 @@ def test_a_bin_that_is_off_is_named():
 
 
 def test_reliability_intervals_near_zero_hold_the_probability():
-    """Wilson's do so in .85: the least share that one positive in a bin excludes is .18 rows."""
+    """Wilson's do so in .85: the least fraction that one positive in a bin excludes is .18 rows."""
     rng = np.random.default_rng(0)
     held = []
     for _ in range(40):
@@ -265,7 +265,7 @@ def test_reliability_intervals_near_zero_hold_the_probability():
 
 
 @pytest.mark.parametrize("level", [95, -0.5, 0.0, 1.0])
-def test_reliability_refuses_a_level_that_is_no_share(level):
+def test_reliability_refuses_a_level_that_is_no_fraction(level):
     for drawn in (reliability, pm.plot_reliability):
         with pytest.raises(ValueError, match="confidence_level must lie between 0 and 1; got"):
             drawn(Y, SCORE, confidence_level=level)

@@ -286,11 +286,11 @@ class TestScorecard:
         assert_allclose(
             [part.accuracy for part in sorted(found.categories, key=lambda one: one.label)], right[[1, 0, 2]]
         )
-        alike = scorecard(y[1000:], score[1000:], by=by[1000:])
-        assert not any(part.is_different for part in alike.categories)
+        same = scorecard(y[1000:], score[1000:], by=by[1000:])
+        assert not any(part.is_different for part in same.categories)
 
     @pytest.mark.parametrize(("n_categories", "n_rows"), [(20, 1), (10, 20)])
-    def test_small_categories_that_are_alike_rarely_raise_alarm(self, n_categories, n_rows):
+    def test_small_categories_that_do_not_differ_rarely_raise_alarm(self, n_categories, n_rows):
         alarms = 0
         for seed in range(60):
             rng = np.random.default_rng(seed)

@@ -38,7 +38,7 @@ def forgotten():
 
 @LEVELS
 @pytest.mark.parametrize("m", [1, 2, 5, 6, 20, 59, 60, 100, 1000, 100_000, 10_000_000])
-def test_level_is_that_of_the_binomial_law(m, p):
+def test_level_is_that_of_the_binomial_distribution(m, p):
     low, high, exact_level = quantile_ranks(m, p)
     assert 1 <= low <= high <= m
     # binom.cdf is accurate to about 1e-11 at m = 1e7.
@@ -57,7 +57,7 @@ def test_ranks_of_more_errors_than_can_be_listed(m, p):
 
 @LEVELS
 @pytest.mark.parametrize("m", [1, 7, 300, 5000])
-def test_shares_are_those_of_the_binomial_law(m, p):
+def test_fractions_are_those_of_the_binomial_distribution(m, p):
     first, below = binomial_cdf(m, p)
     assert_allclose(below, binom.cdf(first - 1 + np.arange(below.size), m, p), atol=1e-13)
     assert_allclose([below[0], below[-1]], [0.0, 1.0], atol=1e-15)
@@ -106,12 +106,12 @@ def test_guarantee_is_that_of_the_beta_distribution(p, n_cuts):
     for m in (1, 2, 5, 12, 18, 19, 38, 39, 58, 59, 92, 93, 200, 1000):
         for guarantee in ("marginal", "training-conditional"):
             found = rank_guarantee(m, p, kind=guarantee, n_cuts=n_cuts)
-            law = beta(found.rank - (n_cuts - 1) * (m + 1 - found.rank), n_cuts * (m + 1 - found.rank))
+            distribution = beta(found.rank - (n_cuts - 1) * (m + 1 - found.rank), n_cuts * (m + 1 - found.rank))
             if n_cuts == 1 or m > 1:
-                assert_allclose(found.coverage_range, law.ppf([0.05, 0.95]), rtol=1e-9)
+                assert_allclose(found.coverage_range, distribution.ppf([0.05, 0.95]), rtol=1e-9)
             fewer = found.rank - 1
             if guarantee == "training-conditional" and found.is_enough:
-                assert law.sf(p) >= 0.95 - 1e-12
+                assert distribution.sf(p) >= 0.95 - 1e-12
                 if n_cuts * fewer > (n_cuts - 1) * (m + 1):
                     assert beta(fewer - (n_cuts - 1) * (m + 1 - fewer), n_cuts * (m + 1 - fewer)).sf(p) < 0.95
             elif guarantee == "training-conditional":
@@ -119,18 +119,18 @@ def test_guarantee_is_that_of_the_beta_distribution(p, n_cuts):
                 assert np.isnan(found.level)
             else:
                 assert_allclose(found.level, min(p, (m + 1 - n_cuts) / (m + 1)))
-                assert law.mean() >= found.level - 1e-12 if n_cuts == 1 or m > 1 else found.level == 0
+                assert distribution.mean() >= found.level - 1e-12 if n_cuts == 1 or m > 1 else found.level == 0
 
 
 @pytest.mark.parametrize("guarantee", ["marginal", "approximate", "training-conditional"])
-def test_nothing_is_promised_without_errors(guarantee):
+def test_nothing_is_guaranteed_without_errors(guarantee):
     nothing = rank_guarantee(0, 0.95, kind=guarantee)
     assert (nothing.m, nothing.rank, nothing.is_enough) == (0.0, 0, False)
     assert nothing.needed == (59 if guarantee == "training-conditional" else 19)
     assert np.isnan([nothing.level, *nothing.coverage_range]).all()
 
 
-def test_levels_that_are_promised():
+def test_levels_that_are_guaranteed():
     assert [rank_guarantee(m, 0.95, kind="training-conditional").level for m in (59, 60, 1000)] == [0.95] * 3
     assert np.isnan(rank_guarantee(58, 0.95, kind="training-conditional").level)
     assert [rank_guarantee(m, 0.95).level for m in (19, 20, 1000)] == [0.95] * 3
@@ -205,7 +205,7 @@ def test_rows_that_nobody_has_are_refused():
         rows_needed(0.5, 1e-12)
 
 
-def test_a_promise_about_the_set_at_a_level_near_1():
+def test_a_guarantee_about_the_set_at_a_level_near_1():
     p = 1.0 - 1e-9
     needed = rank_guarantee(100, p, kind="training-conditional", n_cuts=2).needed
     assert binom.cdf(1, needed, 1.0 - p) == pytest.approx(0.05)  # fewer than two errors beyond the quantile
@@ -219,7 +219,7 @@ def test_place_of_the_neuron(m, p):
     assert_allclose(neuron_level(m, p), (place + moved) / m, rtol=1e-12)
 
 
-def test_place_of_the_neuron_at_a_rank_and_at_the_ends():
+def test_place_of_the_neuron_at_a_rank_and_beyond_the_last():
     assert_allclose([neuron_level(99, 0.55), neuron_level(19, 0.95)], [55 / 99, 1.0], rtol=1e-14)
     assert (
         neuron_level(5, 0.99) == 0.0
@@ -259,8 +259,8 @@ def test_range_holds_where_the_neuron_stands_between_two_ranks(tails, m):
     model = IntervalRegressor(
         lambda X: np.zeros((len(X), 4000)), confidence_level=0.95, tails=tails, guarantee="approximate"
     )
-    ends = model.calibrate(np.zeros((m, 1)), y).predict_interval(np.zeros((1, 1)))[0]
-    coverage = np.diff(np.clip(ends, -1.0, 1.0), axis=-1)[..., 0] / 2.0
+    bounds = model.calibrate(np.zeros((m, 1)), y).predict_interval(np.zeros((1, 1)))[0]
+    coverage = np.diff(np.clip(bounds, -1.0, 1.0), axis=-1)[..., 0] / 2.0
     low, high = model.coverage_range_
     error = (0.05 * 0.95 / 4000) ** 0.5
     assert (coverage < low).mean() <= 0.05 + 4.0 * error
@@ -277,20 +277,20 @@ def test_as_many_rows_are_needed_as_exact_fractions_say(p, n_cuts):
 
 
 @pytest.mark.parametrize(
-    "share", [1e-300, 1e-12, 4e-6, 0.00004, 0.5, 0.9999, 0.99996, 0.999999, 1 - 2**-40, 1 - 2**-53]
+    "fraction", [1e-300, 1e-12, 4e-6, 0.00004, 0.5, 0.9999, 0.99996, 0.999999, 1 - 2**-40, 1 - 2**-53]
 )
-def test_no_share_between_0_and_1_reads_as_one_of_them(share):
+def test_no_fraction_between_0_and_1_reads_as_one_of_them(fraction):
     """In whatever table, sentence or page it stands."""
     for digits in (1, 2, 3, 4, 6):
-        assert 0.0 < float(percent(share, digits).removesuffix(" %")) < 100.0
-        assert 0.0 < float(rounded(share, digits)) < 1.0
-    assert 0.0 < float(figure(share)) < 1.0
-    low, high = _in_per_cent(min(share, 0.3), max(share, 0.7))
+        assert 0.0 < float(percent(fraction, digits).removesuffix(" %")) < 100.0
+        assert 0.0 < float(rounded(fraction, digits)) < 1.0
+    assert 0.0 < float(figure(fraction)) < 1.0
+    low, high = _in_per_cent(min(fraction, 0.3), max(fraction, 0.7))
     assert 0.0 < float(low) < float(high) < 100.0
-    assert 0.0 < float(_percent(share).removesuffix(" %")) < 100.0
-    few = Guarantee(12.0, 12, share, 19, (0.8, 0.9))
-    assert " 100 %" not in too_few(few, share)
-    assert " 0 %" not in too_few(few, share)
+    assert 0.0 < float(_percent(fraction).removesuffix(" %")) < 100.0
+    few = Guarantee(12.0, 12, fraction, 19, (0.8, 0.9))
+    assert " 100 %" not in too_few(few, fraction)
+    assert " 0 %" not in too_few(few, fraction)
 
 
 def test_words_of_a_shortage():
@@ -341,13 +341,13 @@ def test_rows_needed_says_what_is_wrong(value):
             rows_needed(*arguments)
 
 
-def test_nothing_is_known_between_two_ends_of_one_error_and_nothing_needed_if_all_will_do():
+def test_nothing_is_known_between_two_bounds_of_one_error_and_nothing_needed_if_all_will_do():
     assert rank_guarantee(1, 0.1, n_cuts=2).coverage_range == (0.0, 0.0)
     assert rows_needed(0.5, 0.6) == 1
 
 
 @pytest.mark.parametrize(
-    ("share", "digits", "text"),
+    ("fraction", "digits", "text"),
     [
         (0.95, 4, "95 %"),
         (0.12345678, 4, "12.35 %"),
@@ -359,7 +359,7 @@ def test_nothing_is_known_between_two_ends_of_one_error_and_nothing_needed_if_al
         (1.0, 4, "100 %"),
     ],
 )
-def test_no_share_below_1_reads_100_percent(share, digits, text):
-    assert percent(share, digits) == text
+def test_no_fraction_below_1_reads_100_percent(fraction, digits, text):
+    assert percent(fraction, digits) == text
     if digits == 4:
-        assert percent(share) == text
+        assert percent(fraction) == text

@@ -30,7 +30,7 @@ def in_this_thread():
         yield
 
 
-def draw(law: str, n: int) -> np.ndarray:
+def draw(distribution: str, n: int) -> np.ndarray:
     rng = np.random.default_rng(n)
     return {
         "normal": lambda: rng.standard_normal(n),
@@ -38,7 +38,7 @@ def draw(law: str, n: int) -> np.ndarray:
         "cauchy": lambda: rng.standard_cauchy(n),
         "tied": lambda: rng.integers(0, 9, n).astype(float),
         "absolute": lambda: np.abs(rng.standard_normal(n)),
-    }[law]()
+    }[distribution]()
 
 
 def assert_near(ours, x: np.ndarray, expected) -> None:
@@ -47,11 +47,11 @@ def assert_near(ours, x: np.ndarray, expected) -> None:
     assert_allclose(np.asarray(ours), expected, rtol=1e-9, atol=1e-6 * spread)
 
 
-@pytest.mark.parametrize("law", ["normal", "far from 0", "cauchy", "tied", "absolute"])
+@pytest.mark.parametrize("distribution", ["normal", "far from 0", "cauchy", "tied", "absolute"])
 @pytest.mark.parametrize("options", [{}, {"beta": 20.0}, {"reflect": True}, {"reflect": True, "beta": 20.0}])
 @pytest.mark.parametrize("n", [3000, 300_000])
-def test_one_long_sample(law, options, n):
-    x = draw(law, n)
+def test_one_long_sample(distribution, options, n):
+    x = draw(distribution, n)
     if options.get("reflect") and x.min() < 0.0:
         x = np.abs(x)
     found = pm.quantile(da.from_array(x, chunks=n // 7), LEVELS, **options)
@@ -59,7 +59,7 @@ def test_one_long_sample(law, options, n):
     assert_near(found.compute(), x, pm.quantile(x, LEVELS, **options))
 
 
-def clumps(law: str, n: int) -> np.ndarray:
+def clumps(distribution: str, n: int) -> np.ndarray:
     rng = np.random.default_rng(n)
     x = rng.standard_normal(n)
     return {
@@ -69,11 +69,11 @@ def clumps(law: str, n: int) -> np.ndarray:
         "many scales": lambda: np.exp(8.0 * x),
         "largest floats": lambda: 1.7e308 * rng.uniform(-1.0, 1.0, n),
         "smallest floats": lambda: rng.uniform(0.0, 1e-310, n),
-    }[law]()
+    }[distribution]()
 
 
 @pytest.mark.parametrize(
-    ("law", "level"),
+    ("distribution", "level"),
     [
         ("sentinel", 0.95),
         ("two clumps", 0.5),
@@ -84,8 +84,8 @@ def clumps(law: str, n: int) -> np.ndarray:
     ],
 )
 @pytest.mark.parametrize("options", [{}, {"beta": 20.0}, {"reflect": True}, {"weights": 2.5}])
-def test_errors_far_away_cost_nothing_near_the_level(law, level, options):
-    x = clumps(law, 70_000)
+def test_errors_far_away_cost_nothing_near_the_level(distribution, level, options):
+    x = clumps(distribution, 70_000)
     if options.get("reflect"):
         x = np.abs(x)
     if "weights" in options:
@@ -149,13 +149,13 @@ def test_chunks_of_unknown_size():
 
 @pytest.mark.parametrize("n_values", [7, 100, 1000])
 @pytest.mark.parametrize("q", [0.1, 0.37, 0.9])
-def test_ties_are_felt_from_afar(n_values, q):
+def test_ties_matter_from_afar(n_values, q):
     x = np.random.default_rng(9).integers(n_values, size=100_000)
     expected = pm.quantile(x.astype(float), q)
     assert_allclose(pm.quantile(da.from_array(x, chunks=30_000), q).compute(), expected, rtol=1e-9)
 
 
-def test_errors_beyond_a_tie_are_felt():
+def test_errors_beyond_a_tie_matter():
     rng = np.random.default_rng(0)
     x = np.where(rng.uniform(size=70_000) < 0.3, 0.0, rng.standard_normal(70_000))
     found = pm.quantile(da.from_array(x, chunks=30_000), 0.652).compute()
@@ -205,7 +205,7 @@ def test_each_read_reads_each_chunk_once():
     assert sorted(reads) == sorted([(i,) for i in range(4)] * 3)
 
 
-def test_work_that_chunks_share_is_done_once():
+def test_work_of_several_chunks_is_done_once():
     calls = []
 
     def made():
@@ -277,7 +277,7 @@ class TestOddData:
         with pytest.raises(TypeError, match="real numbers"):
             pm.quantile(da.from_array(np.array(["a", "b"]), chunks=1), 0.5)
 
-    def test_unknown_sizes_where_they_must_be_known(self):
+    def test_unknown_lengths_where_they_must_be_known(self):
         x = da.from_array(np.ones((10, 3)), chunks=5)
         with pytest.raises(ValueError, match="compute_chunk_sizes"):
             pm.quantile(x[x[:, 0] > 0.0], 0.5, 1)
@@ -358,14 +358,14 @@ class TestMeasure:
         assert ours.coverage == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 1000))  # four standard errors
         assert pm.Measurement.from_json(ours.to_json()) == ours
 
-    def test_the_sample_is_random_in_order_and_by_share(self, predictions):
+    def test_the_sample_is_random_in_order_and_in_proportion(self, predictions):
         parts = dd.from_pandas(predictions.assign(row=np.arange(3000.0)), npartitions=2)
         found = lazy_rows.read_rows(
             [parts["row"], parts["y_pred"], None],
             300,
             lambda a, b: (np.asarray(a), np.asarray(b), np.asarray(a)),
             lambda n: (np.array([1, n]), np.array([n])),
-            lambda ends: lambda target, errors: errors.sum(),
+            lambda extremes: lambda target, errors: errors.sum(),
         )
         rows = found.sample[0].to_numpy()
         assert found.sample[2] is None
@@ -408,7 +408,7 @@ class TestMeasure:
             50,
             lambda a, b: (np.asarray(a), np.asarray(b), -np.asarray(a)),
             lambda n: (np.array([1, n]), np.array([1])),
-            lambda ends: lambda target, errors: (target + errors).sum() + len(errors),
+            lambda extremes: lambda target, errors: (target + errors).sum() + len(errors),
         )
         assert_array_equal(found.absolute, [120.0, 299.0])
         assert_array_equal(found.signed, [-299.0])

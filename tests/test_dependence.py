@@ -24,7 +24,7 @@ def test_autocorrelation_is_the_sum_of_products(n):
     assert_allclose(autocorrelation(values), [direct(row) for row in values], atol=1e-12)
 
 
-def test_values_that_are_alike_are_like_independent_ones():
+def test_tied_values_are_like_independent_ones():
     found = autocorrelation(np.ones((2, 40)))
     assert_allclose(1.0 + 2.0 * found[:, 1:].sum(axis=1), 0.0, atol=1e-12)  # as of all values around their own mean
     assert_allclose(variance_inflation(found), 1.0, atol=0.1)
@@ -38,7 +38,7 @@ def test_values_that_are_alike_are_like_independent_ones():
         ([1.0], 1.0),
         ([1.0, -0.5], 3.0),
         ([1.0, -0.9], 19.0),
-        ([1.0, 0.7], 1.0),  # values that alternate are worth more, which does not count
+        ([1.0, 0.7], 1.0),  # values that alternate count more, which does not count
         ([1.0, *[0.0] * 6, -0.5], 3.0),  # a rhythm of seven
     ],
 )
@@ -59,7 +59,7 @@ def test_few_values_tell_nothing_and_count_as_one(n):
 
 @pytest.mark.parametrize("n", [4, 5, 40])
 def test_a_mean_of_values_varies_no_more_than_one_of_them(n):
-    assert_allclose(variance_inflation(1.0 - np.arange(n) / n), n)  # all alike; it was 5 n
+    assert_allclose(variance_inflation(1.0 - np.arange(n) / n), n)  # all tied; it was 5 n
 
 
 def test_pairs_that_are_not_known_do_not_count():

@@ -25,7 +25,7 @@ LEVELS = np.array([0.001, 0.05, 0.25, 0.5, 0.51, 0.9, 0.95, 0.999])
 ANSWER = "import numpy as np, pimeter as pm; print(repr(float(pm.quantile(np.arange(50.0) ** 2, 0.9))))"
 
 
-def draw(law: str, m: int) -> np.ndarray:
+def draw(distribution: str, m: int) -> np.ndarray:
     rng = np.random.default_rng(m)
     return {
         "normal": lambda: rng.standard_normal(m),
@@ -33,7 +33,7 @@ def draw(law: str, m: int) -> np.ndarray:
         "tied": lambda: rng.integers(0, 6, m).astype(float),
         "spiked": lambda: np.where(rng.random(m) < 0.6, 1.0 + 1e-7 * rng.standard_normal(m), rng.lognormal(3, 2, m)),
         "two humps": lambda: rng.choice([-100.0, 100.0], m) + rng.standard_normal(m),
-    }[law]()
+    }[distribution]()
 
 
 class TestOneRule:
@@ -41,7 +41,7 @@ class TestOneRule:
 
     @pytest.mark.parametrize("seed", range(20))
     def test_of_a_cell(self, seed):
-        """Windows of all sizes, such that no difference in the formulas cancels."""
+        """Windows of all widths, such that no difference in the formulas cancels."""
         rng = np.random.default_rng(seed)
         windows = np.exp(rng.uniform(-3.0, 3.0, (3, 3))) * [1.0, 1.7, 0.4]
         windows[1] /= 10.0 * windows[1].sum()
@@ -81,10 +81,10 @@ class TestOneRule:
 
 
 class TestOneFormula:
-    @pytest.mark.parametrize("law", ["normal", "cauchy", "tied", "spiked", "two humps"])
+    @pytest.mark.parametrize("distribution", ["normal", "cauchy", "tied", "spiked", "two humps"])
     @pytest.mark.parametrize("m", [1, 2, 3, 4, 10, 37, 500, 2000, 2001, 6000])
-    def test_rows(self, law, m):
-        x = np.stack([draw(law, m), draw(law, m)[::-1]])
+    def test_rows(self, distribution, m):
+        x = np.stack([draw(distribution, m), draw(distribution, m)[::-1]])
         (ours, odd), (expected, also_odd) = (kernel.automatic_rows(x, LEVELS) for kernel in (native, reference))
         assert odd is also_odd is None
         assert_allclose(ours, expected, rtol=1e-9, atol=1e-9 * np.subtract(*np.quantile(x, [0.75, 0.25])))
@@ -93,7 +93,7 @@ class TestOneFormula:
     @pytest.mark.parametrize("m", [2500, 20_000])
     @pytest.mark.parametrize("kernel", [reference, native], ids=["NumPy", "native"])
     def test_a_level_does_not_know_of_others_however_far_apart_errors_are(self, kernel, m):
-        """Over 180 orders of magnitude the spread of the errors near some levels was felt at others."""
+        """Over 180 orders of magnitude the spread of the errors near some levels affected others."""
         x = 10.0 ** np.random.default_rng(m).uniform(-90.0, 90.0, (1, m))
         together = kernel.automatic_rows(x, LEVELS)[0][0]
         assert together.tolist() == [kernel.automatic_rows(x, np.array([p]))[0][0, 0] for p in LEVELS]
@@ -102,10 +102,10 @@ class TestOneFormula:
         expected = reference.automatic_rows(x, LEVELS)[0][0]
         assert_allclose(np.log10(together), np.log10(expected), rtol=0.0, atol=1e-6)
 
-    @pytest.mark.parametrize("law", ["normal", "cauchy", "tied", "two humps"])
+    @pytest.mark.parametrize("distribution", ["normal", "cauchy", "tied", "two humps"])
     @pytest.mark.parametrize("m", [1, 3, 40, 900])
-    def test_counts(self, law, m):
-        x = np.sort(draw(law, m))
+    def test_counts(self, distribution, m):
+        x = np.sort(draw(distribution, m))
         counts = np.random.default_rng(1).choice([0.0, 0.25, 1.0, 2.0, 3.5], (3, m)) + np.eye(3, m)
         ours, expected = (
             np.concatenate([kernel.weighted_rows(x, own[None], own.sum(), LEVELS) for own in counts])
@@ -114,9 +114,9 @@ class TestOneFormula:
         assert_allclose(ours, expected, rtol=1e-9, atol=1e-9 * (np.ptp(x) / m))
 
     @pytest.mark.parametrize("h", [1e-3, 0.1, 5.0])
-    @pytest.mark.parametrize("law", ["normal", "tied", "two humps"])
-    def test_fixed(self, law, h):
-        x = np.sort(draw(law, 60))
+    @pytest.mark.parametrize("distribution", ["normal", "tied", "two humps"])
+    def test_fixed(self, distribution, h):
+        x = np.sort(draw(distribution, 60))
         starts = reference.hazen(x, np.ones(60), LEVELS)
         expected = reference.fixed_weighted(x, np.ones(60), LEVELS, h, starts)
         assert_allclose(native.fixed_weighted(x, np.ones(60), LEVELS, h, starts), expected, rtol=1e-9, atol=1e-9)
@@ -192,7 +192,7 @@ def awkward_samples(n: int) -> list[np.ndarray]:
     """Finite values of all kinds."""
     rng = np.random.default_rng(n)
     largest = np.finfo(float).max
-    samples = [draw(law, n) for law in ("normal", "cauchy", "tied", "spiked")]
+    samples = [draw(distribution, n) for distribution in ("normal", "cauchy", "tied", "spiked")]
     samples += [draw("cauchy", n) ** 3, np.geomspace(1e-300, 1e300, n), 5e-324 * rng.integers(-9, 9, n), np.ones(n)]
     return [*samples, rng.choice([largest, -largest, 0.0, 1.0], n), 1e16 + rng.integers(0, 5, n).astype(float)]
 

@@ -126,20 +126,22 @@ def test_smoothed_coverage_of_its_own_errors_is_the_target(beta, reflect):
     assert_allclose(neuron.smoothed_coverage(errors / 1000.0), 1.0, atol=2e-3 if beta == "auto" else 1e-1)
 
 
-def test_smoothed_coverage_without_spread_is_the_plain_share():
+def test_smoothed_coverage_without_spread_is_the_plain_fraction():
     assert_allclose(QuantileNeuron(0.9).fit([2.0, 2.0]).smoothed_coverage([1.0, 2.0, 3.0, 4.0]), 0.375, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("m", "level"), [(10, 0.5), (100, 0.05), (100, 0.95), (200, 0.9), (500, 0.99), (2000, 0.95)])
-@pytest.mark.parametrize("law", [norm(), t(2), lognorm(1), uniform(), expon()], ids=lambda law: law.dist.name)
-def test_standard_error_is_honest(law, m, level):
-    """Also with five errors beyond the quantile. 400 samples know a share to .013 and a standard deviation to 3.5 %.
+@pytest.mark.parametrize(
+    "distribution", [norm(), t(2), lognorm(1), uniform(), expon()], ids=lambda distribution: distribution.dist.name
+)
+def test_standard_error_is_honest(distribution, m, level):
+    """Also with five errors beyond the quantile. 400 samples know a fraction to .013 and a standard deviation to 3.5 %.
 
     Of 2,000 samples .93 to .97 were held; few errors of heavy tails make the standard error too large.
     """
-    errors = law.rvs(size=(m, 400), random_state=np.random.default_rng(6))
+    errors = distribution.rvs(size=(m, 400), random_state=np.random.default_rng(6))
     neuron = QuantileNeuron(level).fit(errors)
-    off = np.abs(neuron.quantile_ - law.ppf(level))
+    off = np.abs(neuron.quantile_ - distribution.ppf(level))
     assert 0.89 < np.mean(off <= 1.96 * neuron.standard_error_) < 0.995
     most = 1.8 if m * min(level, 1.0 - level) < 6.0 else 1.4
     assert 0.9 < np.median(neuron.standard_error_) / neuron.quantile_.std() < most
@@ -206,7 +208,7 @@ def test_quantile_range_holds_the_quantile_as_often_as_it_says(level):
     true = expon.ppf(level)
     exact = neuron.quantile_range_level_
     assert exact == quantile_ranks(100, level)[2]
-    # Three standard errors of a share of 4,000.
+    # Three standard errors of a fraction of 4,000.
     assert_allclose(np.mean((low < true) & (true < high)), exact, atol=3 * np.sqrt(exact * (1 - exact) / 4000))
 
 

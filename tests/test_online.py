@@ -82,7 +82,7 @@ def test_the_step_has_no_unit(errors, learning_rate, level, unit):
 
 @pytest.mark.parametrize("learning_rate", ["adaptive", "decaying"])
 @pytest.mark.parametrize("size", [5e-324, 2e-308, 1e300])
-def test_sizes_at_the_ends_of_floats(size, learning_rate):
+def test_errors_near_the_limits_of_floats(size, learning_rate):
     neuron = OnlineNeuron(0.9, learning_rate=learning_rate).learn_many(np.tile([0.0, size, -size, size], 50))
     assert np.isfinite(neuron.quantile_)
 
@@ -92,7 +92,7 @@ def test_equal_errors_and_zeros_stay():
         assert OnlineNeuron(learning_rate=learning_rate).learn_many(np.full(1000, 2.5)).quantile_ == 2.5
         neuron = OnlineNeuron(0.9, learning_rate=learning_rate).learn_many(np.zeros(50))
         assert neuron.quantile_ == 0.0
-        # After errors that were all alike it still learns from others. The adaptive step strays with a standard
+        # After errors that were all tied it still learns from others. The adaptive step strays with a standard
         # deviation of sqrt(.06 * .41 * .09 / 2) = .033, .41 being the mean distance; four of these.
         weight = neuron.learn_many(np.random.default_rng(0).random(20_000)).quantile_
         assert abs(weight - 0.9) < 0.133
@@ -142,7 +142,7 @@ class TestBound:
         neuron.learn_one(0.5)
         hits = 0
         for _ in range(t):
-            # Always just out of reach, until it cannot be.
+            # Always just beyond the weight, until it cannot be.
             error = min(max(neuron.quantile_ + 1e-6, 0.0), 1.0)
             hits += error <= neuron.quantile_
             neuron.learn_one(error)
@@ -178,14 +178,17 @@ def test_coverage_while_errors_drift(scale, level):
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.95])
 def test_a_decaying_step_finds_the_quantile_of_signed_errors(level):
     errors = np.random.default_rng(5).normal(3.0, 2.0, 100_000)
-    law = stats.norm(3, 2)
-    spread = np.sqrt(level * (1 - level) / 100_000) / law.pdf(law.ppf(level))
+    distribution = stats.norm(3, 2)
+    spread = np.sqrt(level * (1 - level) / 100_000) / distribution.pdf(distribution.ppf(level))
     # Four standard errors of the sample quantile.
-    assert abs(OnlineNeuron(level, learning_rate="decaying").learn_many(errors).quantile_ - law.ppf(level)) < 4 * spread
+    assert (
+        abs(OnlineNeuron(level, learning_rate="decaying").learn_many(errors).quantile_ - distribution.ppf(level))
+        < 4 * spread
+    )
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
-def test_a_decaying_step_ends_nearly_as_near_as_the_quantile_of_all_errors(level):
+def test_a_decaying_step_gets_nearly_as_near_as_the_quantile_of_all_errors(level):
     """1.00 to 1.10 times as far off in 400 streams; 200 know the ratio to about 7 %."""
     errors = np.random.default_rng(50).exponential(size=(10_000, 200))
     found = learn_columns(errors, level, "decaying", np.zeros((200, 4)))[:, 0]

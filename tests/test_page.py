@@ -88,8 +88,8 @@ def test_every_stop_shows_what_measure_says(opened, tmp_path):
             cells = page.locator(f"[data-score={name}] td").all_inner_texts()
             score = expected.scores[name]
             assert_allclose(float(cells[0]), score.value, rtol=1e-3)
-            ends = [float(end) if end != "not known" else np.nan for end in cells[1].split(" to ")]
-            assert_allclose(ends, [score.lower, score.upper], rtol=1e-3)
+            bounds = [float(end) if end != "not known" else np.nan for end in cells[1].split(" to ")]
+            assert_allclose(bounds, [score.lower, score.upper], rtol=1e-3)
             head = page.locator(f"[data-score={name}] th").inner_text()
             assert head == f"{name.replace('_', ' ')} at {100 * level:.4g} %"
         parts = page.locator("#subgroups tbody tr").evaluate_all("all => all.map(row => row.cells[2].textContent)")
@@ -140,7 +140,7 @@ def test_marks_of_an_axis_are_told_apart(opened, tmp_path):
 
 
 def test_predictions_that_differ_by_rounding_alone(opened, tmp_path):
-    path = tmp_path / "alike.html"
+    path = tmp_path / "same.html"
     y_pred = np.where(np.arange(40) % 2, 123456.789, np.nextafter(123456.789, np.inf))
     measure(y_pred + np.sin(np.arange(40)), y_pred).to_html(path)
     page = opened(path)

@@ -1,4 +1,4 @@
-"""Coverage over many simulated calibrations, from the known law: what is promised is kept.
+"""Coverage over many simulated calibrations, from the known distribution: what is guaranteed is kept.
 
 The full table is `benchmarks/interval_coverage.py`. Here each output of y is one calibration, and seeds are fixed; a
 bound is three standard errors of the mean coverage away from what theory says.
@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from pimeter import GroupedWidth, IntervalRegressor, ScaledWidth, coverage_score
 
 DRAWS = 1000
-LAWS = {
+DISTRIBUTIONS = {
     "normal": stats.norm(),
     "t2": stats.t(2),
     "exponential": stats.expon(-np.log(2)),
@@ -24,18 +24,18 @@ LAWS = {
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")]
 
 
-def calibrated(law, m, p, **params):
+def calibrated(distribution, m, p, **params):
     """Radii (DRAWS, 2) of as many calibrations on m errors around 0, and the coverage of each."""
-    y = law.rvs(size=(m, DRAWS), random_state=np.random.default_rng([m, round(1000 * p)]))
+    y = distribution.rvs(size=(m, DRAWS), random_state=np.random.default_rng([m, round(1000 * p)]))
     model = IntervalRegressor(lambda X: np.zeros((len(X), DRAWS)), confidence_level=p, **params).calibrate(y[:, :1], y)
-    return model, law.cdf(model.margin_[:, 1]) - law.cdf(-model.margin_[:, 0])
+    return model, distribution.cdf(model.margin_[:, 1]) - distribution.cdf(-model.margin_[:, 0])
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("tails", ["symmetric", "equal", "sided", "lower", "upper"])
 @pytest.mark.parametrize("m", [12, 200])
-def test_guarantee_of_ranks(law, tails, m):
-    model, coverage = calibrated(LAWS[law], m, 0.9, tails=tails)
+def test_guarantee_of_ranks(distribution, tails, m):
+    model, coverage = calibrated(DISTRIBUTIONS[distribution], m, 0.9, tails=tails)
     error = coverage.std() / DRAWS**0.5
     if not np.isnan(model.guaranteed_level_):
         assert coverage.mean() >= model.guaranteed_level_ - 3 * error
@@ -57,7 +57,7 @@ def test_each_side_is_covered():
 
 @pytest.mark.parametrize("tails", ["symmetric", "equal", "sided", "upper"])
 def test_guarantee_for_the_set(tails):
-    model, coverage = calibrated(LAWS["t2"], 200, 0.9, tails=tails, guarantee="training-conditional")
+    model, coverage = calibrated(DISTRIBUTIONS["t2"], 200, 0.9, tails=tails, guarantee="training-conditional")
     assert model.guaranteed_
     assert (coverage >= 0.9).mean() >= 0.95 - 3 * (0.95 * 0.05 / DRAWS) ** 0.5
 
@@ -72,13 +72,18 @@ def test_ties_are_covered():
 def test_neuron_is_narrower_than_interpolation_and_covers():
     # The yardstick is plain interpolation at rank (m + 1) p, numpy's "weibull".
     ratios = []
-    for law in (*(LAWS[name] for name in ("normal", "exponential", "uniform", "laplace")), stats.t(3)):
+    for distribution in (
+        *(DISTRIBUTIONS[name] for name in ("normal", "exponential", "uniform", "laplace")),
+        stats.t(3),
+    ):
         for m in (30, 50, 100):
-            y = law.rvs(size=(m, DRAWS), random_state=np.random.default_rng([2026, m]))  # not the seeds of tuning
+            y = distribution.rvs(
+                size=(m, DRAWS), random_state=np.random.default_rng([2026, m])
+            )  # not the seeds of tuning
             zero = lambda X: np.zeros((len(X), DRAWS))  # noqa: E731
             radius = IntervalRegressor(zero, guarantee="approximate").calibrate(y[:, :1], y).margin_[:, 1]
             plain = np.quantile(np.abs(y), 0.95, axis=0, method="weibull")
-            coverage = law.cdf(radius) - law.cdf(-radius)
+            coverage = distribution.cdf(radius) - distribution.cdf(-radius)
             assert coverage.mean() >= 0.95 - 3 * coverage.std() / DRAWS**0.5
             ratios.append(radius.mean() / plain.mean())
     assert np.exp(np.mean(np.log(ratios))) <= 1.0
@@ -88,7 +93,7 @@ def test_neuron_is_narrower_than_interpolation_and_covers():
 @pytest.mark.parametrize("guarantee", ["marginal", "approximate"])
 def test_categories_are_covered_each(guarantee):
     rng = np.random.default_rng(0)
-    by = np.repeat([0, 1, 2, 3], [100, 60, 7, 5])  # the last two share a neuron
+    by = np.repeat([0, 1, 2, 3], [100, 60, 7, 5])  # the last two have one neuron
     scale = np.array([1.0, 5.0, 20.0, 20.0])
     y = rng.standard_t(2, size=(len(by), DRAWS)) * scale[by][:, None]
     zero = lambda X: np.zeros((len(X), DRAWS))  # noqa: E731
@@ -103,9 +108,9 @@ def test_categories_are_covered_each(guarantee):
         m = np.array([100, 60, 12, 12])
         asked = model.predict_interval(np.zeros((4, 1)), p, by=range(4))[..., 1] / scale[:, None]
         coverage = stats.t(2).cdf(asked) - stats.t(2).cdf(-asked)
-        promised = p - 1 / (m + 1) if guarantee == "approximate" else p
+        guaranteed = p - 1 / (m + 1) if guarantee == "approximate" else p
         error = coverage.std(axis=1) / DRAWS**0.5
-        assert (coverage.mean(axis=1) >= np.minimum(promised, m / (m + 1)) - 3 * error).all()
+        assert (coverage.mean(axis=1) >= np.minimum(guaranteed, m / (m + 1)) - 3 * error).all()
 
 
 @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
@@ -113,36 +118,36 @@ def test_small_categories_are_covered_together_where_hard_ones_are_small_by_chan
     # Four rows make a category large, and hard ones have five on average. If none but the small ones were in the pool,
     # it would hold fewer rows of hard ones than there are among new rows of small ones: about .72 covered, not .8.
     rng = np.random.default_rng(0)
-    share, scale = np.repeat([5.0, 1.5], [20, 70]), np.repeat([100.0, 1.0], [20, 70])
-    share /= share.sum()
+    fraction, scale = np.repeat([5.0, 1.5], [20, 70]), np.repeat([100.0, 1.0], [20, 70])
+    fraction /= fraction.sum()
     covered, small = np.empty((2, 200))
     for i in range(200):
-        by = rng.choice(90, size=205, p=share)
+        by = rng.choice(90, size=205, p=fraction)
         zero = lambda X: np.zeros(len(X))  # noqa: E731
         model = IntervalRegressor(zero, confidence_level=0.8, width=GroupedWidth(by=0))
         model.calibrate(by[:, None], rng.normal(scale=scale[by]))
         bounds = model.predict_interval(np.arange(90)[:, None])[:, 1] / scale
         is_small = np.bincount(by, minlength=90) < 4
-        covered[i] = (share * (2 * stats.norm.cdf(bounds) - 1))[is_small].sum()
-        small[i] = share[is_small].sum()
+        covered[i] = (fraction * (2 * stats.norm.cdf(bounds) - 1))[is_small].sum()
+        small[i] = fraction[is_small].sum()
     ratio = covered.sum() / small.sum()
     error = (covered - ratio * small).std() / small.mean() / 200**0.5
     assert 0.8 - 3 * error <= ratio <= 0.83
 
 
-def test_categories_never_seen_are_covered_less_than_what_shares_with_them():
+def test_categories_never_seen_are_covered_less_than_others_of_small_categories():
     # Rare ones are hard: of a hundred with one row on average a third is not seen, and .856 of their rows are covered.
     rng = np.random.default_rng(0)
-    share, scale = np.repeat([0.3, 0.015, 0.0025], [2, 10, 100]), np.repeat([1.0, 1.0, 10.0], [2, 10, 100])
-    totals = np.zeros((2, 2))  # covered and all, of those never seen and of all that share
+    fraction, scale = np.repeat([0.3, 0.015, 0.0025], [2, 10, 100]), np.repeat([1.0, 1.0, 10.0], [2, 10, 100])
+    totals = np.zeros((2, 2))  # covered and all, of those never seen and of all small ones
     for _ in range(100):
-        by = rng.choice(112, size=400, p=share)
+        by = rng.choice(112, size=400, p=fraction)
         model = IntervalRegressor(lambda X: np.zeros(len(X)), confidence_level=0.9, width=GroupedWidth(by=0))
         model.calibrate(by[:, None], rng.normal(scale=scale[by]))
         covered = 2 * stats.norm.cdf(model.predict_interval(np.arange(112)[:, None])[:, 1] / scale) - 1
         rows = np.bincount(by, minlength=112)
         for i, members in enumerate((rows == 0, rows < 9)):
-            totals[i] += (share * covered)[members].sum(), share[members].sum()
+            totals[i] += (fraction * covered)[members].sum(), fraction[members].sum()
         assert np.isnan(model.categories_[-1].level)  # so nothing is said of the former, and .9 of the latter
     unseen, together = totals[:, 0] / totals[:, 1]
     assert unseen < 0.87

@@ -78,8 +78,8 @@ def test_intervals_show_every_target_once(result):
     ax = result.plot_intervals()
     points = {line.get_label(): line.get_xdata() for line in ax.lines}
     assert len(points["inside"]) + len(points["outside"]) == len(points["prediction"]) <= plots.N_INTERVALS
-    ends = ax.collections[0].get_segments()[0][:, 1]
-    assert_allclose(np.diff(ends), 2 * result.margin[0])
+    bounds = ax.collections[0].get_segments()[0][:, 1]
+    assert_allclose(np.diff(bounds), 2 * result.margin[0])
 
 
 def test_labels_are_cut_and_are_no_formulas(result):

@@ -42,8 +42,8 @@ def scored(draw):
     """Targets of some outputs and intervals of some levels around anything."""
     shape = draw(hnp.array_shapes(min_dims=2, max_dims=2, min_side=2, max_side=5))
     n_levels = draw(st.integers(1, 3))
-    ends = draw(hnp.arrays(float, (*shape, 2, n_levels), elements=values))
-    return draw(hnp.arrays(float, shape, elements=values)), np.sort(ends, axis=2)
+    bounds = draw(hnp.arrays(float, (*shape, 2, n_levels), elements=values))
+    return draw(hnp.arrays(float, shape, elements=values)), np.sort(bounds, axis=2)
 
 
 def test_one_row_is_enough():
@@ -151,7 +151,7 @@ def test_scores_follow_the_unit(pair, power, shift):
 
 
 @given(scored(), LEVELS)
-def test_interval_score_is_the_pinball_loss_of_both_ends(pair, level):
+def test_interval_score_is_the_pinball_loss_of_both_bounds(pair, level):
     y_true, lower, upper = pair[0][:, 0], *pair[1][:, 0, :, 0].T
     below, above = (1 - level) / 2, (1 + level) / 2
     losses = mean_pinball_loss(y_true, lower, alpha=below) + mean_pinball_loss(y_true, upper, alpha=above)
@@ -159,14 +159,14 @@ def test_interval_score_is_the_pinball_loss_of_both_ends(pair, level):
 
 
 @given(samples, LEVELS, st.tuples(values, values).map(sorted))
-def test_no_interval_beats_the_quantiles_of_the_law(sample, level, other):
-    """The sample is the law: its own quantiles have the smallest expectation, exactly."""
+def test_no_interval_beats_the_quantiles_of_the_distribution(sample, level, other):
+    """The sample is the distribution: its own quantiles have the smallest expectation, exactly."""
     truth = np.quantile(sample, [(1 - level) / 2, (1 + level) / 2], method="inverted_cdf")
-    scores = [pm.interval_score(sample, np.tile(ends, (sample.size, 1)), level) for ends in (truth, other)]
+    scores = [pm.interval_score(sample, np.tile(bounds, (sample.size, 1)), level) for bounds in (truth, other)]
     assert scores[0] <= scores[1] * (1 + 1e-9) + 1e-9
 
 
-def test_interval_score_finds_the_true_ends_of_a_normal_law():
+def test_interval_score_finds_the_true_bounds_of_normal_errors():
     y_true = norm.ppf((np.arange(20_000) + 0.5) / 20_000)
     radii = np.linspace(1.0, 3.0, 201)
     scores = [pm.interval_score(y_true, np.tile([-r, r], (y_true.size, 1)), 0.9) for r in radii]
@@ -217,10 +217,10 @@ def test_one_range_is_that_of_all_outputs():
     assert_allclose(coverage_width_criterion(y_true, interval, 0.95, multioutput="raw_values"), [0.2, 0.02])
 
 
-@pytest.mark.parametrize("ends", [[-np.inf, 9.0], [1.0, np.inf]])
-def test_half_lines_are_infinitely_wide(ends):
+@pytest.mark.parametrize("bounds", [[-np.inf, 9.0], [1.0, np.inf]])
+def test_half_lines_are_infinitely_wide(bounds):
     for score in (coverage_width_criterion, pm.interval_score):
-        assert score([2.0, 3.0], [ends, [0.0, 4.0]], 0.95) == np.inf
+        assert score([2.0, 3.0], [bounds, [0.0, 4.0]], 0.95) == np.inf
 
 
 @given(st.integers(1, 60), st.floats(0.1, 9))
@@ -255,7 +255,7 @@ def test_crps_of_a_point_is_its_absolute_error(sample, point, half):
 
 
 @given(samples, hnp.arrays(float, 3, elements=LEVELS, unique=True), hnp.arrays(float, 3, elements=values))
-def test_no_quantiles_beat_those_of_the_law(sample, levels, others):
+def test_no_quantiles_beat_those_of_the_distribution(sample, levels, others):
     truth = np.quantile(sample, levels, method="inverted_cdf")
     scores = [pm.crps_score(sample, np.tile(row, (sample.size, 1)), levels) for row in (truth, others)]
     assert scores[0] <= scores[1] * (1 + 1e-9) + 1e-9
@@ -438,7 +438,7 @@ def test_bad_quantiles_are_named(quantiles, levels, message):
 
 
 class Band(BaseEstimator):
-    """The first column plus and minus a radius; its quantiles are those of the matching uniform law."""
+    """The first column plus and minus a radius; its quantiles are those of the matching uniform distribution."""
 
     def __init__(self, radius=1.0, confidence_level=0.95):
         self.radius = radius

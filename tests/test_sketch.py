@@ -28,9 +28,9 @@ def test_few_errors_are_all_kept():
     assert sketch.count == 500.0
 
 
-@pytest.mark.parametrize("law", ["standard_normal", "standard_cauchy", "standard_exponential"])
-def test_many_errors(law):
-    x = getattr(np.random.default_rng(1), law)(300_000)
+@pytest.mark.parametrize("distribution", ["standard_normal", "standard_cauchy", "standard_exponential"])
+def test_many_errors(distribution):
+    x = getattr(np.random.default_rng(1), distribution)(300_000)
     sketch = pm.QuantileSketch(512)
     for part in np.array_split(x, 37):
         sketch.update(part)
@@ -127,20 +127,20 @@ WILD = {
 class TestAnySpread:
     """Sums of values lose all but the largest; ranks know nothing of spread. Bounds: `benchmarks/sketch_spread.py`."""
 
-    @pytest.mark.parametrize("law", WILD)
-    def test_streams(self, law):
+    @pytest.mark.parametrize("distribution", WILD)
+    def test_streams(self, distribution):
         rng = np.random.default_rng(20)
-        x = WILD[law](rng, 20_000)
+        x = WILD[distribution](rng, 20_000)
         for order in (np.arange(x.size), np.argsort(x)):
             sketch = pm.QuantileSketch(64)
             for part in np.array_split(x[order], 100):
                 sketch = pm.QuantileSketch.from_bytes(sketch.update(part).to_bytes())
             assert level_error(sketch, x, np.ones(x.size)) < 2.0
 
-    @pytest.mark.parametrize("law", WILD)
-    def test_merged_in_any_order(self, law):
+    @pytest.mark.parametrize("distribution", WILD)
+    def test_merged_in_any_order(self, distribution):
         rng = np.random.default_rng(21)
-        x = WILD[law](rng, 10_000)
+        x = WILD[distribution](rng, 10_000)
         for n_parts, most in ((7, 1.0), (100, 2.0)):
             parts = [pm.QuantileSketch(64).update(part) for part in np.array_split(x, n_parts)]
             merged = parts[0]

@@ -21,14 +21,14 @@ DEVICES = [
 on_each_device = pytest.mark.parametrize("device", DEVICES)
 
 
-def draw(law: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+def draw(distribution: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     return {
         "normal": lambda: 100.0 + 3.0 * rng.standard_normal(shape),
         "cauchy": lambda: rng.standard_cauchy(shape),
         "tied": lambda: rng.integers(0, 6, shape).astype(float),
         "two humps": lambda: rng.choice([-10.0, 10.0], shape) + rng.standard_normal(shape),
-    }[law]()
+    }[distribution]()
 
 
 def assert_same(x: np.ndarray, device: str, q: object = LEVELS, weights: np.ndarray | None = None, **options: object):
@@ -45,20 +45,20 @@ def assert_same(x: np.ndarray, device: str, q: object = LEVELS, weights: np.ndar
 
 @on_each_device
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("law", ["normal", "cauchy", "tied", "two humps"])
+@pytest.mark.parametrize("distribution", ["normal", "cauchy", "tied", "two humps"])
 class TestSameNumbers:
     @pytest.mark.parametrize("n", [1, 2, 3, 40, 1000, 3000, 40_000])
-    def test_by_the_rule(self, device, dtype, law, n):
-        assert_same(draw(law, (3, n)).astype(dtype), device)
+    def test_by_the_rule(self, device, dtype, distribution, n):
+        assert_same(draw(distribution, (3, n)).astype(dtype), device)
 
     @pytest.mark.parametrize("shape", [(3, 2), (3, 1000), (3, 30_000), (130, 9000)])
-    def test_with_a_bandwidth(self, device, dtype, law, shape):
-        assert_same(draw(law, shape).astype(dtype), device, 0.9, beta=1.0)
+    def test_with_a_bandwidth(self, device, dtype, distribution, shape):
+        assert_same(draw(distribution, shape).astype(dtype), device, 0.9, beta=1.0)
 
     @pytest.mark.parametrize("options", [{}, {"beta": 1.0}])
-    def test_weights(self, device, dtype, law, options):
+    def test_weights(self, device, dtype, distribution, options):
         weights = np.random.default_rng(1).choice([0.0, 0.25, 1.0, 2.0, 3.5], (3, 60))
-        assert_same(draw(law, (3, 60)).astype(dtype), device, weights=weights, **options)
+        assert_same(draw(distribution, (3, 60)).astype(dtype), device, weights=weights, **options)
 
 
 def test_weights_need_not_be_a_tensor():

@@ -74,7 +74,7 @@ class TestCoverageOfRowsToCome:
 
 
 class TestLastRows:
-    def test_the_last_fifth_calibrates(self):
+    def test_the_last_20_percent_calibrate(self):
         model = IntervalRegressor(LinearRegression(), confidence_level=0.8, shuffle=False).fit(X, Y)
         trained = LinearRegression().fit(X[:80], Y[:80])
         assert_allclose(model.estimator_.coef_, trained.coef_)
@@ -101,7 +101,7 @@ class TestLastRows:
         assert_array_equal(ordered, given)
 
     @pytest.mark.filterwarnings("ignore:scores of 4 groups calibrate")
-    def test_groups_are_not_parted(self):
+    def test_groups_are_not_divided(self):
         with pytest.raises(ValueError, match="cv divides the rows of 1 groups in one split"):
             IntervalRegressor(LinearRegression(), shuffle=False).fit(X, Y, groups=np.arange(100) // 7)
         model = IntervalRegressor(LinearRegression(), shuffle=False).fit(X, Y, groups=np.arange(100) // 5)
@@ -174,7 +174,7 @@ class TestSplitsOfThePast:
         assert model.calibrate(X + 1.0, Y).n_calibration_ == 100
         assert model.guaranteed_level_ == 0.95
 
-    def test_parameters_of_fit_reach_the_last_model(self):
+    def test_parameters_of_fit_get_to_the_last_model(self):
         weight = np.where(np.arange(100) < 99, 1e-9, 1.0)
         model = IntervalRegressor(DummyRegressor(), cv=TimeSeriesSplit(4)).fit(X, Y, sample_weight=weight)
         assert_allclose(model.predict(X[:1]), Y[-1], rtol=1e-4)
