@@ -9,7 +9,7 @@
 namespace pimeter {
 
 using reference::MAX_STEPS, reference::NARROWEST, reference::NEWTON_STEPS, reference::PLATEAU, reference::STEEP,
-    reference::TOLERANCE;
+    reference::TOLERANCE, reference::WIDE;
 
 enum Status : std::uint8_t { FINE, MISSING, INFINITE, NARROW };  // what a kernel says of a sample
 
@@ -113,7 +113,6 @@ struct Smoothed {
     }
 };
 
-constexpr double WIDE = 100.0;  // units of a map, of which pi are ordinary: rounding matters beyond
 constexpr std::size_t SMOOTH = 100;  // errors whose smoothed distribution function is nearly straight within h
 
 // Where a smoothed distribution function is p, kept in [low, high]: by a series where it is smooth, else Newton's

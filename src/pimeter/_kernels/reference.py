@@ -37,6 +37,7 @@ NEWTON_STEPS = 30  # from then on by halves, which always comes to an end
 TOLERANCE = 1e-5  # of h, for the last step of Newton's method: what is left is its square
 PLATEAU = 1e-15  # a function this near to its level is at it: between distant errors all of a gap is
 STEEP = 40.0  # the sigmoid with a bandwidth of the caller's is 0 or 1 beyond this
+WIDE = 100.0  # units of a map, of which pi are ordinary: beyond, rounding at a far knot matters
 NARROWEST = 1e-200  # width of windows, in errors that are not extreme, beside which slopes would leave the floats
 MISSING, INFINITE = 1, 2  # what a kernel says of a row
 TINY = 2.0**900  # one by the size of counts that are next to nothing
@@ -340,12 +341,40 @@ def _cells(inner: Array, level: NDArray[np.floating]) -> NDArray[np.intp]:
     return np.minimum(np.maximum(np.searchsorted(inner, level, side="right") - 1, 0), inner.size - 2)
 
 
-def _positions(x: Array, cells: NDArray[np.intp], inner: Array, at: Array, slopes: Array) -> Array:
-    """Positions of values in these cells of the rows' maps, from the nearer knot of each cell."""
-    left, right = inner.take(cells, axis=1), inner.take(cells + 1, axis=1)
-    is_right = x - left > right - x
-    base = np.where(is_right, at.take(cells + 1, axis=1), at.take(cells, axis=1))
-    return np.asarray(base + (x - np.where(is_right, right, left)) * slopes.take(cells, axis=1))
+class Maps(NamedTuple):
+    """The maps of some rows with as many cells each."""
+
+    knots: Array  # (rows, J + 1) errors
+    at: Array  # (rows, J + 1) positions
+    slopes: Array  # (rows, J)
+    wide: NDArray[np.intp]  # rows with an error far from all others
+
+    @classmethod
+    def laid(cls, knots: Array, slopes: Array, lengths: Array, wide: NDArray[np.intp], origin: int) -> Maps:
+        """With positions that count from a cell."""
+        at = np.zeros(knots.shape)
+        lengths[:, origin:].cumsum(axis=1, out=at[:, origin + 1 :])
+        if origin:
+            (-lengths[:, :origin][:, ::-1]).cumsum(axis=1, out=at[:, :origin][:, ::-1])
+        return cls(knots, at, slopes, wide)
+
+    def positions(self, x: Array, cells: NDArray[np.intp]) -> Array:
+        """Positions of values in these cells: from the left knot, in a wide map from the nearer one."""
+        found: Array = self.at.take(cells, axis=1) + (x - self.knots.take(cells, axis=1)) * self.slopes.take(
+            cells, axis=1
+        )
+        for i in self.wide:
+            is_right = x[i] - self.knots[i, cells] > self.knots[i, cells + 1] - x[i]
+            near = cells + is_right
+            found[i] = self.at[i, near] + (x[i] - self.knots[i, near]) * self.slopes[i, cells]
+        return found
+
+    def error(self, i: int, t: float) -> float:
+        """The value at a position of a row."""
+        at = self.at[i]
+        j = min(max(int(at.searchsorted(t, "right")) - 1, 0), self.slopes.shape[1] - 1)
+        near = j + (t - at[j] > at[j + 1] - t)
+        return float(self.knots[i, near] + (t - at[near]) / self.slopes[i, j])
 
 
 def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Array | None:
@@ -365,6 +394,7 @@ def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Ar
         own_cells = _cells(inner_level, (np.arange(n) + (below + 0.5)) / m)
     else:
         own_cells = _cells_of_ranks(n)
+    wide = np.flatnonzero(lengths.sum(axis=1) > WIDE)
     support = SATURATION * h[:, 0]
     h_of = h[:, 0].tolist()
     out = np.empty((len(x), levels.size))
@@ -378,13 +408,9 @@ def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Ar
         if is_large and (found[:, 2] - found[:, 1] <= NARROWEST).all():
             out[:, k] = found[:, 0]
             continue
-        origin = int(cells[0])
-        at = np.zeros(inner.shape)
-        np.cumsum(lengths[:, origin:], axis=1, out=at[:, origin + 1 :])
-        if origin:
-            np.cumsum(-lengths[:, :origin][:, ::-1], axis=1, out=at[:, :origin][:, ::-1])
-        positions = _positions(x, own_cells, inner, at, slopes)
-        t_here, t_low, t_high = _positions(found, cells, inner, at, slopes).T
+        maps = Maps.laid(inner, slopes, lengths, wide, int(cells[0]))
+        positions, at = maps.positions(x, own_cells), maps.at
+        t_here, t_low, t_high = maps.positions(found, cells).T
         low, high = t_low - support, t_high + support
         if (below > 0.0 and (low < at[:, 0]).any()) or (below + n < m and not counts.size and (high > at[:, -1]).any()):
             return None
@@ -396,9 +422,7 @@ def _through_map(sample: Sorted, knots: Knots, unit: Array, levels: Array) -> Ar
         where = [Search(*own) for own in zip(sought, h_of, t_low.tolist(), t_high.tolist(), strict=True)]
         roots = _roots(positions[:, first:last], counts[first:last], n_before, m, SATURATION, t_here.tolist(), where)
         for i, (t, (_, least, most)) in enumerate(zip(roots, found.tolist(), strict=True)):
-            j = min(max(int(at[i].searchsorted(t, "right")) - 1, 0), slopes.shape[1] - 1)
-            near = j + (t - at[i, j] > at[i, j + 1] - t)
-            out[i, k] = min(max(inner[i, near] + (t - at[i, near]) / slopes[i, j], least), most)
+            out[i, k] = min(max(maps.error(i, t), least), most)
     return out
 
 
