@@ -16,6 +16,7 @@ html_theme = "furo"
 html_title = f"pimeter {release}"
 myst_heading_anchors = 3
 myst_enable_extensions = ["deflist"]
+suppress_warnings = ["ref.python"]  # names of attributes are no links, and several classes have the same
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 autodoc_typehints = "none"  # the docstrings say it in words
