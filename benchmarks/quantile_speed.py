@@ -127,7 +127,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small samples, nothing saved")
     quick = parser.parse_args().quick
-    repeats = 3 if quick else 15
+    repeats = 3 if quick else 31
     rng = np.random.default_rng(SEED)
     rows: list[tuple[str, str, str]] = []
 
