@@ -437,3 +437,11 @@ def test_errors_that_are_tied_at_the_radius_are_all_covered(monkeypatch):
     stays = measure(*(da.from_array(values, chunks=700) for values in (y_true, y_pred)))
     assert stays.headline == result.headline
     assert stays.curves.coverage_upper == result.curves.coverage_upper
+
+
+def test_enough_rows_are_not_claimed_where_rows_are_copies():
+    y, noise = np.random.default_rng(0).standard_normal((2, 300))
+    found = measure(np.tile(y, 2), np.tile(y + noise, 2))
+    assert "nothing is guaranteed" in found.diagnosis["rows"].sentence
+    assert "copies" in found.diagnosis["rows"].sentence
+    assert "enough" in measure(y, y + noise).diagnosis["rows"].sentence

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pimeter.conformal.guarantee import rank_guarantee
@@ -34,7 +36,11 @@ class EnoughRows(Check[Evidence]):
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         fit, at = evidence.fit, evidence.at
         lower, upper = fit.coverage_ranges[at].tolist()
-        return self.judge(evidence.m, evidence.level, (lower, upper), is_tied=bool(fit.is_tied[at]))
+        found = self.judge(evidence.m, evidence.level, (lower, upper), is_tied=bool(fit.is_tied[at]))
+        if not evidence.copies.n:
+            return found
+        sentence = f"{count(evidence.m)} there, but {evidence.copies}: nothing is guaranteed."
+        return replace(found, sentence=sentence, lower=math.nan, upper=math.nan)
 
     def judge(self, m: int, level: float, bounds: tuple[float, float], *, is_tied: bool) -> Finding:
         """From the number of rows, the level, and bounds of the true coverage."""
