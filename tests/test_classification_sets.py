@@ -168,6 +168,12 @@ def test_each_category_is_covered_and_small_ones_together():
         "rare": "shared",
         "odd": "shared",
     }
+    # No small one has the guarantee, or the range of the pool, by itself.
+    assert [("together" in line.note) for line in few.categories_] == [
+        line.source == "shared" for line in few.categories_
+    ]
+    is_small = np.array([line.source == "shared" for line in few.categories_])
+    assert (np.isnan(few.coverage_range_).all(axis=1) == is_small).all()
     assert found.predict_set(new[:5], by=["never seen"] * 5).shape == (5, K)
 
 

@@ -177,6 +177,15 @@ class TestWidthOfOnesOwn:
         with pytest.raises(ValueError, match=rf"^Wrong\.shape .*{message}"):
             pm.IntervalRegressor(zero, width=Wrong()).calibrate(X, Y)
 
+    def test_is_named_where_it_is_one_of_several_outputs_or_candidates(self):
+        class Wrong(NoiseColumn):
+            def shape(self, X, prediction):
+                return X[:, 0]
+
+        both = np.stack([Y, Y], axis=1)
+        with pytest.raises(ValueError, match=r"^Wrong\.shape .*IntervalShape"):
+            pm.IntervalRegressor(lambda X: np.zeros((len(X), 2)), width=Wrong(), joint=True).calibrate(X, both)
+
 
 def test_a_draft_replaces_the_original_only_when_all_went_well():
     class Counter(Replaceable):

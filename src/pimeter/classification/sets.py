@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from pimeter.classification.conformity import SCORES
 from pimeter.classification.set_training import TrainedSets
 from pimeter.conformal.estimator import is_function, is_trainable
-from pimeter.conformal.groups import Group
+from pimeter.conformal.groups import TOGETHER, Group
 from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind, rank_guarantee, too_few
 from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
@@ -317,11 +317,8 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         self.n_calibration_ = len(scores)
         self.guaranteed_level_ = float(np.min([quantile.guaranteed(line) for line in lines]))
         self.guarantee_reason_ = quantile.reason()
-        limits, ranges = [], []
-        for line in lines:
-            own = quantile.guarantees[line][0]
-            limits.append(np.nan if scores.folds is not None else quantile.limit(line))
-            ranges.append(own.coverage_range)
+        limits = [np.nan if scores.folds is not None else quantile.limit(line) for line in lines]
+        ranges = [quantile.coverage_ranges()[line] for line in lines]
         self.limit_: Any = np.array(limits) if self.categories_ else float(limits[0])
         self.coverage_range_ = np.array(ranges) if self.categories_ else np.array(ranges[0])
 
@@ -352,7 +349,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
             is_shared = bool(table.pooled) and line == table.shared
             source = "none" if not quantile.weakest(line).is_enough else "shared" if is_shared else "own"
             name = self.classes_.tolist()[label] if self._is_by_class() else label
-            found.append(Group(name, n, quantile.guaranteed(line), source))
+            found.append(Group(name, n, quantile.guaranteed(line), source, TOGETHER if source == "shared" else ""))
         return found
 
     def _sets(self, quantile: ScoreQuantile, scores: Array, labels: NDArray[Any] | None) -> NDArray[np.bool_]:

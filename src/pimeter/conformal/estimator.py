@@ -47,8 +47,7 @@ class Replaceable:
 
     def _become(self, draft: Self) -> Self:
         """Take over what the draft has learned, and forget what it has not."""
-        self.__dict__.clear()
-        self.__dict__.update(draft.__dict__)
+        self.__dict__ = draft.__dict__  # in one step: another thread may be predicting
         return self
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     Index = NDArray[np.intp]
 
+TOGETHER = "guaranteed to all small categories and those never seen together, to none of them by itself"
+
 
 class Group(NamedTuple):
     """One line of the table of groups."""

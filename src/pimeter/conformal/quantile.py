@@ -96,6 +96,13 @@ class ScoreQuantile:
         lines = [0] if self.groups is None else self.groups.lines
         return next((one.reason for line in lines for one in self.guarantees[line] if one.reason), "")
 
+    def coverage_ranges(self) -> list[tuple[float, float]]:
+        """Of the first output, for each line; NaN where small groups have common scores: none has them by itself."""
+        found = [line[0].coverage_range for line in self.guarantees]
+        if self.groups is not None:
+            found[self.groups.shared] = found[self.groups.unseen] = (np.nan, np.nan)
+        return found
+
     def per_group(self, values: Sequence[Any]) -> Array:
         """Values of all lines, one for each group and one for those never seen; the only one where there are none."""
         if self.groups is None:

@@ -116,7 +116,7 @@ class AutoWidth(Width):
         widths: list[Width] = [clone(width) for width in given]
         for width in widths:
             width._validate_params()
-            if not width.learns and width.shape(X, prediction).scale is None:
+            if not width.learns and width.checked_shape(X, prediction).scale is None:
                 msg = f"candidates must learn or scale, which {width!r} does not: it cannot win over a constant width."
                 raise ValueError(msg)
         return widths
@@ -140,7 +140,7 @@ class AutoWidth(Width):
 
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
         """That of the winner."""
-        return self.chosen_.shape(X, prediction)
+        return self.chosen_.checked_shape(X, prediction)
 
     @property
     def takes_sparse(self) -> bool:
@@ -165,7 +165,7 @@ def _losses(
             one = clone(width)
             one._forests = forests
             one.fit(known, prediction[rows], residuals[rows], **wanted)
-            found.append(one.shape(new, prediction[others]))
+            found.append(one.checked_shape(new, prediction[others]))
         parts.append(residuals[others].shape)
     level, tails = wanted["confidence_level"], TAILS[wanted["tails"]]
     merged = [IntervalShape.merged(found, parts, np.concatenate) for found in shapes]

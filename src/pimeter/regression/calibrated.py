@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pimeter.conformal.groups import Group
+from pimeter.conformal.groups import TOGETHER, Group
 from pimeter.conformal.guarantee import COPIES, rank_guarantee, too_few
 from pimeter.conformal.quantile import NEVER_SEEN, ScoreQuantile
 from pimeter.conformal.scores import TAILS
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 ENOUGH_ESTIMATED = 5  # times the rows that a guarantee takes: with fewer effective ones estimated weights may fail
 LABEL_OF_UNSEEN = "(never seen)"
-TOGETHER = "guaranteed to all small categories and those never seen together, to none of them by itself"
 UNSEEN_ARE_UNKNOWN = (
     "no small ones to learn from: their intervals go as far as the largest score, and nothing is guaranteed"
 )
@@ -138,7 +137,7 @@ class CalibratedIntervals(TrainedIntervals):
         self.guaranteed_level_ = float(np.min([quantile.guaranteed(line) for line in lines]))
         self.guarantee_reason_ = quantile.reason()
         self.guaranteed_ = bool(self.guaranteed_level_ >= self.confidence_level)
-        self.coverage_range_ = quantile.per_group(_coverage_ranges(quantile))
+        self.coverage_range_ = quantile.per_group(quantile.coverage_ranges())
         margin = quantile.per_group(list(quantile.margins))
         if is_joint:
             margin = margin * np.mean([width.margin_ for width in self._widths()], axis=0)[:, None]
@@ -199,18 +198,10 @@ def _categories(quantile: ScoreQuantile) -> list[Group]:
     return [*found, Group(LABEL_OF_UNSEEN, 0, np.nan, "shared" if table.pooled else "none", NEVER_SEEN)]
 
 
-def _coverage_ranges(quantile: ScoreQuantile) -> list[tuple[float, float]]:
-    """Of the first output, for each line; NaN where small groups have common scores: none has them by itself."""
-    found = [line[0].coverage_range for line in quantile.guarantees]
-    if quantile.groups is not None:
-        found[quantile.groups.shared] = found[quantile.groups.unseen] = (np.nan, np.nan)
-    return found
-
-
 def _warn_of_few_groups(quantile: ScoreQuantile) -> None:
     """Say that groups of rows which resemble each other are fewer than scores would have to be."""
     n_groups, level = quantile.scores.n_groups, quantile.level
-    needed = rank_guarantee(1, level, n_cuts=quantile.tails.n_cuts).needed
+    needed = rank_guarantee(1, level, kind=quantile.kind, n_cuts=quantile.tails.n_cuts).needed
     if n_groups is not None and n_groups < needed:
         warn_of_coverage(
             f"scores of {n_groups} groups calibrate, and rows of one group may resemble each other: nothing is "

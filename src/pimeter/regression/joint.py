@@ -50,7 +50,7 @@ class JointWidth(Width):
                 tails=tails,
                 random_state=random_state,
             )
-        scale = self.width.shape(X, prediction).scale
+        scale = self.width.checked_shape(X, prediction).scale
         scores = np.abs(residuals if scale is None else residuals / scale)
         margin = np.asarray(quantile(scores, confidence_level, axis=0, reflect=True))
         self.margin_ = np.maximum(margin, LEAST_MARGIN * margin.max()) if margin.any() else np.ones_like(margin)
@@ -58,7 +58,7 @@ class JointWidth(Width):
 
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
         """That of the width itself, in units of the margins."""
-        shape = self.width.shape(X, prediction)
+        shape = self.width.checked_shape(X, prediction)
         unit = np.broadcast_to(self.margin_, prediction.shape)
         return shape._replace(scale=unit if shape.scale is None else shape.scale * unit)
 
