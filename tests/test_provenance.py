@@ -136,7 +136,7 @@ class TestSave:
         old = ".".join(map(str, sys.version_info[:3]))
         assert changes(made) == ["other data: rows.csv", f"other versions: python {old} then, 4.0 now"]
         (toy / "rows.csv").unlink()  # elsewhere: nothing can be said
-        monkeypatch.setattr(provenance.sys, "prefix", "/somewhere/.venv-other")
+        monkeypatch.setattr(provenance.sys, "prefix", str(toy / ".venv-other"))
         assert changes(made) == []
 
     def test_uncommitted_and_edited_sources_are_told(self, toy):
