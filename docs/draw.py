@@ -1,4 +1,4 @@
-"""Draw the pictures of measure.md by running its code, and that of the report in a browser: python docs/draw.py.
+"""Draw the plots of measure.md by running its code, and that of the report in a browser: python docs/draw.py.
 
 The report is that of `pimeter demo`, in the system's Chromium.
 """
@@ -33,12 +33,12 @@ def main() -> None:
     text = (FOLDER / "measure.md").read_text()
     held: dict[str, object] = {}
     exec("\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)), held)
-    pictures = FOLDER / "pictures"
-    pictures.mkdir(exist_ok=True)
-    held["axes"][0, 0].figure.savefig(pictures / "overview.png", dpi=110)  # type: ignore[index]
-    held["ax"].figure.savefig(pictures / "intervals.png", dpi=110)  # type: ignore[attr-defined]
-    draw_report(pictures / "report.png")
-    print(f"Drew {', '.join(sorted(path.name for path in pictures.iterdir()))}.")
+    plots = FOLDER / "plots"
+    plots.mkdir(exist_ok=True)
+    held["axes"][0, 0].figure.savefig(plots / "overview.png", dpi=110)  # type: ignore[index]
+    held["ax"].figure.savefig(plots / "intervals.png", dpi=110)  # type: ignore[attr-defined]
+    draw_report(plots / "report.png")
+    print(f"Drew {', '.join(sorted(path.name for path in plots.iterdir()))}.")
 
 
 if __name__ == "__main__":

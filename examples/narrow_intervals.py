@@ -1,7 +1,7 @@
 """Train a network for narrow intervals: width, through the neuron's quantile, is in the loss (conformal training).
 
-The network says a value and a scale for each row; an interval is value -+ radius * scale, the radius a quantile of
-|error| / scale. `pimeter.quantile` of a tensor has a gradient, so the intervals of a batch, with the radius that the
+The network says a value and a scale for each row; an interval is value -+ margin * scale, the margin a quantile of
+|error| / scale. `pimeter.quantile` of a tensor has a gradient, so the intervals of a batch, with the margin that the
 batch itself asks for, can be made narrow while the network learns. Beside it is the same network without that: by
 squared error alone (one width for all), and by likelihood (a scale, but no quantile). The paper's CWC on rows held out
 chooses when to stop. Coverage comes from fresh rows, by ranks, and holds for all: their halves calibrate each other.
@@ -56,20 +56,20 @@ def likelihood(value, scale, y):
 
 
 def squares_and_width(value, scale, y):
-    """Squared error, and the interval score: width, and a fine for misses, with the radius that this batch asks for."""
+    """Squared error, and the interval score: width, and a penalty for misses, with the margin that this batch asks for."""
     errors = (y - value).abs()
     margin = pm.quantile(errors / scale, LEVEL) * scale
     return squares(value, scale, y) + torch.log((margin + torch.relu(errors - margin) / (1.0 - LEVEL)).mean())
 
 
 def intervals(network, outputs, x, y, new):
-    """Intervals for new rows, with the radius that some rows and their targets ask for: by ranks."""
+    """Intervals for new rows, with the margin that some rows and their targets ask for: by ranks."""
     with torch.no_grad():
         value, scale = outputs(network, x)
         fresh = ((y - value).abs() / scale).sort().values
-        radius = fresh[min(int(np.ceil((len(fresh) + 1) * LEVEL)), len(fresh)) - 1]
+        margin = fresh[min(int(np.ceil((len(fresh) + 1) * LEVEL)), len(fresh)) - 1]
         value, scale = outputs(network, new)
-    return torch.stack([value - radius * scale, value + radius * scale], dim=1).numpy()
+    return torch.stack([value - margin * scale, value + margin * scale], dim=1).numpy()
 
 
 def train(network, loss, outputs, x, y, held_out):

@@ -1,4 +1,4 @@
-"""Calibrators on plain scores, the calibration error, and pictures."""
+"""Calibrators on plain scores, the calibration error, and plots."""
 
 from __future__ import annotations
 

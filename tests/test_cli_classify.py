@@ -108,7 +108,7 @@ def test_kinds_of_labels_and_files(classify, labels, kind):
 
 
 def test_scores_keep_their_precision(classify):
-    """A score of .3 in single precision is not above a threshold of .3, in the numbers and in the pictures."""
+    """A score of .3 in single precision is not above a threshold of .3, in the numbers and in the plots."""
     rng = np.random.default_rng(0)
     score = np.round(rng.uniform(size=400), 1)
     frame = pl.DataFrame({"label": rng.uniform(size=400) < score, "score": score, "shop": rng.choice(["a", "b"], 400)})

@@ -69,7 +69,7 @@ def test_every_stop_shows_what_measure_says(opened, tmp_path):
     path = tmp_path / "report.html"
     measure(y_true, y_pred, by=by, confidence_level=0.975).to_html(path)
     page = opened(path)
-    pictures = ""
+    plots = ""
     for level in (0.5, 0.8, 0.95, 0.975, 0.995, 0.999):
         expected = measure(y_true, y_pred, by=by, confidence_level=level)
         levels = measure(y_true, y_pred, confidence_level=0.975).curves.levels
@@ -98,9 +98,9 @@ def test_every_stop_shows_what_measure_says(opened, tmp_path):
             [part.coverage for part in expected.subgroups if part.of in {"prediction", "by"}],
             rtol=1e-3,
         )
-        drawn = page.locator("#pictures").inner_html()
-        assert drawn != pictures
-        pictures = drawn
+        drawn = page.locator("#plots").inner_html()
+        assert drawn != plots
+        plots = drawn
     for figure in page.locator("figure").all():
         assert figure.locator("svg").get_attribute("aria-label") == figure.locator("figcaption").inner_text()
     assert page.events == []

@@ -1,4 +1,4 @@
-"""Pictures of a measurement: what they show is read back from the axes."""
+"""Plots of a measurement: what they show is read back from the axes."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Cone:
     coverage : float or None
         Fraction of all targets inside; None where no target is known.
     by_step : list of float or None
-        The same fraction for each step ahead.
+        Fraction of targets inside at each step ahead.
     width : list of float
         Mean width at each step ahead.
     over_time : list of float or None

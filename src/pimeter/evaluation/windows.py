@@ -44,7 +44,7 @@ class Layout(NamedTuple):
 
     @property
     def used(self) -> list[str]:
-        """Those that there are."""
+        """Names of the columns that were given."""
         return [name for name in self if name is not None]
 
 

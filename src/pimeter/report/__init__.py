@@ -1,1 +1,1 @@
-"""Plain dicts become pictures and pages; nothing here knows how the numbers were made."""
+"""Plain dicts become plots and pages; nothing here knows how the numbers were made."""

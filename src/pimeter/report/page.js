@@ -57,8 +57,8 @@
     return signs.length <= longest ? signs.join("") : `${signs.slice(0, longest - 1).join("")}…`;
   };
 
-  // A picture with axes: `x` and `y` map values to places within it.
-  const picture = (id, height, margin, x, y, labels) => {
+  // A plot with axes: `x` and `y` map values to places within it.
+  const plot = (id, height, margin, x, y, labels) => {
     const figure = byId(id);
     const svg = figure.querySelector("svg");
     const width = Math.max(260, Math.round(svg.getBoundingClientRect().width || 520));
@@ -124,7 +124,7 @@
     const most = Math.max(...sample.bin_counts, 1);
     const edges = sample.bin_edges;
     const bounds = spread([edges[0], edges[edges.length - 1], -widest, widest], 0.02);
-    const made = picture("residuals", 270, MARGIN, bounds, [0, 1.08 * most], { x: "residual: target minus prediction", y: "rows" });
+    const made = plot("residuals", 270, MARGIN, bounds, [0, 1.08 * most], { x: "residual: target minus prediction", y: "rows" });
     const { inner, x, y } = made;
     element(element(made.svg, "clipPath", { id: "within" }), "rect", { x: x(-r), y: 0, width: Math.max(x(r) - x(-r), 0), height: 300 });
     const all = element(inner, "g", { class: "out" });
@@ -146,7 +146,7 @@
   const drawLevels = () => {
     const start = curves.levels[0];
     const lowest = Math.min(start, ...curves.coverage_lower, ...curves.coverage.filter((value) => value !== null));
-    const made = picture("levels", 270, MARGIN, [100 * start, 100], [100 * lowest, 100], { x: "level asked for, %", y: "rows covered, %" });
+    const made = plot("levels", 270, MARGIN, [100 * start, 100], [100 * lowest, 100], { x: "level asked for, %", y: "rows covered, %" });
     const { inner, x, y } = made;
     const line = (values) => values.map((value, i) => (value === null ? "" : `${x(100 * curves.levels[i])} ${y(100 * value)}`)).filter(Boolean).join("L");
     const back = curves.levels.map((level, i) => `${x(100 * level)} ${y(100 * curves.coverage_lower[i])}`).reverse().join("L");
@@ -166,7 +166,7 @@
     const width = byId(id).querySelector("svg").getBoundingClientRect().width || 520;
     const left = Math.min(190, Math.round(0.4 * width));
     const row = known.length > 12 ? 22 : 28;
-    const made = picture(id, 60 + row * (known.length + heads), { ...MARGIN, left, top: 12 }, bounds, null, { x: label });
+    const made = plot(id, 60 + row * (known.length + heads), { ...MARGIN, left, top: 12 }, bounds, null, { x: label });
     const { x } = made;
     element(made.svg, "line", { class: "rule", x1: x(rule), x2: x(rule), y1: made.top, y2: made.bottom });
     let y = made.top - 0.5 * row;
@@ -209,7 +209,7 @@
   const shownRows = residuals.length === data.n_rows ? `all ${data.n_rows.toLocaleString("en")} rows` : `${residuals.length} of ${data.n_rows.toLocaleString("en")} rows`;
   const drawScatter = () => {
     const r = curves.margin[at];
-    const made = picture("scatter", 300, { ...MARGIN, left: 60 }, spread(sample.y_pred), spread([...residuals, -widest, widest]), { x: "prediction", y: "residual" });
+    const made = plot("scatter", 300, { ...MARGIN, left: 60 }, spread(sample.y_pred), spread([...residuals, -widest, widest]), { x: "prediction", y: "residual" });
     const { inner, x, y } = made;
     element(inner, "rect", { class: "fill", x: made.left, width: made.right - made.left, y: y(r), height: Math.max(y(-r) - y(r), 1) });
     element(inner, "line", { class: "zero", x1: made.left, x2: made.right, y1: y(0), y2: y(0) });
@@ -226,7 +226,7 @@
   const drawSample = () => {
     const r = curves.margin[at];
     const values = few.flatMap((i) => [sample.y_true[i], sample.y_pred[i] - widest, sample.y_pred[i] + widest]);
-    const made = picture("sample", 300, { ...MARGIN, left: 60, bottom: 24 }, [-1, few.length], spread(values), { x: "from the lowest to the highest prediction", y: "target", noX: true });
+    const made = plot("sample", 300, { ...MARGIN, left: 60, bottom: 24 }, [-1, few.length], spread(values), { x: "from the lowest to the highest prediction", y: "target", noX: true });
     const { inner, x, y } = made;
     const thick = Math.max(2, Math.min(7, 0.55 * (x(1) - x(0))));
     let outside = 0;
@@ -304,8 +304,8 @@
   window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
   let width = 0;
   new ResizeObserver(() => {
-    const now = byId("pictures").clientWidth;
+    const now = byId("plots").clientWidth;
     if (now !== width) { width = now; requestAnimationFrame(draw); }
-  }).observe(byId("pictures"));
+  }).observe(byId("plots"));
   move(asked);
 })();
