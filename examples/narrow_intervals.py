@@ -56,7 +56,7 @@ def likelihood(value, scale, y):
 
 
 def squares_and_width(value, scale, y):
-    """Squared error, and the interval score: width, and a penalty for misses, with the margin that this batch asks for."""
+    """Squared error, and the interval score: width and penalty for misses, with the margin that this batch asks for."""
     errors = (y - value).abs()
     margin = pm.quantile(errors / scale, LEVEL) * scale
     return squares(value, scale, y) + torch.log((margin + torch.relu(errors - margin) / (1.0 - LEVEL)).mean())
