@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    import narwhals as nw
     from numpy.typing import ArrayLike, NDArray
 
 
@@ -57,6 +58,58 @@ def even_array(name: str, values: object) -> NDArray[Any]:
         if len(set(map(type, objects.ravel().tolist()))) > 1:
             return objects
     return array
+
+
+def columns_of(X: object, rows: NDArray[np.intp] | slice = slice(None)) -> dict[Any, NDArray[Any]]:
+    """Some rows of the columns of a frame or a series by name, of an array by position; dates are numpy's."""
+    if not isinstance(X, np.ndarray):
+        import narwhals as nw  # takes long to load
+
+        try:
+            frame = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
+        except nw.exceptions.DuplicateError:  # columns of one name
+            frame = None
+        if isinstance(frame, nw.Series):
+            frame = frame.to_frame()
+        if isinstance(frame, nw.DataFrame):
+            named = zip(frame.columns, frame.iter_columns(), strict=True)  # names may be numbers, which would mean rows
+            kept = rows if isinstance(rows, slice) else rows.tolist()
+            return {name: _column_values(series[kept]) for name, series in named}
+    table = even_array("X", X)
+    if not table.ndim:
+        msg = f"X must have rows, but it is a {type(X).__name__}: give a table, one row for each target."
+        raise ValueError(msg)
+    return dict(enumerate(table.reshape(len(table), -1)[rows].T)) if table.size else {}
+
+
+def _column_values(series: nw.Series[Any]) -> NDArray[Any]:
+    """Numbers, with NaN for what is missing unless large integers would lose digits, dates, durations, or objects."""
+    import narwhals as nw
+
+    kind = series.dtype
+    if kind == nw.Date:  # of dates alone pyarrow makes Python's objects
+        return series.cast(nw.Datetime()).to_numpy()
+    if kind == nw.Categorical or kind == nw.Enum:  # noqa: PLR1714 (a set does not know an enumeration's values)
+        series = series.cast(nw.String())
+    if kind.is_integer() and series.null_count() and max(-(series.min() or 0), series.max() or 0) >= 2**53:
+        return np.array(series.to_list(), object)
+    is_plain = kind.is_numeric() or kind.is_temporal() or kind == nw.Boolean
+    return series.to_numpy() if is_plain else np.fromiter(series.to_list(), object, len(series))
+
+
+def numbers_of(values: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Numbers, truth values, and microseconds of dates and durations as floats, NaN for what is missing; else None."""
+    kind = values.dtype.kind
+    if kind in "mM":
+        return np.where(np.isnat(values), np.nan, values.astype(f"{kind}8[us]").astype(np.int64))
+    if kind in "fiub":
+        return values.astype(np.float64)
+    if kind != "O" or any(isinstance(value, str | bytes) for value in values):
+        return None
+    try:
+        return np.array([np.nan if is_missing(value) else float(value) for value in values], np.float64)
+    except (TypeError, ValueError, OverflowError):  # objects that are no numbers
+        return None
 
 
 def label_list(labels: NDArray[Any]) -> list[Any]:

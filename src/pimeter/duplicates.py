@@ -7,36 +7,40 @@ exchangeable like any others.
 
 from __future__ import annotations
 
+import hashlib
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from contextlib import suppress
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import pdtr
 
-from pimeter.arrays import is_new
-from pimeter.chance import (
-    are_few_values,
-    are_multiples,
-    counts_of_copies,
-    have_a_pair,
-    is_on_a_grid,
-    is_one_variable,
-    pure_counts,
-    runs,
-    unexplained_counts,
-)
-from pimeter.hashing import STEP, hashed_rows, mixed, table_columns, value_bits
+from pimeter.arrays import columns_of, even_array, is_missing, is_new, is_sparse, numbers_of, some_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
     Bits = NDArray[np.uint64]
-    Column = NDArray[np.generic]
+    Column = NDArray[Any]
     Index = NDArray[np.intp]
 
 UNPROVEN = "nothing is guaranteed (guaranteed_level_ is NaN)"
+# The constants of splitmix64, whose last steps mix the bits.
+STEP, FIRST, SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+ROWS_AT_ONCE = 32_768  # rows that are hashed together: their bits stay in the cache
+HASHES_OF_SPARSE_ROW = 12
+MIN_PURE_VALUES = 3  # values that occur in several rows, all of which are equal
+MIN_PURITY = 10  # as many times the values that occur in several rows which differ elsewhere
+ROWS_PER_COMMON_VALUE = 20  # a value of more than one row in so many is common, such as 0, a bound, or none at all
+MIN_DISTINCT_ROWS = 20  # rows whose numbers say something: .5**20 is 1e-6
+MIN_GRID_VALUES = 10  # fewer cannot tell whether they lie on a grid
+MIN_COLUMNS = 5  # of which two thirds say something about the others
+N_SPLITS = 30  # of the columns into two thirds and one that is left out
+MAX_ROWS_COMPARED = 100_000  # drawn at random; all rows are counted
+MAX_VALUES_COMPARED = 20_000_000  # one column at a time
 
 
 def duplicate_groups(X: object, y: ArrayLike | None = None) -> Index:
@@ -75,7 +79,7 @@ def duplicate_groups(X: object, y: ArrayLike | None = None) -> Index:
     >>> duplicate_groups(X, [7, 8, 7, 9])
     array([0, 1, 0, 2])
     """
-    _, first, codes = np.unique(hashed_rows(table_columns(X, y)), return_index=True, return_inverse=True)
+    _, first, codes = np.unique(_hashes(_table(X, y)), return_index=True, return_inverse=True)
     place = np.empty(len(first), np.intp)
     place[np.argsort(first)] = np.arange(len(first))
     return place[codes.reshape(-1)]
@@ -117,31 +121,19 @@ class Copies(NamedTuple):
 def copies(
     keys: Bits | None, X: object, y: ArrayLike | None, groups: Index | None = None, prediction: Array | None = None
 ) -> Copies:
-    """Copies among the rows, or among rows of different groups, and whether chance explains them.
+    """Copies among the rows, or among rows of different groups, where one of these shows that they are no chance.
 
-    Equal rows are no chance if one of these holds.
-
-    - A column of numbers, or the target, tells rows apart: the values in it that occur in several rows, 3 or more of
-      them, occur in equal rows alone, with one exception in 11 at most. Values of more than 5 % of rows do not count.
-      Neither do columns whose values lie on a grid, where chance meets the same value as easily as the next one: the
-      smallest gap between two values is that of a tenth of all, or of half as many as there are repeated values. Where
-      fewer are repeated than of random numbers on that grid, as with the number of a row, they count.
-    - In the target and in another column, a number, be it a single one, occurs in equal rows alone, and both hold
-      decimals of which a hundred times as many are possible as there are pairs of rows, or more. Zeros, missing values
-      and extremes of three rows or more do not count.
     - Nine tenths of the distinct rows, of at least 20, are there a multiple of 2, 3, 5 or 7 times.
-    - There are 5 columns or more, and rows that agree in two thirds of them agree in all, again with one exception in
-      11 at most, whichever third is left out (random thirds, ten times). Rounded measurements are so. A column on a
-      grid that determines all others explains this, too.
-
-    The first point says nothing where all columns are the same one or constant, as if there were no features, and
-    values have two rows or more on average, but not all as many: then they are few.
+    - Values of one column that occur in several rows, 3 of them or more, occur in equal rows alone, with one exception
+      in 11 at most; values of more than 5 % of rows apart. A column of numbers on a grid does not count: there chance
+      meets the same value as easily as the next one. The number of a row, which chance would repeat more often, does.
+    - There are 5 columns or more, and rows that agree in two thirds of them agree in all, with as few exceptions,
+      whichever third is left out. Rounded measurements are so.
+    - A number of the target and one of another column, both with many decimals, occur in equal rows alone: a single
+      pair of rows is enough. Zeros, missing values and extremes of three rows or more do not count.
 
     So 5 % of copies among 100 rows or more are found wherever one column is continuous, and independent rows of
-    discrete columns raise no alarm, unless one that is on no grid determines all others and the target. Fewer than 10
-    rows cannot tell whether values lie on a grid: only the third point says something of them. One pair of copies is
-    found if the target is continuous, too: in a single column it may be one of a few hundred irregular values. Of more
-    than 100,000 rows so many are looked at, drawn at random, and of very many columns the first.
+    discrete columns raise no alarm, unless one that is on no grid determines all others and the target.
 
     `keys` are the `row_keys` of X, y and the prediction; without them, as some models take what is no table, nothing
     is found. A `prediction` is a function of X: it tells rows apart only beside a target that does. X may be None.
@@ -151,48 +143,226 @@ def copies(
     n_distinct = int(np.count_nonzero(is_new(np.sort(keys))))
     if n_distinct == len(keys):
         return Copies(0, 0, len(keys))
-    columns = table_columns(y, None) if X is None else table_columns(X, y)
+    columns = _table(y, None) if X is None else _table(X, y)
     n_targets = 0 if y is None else len(columns) if X is None else int(np.prod(np.shape(y)[1:]))
-    if prediction is not None:
-        columns.append(prediction)
+    others = columns[n_targets:] if prediction is None else [*columns[n_targets:], prediction]
     if groups is not None:
-        with np.errstate(over="ignore"):
-            pairs = mixed(keys + mixed(groups.astype(np.uint64) * STEP))
-        rows = np.unique(pairs, return_index=True)[1]
-        columns, keys = [column[rows] for column in columns], keys[rows]
-    n, n_equal = len(keys), len(keys) - n_distinct
-    counts = np.zeros(0, np.intp)
-    if n_equal:
-        counts = _copy_counts(columns, keys, n_targets, has_prediction=prediction is not None)
+        rows = np.unique(_hashes([keys.view("V8"), groups]), return_index=True)[1]
+        columns, others, keys = [c[rows] for c in columns], [c[rows] for c in others], keys[rows]
+    n = len(keys)
+    counts = _copy_counts(columns, columns[:n_targets], others, keys) if n > n_distinct else np.zeros(0, np.intp)
     n_copies = int(counts.sum()) - len(counts)
     n_pairs = float(counts.astype(np.float64) @ (counts - 1.0))  # of a row and another one that is its copy
-    return Copies(n_copies, n_equal, n, math.sqrt(1.0 + n_pairs / n))
+    return Copies(n_copies, n - n_distinct, n, math.sqrt(1.0 + n_pairs / n))
 
 
-def _copy_counts(columns: Sequence[Column], keys: Bits, n_targets: int, *, has_prediction: bool) -> Index:
-    """How many rows each group of copies has, of those that chance does not explain; see `copies`."""
-    counts = np.zeros(0, np.intp)
-    if not (is_one_variable(columns) and are_few_values(keys)):
-        counts = unexplained_counts(columns[:-1] if has_prediction else columns, keys)
-    if not len(counts) and (are_multiples(keys) or have_a_pair(columns, keys, n_targets)):
-        counts = counts_of_copies(keys, keys)
-    return counts
+def _copy_counts(columns: Sequence[Column], targets: Sequence[Column], others: Sequence[Column], keys: Bits) -> Index:
+    """How many rows each group of copies has, of those that chance does not explain; `copies` says when it does."""
+    counts = np.unique(keys, return_counts=True)[1]
+    repeated = counts[counts > 1]
+    if len(counts) >= MIN_DISTINCT_ROWS and any(np.mean(counts % k == 0) >= 0.9 for k in (2, 3, 5, 7)):
+        return repeated
+    rows = some_rows(len(keys), MAX_ROWS_COMPARED)
+    n_compared = max(1, MAX_VALUES_COMPARED // len(rows))
+    varying = {_digest(bits.tobytes()) for bits in map(value_bits, [*targets, *others]) if (bits != bits[0]).any()}
+    if len(varying) > 1 or not _are_few_values(keys):  # a single variable may well have few values
+        for column in columns[:n_compared]:
+            numbers = numbers_of(column[rows])
+            if numbers is not None and _is_key(numbers, keys[rows]):
+                n_rows, is_pure = _ties(value_bits(column), keys)
+                return n_rows[is_pure & (n_rows > 1)]
+        if len(columns) >= MIN_COLUMNS and _do_thirds_agree([column[rows] for column in columns], keys[rows]):
+            return repeated
+    is_pair = any(_has_a_pair(c, keys) for c in targets) and any(_has_a_pair(c, keys) for c in others[:n_compared])
+    return repeated if is_pair else repeated[:0]
 
 
 def row_keys(X: object, y: ArrayLike | None = None) -> Bits | None:
     """A hash of each row by itself, equal for equal rows; None for what is no table."""
     try:
-        return hashed_rows(table_columns(X, y))
+        return _hashes(_table(X, y))
     except (TypeError, ValueError):
         return None
 
 
+def row_draws(X: object, seed: int) -> Array:
+    """A number in [0, 1) for each row, made from the row itself and a seed: neither batch nor order matter."""
+    return np.asarray((_hashes(_table(X, None), seed) >> np.uint64(11)) * 2.0**-53)  # 53 of 64 bits make a float
+
+
 def are_copies(groups: Index, keys: Column | None) -> bool:
     """Whether all rows of a group have the same key."""
-    return keys is not None and bool(runs(groups.astype(np.uint64), keys)[0].all())
+    return keys is not None and bool(_ties(groups.astype(np.uint64), keys)[1].all())
 
 
-def tells_copies(values: Column, keys: Bits) -> bool:
-    """Whether values of this column occur several times in copies alone, by their keys, and no grid explains it."""
-    counts = pure_counts(value_bits(values), keys)
-    return counts is not None and not is_on_a_grid(values, len(counts)) and not are_few_values(keys)
+def tells_copies(values: Array, keys: Bits) -> bool:
+    """Whether rows with the same number are copies, by their keys, as far as the numbers tell."""
+    return _is_key(values, keys) and not _are_few_values(keys)
+
+
+def _is_key(values: Array, keys: Bits) -> bool:
+    """Whether numbers occur several times in equal rows alone, and no grid explains it."""
+    n_pure = _n_pure(value_bits(values), keys)
+    return n_pure > 0 and not _is_on_a_grid(values, n_pure)
+
+
+def _n_pure(bits: Bits, keys: Bits) -> int:
+    """How many values occur in several equal rows alone, if they are nearly all that occur more than once; else 0."""
+    counts, is_pure = _ties(bits, keys)
+    n_impure = int(np.count_nonzero(~is_pure & (counts <= max(2, len(bits) // ROWS_PER_COMMON_VALUE))))
+    n_pure = int(np.count_nonzero(is_pure & (counts > 1)))
+    return n_pure if n_pure >= max(MIN_PURE_VALUES, MIN_PURITY * n_impure) else 0
+
+
+def _ties(bits: Bits, keys: Column) -> tuple[Index, NDArray[np.bool_]]:
+    """Of each distinct value how many rows have it, and whether these are equal, by their keys."""
+    order = np.argsort(bits)
+    starts = np.flatnonzero(is_new(bits[order]))
+    keys = keys[order]
+    is_pure = np.maximum.reduceat(keys, starts) == np.minimum.reduceat(keys, starts)
+    return np.diff(starts, append=len(bits)), is_pure
+
+
+def _are_few_values(keys: Bits) -> bool:
+    """Whether values have two rows or more on average, and not as equally many as copies of all rows have."""
+    counts = np.unique(keys, return_counts=True)[1]
+    return bool(counts.mean() >= 2.0 and counts.var() >= counts.mean() / 4.0)
+
+
+def _do_thirds_agree(columns: Sequence[Column], keys: Bits) -> bool:
+    """Whether rows that agree in two thirds of the columns agree in all, whichever third is left out."""
+    d = len(columns)
+    rng = np.random.default_rng([d, len(keys)])
+    kept = (rng.permutation(d)[-(-d // 3) :] for _ in range(N_SPLITS))
+    return all(_n_pure(_hashes([columns[i] for i in some]), keys) for some in kept)
+
+
+def _has_a_pair(column: Column, keys: Bits) -> bool:
+    """Whether long decimals occur several times in equal rows, and in no others; zeros and clipped ones apart."""
+    if column.dtype.kind != "f" or not np.isfinite(column).any():
+        return False
+    extremes = np.nanmin(column), np.nanmax(column)
+    special = [0.0, *(x for x in extremes if np.count_nonzero(column == x) > 2)]
+    rows = np.isfinite(column) & ~np.isin(column, special)
+    values = column[rows].astype(np.float64)
+    width = float(np.ptp(values)) if len(values) else 0.0
+    if not 1e-200 < width < 1e200:
+        return False
+    # So many decimals that n random ones within the width have 100 n² places.
+    decimals = math.ceil(2.0 + 2.0 * math.log10(len(values)) - math.log10(width))
+    n_short = np.count_nonzero(np.isclose(np.round(values, decimals), values, rtol=1e-15, atol=0.0))
+    counts, is_pure = _ties(value_bits(values), keys[rows])
+    is_grid = 10 * n_short > len(values) or _is_on_a_grid(values, len(counts) / 5)
+    return bool((counts > 1).any() and is_pure.all() and not is_grid)
+
+
+def _is_on_a_grid(values: Array, n_tied: float) -> bool:
+    """Whether the smallest gap is so frequent that chance may tie n values; also in units of the decade."""
+    values = values[np.isfinite(values)]
+    known = np.unique(values)
+    if len(known) < MIN_GRID_VALUES:
+        return True
+    n, size = len(values), np.abs(known)
+    with np.errstate(over="ignore"):  # of gaps from one end of all floats to the other
+        gaps = np.diff(known)
+        n_cells = float((known[-1] - known[0]) / gaps.min()) + 1.0
+    # The number of a row is repeated more rarely than random ones of its range.
+    if n_cells < 1e15 and pdtr(n - len(known), n + n_cells * math.expm1(n * math.log1p(-1.0 / n_cells))) < 1e-6:
+        return False
+    rounding = 8.0 * np.finfo(np.float64).eps * size.max()
+    low = np.minimum(size[:-1], size[1:])
+    is_gap = (gaps > rounding) & (low > 0.0)
+    for unit in (1.0, 10.0 ** np.floor(np.log10(low[is_gap]))):
+        scaled = gaps[is_gap] / unit
+        n_smallest = np.count_nonzero(scaled <= scaled.min(initial=np.inf) * (1.0 + 1e-6) + rounding / unit)
+        if n_tied <= 2 * n_smallest:
+            return True
+    return False
+
+
+def _table(X: object, y: ArrayLike | None) -> list[Column]:
+    """Columns of the target, then those of X; of a sparse matrix some hashes of each row, each of some columns."""
+    columns = _sparse_columns(X) if is_sparse(X) and hasattr(X, "tocoo") else list(columns_of(X).values())
+    if not columns or not len(columns[0]):
+        msg = "X has no rows or no columns, so there is nothing to compare; give at least one of each."
+        raise ValueError(msg)
+    if y is None:
+        return columns
+    target = even_array("y", y)
+    if target.ndim == 0 or len(target) != len(columns[0]):
+        msg = f"y has shape {target.shape}, but X has {len(columns[0])} rows: give one target for each row of X."
+        raise ValueError(msg)
+    return [*target.reshape(len(target), -1).T, *columns]
+
+
+def _sparse_columns(X: Any) -> list[Column]:
+    """Sums of hashes of a row's entries that are not 0, by column modulo a number."""
+    X = X.tocoo(copy=True)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    row, column = X.coords[0], X.coords[-1]
+    found = np.zeros((X.shape[0], HASHES_OF_SPARSE_ROW), np.uint64)
+    entries = _mixed(_mixed(column.astype(np.uint64) * STEP) + value_bits(X.data))
+    np.add.at(found, (row, column % HASHES_OF_SPARSE_ROW), entries)
+    return list(found.view("V8").T)
+
+
+def _hashes(columns: Sequence[Column], seed: int = 0) -> Bits:
+    """A hash of each row of these columns."""
+    found = np.full(len(columns[0]), np.uint64(seed))
+    for start in range(0, len(found), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        for column in columns:
+            found[rows] = _mixed(found[rows] * FIRST + value_bits(column[rows]) + STEP)
+    return found
+
+
+def _mixed(x: Bits) -> Bits:
+    """Bits of which each depends on all bits given."""
+    x = (x ^ (x >> np.uint64(30))) * FIRST
+    x = (x ^ (x >> np.uint64(27))) * SECOND
+    return x ^ (x >> np.uint64(31))
+
+
+def value_bits(values: Column) -> Bits:
+    """64 bits of each value: equal for equal numbers, whatever their type, and for equal texts."""
+    kind = values.dtype.kind
+    if kind in "mM" or values.dtype == "V8":
+        return np.ascontiguousarray(values).view(np.uint64)
+    if kind in "fiub":
+        numbers = values.astype(np.float64) + 0.0  # no -0.0
+        if kind == "f":
+            numbers[np.isnan(numbers)] = np.nan
+        bits = numbers.view(np.uint64)
+        if kind in "fb" or values.dtype.itemsize < 8:
+            return bits
+        with np.errstate(invalid="ignore"):  # the float next to the largest integer is none
+            rest = (values - numbers.astype(values.dtype)).view(np.uint64)
+        return np.where(rest == 0, bits, _mixed(bits) + rest)
+    objects = values.tolist()
+    try:
+        found = {value: _bits(value) for value in set(objects)}
+    except TypeError:  # lists and the like cannot be looked up
+        return np.array([_bits(value) for value in objects], np.uint64)
+    return np.array([found[value] for value in objects], np.uint64)
+
+
+def _bits(value: Any) -> int:
+    """64 bits of one object."""
+    if isinstance(value, np.ndarray | list | tuple):  # a long array's text would leave out its middle
+        held = np.ravel(value) if isinstance(value, np.ndarray) else np.fromiter(value, object, len(value))
+        return _digest(f"{type(value).__name__} {held.shape}".encode() + value_bits(held).tobytes())
+    if is_missing(value):
+        value = math.nan
+    if isinstance(value, Real | np.bool_):
+        with suppress(OverflowError):
+            value = float(value) if float(value) == value else value
+        number = np.array([value])
+        if number.dtype.kind != "O":  # as that of fractions, and of integers of more than 64 bits
+            return int(value_bits(number)[0])
+    return _digest(str(value).encode())
+
+
+def _digest(data: bytes) -> int:
+    """64 bits of some bytes."""
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")

@@ -14,7 +14,6 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from pimeter.arrays import even_array, is_missing, label_list
 from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
-from pimeter.classification.draws import row_draws
 from pimeter.conformal.estimator import (
     HELD_OUT,
     ConformalEstimator,
@@ -27,7 +26,7 @@ from pimeter.conformal.estimator import (
 from pimeter.conformal.folds import FoldModels
 from pimeter.conformal.guarantee import ORDER
 from pimeter.conformal.scores import CalibrationScores
-from pimeter.duplicates import are_copies, row_keys
+from pimeter.duplicates import are_copies, row_draws, row_keys
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

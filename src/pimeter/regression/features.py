@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from pimeter.arrays import is_missing
+from pimeter.arrays import columns_of, is_missing, numbers_of
 from pimeter.bandwidth import safe_factor
 
 if TYPE_CHECKING:
@@ -109,41 +109,9 @@ def is_table(X: FeatureTable) -> bool:
 
 def _columns(X: FeatureTable) -> list[Column]:
     """Each column as numbers or as words."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        return [_column(series) for series in frame.iter_columns()]
-    table = np.asarray(X)
-    if table.dtype.kind in "fiub":
-        return list(np.asarray(table, np.float64).T)
-    return [_of_objects(column) for column in table.T]
-
-
-def _column(series: Any) -> Column:
-    """A column of a frame."""
-    kind = series.dtype
-    if kind == nw.Date or kind == nw.Datetime:  # noqa: PLR1714 (a set does not know the units of a datetime)
-        series = series.cast(nw.Datetime("us")) if kind == nw.Date else series
-        return _floats(series.dt.timestamp("us"))
-    if kind == nw.Duration:
-        return _floats(series.dt.total_microseconds())
-    if kind.is_numeric() or kind == nw.Boolean:
-        return _floats(series)
-    return _of_objects(np.array([*series.to_list(), None], dtype=object)[:-1])
-
-
-def _floats(series: Any) -> Array:
-    """Numbers with NaN for what is missing."""
-    if series.implementation.is_pandas_like():
-        return np.asarray(series.to_native().to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-
-
-def _of_objects(column: NDArray[Any]) -> Column:
-    """Numbers if all of them are, words otherwise."""
-    words = [None if is_missing(value) else word for value, word in zip(column, column.tolist(), strict=True)]
-    if not any(isinstance(word, str) for word in words):
-        try:
-            return np.array([np.nan if word is None else float(word) for word in words], np.float64)
-        except (TypeError, ValueError):  # objects that are no numbers
-            pass
-    return [None if word is None else str(word) for word in words]
+    found: list[Column] = []
+    for values in columns_of(X).values():
+        numbers = numbers_of(values)
+        words = [None if is_missing(value) else str(value) for value in values.tolist()] if numbers is None else []
+        found.append(words if numbers is None else numbers)
+    return found

@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from datetime import UTC, date, datetime, time
-from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pimeter.arrays import coded, even_array, is_missing, is_sparse, some_rows
+from pimeter.arrays import coded, columns_of, even_array, is_missing, is_sparse, numbers_of, some_rows
 
 if TYPE_CHECKING:
-    import narwhals as nw
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.protocols import FeatureTable
@@ -122,24 +120,29 @@ def columns(X: FeatureTable, n: int, rows: NDArray[np.intp]) -> list[Column]:
     if is_sparse(X):
         msg = "X is a sparse matrix; give X.toarray(), or only the columns that matter."
         raise ValueError(msg)
-    import narwhals as nw  # takes long to load
+    table: Any = X if hasattr(X, "shape") else even_array("X", X)
+    if len(table.shape) not in {1, 2} or table.shape[0] != n or 0 in table.shape:
+        msg = f"X must have shape (n, d) with one row for each of the {n} targets; got {table.shape}."
+        raise ValueError(msg)
+    is_array = isinstance(table, np.ndarray)
+    return [_column(place, values, is_array) for place, values in columns_of(table, rows).items()]
 
-    frame = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
-    if isinstance(frame, nw.Series):
-        frame = frame.to_frame()
-    if isinstance(frame, nw.DataFrame):
-        _check_rows(frame.shape, n)
-        kept = rows.tolist()
-        named = zip(frame.columns, frame.iter_columns(), strict=True)  # names may be numbers, which would mean rows
-        return [
-            _series(series[kept], name)._replace(name=f"feature {name}" if name in OWN else str(name))
-            for name, series in named
-        ]
-    table = even_array("X", X)
-    if table.ndim == 1:
-        table = table[:, None]
-    _check_rows(table.shape, n)
-    return [_values(f"column {i}", i, table[rows, i]) for i in range(table.shape[1])]
+
+def _column(place: Any, values: NDArray[Any], is_array: bool) -> Column:
+    """Numbers, dates and durations as numbers; all else as labels."""
+    name = f"column {place}" if is_array else f"feature {place}" if place in OWN else str(place)
+    numbers = numbers_of(values)
+    if numbers is None and values.dtype.kind in "OU" and (dates := _dates(values)) is not None:
+        values, numbers = dates, numbers_of(dates)
+    kind = values.dtype.kind
+    if numbers is not None:
+        unit = {"M": "m", "m": "s"}.get(kind)
+        text = None if unit is None else lambda x: str(np.int64(x).astype(f"{kind}8[us]").astype(f"{kind}8[{unit}]"))
+        return Column(name, place, numbers, True, text)
+    if kind not in "OUS":
+        msg = f"X[{name!r}] has dtype {values.dtype}; give numbers or categories."
+        raise ValueError(msg)
+    return Column(name, place, _words(values.tolist()) if kind == "O" else values, False)
 
 
 def quintiles(values: Array, text: Callable[[float], str] | None = None) -> Subgroups:
@@ -210,29 +213,6 @@ def labels_of(by: ArrayLike | None, n: int) -> NDArray[Any] | None:
     return labels
 
 
-def _series(series: nw.Series[Any], name: str) -> Column:
-    import narwhals as nw
-
-    kind = series.dtype
-    if isinstance(kind, nw.Date | nw.Datetime | nw.Duration):
-        # Of dates alone pyarrow makes Python's objects.
-        return _moments(name, name, (series.cast(nw.Datetime()) if isinstance(kind, nw.Date) else series).to_numpy())
-    if kind.is_numeric() or kind == nw.Boolean:
-        return Column(name, name, series.cast(nw.Float64()).to_numpy().astype(np.float64), True)
-    labels = _words(series.to_list())
-    if kind == nw.Object:
-        return _values(name, name, labels)
-    dates = _dates(labels)
-    return Column(name, name, labels, False) if dates is None else _moments(name, name, dates)
-
-
-def _moments(name: str, place: object, moments: NDArray[Any]) -> Column:
-    """Dates or durations, which are numbers with names of their own."""
-    numbers = np.where(np.isnat(moments), np.nan, moments.astype("int64"))
-    coarse = "datetime64[m]" if moments.dtype.kind == "M" else "timedelta64[s]"
-    return Column(name, place, numbers, True, lambda x: str(np.int64(x).astype(moments.dtype).astype(coarse)))
-
-
 def _dates(labels: NDArray[Any]) -> NDArray[np.datetime64] | None:
     """Labels as dates, if they are without exception, and all with a time zone or none of them; None otherwise."""
     found: list[datetime | None] = []
@@ -261,35 +241,7 @@ def _date(label: object) -> datetime | None:
         return None
 
 
-def _values(name: str, place: object, values: NDArray[Any]) -> Column:
-    """A column of an array of any type."""
-    kind = values.dtype.kind
-    if kind in "fiub":
-        return Column(name, place, values.astype(np.float64), True)
-    if kind == "O" and all(map(_is_number, values)):
-        return Column(name, place, np.array([np.nan if v is None else v for v in values], np.float64), True)
-    if kind in "mM":
-        return _moments(name, place, values)
-    if kind in "OU" and (dates := _dates(values)) is not None:
-        return _moments(name, place, dates)
-    if kind in "OUS":
-        return Column(name, place, _words(values.tolist()) if kind == "O" else values, False)
-    msg = f"X[{name!r}] has dtype {values.dtype}; give numbers or categories."
-    raise ValueError(msg)
-
-
-def _is_number(value: object) -> bool:
-    """Whether an object is a number, or missing."""
-    return value is None or (isinstance(value, int | float | Decimal | np.number) and not isinstance(value, str))
-
-
 def _words(labels: list[Any]) -> NDArray[Any]:
     """Labels as they are, but lists and the like, which cannot be looked up, as strings."""
     is_plain = [not isinstance(label, Collection) or isinstance(label, str | bytes) for label in labels]
     return np.array([label if plain else str(label) for label, plain in zip(labels, is_plain, strict=True)], object)
-
-
-def _check_rows(shape: tuple[int, ...], n: int) -> None:
-    if len(shape) != 2 or shape[0] != n or shape[1] == 0:
-        msg = f"X must have shape (n, d) with one row for each of the {n} targets; got {shape}."
-        raise ValueError(msg)
