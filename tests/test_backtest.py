@@ -114,7 +114,9 @@ def test_what_is_masked_is_not_known_and_what_is_wrong_is_refused():
     mask[::7] = True
     masked = np.ma.masked_array(np.where(mask, 1e6, y_true), mask)
     assert backtest(masked, y_pred).margin == backtest(np.where(mask, np.nan, y_true), y_pred).margin
-    with pytest.raises(ValueError, match=r"same shape, \(windows, steps\); got \(200,\) and \(200,\)"):
+    with pytest.raises(
+        ValueError, match=r"same shape, \(windows, steps\); got \(200,\) and \(200,\)\. One-step forecasts"
+    ):
         backtest(y_true[:, 0], y_pred[:, 0])
     with pytest.raises(ValueError, match=r"got \(200, 3\) and \(100, 3\)"):
         backtest(y_true, y_pred[:100])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tracemalloc
 import warnings
 
@@ -955,3 +956,19 @@ def test_enough_resamples_for_the_level(level, n_resamples):
 def test_shares_need_no_resamples(method):
     found = pm.classification_uncertainty(Y, Q, confidence_level=0.99999, metrics=["accuracy", "tpr"], method=method)
     assert set(found.method.values()) == {method}
+
+
+def test_precision_and_recall_by_their_usual_names():
+    rng = np.random.default_rng(0)
+    score = rng.uniform(size=200)
+    y = rng.uniform(size=200) < score
+    names = {"precision": "ppv", "recall": "tpr", "sensitivity": "tpr", "specificity": "tnr"}
+    found = pm.classification_uncertainty(y, score, metrics=list(names))
+    known = pm.classification_uncertainty(y, score)
+    assert found.estimates == [{name: known.estimates[0][other] for name, other in names.items()}]
+
+
+@pytest.mark.parametrize("name", ["macro_f1", "micro_f1", "f1[cat]"])
+def test_averages_and_single_classes_come_with_their_metric(name):
+    with pytest.raises(ValueError, match=rf"ask for 'f1' instead of '{re.escape(name)}'.*'macro_f1', 'micro_f1' and"):
+        pm.classification_uncertainty([0, 1], [0.2, 0.7], metrics=name)

@@ -220,12 +220,12 @@ def test_rows_cannot_come_twice_from_standard_input(classify):
 
 
 class TestScorecard:
-    def test_a_classifier_that_is_worse_than_the_commoner_answer_raises_alarm(self):
+    def test_a_classifier_that_is_worse_than_the_majority_class_raises_alarm(self):
         rng = np.random.default_rng(0)
         y = rng.uniform(size=2000) < 0.05
         score = np.where(rng.uniform(size=2000) < 0.3, 0.9, 0.1)
         found = {finding.question: finding for finding in scorecard(y, score).findings}
-        asked = found["Is it better than always giving the commoner answer?"]
+        asked = found["Is it better than always predicting the majority class?"]
         assert asked.raised
         assert asked.sentence.startswith("No:")
         assert found["Can scores be read as probabilities?"].raised
@@ -257,9 +257,9 @@ class TestScorecard:
             expected = proportion_confint(right, 20, 0.005, "beta")
             assert_allclose([part.lower, part.upper], np.nan_to_num(expected, nan=1.0), rtol=1e-9)
 
-    def test_one_answer_for_all_is_the_commoner_answer(self):
+    def test_one_answer_for_all_is_the_majority_class(self):
         found = scorecard(np.arange(100) < 20, np.full(100, 0.2))
-        (alarm,) = (one.sentence for one in found.findings if "commoner" in one.question)
+        (alarm,) = (one.sentence for one in found.findings if "majority" in one.question)
         assert alarm.startswith("No: it calls no row positive")
 
     def test_categories_need_labels(self):
@@ -317,3 +317,49 @@ class TestScorecard:
         assert "With 150 labels among 300 rows" in found.headline.evidence
         with pytest.raises(ValueError, match="y_score"):
             scorecard(y.data, np.ma.MaskedArray(score, mask=y.mask))
+
+    def test_labels_may_be_strings_and_the_positive_class_is_told(self):
+        rng = np.random.default_rng(0)
+        score = rng.uniform(size=300)
+        y = rng.uniform(size=300) < score
+        words = np.where(y, "yes", "no")
+        assert scorecard(words, score, pos_label="yes", threshold=[0.3, 0.5]) == scorecard(
+            y, score, threshold=(0.3, 0.5)
+        )
+        with pytest.raises(ValueError, match="y_true holds 'no' and 'yes': say with pos_label"):
+            scorecard(words, score)
+        with pytest.raises(ValueError, match="y_true holds 'yes': say with pos_label"):
+            scorecard(["yes", "yes"], [0.2, 0.7])
+        assert scorecard(["no", "no"], [0.2, 0.7], pos_label="yes") == scorecard([0, 0], [0.2, 0.7])
+
+    @pytest.mark.parametrize("y_score", [[0.1, 0.2, 0.3], np.eye(3)])
+    def test_several_classes_are_for_classification_uncertainty(self, y_score):
+        with pytest.raises(ValueError, match=r"scorecard is for two classes; .*Use classification_uncertainty"):
+            scorecard(["a", "b", "c"], y_score)
+
+    def test_two_columns_of_scores_are_one_too_many(self):
+        with pytest.raises(ValueError, match=r"one score for each row.*y_score\[:, 1\]; got shape \(2, 2\)"):
+            scorecard([0, 1], [[0.3, 0.7], [0.2, 0.8]])
+
+    @pytest.mark.parametrize(("y", "which"), [([1], "positive"), ([0] * 30, "negative")])
+    def test_one_class_says_nothing_of_the_majority(self, y, which):
+        found = scorecard(y, np.linspace(0.1, 0.4, len(y)))
+        assert found.diagnosis["majority"].sentence == f"Not known: all rows with a label are {which}."
+        assert "Label rows of the other class, too" in found.diagnosis["classes"].advice
+        assert ("few rows say little" in found.diagnosis["calibration"].sentence) == (len(y) == 1)
+        assert ("With 1 labelled row and" in found.headline.evidence) == (len(y) == 1)
+
+    def test_what_beats_the_majority_class_is_said_in_rows_that_are_right(self):
+        score = np.linspace(0.01, 0.99, 200)
+        found = scorecard(score > 0.7, score, threshold=0.7)
+        said = "Yes: at least 98.1 % right, against 70.5 % for always predicting the majority class."
+        assert found.diagnosis["majority"].sentence == said
+
+    def test_python_prints_what_the_terminal_prints(self, classify, tmp_path):
+        rng = np.random.default_rng(1)
+        score = rng.uniform(size=200)
+        y = (rng.uniform(size=200) < score).astype(int)
+        path = tmp_path / "scores.csv"
+        path.write_text("label,score\n" + "".join(f"{a},{b!r}\n" for a, b in zip(y, score.tolist(), strict=True)))
+        _, out, _ = classify(str(path))
+        assert out == f"{scorecard(y, score)}\n"

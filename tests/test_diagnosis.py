@@ -492,6 +492,13 @@ class TestDiagnose:
         assert found.recommended_tails == tails
         assert found.diagnosis[name].sentence.endswith(".")
 
+    def test_targets_0_and_1_look_like_classes(self):
+        rng = np.random.default_rng(0)
+        score = rng.uniform(size=200)
+        y = (rng.uniform(size=200) < score).astype(float)
+        assert "use scorecard" in diagnose(y, score)["discrete"].advice
+        assert "scorecard" not in diagnose(2 * y, 2 * score)["discrete"].advice
+
     def test_discrete_targets(self):
         _, _, y_pred, noise = rows()
         found = diagnose(np.round(y_pred + noise), y_pred)

@@ -472,7 +472,7 @@ class TestMistakes:
         ("y_true", "y_pred", "message"),
         [
             (np.ones((5, 2)), np.ones((5, 3)), r"got \(5, 2\) and \(5, 3\)"),
-            (np.ones(5), np.ones(5), r"One window is y\[None\]"),
+            (np.ones(5), np.ones(5), r"One-step forecasts are y\[:, None\], one path of h steps is y\[None\]"),
             (np.ones((0, 3)), np.ones((0, 3)), r"got \(0, 3\)"),
             (np.full((5, 2), np.inf), np.full((5, 2), np.inf), "finite"),
             (np.ones((5, 2)), np.full((5, 2), -np.inf), "finite"),

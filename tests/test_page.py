@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 
-from pimeter import cli, measure
+from pimeter import backtest, cli, measure, scorecard
 from pimeter.report import page as report
 
 SCRIPT = "</script><script>alert(1)</script>"
@@ -254,6 +254,10 @@ class TestWithoutABrowser:
             measure(*rows()).to_html(tmp_path / "no" / "report.html")
 
     def test_without_jinja_the_extra_is_named(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "jinja2", None)
-        with pytest.raises(ImportError, match=r"pip install 'pimeter\[app\]'"):
-            measure(*rows()).to_html()
+        series = np.random.default_rng(0).standard_normal((90, 1))
+        found = measure(*rows()), scorecard([0, 1], [0.2, 0.7]), backtest(series, np.zeros((90, 1)))
+        for name in ("jinja2", "markupsafe"):
+            monkeypatch.setitem(sys.modules, name, None)
+        for result in found:
+            with pytest.raises(ImportError, match=r"pip install 'pimeter\[app\]', or in a checkout .* '\.\[app\]'"):
+                result.to_html()

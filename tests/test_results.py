@@ -15,6 +15,7 @@ import pimeter as pm
 from pimeter.encoding import built, plain, with_names, with_nulls
 from pimeter.evaluation import backtesting, classifier_checks
 from pimeter.evaluation.diagnosis import checks
+from pimeter.evaluation.scorecards import Scorecard
 from pimeter.findings import Diagnosis, Finding, Headline
 
 HEADLINE = Headline("Right. With <b> Over 3 rows", "With 7 rows the true share, for 95 %, Over 9 windows.")
@@ -48,7 +49,12 @@ class TestOneForm:
         first, empty, *rest = str(result).splitlines()
         assert first == f"{result.headline.claim} {result.headline.evidence}" == str(result.headline)
         assert empty == ""
-        assert rest == [*result.advice, *result.code.splitlines()]
+        told = [*result.advice, *result.code.splitlines()]
+        assert rest[-len(told) :] == told
+        if isinstance(result, Scorecard):
+            assert all(f"{one.question} {one.sentence}" in rest for one in result.findings)
+        else:
+            assert rest == told
         assert repr(result) == f"<{type(result).__name__}: {result.headline}>"
         assert result.findings == result.diagnosis.findings
         for finding in result.findings:

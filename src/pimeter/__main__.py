@@ -10,7 +10,9 @@ def main() -> None:
     try:
         from pimeter.cli import run
     except ImportError as missing:
-        sys.exit(f"pimeter: the command line needs {missing.name}: pip install 'pimeter[app]'")
+        from pimeter.extras import how_to_install
+
+        sys.exit(f"pimeter: the command line needs {missing.name}: {how_to_install('app')}")
     run()
 
 

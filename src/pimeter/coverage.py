@@ -101,6 +101,19 @@ def percent(proportion: float, digits: int = 4) -> str:
     return f"{rounded(100.0 * proportion, digits, whole=100.0)} %"
 
 
+def counted(n: float, noun: str, digits: int = 6) -> str:
+    """A number and what is counted, in the singular or the plural.
+
+    Examples
+    --------
+    >>> from pimeter.coverage import counted
+    >>> counted(1, "row"), counted(2000, "row"), counted(1.25, "independent error", 3)
+    ('1 row', '2,000 rows', '1.25 independent errors')
+    """
+    text = f"{n:,}" if isinstance(n, int) else f"{n:.{digits}g}"
+    return f"{text} {noun}" if text == "1" else f"{text} {noun}s"
+
+
 def rounded(value: float, digits: int = 4, *, whole: float = 1.0) -> str:
     """A number with so many digits, or with more where these would make a whole of what is less.
 

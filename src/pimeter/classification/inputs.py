@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +11,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from pimeter.arrays import even_array, is_missing, real_array
-from pimeter.classification.rates import METRICS, Metric
+from pimeter.classification.rates import ALSO_CALLED, METRICS, Metric
 from pimeter.validation import scores_between_0_and_1
 
 if TYPE_CHECKING:
@@ -79,18 +80,27 @@ def metric_functions(given: Metrics | None) -> dict[str, Metric]:
 
 
 def _metric_function(name: str, given: str | Metric) -> Metric:
-    metric = METRICS.get(given) if isinstance(given, str) else given
+    metric = METRICS.get(ALSO_CALLED.get(given, given)) if isinstance(given, str) else given
     if metric is None or not callable(metric):
-        msg = (
-            f"metrics: {given!r} is not known. Choose from {', '.join(METRICS)}, or give a function of the four rates."
-        )
-        raise ValueError(msg)
+        raise ValueError(_unknown_metric(given))
     if name == "<lambda>":
         msg = (
             'metrics: a lambda has no name to report it by; give a dict, such as {"youden": lambda r: r.tp + r.tn - 1}.'
         )
         raise ValueError(msg)
     return metric
+
+
+def _unknown_metric(given: object) -> str:
+    """What can be asked for instead; averages and single classes come with the metric itself."""
+    alone = re.sub(r"^(macro|micro)_|\[.*\]$", "", given) if isinstance(given, str) else ""
+    if alone != given and alone in {*METRICS, *ALSO_CALLED}:
+        return (
+            f"metrics: ask for {alone!r} instead of {given!r}. With more than two classes the answer has "
+            f"'macro_{alone}', 'micro_{alone}' and '{alone}[label]' of each class."
+        )
+    names = ", ".join([*METRICS, *ALSO_CALLED])
+    return f"metrics: {given!r} is not known. Choose from {names}, or give a function of the four rates."
 
 
 def class_scores(name: str, given: ArrayLike) -> Array:

@@ -107,6 +107,8 @@ METRICS: dict[str, Metric] = {
     "f1": _f1,
     "mcc": _mcc,
 }
+# Usual names of some of them.
+ALSO_CALLED = {"precision": "ppv", "recall": "tpr", "sensitivity": "tpr", "specificity": "tnr"}
 
 
 def builtin(metric: Metric) -> str:

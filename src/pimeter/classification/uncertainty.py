@@ -91,10 +91,11 @@ def classification_uncertainty(
             From some rows with labels and others without; scores are used as far as they help, and not where an
             outcome that matters has no labelled row.
     metrics : name, list of names and functions, or dict of name to function, optional
-        Any of accuracy, balanced_accuracy, tpr, fpr, tnr, fnr, ppv, npv, fdr, for, f1, mcc; all by default. A function
-        takes a `Rates` object ``r`` with the four rates ``r.tn``, ``r.tp``, ``r.fn``, ``r.fp`` and the proportions
-        ``r.p_n`` and ``r.p_p`` of the classes, which may be arrays, and computes with ``+ - * / **`` and numpy's sqrt,
-        exp and log.
+        Any of accuracy, balanced_accuracy, tpr, fpr, tnr, fnr, ppv, npv, fdr, for, f1, mcc; all by default. Also
+        precision (ppv), recall and sensitivity (tpr) and specificity (tnr), by the name asked for. A function takes
+        a `Rates` object ``r`` with the four rates ``r.tn``, ``r.tp``, ``r.fn``, ``r.fp`` and the proportions ``r.p_n``
+        and ``r.p_p`` of the classes, which may be arrays, and computes with ``+ - * / **`` and numpy's sqrt, exp and
+        log.
     labels : sequence, optional
         The classes, in the order of the columns of `y_score`; by default those of `y_true`, or without it those of
         `calibration`, sorted. Where neither is given, the second of two columns is taken for that of class 1. They have

@@ -94,7 +94,7 @@ def classify(
                 y_true,
                 frame[columns[1]].to_numpy(),
                 by=frame[by].to_numpy() if by else None,
-                thresholds=tuple(threshold or (0.5,)),
+                threshold=threshold or 0.5,
                 method=method,
                 confidence_level=level,
                 calibration=labelled,

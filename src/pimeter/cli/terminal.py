@@ -72,41 +72,20 @@ def show_measurement(result: Measurement) -> None:
 
 def show_scorecard(found: Scorecard) -> None:
     """Headline, metrics and what they mean on the terminal."""
-    from pimeter.report.classifier import figure
+    from pimeter.report.text import scorecard_table
 
-    given = found.uncertainty["rows"]
-    is_single = len({row["threshold"] for row in given}) == 1
-    names = [row["metric"].replace("_", " ") + ("" if is_single else f" at {row['threshold']:g}") for row in given]
-    rows = [
-        (name, figure(row["value"]), f"{figure(row['lower'])} to {figure(row['upper'])}", row["method"])
-        for name, row in zip(names, given, strict=True)
-    ]
-    from pimeter.coverage import percent
-
-    noted: dict[str, list[str]] = {}
-    for name, row in zip(names, given, strict=True):
-        if row["note"]:
-            noted.setdefault(row["note"], []).append(name)
-    kind = f"{percent(found.uncertainty['confidence_level'])} interval"
-    said = [f"{', '.join(which)}: {note}." for note, which in noted.items()]
-    said += [" ".join(filter(None, [one.question, one.sentence, one.advice])) for one in found.findings]
-    said += [found.code] if found.code else []
-    print_table(str(found.headline), ("metric", "value", kind, "by"), rows, said)
+    print_table(str(found.headline), *scorecard_table(found.to_dict()))
 
 
 def print_table(headline: str, names: Sequence[str], rows: Sequence[Sequence[str]], said: Sequence[str]) -> None:
     """A headline, a table whose second column holds numbers, and lines of text."""
-    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-    head, *lines = (
-        "  ".join(
-            cell.rjust(n) if i == 1 else cell.ljust(n) for i, (cell, n) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in (names, *rows)
-    )
+    from pimeter.report.text import TextTable
+
+    head, *lines = TextTable(names, rows, said).lines
     typer.secho(f"{_wrapped(headline)}\n", bold=True)
-    typer.secho(head.rstrip(), dim=True)
+    typer.secho(head, dim=True)
     for line in (*lines, ""):
-        typer.echo(line.rstrip())
+        typer.echo(line)
     for text in said:
         typer.echo(_wrapped(text))
 

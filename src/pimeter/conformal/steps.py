@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 WINDOW, DEGREE = 7, 2  # steps and degree of the polynomial through which margins are smoothed
 LARGEST = 1e300  # error: distances and steps of online learning stay finite
 THINNEST = 1e-9  # side of a joint cone, in units of its widest
+ONE_PATH = "One-step forecasts are y[:, None], one path of h steps is y[None]; of a Series take to_numpy() first."
 SCORES_AT_A_TIME = 250_000  # what fits into a cache is not read twice
 
 
@@ -108,7 +109,7 @@ def window_errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, bool]:
     if target.ndim not in {2, 3} or target.shape != forecast.shape or target.size == 0:
         msg = (
             "y_true and y_pred must have the same shape (n, h) or (n_series, n, h), windows of h steps; got "
-            f"{target.shape} and {forecast.shape}. One window is y[None]."
+            f"{target.shape} and {forecast.shape}. {ONE_PATH}"
         )
         raise ValueError(msg)
     has_series = target.ndim == 3

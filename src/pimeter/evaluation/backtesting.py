@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pimeter.arrays import real_array
-from pimeter.conformal.steps import windows_until_known
+from pimeter.conformal.steps import ONE_PATH, windows_until_known
 from pimeter.coverage import percent
 from pimeter.evaluation.diagnosis.check import Check
 from pimeter.evaluation.results import Result
@@ -231,7 +231,10 @@ def _checked(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array]:
         real_array(name, values).astype(np.float64) for name, values in (("y_true", y_true), ("y_pred", y_pred))
     )
     if true.ndim != 2 or true.shape != predicted.shape:
-        msg = f"y_true and y_pred must have the same shape, (windows, steps); got {true.shape} and {predicted.shape}."
+        msg = (
+            f"y_true and y_pred must have the same shape, (windows, steps); got {true.shape} and {predicted.shape}. "
+            f"{ONE_PATH}"
+        )
         raise ValueError(msg)
     if np.isinf(true).any() or np.isinf(predicted).any():
         msg = "y_true or y_pred holds infinities; write NaN for what is not known."

@@ -14,7 +14,7 @@ from pimeter.classification.confusion import Cells, outcome_codes
 from pimeter.classification.inputs import as_precise
 from pimeter.classification.proportions import Proportion, clopper_pearson
 from pimeter.classification.unlabelled import SAME_POPULATION
-from pimeter.coverage import rounded
+from pimeter.coverage import counted, rounded
 from pimeter.duplicates import copies, row_keys
 from pimeter.evaluation.diagnosis.check import Check
 from pimeter.evaluation.diagnosis.columns import categories
@@ -157,16 +157,19 @@ class CheckOfLabels(Check[ClassifierEvidence]):
         return evidence.labelled.n > 0
 
 
-class BeatsCommonerClass(CheckOfLabels):
+class BeatsMajorityClass(CheckOfLabels):
     """Accuracy is above that of one answer for all where most rows called the rarer class belong to it."""
 
-    name = "commoner"
-    question = "Is it better than always giving the commoner answer?"
+    name = "majority"
+    question = "Is it better than always predicting the majority class?"
     looks_at = "rows that are called the rarer class"
     statistic = "the fraction of them that belongs to it, with an interval"
 
     def _judged(self, evidence: ClassifierEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         n_negative, n_positive = evidence.labelled.n_by_class
+        if not min(n_negative, n_positive):
+            only = "positive" if n_positive else "negative"
+            return self.finding(evidence.labelled.n, f"Not known: all rows with a label are {only}.", reference=0.5)
         metric, rarer = ("ppv", "positive") if n_positive <= n_negative else ("npv", "negative")
         value, lower, upper = evidence.metric(metric)
         bounds = f"{points(lower)} to {points(upper)} % of the rows that it calls {rarer}, the rarer class, are {rarer}"
@@ -176,6 +179,12 @@ class BeatsCommonerClass(CheckOfLabels):
             advice = "Try another threshold, which may do better."
         elif lower > 0.5:
             sentence = f"Yes: {bounds}, more than half."
+            majority, least = max(n_negative, n_positive) / evidence.labelled.n, evidence.metric("accuracy")[1]
+            if least > majority:
+                sentence = (
+                    f"Yes: at least {points(least)} % right, against {points(majority)} % for always predicting the "
+                    "majority class."
+                )
         elif upper < 0.5:
             sentence = f"No: {bounds}, less than half."
             advice = (
@@ -184,7 +193,7 @@ class BeatsCommonerClass(CheckOfLabels):
             )
         else:
             sentence = f"Not certain: {bounds}; it would have to be more than half."
-            advice = "Label more rows to tell whether it is better than always giving the commoner answer."
+            advice = "Label more rows to tell whether it is better than always predicting the majority class."
         rows = evidence.labelled.n
         return self.finding(rows, sentence, advice, value=value, reference=0.5, bounds=(lower, upper))
 
@@ -233,7 +242,9 @@ class MoreRows(Check[ClassifierEvidence]):
         scarce = found.assumes == SAME_POPULATION or found.method["accuracy"][0] == "prediction-powered"
         more = "rows with a label" if scarce else "rows"
         width = points(upper - lower)
-        sentence = f"Accuracy is known to {width} percentage points; four times as many {more} about halve that."
+        sentence = (
+            f"The interval of accuracy is {width} percentage points wide; four times as many {more} about halve it."
+        )
         return self.finding(found.n_rows, sentence, value=upper - lower)
 
 
@@ -249,8 +260,11 @@ class EnoughOfEachClass(CheckOfLabels):
     def _judged(self, evidence: ClassifierEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         n_negative, n_positive = evidence.labelled.n_by_class
         fewest = min(n_negative, n_positive)
-        sentence, advice = f"{n_positive:,} positives and {n_negative:,} negatives have a label.", ""
-        if fewest < self.threshold:
+        sentence = f"{counted(n_positive, 'positive')} and {counted(n_negative, 'negative')} with a label."
+        advice = ""
+        if not fewest:
+            advice = "Label rows of the other class, too: they are needed to judge a classifier."
+        elif fewest < self.threshold:
             advice = "Label more rows of the rarer class: what is said of it rests on very few rows."
         return self.finding(evidence.labelled.n, sentence, advice, value=fewest)
 
@@ -268,7 +282,9 @@ class Calibration(CheckOfLabels):
         assert bins is not None
         assert error is not None
         n_bins, n_off, p_value = len(bins["score"]), sum(bins["is_off"]), bins["p_value"]
-        sentence, advice, code = f"Nothing speaks against it: none of {n_bins} bins contradicts the score.", "", ""
+        none = f"none of {n_bins} bins contradicts the score" if n_bins > 1 else "labels do not contradict the scores"
+        few = "" if evidence.labelled.n >= ROWS_PER_BIN else ", but such few rows say little"
+        sentence, advice, code = f"Nothing speaks against it: {none}{few}.", "", ""
         if p_value <= 1.0 - evidence.uncertainty.confidence_level:
             where = (
                 f"in {n_off} of {n_bins} bins the fraction of positives contradicts the score"
@@ -339,7 +355,7 @@ class SameEverywhere(Check[ClassifierEvidence]):
 
 
 CHECKS: tuple[Check[ClassifierEvidence], ...] = (
-    BeatsCommonerClass(),
+    BeatsMajorityClass(),
     Precision(),
     Sensitivity(),
     MoreRows(),

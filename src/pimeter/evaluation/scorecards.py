@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pimeter.arrays import real_array, unmasked
+from pimeter.arrays import real_array
 from pimeter.classification.confusion import outcome_codes
+from pimeter.classification.inputs import class_labels
 from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates
 from pimeter.classification.uncertainty import classification_uncertainty
-from pimeter.coverage import percent
+from pimeter.coverage import counted, percent
 from pimeter.evaluation.classifier_checks import Category, ClassifierEvidence, Labelled, is_above, judged, points
 from pimeter.evaluation.diagnosis.columns import labels_of
 from pimeter.evaluation.results import Result
 from pimeter.findings import Headline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 N_BARS = 40  # of the distributions of scores
 N_THRESHOLDS = 19  # other ones that are shown
+TWO_CLASSES = "scorecard is for two classes"
+INSTEAD = (
+    "Use classification_uncertainty, which has metrics for each class; y_score has a column for each of them there."
+)
 OUTCOMES = {TN: "true negatives", FP: "false positives", FN: "false negatives", TP: "true positives"}
 MEANING = {
     "accuracy": "right answers among all rows",
@@ -93,13 +98,19 @@ class Scorecard(Result):
 
         return classifier_html(self.to_dict(), about, MEANING)
 
+    def __str__(self) -> str:
+        from pimeter.report.text import scorecard_text
+
+        return scorecard_text(self.to_dict())
+
 
 def scorecard(
     y_true: ArrayLike | None,
     y_score: ArrayLike,
     *,
     by: ArrayLike | None = None,
-    thresholds: tuple[float, ...] = (0.5,),
+    threshold: float | ArrayLike = 0.5,
+    pos_label: Hashable = 1,
     method: str = "wilson",
     confidence_level: float = 0.95,
     calibration: tuple[ArrayLike, ArrayLike] | None = None,
@@ -110,13 +121,16 @@ def scorecard(
     Parameters
     ----------
     y_true : array-like of shape (n,) or None
-        Labels 0 and 1, of rows that the classifier was not trained on; NaN where there is none.
+        Labels of two classes, such as 0 and 1, of rows that the classifier was not trained on; NaN or None where
+        there is none.
     y_score : array-like of shape (n,)
-        Scores of class 1, between 0 and 1.
+        Scores of the positive class, between 0 and 1.
     by : array-like of shape (n,), optional
         Category of each row, to find out whether the classifier is as good in all of them.
-    thresholds : tuple of float, default=(0.5,)
-        Scores above predict 1.
+    threshold : float or array-like of shape (T,), default=0.5
+        Scores above it predict the positive class. Several give metrics for each; plots and findings are of the first.
+    pos_label : object, default=1
+        The positive class, which scores are about, such as ``"yes"``.
     method : str, default="wilson"
         How intervals are made; `classification_uncertainty` explains each method.
     confidence_level : float, default=0.95
@@ -129,13 +143,14 @@ def scorecard(
     Returns
     -------
     Scorecard
-        Metrics, findings and advice. It prints as sentences; `to_html(path)` writes a report, `to_frame()` is a row for
-        each metric, `to_dict()` everything.
+        Metrics, findings and advice. It prints as sentences and a table; `to_html(path)` writes a report, `to_frame()`
+        is a row for each metric, `to_dict()` everything.
 
     Raises
     ------
     ValueError
-        If shapes do not fit, scores are not between 0 and 1, or the method needs labels that are not there.
+        If shapes do not fit, scores are not between 0 and 1, there are more than two classes, or the method needs
+        labels that are not there.
 
     See Also
     --------
@@ -150,51 +165,93 @@ def scorecard(
     >>> found = scorecard(rng.uniform(size=500) < score, score)
     >>> print(found)
     The classifier is right for 72.5 to 79.9 % of rows like these (95 % confidence). With 500 labelled rows and a
-    threshold of 0.5, 76.4 % were right; the commoner answer alone is right for 52.6 %.
+    threshold of 0.5, 76.4 % were right; always predicting the majority class is right for 52.6 %.
+    <BLANKLINE>
+    metric              value  95 % interval     by
+    accuracy           0.7640  0.7249 to 0.7991  wilson
+    ...
+    <BLANKLINE>
+    Is it better than always predicting the majority class? Yes: at least 72.5 % right, against 52.6 % for always
+    predicting the majority class.
+    ...
     <BLANKLINE>
     Nothing to do: no check raises an alarm.
     >>> found.diagnosis["calibration"].sentence
     'Nothing speaks against it: none of 10 bins contradicts the score.'
     """
-    score = real_array("y_score", y_score)
+    score = _one_score(y_score)
+    labels = None if y_true is None else class_labels("y_true", y_true, len(score))
     found = classification_uncertainty(
         y_true,
         score,
         confidence_level=confidence_level,
-        threshold=thresholds,
+        threshold=np.atleast_1d(threshold),
         method=method,
-        labels=[0, 1],
+        labels=None if labels is None else _two_classes(labels.classes, pos_label),
+        pos_label=pos_label,
         calibration=calibration,
         n_resamples=n_resamples,
         random_state=0,
     )
-    label = np.full(len(score), np.nan) if y_true is None else np.asarray(unmasked(y_true), dtype=np.float64)
-    is_known = ~np.isnan(label)
-    rows = Labelled(score[is_known], label[is_known] == 1.0)
+    is_known = np.zeros(len(score), np.bool_) if labels is None else labels.is_known
+    is_positive = is_known
+    if labels is not None and pos_label in labels.classes:
+        is_positive = labels.codes == labels.classes.index(pos_label)
+    elif labels is not None:
+        is_positive = np.zeros(len(score), np.bool_)
+    rows = Labelled(score[is_known], is_positive[is_known])
     kinds = labels_of(by, len(score))
     if kinds is not None and not is_known.any():
         msg = "by compares the accuracy of categories, which needs labels; give y_true, or leave by out."
         raise ValueError(msg)
-    level = found.confidence_level
+    first, level = found.thresholds[0], found.confidence_level
     evidence = ClassifierEvidence(
         found,
         rows,
         rows.reliability(level),
         rows.calibration_error(),
-        [] if kinds is None else rows.categories(kinds[is_known], thresholds[0], level),
+        [] if kinds is None else rows.categories(kinds[is_known], first, level),
     )
     return Scorecard(
-        headline=_headline(found, method, rows, thresholds[0]),
+        headline=_headline(found, method, rows, first),
         diagnosis=judged(evidence),
         uncertainty=found.to_dict(),
         method=method,
         n_labelled=rows.n,
         reliability=evidence.reliability,
         calibration_error=evidence.calibration_error,
-        outcomes=_outcomes(rows, score, thresholds[0]),
+        outcomes=_outcomes(rows, score, first),
         cuts=_cuts(rows),
         categories=evidence.categories,
     )
+
+
+def _one_score(given: ArrayLike) -> NDArray[Any]:
+    """Scores of the positive class alone, in their own precision."""
+    score = real_array("y_score", given)
+    if score.ndim == 2 and score.shape[1] > 2:
+        msg = f"{TWO_CLASSES}; y_score has {score.shape[1]} columns. {INSTEAD}"
+        raise ValueError(msg)
+    if score.ndim != 1:
+        msg = (
+            f"y_score must hold one score for each row, that of the positive class, such as y_score[:, 1]; got shape "
+            f"{score.shape}."
+        )
+        raise ValueError(msg)
+    return score
+
+
+def _two_classes(found: list[Hashable], pos_label: Hashable) -> list[Hashable]:
+    """The other class and the positive one; None for the other where no row has it."""
+    if len(found) > 2:
+        msg = f"{TWO_CLASSES}; y_true holds {len(found)} ({', '.join(map(repr, found[:5]))}). {INSTEAD}"
+        raise ValueError(msg)
+    others = [one for one in found if one != pos_label]
+    is_told = len(others) < 2 and (pos_label in found or pos_label != 1 or others in ([], [0], [-1]))
+    if not is_told:
+        msg = f"y_true holds {' and '.join(map(repr, found))}: say with pos_label which class the scores are about."
+        raise ValueError(msg)
+    return [others[0] if others else None, pos_label]
 
 
 def _headline(found: ClassificationUncertainty, method: str, rows: Labelled, threshold: float) -> Headline:
@@ -207,15 +264,15 @@ def _headline(found: ClassificationUncertainty, method: str, rows: Labelled, thr
     )
     if method == "calibrated":
         evidence = (
-            f"With {found.n_rows:,} rows and a threshold of {threshold:g}, {points(value)} % are expected to be "
-            f"right, assuming {found.assumes}."
+            f"With {counted(found.n_rows, 'row')} and a threshold of {threshold:g}, {points(value)} % are expected to "
+            f"be right, assuming {found.assumes}."
         )
     elif method == "prediction-powered":
-        evidence = f"With {n:,} labels among {found.n_rows:,} rows, {points(value)} % is the best guess."
+        evidence = f"With {counted(n, 'label')} among {found.n_rows:,} rows, {points(value)} % is the best guess."
     else:
         evidence = (
-            f"With {n:,} labelled rows and a threshold of {threshold:g}, {points(value)} % were right; the commoner "
-            f"answer alone is right for {points(max(rows.n_by_class) / n)} %."
+            f"With {counted(n, 'labelled row')} and a threshold of {threshold:g}, {points(value)} % were right; "
+            f"always predicting the majority class is right for {points(max(rows.n_by_class) / n)} %."
         )
     return Headline(claim, evidence)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from pimeter.extras import how_to_install
 from pimeter.files.columns import as_numbers_if_all_are
 from pimeter.files.naming import first_line, shown
 from pimeter.files.opening import table_in
@@ -85,7 +86,7 @@ def _dask_dataframe() -> ModuleType:
     try:
         import dask.dataframe as dd
     except ImportError as missing:
-        msg = "--engine dask needs dask; install it with: pip install 'pimeter[dask]'"
+        msg = f"--engine dask needs dask: {how_to_install('dask')}."
         raise ImportError(msg) from missing
     module: ModuleType = dd
     return module

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pimeter.coverage import percent, rounded
 from pimeter.encoding import with_nulls
+from pimeter.extras import how_to_install
 from pimeter.report.drawing import SIZE
 
 if TYPE_CHECKING:
@@ -51,20 +52,17 @@ def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
 
 def plain_html(template: str, data: Mapping[str, Any], about: Mapping[str, str], *, title: str, **values: Any) -> str:
     """A page without a script."""
+    page = _environment().get_template(template)
     style, style_hash = _own(FOLDER / "page.css")
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            title=about.get("file") or title,
-            about=about,
-            data=data,
-            style=style,
-            style_hash=style_hash,
-            size=SIZE,
-            **_sorted_findings(data),
-            **values,
-        )
+    return page.render(
+        title=about.get("file") or title,
+        about=about,
+        data=data,
+        style=style,
+        style_hash=style_hash,
+        size=SIZE,
+        **_sorted_findings(data),
+        **values,
     )
 
 
@@ -88,7 +86,7 @@ def _environment() -> Environment:
     try:
         from jinja2 import Environment, FileSystemLoader
     except ImportError as missing:
-        msg = "The report needs jinja2: pip install 'pimeter[app]'."
+        msg = f"The report needs jinja2: {how_to_install('app')}."
         raise ImportError(msg, name=missing.name) from missing
     made = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     made.filters |= {"number": _number, "percent": _percent, "range": _range}

@@ -46,6 +46,9 @@ class DiscreteTarget(Check[Evidence]):
         typical = step if step >= coarse else float(np.median(np.diff(values))) if n > 1 else 0.0
         if m < MIN_ROWS or n > m / 2 or n == 1 or typical < coarse:
             return self.finding(m, f"{sentence}.", value=n, reference=m)
+        if values.tolist() == [0.0, 1.0]:
+            advice = "The targets are 0 and 1, which look like classes: for probabilities of a class use scorecard."
+            return self.finding(m, f"{sentence}: 0 and 1.", advice, value=n, reference=m)
         if typical == step:
             sentence += f", in steps of {step:.3g}"
             advice = (
