@@ -43,17 +43,13 @@ def is_missing(label: object) -> bool:
 
 
 def even_array(name: str, values: object) -> NDArray[Any]:
-    """An array, with NaN or None for what is masked; or a ValueError that names what has rows of unequal length.
-
-    What is no string among strings of a list stays what it is: numpy would make NaN the string "nan", and 1 the string
-    "1".
-    """
+    """An array, with NaN or None for what is masked; or a ValueError that names what has rows of unequal length."""
     try:
         array = np.asarray(unmasked(values))
     except ValueError as uneven:
         msg = f"{name} holds rows of unequal length; give each of them as many values, NaN where one is not known."
         raise ValueError(msg) from uneven
-    if array.dtype.kind in "US" and isinstance(values, list | tuple):
+    if array.dtype.kind in "US" and isinstance(values, list | tuple):  # NaN would be "nan", and 1 would be "1"
         objects = np.asarray(values, dtype=object)
         if len(set(map(type, objects.ravel().tolist()))) > 1:
             return objects
@@ -113,13 +109,7 @@ def numbers_of(values: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def label_list(labels: NDArray[Any]) -> list[Any]:
-    """Labels as objects, None for what is missing; dates in one unit, so that the same date is the same label.
-
-    Raises
-    ------
-    ValueError
-        If there is a list or the like among them, which cannot be looked up.
-    """
+    """Labels as objects, None for what is missing, dates in one unit; a ValueError for what cannot be looked up."""
     if labels.dtype.kind == "M":
         labels = labels.astype("datetime64[us]")
     found = [None if is_missing(label) else label for label in labels.tolist()]

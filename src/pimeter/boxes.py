@@ -21,29 +21,11 @@ class Box:
     That neuron sees the `scores` of rows from which the shape was not learned: on its own rows the shape fits too well
     (5 outputs, 40 rows, 95 %: 91 % covered). A new row is inside the box of size r in all outputs at once if and only
     if its score is at most r, so that what holds for one neuron on scores holds for the whole row.
-
-    Attributes
-    ----------
-    below, above : ndarray of shape (k,)
-        Margins of the box of size 1 below and above its centre, not negative; infinite for no bound there.
-    centre : ndarray of shape (k,)
-        Error in the middle, such as the median; 0 for an interval around the prediction.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pimeter.boxes import Box
-    >>> box = Box(below=np.array([1.0, 2.0]), above=np.array([1.0, 4.0]), centre=np.zeros(2))
-    >>> box.scores(np.array([[0.5, 3.0], [-0.5, -3.0]]))
-    array([0.75, 1.5 ])
-    >>> box.margins(1.5)
-    array([[1.5, 1.5],
-           [3. , 6. ]])
     """
 
-    below: Array
+    below: Array  # (k,), margins of the box of size 1 below its centre, not negative; infinite for no bound there
     above: Array
-    centre: Array
+    centre: Array  # (k,), residual in the middle, such as the median; 0 for an interval around the prediction
 
     def scores(self, errors: Array) -> Array:
         """Least size of the box that holds all k errors of a row, (m,) for signed errors (m, k); NaN if one is NaN."""

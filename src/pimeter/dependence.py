@@ -18,28 +18,11 @@ MIN_LEFT = 0.2  # of the true sum, which is what is left of the sample's at wors
 
 
 def autocorrelation(values: Array) -> Array:
-    """Autocorrelations at lags 0, 1, ... along the last axis; NaN is a value that is not known.
+    """Autocorrelations (..., n) at lags 0, 1, ... of values (..., n) in the order of time; NaN for one not known.
 
     Pairs of which one value is not known count as 0 and the sum over a lag is divided by that over lag 0, so that they
     add up to the variance of the mean of the known values. Values that are all equal have what independent ones have on
-    average, around the sample's own mean: -(n - k) / (n (n - 1)) at lag k.
-
-    Parameters
-    ----------
-    values : ndarray of shape (..., n)
-        In the order of time.
-
-    Returns
-    -------
-    ndarray of shape (..., n)
-        1 at lag 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pimeter.dependence import autocorrelation
-    >>> autocorrelation(np.array([1.0, -1.0, 1.0, -1.0])).round(2)
-    array([ 1.  , -0.75,  0.5 , -0.25])
+    average, around the sample's own mean: -(n - k) / (n (n - 1)) at lag k. (statsmodels' acf is no dependency.)
     """
     is_known = ~np.isnan(values)
     n_known = np.maximum(np.count_nonzero(is_known, axis=-1, keepdims=True), 1)
@@ -59,38 +42,11 @@ def autocorrelation(values: Array) -> Array:
 def variance_inflation(correlations: Array) -> Array:
     """Times by which dependence multiplies the variance of a mean, from 1 to n: ``1 + 2 (rho_1 + rho_2 + ...)``.
 
-    Parameters
-    ----------
-    correlations : ndarray of shape (..., n)
-        Autocorrelations of n values at lags 0, ..., n - 1, or a mean of several such.
-
-    Returns
-    -------
-    ndarray of shape (...)
-        The larger of two estimates. The initial monotone sequence adds up pairs of lags as long as they are positive
-        and do not grow, which suits correlations that fade. Bartlett's window over up to a quarter of the lags also
-        sees those that come back, such as those of a week. Correlations around a sample's own mean are too small by a
-        part of their sum, which is put right. It is rather too large than too small: fewer than four values, which say
-        nothing of their dependence, count as if they were all one.
-
-    References
-    ----------
-    C. J. Geyer, Practical Markov chain Monte Carlo, Statistical Science 7 (1992): the initial monotone sequence.
-    W. K. Newey and K. D. West, A simple, positive semi-definite, heteroskedasticity and autocorrelation consistent
-    covariance matrix, Econometrica 55 (1987); N. M. Kiefer and T. J. Vogelsang, A new asymptotic theory for
-    heteroskedasticity-autocorrelation robust tests, Econometric Theory 21 (2005): windows over a fixed part of the
-    lags.
-
-    Examples
-    --------
-    A mean of values of which each is .9 of the one before plus noise varies nineteen times as much:
-
-    >>> import numpy as np
-    >>> from scipy.signal import lfilter
-    >>> from pimeter.dependence import autocorrelation, variance_inflation
-    >>> values = lfilter([1.0], [1.0, -0.9], np.random.default_rng(0).standard_normal((100, 2000)))
-    >>> print(variance_inflation(autocorrelation(values).mean(axis=0)).round())
-    19.0
+    The larger of two estimates. The initial monotone sequence (Geyer 1992) adds up pairs of lags as long as they are
+    positive and do not grow, which suits correlations that fade. Bartlett's window (Newey and West 1987) over up to a
+    quarter of the lags (Kiefer and Vogelsang 2005) also sees those that come back, such as those of a week.
+    Correlations around a sample's own mean are too small by a part of their sum, which is put right. It is rather too
+    large than too small: fewer than four values, which say nothing of their dependence, count as if they were all one.
     """
     n = correlations.shape[-1]
     if n < FEWEST:

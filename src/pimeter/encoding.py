@@ -20,26 +20,12 @@ def plain(value: object) -> Any:
 
 
 def with_nulls(value: Any) -> Any:
-    """Plain values with None for numbers that JSON does not have.
-
-    Examples
-    --------
-    >>> from pimeter.encoding import with_nulls
-    >>> with_nulls({"width": [1.5, float("inf")]})
-    {'width': [1.5, None]}
-    """
+    """Plain values with None for numbers that JSON does not have."""
     return _replaced(value, lambda _: None)
 
 
 def with_names(value: Any) -> Any:
-    """Plain values with "nan", "inf" and "-inf" for numbers that JSON does not have: nothing is lost.
-
-    Examples
-    --------
-    >>> from pimeter.encoding import with_names
-    >>> with_names({"width": [1.5, float("inf")]})
-    {'width': [1.5, 'inf']}
-    """
+    """Plain values with "nan", "inf" and "-inf" for numbers that JSON does not have: nothing is lost."""
     return _replaced(value, str)
 
 
@@ -58,13 +44,7 @@ def digest(value: object) -> str:
 
 
 def built(kind: Any, value: Any, where: str) -> Any:
-    """A value of this type, of dataclasses if it is one, from plain values with names for numbers that are not finite.
-
-    Raises
-    ------
-    ValueError
-        If something does not fit; it says where.
-    """
+    """A value of this type from plain values, not finite numbers by name; a ValueError says what does not fit."""
     found = _of_parts(kind, value, where)
     if found is None and _is(kind, value):
         return kind(value)

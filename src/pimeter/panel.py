@@ -19,38 +19,14 @@ if TYPE_CHECKING:
 SERIES = ("unique_id", "series", "series_id", "series_name", "item_id", "ts_id", "timeseries_id", "time_series_id")
 # These may also number the rows, windows or steps of one series.
 IDS = (
-    *(
-        "id",
-        "item",
-        "product",
-        "product_id",
-        "sku",
-        "sku_id",
-        "store",
-        "store_id",
-        "shop",
-        "shop_id",
-        "site",
-        "site_id",
-    ),
-    *(
-        "station",
-        "station_id",
-        "sensor",
-        "sensor_id",
-        "meter",
-        "meter_id",
-        "location",
-        "location_id",
-        "region",
-        "country",
-    ),
-    *("entity", "entity_id", "customer", "customer_id", "symbol", "ticker"),
-)
+    "id", "item", "product", "product_id", "sku", "sku_id", "store", "store_id", "shop", "shop_id", "site", "site_id",
+    "station", "station_id", "sensor", "sensor_id", "meter", "meter_id", "location", "location_id", "region", "country",
+    "entity", "entity_id", "customer", "customer_id", "symbol", "ticker",
+)  # fmt: skip
 TIME_PARTS = (
-    *("hour", "minute", "second", "time", "period", "slot", "quarter", "half_hour"),
-    *("day", "weekday", "day_of_week", "dayofweek", "dow", "week", "month"),
-)
+    "hour", "minute", "second", "time", "period", "slot", "quarter", "half_hour",
+    "day", "weekday", "day_of_week", "dayofweek", "dow", "week", "month",
+)  # fmt: skip
 CROSSED = 0.9  # of windows and series, that have all their rows
 ENOUGH = 10  # times that come several times within a series, each with one target: no chance
 
@@ -67,10 +43,7 @@ def panel_error(table: Table, column: pl.Series) -> ValueError:
 
 
 def column_of_ids(table: Table, used: Sequence[str], window: Numbers, step: Numbers) -> pl.Series | None:
-    """A column that by its name tells series apart, and has several values.
-
-    One that is unique to each row, and one without the name of a series that merely numbers windows or steps, is none.
-    """
+    """A column that by its name tells series apart, has several values, and numbers no rows, windows or steps."""
     for name in table.columns:
         plain = name.strip().lower()
         if name in used or plain not in (*SERIES, *IDS):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pimeter.arrays import coded
 from pimeter.files import Table, shown
 
 if TYPE_CHECKING:
@@ -85,7 +86,4 @@ def numbered(table: Table, window: pl.Series, notes: list[str]) -> Numbers:
         f"column {shown(window.name)} of {table.name} holds words, so windows are taken in the order of the file; "
         "dates like 2024-12-31 and 2024-12-31 09:00, all of one time zone, are put in their own order"
     )
-    names, first, number = np.unique(words.to_numpy().astype(str), return_index=True, return_inverse=True)
-    rank = np.empty(len(names), np.intp)
-    rank[np.argsort(first)] = np.arange(len(names))
-    return rank[number]
+    return coded(words.to_numpy().astype(object))[1]

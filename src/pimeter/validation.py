@@ -27,15 +27,7 @@ def first_index(mask: NDArray[np.bool_]) -> str:
 
 
 def one_level(name: str, value: float) -> float:
-    """A number between 0 and 1, both excluded.
-
-    Examples
-    --------
-    >>> from pimeter.validation import one_level
-    >>> one_level("confidence_level", 95)
-    Traceback (most recent call last):
-    ValueError: confidence_level must lie between 0 and 1; got 95. For per cent divide by 100.
-    """
+    """A number between 0 and 1, both excluded."""
     if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 < value < 1.0):
         msg = f"{name} must lie between 0 and 1; got {value!r}. For per cent divide by 100."
         raise ValueError(msg)
@@ -92,15 +84,7 @@ def check_finite(name: str, values: Array, remedy: str) -> None:
 
 
 def finite_numbers(name: str, values: ArrayLike, remedy: str = LEAVE_OUT) -> Array:
-    """Finite numbers as float64, at least one.
-
-    Examples
-    --------
-    >>> from pimeter.validation import finite_numbers
-    >>> finite_numbers("y_true", [1.0, float("nan")])
-    Traceback (most recent call last):
-    ValueError: y_true must be finite; y_true[1] is nan (1 such of 2 values). Leave these rows out.
-    """
+    """Finite numbers as float64, at least one."""
     numbers = real_array(name, values)
     not_empty(name, numbers)
     numbers = numbers.astype(np.float64, copy=False)

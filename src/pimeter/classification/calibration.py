@@ -203,15 +203,7 @@ def reliability(
 
     Intervals are Clopper-Pearson's, of each bin by itself: they hold the mean probability of the bin's rows as often as
     they say or more, also where these rows have different ones (Hoeffding 1956), and also near 0 and 1, if rows are
-    independent. `is_off` and `p_value` are about all bins together, see `consistency`: of perfect scores a proportion
-    of ``1
-    - confidence_level`` at most has a bin that is off, or a p-value that low.
-
-    Examples
-    --------
-    >>> from pimeter.classification.calibration import reliability
-    >>> reliability([0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.8, 0.9], n_bins=2).proportion.round(2)
-    array([0.33, 0.67])
+    independent. `is_off` and `p_value` are about all bins together, see `consistency`.
     """
     score, label = _pair(y_true, y_score, "y_true", "y_score")
     codes, _ = _equal_bins(score, integer("n_bins", n_bins, at_least=1))

@@ -12,28 +12,16 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+# SciPy's differentiate takes finite steps, out of [0, 1] at its edges; here nothing but rounding is lost.
+
 
 class Series:
-    """A value with its first and second derivative, carried through arithmetic: a Taylor series of three terms.
-
-    Parameters
-    ----------
-    value, first, second : float
-        ``f``, ``f'`` and ``f'' / 2``.
-
-    Examples
-    --------
-    >>> from pimeter.classification.derivatives import Series
-    >>> x = Series(2.0, 1.0)
-    >>> y = 1 / x
-    >>> y.value, y.first, 2 * y.second
-    (0.5, -0.25, 0.25)
-    """
+    """A value with its first and second derivative, carried through arithmetic: a Taylor series of three terms."""
 
     __slots__ = ("first", "second", "value")
 
     def __init__(self, value: float, first: float = 0.0, second: float = 0.0) -> None:
-        self.value, self.first, self.second = value, first, second
+        self.value, self.first, self.second = value, first, second  # f, f' and f'' / 2
 
     def _of(self, value: float, slope: float, curvature: float) -> Series:
         """A function of this series, from its derivatives at the value."""
@@ -100,21 +88,7 @@ def _series(value: Series | float) -> Series:
 
 
 def derivatives(function: Callable[..., Any], at: Array) -> tuple[Array, Array]:
-    """First and second derivatives of a function of several numbers with respect to each of them.
-
-    Parameters
-    ----------
-    function : callable
-        Takes as many arguments as `at` has entries, and computes with ``+ - * / **``, ``abs``, and numpy's ``sqrt``,
-        ``exp`` and ``log``.
-    at : ndarray of shape (k,)
-        Where.
-
-    Returns
-    -------
-    first, second : ndarray of shape (k,)
-        Exact up to rounding; NaN or infinite where there is no derivative.
-    """
+    """First and second derivatives of a function of several numbers with respect to each; NaN where there is none."""
     found = []
     for i in range(len(at)):
         try:

@@ -26,25 +26,10 @@ def log_odds(score: Array) -> Array:
 def platt_lines(
     odds: Array, is_positive: NDArray[np.bool_], counts: Array, start: tuple[float, float] = (0.0, 0.0)
 ) -> tuple[Array, Array]:
-    """Slopes and intercepts of ``expit(a odds + b)``, one for each row of counts.
+    """Slopes and intercepts (B,) of ``expit(a odds + b)``, one for each row of counts (B, m): how often a row counts.
 
     This is the likeliest map, with a very weak pull of the slope to 0 for classes that scores separate. The targets of
     Platt (1999), a little inside of 0 and 1, would take half a standard error off the mean probability at 200 rows.
-
-    Parameters
-    ----------
-    odds : ndarray of shape (m,)
-        Log-odds of scores.
-    is_positive : ndarray of bool, shape (m,)
-        Labels.
-    counts : ndarray of shape (B, m)
-        How often each row counts in each fit.
-    start : tuple of float, default=(0, 0)
-        Slope and intercept to begin with.
-
-    Returns
-    -------
-    slope, intercept : ndarray of shape (B,)
     """
     target = is_positive.astype(np.float64)
     centre = odds.mean()

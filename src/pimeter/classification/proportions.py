@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+# Numbers of rows are effective ones, which statsmodels' proportion_confint takes, too, but SciPy's binomtest does not;
+# statsmodels is no dependency.
+
 
 class Proportion(NamedTuple):
     """A proportion of rows, and the effective number of rows that it is based on."""
@@ -21,11 +24,9 @@ class Proportion(NamedTuple):
 
 
 def proportion(counted: Sequence[int], among: Sequence[int], squares: Array, sums: Array) -> Proportion:
-    """Proportion of cells among others, from sums of weights and of squared weights per cell.
+    """Proportion of cells among others, and the number of equally weighted rows whose proportion would vary as much.
 
-    With equal weights n is the number of rows. Otherwise it is the number of equally weighted rows whose proportion
-    would have the same variance, but no more than Kish's ``(sum w)^2 / sum w^2``: a rare answer that happens to have
-    met small weights makes nothing surer.
+    That is no more than Kish's ``(sum w)^2 / sum w^2``: a rare answer that met small weights makes nothing surer.
     """
     others = [cell for cell in among if cell not in counted]
     inside, outside = sums[list(counted)].sum(), sums[others].sum()
@@ -47,14 +48,7 @@ def normal_quantile(confidence_level: float) -> float:
 
 
 def wilson(found: Proportion, confidence_level: float) -> tuple[float, float]:
-    """Wilson's score interval: all proportions that the one found is not too far from; everything without rows.
-
-    Examples
-    --------
-    >>> from pimeter.classification.proportions import Proportion, wilson
-    >>> [round(bound, 4) for bound in wilson(Proportion(0.8, 50), 0.95)]
-    [0.6696, 0.8876]
-    """
+    """Wilson's score interval: all proportions that the one found is not too far from; everything without rows."""
     value, n = found
     if not n:
         return 0.0, 1.0

@@ -28,17 +28,9 @@ MIN_BEYOND = 5  # resamples beyond each bound: of five the true miss is 1.1 time
 
 
 class Resamples:
-    """Cells of resampled rows.
+    """Cells of resampled rows, from rows in each cell and sums (k,) of their weights and of squared weights.
 
-    Parameters
-    ----------
-    rows, sums, squares : ndarray of shape (k,)
-        Rows in each cell, and sums of their weights and of squared weights. Given the rows drawn from a cell, the sum
-        of their weights is taken as normal: exact for equal weights, an approximation for others.
-    n_resamples : int
-        Number of resamples.
-    rng : numpy.random.Generator
-        Where randomness comes from.
+    Given the rows drawn from a cell, the sum of their weights is taken as normal: exact for equal weights.
     """
 
     def __init__(self, rows: Array, sums: Array, squares: Array, n_resamples: int, rng: np.random.Generator) -> None:
@@ -101,16 +93,8 @@ class Resamples:
 def bca(resamples: Array, value: float, left_out: Array, counts: Array, confidence_level: float) -> tuple[float, float]:
     """The bias-corrected and accelerated interval (Efron 1987); NaN if the metric is hardly ever defined.
 
-    Parameters
-    ----------
-    resamples : ndarray of shape (B,)
-        The metric on resamples; NaN where it is not defined.
-    value : float
-        The metric on all rows.
-    left_out, counts : ndarray of shape (k,)
-        The metric with one row less of each cell, and the rows in the cell.
-    confidence_level : float
-        Between 0 and 1.
+    `left_out` is the metric with one row less of each cell, `counts` how many rows such a cell has: SciPy's bootstrap
+    draws and leaves out whole rows, in a time that grows with their number.
     """
     kept = resamples[np.isfinite(resamples)]
     if not np.isfinite(value) or len(kept) < MIN_DEFINED * len(resamples) or not len(kept):

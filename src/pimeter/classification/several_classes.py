@@ -32,10 +32,7 @@ def by_classes(
     confidence_level: float,
     sampling: Sampling,
 ) -> dict[str, Estimate]:
-    """Estimates for several classes: overall, averages over classes, and each class against all others.
-
-    Cells are ordered by the true class, then by the predicted one.
-    """
+    """Estimates overall, of averages, and of each class against the others; cells by true, then predicted class."""
     k = len(labels)
     own = [_one_against_rest(k)(part) for part in cells]
     right = np.arange(k) * (k + 1)
@@ -194,10 +191,7 @@ def _averaged(own: _Jackknife, padded: _Jackknife, limits: tuple[float, float], 
 
 
 def _effective_rows(value: Array, variance: Array, near: Array, near_variance: Array) -> Array:
-    """Rows whose proportion would have this variance, but no more than with half a row more of each class.
-
-    Few rows with the same answer do not show how they vary.
-    """
+    """Rows whose proportion would have this variance, but no more than with half a row more of each class."""
     most = near * (1.0 - near) / np.maximum(near_variance, NEGLIGIBLE_VARIANCE)
     shows = (variance > NEGLIGIBLE_VARIANCE) & (value > 0.0) & (value < 1.0)
     alone = np.divide(value * (1.0 - value), variance, out=np.full(len(value), np.inf), where=shows)
@@ -205,10 +199,7 @@ def _effective_rows(value: Array, variance: Array, near: Array, near_variance: A
 
 
 def _one_against_rest(k: int) -> Callable[[Array], Array]:
-    """Function from cells of k classes, (k k, ...), to TN, TP, FN, FP of each class, (4, k, ...).
-
-    A cell is TN of nearly all classes, so that TN is what the others leave of the total.
-    """
+    """Function from cells of k classes, (k k, ...), to TN, TP, FN, FP of each class, (4, k, ...)."""
     true, predicted = np.divmod(np.arange(k * k), k)
     is_right = true == predicted
     right, wrong = np.flatnonzero(is_right), np.flatnonzero(~is_right)

@@ -17,20 +17,10 @@ if TYPE_CHECKING:
 def interval_frame(
     X: Any, prediction: Array, intervals: Array, *, levels: Array | None, has_outputs: bool, guaranteed: Array | None
 ) -> Any:
-    """Columns prediction, lower and upper; in long form also row, output and level where there are several.
+    """Columns prediction, lower and upper of intervals (n, k, 2, L); in long form also row, output and level.
 
-    Parameters
-    ----------
-    X : frame or array
-        Its library is that of the result, its index that of a pandas one; pandas where X is no frame.
-    prediction : ndarray of shape (n, k)
-    intervals : ndarray of shape (n, k, 2, L)
-    levels : ndarray of shape (L,) or None
-        None: one level that needs no column.
-    has_outputs : bool
-        Whether outputs need a column.
-    guaranteed : ndarray of shape (n, L) or None
-        Coverage guaranteed to each row; None: the same to all, no column.
+    The frame is of the library of X, with the index of a pandas one. A level or an output has a column where there are
+    several, and the coverage guaranteed to each row (n, L) where it is given.
     """
     n, k, _, n_levels = intervals.shape
     columns: dict[str, Any] = {}
