@@ -122,3 +122,43 @@ def test_what_is_masked_is_not_known_and_what_is_wrong_is_refused():
         backtest(y_true, y_pred[:100])
     with pytest.raises(ValueError, match="holds infinities; write NaN"):
         backtest(np.where(mask, np.inf, y_true), y_pred)
+
+
+def test_windows_without_targets_are_not_counted_as_tried():
+    y_true, y_pred = walk(203, 3)
+    y_true = y_true.copy()
+    y_true[-20:] = np.nan
+    found = backtest(y_true, y_pred)
+    assert (found.n_tested, found.n_scored) == (100, 80)
+    assert (
+        "Over 80 of 100 windows that it had not seen, which have targets and forecasts, the" in found.headline.evidence
+    )
+    assert "over 80 windows" in found.to_html()
+
+
+def test_residuals_that_are_all_equal_are_not_enough():
+    found = backtest(np.full((50, 1), 3.0), np.ones((50, 1)))
+    assert found.diagnosis.raised == ("errors",)
+    assert "as good as about 1 independent residual; 95 % takes 19." in found.diagnosis["errors"].sentence
+    assert not any("Nothing to do" in line for line in found.advice)
+
+
+def test_one_window_is_not_windows():
+    with pytest.raises(ValueError, match="1 window of 1 step is too few to fit"):
+        backtest([[1.0]], [[2.0]])
+
+
+def test_margins_are_those_of_the_updated_cone_and_it_says_so():
+    y_true, y_pred = walk(803, 1)
+    found = backtest(y_true, y_pred, confidence_level=0.9)
+    cone = ForecastIntervals(0.9).fit(y_true[: found.n_fitted], y_pred[: found.n_fitted])
+    cone.update(y_true[found.n_fitted :], y_pred[found.n_fitted :])
+    assert_allclose(found.margin, cone.margin_[:, 1])
+    assert found.headline.evidence.endswith("The margins are those of the updated cone.")
+
+
+def test_coverage_is_drawn_in_per_cent_with_titles_at_the_axes():
+    page = backtest(*walk(203, 3)).to_html()
+    assert "targets inside, %</text>" in page
+    assert "steps ahead</text>" in page
+    assert "Horizontal" not in page

@@ -30,7 +30,7 @@ from pimeter.conformal.steps import (
     window_errors,
     windows_until_known,
 )
-from pimeter.coverage import percent, warn_of_coverage
+from pimeter.coverage import counted, percent, warn_of_coverage
 from pimeter.online import LARGEST, LEARNING_RATES, learn_columns, started
 from pimeter.validation import one_or_more_levels
 
@@ -378,8 +378,9 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         if n_short:
             whose = "" if n_series is None else f" of {n_short} of {len(found)} series"
             warn_of_coverage(
-                f"{seen.shape[-1]} windows{whose} are as good as about {found.min():.3g} independent errors "
-                f"(n_effective_); {percent(p, 6)} takes {needed}. Take more windows, or a lower confidence_level."
+                f"{counted(seen.shape[-1], 'window')}{whose} {'is' if seen.shape[-1] == 1 else 'are'} as good as about "
+                f"{counted(found.min(), 'independent error', 3)} (n_effective_); {percent(p, 6)} takes {needed}. Take "
+                "more windows, or a lower confidence_level."
             )
 
     def _forecast(self, y_pred: ArrayLike) -> Array:

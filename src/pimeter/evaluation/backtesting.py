@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pimeter.arrays import real_array
+from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.conformal.steps import ONE_PATH, windows_until_known
-from pimeter.coverage import percent
+from pimeter.coverage import counted, percent
 from pimeter.evaluation.diagnosis.check import Check
 from pimeter.evaluation.results import Result
 from pimeter.findings import Diagnosis, Headline
@@ -71,12 +72,13 @@ class Backtest(Result):
         Findings, advice and code.
     confidence_level : float
         Fraction of targets that were to be covered.
-    n_fitted, n_tested : int
-        Windows that the cone was fitted to, and windows that it was tried on.
+    n_fitted, n_tested, n_scored : int
+        Windows that the cone was fitted to, windows that it was tried on, and those of the latter that have a target
+        and its forecast.
     static, updated : Cone
         Left as it was fitted, or updated with each target as it became known.
     margin : list of float
-        How far intervals extend now, at each step ahead, with all that is known.
+        How far intervals extend now, at each step ahead: margins of the updated cone, with all that is known.
     newest : dict
         Prediction, lower and upper bound of the newest window, and its targets as far as they are known.
     blocks : list of int
@@ -90,6 +92,7 @@ class Backtest(Result):
     confidence_level: float
     n_fitted: int
     n_tested: int
+    n_scored: int
     static: Cone
     updated: Cone
     margin: list[float]
@@ -174,10 +177,10 @@ def backtest(
     >>> found = backtest(windows[:, 1:], np.repeat(windows[:, :1], 3, axis=1), confidence_level=0.9)
     >>> print(found)
     90 % of targets are expected within ±1.8 one step ahead and ±2.83 at step 3. Over 999 windows that it had not seen,
-    the cone covered 88 %; updated as targets became known, 89.7 %.
+    the cone covered 88 %; updated as targets became known, 89.7 %. The margins are those of the updated cone.
     <BLANKLINE>
     Nothing to do: the cone keeps its level.
-    ForecastIntervals(confidence_level=0.9).fit(y_true, y_pred)
+    ForecastIntervals(confidence_level=0.9).fit(y_true, y_pred)  # all windows; update it from here on
     >>> found.to_frame()["updated_coverage"].round(2).tolist()
     [0.89, 0.9, 0.9]
     """
@@ -190,13 +193,15 @@ def backtest(
         until_known = windows_until_known(h, stride)
     needed = 2 * (int(until_known.max()) + 1)
     if n < needed:
-        msg = f"{n} windows of {h} steps are too few to fit a cone to half of them: at least {needed} are needed."
+        few = f"{counted(n, 'window')} of {counted(h, 'step')} {'is' if n == 1 else 'are'} too few"
+        msg = f"{few} to fit a cone to half of them: at least {needed} are needed."
         raise ValueError(msg)
     # When the first window is made that it is tried on.
     is_known = np.arange(n_fitted)[:, None] + until_known <= n_fitted
     cone = ForecastIntervals(confidence_level).fit(
         np.where(is_known, true[:n_fitted], np.nan), predicted[:n_fitted], stride=stride
     )
+    n_effective = float(np.min(cone.n_effective_))
     tested = slice(n_fitted, n)
     static = cone.predict_interval(predicted[tested])
     updated = rolled_forward(cone, true, predicted, n_fitted, until_known)
@@ -204,7 +209,10 @@ def backtest(
     blocks = (edges[:-1] + n_fitted).tolist()
     tried = Tried(
         float(confidence_level),
+        n_fitted,
         n - n_fitted,
+        int(np.count_nonzero(~np.isnan(true[tested]).all(axis=1))),
+        n_effective,
         cone.margin_[:, 1].tolist(),
         _cone(static, true[tested], edges),
         _cone(updated, true[tested], edges),
@@ -214,7 +222,8 @@ def backtest(
         diagnosis=tried.diagnosis(stride),
         confidence_level=tried.level,
         n_fitted=n_fitted,
-        n_tested=tried.n_windows,
+        n_tested=tried.n_tested,
+        n_scored=tried.n_scored,
         static=tried.static,
         updated=tried.updated,
         margin=tried.margin,
@@ -246,7 +255,10 @@ class Tried(NamedTuple):
     """A cone that was tried on windows: what its checks look at."""
 
     level: float
-    n_windows: int
+    n_fitted: int
+    n_tested: int
+    n_scored: int
+    n_effective: float  # independent errors that the windows of the fit are as good as
     margin: list[float]
     static: Cone
     updated: Cone
@@ -261,10 +273,17 @@ class Tried(NamedTuple):
         if not self.is_kept(self.updated):
             claim = f"The cone does not keep its {asked}: its margin is now {margins}, but do not trust that."
         evidence = (
-            f"Over {self.n_windows:,} windows that it had not seen, the cone covered {self.static.percent}; updated as "
-            f"targets became known, {self.updated.percent}."
+            f"Over {self.windows}, the cone covered {self.static.percent}; updated as targets became known, "
+            f"{self.updated.percent}. The margins are those of the updated cone."
         )
         return Headline(claim, evidence)
+
+    @property
+    def windows(self) -> str:
+        """What the cone was tried on, in words."""
+        if self.n_scored == self.n_tested:
+            return f"{counted(self.n_tested, 'window')} that it had not seen"
+        return f"{self.n_scored:,} of {self.n_tested:,} windows that it had not seen, which have targets and forecasts"
 
     def is_kept(self, cone: Cone) -> bool:
         """Whether coverage is near the level, as far as it is known."""
@@ -276,7 +295,8 @@ class Tried(NamedTuple):
         for check in CHECKS:
             found[check.name] = check(self, found)
         spaced = "" if stride == 1.0 else f", stride={stride:g}"
-        code = f"ForecastIntervals(confidence_level={self.level:g}).fit(y_true, y_pred{spaced})"
+        fitted = f"ForecastIntervals(confidence_level={self.level:g}).fit(y_true, y_pred{spaced})"
+        code = f"{fitted}  # all windows; update it from here on"
         return Diagnosis.of(found.values(), "Nothing to do: the cone keeps its level.", code)
 
 
@@ -290,7 +310,7 @@ class CheckOfCone(Check[Tried]):
         """From what the cone covered."""
         sentence = f"{how}, the cone covered {cone.percent} of targets; {percent(tried.level)} were asked for."
         value = math.nan if cone.coverage is None else cone.coverage
-        return self.finding(tried.n_windows, sentence, advice, value=value, reference=tried.level)
+        return self.finding(tried.n_scored, sentence, advice, value=value, reference=tried.level)
 
 
 class UpdatedCone(CheckOfCone):
@@ -324,7 +344,26 @@ class StaticCone(CheckOfCone):
         return self.judge(tried, tried.static, "Left as it was fitted", advice)
 
 
-CHECKS: tuple[Check[Tried], ...] = (UpdatedCone(), StaticCone())
+class EnoughErrors(Check[Tried]):
+    """Whether the windows that the cone was fitted to are effectively enough for the level."""
+
+    name = "errors"
+    question = "Are there enough windows for this level?"
+    looks_at = "residuals of the windows that it was fitted to"
+    statistic = "the effective number of independent ones, beside the number that the level takes"
+
+    def _judged(self, tried: Tried, _earlier: Mapping[str, Finding]) -> Finding:
+        needed = rank_guarantee(0.0, tried.level).needed
+        is_enough = tried.n_effective >= needed
+        sentence = (
+            f"{counted(tried.n_fitted, 'window')} to fit the cone to, as good as about "
+            f"{counted(tried.n_effective, 'independent residual', 3)}; {percent(tried.level)} takes {needed}."
+        )
+        advice = "" if is_enough else "Take more windows, or a lower confidence level: these say too little."
+        return self.finding(tried.n_fitted, sentence, advice, value=tried.n_effective, reference=needed)
+
+
+CHECKS: tuple[Check[Tried], ...] = (UpdatedCone(), StaticCone(), EnoughErrors())
 
 
 def _newest(

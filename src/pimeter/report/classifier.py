@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pimeter.coverage import percent, rounded
-from pimeter.report.drawing import Line, against_diagonal, bars, lines
+from pimeter.report.drawing import Line, against_diagonal, bars, in_percent, lines
 from pimeter.report.page import UNKNOWN, plain_html
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def _plots(data: Mapping[str, Any], level: str) -> list[Plot]:
                 "Do scores mean what they say?",
                 "Fraction of positives against the mean score, in bins of equally many rows, with Clopper-Pearson "
                 f"intervals for {level} of each bin by itself; a cross contradicts its score, also when all bins are "
-                "taken together. Horizontal: mean score.",
+                "taken together.",
+                ("mean score", "positives"),
                 bins["score"],
                 bins["proportion"],
                 list(zip(bins["lower"], bins["upper"], strict=True)),
@@ -56,17 +57,17 @@ def _plots(data: Mapping[str, Any], level: str) -> list[Plot]:
                 "What would another threshold do?",
                 "Precision: positives among rows called positive. Sensitivity: positives that are found. "
                 "A threshold chosen here has to be judged on other rows.",
-                "threshold",
+                ("threshold", "%"),
                 cuts["threshold"],
                 [
-                    Line("precision", "out", cuts["ppv"]),
-                    Line("sensitivity", "in", cuts["tpr"]),
-                    Line("accuracy", "rule", cuts["accuracy"]),
+                    Line("precision", "out", in_percent(cuts["ppv"])),
+                    Line("sensitivity", "in", in_percent(cuts["tpr"])),
+                    Line("accuracy", "rule", in_percent(cuts["accuracy"])),
                 ],
             )
         )
     for outcome in data["outcomes"]:
-        caption = f"Number of rows by score; dashed: the threshold of {outcome['threshold']:g}. Horizontal: score."
+        caption = f"Number of rows by score; dashed: the threshold of {outcome['threshold']:g}."
         title = f"{outcome['name'].capitalize()}: {outcome['rows']:,}"
         found.append(
             bars(title, caption, outcome["counts"], "out" if outcome["is_wrong"] else "in", outcome["threshold"])

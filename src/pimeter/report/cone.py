@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pimeter.coverage import percent
-from pimeter.report.drawing import Line, band, lines
+from pimeter.coverage import counted, percent
+from pimeter.report.drawing import Line, band, in_percent, lines
 from pimeter.report.page import UNKNOWN, plain_html
 
 if TYPE_CHECKING:
@@ -16,44 +16,45 @@ def cone_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     """The page of a backtest, given as plain values."""
     level, static, updated, newest = (data[key] for key in ("confidence_level", "static", "updated", "newest"))
     steps = [float(i + 1) for i in range(len(data["margin"]))]
-    asked = [level] * len(steps)
+    asked = [100.0 * level] * len(steps)
+    inside = "targets inside, %"
     plots = [
         band(
             "The newest forecast",
             "Intervals around each step of the newest window as they were made then; targets as far as known.",
-            "steps ahead",
+            ("steps ahead", "value"),
             steps,
             (Line("", "in", newest["upper"]), Line("interval", "in", newest["lower"])),
             [Line("forecast", "rule", newest["prediction"]), Line("target", "dots", newest["target"])],
         ),
         lines(
             "Is the level kept at each step?",
-            f"Fraction of targets inside, over {data['n_tested']:,} windows that the cone was not fitted to.",
-            "steps ahead",
+            f"Targets inside, over {counted(data['n_scored'], 'window')} that the cone was not fitted to.",
+            ("steps ahead", inside),
             steps,
             [
-                Line("static", "out", static["by_step"]),
-                Line("updated", "in", updated["by_step"]),
+                Line("static", "out", in_percent(static["by_step"])),
+                Line("updated", "in", in_percent(updated["by_step"])),
                 Line("asked for", "rule", asked),
             ],
         ),
         lines(
             "How wide is the cone?",
             "Mean width over the same windows.",
-            "steps ahead",
+            ("steps ahead", "width"),
             steps,
             [Line("static", "out", static["width"]), Line("updated", "in", updated["width"])],
             lowest=0.0,
         ),
         lines(
             "Is the level kept as time goes by?",
-            "Fraction of targets inside, all steps together, for windows from this one on.",
-            "window",
+            "Targets inside, all steps together, for windows from this one on.",
+            ("window", inside),
             [float(start) for start in data["blocks"]],
             [
-                Line("static", "out", static["over_time"]),
-                Line("updated", "in", updated["over_time"]),
-                Line("asked for", "rule", [level] * len(data["blocks"])),
+                Line("static", "out", in_percent(static["over_time"])),
+                Line("updated", "in", in_percent(updated["over_time"])),
+                Line("asked for", "rule", [100.0 * level] * len(data["blocks"])),
             ],
             labels=data["block_names"],
         ),

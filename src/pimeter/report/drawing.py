@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     Values = Sequence[float | None]
 
 WIDTH, HEIGHT = 520, 270
-LEFT, RIGHT, TOP, BOTTOM = 66, 12, 28, 40
+LEFT, RIGHT, TOP, BOTTOM = 66, 12, 28, 44
 TEXT = 48  # letters that have room below a plot
 SIZE = (WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM)
 
@@ -33,6 +33,7 @@ class Plot(NamedTuple):
 
     title: str
     caption: str
+    axes: tuple[str, str]  # what is along and what is up
     ticks: list[tuple[float, str]]
     rungs: list[tuple[float, str]]
     areas: list[tuple[str, str]]  # style, path
@@ -77,10 +78,15 @@ class Scales(NamedTuple):
         return [(self.x(value), f"{value:g}") for value in _round_values(self.start, self.end)]
 
 
+def in_percent(values: Values) -> list[float | None]:
+    """Fractions in per cent, as far as they are known."""
+    return [None if value is None else 100.0 * value for value in values]
+
+
 def lines(
     title: str,
     caption: str,
-    what: str,
+    axes: tuple[str, str],
     places: Sequence[float],
     drawn: Sequence[Line],
     *,
@@ -94,11 +100,16 @@ def lines(
     ]
     marks = [mark for line in drawn if line.style != "rule" for mark in scales.marks(line, places)]
     ticks = _labelled(scales, places, labels)
-    return Plot(title, f"{caption} Horizontal: {what}.", ticks, scales.rungs, [], paths, marks, _placed(drawn))
+    return Plot(title, caption, axes, ticks, scales.rungs, [], paths, marks, _placed(drawn))
 
 
 def band(
-    title: str, caption: str, what: str, places: Sequence[float], bounds: tuple[Line, Line], others: Sequence[Line]
+    title: str,
+    caption: str,
+    axes: tuple[str, str],
+    places: Sequence[float],
+    bounds: tuple[Line, Line],
+    others: Sequence[Line],
 ) -> Plot:
     """The area between an upper and a lower line, and other lines, of which those of dots alone have marks."""
     upper, lower = bounds
@@ -109,7 +120,7 @@ def band(
     marks = [mark for line in others if line.style == "dots" for mark in scales.marks(line, places)]
     areas = [("fill", f"{scales.path(outline)}Z")]
     ticks = _labelled(scales, places, None)
-    return Plot(title, f"{caption} Horizontal: {what}.", ticks, scales.rungs, areas, paths, marks, _placed(drawn))
+    return Plot(title, caption, axes, ticks, scales.rungs, areas, paths, marks, _placed(drawn))
 
 
 def _fitting(places: Sequence[float], drawn: Sequence[Line], lowest: float | None) -> Scales:
@@ -132,6 +143,7 @@ def _labelled(scales: Scales, places: Sequence[float], labels: Sequence[str] | N
 def against_diagonal(
     title: str,
     caption: str,
+    axes: tuple[str, str],
     places: Sequence[float],
     values: Sequence[float],
     bounds: Sequence[tuple[float, float]],
@@ -149,7 +161,7 @@ def against_diagonal(
     marks = [(style, scales.x(at), scales.y(value)) for style, at, value in zip(styles, places, values, strict=True)]
     styled = zip(("rule", "in", "out"), names, strict=True)
     shown = [Line(name, style, ()) for style, name in styled if style in {"rule", *styles}]
-    return Plot(title, caption, scales.ticks, scales.rungs, [], paths, marks, _placed(shown))
+    return Plot(title, caption, axes, scales.ticks, scales.rungs, [], paths, marks, _placed(shown))
 
 
 def bars(title: str, caption: str, counts: Sequence[int], style: str, rule: float) -> Plot:
@@ -161,7 +173,9 @@ def bars(title: str, caption: str, counts: Sequence[int], style: str, rule: floa
         corners += [(i / n, count), ((i + 1) / n, count)]
     area = scales.path([*corners, (1.0, 0.0)]) + "Z"
     across = scales.path([(rule, 0.0), (rule, scales.high)])
-    return Plot(title, caption, scales.ticks, scales.rungs, [(style, area)], [("rule", across)], [], [])
+    return Plot(
+        title, caption, ("score", "rows"), scales.ticks, scales.rungs, [(style, area)], [("rule", across)], [], []
+    )
 
 
 def _placed(lines: Sequence[Line]) -> list[tuple[str, str, float]]:
