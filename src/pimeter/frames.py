@@ -52,6 +52,27 @@ def frame_of(columns: Mapping[str, Any], library: Any = "pandas") -> Any:
         raise ImportError(msg) from missing
 
 
+def is_frame(table: object) -> bool:
+    """Whether it is a table with named columns, of a library that narwhals knows."""
+    if isinstance(table, np.ndarray | list | tuple) or not hasattr(table, "columns"):
+        return False
+    import narwhals as nw
+
+    return isinstance(nw.from_native(table, eager_only=True, pass_through=True), nw.DataFrame)
+
+
+def named_columns(name: str, table: object, columns: tuple[str, ...] | None = None) -> NDArray[Any]:
+    """Columns of a frame as an array: those of these names, or all; or a ValueError that says which there are."""
+    import narwhals as nw
+
+    frame: nw.DataFrame[Any] = nw.from_native(table, eager_only=True)
+    missing = [column for column in columns or () if column not in frame.columns]
+    if missing:
+        msg = f"{name} is a frame without {' and '.join(missing)}; it has columns {frame.columns[:9]}."
+        raise ValueError(msg)
+    return (frame if columns is None else frame.select(*columns)).to_numpy()
+
+
 def column_of(X: FeatureTable, by: str | int) -> NDArray[Any]:
     """Values of the column `by`: a name in a frame, a position in an array."""
     import narwhals as nw
