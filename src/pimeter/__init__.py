@@ -9,6 +9,7 @@ __all__ = [
     "CoverageWarning",
     "ForecastIntervals",
     "GroupedWidth",
+    "IntervalCalibrator",
     "IntervalRegressor",
     "IntervalShape",
     "LocalWidth",
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from pimeter.regression import (
         AutoWidth,
         GroupedWidth,
+        IntervalCalibrator,
         IntervalRegressor,
         IntervalShape,
         LocalWidth,
@@ -82,6 +84,7 @@ else:
         "CoverageWarning": "coverage",
         "ForecastIntervals": "forecast",
         "GroupedWidth": "regression",
+        "IntervalCalibrator": "regression",
         "IntervalRegressor": "regression",
         "IntervalShape": "regression",
         "LocalWidth": "regression",

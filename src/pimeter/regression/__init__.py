@@ -1,6 +1,7 @@
 """Prediction intervals for any regressor: residuals of a model, a width, a quantile of calibration scores."""
 
 from pimeter.regression.auto import AutoWidth
+from pimeter.regression.calibrator import IntervalCalibrator
 from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.grouped import GroupedWidth
 from pimeter.regression.local import LocalWidth
@@ -12,6 +13,7 @@ from pimeter.regression.width import IntervalShape, Width
 __all__ = [
     "AutoWidth",
     "GroupedWidth",
+    "IntervalCalibrator",
     "IntervalRegressor",
     "IntervalShape",
     "LocalWidth",

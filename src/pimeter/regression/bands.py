@@ -1,0 +1,218 @@
+"""How intervals with a margin lie around what a probabilistic model says: bands that one margin moves.
+
+All of them are nested: a larger margin never gives a narrower interval, so that the order of scores is all that
+calibration needs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from pimeter.conformal.scores import CalibrationScores
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pimeter.predictive import Predictive
+
+    Array = NDArray[np.float64]
+
+ROUNDINGS = 8.0  # units in the last place that the way from a score back to its bound may take
+LEAST = 1e-9  # smallest scale, in units of the larger bound: a band without width has no scale of its own
+FEWEST_TO_MOVE = 20  # rows with a finite bound
+BLENDS = (0.0, 0.25, 0.5, 0.75, 1.0)
+LEAST_WIDTH = 0.02  # smallest half-width that is learned, in typical ones
+FARTHEST = 5.0  # standard deviations up to which a learned bound follows centre and width
+PENALTY = 0.1  # on the coefficients, in units of 1 / sqrt(n)
+
+
+class Shape(Protocol):
+    """What turns predictions and targets into scores, and predictions and margins into bounds."""
+
+    def scores(self, said: Predictive, y: Array) -> CalibrationScores:
+        """How far each target lies beyond the lower and the upper bound."""
+
+    def bounds(self, said: Predictive, margin: Array) -> Array:
+        """Bounds (n, 2) for margins below and above."""
+
+
+class Band(NamedTuple):
+    """``[lower - scale t, upper + scale t]``, of n rows; an infinite bound stays where it is."""
+
+    lower: Array
+    upper: Array
+    scale: Array
+
+
+@dataclass(frozen=True)
+class MovedBand(ABC):
+    """A band whose bounds are moved out by the margin, in units of a scale of each row."""
+
+    level: float
+
+    @abstractmethod
+    def band(self, said: Predictive) -> Band:
+        """Of each row, before it is moved."""
+
+    def scores(self, said: Predictive, y: Array) -> CalibrationScores:
+        """How far each target lies beyond the lower and the upper bound, in units of the scale."""
+        lower, upper, scale = self.band(said)
+        with np.errstate(over="ignore"):
+            return CalibrationScores(((y - upper) / scale)[:, None], ((lower - y) / scale)[:, None])
+
+    def bounds(self, said: Predictive, margin: Array) -> Array:
+        """Bounds (n, 2) for margins below and above; those that would cross meet in the middle."""
+        lower, upper, scale = self.band(said)
+        with np.errstate(over="ignore", invalid="ignore"):
+            middle = np.where(np.isfinite(lower), np.where(np.isfinite(upper), lower / 2.0 + upper / 2.0, lower), upper)
+            low, high = lower - scale * margin[0], upper + scale * margin[1]
+            slack = ROUNDINGS * np.spacing(np.maximum(np.abs(lower), np.abs(upper)) + scale * np.abs(margin).max())
+        slack = np.where(np.isfinite(slack), slack, 0.0)
+        return np.stack([np.fmin(low, middle) - slack, np.fmax(high, middle) + slack], axis=1)
+
+
+class Additive(MovedBand):
+    """The band at a level, both bounds moved by the same distance (conformalised quantile regression)."""
+
+    def band(self, said: Predictive) -> Band:
+        """Around the intervals at the level."""
+        lower, upper = said.band(self.level).T
+        return Band(lower, upper, np.ones(len(said)))
+
+
+class Multiplicative(MovedBand):
+    """The band at a level, both bounds moved by a multiple of its width."""
+
+    def band(self, said: Predictive) -> Band:
+        """Around the intervals at the level, their width as scale."""
+        lower, upper = said.band(self.level).T
+        return Band(lower, upper, _scale(lower, upper))
+
+
+class Normalised(MovedBand):
+    """Around the centre, in units of half the width of the band at a level; of a normal distribution, of its std."""
+
+    def band(self, said: Predictive) -> Band:
+        """Of no width, around the centre."""
+        lower, upper = said.band(self.level).T
+        centre = said.centre
+        scale = _scale(lower, upper) / 2.0
+        return Band(_open(centre, lower), _open(centre, upper), scale)
+
+
+@dataclass(frozen=True)
+class Distributional:
+    """Between two quantiles of each row's distribution: the margin is a normal quantile, the same for all rows."""
+
+    level: float
+
+    def scores(self, said: Predictive, y: Array) -> CalibrationScores:
+        """Normal quantiles of the probability integral transform."""
+        return CalibrationScores(said.z(y)[:, None])
+
+    def bounds(self, said: Predictive, margin: Array) -> Array:
+        """Quantiles of each row."""
+        slack = ROUNDINGS * np.spacing(np.abs(margin).max())
+        low, high = (np.full(len(said), sign * (one + slack)) for sign, one in zip((-1.0, 1.0), margin, strict=True))
+        found = np.stack([said.from_z(np.minimum(low, high)), said.from_z(np.maximum(low, high))], axis=1)
+        wide = np.where(np.isfinite(found), ROUNDINGS * np.spacing(np.abs(found)), 0.0)
+        return np.asarray(found + wide * np.array([-1.0, 1.0]))
+
+
+@dataclass(frozen=True)
+class Blended(MovedBand):
+    """Half-widths between those of the model and a constant one, around its centre; both bounds may be moved.
+
+    ``centre - multiple (blend below + (1 - blend) typical)`` and so on: a blend of 1 is multiplicative, 0 constant,
+    and one between them much like additive. The moves are linear in centre and width.
+    """
+
+    blend: float
+    multiple: float
+    typical: float
+    location: float = 0.0
+    deviation: float = 1.0
+    moves: Array | None = None  # (2, 3): intercept, centre and width, for both bounds, in units of the typical width
+
+    def band(self, said: Predictive) -> Band:
+        """As learned, with half its width as scale."""
+        centre, below, above = _halves(said, self.level, self.typical)
+        halves = (self.multiple * self._blended(half) for half in (below, above))
+        lower, upper = (centre + sign * half for sign, half in zip((-1.0, 1.0), halves, strict=True))
+        if self.moves is not None:
+            moved = self.typical * (self.known(centre, below, above) @ self.moves.T)
+            lower, upper = lower + moved[:, 0], upper + moved[:, 1]
+            middle, half = (lower + upper) / 2.0, np.maximum((upper - lower) / 2.0, LEAST_WIDTH * self.typical)
+            lower, upper = middle - half, middle + half
+        given = said.band(self.level)
+        return Band(_open(lower, given[:, 0]), _open(upper, given[:, 1]), (upper - lower) / 2.0)
+
+    def _blended(self, half: Array) -> Array:
+        """Half-widths, of which none is 0."""
+        return np.maximum(self.blend * half + (1.0 - self.blend) * self.typical, LEAST_WIDTH * self.typical)
+
+    def known(self, centre: Array, below: Array, above: Array) -> Array:
+        """What moves are learned from, (n, 3)."""
+        columns = (centre - self.location) / self.deviation, (below + above) / (2.0 * self.typical)
+        clipped = (np.clip(column, -FARTHEST, FARTHEST) for column in columns)
+        return np.stack([np.ones(len(centre)), *clipped], axis=1)
+
+    @classmethod
+    def learned(cls, said: Predictive, y: Array, level: float, *, moves: bool) -> Blended:
+        """The blend with the best interval score on rows that do not calibrate, and how to move its bounds."""
+        centre, below, above = _halves(said, level, 0.0)
+        typical = float(np.median(below + above) / 2.0) or float(np.abs(y - centre).mean()) or 1.0
+        centre, below, above = _halves(said, level, typical)
+        deviation = float(centre.std()) or 1.0
+        found = []
+        for blend in BLENDS:
+            one = cls(level, blend, 1.0, typical, float(centre.mean()), deviation)
+            down, up = one._blended(below), one._blended(above)
+            multiple = float(np.quantile(np.maximum((centre - y) / down, (y - centre) / up), level, method="higher"))
+            missed = np.maximum(centre - multiple * down - y, 0.0) + np.maximum(y - centre - multiple * up, 0.0)
+            loss = float(np.mean(multiple * (down + up) + 2.0 / (1.0 - level) * missed))
+            found.append((loss, replace(one, multiple=multiple)))
+        best = min(found, key=lambda pair: pair[0])[1]
+        return best._with_moves(said, y) if moves else best
+
+    def _with_moves(self, said: Predictive, y: Array) -> Blended:
+        """Bounds at both quantiles of the targets, by linear quantile regression with a penalty on the moves."""
+        from sklearn.linear_model import QuantileRegressor
+
+        band, known = self.band(said), self.known(*_halves(said, self.level, self.typical))
+        moves = np.zeros((2, 3))
+        for move, bound, p in zip(moves, band[:2], ((1.0 - self.level) / 2.0, (1.0 + self.level) / 2.0), strict=True):
+            rows = np.isfinite(bound)
+            if rows.sum() < FEWEST_TO_MOVE:
+                continue
+            model = QuantileRegressor(quantile=p, alpha=PENALTY / rows.sum() ** 0.5)
+            model.fit(known[rows, 1:], (y - bound)[rows] / self.typical)
+            move[:] = model.intercept_, *model.coef_
+        return replace(self, moves=moves)
+
+
+def _halves(said: Predictive, level: float, typical: float) -> tuple[Array, Array, Array]:
+    """Centre, and how far the band at the level goes below and above; an infinite side as far as the other one."""
+    lower, upper = said.band(level).T
+    centre = said.centre
+    below, above = centre - lower, upper - centre
+    sides = np.where(np.isfinite(below), below, above), np.where(np.isfinite(above), above, below)
+    below, above = (np.where(np.isfinite(side), side, typical) for side in sides)
+    return centre, below, above
+
+
+def _scale(lower: Array, upper: Array) -> Array:
+    """Widths, of which none is 0; 1 where a bound is infinite."""
+    with np.errstate(invalid="ignore"):
+        wide = upper - lower
+    least = LEAST * np.maximum(np.maximum(np.abs(lower), np.abs(upper)), LEAST)
+    return np.where(np.isfinite(wide), np.maximum(wide, least), 1.0)
+
+
+def _open(bound: Array, given: Array) -> Array:
+    """A bound that is infinite where the given one is."""
+    return np.where(np.isinf(given), given, bound)

@@ -1,0 +1,309 @@
+"""`IntervalCalibrator`: the intervals of any probabilistic model, made to hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from pimeter.conformal.estimator import Replaceable
+from pimeter.conformal.guarantee import COPIES, GUARANTEES, rank_guarantee, too_few
+from pimeter.conformal.quantile import ScoreQuantile
+from pimeter.conformal.scores import TAILS
+from pimeter.coverage import ROUNDING, warn_of_coverage
+from pimeter.duplicates import UNPROVEN, copies, row_keys
+from pimeter.predictive import predictive
+from pimeter.regression.bands import Additive, Blended, Distributional, Multiplicative, Normalised
+from pimeter.validation import finite_numbers, one_or_more_levels
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from pimeter.conformal.guarantee import GuaranteeKind
+    from pimeter.predictive import Predictive
+    from pimeter.regression.bands import Shape
+
+    Array = NDArray[np.float64]
+
+SHAPES: dict[str, type[Additive | Multiplicative | Normalised | Distributional]] = {
+    "additive": Additive,
+    "multiplicative": Multiplicative,
+    "normalised": Normalised,
+    "distributional": Distributional,
+}
+FEWEST = 50  # calibration rows of which some can be spared to learn from
+MISSES_TO_BLEND = 5  # rows to be missed from which on a third of the rows learns a blend ...
+MISSES_TO_MOVE = 20  # ... and half of them how both bounds move with the centre and the width
+MOST_TO_LEARN = 1000  # rows are enough to learn from
+
+
+class IntervalCalibrator(Replaceable, BaseEstimator):
+    """Intervals of any probabilistic model, made to hold on rows that it was not trained on: conformal prediction.
+
+    Give `fit` the targets of rows that the model was not trained on and what it said of them, in one of four ways, and
+    `predict_interval` what it says of new rows, in the same way. If these rows are exchangeable with the calibration
+    rows (such as independent draws from one source), the interval covers the new target with the confidence level or
+    more, on average over calibration sets and new rows, however wrong the model is.
+
+    Parameters
+    ----------
+    confidence_level : float, default=0.95
+        Proportion of new targets that intervals shall cover, between 0 and 1. Bare `intervals` may have been made for
+        any level.
+    method : {"auto", "additive", "multiplicative", "normalised", "distributional"}, default="auto"
+        "additive": both bounds move by the same distance (conformalised quantile regression). "multiplicative": by the
+        same multiple of the width. "normalised": a multiple of the half-width or standard deviation around the centre.
+        "distributional": between two quantiles of each row's distribution, the same two for all rows, which never cross
+        and serve every level at once. "auto": learned on rows that do not calibrate, as said below.
+    guarantee : {"marginal", "training-conditional", "approximate"}, default="marginal"
+        As in `IntervalRegressor`.
+    random_state : int, RandomState or None, default=None
+        Chooses the rows that ``method="auto"`` learns from.
+
+    Attributes
+    ----------
+    shape_ : object
+        How intervals lie around predictions, with what was learned.
+    margin_ : ndarray of shape (2,)
+        How far bounds move out, below and above, in units of the shape's scale; may be negative.
+    guaranteed_level_ : float
+        Coverage that is guaranteed: the confidence level; with too few rows what they can guarantee; with
+        ``guarantee="approximate"`` that of the score below; NaN where nothing is.
+    guarantee_reason_ : str
+        Why that is NaN; empty where something is guaranteed.
+    guaranteed_ : bool
+        Whether the guaranteed level is the confidence level.
+    coverage_range_ : ndarray of shape (2,)
+        5 % and 95 % points of the coverage of this calibration set, by the Beta distribution of ranks.
+    n_calibration_ : int
+        Number of rows that calibrate.
+
+    Notes
+    -----
+    With "auto" some of the rows, drawn at random, decide how widths follow those of the model, and the others
+    calibrate, so that the guarantee is the same. Where n rows at a level p are to be missed at least 5 times, which is
+    n (1 - p), a third of them (of 50 or more) finds the blend of the model's half-widths and a constant one with the
+    best interval score. From 20 such rows on half of them, 1,000 at most, also learn where either bound lies, by linear
+    quantile regression on centre and width. If there are fewer, all calibrate, and the method is additive. Numbers, the
+    penalty and the features were chosen on generated data.
+
+    Infinite bounds stay infinite. Rows without width get some of their own with "additive" and "auto".
+
+    References
+    ----------
+    Y. Romano, E. Patterson, E. Candès (2019), Conformalized quantile regression; M. Sesia, E. Candès (2020), A
+    comparison of some conformal quantile regression methods; V. Chernozhukov, K. Wüthrich, Y. Zhu (2021),
+    Distributional conformal prediction.
+
+    See Also
+    --------
+    IntervalRegressor : Intervals for a model, with ``width="estimator"`` those that it predicts itself.
+
+    Examples
+    --------
+    A model whose standard deviations are too small:
+
+    >>> import numpy as np
+    >>> from pimeter import IntervalCalibrator, coverage_score
+    >>> rng = np.random.default_rng(0)
+    >>> mean, std = rng.uniform(1, 3, size=(2, 4000))
+    >>> y = rng.normal(mean, std)
+    >>> old, new = slice(0, 2000), slice(2000, None)
+    >>> calibrator = IntervalCalibrator(0.9, random_state=0).fit(y[old], y_pred=mean[old], std=std[old] / 2)
+    >>> intervals = calibrator.predict_interval(y_pred=mean[new], std=std[new] / 2)
+    >>> coverage_score(y[new], intervals), calibrator.guaranteed_level_
+    (0.9005, 0.9)
+    >>> calibrator.predict_interval(y_pred=[2.0], std=[1.0]).round(1)
+    array([[-1.2,  5.3]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "method": [StrOptions({"auto", *SHAPES})],
+        "guarantee": [StrOptions(set(GUARANTEES))],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        confidence_level: float = 0.95,
+        *,
+        method: Literal["auto", "additive", "multiplicative", "normalised", "distributional"] = "auto",
+        guarantee: GuaranteeKind = "marginal",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.confidence_level = confidence_level
+        self.method = method
+        self.guarantee = guarantee
+        self.random_state = random_state
+
+    def fit(
+        self,
+        y_true: ArrayLike,
+        *,
+        intervals: Any = None,
+        quantiles: Any = None,
+        levels: ArrayLike | None = None,
+        y_pred: ArrayLike | None = None,
+        std: ArrayLike | None = None,
+        samples: Any = None,
+    ) -> Self:
+        """Calibrate on rows that the model was not trained on.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (m,)
+            Targets.
+        intervals : array-like of shape (m, 2), frame with columns lower and upper, or mapping of these by level
+            Central intervals; without a mapping they are taken for intervals at the confidence level.
+        quantiles : array-like or frame of shape (m, q)
+            Quantiles, a column for each of `levels`, which do not cross.
+        levels : array-like of shape (q,)
+            Levels of the quantiles.
+        y_pred, std : array-like of shape (m,)
+            Predictions and their standard deviations.
+        samples : array-like or frame of shape (m, s)
+            Draws from each row's predictive distribution.
+
+        Returns
+        -------
+        IntervalCalibrator
+            Itself; as it was before if anything is wrong with the input.
+        """
+        draft = self._draft()
+        draft._validate_params()
+        y = finite_numbers("y_true", y_true)
+        if y.ndim != 1:
+            msg = f"y_true must have shape (m,), one target for each row; got {y.shape}. Calibrate outputs one by one."
+            raise ValueError(msg)
+        draft._fit(
+            predictive(
+                intervals=intervals,
+                quantiles=quantiles,
+                levels=levels,
+                y_pred=y_pred,
+                std=std,
+                samples=samples,
+                confidence_level=float(self.confidence_level),
+                n=len(y),
+            ),
+            y,
+        )
+        return self._become(draft)
+
+    def predict_interval(
+        self,
+        *,
+        intervals: Any = None,
+        quantiles: Any = None,
+        levels: ArrayLike | None = None,
+        y_pred: ArrayLike | None = None,
+        std: ArrayLike | None = None,
+        samples: Any = None,
+        confidence_level: ArrayLike | None = None,
+    ) -> Array:
+        """Calibrated intervals of new rows.
+
+        Parameters
+        ----------
+        intervals, quantiles, levels, y_pred, std, samples
+            What the model says of n new rows, in the way in which `fit` was given what it said.
+        confidence_level : float or array-like of shape (L,), optional
+            Other levels than that of the calibrator; intervals of a higher level are never narrower.
+
+        Returns
+        -------
+        ndarray of shape (n, 2) or (n, 2, L)
+            Lower and upper bounds.
+        """
+        check_is_fitted(self, "margin_")
+        said = predictive(
+            intervals=intervals,
+            quantiles=quantiles,
+            levels=levels,
+            y_pred=y_pred,
+            std=std,
+            samples=samples,
+            confidence_level=self._quantile.level,
+        )
+        self._refuse_another_kind(said)
+        asked = self._quantile.level if confidence_level is None else confidence_level
+        wanted = one_or_more_levels("confidence_level", asked)
+        found = [self.shape_.bounds(said, self._quantile_at(level).margins[0, 0]) for level in wanted.ravel().tolist()]
+        return np.stack(found, axis=-1) if wanted.ndim else found[0]
+
+    def _fit(self, said: Predictive, y: Array) -> None:
+        """Learn a shape on some of the rows if there is one to learn, and calibrate on the others."""
+        doubts = _doubts(said, y)
+        p = float(self.confidence_level)
+        rest: Any = slice(None)
+        if self.method == "auto":
+            n_learn, has_moves = _rows_to_learn(len(y), p, self.guarantee)
+            rows = check_random_state(self.random_state).permutation(len(y))
+            learn, rest = rows[:n_learn], rows[n_learn:]
+            self.shape_: Shape = Additive(p)
+            if n_learn:
+                self.shape_ = Blended.learned(said.rows(learn), y[learn], p, moves=has_moves)
+        else:
+            self.shape_ = SHAPES[self.method](p)
+        scores = replace(self.shape_.scores(said.rows(rest), y[rest]), doubts=doubts)
+        self._said_before = said.rows(slice(0))
+        self._quantile = ScoreQuantile.of(scores, TAILS["symmetric"], p, self.guarantee)
+        own = self._quantile.weakest(0)
+        if not own.is_enough:
+            warn_of_coverage(f"{too_few(own, p)}.")
+        self.n_calibration_ = len(scores)
+        self.margin_ = self._quantile.margins[0, 0]
+        self.guaranteed_level_ = self._quantile.guaranteed(0)
+        self.guarantee_reason_ = self._quantile.reason()
+        self.guaranteed_ = bool(self.guaranteed_level_ >= p)
+        self.coverage_range_ = np.array(own.coverage_range)
+
+    def _quantile_at(self, level: float) -> ScoreQuantile:
+        """Margins at another level, from the same scores; warns where these are too few."""
+        own = self._quantile
+        if level == own.level:
+            return own
+        found = ScoreQuantile.of(own.scores, own.tails, level, own.kind)
+        if not found.weakest(0).is_enough:
+            warn_of_coverage(f"{too_few(found.weakest(0), level)}.")
+        return found
+
+    def _refuse_another_kind(self, said: Predictive) -> None:
+        """A ValueError if new rows are described in another way than those that calibrated."""
+        before = self._said_before
+        is_same = said.kind == before.kind and (said.kind == "samples" or np.array_equal(said.levels, before.levels))
+        if not is_same:
+            msg = (
+                f"fit was given {before.kind} at levels {before.levels.round(6).tolist()[:9]}, predict_interval "
+                f"{said.kind} at levels {said.levels.round(6).tolist()[:9]}; give both in the same way."
+            )
+            raise ValueError(msg)
+
+
+def _rows_to_learn(n: int, p: float, guarantee: GuaranteeKind) -> tuple[int, bool]:
+    """How many of n rows ``method="auto"`` learns from, and whether they are enough to move both bounds."""
+    misses, needed = n * (1.0 - p) + ROUNDING, rank_guarantee(1, p, kind=guarantee).needed
+    if n < FEWEST or misses < MISSES_TO_BLEND or n - n // 3 < needed:
+        return 0, False
+    if misses < MISSES_TO_MOVE or n - n // 2 < needed:
+        return n // 3, False
+    return min(n // 2, MOST_TO_LEARN), True
+
+
+def _doubts(said: Predictive, y: Array) -> tuple[str, ...]:
+    """Why rows are not taken for exchangeable with new ones, because of copies; warns of these."""
+    found = copies(row_keys(said.values, y), None, y, prediction=said.centre)
+    if not found.n:
+        return ()
+    warn_of_coverage(
+        f"{found}, by prediction and target: copies say nothing new, so that the rows count for less than their "
+        f"number, and {UNPROVEN}. Leave copies out."
+    )
+    return (COPIES,)
