@@ -114,11 +114,25 @@ def test_few_rows_and_constant_ones(opened, tmp_path, m):
     page.locator("#level").fill("3")
     assert "too few" in measure(np.arange(m) * 1.5, np.arange(m)[::-1]).headline.claim
     assert "NaN" not in page.content()
+    covered = page.locator("#covered figcaption").inner_text()
+    assert ("diamonds" in covered, "One row cannot be cross-fitted." in covered) == (False, m == 1)
+    assert ("cross-fitted in" in page.content()) == (m > 1)
     measure(np.ones(30), np.ones(30)).to_html(path)
     page.reload()
     page.events.remove(f"request: {path.as_uri()}")
     assert "NaN" not in page.content()
     assert page.events == []
+
+
+def test_one_of_many_stands_in_the_singular(opened, tmp_path):
+    y_pred = np.linspace(0.0, 1.0, 100)
+    y_true = y_pred + np.where(np.arange(100) == 50, 100.0, 0.1 * np.sin(np.arange(100)))
+    path = tmp_path / "one.html"
+    measure(y_true, y_pred, confidence_level=0.9).to_html(path)
+    page = opened(path)
+    page.locator("#level").fill(str(measure(y_true, y_pred).curves.levels.index(0.98)))
+    assert "1 of the 100 residuals shown lies outside" in page.locator("#scatter figcaption").inner_text()
+    assert "tend to be covered less" in page.locator("#widths figcaption").inner_text()
 
 
 def test_a_level_near_1_is_not_100_percent(opened, tmp_path):
@@ -248,6 +262,19 @@ class TestWithoutABrowser:
         page = measure(*rows()).to_html()
         assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
         assert "default-src 'none'" in page
+
+    def test_the_worst_feature_is_shown_with_its_subgroups(self):
+        y_true, y_pred = rows()
+        rng = np.random.default_rng(1)
+        X = pl.DataFrame({"calm": rng.uniform(size=442), "wild": y_pred, "kind": rng.choice(["a", "b"], 442)})
+        found = measure(y_true, y_pred, X=X)
+        page = found.to_html()
+        shown = [one for one in found.subgroups if one.of == "wild"]
+        assert min(found.subgroups, key=lambda one: one.upper).of in {"prediction", "wild"}
+        assert all(f">wild {one.label} <small>" in page for one in shown)
+        assert ">calm " not in page
+        assert "Of the features, wild has the subgroup that is covered least" in page
+        assert "Of the features" not in measure(y_true, y_pred).to_html()
 
     def test_a_page_that_cannot_be_written_is_said(self, tmp_path):
         with pytest.raises(ValueError, match="cannot be written"):

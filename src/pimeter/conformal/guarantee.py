@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from pimeter.coverage import RANGE, ROUNDING, binomial_cdf, percent
+from pimeter.coverage import RANGE, ROUNDING, binomial_cdf, counted, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -315,4 +315,5 @@ def cross_validated_level(level: float, n: float, n_cuts: int = 1) -> float:
 def too_few(guarantee: Guarantee, p: float, of: str = "") -> str:
     """Sentence for a warning where scores are too few: what they can guarantee, and how many are needed."""
     can = "nothing" if math.isnan(guarantee.level) else percent(guarantee.level, 3)
-    return f"{guarantee.m:.6g} scores{of} can guarantee {can}, not {percent(p, 6)}; {guarantee.needed} are needed"
+    scores = counted(float(guarantee.m), "score")
+    return f"{scores}{of} can guarantee {can}, not {percent(p, 6)}; {guarantee.needed} are needed"

@@ -21,6 +21,7 @@
     fraction < 1 && Number((100 * fraction).toPrecision(digits)) >= 100 ? hundredths(fraction, digits + 1) : number(100 * fraction, digits);
   const percent = (fraction, digits = 4) => (fraction === null ? "not known" : `${hundredths(fraction, digits)} %`);
   const range = (low, high) => (low === null || high === null ? "not known" : `${hundredths(low)} to ${hundredths(high)} %`);
+  const counted = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
   const levelText = (i) => percent(curves.levels[i]);
 
   // Drawing.
@@ -138,7 +139,7 @@
     const quantiles = [curves.lower_quantile[at], curves.upper_quantile[at]];
     for (const value of quantiles) element(inner, "path", { class: "learned", d: `M${x(value) - 6} ${made.bottom}h12l-6 -11z` });
     key(made, [["in", "within"], ["out", "outside"], ["learned", "learned quantiles"]]);
-    const beyond = sample.n_beyond ? ` ${sample.n_beyond.toLocaleString("en")} residuals are farther out than the bars.` : "";
+    const beyond = sample.n_beyond ? ` ${counted(sample.n_beyond, "residual")} ${sample.n_beyond === 1 ? "is" : "are"} farther out than the bars.` : "";
     const tail = percent((1 - curves.levels[at]) / 2, 3);
     made.says(`Dashed: ±${number(r, 3)}. The neuron's quantiles, which leave ${tail} on either side, are ${number(quantiles[0], 3)} and ${number(quantiles[1], 3)}.${beyond}`);
   };
@@ -177,7 +178,7 @@
       }
       y += row;
       const name = element(made.svg, "text", { x: left - 10, y: y + 4, "text-anchor": "end" }, shorten(one.label, Math.floor(left / 7.4)));
-      element(name, "title", {}, `${shorten(one.label, 200)}: ${one.rows[one.own].toLocaleString("en")} rows`);
+      element(name, "title", {}, `${shorten(one.label, 200)}: ${counted(one.rows[one.own], "row")}`);
       const held = value(one);
       if (held === null) return;
       const bounds = whiskers(one);
@@ -192,10 +193,12 @@
   };
   const drawCovered = () => {
     const level = curves.levels[at];
-    const off = known.filter((one) => one.lower[one.own][at] > level || one.upper[one.own][at] < level);
+    const judged = known.filter((one) => one.coverage[one.own][at] !== null);
+    const off = judged.filter((one) => one.lower[one.own][at] > level || one.upper[one.own][at] < level);
     const lowest = Math.min(...known.map((one) => one.lower[one.own][at] ?? 1), level);
     const from = Math.max(0, Math.floor(20 * lowest) * 5 - 2);
-    const all = off.length === 0 ? "No subgroup is farther from the level than chance explains." : `${off.length} of ${known.length} subgroups (diamonds) are farther from the level than chance explains.`;
+    const some = off.length === 0 ? "No subgroup is" : `${off.length} of ${counted(known.length, "subgroup")} (diamonds) ${off.length === 1 ? "is" : "are"}`;
+    const all = judged.length === 0 ? "One row cannot be cross-fitted." : `${some} farther from the level than chance explains.`;
     drawSubgroups("covered", [from, 101], 100 * level, (one) => one.coverage[one.own][at] === null ? null : 100 * one.coverage[one.own][at],
       (one) => one.coverage[one.own][at] === null ? null : [100 * one.lower[one.own][at], 100 * one.upper[one.own][at]],
       "rows covered, %", `${all} Dashed: ${levelText(at)}; bars hold for all subgroups together.`);
@@ -203,10 +206,10 @@
   const drawWidths = () => {
     const most = Math.max(...known.map((one) => one.margin[one.own][at] ?? 0), curves.margin[at]);
     drawSubgroups("widths", [0, 1.06 * (most || 1)], curves.margin[at], (one) => one.margin[one.own][at], () => null,
-      "margin of the subgroup alone", `Dashed: ±${number(curves.margin[at], 3)}, the margin of all rows. Subgroups with a larger one are covered less.`);
+      "margin of the subgroup alone", `Dashed: ±${number(curves.margin[at], 3)}, the margin of all rows. Subgroups with a larger one tend to be covered less.`);
   };
 
-  const shownRows = residuals.length === data.n_rows ? `all ${data.n_rows.toLocaleString("en")} rows` : `${residuals.length} of ${data.n_rows.toLocaleString("en")} rows`;
+  const shownRows = residuals.length === data.n_rows ? (data.n_rows === 1 ? "the only row" : `all ${data.n_rows.toLocaleString("en")} rows`) : `${residuals.length} of ${data.n_rows.toLocaleString("en")} rows`;
   const drawScatter = () => {
     const r = curves.margin[at];
     const made = plot("scatter", 300, { ...MARGIN, left: 60 }, spread(sample.y_pred), spread([...residuals, -widest, widest]), { x: "prediction", y: "residual" });
@@ -220,7 +223,7 @@
       else { cross(...place); outside += 1; }
     });
     key(made, [["in", "inside"], ["cross", "outside"]]);
-    made.says(`${outside} of the ${residuals.length.toLocaleString("en")} residuals shown lie outside of ±${number(r, 3)} (${shownRows}).`);
+    made.says(`${outside} of the ${counted(residuals.length, "residual")} shown ${outside === 1 ? "lies" : "lie"} outside of ±${number(r, 3)} (${shownRows}).`);
   };
 
   const drawSample = () => {
@@ -238,7 +241,7 @@
       else { cross(inner, x(place), y(sample.y_true[i])); outside += 1; }
     });
     key(made, [["in", "inside"], ["cross", "outside"]]);
-    made.says(`${few.length} of ${data.n_rows.toLocaleString("en")} rows with their interval; ${outside} targets lie outside.`);
+    made.says(`${few.length} of ${counted(data.n_rows, "row")} with ${data.n_rows === 1 ? "its" : "their"} interval; ${counted(outside, "target")} ${outside === 1 ? "lies" : "lie"} outside.`);
   };
 
   // A meter whose needle shows the level.

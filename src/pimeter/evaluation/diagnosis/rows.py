@@ -51,8 +51,8 @@ class EnoughRows(Check[Evidence]):
         sentence = f"{count(m)} enough to guarantee {asked} on average. "
         if not guarantee.is_enough:
             sentence = (
-                f"{count(m)} too few to guarantee {asked}: they can guarantee {in_percent(guarantee.level)}, and "
-                f"{guarantee.needed} are needed. "
+                f"{count(m)} too few to guarantee {asked}: {'it' if m == 1 else 'they'} can guarantee "
+                f"{in_percent(guarantee.level)}, and {guarantee.needed} are needed. "
             )
             advice = (
                 f"Hold out more rows: {guarantee.needed} to guarantee {asked}, {wanted} to come within 2 points of it."
