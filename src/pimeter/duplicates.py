@@ -160,21 +160,18 @@ def _copy_counts(columns: Sequence[Column], targets: Sequence[Column], others: S
     """How many rows each group of copies has, of those that chance does not explain; `copies` says when it does."""
     counts = np.unique(keys, return_counts=True)[1]
     repeated = counts[counts > 1]
-    if len(counts) >= MIN_DISTINCT_ROWS and any(np.mean(counts % k == 0) >= 0.9 for k in (2, 3, 5, 7)):
+    if len(counts) >= MIN_DISTINCT_ROWS and max(np.mean(counts % k == 0) for k in (2, 3, 5, 7)) >= 0.9:
         return repeated
     rows = some_rows(len(keys), MAX_ROWS_COMPARED)
     n_compared = max(1, MAX_VALUES_COMPARED // len(rows))
-    varying = {_digest(bits.tobytes()) for bits in map(value_bits, [*targets, *others]) if (bits != bits[0]).any()}
-    if len(varying) > 1 or not _are_few_values(keys):  # a single variable may well have few values
+    if not (_are_few_values(keys) and _is_one_variable([*targets, *others])):
         for column in columns[:n_compared]:
-            numbers = numbers_of(column[rows])
-            if numbers is not None and _is_key(numbers, keys[rows]):
+            if _is_key(numbers_of(column[rows]), keys[rows]):
                 n_rows, is_pure = _ties(value_bits(column), keys)
                 return n_rows[is_pure & (n_rows > 1)]
-        if len(columns) >= MIN_COLUMNS and _do_thirds_agree([column[rows] for column in columns], keys[rows]):
+        if _do_thirds_agree([column[rows] for column in columns], keys[rows]):
             return repeated
-    is_pair = any(_has_a_pair(c, keys) for c in targets) and any(_has_a_pair(c, keys) for c in others[:n_compared])
-    return repeated if is_pair else repeated[:0]
+    return repeated if _have_a_pair(targets, keys) and _have_a_pair(others[:n_compared], keys) else repeated[:0]
 
 
 def row_keys(X: object, y: ArrayLike | None = None) -> Bits | None:
@@ -200,10 +197,10 @@ def tells_copies(values: Array, keys: Bits) -> bool:
     return _is_key(values, keys) and not _are_few_values(keys)
 
 
-def _is_key(values: Array, keys: Bits) -> bool:
+def _is_key(values: Array | None, keys: Bits) -> bool:
     """Whether numbers occur several times in equal rows alone, and no grid explains it."""
-    n_pure = _n_pure(value_bits(values), keys)
-    return n_pure > 0 and not _is_on_a_grid(values, n_pure)
+    n_pure = 0 if values is None else _n_pure(value_bits(values), keys)
+    return values is not None and n_pure > 0 and not _is_on_a_grid(values, n_pure)
 
 
 def _n_pure(bits: Bits, keys: Bits) -> int:
@@ -229,12 +226,23 @@ def _are_few_values(keys: Bits) -> bool:
     return bool(counts.mean() >= 2.0 and counts.var() >= counts.mean() / 4.0)
 
 
+def _is_one_variable(columns: Sequence[Column]) -> bool:
+    """Whether all columns are the same one, or constant."""
+    varying = (bits for bits in map(value_bits, columns) if (bits != bits[0]).any())
+    return len({_digest(bits.tobytes()) for bits in varying}) < 2
+
+
 def _do_thirds_agree(columns: Sequence[Column], keys: Bits) -> bool:
     """Whether rows that agree in two thirds of the columns agree in all, whichever third is left out."""
     d = len(columns)
     rng = np.random.default_rng([d, len(keys)])
     kept = (rng.permutation(d)[-(-d // 3) :] for _ in range(N_SPLITS))
-    return all(_n_pure(_hashes([columns[i] for i in some]), keys) for some in kept)
+    return d >= MIN_COLUMNS and all(_n_pure(_hashes([columns[i] for i in some]), keys) for some in kept)
+
+
+def _have_a_pair(columns: Sequence[Column], keys: Bits) -> bool:
+    """Whether long decimals of one of the columns occur in equal rows alone."""
+    return any(_has_a_pair(column, keys) for column in columns)
 
 
 def _has_a_pair(column: Column, keys: Bits) -> bool:
