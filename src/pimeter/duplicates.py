@@ -32,13 +32,6 @@ UNPROVEN = "nothing is guaranteed (guaranteed_level_ is NaN)"
 STEP, FIRST, SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 ROWS_AT_ONCE = 32_768  # rows that are hashed together: their bits stay in the cache
 HASHES_OF_SPARSE_ROW = 12
-MIN_PURE_VALUES = 3  # values that occur in several rows, all of which are equal
-MIN_PURITY = 10  # as many times the values that occur in several rows which differ elsewhere
-ROWS_PER_COMMON_VALUE = 20  # a value of more than one row in so many is common, such as 0, a bound, or none at all
-MIN_DISTINCT_ROWS = 20  # rows whose numbers say something: .5**20 is 1e-6
-MIN_GRID_VALUES = 10  # fewer cannot tell whether they lie on a grid
-MIN_COLUMNS = 5  # of which two thirds say something about the others
-N_SPLITS = 30  # of the columns into two thirds and one that is left out
 MAX_ROWS_COMPARED = 100_000  # drawn at random; all rows are counted
 MAX_VALUES_COMPARED = 20_000_000  # one column at a time
 
@@ -129,8 +122,8 @@ def copies(
       meets the same value as easily as the next one. The number of a row, which chance would repeat more often, does.
     - There are 5 columns or more, and rows that agree in two thirds of them agree in all, with as few exceptions,
       whichever third is left out. Rounded measurements are so.
-    - A number of the target and one of another column, both with many decimals, occur in equal rows alone: a single
-      pair of rows is enough. Zeros, missing values and extremes of three rows or more do not count.
+    - A number of the target and one of another column, both of more than 12 digits and on no grid, occur in equal rows
+      alone: a single pair of rows is enough.
 
     So 5 % of copies among 100 rows or more are found wherever one column is continuous, and independent rows of
     discrete columns raise no alarm, unless one that is on no grid determines all others and the target.
@@ -160,18 +153,19 @@ def _copy_counts(columns: Sequence[Column], targets: Sequence[Column], others: S
     """How many rows each group of copies has, of those that chance does not explain; `copies` says when it does."""
     counts = np.unique(keys, return_counts=True)[1]
     repeated = counts[counts > 1]
-    if len(counts) >= MIN_DISTINCT_ROWS and max(np.mean(counts % k == 0) for k in (2, 3, 5, 7)) >= 0.9:
+    if len(counts) >= 20 and max(np.mean(counts % k == 0) for k in (2, 3, 5, 7)) >= 0.9:
         return repeated
     rows = some_rows(len(keys), MAX_ROWS_COMPARED)
     n_compared = max(1, MAX_VALUES_COMPARED // len(rows))
-    if not (_are_few_values(keys) and _is_one_variable([*targets, *others])):
+    if not _are_few_values(keys, [*targets, *others]):
         for column in columns[:n_compared]:
             if _is_key(numbers_of(column[rows]), keys[rows]):
                 n_rows, is_pure = _ties(value_bits(column), keys)
                 return n_rows[is_pure & (n_rows > 1)]
         if _do_thirds_agree([column[rows] for column in columns], keys[rows]):
             return repeated
-    return repeated if _have_a_pair(targets, keys) and _have_a_pair(others[:n_compared], keys) else repeated[:0]
+    pairs = (any(_has_a_pair(numbers_of(c), keys) for c in some) for some in (targets, others[:n_compared]))
+    return repeated if all(pairs) else repeated[:0]
 
 
 def row_keys(X: object, y: ArrayLike | None = None) -> Bits | None:
@@ -206,9 +200,9 @@ def _is_key(values: Array | None, keys: Bits) -> bool:
 def _n_pure(bits: Bits, keys: Bits) -> int:
     """How many values occur in several equal rows alone, if they are nearly all that occur more than once; else 0."""
     counts, is_pure = _ties(bits, keys)
-    n_impure = int(np.count_nonzero(~is_pure & (counts <= max(2, len(bits) // ROWS_PER_COMMON_VALUE))))
+    n_impure = int(np.count_nonzero(~is_pure & (counts <= max(2, len(bits) // 20))))  # without 0, a bound, or none
     n_pure = int(np.count_nonzero(is_pure & (counts > 1)))
-    return n_pure if n_pure >= max(MIN_PURE_VALUES, MIN_PURITY * n_impure) else 0
+    return n_pure if n_pure >= max(3, 10 * n_impure) else 0
 
 
 def _ties(bits: Bits, keys: Column) -> tuple[Index, NDArray[np.bool_]]:
@@ -220,55 +214,38 @@ def _ties(bits: Bits, keys: Column) -> tuple[Index, NDArray[np.bool_]]:
     return np.diff(starts, append=len(bits)), is_pure
 
 
-def _are_few_values(keys: Bits) -> bool:
-    """Whether values have two rows or more on average, and not as equally many as copies of all rows have."""
+def _are_few_values(keys: Bits, columns: Sequence[Column] = ()) -> bool:
+    """Whether values have two rows or more on average, not as equally many as copies, and columns are one variable."""
     counts = np.unique(keys, return_counts=True)[1]
-    return bool(counts.mean() >= 2.0 and counts.var() >= counts.mean() / 4.0)
-
-
-def _is_one_variable(columns: Sequence[Column]) -> bool:
-    """Whether all columns are the same one, or constant."""
-    varying = (bits for bits in map(value_bits, columns) if (bits != bits[0]).any())
-    return len({_digest(bits.tobytes()) for bits in varying}) < 2
+    if counts.mean() < 2.0 or counts.var() < counts.mean() / 4.0:
+        return False
+    return len({_digest(bits.tobytes()) for bits in map(value_bits, columns) if (bits != bits[0]).any()}) < 2
 
 
 def _do_thirds_agree(columns: Sequence[Column], keys: Bits) -> bool:
     """Whether rows that agree in two thirds of the columns agree in all, whichever third is left out."""
     d = len(columns)
     rng = np.random.default_rng([d, len(keys)])
-    kept = (rng.permutation(d)[-(-d // 3) :] for _ in range(N_SPLITS))
-    return d >= MIN_COLUMNS and all(_n_pure(_hashes([columns[i] for i in some]), keys) for some in kept)
+    kept = (rng.permutation(d)[-(-d // 3) :] for _ in range(30))
+    return d >= 5 and all(_n_pure(_hashes([columns[i] for i in some]), keys) for some in kept)
 
 
-def _have_a_pair(columns: Sequence[Column], keys: Bits) -> bool:
-    """Whether long decimals of one of the columns occur in equal rows alone."""
-    return any(_has_a_pair(column, keys) for column in columns)
-
-
-def _has_a_pair(column: Column, keys: Bits) -> bool:
-    """Whether long decimals occur several times in equal rows, and in no others; zeros and clipped ones apart."""
-    if column.dtype.kind != "f" or not np.isfinite(column).any():
+def _has_a_pair(values: Array | None, keys: Bits) -> bool:
+    """Whether numbers of more than 12 digits, on no grid, occur several times in equal rows alone."""
+    if values is None:
         return False
-    extremes = np.nanmin(column), np.nanmax(column)
-    special = [0.0, *(x for x in extremes if np.count_nonzero(column == x) > 2)]
-    rows = np.isfinite(column) & ~np.isin(column, special)
-    values = column[rows].astype(np.float64)
-    width = float(np.ptp(values)) if len(values) else 0.0
-    if not 1e-200 < width < 1e200:
-        return False
-    # So many decimals that n random ones within the width have 100 n² places.
-    decimals = math.ceil(2.0 + 2.0 * math.log10(len(values)) - math.log10(width))
-    n_short = np.count_nonzero(np.isclose(np.round(values, decimals), values, rtol=1e-15, atol=0.0))
-    counts, is_pure = _ties(value_bits(values), keys[rows])
-    is_grid = 10 * n_short > len(values) or _is_on_a_grid(values, len(counts) / 5)
-    return bool((counts > 1).any() and is_pure.all() and not is_grid)
+    bits = value_bits(values)
+    counts, is_pure = _ties(bits, keys)
+    held = np.unique(bits).view(np.float64)
+    is_long = np.array([math.isfinite(x) and float(f"{x:.12g}") != x for x in held[counts > 1]], bool)
+    return bool(is_long.any() and is_pure[counts > 1][is_long].all() and not _is_on_a_grid(values, len(held) / 5))
 
 
 def _is_on_a_grid(values: Array, n_tied: float) -> bool:
     """Whether the smallest gap is so frequent that chance may tie n values; also in units of the decade."""
     values = values[np.isfinite(values)]
     known = np.unique(values)
-    if len(known) < MIN_GRID_VALUES:
+    if len(known) < 10:  # which cannot tell
         return True
     n, size = len(values), np.abs(known)
     with np.errstate(over="ignore"):  # of gaps from one end of all floats to the other
