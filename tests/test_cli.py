@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose
 from polars.testing import assert_frame_equal
 
 import pimeter
-from pimeter import cli, files
+from pimeter import Measurement, cli, files
 from pimeter._kernels.dispatch import kernel_name
 from pimeter.cli import terminal
 from pimeter.files import text as text_files
@@ -55,6 +55,27 @@ def pimeter_command(monkeypatch, capfd):
 
 
 class TestMeasure:
+    def test_rows_that_belong_together(self, frame, pimeter_command):
+        n = frame.height
+        day = [f"2024-{1 + i // 28 % 12:02d}-{1 + i % 28:02d}" for i in range(n)]
+        made = frame.with_columns(shop=pl.Series([i % 20 for i in range(n)]), day=pl.Series(day))
+        made[::-1].write_csv("together.csv")
+        expected = pimeter.measure(made["y"][::-1], made["y_hat"][::-1], groups=made["shop"][::-1])
+        code, out, err = pimeter_command("measure", "together.csv", "--groups", "shop", "--json")
+        assert code == 0, err
+        assert Measurement.from_json(out) == expected
+        code, out, err = pimeter_command("measure", "together.csv", "--time", "day", "--json")
+        assert code == 0, err
+        assert Measurement.from_json(out) == pimeter.measure(made["y"][::-1], made["y_hat"][::-1], time=day[::-1])
+        made.with_columns(shop=pl.Series([i % 3 for i in range(n)])).write_csv("few.csv")
+        said = pimeter_command("measure", "few.csv", "--groups", "shop")[1]
+        assert "mean error, median error, r2: no range: 3 groups, at least 10 are needed." in said
+        made.with_columns(day=pl.Series([None, *day[1:]])).write_csv("gap.csv")
+        assert "left out 1 of" in pimeter_command("measure", "gap.csv", "--time", "day")[2]
+        code, _, err = pimeter_command("measure", "few.csv", "--groups", "shop", "--engine", "dask")
+        assert code == 2
+        assert "--groups and --time need rows in memory" in err
+
     def test_every_kind_of_file_gives_the_same_answer(self, frame, pimeter_command, tmp_path):
         frame.write_csv("a.tsv", separator="\t")
         frame.write_csv("semicolons.txt", separator=";")
@@ -533,7 +554,7 @@ class TestInterval:
 
 
 RESULTS = [  # a command that writes a result, and the columns of its table
-    (["measure", "good.csv"], ["score", "value", "lower", "upper", "meaning"]),
+    (["measure", "good.csv"], ["score", "value", "lower", "upper", "meaning", "assumes"]),
     (
         ["forecast", "series.csv"],
         [

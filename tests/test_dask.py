@@ -352,7 +352,10 @@ class TestMeasure:
         assert_allclose(ours.curves.upper_quantile, np.quantile(errors, tail, method="inverted_cdf"), rtol=3e-8)
         for name in ("mean_width", "mae", "rmse", "mean_error", "median_error", "r2"):
             one, other = ours.scores[name], expected.scores[name]
-            assert_allclose([one.value, one.lower, one.upper], [other.value, other.lower, other.upper], rtol=1e-7)
+            assert_allclose(one.value, other.value, rtol=1e-7)
+            # Means are resampled in random parts of the rows, which are others here.
+            atol = 0.0 if name in {"mean_width", "median_error"} else 0.08 * (other.upper - other.lower)
+            assert_allclose([one.lower, one.upper], [other.lower, other.upper], rtol=1e-7, atol=atol)
         assert "1,000 rows drawn at random" in ours.scores["coverage"].meaning
         assert {finding.rows for finding in ours.diagnosis.findings} == {1000}
         assert ours.coverage == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / 1000))  # four standard errors

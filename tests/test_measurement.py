@@ -238,7 +238,7 @@ class TestWords:
 
     def test_frame(self, result):
         table = result.to_frame()
-        assert list(table.columns) == ["score", "value", "lower", "upper", "meaning"]
+        assert list(table.columns) == ["score", "value", "lower", "upper", "meaning", "assumes"]
         assert table["value"].tolist() == [score.value for score in result.scores.values()]
 
     def test_html_escapes_what_users_name(self):
@@ -317,7 +317,7 @@ class TestJson:
 
         held = json.loads(text, parse_constant=refuse)
         assert held["measurement"]["coverage"] == "nan"
-        assert (held["format"], held["version"]) == ("pimeter.Measurement", 2)
+        assert (held["format"], held["version"]) == ("pimeter.Measurement", 3)
 
     def test_it_is_frozen(self, result):
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -327,7 +327,7 @@ class TestJson:
         ("change", "message"),
         [
             (lambda held: held["measurement"].update(coverage=1.0), "was changed after it was written"),
-            (lambda held: held.update(version=1), "of version 1; this pimeter reads version 2"),
+            (lambda held: held.update(version=1), "of version 1; this pimeter reads version 3"),
             (lambda held: held.update(version=True), "of version True"),
             (lambda held: held.pop("version"), "of version None"),
             (lambda held: held.update(format="other"), "not a measurement"),

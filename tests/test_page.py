@@ -88,7 +88,7 @@ def test_every_stop_shows_what_measure_says(opened, tmp_path):
             cells = page.locator(f"[data-score={name}] td").all_inner_texts()
             score = expected.scores[name]
             assert_allclose(float(cells[0]), score.value, rtol=1e-3)
-            bounds = [float(end) if end != "not known" else np.nan for end in cells[1].split(" to ")]
+            bounds = [np.nan] * 2 if cells[1] == "not known" else [float(end) for end in cells[1].split(" to ")]
             assert_allclose(bounds, [score.lower, score.upper], rtol=1e-3)
             head = page.locator(f"[data-score={name}] th").inner_text()
             assert head == f"{name.replace('_', ' ')} at {100 * level:.4g} %"

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
+
+from pimeter.clusters import Units
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,19 +19,21 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE = 1e-100  # a variance that is less than this of the squared errors is none
 ROWS_AT_ONCE = 1 << 13  # that stay in the cache
-NORMAL = 1.6448536269514722  # standard errors to either side for 90 % confidence
+N_DRAWS = 399  # of the bootstrap
+TAIL = 0.05  # of each side of a range
+LARGEST_LOG = 600.0  # farther no range goes on the scale of logarithms
 Range = tuple[float, float, float]  # value, lower, upper
 
 
 class Middle(NamedTuple):
-    """Units in which nothing overflows, and what sums are near to, so that nothing cancels."""
+    """Units of measurement in which nothing overflows, and what sums are near to, so that nothing cancels."""
 
     unit: float  # of errors
     near: Array  # (3,) |error|, its square, the error, in that unit
     target_unit: float  # of the targets' distances from the least of them
     least: float  # target
     target: float  # mean distance from it, about, in that unit, as what follows
-    target_near: Array  # (2,) squared error, squared distance of the target from its middle
+    target_near: float  # squared distance of the target from its middle
     is_constant: bool  # whether all targets are equal
 
     @classmethod
@@ -41,23 +47,18 @@ class Middle(NamedTuple):
             sum(float(((target[i : i + ROWS_AT_ONCE] - low) / target_unit).sum()) for i in range(0, m, ROWS_AT_ONCE))
             / m
         )
-        distances = errors[:ROWS_AT_ONCE] / target_unit, (target[:ROWS_AT_ONCE] - low) / target_unit - middle
-        target_near = np.array([(x**2).mean() for x in distances])
+        target_near = float((((target[:ROWS_AT_ONCE] - low) / target_unit - middle) ** 2).mean())
         return cls(unit, near, target_unit, low, middle, target_near, low == high)
 
-    def __call__(self, target: Array, errors: Array) -> Moments:
-        """Sums over some rows."""
-        powers, squares = np.zeros((2, 3)), np.zeros(6)
-        for start in range(0, len(errors), ROWS_AT_ONCE):
-            own, y = errors[start : start + ROWS_AT_ONCE], target[start : start + ROWS_AT_ONCE]
-            x = own / self.unit
-            powered = np.stack([np.abs(x), x * x, x]) - self.near[:, None]
-            powers += powered.sum(axis=1), np.einsum("ij,ij->i", powered, powered)
-            # Targets are counted from the least of them: near each other and far from 0 a unit would take their digits.
-            x, y = own / self.target_unit, (y - self.least) / self.target_unit - self.target
-            error, base = x * x - self.target_near[0], y * y - self.target_near[1]
-            squares += [error.sum(), base.sum(), error @ error, base @ base, error @ base, y.sum()]
-        return Moments(self, len(errors), powers, squares)
+    def __call__(self, target: Array, errors: Array, units: Units | None = None) -> Moments:
+        """Sums over rows in each unit, or half of one; without units in random parts, which add up."""
+        units = units or Units.at_random(len(errors))
+        x = errors / self.unit
+        # Targets are counted from the least of them: near each other and far from 0 a unit would take their digits.
+        y = (target - self.least) / self.target_unit - self.target
+        near = self.near
+        values = [np.ones(len(x)), np.abs(x) - near[0], x * x - near[1], x - near[2], y * y - self.target_near, y]
+        return Moments(self, units, units.sums(np.stack(values)))
 
 
 def power_of_two(size: float) -> float:
@@ -67,44 +68,125 @@ def power_of_two(size: float) -> float:
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums of first and second powers around a middle."""
+    """Sums in units of the rows: of 1, |error|, its square, the error, the target's square, the target; less middles.
+
+    Ranges hold the score of very many rows with 90 % confidence. The distance of the bounds is the larger of that of
+    Student's t and of a bootstrap-t over units, which knows the skewness; on the scale of logarithms where a score
+    cannot be negative. Both are stretched as if the variance had the degrees of freedom that the kurtosis leaves it.
+    """
 
     middle: Middle
-    m: int
-    powers: Array  # (2, 3)
-    squares: Array  # (6,)
+    units: Units
+    sums: Array  # (6, units)
 
     def __add__(self, other: Moments) -> Moments:
-        """Two parts of the rows as one."""
-        return Moments(self.middle, self.m + other.m, self.powers + other.powers, self.squares + other.squares)
+        """Two parts of the rows as one; each has rows in all units."""
+        return Moments(self.middle, self.units, self.sums + other.sums)
+
+    @property
+    def m(self) -> int:
+        """Number of rows."""
+        return round(float(self.sums[0].sum()))
 
     def errors(self) -> tuple[Range, Range, Range]:
         """Mean absolute error, root of the mean squared error, mean error."""
-        m, unit = self.m, self.middle.unit
-        means = self.middle.near + self.powers[0] / m
-        margins = NORMAL * _standard_error(self.powers[1] - self.powers[0] ** 2 / m, m)
-        absolute, squares, signed = np.stack([means, means - margins, means + margins], axis=1)
-        return _range(absolute * unit), _range(np.sqrt(np.maximum(squares, 0.0)) * unit), _range(signed * unit)
+        unit = self.middle.unit
+        absolute, squares, signed = self._ranges()
+        return _scaled(absolute, unit), _scaled([math.sqrt(max(x, 0.0)) for x in squares], unit), _scaled(signed, unit)
 
     def explained(self) -> Range | None:
-        """Proportion of the targets' variance that the model explains, with the range of a ratio of means."""
-        error, base = self.middle.target_near + self.squares[:2] / self.m
-        base -= (self.squares[5] / self.m) ** 2  # the mean of all rows is known now
+        """Proportion of the targets' variance that the model explains; None where they do not vary.
+
+        With M the mean squared error and S the rest of the variance it is ``S / (S + M)``: distances of its bounds come
+        from those of M and S, each by itself, and their correlation (Zou and Donner's MOVER). Where S is negative, they
+        come from the logarithm of the ratio of M to the variance.
+        """
+        scale = (self.middle.unit / self.middle.target_unit) ** 2
+        means = self.sums.sum(axis=1) / self.m
+        error = float(self.middle.near[1] + means[2]) * scale
+        base = float(self.middle.target_near + means[4] - means[5] ** 2)
         if self.middle.is_constant or base <= NEGLIGIBLE * error:
             return None
-        ratio = float(error / base)
-        weighted = self.squares[0] - ratio * self.squares[1]
-        squares = self.squares[2] - 2.0 * ratio * self.squares[4] + ratio**2 * self.squares[3]
-        margin = NORMAL * float(_standard_error(squares - weighted**2 / self.m, self.m) / base)
-        return 1.0 - ratio, 1.0 - ratio - margin, 1.0 - ratio + margin
+        value = 1.0 - error / base
+        rows, squares = self.sums[0], self.sums[2] * scale
+        targets = self.sums[4] - 2.0 * means[5] * self.sums[5] + means[5] ** 2 * rows
+        targets, squares = (own - own.sum() / self.m * rows for own in (targets, squares))
+        if self.units.refusal or not error:
+            return value, *((math.nan, math.nan) if self.units.refusal else (value, value))
+        if value < 0.0:
+            half_width = min(self._half_width((targets / base - squares / error)[None])[0], LARGEST_LOG)
+            return value, 1.0 - error / base * math.exp(half_width), 1.0 - error / base * math.exp(-half_width)
+        rest, (_, low, high) = base - error, (x * scale for x in self._ranges()[1])
+        half_width = self._half_width((targets - squares)[None])[0]
+        together = self.units.whole(np.stack([targets - squares, squares]))
+        power = np.sqrt(np.square(together).sum(axis=1))
+        correlation = float(together[0] @ together[1]) / float(power[0] * power[1] or 1.0)
+        least = max(rest - half_width, -0.9 * error)
+        down = value - rest / (rest + high), value - least / (least + error)
+        up = rest / (rest + low) - value, (rest + half_width) / (rest + half_width + error) - value
+        lower, upper = (math.sqrt(max(a * a + b * b - 2.0 * correlation * a * b, 0.0)) for a, b in (down, up))
+        return value, value - lower, min(value + upper, 1.0)
+
+    def _half_width(self, totals: Array) -> Array:
+        """Half-width of ranges of means, from sums in units whose total is 0."""
+        found: Array = _stretched(self.units, totals) * np.sqrt(self.units.variance(totals)) / self.m
+        return found
+
+    def _ranges(self) -> Array:
+        """Mean |error|, squared error and error, with bounds, in the unit: (3, 3)."""
+        rows, sums = self.sums[0], self.sums[1:4]
+        middle = sums.sum(axis=1) / self.m
+        means, totals = self.middle.near + middle, sums - middle[:, None] * rows
+        if self.units.refusal:
+            return np.stack([means, *np.full((2, 3), math.nan)], axis=1)
+        deviation = np.sqrt(self.units.variance(totals)) / self.m
+        whole_rows, whole = self.units.whole(rows), self.units.whole(totals)
+        student = float(stdtrit(self.units.n - 1, 1.0 - TAIL))
+        stretch = _stretched(self.units, totals) / student
+        found = np.empty((3, 3))
+        for i, (mean, error) in enumerate(zip(means, deviation, strict=True)):
+            is_positive = i < 2 and mean > 0.0
+            low, high = _bootstrap_t(whole_rows, whole[i], mean if is_positive else None)
+            down, up = error * stretch[i] * max(student, high), error * stretch[i] * max(student, -low)
+            if is_positive:
+                down, up = (mean * math.expm1(min(x / mean, LARGEST_LOG)) for x in (-down, up))
+                found[i] = mean, mean + down, mean + up
+            else:
+                found[i] = mean, mean - down, mean + up
+        return found
 
 
-def _range(numbers: Array) -> Range:
-    value, lower, upper = numbers.tolist()
+def _stretched(units: Units, totals: Array) -> Array:
+    """Points of Student's t with the degrees of freedom that kurtosis leaves a variance of so many units."""
+    squares = np.square(units.whole(totals))
+    total = squares.sum(axis=-1)
+    kurtosis = units.n * np.square(squares / np.where(total, total, 1.0)[..., None]).sum(axis=-1)
+    freedom = np.clip(units.n / np.maximum(kurtosis - 1.0, 1e-9), 2.0, units.n - 1.0)
+    return np.asarray(stdtrit(freedom, 1.0 - TAIL))
+
+
+def _bootstrap_t(rows: Array, totals: Array, mean: float | None) -> tuple[float, float]:
+    """5 % and 95 % points of the studentised mean over resampled units; of its logarithm if the mean is given."""
+    n, weights = len(rows), _resamples(len(rows))
+    count, count2, total, squares, both = (
+        weights @ np.stack([rows, rows**2, totals, totals**2, totals * rows], axis=1)
+    ).T
+    shift = total / count
+    error = np.sqrt(np.maximum(squares - 2.0 * shift * both + shift**2 * count2, 0.0) * n / (n - 1)) / count
+    if mean is not None:
+        shift, error = np.log1p(np.maximum(shift / mean, -1.0 + 1e-12)), error / np.maximum(mean + shift, 1e-12 * mean)
+    studentised = np.divide(shift, error, out=np.zeros(len(shift)), where=error > 0.0)
+    low, high = np.quantile(studentised, [TAIL, 1.0 - TAIL])
+    return float(low), float(high)
+
+
+@lru_cache(maxsize=4)
+def _resamples(n: int) -> Array:
+    """How often each of n units is drawn in each resample."""
+    drawn = np.random.default_rng(n).integers(n, size=(N_DRAWS, n)) + n * np.arange(N_DRAWS)[:, None]
+    return np.bincount(drawn.ravel(), minlength=N_DRAWS * n).reshape(N_DRAWS, n).astype(np.float64)
+
+
+def _scaled(numbers: Array | list[float], unit: float) -> Range:
+    value, lower, upper = (float(number) * unit for number in numbers)
     return value, lower, upper
-
-
-def _standard_error(squares: Array, m: int) -> Array:
-    """Of means, from the sums of squared distances from them; NaN for a single row."""
-    error: Array = np.sqrt(np.maximum(squares, 0.0) / (m - 1) / m) if m > 1 else math.nan * squares
-    return error

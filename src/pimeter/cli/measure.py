@@ -15,6 +15,7 @@ from pimeter.cli.options import Json, Level, Out, Prediction, Target, as_result
 from pimeter.cli.terminal import answer, progress, say, say_where, show_measurement, warnings_as
 from pimeter.cli.writing import about_page, command_line, draft_of, write_result
 from pimeter.files import Table, cluster, lazy_frame, matches, opened, replaced, shown
+from pimeter.timestamps import numbered
 
 if TYPE_CHECKING:
     from pimeter.evaluation.measurement import Measurement
@@ -28,12 +29,14 @@ class _Asked(NamedTuple):
     columns: tuple[str, str]  # target and prediction
     features: list[str]
     by: str | None
+    groups: str | None
+    time: str | None
     level: float
 
     @property
     def others(self) -> list[str]:
         """Columns beside target and prediction."""
-        return [*self.features, *([self.by] if self.by else [])]
+        return [*self.features, *filter(None, dict.fromkeys([self.by, self.groups, self.time]))]
 
 
 @app.command(
@@ -42,6 +45,8 @@ class _Asked(NamedTuple):
 pimeter measure predictions.csv
 
 pimeter measure results.parquet --target sales --prediction model_2 --by store --features all --out report.html
+
+pimeter measure forecasts.csv --time date, or --groups patient for rows that belong together
 
 zcat predictions.csv.gz | pimeter measure - --level 0.9 --json
 
@@ -57,6 +62,10 @@ def measure(
         str | None, typer.Option(help="Columns that may tell where the model is weak: a,b or all.")
     ] = None,
     by: Annotated[str | None, typer.Option(help="Column with a category, each of which should be covered.")] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="Column of rows that belong together, such as a patient's.")
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="Column of when each row was: rows near in time may depend.")] = None,
     level: Level = 0.95,
     out: Out = None,
     json: Json = False,
@@ -70,10 +79,14 @@ def measure(
     if scheduler is not None and engine != "dask":
         msg = f"--scheduler {shown(scheduler)} is for --engine dask; add it, or leave --scheduler out."
         raise ValueError(msg)
+    if engine == "dask" and (groups or time):
+        msg = "--groups and --time need rows in memory; leave --engine dask out, or measure a sample of the rows."
+        raise ValueError(msg)
     sources = matches(file) if engine == "dask" else [file]
     with opened(sources[0]) as table, draft_of(out, *sources) as draft, progress() as step:
         columns = pair_columns(table, target, prediction, notes)
-        asked = _Asked(columns, feature_columns(table, features, {*columns, by}), by, level)
+        taken = {*columns, by, groups, time}
+        asked = _Asked(columns, feature_columns(table, features, taken), by, groups, time, level)
         step(f"Reading {table.name}")
         if engine == "dask":
             result = _lazily(file, asked, scheduler, notes, step)
@@ -87,6 +100,8 @@ def measure(
                 "prediction": columns[1],
                 "features": ", ".join(asked.features),
                 "categories": by,
+                "groups": groups,
+                "time": time,
                 "coverage, diagnosis and plots": sample,
             }
             write_result(result, draft, out, about_page(file, about))
@@ -96,6 +111,8 @@ def measure(
 def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[str], object]) -> Measurement:
     """The measurement of rows that are read at once."""
     frame = complete_rows(table, table.read(asked.columns, asked.others), asked.columns, notes)
+    together = [name for name in (asked.groups, asked.time) if name]
+    frame = complete_rows(table, frame, together, notes, "group or no time")
     notes += [note for name in asked.features if (note := note_on_numbers(table, frame[name]))]
     step(f"Measuring {frame.height:,} rows")
     with warnings_as(notes):
@@ -103,6 +120,8 @@ def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[st
             *(frame[name].to_numpy() for name in asked.columns),
             X=frame[asked.features] if asked.features else None,
             by=frame[asked.by].to_numpy() if asked.by else None,
+            groups=frame[asked.groups].to_numpy() if asked.groups else None,
+            time=numbered(table, frame[asked.time], notes) if asked.time else None,
             confidence_level=asked.level,
         )
 

@@ -67,7 +67,12 @@ def show_measurement(result: Measurement) -> None:
         )
         for name, score in result.scores.items()
     ]
-    print_table(str(result.headline), ("score", "value", "90 % range"), rows, [*result.advice, result.code])
+    reasons: dict[str, list[str]] = {}
+    for name, score in result.scores.items():
+        if math.isnan(score.lower):
+            reasons.setdefault(score.assumes, []).append(name.replace("_", " "))
+    refused = [f"{', '.join(names).capitalize()}: {reason}." for reason, names in reasons.items()]
+    print_table(str(result.headline), ("score", "value", "90 % range"), rows, [*refused, *result.advice, result.code])
 
 
 def show_scorecard(found: Scorecard) -> None:

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.coverage import percent, quantile_ranks, rounded
+from pimeter.coverage import percent, rounded
 from pimeter.evaluation.diagnosis.evidence import simultaneous_bounds
 from pimeter.findings import Headline
-from pimeter.moments import NORMAL
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pimeter.clusters import Units
     from pimeter.duplicates import Copies
     from pimeter.evaluation.diagnosis.crossfit import CrossFit
     from pimeter.evaluation.diagnosis.evidence import Division
+    from pimeter.evaluation.ranges import MarginRanges
 
     Array = NDArray[np.float64]
-    Ranks = NDArray[np.intp]
-
-CONFIDENCE = 0.9  # of the ranges of scores, that of the headline
 
 
 @dataclass(frozen=True)
@@ -70,11 +68,11 @@ class Curves:
     coverage, coverage_lower, coverage_upper : tuple of float
         Cross-fitted coverage, and 5 % and 95 % points of the true coverage of the margin.
     guaranteed_level : tuple of float
-        Coverage that is guaranteed on average; NaN where nothing is.
+        Coverage that is guaranteed on average; NaN where nothing is, as rows depend on each other or are copies.
     width_lower, width_upper : tuple of float
         Bounds of the width for very many rows, 90 % confidence.
     interval_score, interval_score_lower, interval_score_upper : tuple of float
-        Cross-fitted mean interval score, and bounds of it, 90 % confidence.
+        Cross-fitted mean interval score, and bounds of that of the margin on fresh rows, 90 % confidence.
     lower_quantile, upper_quantile : tuple of float
         Quantiles of the residuals by the neuron, at ``(1 - level) / 2`` and ``(1 + level) / 2``.
     subgroups : tuple of SubgroupCurves
@@ -98,48 +96,33 @@ class Curves:
     subgroups: tuple[SubgroupCurves, ...]
 
     @classmethod
-    def of(cls, residuals: Array, fit: CrossFit, divisions: list[Division], n_subgroups: int) -> Curves:
+    def of(
+        cls,
+        residuals: Array,
+        fit: CrossFit,
+        divisions: list[Division],
+        n_subgroups: int,
+        ranges: MarginRanges,
+        context: Context,
+    ) -> Curves:
         """From cross-fitted rows; bounds of subgroups hold for so many of them together."""
         m = len(residuals)
         coverage = divisions[0].covered.inside.sum(axis=0) / m if m > 1 else np.full(len(fit.levels), np.nan)
         lower, upper = np.split(np.asarray(quantile(residuals, tail_levels(fit.levels))), 2)
-        margin_bounds = fit.order_statistics(range_ranks(m, fit.levels)[0].ravel()).reshape(-1, 2)
-        score, error = fit.mean_interval_scores()
-        made = LevelNumbers.of(m, fit.levels, fit.margin, margin_bounds, fit.coverage_ranges)
+        score = fit.mean_interval_scores()
         return cls(
             levels=floats(fit.levels),
-            headlines=made.headlines,
-            margin=floats(made.margin),
             coverage=floats(coverage),
-            coverage_lower=floats(made.coverage_bounds[:, 0]),
-            coverage_upper=floats(made.coverage_bounds[:, 1]),
-            guaranteed_level=made.guaranteed_level,
-            width_lower=floats(made.width_bounds[:, 0]),
-            width_upper=floats(made.width_bounds[:, 1]),
             interval_score=floats(score),
-            interval_score_lower=floats(score - NORMAL * error),
-            interval_score_upper=floats(score + NORMAL * error),
+            interval_score_lower=floats(np.minimum(ranges.interval_score[:, 0], score)),
+            interval_score_upper=floats(np.maximum(ranges.interval_score[:, 1], score)),
             lower_quantile=floats(lower),
             upper_quantile=floats(upper),
             subgroups=tuple(_subgroup_curves(division, m, n_subgroups) for division in divisions),
+            **level_fields(m, fit.levels, fit.margin, ranges.margin, ranges.coverage, context),
         )
 
-    def with_levels(self, made: LevelNumbers, quantiles: tuple[Array, Array]) -> Curves:
-        """Margins and what follows from them in the place of what a sample of the rows says, and quantiles."""
-        return replace(
-            self,
-            headlines=made.headlines,
-            margin=floats(made.margin),
-            coverage_lower=floats(made.coverage_bounds[:, 0]),
-            coverage_upper=floats(made.coverage_bounds[:, 1]),
-            guaranteed_level=made.guaranteed_level,
-            width_lower=floats(made.width_bounds[:, 0]),
-            width_upper=floats(made.width_bounds[:, 1]),
-            lower_quantile=floats(quantiles[0]),
-            upper_quantile=floats(quantiles[1]),
-        )
-
-    def with_copies(self, m: int, copies: Copies) -> Curves:
+    def with_copies(self, m: int, copies: Copies, context: Context) -> Curves:
         """Where rows are copies of others nothing is guaranteed, and ranges are wider by a factor."""
         factor = copies.factor
         note = f"But {copies}: nothing is guaranteed, and the range is widened by a factor of {factor:.3g}."
@@ -148,10 +131,8 @@ class Curves:
         scores = (self.interval_score, self.interval_score_lower, self.interval_score_upper)
         interval_score = widened(*scores, factor, (0.0, math.inf))
         said = (
-            headline(m, level, margin, guaranteed, (float(low), float(high)))
-            for level, margin, guaranteed, low, high in zip(
-                self.levels, self.margin, self.guaranteed_level, *coverage, strict=True
-            )
+            headline(m, level, margin, (float(low), float(high)), context)
+            for level, margin, low, high in zip(self.levels, self.margin, *coverage, strict=True)
         )
         return replace(
             self,
@@ -168,26 +149,34 @@ class Curves:
 
 
 @dataclass(frozen=True)
-class LevelNumbers:
-    """What the number of rows and the order statistics of absolute residuals say at each level."""
+class Context:
+    """What a headline has to say beside the numbers: which rows are independent, and what the diagnosis doubts."""
 
-    headlines: tuple[Headline, ...]
-    margin: Array  # (levels,)
-    coverage_bounds: Array  # (levels, 2)
-    guaranteed_level: tuple[float, ...]
-    width_bounds: Array  # (levels, 2), NaN where so few rows cannot tell
+    units: Units
+    n_groups: int = 0
+    doubt: str = ""  # why future rows may be unlike these
 
-    @classmethod
-    def of(cls, m: int, levels: Array, margin: Array, margin_bounds: Array, coverage_bounds: Array) -> LevelNumbers:
-        """From margins of m rows, bounds of these, (levels, 2), and those of their true coverage, (levels, 2)."""
-        guaranteed = tuple(rank_guarantee(m, float(p)).level for p in levels)
-        is_known = range_ranks(m, levels)[1] >= CONFIDENCE  # for any distribution, if these rows can tell it
-        said = tuple(
-            headline(m, float(p), float(own), level, (float(low), float(high)))
-            for p, own, level, (low, high) in zip(levels, margin, guaranteed, coverage_bounds, strict=True)
-        )
-        width_bounds = np.where(is_known[:, None], 2.0 * margin_bounds, math.nan)
-        return cls(said, margin, coverage_bounds, guaranteed, width_bounds)
+    @property
+    def is_exchangeable(self) -> bool:
+        """Whether any order of the rows would have been as likely, as far as is known."""
+        return self.units.kind == "rows" and not self.doubt
+
+
+def level_fields(
+    m: int, levels: Array, margin: Array, margin_bounds: Array, coverage_bounds: Array, context: Context
+) -> dict[str, Any]:
+    """Fields of `Curves` that follow from margins of m rows, and bounds of these and of their coverage, (levels, 2)."""
+    guaranteed = (rank_guarantee(m, float(p)).level if context.is_exchangeable else math.nan for p in levels)
+    cells = zip(levels.tolist(), margin.tolist(), coverage_bounds.tolist(), strict=True)
+    return {
+        "headlines": tuple(headline(m, p, own, (low, high), context) for p, own, (low, high) in cells),
+        "margin": floats(margin),
+        "coverage_lower": floats(coverage_bounds[:, 0]),
+        "coverage_upper": floats(coverage_bounds[:, 1]),
+        "guaranteed_level": tuple(guaranteed),
+        "width_lower": floats(2.0 * margin_bounds[:, 0]),
+        "width_upper": floats(2.0 * margin_bounds[:, 1]),
+    }
 
 
 def tail_levels(levels: Array) -> Array:
@@ -195,27 +184,32 @@ def tail_levels(levels: Array) -> Array:
     return np.concatenate([(1.0 - levels) / 2.0, (1.0 + levels) / 2.0])
 
 
-def range_ranks(m: int, levels: Array) -> tuple[Ranks, Array]:
-    """Ranks of the bounds of margins, (levels, 2), and how confident these are."""
-    found = np.array([quantile_ranks(m, float(p), CONFIDENCE) for p in levels])
-    return found[:, :2].astype(np.intp), found[:, 2]
-
-
-def headline(m: int, level: float, margin: float, guaranteed: float, bounds: tuple[float, float]) -> Headline:
+def headline(m: int, level: float, margin: float, bounds: tuple[float, float], context: Context) -> Headline:
     """The answer in words, also where rows are too few for the level."""
     rows = "1 row" if m == 1 else f"{m:,} rows"
-    needed = rank_guarantee(m, level).needed
+    guarantee = rank_guarantee(m, level)
     claim = f"{percent(level)} of future residuals are expected within ±{margin:.3g}."
-    if m < needed:
+    if m < guarantee.needed:
         claim = (
-            f"{rows} {'is' if m == 1 else 'are'} too few to guarantee {percent(level)}; {needed} are needed. "
-            f"{percent(guaranteed)} of future residuals are expected within ±{margin:.3g}, the largest residual seen."
+            f"{rows} {'is' if m == 1 else 'are'} too few to guarantee {percent(level)}; {guarantee.needed} are needed. "
+            f"{percent(guarantee.level)} of future residuals are expected within ±{margin:.3g}, the largest residual "
+            "seen."
         )
+    elif context.doubt:
+        claim = f"{percent(level)} of these residuals lie within ±{margin:.3g}; nothing is claimed of future ones."
+    units = context.units
+    if math.isnan(bounds[0]):
+        return Headline(claim, f"The true coverage has no range: {units.refusal}.")
     low, high = _in_per_cent(*bounds)
-    return Headline(
-        claim,
-        f"With {rows} the true coverage lies between {low} and {high} % (90 % confidence), if new rows resemble these.",
-    )
+    between = f"between {low} and {high} % (90 % confidence)"
+    if context.doubt:
+        return Headline(claim, f"{context.doubt} Were it not so, the true coverage would lie {between}.")
+    with_rows, resemble = {
+        "rows": (f"With {rows}", "new rows resemble these"),
+        "groups": (f"With {rows} in {context.n_groups:,} groups", "new groups resemble these"),
+        "time": (f"With {rows}, dependent as they are,", "the future resembles their time"),
+    }[units.kind]
+    return Headline(claim, f"{with_rows} the true coverage lies {between}, if {resemble}.")
 
 
 def _in_per_cent(low: float, high: float) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter.coverage import quantile_ranks
-from pimeter.evaluation.curves import CONFIDENCE, LevelNumbers, range_ranks, tail_levels
+from pimeter.evaluation.curves import Context, floats, level_fields, tail_levels
 from pimeter.evaluation.diagnosis.crossfit import coverage_ranges, ranks
 from pimeter.evaluation.diagnosis.evidence import checked_rows
+from pimeter.evaluation.ranges import CONFIDENCE, margin_ranks
 from pimeter.moments import Middle, power_of_two
 
 if TYPE_CHECKING:
@@ -67,24 +69,24 @@ class LazyRows:
         lower, before, after, upper = self.signed[-4:].tolist()
         return before / 2 + after / 2, lower, upper
 
-    @property
-    def residual_quantiles(self) -> tuple[Array, Array]:
-        """Quantiles of the residuals at the bounds of equal-tailed intervals, lower and upper ones."""
-        lower, upper = np.split(self.signed[:-4], 2)
-        return lower, upper
-
-    @property
-    def level_numbers(self) -> LevelNumbers:
-        """What all rows say at each level, from their order statistics."""
+    def level_fields(self, context: Context) -> dict[str, Any]:
+        """Fields of `Curves` that all rows tell, from their order statistics."""
         n_levels = len(self.levels)
         margin, margin_bounds, _ = np.split(self.absolute, [n_levels, 3 * n_levels])
+        is_sure = margin_ranks(self.n, self.levels)[1] >= CONFIDENCE
+        margin_bounds = np.where(is_sure[:, None], margin_bounds.reshape(-1, 2), math.nan)
         known, first = np.unique(asked_ranks(self.levels, self.n)[0], return_index=True)
         values = self.absolute[first]
         low, high = (np.searchsorted(values, margin, side) for side in ("left", "right"))
         is_tied = bool((np.diff(values) == 0.0).any())
         covered_rank = np.where(is_tied, np.append(known, self.n + 1)[high], known[low])
         coverage = coverage_ranges(self.n, self.levels, covered_rank)
-        return LevelNumbers.of(self.n, self.levels, margin, margin_bounds.reshape(-1, 2), coverage)
+        lower, upper = np.split(self.signed[:-4], 2)  # quantiles of residuals at the bounds of equal-tailed intervals
+        return {
+            "lower_quantile": floats(lower),
+            "upper_quantile": floats(upper),
+            **level_fields(self.n, self.levels, margin, margin_bounds, coverage, context),
+        }
 
 
 def asked_ranks(levels: Array, n: int) -> tuple[Ranks, Ranks]:
@@ -96,7 +98,7 @@ def asked_ranks(levels: Array, n: int) -> tuple[Ranks, Ranks]:
     tails = np.clip(np.ceil(n * tail_levels(levels)), 1, n)
     kept = ranks(n, levels)
     return (
-        np.clip(np.concatenate([kept, range_ranks(n, levels)[0].ravel(), kept - 1, kept + 1]), 1, n),
+        np.clip(np.concatenate([kept, margin_ranks(n, levels)[0].ravel(), kept - 1, kept + 1]), 1, n),
         np.concatenate([tails, [low, (n + 1) // 2, n // 2 + 1, high]]).astype(np.intp),
     )
 
@@ -107,5 +109,4 @@ def _near_first_look(seen: Any) -> Middle:
     size, error, target = seen.means
     near = np.array([size / unit, (size / unit) ** 2, error / unit])
     middle = (target - seen.low) / target_unit
-    near_target = np.array([(size / target_unit) ** 2, 0.0])
-    return Middle(unit, near, target_unit, seen.low, middle, near_target, seen.low == seen.high)
+    return Middle(unit, near, target_unit, seen.low, middle, 0.0, seen.low == seen.high)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-FORMAT, VERSION = "pimeter.Measurement", 2
+FORMAT, VERSION = "pimeter.Measurement", 3
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,15 @@ class Score:
         The score, and bounds of it with 90 % confidence; NaN where they are not known.
     meaning : str
         What it is.
+    assumes : str
+        What the range assumes, or why there is none.
     """
 
     value: float
     lower: float
     upper: float
     meaning: str
+    assumes: str
 
 
 @dataclass(frozen=True)
@@ -82,15 +85,16 @@ class Measurement(Result):
         there is one row alone.
     coverage_range : tuple of float
         5 % and 95 % points of the true coverage of `margin`, by the Beta distribution of ranks; where some residuals
-        are tied, the upper one is that of the next larger one.
+        are tied, the upper one is that of the next larger one. With `groups` or `time` of as many rows as vary as much
+        if they are independent; NaN if too few.
     guaranteed_level : float
         Coverage that is guaranteed on average: the confidence level, or what so few rows can guarantee; NaN, none, if
-        rows are copies of others. All ranges but those of the diagnosis are then wider by a factor that accounts for
-        them, approximately.
+        rows belong together (`groups`, `time`), if their order matters by the diagnosis, or if rows are copies of
+        others. For copies all ranges but those of the diagnosis are wider by a factor, approximately.
     mean_width : float
         Width of the intervals.
     scores : dict of str to Score
-        Each with its range; `meaning` says what it is.
+        Each with its range; `meaning` says what it is, `assumes` what the range assumes, or why there is none.
     subgroups : tuple of Subgroup
         Cross-fitted coverage across quintiles of the prediction and of each feature, and per category.
     recommended_width, recommended_tails : str

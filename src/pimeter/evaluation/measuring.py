@@ -10,21 +10,25 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
-from pimeter.evaluation.curves import Curves, floats, widened
+from pimeter.clusters import Units, group_numbers, moment_numbers
+from pimeter.evaluation.curves import Context, Curves, floats, widened
 from pimeter.evaluation.diagnosis.checks import judged
 from pimeter.evaluation.diagnosis.columns import given
 from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence, checked_rows, cross_fitted, equal_rows
 from pimeter.evaluation.lazy_rows import LazyRows
 from pimeter.evaluation.measurement import Measurement, Sample, Score
+from pimeter.evaluation.ranges import MarginRanges, median_range
 from pimeter.moments import Middle
 from pimeter.validation import one_level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.findings import Diagnosis
     from pimeter.moments import Moments, Range
 
     Array = NDArray[np.float64]
@@ -35,6 +39,23 @@ N_BINS = 60  # of the histogram of residuals, at most
 N_SHOWN = 400  # rows that plots show
 SIGNED = ("mean_error", "median_error", "r2")  # scores that may be negative
 AT_MOST_1 = ("coverage", "r2")  # scores
+INDEPENDENT = {
+    "rows": "independent rows",
+    "groups": "groups that are independent of each other",
+    "time": "dependence that fades with time, and no drift",
+}
+HEAVY = "; no range is safe if tails are heavy: of t3 or lognormal residuals it holds the truth 8 times in 10"
+BEYOND_INDEPENDENCE = {
+    "coverage": "; any distribution",
+    "mean_width": "; any distribution",
+    "median_error": "; any distribution",
+    "interval_score": "; residuals beyond the margin fall off as those seen: no range is safe if tails are heavy",
+    "mae": "; tails that have a variance",
+    "mean_error": "; tails that have a variance",
+    "rmse": HEAVY,
+    "r2": HEAVY,
+}
+NO_RANGE = {"r2": "all targets are equal", "interval_score": "fewer than 2 misses are expected"}
 
 
 def measure(
@@ -43,6 +64,8 @@ def measure(
     *,
     X: Any = None,
     by: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
     confidence_level: float = 0.95,
 ) -> Measurement:
     """How good is a model? From what happened and what it said, on rows that it was not trained on.
@@ -50,7 +73,8 @@ def measure(
     Parameters
     ----------
     y_true : array-like of shape (m,)
-        Observed targets, of rows that the model was not trained on, in their order in time if they have one.
+        Observed targets, of rows that the model was not trained on, in their order in time if they have one and `time`
+        is not given.
     y_pred : array-like of shape (m,)
         What the model predicts for these rows.
     X : frame or array-like of shape (m, d), optional
@@ -58,6 +82,13 @@ def measure(
         missing values allowed. Columns that tell each row from all others, such as ids, are left out and named.
     by : array-like of shape (m,), optional
         A category of each row, each of which shall be covered.
+    groups : array-like of shape (m,), optional
+        Rows of one group belong together, as those of a patient do. Ranges then count groups, not rows; none are given
+        below 10 groups.
+    time : array-like of shape (m,), optional
+        When each row was: numbers, dates or ISO strings, equal ones allowed. Rows are put in this order, and ranges
+        allow for dependence that fades with time; none are given where rows say as little as fewer than 30 independent
+        ones. With `groups`, it only orders the rows.
     confidence_level : float, default=0.95
         Fraction of new targets that intervals shall cover, between 0 and 1.
 
@@ -100,17 +131,26 @@ def measure(
     Nothing to do: a constant width with symmetric tails is enough.
     IntervalRegressor(model, width="constant", tails="symmetric")
     >>> round(result.scores["mae"].value, 2), result.to_frame().shape
-    (1.21, (8, 5))
+    (1.21, (8, 6))
     """
     level = one_level("confidence_level", confidence_level)
     levels = np.array(sorted({*STOPS, level}))
     at = int(np.searchsorted(levels, level))
     lazy = None
     if type(y_true).__module__.partition(".")[0] == "dask":
+        if groups is not None or time is not None:
+            msg = "groups and time need rows in memory; y_true is a dask collection. Give y_true.compute() and so on."
+            raise ValueError(msg)
         lazy = LazyRows.read(levels, y_true, y_pred, X, by)
         y_true, y_pred, X, by = lazy.sample
     target, prediction, residuals = checked_rows(y_true, y_pred)
     m = len(target)
+    group = None if groups is None else group_numbers(groups, m)
+    moment = None if time is None else moment_numbers(time, m)
+    if moment is not None:
+        order = np.argsort(moment, kind="stable")
+        target, prediction, residuals = target[order], prediction[order], residuals[order]
+        X, by, group, moment = (None if one is None else _safe_indexing(one, order) for one in (X, by, group, moment))
     known = given(X, by, m, some_rows(m, MAX_ROWS))
     fit, divisions = cross_fitted(residuals, prediction, known.labels, levels)
     ordered = kernel.sorted_groups(residuals)[0]
@@ -119,18 +159,20 @@ def measure(
         equal = equal.of_sample(lazy.n)
     evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal)
     judgement = judged(evidence)
-    curves = Curves.of(residuals, fit, divisions, len(evidence.subgroups))
+    units = Units.of(m, group, moment, residuals)
+    context = Context(units, 0 if group is None else int(group.max()) + 1, _doubt(judgement.diagnosis, units))
+    curves = Curves.of(residuals, fit, divisions, len(evidence.subgroups), MarginRanges.of(fit, units), context)
     if lazy is not None and lazy.n > m:
-        curves = curves.with_levels(lazy.level_numbers, lazy.residual_quantiles)
+        curves = replace(curves, **lazy.level_fields(context))
         scores = _scores(lazy.moments, curves, at, lazy.median, f", of {m:,} rows drawn at random")
         n_rows = lazy.n
     else:
-        moments = Middle.of(target, residuals, fit.largest)(target, residuals)
-        bias = judgement.diagnosis["bias"]
-        scores = _scores(moments, curves, at, (bias.value, bias.lower, bias.upper))
+        moments = Middle.of(target, residuals, fit.largest)(target, residuals, units)
+        middle = float(ordered[(m - 1) // 2] / 2.0 + ordered[m // 2] / 2.0)
+        scores = _scores(moments, curves, at, (middle, *median_range(ordered, residuals, units)))
         n_rows = m
     if equal.n:
-        curves = curves.with_copies(n_rows, equal)
+        curves = curves.with_copies(n_rows, equal, context)
         scores = {name: _with_copies(name, score, equal.factor) for name, score in scores.items()}
     margin = curves.margin[at]
     return Measurement(
@@ -154,6 +196,15 @@ def measure(
     )
 
 
+def _doubt(diagnosis: Diagnosis, units: Units) -> str:
+    """Why the headline claims nothing of future rows; empty if nothing speaks against it, or ranges allow for it."""
+    if "drift" in diagnosis.raised:
+        return "Residuals drift in the order given, so the future may be unlike these rows."
+    if units.kind == "rows" and "serial" in diagnosis.raised:
+        return "Residuals depend on those before them: give time (or groups) for ranges that allow for it."
+    return ""
+
+
 @cache
 def _versions() -> tuple[tuple[str, str], ...]:
     """Of what makes the numbers."""
@@ -166,34 +217,39 @@ def _scores(moments: Moments, curves: Curves, at: int, median: Range, of_rows: s
     absolute, roots, signed = moments.errors()
     explained = moments.explained()
     fraction = "fraction of the targets' variance that the model explains (R squared)"
-    unknown = (math.nan, math.nan, math.nan)
-    return {
-        "coverage": Score(
-            curves.coverage[at],
-            curves.coverage_lower[at],
-            curves.coverage_upper[at],
-            f"cross-fitted fraction of rows within the margin{of_rows}; range: Beta distribution of ranks",
+    if explained is None:
+        explained, fraction = (math.nan,) * 3, f"{fraction}; none, as all targets are equal"
+    found = {
+        "coverage": (
+            (curves.coverage[at], curves.coverage_lower[at], curves.coverage_upper[at]),
+            f"cross-fitted fraction of rows within the margin{of_rows}; range: of the margin of all rows",
         ),
-        "mean_width": Score(
-            2.0 * curves.margin[at],
-            curves.width_lower[at],
-            curves.width_upper[at],
-            "width of the intervals; range: ranks, for any distribution",
+        "mean_width": (
+            (2.0 * curves.margin[at], curves.width_lower[at], curves.width_upper[at]),
+            "width of the intervals; range: of very many rows",
         ),
-        "interval_score": Score(
-            curves.interval_score[at],
-            curves.interval_score_lower[at],
-            curves.interval_score_upper[at],
-            f"cross-fitted width plus penalties for misses{of_rows}",
+        "interval_score": (
+            (curves.interval_score[at], curves.interval_score_lower[at], curves.interval_score_upper[at]),
+            f"cross-fitted width plus penalties for misses{of_rows}; range: of these intervals on new rows",
         ),
-        "mae": Score(*absolute, "mean absolute error"),
-        "rmse": Score(*roots, "root of the mean squared error"),
-        "mean_error": Score(*signed, "mean residual, of target minus prediction"),
-        "median_error": Score(*median, "median residual; range: ranks"),
-        "r2": Score(*explained, fraction)
-        if explained
-        else Score(*unknown, f"{fraction}; none, as all targets are equal"),
+        "mae": (absolute, "mean absolute error"),
+        "rmse": (roots, "root of the mean squared error"),
+        "mean_error": (signed, "mean residual, of target minus prediction"),
+        "median_error": (median, "median residual"),
+        "r2": (explained, fraction),
     }
+    units = moments.units
+    return {
+        name: Score(*values, meaning, _assumptions(name, units, is_known=not math.isnan(values[1])))
+        for name, (values, meaning) in found.items()
+    }
+
+
+def _assumptions(name: str, units: Units, *, is_known: bool) -> str:
+    """What a range assumes, or why there is none."""
+    if not is_known:
+        return f"no range: {units.refusal or NO_RANGE.get(name, 'too few rows for this level')}"
+    return INDEPENDENT[units.kind] + BEYOND_INDEPENDENCE.get(name, "")
 
 
 def _with_copies(name: str, score: Score, factor: float) -> Score:

@@ -146,12 +146,12 @@
 
   const drawLevels = () => {
     const start = curves.levels[0];
-    const lowest = Math.min(start, ...curves.coverage_lower, ...curves.coverage.filter((value) => value !== null));
+    const lowest = Math.min(start, ...[...curves.coverage_lower, ...curves.coverage].filter((value) => value !== null));
     const made = plot("levels", 270, MARGIN, [100 * start, 100], [100 * lowest, 100], { x: "level asked for, %", y: "rows covered, %" });
     const { inner, x, y } = made;
     const line = (values) => values.map((value, i) => (value === null ? "" : `${x(100 * curves.levels[i])} ${y(100 * value)}`)).filter(Boolean).join("L");
     const back = curves.levels.map((level, i) => `${x(100 * level)} ${y(100 * curves.coverage_lower[i])}`).reverse().join("L");
-    element(inner, "path", { class: "band", d: `M${line(curves.coverage_upper)}L${back}Z` });
+    if (curves.coverage_lower[at] !== null) element(inner, "path", { class: "band", d: `M${line(curves.coverage_upper)}L${back}Z` });
     element(inner, "path", { class: "rule", d: `M${x(100 * start)} ${y(100 * start)}L${x(100)} ${y(100)}` });
     const covered = curves.coverage[at];
     if (covered !== null) {
@@ -251,7 +251,7 @@
     const turn = (fraction) => Math.PI * (1 - (fraction - 0.5) / 0.5);
     const place = (fraction, r) => `${30 + r * Math.cos(turn(fraction))} ${31 - r * Math.sin(turn(fraction))}`;
     element(svg, "path", { class: "soft", "stroke-width": 3, d: `M${place(0.5, 26)}A26 26 0 0 1 ${place(1, 26)}` });
-    element(svg, "path", { class: "in-line", "stroke-width": 5, d: `M${place(Math.max(curves.coverage_lower[at], 0.5), 26)}A26 26 0 0 1 ${place(Math.max(curves.coverage_upper[at], 0.5), 26)}` });
+    if (curves.coverage_lower[at] !== null) element(svg, "path", { class: "in-line", "stroke-width": 5, d: `M${place(Math.max(curves.coverage_lower[at], 0.5), 26)}A26 26 0 0 1 ${place(Math.max(curves.coverage_upper[at], 0.5), 26)}` });
     element(svg, "path", { class: "ink", "stroke-width": 2.5, "stroke-linecap": "round", d: `M30 31L${place(Math.max(curves.levels[at], 0.5), 20)}` });
   };
 
@@ -277,7 +277,7 @@
     for (const row of byId("scores").querySelectorAll("[data-score]")) {
       const [value, low, high] = moving[row.dataset.score].map((held) => number(held[at]));
       row.cells[1].textContent = value;
-      row.cells[2].textContent = `${low} to ${high}`;
+      row.cells[2].textContent = low === "not known" ? low : `${low} to ${high}`;
       row.querySelector(".at").textContent = `at ${levelText(at)}`;
     }
     [...byId("subgroups").tBodies[0].rows].forEach((row, i) => {

@@ -99,7 +99,7 @@ def _environment() -> Environment:
         msg = f"The report needs jinja2: {how_to_install('app')}."
         raise ImportError(msg, name=missing.name) from missing
     made = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {"number": _number, "percent": _percent, "range": _range}
+    made.filters |= {"number": _number, "percent": _percent, "range": _range, "bounds": _bounds}
     return made
 
 
@@ -137,6 +137,11 @@ def _range(bounds: Sequence[float | None]) -> str:
     if not (_is_known(low) and _is_known(high)):
         return UNKNOWN
     return f"{rounded(100.0 * low, whole=100.0)} to {percent(high)}"
+
+
+def _bounds(bounds: Sequence[float | None]) -> str:
+    """Two numbers in four digits."""
+    return " to ".join(map(_number, bounds)) if all(map(_is_known, bounds)) else UNKNOWN
 
 
 def _is_known(value: float | None) -> TypeGuard[float]:

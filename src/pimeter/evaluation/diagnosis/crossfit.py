@@ -5,7 +5,6 @@ On its own rows a margin covers exactly k/m, whatever the data. Residuals are so
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -104,29 +103,19 @@ class CrossFit:
         margin[held] = [ordered[i][ranks(int(rows[i]), self.levels) - 1] for i in held]
         return Covered(rows, np.cumsum(n_beyond[:, :-1], axis=1), margin)
 
-    def mean_interval_scores(self) -> tuple[Array, Array]:
-        """Mean interval score of all rows at each level, and its standard error, which is NaN for a single row."""
+    def mean_interval_scores(self) -> Array:
+        """Mean interval score of all rows at each level; NaN for a single row."""
         m, unit, near = len(self.n_beyond), self.unit, float(self.margin[0])
         shape, x = (len(self.fold_margins), len(self.levels) + 1), (self.absolute - near) / unit
-        sums = np.stack([_sums(self.fold, self.n_beyond, shape, own) for own in (None, x, x * x)], axis=2)
+        sums = np.stack([_sums(self.fold, self.n_beyond, shape, own) for own in (None, x)], axis=2)
         n_rows = sums[:, :, 0].sum(axis=1)[:, None]
-        # Rows beyond the margin at a level: number, sum and sum of squares.
-        n, total, squares = np.moveaxis(np.cumsum(sums[:, :0:-1], axis=1)[:, ::-1], 2, 0)
+        # Rows beyond the margin at a level: number and sum.
+        n, total = np.moveaxis(np.cumsum(sums[:, :0:-1], axis=1)[:, ::-1], 2, 0)
         # Margins, as residuals, from what they are near to: those of a model with a large bias differ by little.
-        factor, centre, margins = (
-            2.0 / (1.0 - self.levels),
-            (self.margin - near) / unit,
-            (self.fold_margins - near) / unit,
-        )
-        penalty = factor * np.maximum(total - n * margins, 0.0)
-        penalty_squared = factor**2 * np.maximum(squares - 2.0 * margins * total + n * margins**2, 0.0)
+        centre, margins = (self.margin - near) / unit, (self.fold_margins - near) / unit
+        penalty = 2.0 / (1.0 - self.levels) * np.maximum(total - n * margins, 0.0)
         shift = 2.0 * (margins - centre)  # around the margin of all rows, so that nothing cancels
-        first = (n_rows * shift + penalty).sum(axis=0)
-        second = (n_rows * shift**2 + 2.0 * shift * penalty + penalty_squared).sum(axis=0)
-        mean = 2.0 * self.margin + first / m * unit
-        if m < 2:
-            return mean, np.full(len(mean), math.nan)
-        return mean, np.sqrt(np.maximum(second - first**2 / m, 0.0) / (m - 1) / m) * unit
+        return np.asarray(2.0 * self.margin + (n_rows * shift + penalty).sum(axis=0) / m * unit)
 
 
 def _among_others(ordered: Array, left_out: Array, ranks: NDArray[np.intp]) -> Array:

@@ -1,0 +1,172 @@
+"""Rows that belong together, in groups or in time: how much less they say than as many independent ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from pimeter.arrays import coded, even_array, is_missing
+from pimeter.dependence import autocorrelation, variance_inflation
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+    Index = NDArray[np.intp]
+
+MIN_UNITS = 10  # below which nothing is known of how they vary
+MAX_UNITS = 1000  # more rows or groups are put together at random: what is left of their skewness is the same
+MIN_EFFECTIVE_ROWS = 30  # of rows in time
+BLOCKS_PER_ROOT = 2.4  # stretches of n moments, per cube root of n: long against the dependence, and not too few
+NORMAL = 1.6448536269514722  # standard errors to either side for 90 % confidence
+
+
+@dataclass(frozen=True)
+class Units:
+    """Parts of the rows that are independent of each other: single rows, groups, or stretches of time, about.
+
+    Attributes
+    ----------
+    kind : str
+        "rows", "groups" or "time".
+    codes : array of shape (m,) or None
+        The unit of each row; None if each row is one. Of stretches in time, the half of one: 0 and 1 are the first.
+    n : int
+        Number of units.
+    refusal : str
+        Why no range can be given; empty if one can.
+    """
+
+    kind: str
+    codes: Index | None
+    n: int
+    refusal: str = ""
+
+    @classmethod
+    def of(cls, m: int, groups: Index | None, moments: Index | None, values: Array) -> Units:
+        """Groups if there are any, else stretches of time if moments are known, else single rows."""
+        if groups is not None:
+            return cls.of_groups(groups)
+        return cls.of_rows(m) if moments is None else cls.of_time(moments, values)
+
+    @classmethod
+    def of_rows(cls, m: int) -> Units:
+        """Independent rows; of more than 1,000, so many random parts."""
+        refusal = f"{_counted(m, 'row')}, at least {MIN_UNITS} are needed" if m < MIN_UNITS else ""
+        return cls("rows", None, m, refusal) if m <= MAX_UNITS else cls.at_random(m)
+
+    @classmethod
+    def at_random(cls, m: int) -> Units:
+        """Independent rows in 1,000 random parts, which may be a part of more rows."""
+        return cls("rows", np.random.default_rng(m).integers(MAX_UNITS, size=m), MAX_UNITS)
+
+    @classmethod
+    def of_groups(cls, codes: Index) -> Units:
+        """Groups of rows, by their numbers from 0; of more than 1,000, so many random parts."""
+        n = int(codes.max()) + 1
+        refusal = f"{_counted(n, 'group')}, at least {MIN_UNITS} are needed" if n < MIN_UNITS else ""
+        if n > MAX_UNITS:
+            codes, n = np.random.default_rng(n).integers(MAX_UNITS, size=n)[codes], MAX_UNITS
+        return cls("groups", codes, n, refusal)
+
+    @classmethod
+    def of_time(cls, moments: Index, values: Array) -> Units:
+        """Stretches of time, from the number of each row's moment, in rising order, and what may depend on time."""
+        n_moments, m = int(moments[-1]) + 1, len(moments)
+        n_blocks = max(round(BLOCKS_PER_ROOT * n_moments ** (1 / 3)), 2)
+        refusal = ""
+        if n_blocks < MIN_UNITS:
+            refusal = f"{_counted(n_moments, 'moment')} of time, too few to see how rows depend on each other"
+        elif (n := effective_rows(moments, values)) < MIN_EFFECTIVE_ROWS:
+            refusal = f"{m:,} rows say as little as {n:.0f} independent ones, at least {MIN_EFFECTIVE_ROWS} are needed"
+        return cls("time", moments * (2 * n_blocks) // n_moments, n_blocks, refusal)
+
+    def sums(self, values: Array) -> Array:
+        """Sums over units, or halves of them, of values of shape (..., m)."""
+        if self.codes is None:
+            return values
+        n = self.n * (2 if self.kind == "time" else 1)
+        flat = values.reshape(-1, values.shape[-1])
+        found = np.array([np.bincount(self.codes, one, n) for one in flat], np.float64)
+        return found.reshape(*values.shape[:-1], n)
+
+    def whole(self, sums: Array) -> Array:
+        """Sums over units from those over their halves."""
+        return sums.reshape(*sums.shape[:-1], self.n, 2).sum(axis=-1) if self.kind == "time" else sums
+
+    def variance(self, sums: Array) -> Array:
+        """Variance of the total of values, from `sums` whose total is 0.
+
+        Of stretches of time twice that of whole ones less that of their halves, which the dependence between neighbours
+        makes too small by twice as much (Vats and Flegal's lugsail estimator), and no less than that of whole ones.
+        """
+        found: Array = self.n / max(self.n - 1, 1) * np.square(self.whole(sums)).sum(axis=-1)
+        if self.kind == "time":
+            halves = 2 * self.n / max(2 * self.n - 1, 1) * np.square(sums).sum(axis=-1)
+            found = np.clip(2.0 * found - halves, found, 2.0 * found)
+        return found
+
+    @property
+    def factor(self) -> float:
+        """By what factor ranges are wider than normal ones, as the variance of so many units is not known exactly."""
+        return float(stdtrit(self.n - 1, 0.95)) / NORMAL if self.n > 1 else 1.0
+
+    def design_effect(self, is_counted: Array) -> Array:
+        """Times by which proportions vary more than of independent rows, at least 1; rows are 0 or 1, (..., m).
+
+        It counts how few units there are, too: ranges of proportions of `m / design_effect` independent rows hold.
+        """
+        m = is_counted.shape[-1]
+        return self.effect_of_counts(self.sums(is_counted), self.sums(np.ones(m)))
+
+    def effect_of_counts(self, counts: Array, rows: Array) -> Array:
+        """`design_effect` from what is counted in units, or halves of them, and their rows."""
+        m = rows.sum()
+        proportion = counts.sum(axis=-1, keepdims=True) / m
+        independent = np.maximum(m * proportion * (1.0 - proportion), 1e-300)[..., 0]
+        ratio = self.variance(counts - proportion * rows) / independent
+        return np.asarray(np.maximum(ratio, 1.0) * self.factor**2)
+
+
+def effective_rows(moments: Index, values: Array) -> float:
+    """How many independent rows vary as much as the mean of these, which are in the order of their moments."""
+    counts = np.bincount(moments)
+    centred = values - values.mean()
+    largest = float(np.abs(centred).max()) or 1.0
+    series = np.bincount(moments, centred / largest) / counts
+    of_mean = float(variance_inflation(autocorrelation(series))) * float(series.var()) / len(series)
+    return min(float(np.var(centred / largest)) / of_mean, float(len(values))) if of_mean else float(len(values))
+
+
+def group_numbers(groups: ArrayLike, m: int) -> Index:
+    """Numbers from 0 of the groups of m rows."""
+    return coded(_one_each("groups", "group", groups, m))[1]
+
+
+def moment_numbers(time: ArrayLike, m: int) -> Index:
+    """Numbers from 0 of the moments of m rows in their order, equal ones for equal moments."""
+    moments = _one_each("time", "moment", time, m)
+    try:
+        return np.unique(moments, return_inverse=True)[1]
+    except TypeError as mixed:
+        msg = f"time holds moments that cannot be put in order ({mixed}); give numbers, dates or ISO strings."
+        raise ValueError(msg) from mixed
+
+
+def _one_each(name: str, what: str, values: ArrayLike, m: int) -> NDArray[Any]:
+    """One label for each of m rows, none missing."""
+    labels = even_array(name, values)
+    if labels.shape != (m,):
+        msg = f"{name} must hold one {what} for each of the {m} rows; got shape {labels.shape}."
+        raise ValueError(msg)
+    if any(map(is_missing, labels.tolist())) if labels.dtype.kind == "O" else (labels != labels).any():  # noqa: PLR0124
+        msg = f"{name} has missing values; leave these rows out, or give each of them a {what} of its own."
+        raise ValueError(msg)
+    return labels
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -1,0 +1,151 @@
+"""Ranges of what depends on single residuals: the coverage, the width and the interval score of a margin, a median."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import betaincinv, digamma, polygamma
+
+from pimeter.clusters import NORMAL
+from pimeter.coverage import RANGE, quantile_ranks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pimeter.clusters import Units
+    from pimeter.evaluation.diagnosis.crossfit import CrossFit
+
+    Array = NDArray[np.float64]
+    Ranks = NDArray[np.intp]
+
+CONFIDENCE = 0.9  # of all ranges, that of the headline
+MIN_MISSES = 2.0  # expected, below which nothing is said of the interval score
+TAIL_ROWS = 5  # that tell how residuals fall off beyond a margin, at least
+PRIOR_ROWS = 4.0  # with an exponential tail, that are added to those
+LARGEST_LOG = 600.0
+
+
+@dataclass(frozen=True)
+class MarginRanges:
+    """Bounds of what margins do, at each level, (levels, 2); NaN where so few rows cannot tell."""
+
+    coverage: Array
+    margin: Array
+    interval_score: Array
+
+    @classmethod
+    def of(cls, fit: CrossFit, units: Units) -> MarginRanges:
+        """From cross-fitted rows in units that are independent of each other."""
+        m, levels = len(fit.absolute), fit.levels
+        effect = np.ones(len(levels))
+        coverage = fit.coverage_ranges
+        if units.kind != "rows":
+            effect = _beyond(fit.absolute, fit.margin, units)[0]
+            coverage = _rarer(coverage, fit, effect)
+        ranks, confidence = margin_ranks(m, levels, effect)
+        margin = np.where(
+            (confidence >= CONFIDENCE)[:, None], fit.order_statistics(ranks.ravel()).reshape(-1, 2), math.nan
+        )
+        score = _interval_scores(fit, units)
+        score[m / effect * (1.0 - levels) < MIN_MISSES * (1.0 - 1e-9)] = math.nan
+        if units.refusal:
+            score[:] = math.nan
+            if units.kind != "rows":
+                coverage, margin = np.full((2, len(levels), 2), math.nan)
+        return cls(coverage, margin, score)
+
+
+def margin_ranks(m: int, levels: Array, effect: Array | float = 1.0) -> tuple[Ranks, Array]:
+    """Ranks of the bounds of margins, (levels, 2), and how confident these are; rows vary more by a design effect."""
+    cells = zip(levels, np.broadcast_to(effect, levels.shape), strict=True)
+    found = np.array([effective_ranks(m, float(p), float(one)) for p, one in cells])
+    return found[:, :2].astype(np.intp), found[:, 2]
+
+
+def effective_ranks(m: int, p: float, effect: float, level: float = CONFIDENCE) -> tuple[int, int, float]:
+    """Ranks among m values that have a quantile between them, as few as m over the design effect being independent."""
+    n = max(int(m / effect), 1)
+    low, high, confidence = quantile_ranks(n, p, level)
+    if n == m:
+        return low, high, confidence
+    return max(math.floor(low / (n + 1) * (m + 1)), 1), min(math.ceil(high / (n + 1) * (m + 1)), m), confidence
+
+
+def median_range(ordered: Array, residuals: Array, units: Units) -> tuple[float, float]:
+    """Bounds of the median of residuals, from ranks."""
+    if units.refusal and units.kind != "rows":
+        return math.nan, math.nan
+    middle = ordered[(len(ordered) - 1) // 2]
+    effect = 1.0 if units.kind == "rows" else float(units.design_effect((residuals > middle).astype(np.float64)))
+    low, high, confidence = effective_ranks(len(ordered), 0.5, effect)
+    return (float(ordered[low - 1]), float(ordered[high - 1])) if confidence >= CONFIDENCE else (math.nan, math.nan)
+
+
+def _rarer(coverage: Array, fit: CrossFit, effect: Array) -> Array:
+    """Ranges of the coverage of independent rows as of so many fewer."""
+    m = len(fit.absolute)
+    rank = np.searchsorted(fit.ordered, fit.margin, "right")
+    upper_rank = np.minimum(rank + fit.is_tied, m)
+    lower = betaincinv(rank / effect, (m + 1 - rank) / effect, RANGE[0])
+    upper = betaincinv(upper_rank / effect, (m + 1 - upper_rank) / effect, RANGE[1])
+    return np.stack([np.minimum(lower, coverage[:, 0]), np.where(coverage[:, 1] >= 1.0, 1.0, upper)], axis=1)
+
+
+def _beyond(absolute: Array, thresholds: Array, units: Units) -> tuple[Array, Array]:
+    """Design effects of counts and of excesses beyond thresholds in rising order, each (thresholds,)."""
+    n = units.n * (2 if units.kind == "time" else 1)
+    place = np.searchsorted(thresholds, absolute)  # so many thresholds are below
+    shape, near = (n, len(thresholds) + 1), float(thresholds[0])
+    unit = float(absolute.max() - near) or 1.0
+    x = (absolute - near) / unit
+    cells = (np.arange(len(x)) if units.codes is None else units.codes) * shape[1] + place
+    count, first, second = (
+        np.cumsum(np.bincount(cells, own, n * shape[1]).reshape(shape)[:, :0:-1], axis=1, dtype=np.float64)[:, ::-1].T
+        for own in (np.ones(len(x)), x, x * x)
+    )
+    rows = units.sums(np.ones(len(x)))
+    u = ((thresholds - near) / unit)[:, None]
+    excess = first - count * u
+    mean = excess.sum(axis=1) / len(x)
+    squares = (second - 2.0 * u * first + count * u**2).sum(axis=1) - len(x) * mean**2
+    ratio = units.variance(excess - mean[:, None] * rows) / np.maximum(squares, 1e-300)
+    return units.effect_of_counts(count, rows), np.maximum(ratio, 1.0) * units.factor**2
+
+
+def _interval_scores(fit: CrossFit, units: Units) -> Array:
+    """Bounds of the expected interval score of the margins on fresh rows, (levels, 2).
+
+    It is twice the margin plus ``2 / (1 - p)`` times the probability that a residual lies beyond it, times the mean
+    excess there. The former is known from ranks, whatever the distribution; the latter from the residuals beyond the
+    margin, if they fall off exponentially, or as much more heavily as seen. Where few are beyond, from those beyond a
+    lower threshold, by an exponential tail. Both vary on the scale of logarithms as Gamma variables do.
+    """
+    ordered, m = fit.ordered, len(fit.ordered)
+    lowest = np.searchsorted(ordered, ordered[-min(TAIL_ROWS, m)])
+    u = np.minimum(fit.margin, ordered[max(lowest - 1, 0)])
+    n = (m - np.searchsorted(ordered, u, "right")).astype(np.float64)
+    near, unit = float(u[0]), float(ordered[-1] - u[0]) or 1.0
+    x = (ordered - near) / unit
+    start = (m - n).astype(np.intp)
+    first, second = (np.append(np.cumsum(own[::-1])[::-1], 0.0)[start] for own in (x, x * x))
+    at = (u - near) / unit
+    is_known = n > 0.0
+    n = np.maximum(n, 1.0)
+    mean = np.where(is_known, np.maximum(first / n - at, 0.0), 0.0)
+    is_known &= mean > 0.0
+    mean = np.where(is_known, mean, 1.0)
+    variance = np.maximum(second / n - 2.0 * at * first / n + at**2 - mean**2, 0.0) * n / np.maximum(n - 1.0, 1.0)
+    heavier = np.maximum((PRIOR_ROWS + n * variance / mean**2) / (PRIOR_ROWS + n), 1.0)
+    effect = np.ones(len(u)) if units.kind == "rows" else _beyond(fit.absolute, u, units)[1]
+    rows = np.maximum(n / effect, 1.0)
+    farther = (fit.margin - u) / unit / mean
+    slope = 1.0 + farther
+    middle = np.log((n + 1.0) / m * mean) - farther
+    middle += digamma(rows + 1.0) - np.log(rows + 1.0) + slope * (np.log(rows) - digamma(rows))
+    half_width = NORMAL * np.sqrt(polygamma(1, rows + 1.0) + slope**2 * heavier * polygamma(1, rows))
+    log_penalties = np.minimum(np.stack([middle - half_width, middle + half_width], axis=1), LARGEST_LOG)
+    penalties = np.where(is_known[:, None], np.exp(log_penalties), 0.0) * unit
+    return np.asarray(2.0 * fit.margin[:, None] + 2.0 / (1.0 - fit.levels)[:, None] * penalties)

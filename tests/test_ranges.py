@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import math
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from scipy.signal import lfilter
+
+from pimeter import measure
+from pimeter.clusters import Units, effective_rows, group_numbers, moment_numbers
+from pimeter.evaluation import measuring
+from pimeter.evaluation.diagnosis.checks import Judgement
+from pimeter.findings import Diagnosis
+from pimeter.moments import Middle
+
+
+@pytest.fixture
+def fast(monkeypatch):
+    """Without the diagnosis, which no range depends on."""
+    nothing = Judgement(Diagnosis((), (), ""), "constant", "symmetric")
+    monkeypatch.setattr(measuring, "judged", lambda _evidence: nothing)
+
+
+def autoregressive(rng, n, correlation):
+    noise = np.sqrt(1 - correlation**2) * rng.standard_normal(n)
+    return lfilter([1.0], [1.0, -correlation], noise, zi=correlation * rng.standard_normal(1))[0]
+
+
+def clustered(rng, n_groups=60, size=10):
+    groups = np.repeat(np.arange(n_groups), size)
+    return groups, np.sqrt(0.7) * rng.standard_normal(n_groups)[groups] + np.sqrt(0.3) * rng.standard_normal(
+        len(groups)
+    )
+
+
+def held(scores, name, truth):
+    return scores[name].lower <= truth <= scores[name].upper
+
+
+class TestIndependentRows:
+    @pytest.mark.parametrize("n", [50, 200])
+    def test_interval_scores_hold_the_score_of_the_reported_intervals(self, n, fast):
+        rng, count = np.random.default_rng(n), 0
+        for _ in range(120):
+            found = measure(rng.standard_normal(n), np.zeros(n))
+            r = found.margin[0]
+            truth = 2 * r + 40 * 2 * (stats.norm.pdf(r) - r * stats.norm.sf(r))
+            count += held(found.scores, "interval_score", truth)
+        # .9 with a standard error of .027; standard errors of means held .66 at n = 50.
+        assert count / 120 > 0.81
+
+    def test_roots_of_heavy_tails_hold_more_often_than_standard_errors(self, fast):
+        rng, count, plain = np.random.default_rng(0), 0, 0
+        for _ in range(120):
+            residuals = rng.standard_t(3, 50)
+            count += held(measure(residuals, np.zeros(50)).scores, "rmse", math.sqrt(3))
+            reach = 1.645 * (residuals**2).std(ddof=1) / np.sqrt(50)
+            plain += abs((residuals**2).mean() - 3) <= reach
+        assert count / 120 > 0.7
+        assert count > plain + 12
+
+    def test_they_say_what_they_assume(self, fast):
+        scores = measure(np.random.default_rng(0).standard_normal(60), np.linspace(0, 1, 60)).scores
+        for score in scores.values():
+            assert score.assumes.startswith("independent rows")
+        for name in ("rmse", "r2", "interval_score"):
+            assert "no range is safe if tails are heavy" in scores[name].assumes
+
+    def test_few_rows_have_none_for_a_reason_that_is_not_the_score(self, fast):
+        residuals = np.random.default_rng(0).standard_normal(60)
+        nine, thirty, forty = (measure(residuals[:n], np.zeros(n)).scores for n in (9, 39, 40))
+        assert nine["mae"].assumes == nine["r2"].assumes == "no range: 9 rows, at least 10 are needed"
+        assert math.isnan(nine["rmse"].lower)
+        assert math.isnan(thirty["interval_score"].lower)
+        assert thirty["interval_score"].assumes == "no range: fewer than 2 misses are expected"
+        assert forty["interval_score"].lower < forty["interval_score"].value < forty["interval_score"].upper
+
+    def test_many_rows_have_the_normal_range(self, fast):
+        residuals = np.random.default_rng(1).standard_normal(20_000)
+        scores = measure(residuals, np.zeros(20_000)).scores
+        reach = 1.645 * residuals.std() / np.sqrt(20_000)
+        # Quantiles of 399 resamples of 1,000 parts are right to a few per cent.
+        assert_allclose(scores["mean_error"].upper - scores["mean_error"].value, reach, rtol=0.15)
+        reach = 1.645 * np.abs(residuals).std() / np.sqrt(20_000)
+        assert_allclose(scores["mae"].value - scores["mae"].lower, reach, rtol=0.15)
+
+    @pytest.mark.parametrize("factor", [0.5, 3.0])  # a good model, and one that is worse than the mean
+    def test_explained_variance_of_models_good_and_bad(self, factor, fast):
+        rng, count = np.random.default_rng(4), 0
+        truth = 1 - factor**2 / (1 if factor > 1 else 1 + factor**2)
+        for _ in range(120):
+            signal, noise = rng.standard_normal((2, 100))
+            target = noise if factor > 1 else signal + factor * noise
+            prediction = target - factor * rng.standard_normal(100) if factor > 1 else signal
+            score = measure(target, prediction).scores["r2"]
+            assert score.lower <= score.value <= min(score.upper, 1)
+            count += score.lower <= truth <= score.upper
+        assert count / 120 > 0.81
+
+    def test_residuals_of_zero_and_all_tied_have_defined_ranges(self, fast):
+        for size in (0.0, 2.0):
+            scores = measure(np.arange(60.0) + size, np.arange(60.0)).scores
+            for name in ("mae", "rmse", "mean_error", "interval_score"):
+                assert scores[name].lower == pytest.approx(scores[name].value) == pytest.approx(scores[name].upper)
+
+
+class TestGroups:
+    def test_ranges_hold_where_those_of_rows_do_not(self, fast):
+        rng = np.random.default_rng(0)
+        counts = {name: [0, 0] for name in ("mean_error", "rmse", "mae", "median_error", "coverage")}
+        for _ in range(80):
+            groups, residuals = clustered(rng)
+            for i, keywords in enumerate(({"groups": groups}, {})):
+                found = measure(residuals, np.zeros(600), **keywords)
+                truth = {"mean_error": 0, "rmse": 1, "mae": np.sqrt(2 / np.pi), "median_error": 0}
+                truth["coverage"] = 1 - 2 * stats.norm.sf(found.margin[0])
+                for name, own in counts.items():
+                    own[i] += held(found.scores, name, truth[name])
+        # .9 with a standard error of .034.
+        for name, (with_groups, without) in counts.items():
+            assert with_groups / 80 > 0.79, name
+            assert without / 80 < 0.78, name
+
+    def test_groups_of_one_row_are_rows(self, fast):
+        residuals, prediction = np.random.default_rng(0).standard_normal((2, 300))
+        plain = measure(prediction + residuals, prediction)
+        alone = measure(prediction + residuals, prediction, groups=np.arange(300))
+        for name in ("mae", "rmse", "mean_error", "r2"):
+            assert_allclose(alone.scores[name].lower, plain.scores[name].lower)
+            assert_allclose(alone.scores[name].upper, plain.scores[name].upper)
+        assert_allclose(alone.coverage_range, plain.coverage_range, atol=0.003)
+        assert "With 300 rows in 300 groups the true coverage lies" in alone.headline.evidence
+        assert math.isnan(alone.guaranteed_level)
+        assert plain.guaranteed_level == 0.95
+
+    def test_order_and_names_do_not_matter(self, fast):
+        rng = np.random.default_rng(1)
+        groups, residuals = clustered(rng)
+        names = np.array([f"group {i}" for i in range(60)])[groups]
+        first = measure(residuals, np.zeros(600), groups=groups).scores
+        other = measure(residuals, np.zeros(600), groups=pd.Series(names)).scores
+        for name in ("mae", "coverage", "interval_score"):
+            assert_allclose(other[name].upper, first[name].upper, rtol=0.05)  # resampled in another order
+
+    def test_few_groups_have_no_range(self):
+        groups, residuals = clustered(np.random.default_rng(0), n_groups=9)
+        found = measure(residuals, np.zeros(90), groups=groups)
+        assert found.headline.evidence == "The true coverage has no range: 9 groups, at least 10 are needed."
+        assert all(math.isnan(score.lower) for score in found.scores.values())
+        assert {score.assumes for score in found.scores.values() if not math.isnan(score.value)} == {
+            "no range: 9 groups, at least 10 are needed"
+        }
+        assert "not known" in found.to_html()
+
+    def test_more_than_a_thousand_groups(self, fast):
+        groups, residuals = clustered(np.random.default_rng(0), 3000, 2)
+        found = measure(residuals, np.zeros(6000), groups=groups)
+        of_means = residuals.reshape(3000, 2).mean(axis=1).std() / np.sqrt(3000)
+        assert_allclose(found.scores["mean_error"].upper - residuals.mean(), 1.645 * of_means, rtol=0.15)
+        assert "in 3,000 groups" in found.headline.evidence
+
+
+class TestTime:
+    def test_ranges_hold_where_those_of_rows_do_not(self, fast):
+        rng = np.random.default_rng(0)
+        counts = {name: [0, 0] for name in ("mean_error", "rmse", "coverage", "median_error")}
+        for _ in range(60):
+            residuals = autoregressive(rng, 2000, 0.9)
+            for i, keywords in enumerate(({"time": np.arange(2000)}, {})):
+                found = measure(residuals, np.zeros(2000), **keywords)
+                truth = {"mean_error": 0, "rmse": 1, "median_error": 0}
+                truth["coverage"] = 1 - 2 * stats.norm.sf(found.margin[0])
+                for name, own in counts.items():
+                    own[i] += held(found.scores, name, truth[name])
+        # .9 with a standard error of .039.
+        for name, (with_time, without) in counts.items():
+            assert with_time / 60 > 0.77, name
+            assert without / 60 < 0.72, name
+
+    def test_rows_are_put_in_order(self):
+        rng = np.random.default_rng(0)
+        n = 300
+        prediction, residuals = rng.standard_normal(n), autoregressive(rng, n, 0.3)
+        frame, by = pd.DataFrame({"x": rng.standard_normal(n)}), np.where(rng.random(n) < 0.5, "a", "b")
+        days = pd.date_range("2024-01-01", periods=n)
+        mixed = rng.permutation(n)
+        plain = measure(prediction + residuals, prediction, X=frame, by=by, time=days)
+        assert plain == measure(
+            (prediction + residuals)[mixed], prediction[mixed], X=frame.iloc[mixed], by=by[mixed], time=days[mixed]
+        )
+        assert plain.scores == measure(prediction + residuals, prediction, X=frame, by=by, time=np.arange(n)).scores
+        assert "if the future resembles their time" in plain.headline.evidence
+
+    def test_rows_of_one_moment_are_of_one_stretch(self):
+        moments = np.repeat(np.arange(100), 50)
+        units = Units.of_time(moments, np.random.default_rng(0).standard_normal(5000))
+        assert units.n == 11
+        assert all(len(set(units.codes[moments == i])) == 1 for i in range(100))
+
+    def test_few_effective_rows_have_no_range(self, fast):
+        residuals = autoregressive(np.random.default_rng(0), 200, 0.95)
+        found = measure(residuals, np.zeros(200), time=np.arange(200))
+        assert "200 rows say as little as" in found.headline.evidence
+        assert all(math.isnan(score.lower) for score in found.scores.values())
+        short = measure(residuals[:25], np.zeros(25), time=np.arange(25))
+        assert "25 moments of time, too few" in short.scores["mae"].assumes
+
+    def test_effective_rows(self):
+        rng = np.random.default_rng(0)
+        every = np.arange(4000)
+        assert effective_rows(every, rng.standard_normal(4000)) > 2500
+        assert 100 < effective_rows(every, autoregressive(rng, 4000, 0.9)) < 400
+        shared = np.repeat(rng.standard_normal(100), 40)  # one value for all rows of a moment
+        assert effective_rows(np.repeat(np.arange(100), 40), shared) <= 100
+
+    def test_without_time_the_headline_claims_nothing_that_the_page_doubts(self):
+        residuals = autoregressive(np.random.default_rng(0), 500, 0.9)
+        found = measure(residuals, np.zeros(500))
+        assert {"serial", "drift"} & set(found.diagnosis.raised)
+        assert "nothing is claimed of future ones" in found.headline.claim
+        assert "the true coverage would lie between" in found.headline.evidence
+        assert math.isnan(found.guaranteed_level)
+
+
+class TestInput:
+    @pytest.mark.parametrize(
+        ("keywords", "message"),
+        [
+            ({"groups": [1, 2]}, r"groups must hold one group for each of the 3 rows; got shape \(2,\)"),
+            ({"time": [[1], [2], [3]]}, r"time must hold one moment for each of the 3 rows; got shape \(3, 1\)"),
+            ({"groups": ["a", None, "b"]}, "groups has missing values"),
+            ({"time": [1.0, np.nan, 2.0]}, "time has missing values"),
+            ({"time": pd.to_datetime(["2024-01-01", None, "2024-01-03"])}, "time has missing values"),
+            ({"time": [1, "a", 2]}, "cannot be put in order"),
+        ],
+    )
+    def test_bad_input(self, keywords, message):
+        with pytest.raises(ValueError, match=message):
+            measure([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], **keywords)
+
+    def test_dask_collections_have_neither(self):
+        values = da.from_array(np.arange(40.0), chunks=20)
+        with pytest.raises(ValueError, match="groups and time need rows in memory"):
+            measure(values, values, groups=np.arange(40))
+
+    def test_numbers_of_groups_and_moments(self):
+        assert group_numbers(["b", "a", "b"], 3).tolist() == [0, 1, 0] or group_numbers(
+            ["b", "a", "b"], 3
+        ).tolist() == [1, 0, 1]
+        assert moment_numbers(["2024-02-01", "2024-01-01", "2024-02-01"], 3).tolist() == [1, 0, 1]
+
+
+def test_sums_of_parts_add_up_to_those_of_the_whole():
+    rng = np.random.default_rng(0)
+    target, residuals = rng.standard_normal((2, 3000))
+    middle = Middle.of(target, residuals, float(np.abs(residuals).max()))
+    whole = middle(target, residuals)
+    parts = middle(target[:1000], residuals[:1000]) + middle(target[1000:], residuals[1000:])
+    assert parts.m == whole.m == 3000
+    for one, other in zip(parts.errors(), whole.errors(), strict=True):
+        assert_allclose(one[0], other[0], atol=1e-15)
+        assert_allclose(one[2] - one[0], other[2] - other[0], rtol=0.2)  # other random parts
