@@ -56,7 +56,7 @@ test-lowest: .venv-lowest/.dev ## Run what is quick of the tests with the lowest
 test-pure: .venv-pure/.dev ## Run what is quick of the tests, and the demo, where pimeter was installed without a compiler
 	@CXX=/bin/false $(subst $(BIN),.venv-pure/bin,$(PIP)) --force-reinstall --no-deps .
 	@cd .venv-pure && bin/pimeter --version | grep 'NumPy kernel' && bin/pimeter demo
-	@PYTHONWARNINGS="ignore:pimeter's native code" .venv-pure/bin/python -m pytest -n 2 tests $(QUICK) $(ARGS)
+	@PYTHONWARNINGS="ignore:pimeter was built without" .venv-pure/bin/python -m pytest -n 2 tests $(QUICK) $(ARGS)
 
 coverage: $(VENV)/.dev $(VENV)/.native $(VENV)/.torch ## Lines and branches that tests reach, native code left out
 	@$(BIN)/python -m pytest -n 2 -q --cov --cov-report=term:skip-covered --cov-fail-under=95 $(QUICK) $(ARGS)

@@ -902,8 +902,8 @@ NAN = np.where(np.arange(400) == 7, np.nan, Y)
         ({"y_score": []}, "at least one row"),
         ({"y_true": np.arange(400)}, "y_true holds 400 classes"),
         ({"y_true": np.ones(400)}, r"one class only .*Name all classes, such as labels=\[0, 1\]"),
-        ({"y_true": NAN}, 'y_true has 1 missing labels, the first in row 7.*"prediction-powered"'),
-        ({"y_true": NAN, "method": "calibrated"}, "missing labels"),
+        ({"y_true": NAN}, 'y_true has 1 missing label, the first in row 7.*"prediction-powered"'),
+        ({"y_true": NAN, "method": "calibrated"}, "missing label"),
         ({"y_true": None}, 'y_true is None, which only method="calibrated"'),
         ({"y_true": np.array(["a", 1] * 200, object)}, "cannot be sorted"),
         ({"pos_label": 7}, r"pos_label=7 is not one of the classes \[0, 1\]"),
@@ -966,6 +966,12 @@ def test_precision_and_recall_by_their_usual_names():
     found = pm.classification_uncertainty(y, score, metrics=list(names))
     known = pm.classification_uncertainty(y, score)
     assert found.estimates == [{name: known.estimates[0][other] for name, other in names.items()}]
+
+
+def test_one_row_and_one_missing_label_are_said_in_the_singular():
+    assert repr(pm.classification_uncertainty([1], [0.7], labels=[0, 1])).startswith("1 row, intervals")
+    with pytest.raises(ValueError, match="y_true has 1 missing label, the first in row 1"):
+        pm.classification_uncertainty([1, np.nan], [0.7, 0.2])
 
 
 @pytest.mark.parametrize("name", ["macro_f1", "micro_f1", "f1[cat]"])

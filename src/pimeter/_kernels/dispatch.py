@@ -45,6 +45,10 @@ def _load() -> Any:
             return native
     from pimeter._kernels import reference
 
+    if not file.exists():
+        msg = "pimeter was built without a compiler: NumPy is used, several times slower."
+        warnings.warn(msg, stacklevel=4)
+        return reference
     msg = (
         f"pimeter's native code cannot be loaded from {file} ({reason}): NumPy computes the same numbers several times "
         "more slowly. To build it, install pimeter again where there is a C++ compiler."

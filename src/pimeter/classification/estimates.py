@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pimeter.coverage import percent
+from pimeter.coverage import counted, percent
 from pimeter.frames import frame_of
 
 
@@ -133,7 +133,7 @@ class ClassificationUncertainty:
 
     @property
     def _headline(self) -> str:
-        text = f"{self.n_rows:,} rows, intervals for {percent(self.confidence_level)}"
+        text = f"{counted(self.n_rows, 'row')}, intervals for {percent(self.confidence_level)}"
         return f"{text}, assuming {self.assumes}" if self.assumes else text
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 
 from pimeter.arrays import even_array, is_missing, real_array
 from pimeter.classification.rates import ALSO_CALLED, METRICS, Metric
+from pimeter.coverage import counted
 from pimeter.validation import scores_between_0_and_1
 
 if TYPE_CHECKING:
@@ -139,9 +140,9 @@ def class_labels(name: str, given: ArrayLike, n: int) -> Labels:
 def refuse_missing(name: str, labels: Labels) -> Labels:
     """Labels of which no row lacks one, or a ValueError."""
     if not labels.is_known.all():
-        n, first = np.count_nonzero(~labels.is_known), int(np.argmin(labels.is_known))
+        n, first = int(np.count_nonzero(~labels.is_known)), int(np.argmin(labels.is_known))
         msg = (
-            f"{name} has {n} missing labels, the first in row {first}. Leave these rows out, or use "
+            f"{name} has {counted(n, 'missing label')}, the first in row {first}. Leave these rows out, or use "
             'method="prediction-powered", which knows what to do with them.'
         )
         raise ValueError(msg)
