@@ -770,6 +770,31 @@ def measurements(draw: Draw) -> bool:
     return True
 
 
+@target("compare", share=0.3)
+def comparisons(draw: Draw) -> bool:
+    n = draw(st.sampled_from([1, 9, 10, 25, 60]))
+    shape = draw(st.sampled_from([(n,), (n,), (n, 2), (n, 3)]))
+    y, a, b = draw(arrays((n,))), draw(arrays(shape)), draw(arrays(shape))
+    by, X = draw(categories(n)), draw(st.one_of(st.none(), tables(n)))
+    time = draw(st.one_of(st.none(), arrays((n,))))
+    found = outcome(
+        lambda: pm.compare(
+            y.value, {"a": a.value, "b": b.value}, X=None if X is None else X.value, by=by,
+            time=None if time is None else time.value, confidence_level=draw(levels()),
+        ),
+        (*MEASURE, "models", "'a'", "'b'", "a ", "b ", "time", "intervals", "targets"), y, a, b, by, X, time,
+    )  # fmt: skip
+    if isinstance(found, Refused):
+        return False
+    for one in found.contrasts:
+        assert one.lower <= one.upper
+        assert 0.0 <= one.p_value <= 1.0
+        assert one.better in {"", "a", "b"}
+    assert json.loads(found.to_json())["headline"]["claim"]
+    assert "<html" in found.to_html()
+    return True
+
+
 @target("backtest", share=0.3)
 def backtests(draw: Draw) -> bool:
     n, h = draw(st.sampled_from([1, 4, 12, 40])), draw(st.integers(1, 4))

@@ -27,6 +27,7 @@ __all__ = [
     "calibrated_scores",
     "calibration_error",
     "classification_uncertainty",
+    "compare",
     "coverage_score",
     "crps_score",
     "duplicate_groups",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from pimeter.duplicates import duplicate_groups
     from pimeter.errors import absolute_errors
     from pimeter.evaluation.backtesting import backtest
+    from pimeter.evaluation.comparison import compare
     from pimeter.evaluation.measurement import Measurement
     from pimeter.evaluation.measuring import measure
     from pimeter.evaluation.scorecards import scorecard
@@ -102,6 +104,7 @@ else:
         "calibrated_scores": "classification",
         "calibration_error": "classification",
         "classification_uncertainty": "classification",
+        "compare": "evaluation.comparison",
         "coverage_score": "scores",
         "crps_score": "scores",
         "duplicate_groups": "duplicates",

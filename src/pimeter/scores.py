@@ -299,11 +299,11 @@ def crps_score(
             mean_pinball_loss(target, predicted[..., i], sample_weight=weight, alpha=p, multioutput="raw_values")
             for i, p in enumerate(level)
         ]
-        score = 2.0 * _level_weights(level) @ np.stack(losses)
+        score = 2.0 * level_weights(level) @ np.stack(losses)
         return over_outputs(score if target.ndim == 2 else score[0], target.ndim == 2, multioutput)
 
 
-def _level_weights(levels: Array) -> Array:
+def level_weights(levels: Array) -> Array:
     """Length of the part of (0, 1) that is nearest to each level."""
     order = np.argsort(levels)
     inner = (levels[order][1:] + levels[order][:-1]) / 2.0

@@ -20,6 +20,8 @@ pimeter measure predictions.csv --out report.html
 
 pimeter interval predictions.csv --apply new.csv --out with-intervals.csv
 
+pimeter compare predictions.csv --models ridge,forest
+
 pimeter plan --level 0.95 --within 0.02
 
 pimeter forecast forecasts.csv --out cone.html

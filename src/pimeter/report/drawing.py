@@ -164,6 +164,31 @@ def against_diagonal(
     return Plot(title, caption, axes, scales.ticks, scales.rungs, [], paths, marks, _placed(shown))
 
 
+def ranges(
+    title: str,
+    caption: str,
+    axes: tuple[str, str],
+    labels: Sequence[str],
+    values: Sequence[float],
+    bounds: Sequence[tuple[float, float]],
+    rule: float = 0.0,
+) -> Plot:
+    """Numbers with their ranges side by side, crosses where a range does not contain the dashed line."""
+    places = list(range(len(values)))
+    known = [*values, *(bound for pair in bounds for bound in pair), rule]
+    scales = _fitting([-0.5, len(values) - 0.5], [Line("", "dots", known)], None)
+    styles = ["in" if low <= rule <= high else "out" for low, high in bounds]
+    paths = [("rule", scales.path([(scales.start, rule), (scales.end, rule)]))]
+    paths += [
+        (style, scales.path([(at, bound) for bound in pair]))
+        for style, at, pair in zip(styles, places, bounds, strict=True)
+    ]
+    marks = [(style, scales.x(at), scales.y(value)) for style, at, value in zip(styles, places, values, strict=True)]
+    shown = [Line(f"may be {rule:g}", "in", ()), Line(f"is not {rule:g}", "out", ())]
+    names = _placed([line for line in shown if line.style in styles])
+    return Plot(title, caption, axes, _labelled(scales, places, labels), scales.rungs, [], paths, marks, names)
+
+
 def bars(title: str, caption: str, counts: Sequence[int], style: str, rule: float) -> Plot:
     """Counts in bins of equal width from 0 to 1, with a dashed line across."""
     n = len(counts)

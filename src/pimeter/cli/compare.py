@@ -1,0 +1,82 @@
+"""`pimeter compare`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import pimeter
+from pimeter.cli.app import app
+from pimeter.cli.columns import TARGETS, complete_rows, feature_columns, named_or_guessed, refuse_one_for_two
+from pimeter.cli.options import Json, Level, Out, Target
+from pimeter.cli.terminal import answer, print_table, progress
+from pimeter.cli.writing import about_page, draft_of, write_result
+from pimeter.files import opened, shown
+
+if TYPE_CHECKING:
+    from pimeter.evaluation.comparison import Comparison
+
+
+@app.command(
+    epilog="""Examples:
+
+pimeter compare predictions.csv --models ridge,forest
+
+pimeter compare predictions.parquet --models ridge,forest,network --by country --time date --out comparison.html"""
+)
+def compare(
+    file: Annotated[str, typer.Argument(help="Targets, and a column of predictions for each model.")],
+    models: Annotated[str, typer.Option(help="Columns of predictions, separated by commas; two or more.")],
+    target: Target = None,
+    features: Annotated[str | None, typer.Option(help="Columns that may tell where which model is better.")] = None,
+    by: Annotated[str | None, typer.Option(help="Column with a category, to compare models in each.")] = None,
+    time: Annotated[str | None, typer.Option(help="Column of dates or numbers that put rows in order.")] = None,
+    level: Level = 0.95,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Say which of several models is better, by how much, and where."""
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    if len(set(names)) < 2:
+        msg = f"--models {shown(models)} names {len(set(names))} column; give two or more, separated by commas."
+        raise ValueError(msg)
+    notes: list[str] = []
+    with opened(file) as table, draft_of(out, file) as draft, progress() as step:
+        step(f"Reading {table.name}")
+        own = named_or_guessed(table, TARGETS, "target", target, notes)
+        refuse_one_for_two(table, {"target": own, **{f"model {name}": name for name in dict.fromkeys(names)}})
+        others = feature_columns(table, features, {own, *names, by, time})
+        frame = table.read([own, *dict.fromkeys(names)], list(dict.fromkeys([*others, *filter(None, (by, time))])))
+        frame = complete_rows(table, frame, [own, *names], notes, "target or no prediction")
+        step(f"Comparing {len(names)} models on {frame.height:,} rows")
+        found = pimeter.compare(
+            frame[own].to_numpy(),
+            {name: frame[name].to_numpy() for name in names},
+            X=frame.select(others) if others else None,
+            by=frame[by].to_numpy() if by else None,
+            time=frame[time].to_numpy() if time else None,
+            confidence_level=level,
+        )
+        if draft and out:
+            write_result(found, draft, out, about_page(file, {"target": own, "models": ", ".join(names)}))
+    answer(found, lambda: show(found), notes, out, as_json=json)
+
+
+def show(found: Comparison) -> None:
+    """Headline, scores, differences and what they mean on the terminal."""
+    from pimeter.coverage import rounded
+
+    rows = [
+        (
+            one.score.replace("_", " "),
+            rounded(one.value),
+            f"{rounded(one.lower)} to {rounded(one.upper)}",
+            f"{one.model} less {one.other}",
+            one.better,
+        )
+        for one in found.contrasts
+    ]
+    said = [" ".join(filter(None, [one.question, one.sentence])) for one in found.findings[-1:]]
+    names = ("score", "difference", "95 % range", "models", "better")
+    print_table(str(found.headline), names, rows, [*said, *found.advice])

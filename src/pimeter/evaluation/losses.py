@@ -1,0 +1,134 @@
+"""Losses of each row and model: what scores are means of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from pimeter.arrays import even_array
+from pimeter.predictive import Predictive, predictive
+from pimeter.scores import level_weights
+from pimeter.validation import finite_numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+CLIP = 1e-15  # probabilities are at least so far from 0 and 1 in the log loss
+LARGEST = 1e70  # size of targets and predictions: fourth powers of it are floats
+KEYWORDS = {"intervals", "quantiles", "levels", "y_pred", "std", "samples"}
+
+
+class Losses(NamedTuple):
+    """Of each score the loss of each row and model, (rows, models), and a number by which rows are put in order."""
+
+    columns: dict[str, NDArray[Any]]
+    centre: Array  # (rows,) mean prediction
+
+
+def losses_of(target: NDArray[Any], models: Mapping[str, Any], level: float) -> Losses:
+    """Of classifiers if the targets are classes and the predictions classes or probabilities; else of regressors."""
+    plain = {
+        name: np.empty(0) if isinstance(said, Mapping) else even_array(name, said) for name, said in models.items()
+    }
+    for name, said in plain.items():
+        if not isinstance(models[name], Mapping) and said.shape[:1] != target.shape:
+            rows = f"{len(said)} rows" if said.ndim else "no rows"
+            msg = f"{name!r} has {rows}, but there are {len(target)} targets: give one row for each target."
+            raise ValueError(msg)
+    if all(said.shape == target.shape for said in plain.values()):
+        if target.dtype.kind in "OUS":
+            return _of_answers(np.stack([said == target for said in plain.values()], axis=1))
+        is_binary = np.isin(target, (0, 1)).all() and len(np.unique(target)) == 2
+        if is_binary and all(said.dtype.kind in "fiub" for said in plain.values()):
+            scores = np.stack([said.astype(np.float64) for said in plain.values()], axis=1)
+            if ((scores >= 0.0) & (scores <= 1.0)).all():
+                return _of_probabilities(target == 1, scores)
+    return _of_predictions(finite_numbers("y_true", target), models, level)
+
+
+def _of_answers(is_right: NDArray[np.bool_]) -> Losses:
+    return Losses({"accuracy": is_right}, is_right.mean(axis=1))
+
+
+def _of_probabilities(is_positive: NDArray[np.bool_], scores: Array) -> Losses:
+    """Classes 0 and 1 alone have no log loss and no AUC."""
+    found: dict[str, NDArray[Any]] = {}
+    if not np.isin(scores, (0.0, 1.0)).all():
+        said = np.clip(np.where(is_positive[:, None], scores, 1.0 - scores), CLIP, 1.0)
+        found = {"log_loss": -np.log(said), "brier": (scores - is_positive[:, None]) ** 2, "auc": scores}
+    return Losses({**found, "accuracy": (scores > 0.5) == is_positive[:, None]}, scores.mean(axis=1))
+
+
+def _of_predictions(target: Array, models: Mapping[str, Any], level: float) -> Losses:
+    """Of points, and of intervals and distributions where all models have some."""
+    said = {name: _read(name, held, level, len(target)) for name, held in models.items()}
+    points = np.stack([one.centre if isinstance(one, Predictive) else one for one in said.values()], axis=1)
+    largest = max(float(np.abs(values).max()) for values in (target, points))
+    if largest > LARGEST:
+        msg = f"y_true and predictions must not exceed {LARGEST:g} in size; got {largest:g}. Use a larger unit."
+        raise ValueError(msg)
+    errors = target[:, None] - points
+    found: dict[str, NDArray[Any]] = {"mae": np.abs(errors), "rmse": errors**2}
+    known = [one for one in said.values() if isinstance(one, Predictive)]
+    if len(known) == len(said):
+        bounds = np.stack([one.bounds(level) for one in known], axis=1)
+        width = _without_rounding(bounds[..., 1] - bounds[..., 0])
+        outside = np.maximum(bounds[..., 0] - target[:, None], 0.0) + np.maximum(target[:, None] - bounds[..., 1], 0.0)
+        found["coverage"] = outside == 0.0
+        if (width <= LARGEST).all():
+            found |= {"mean_width": width, "interval_score": width + 2.0 / (1.0 - level) * outside}
+        if all(_is_distribution(one) for one in known):
+            found["crps"] = np.stack([crps_rows(target, one) for one in known], axis=1)
+    return Losses(found, points.mean(axis=1))
+
+
+def _without_rounding(width: Array) -> Array:
+    """Widths of one model that differ by rounding alone are the same."""
+    finite = np.where(np.isfinite(width), width, 0.0)
+    unit = 2.0 ** (np.floor(np.log2(max(float(finite.max()), np.finfo(np.float64).tiny))) - 40.0)
+    return np.where(np.isfinite(width), np.round(width / unit) * unit, width)
+
+
+def _read(name: str, said: Any, level: float, n: int) -> Predictive | Array:
+    """What one model says: points, or something that has intervals."""
+    if isinstance(said, Mapping):
+        if set(said) <= KEYWORDS:
+            return predictive(**said, confidence_level=level, n=n)
+        msg = (
+            f"{name!r} is a dict with {[*said]}; give keywords such as intervals=, quantiles= and levels=, or samples=."
+        )
+        raise ValueError(msg)
+    if np.ndim(said) == 1:
+        return finite_numbers(name, said)
+    if np.ndim(said) == 2 and np.shape(said)[1] == 1:
+        return finite_numbers(name, said)[:, 0]
+    if np.ndim(said) == 2 and np.shape(said)[1] == 2:
+        return predictive(intervals=said, confidence_level=level, n=n)
+    msg = (
+        f"{name!r} has shape {np.shape(said)}: predictions have shape (m,) and intervals (m, 2). Quantiles and samples "
+        f"are given as a dict: {{{name!r}: {{'quantiles': ..., 'levels': ...}}}} or {{{name!r}: {{'samples': ...}}}}."
+    )
+    raise ValueError(msg)
+
+
+def _is_distribution(one: Predictive) -> bool:
+    """Whether so many quantiles are known that their mean loss is that of a distribution."""
+    return one.kind in {"normal", "samples"} or len(one.levels) >= 5
+
+
+def crps_rows(target: Array, said: Predictive) -> Array:
+    """Continuous ranked probability score of each row: of a normal distribution, of samples, or of quantiles."""
+    if said.kind == "normal":
+        z, spread = (target - said.centre) / said.spread, said.spread
+        density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
+        return np.asarray(spread * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)))
+    n = said.values.shape[1]
+    levels = (np.arange(n) + 0.5) / n if said.kind == "samples" else said.levels
+    beyond = target[:, None] - said.values
+    pinball = np.maximum(levels * beyond, (levels - 1.0) * beyond)
+    return np.asarray(2.0 * pinball @ level_weights(levels))

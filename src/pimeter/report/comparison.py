@@ -1,0 +1,51 @@
+"""A comparison of models as one HTML page that needs neither a network nor a script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pimeter.report.drawing import ranges
+from pimeter.report.page import plain_html
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pimeter.report.drawing import Plot
+
+MAX_PLACES = 25  # subgroups in one plot
+
+
+def comparison_html(data: Mapping[str, Any], about: Mapping[str, str], meaning: Mapping[str, str]) -> str:
+    """The page of a comparison, given as plain values, and a few words for each score."""
+    return plain_html("comparison.html", data, about, title="Comparison", plots=_plots(data), meaning=meaning)
+
+
+def _plots(data: Mapping[str, Any]) -> list[Plot]:
+    """Differences of all pairs, then of the best and the next model in subgroups."""
+    score, of = data["decided_by"], "of"
+    name = score.replace("_", " ")
+    pairs = [one for one in data["contrasts"] if one["score"] == score]
+    found = [
+        ranges(
+            f"How much do models differ in {name}?",
+            "Score of the first model less that of the second, with ranges that hold for all pairs together.",
+            ("models", f"difference in {name}"),
+            [f"{one['model']} − {one['other']}" for one in pairs],
+            [one["value"] for one in pairs],
+            [(one["lower"], one["upper"]) for one in pairs],
+        )
+    ]
+    for division in dict.fromkeys(place[of] for place in data["places"]):
+        places = [place for place in data["places"] if place[of] == division][:MAX_PLACES]
+        found.append(
+            ranges(
+                f"By {division}" if division != "by" else "By category",
+                f"{name.capitalize()} of {data['best']} less that of the next model; below 0 {data['best']} is better. "
+                "Ranges hold for all subgroups together.",
+                (division, f"difference in {name}"),
+                [place["label"] for place in places],
+                [place["value"] for place in places],
+                [(place["lower"], place["upper"]) for place in places],
+            )
+        )
+    return found

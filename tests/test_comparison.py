@@ -1,0 +1,222 @@
+"""`compare`: differences of models on the same rows, whether chance explains them, and where they are."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+import pimeter as pm
+from pimeter import cli
+from pimeter.evaluation import paired
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    signal, noise = rng.normal(size=(2, 400))
+    return signal, signal + noise
+
+
+class TestDifferences:
+    def test_are_those_of_the_scores(self, rows):
+        signal, y = rows
+        said = {"a": np.stack([signal - 2, signal + 2], axis=1), "b": np.stack([-2 + 0 * y, 3 + 0 * y], axis=1)}
+        found = pm.compare(y, said, confidence_level=0.9)
+        a, b = (pm.interval_score(y, one, 0.9) for one in said.values())
+        assert_allclose(found.contrast("interval_score", "a", "b").value, a - b)
+        assert_allclose(found.scores["interval_score"], (a, b))
+        assert_allclose(found.scores["coverage"], [pm.coverage_score(y, one) for one in said.values()])
+        assert_allclose(found.scores["mae"], [np.abs(y - signal).mean(), np.abs(y - 0.5).mean()])
+        assert_allclose(
+            found.contrast("rmse", "a", "b").value,
+            np.sqrt(np.mean((y - signal) ** 2)) - np.sqrt(np.mean((y - 0.5) ** 2)),
+        )
+        assert found.contrast("mean_width", "a", "b").value == pytest.approx(-1.0)
+
+    def test_turn_with_the_models(self, rows):
+        signal, y = rows
+        found = pm.compare(y, {"a": signal, "b": 0 * y})
+        one, turned = found.contrast("mae", "a", "b"), found.contrast("mae", "b", "a")
+        assert (turned.value, turned.lower, turned.upper) == (-one.value, -one.upper, -one.lower)
+        assert one.better == turned.better == "a"
+
+    def test_a_mean_of_normal_differences_has_students_range(self):
+        losses = np.random.default_rng(1).normal(size=(4000, 2))
+        found = paired.of_means(losses, is_ordered=False)
+        expected = stats.ttest_rel(*losses.T).confidence_interval(0.95)
+        assert_allclose([found.lower[0], found.upper[0]], expected, rtol=0.06, atol=0.002)
+
+    def test_few_rows_that_decide_widen_the_range(self):
+        calm, wild = np.zeros((2, 200))
+        calm[::2], calm[1::2] = 1.0, -1.0
+        wild[:2] = 10.0, -10.0  # the same variance
+        ranges = [paired.of_means(np.stack([x, 0 * x], axis=1), is_ordered=False) for x in (calm, wild)]
+        widths = [(one.upper - one.lower)[0] for one in ranges]
+        assert widths[1] > 1.3 * widths[0]
+
+    def test_dependent_rows_widen_it_where_time_is_given(self, rows):
+        rng = np.random.default_rng(2)
+        errors = np.repeat(rng.normal(size=40), 10)
+        said = {"a": errors, "b": 0.5 * errors + rng.normal(size=400) / 10}
+        plain, timed = (pm.compare(0 * errors, said, time=time).contrasts[0] for time in (None, np.arange(400)))
+        assert timed.upper - timed.lower > 2.0 * (plain.upper - plain.lower)
+        order = rng.permutation(400)
+        shuffled = pm.compare(0 * errors, {k: v[order] for k, v in said.items()}, time=order).contrasts[0]
+        assert_allclose([shuffled.lower, shuffled.upper], [timed.lower, timed.upper])
+
+    def test_more_models_mean_wider_ranges(self, rows):
+        signal, y = rows
+        rng = np.random.default_rng(3)
+        said = {name: signal + rng.normal(size=400) for name in "abcdef"}
+        two, six = (pm.compare(y, {k: said[k] for k in names}).contrast("mae", "a", "b") for names in ("ab", "abcdef"))
+        assert six.upper - six.lower > 1.3 * (two.upper - two.lower)
+        assert six.p_value >= two.p_value
+
+    def test_no_difference_is_found_where_there_is_none(self):
+        """At 95 % confidence for 15 pairs together: 100 draws, of which 12 have a probability of .4 %."""
+        rng = np.random.default_rng(4)
+        alarms = 0
+        for _ in range(100):
+            noise = rng.normal(size=(150, 1)) + rng.normal(size=(150, 6))
+            found = pm.compare(np.zeros(150), dict(zip("abcdef", noise.T, strict=True)))
+            alarms += any(one.better for one in found.contrasts if one.score == "mae")
+        assert alarms <= 11
+
+
+class TestClassifiers:
+    def test_accuracy_is_tested_by_mcnemar(self):
+        y = np.array(["x", "y"] * 30)
+        a, b = y.copy(), y.copy()
+        a[:4], b[10:22] = "z", "z"
+        one = pm.compare(y, {"a": a, "b": b}).contrast("accuracy", "a", "b")
+        assert_allclose(one.p_value, stats.binomtest(4, 16).pvalue)
+        assert_allclose(one.value, 8 / 60)
+
+    def test_areas_are_those_of_pairs_with_delongs_variance(self):
+        rng = np.random.default_rng(5)
+        y = rng.uniform(size=120) < 0.4
+        scores = np.clip(np.round(rng.uniform(size=(120, 2)) + 0.3 * y[:, None], 1), 0, 1)  # with ties
+        areas, pairs = paired.of_auc(scores, y)
+        kernel = np.sign(scores[y][:, None] - scores[~y][None]) / 2 + 0.5  # positives, negatives, models
+        assert_allclose(areas, kernel.mean(axis=(0, 1)))
+        difference = kernel[..., 0] - kernel[..., 1]
+        variance = difference.mean(axis=1).var(ddof=1) / y.sum() + difference.mean(axis=0).var(ddof=1) / (~y).sum()
+        width = (pairs.upper - pairs.lower)[0]
+        assert_allclose(width, 2 * 1.98 * np.sqrt(variance), rtol=0.12)
+
+    def test_probabilities_of_two_classes(self):
+        rng = np.random.default_rng(6)
+        p = rng.uniform(size=500)
+        y = (rng.uniform(size=500) < p).astype(int)
+        found = pm.compare(y, {"sharp": p, "flat": np.full(500, 0.5)})
+        assert found.decided_by == "log_loss"
+        assert found.best == "sharp"
+        assert_allclose(found.scores["brier"], [np.mean((p - y) ** 2), 0.25])
+        assert found.scores["auc"][1] == 0.5
+
+    def test_numbers_that_are_no_probabilities_are_predictions(self):
+        y = np.array([0, 1] * 20)
+        assert pm.compare(y, {"a": y + 0.5, "b": y - 0.1}).decided_by == "mae"
+
+
+class TestWords:
+    def test_too_few_rows_say_how_many_would_do(self):
+        rng = np.random.default_rng(7)
+        y = rng.normal(size=100)
+        noise = rng.normal(size=(2, 100))
+        found = pm.compare(y, {"a": y + noise[0], "b": y + 1.1 * noise[1]})
+        assert "cannot be told apart" in found.headline.claim
+        one = found.contrasts[0]
+        assert found.advice[0].startswith("Not enough rows to tell; about ")
+        told = paired.of_means(np.abs(rng.normal(size=(int(one.n_needed), 2)) * [1.0, 1.1]), is_ordered=False)
+        assert told.upper[0] - told.lower[0] < one.upper - one.lower
+
+    def test_a_subgroup_in_which_the_other_is_better_is_named(self):
+        rng = np.random.default_rng(8)
+        kind = rng.choice(["calm", "wild"], 600, p=[0.7, 0.3])
+        y = rng.normal(size=600)
+        said = {"a": y + np.where(kind == "calm", 0.2, 3.0) * rng.normal(size=600), "b": y + 1.8 * rng.normal(size=600)}
+        found = pm.compare(y, said, by=kind)
+        assert found.best == "a"
+        assert found.diagnosis.raised == ("where",)
+        assert "Use b where by is wild" in found.advice[0]
+        (wild,) = [place for place in found.places if (place.of, place.label) == ("by", "wild")]
+        assert wild.lower > 0.0
+        assert wild.rows == np.count_nonzero(kind == "wild")
+
+    def test_the_best_of_several_is_named(self, rows):
+        signal, y = rows
+        found = pm.compare(y, {"none": 0 * y, "good": signal, "half": signal / 2})
+        assert found.headline.claim.startswith("good is the best of 3 models: its mean absolute error is lower")
+        assert found.advice == ("Use good.",)
+        assert "good" in found.to_html()
+        assert json.loads(found.to_json())["best"] == "good"
+        assert list(found.to_frame()["score"].unique()) == ["mae", "rmse"]
+
+
+def test_distributions_are_scored_by_the_crps():
+    rng = np.random.default_rng(9)
+    y = rng.normal(size=2000)
+    levels = np.arange(1, 200) / 200
+    normal = {"y_pred": 0 * y, "std": 1 + 0 * y}
+    quantiles = {"quantiles": np.tile(stats.norm.ppf(levels), (2000, 1)), "levels": levels}
+    draws = {"samples": rng.normal(size=(2000, 400))}
+    found = pm.compare(y, {"normal": normal, "quantiles": quantiles, "samples": draws}, confidence_level=0.95)
+    assert found.decided_by == "crps"
+    assert_allclose(found.scores["crps"], [1 / np.sqrt(np.pi)] * 3, rtol=0.03)
+    assert_allclose(found.scores["crps"][1], found.scores["crps"][0], rtol=1e-3)
+    assert_allclose(found.scores["crps"][2], found.scores["crps"][0], rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"a": np.zeros(20)}, "two models or more"),
+        ({"a": np.zeros(20), "b": np.zeros(19)}, "'b' has 19 rows, but there are 20 targets"),
+        ({"a": np.zeros(20), "b": np.zeros((20, 3))}, "Quantiles and samples are given as a dict"),
+        ({"a": np.zeros(20), "b": np.full(20, np.nan)}, "b must be finite"),
+        ({"a": np.zeros(20), "b": {"quantile": 1}}, "'b' is a dict with"),
+        ({"a": np.zeros((20, 2)), "b": np.tile([1.0, 0.0], (20, 1))}, "cross in 20 of 20 rows"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(said, words):
+    with pytest.raises(ValueError, match=words):
+        pm.compare(np.arange(20.0), said)
+
+
+def test_few_rows_are_refused():
+    with pytest.raises(ValueError, match="at least 10 rows"):
+        pm.compare([1.0, 2.0], {"a": [1, 2], "b": [2, 3]})
+
+
+def test_models_that_say_the_same_cannot_be_told_apart():
+    y = np.arange(30.0)
+    found = pm.compare(y, {"a": y + 1, "b": y + 1})
+    assert [one.better for one in found.contrasts] == ["", ""]
+    assert "as good as each other" in found.advice[0]
+
+
+def test_from_the_command_line(monkeypatch, capfd, tmp_path, rows):
+    signal, y = rows
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"y": y, "good": signal, "none": 0 * y, "day": np.arange(400)}).write_csv("rows.csv")
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["pimeter", "compare", "rows.csv", *arguments])
+        with pytest.raises(SystemExit) as left:
+            cli.run()
+        return left.value.code, *capfd.readouterr()
+
+    code, out, err = run("--models", "good,none", "--time", "day", "--features", "all", "--out", "c.html")
+    assert code == 0, err
+    assert "good is better than none" in out
+    assert "good is better than none" in (tmp_path / "c.html").read_text()
+    code, _, err = run("--models", "good")
+    assert code == 2
+    assert "give two or more" in err
