@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from provenance import save
 from scipy.stats import binomtest
 
+from pimeter.evaluation.diagnosis.bias import Bias
 from pimeter.evaluation.diagnosis.order import Drift, SerialDependence
-from pimeter.evaluation.diagnosis.shape import Bias, HeavyTails, Skewness
+from pimeter.evaluation.diagnosis.shape import HeavyTails, Skewness
 from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
 
 SEED = 20261116
@@ -59,7 +60,7 @@ def of_errors(distribution: Draw) -> Callable[[np.random.Generator, int], set[st
         found = (
             Skewness().judge(errors, 0.95),
             HeavyTails().judge(errors),
-            Bias().judge(np.sort(errors), radius),
+            Bias().judge(errors, radius),
             ZeroResiduals().judge(target, errors, radius, is_discrete=DiscreteTarget().judge(target, radius).raised),
         )
         return {finding.name for finding in found if finding.raised}

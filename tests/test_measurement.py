@@ -21,9 +21,9 @@ import pimeter as pm
 from pimeter import Measurement, measure
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.evaluation import lazy_rows, measuring
+from pimeter.evaluation.diagnosis.bias import Bias
 from pimeter.evaluation.diagnosis.checks import Judgement
 from pimeter.evaluation.diagnosis.crossfit import CrossFit
-from pimeter.evaluation.diagnosis.shape import Bias
 
 
 def rows(n=442, seed=0):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
-from dataclasses import replace
+from dataclasses import astuple, replace
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
 from pimeter.clusters import Units, group_numbers, moment_numbers
 from pimeter.evaluation.curves import Context, Curves, floats, widened
-from pimeter.evaluation.diagnosis.checks import judged
+from pimeter.evaluation.diagnosis.checks import beside_mean_error, judged
 from pimeter.evaluation.diagnosis.columns import given
 from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence, checked_rows, cross_fitted, equal_rows
 from pimeter.evaluation.lazy_rows import LazyRows
@@ -177,7 +177,7 @@ def measure(
     margin = curves.margin[at]
     return Measurement(
         headline=curves.headlines[at],
-        diagnosis=judgement.diagnosis,
+        diagnosis=beside_mean_error(judgement.diagnosis, *astuple(scores["mean_error"])[:3]),
         confidence_level=level,
         n_rows=n_rows,
         n_folds=len(fit.fold_margins),

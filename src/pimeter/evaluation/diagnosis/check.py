@@ -6,17 +6,23 @@ import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
+import numpy as np
+
 from pimeter.coverage import percent
 from pimeter.findings import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 
 E = TypeVar("E")
 MIN_ROWS = 20  # below which chance explains everything
+FALSE_ALARMS = 0.05  # how often, at most, a report on a model without faults raises any alarm, all checks together
+UNUSUAL = 0.05  # p-value of a single check, from which on chance is no longer the first explanation
+N_DRAWS, BATCH, ENOUGH = 999, 37, 10  # samples drawn at most, at a time, and as extreme ones that say enough
 
 
 class Check(ABC, Generic[E]):
@@ -38,6 +44,8 @@ class Check(ABC, Generic[E]):
         What is computed from them.
     threshold : float
         How far the statistic may be from its reference before it matters; NaN if there is no such limit.
+    significance : float
+        How often, at most, chance alone may make it raise an alarm: its part of `FALSE_ALARMS`. 0 where chance cannot.
     """
 
     name: ClassVar[str]
@@ -45,6 +53,7 @@ class Check(ABC, Generic[E]):
     looks_at: ClassVar[str]
     statistic: ClassVar[str]
     threshold: ClassVar[float] = math.nan
+    significance: ClassVar[float] = 0.0
 
     def applies(self, _evidence: E) -> bool:
         """Whether there is anything to look at."""
@@ -107,3 +116,22 @@ def too_little(residuals: NDArray[np.float64]) -> str:
     if len(residuals) < MIN_ROWS:
         return f"{count(len(residuals))} too few"
     return "Residuals that are all equal are too little" if is_constant(residuals) else ""
+
+
+def by_chance(p_value: float) -> str:
+    """End of a sentence on something that is no alarm: what chance has to do with it."""
+    if p_value > UNUSUAL:
+        return ", which chance explains."
+    return f": unusual by itself (p = {p_value:.2g}), but not beside all that a report asks."
+
+
+def sequential_p_value(observed: float, drawn: Callable[[int], Array]) -> tuple[float, float]:
+    """How often samples under the null hypothesis are as extreme (Besag and Clifford), and their median.
+
+    `drawn` gives statistics of so many samples. What is clear early is not drawn to the end.
+    """
+    found = drawn(BATCH)
+    while len(found) < N_DRAWS and np.count_nonzero(found >= observed) < ENOUGH:
+        found = np.append(found, drawn(BATCH))
+    exceeded = int(np.count_nonzero(found >= observed))
+    return (1 + exceeded) / (1 + len(found)), float(np.median(found))

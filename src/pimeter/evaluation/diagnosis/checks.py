@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.evaluation.diagnosis.bias import Bias
 from pimeter.evaluation.diagnosis.order import Drift, SerialDependence
 from pimeter.evaluation.diagnosis.rows import CopiedRows, EnoughRows, Features, Variation
-from pimeter.evaluation.diagnosis.shape import Bias, HeavyTails, Outliers, Skewness
+from pimeter.evaluation.diagnosis.shape import HeavyTails, Outliers, Skewness
 from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
 from pimeter.evaluation.diagnosis.width import CoverageGap, Gap, ScaledGain
 from pimeter.findings import Diagnosis
@@ -65,3 +67,14 @@ def judged(evidence: Evidence) -> Judgement:
         chosen = code or f'"{width}"'
         line = f'IntervalRegressor(model, {asked}width={chosen}, tails="{tails}")'
     return Judgement(Diagnosis.of(found.values(), NOTHING, line), width, tails)
+
+
+def beside_mean_error(diagnosis: Diagnosis, mean: float, lower: float, upper: float) -> Diagnosis:
+    """Where nothing is to be done, a word on a mean error whose range does not hold 0."""
+    if diagnosis.raised or not (lower > 0.0 or upper < 0.0):
+        return diagnosis
+    why = "too little to matter beside the margin."
+    if diagnosis["bias"].p_value > Bias.significance:
+        why = "by itself that would be no chance, but a report asks much at once. More rows would tell."
+    said = f"Targets are {abs(mean):.3g} {'above' if mean > 0.0 else 'below'} their prediction on average (between "
+    return replace(diagnosis, advice=(*diagnosis.advice, f"{said}{lower:.3g} and {upper:.3g}, 90 % confidence): {why}"))

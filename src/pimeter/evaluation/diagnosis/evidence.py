@@ -14,6 +14,7 @@ from pimeter.duplicates import Copies, copies, row_keys
 from pimeter.errors import signed_errors
 from pimeter.evaluation.diagnosis.columns import categories, quintiles
 from pimeter.evaluation.diagnosis.crossfit import Covered, CrossFit
+from pimeter.evaluation.diagnosis.shifts import Criterion, Shift, local_shift
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 
 LARGEST = 1e305  # target or prediction, of which some can be added up
 MAX_ROWS = 5_000  # of the checks that would take long on all
-# Each finding that rests on chance raises a false alarm this often at most; seven of them, so 2.1 % in all.
-SIGNIFICANCE = 0.003
+SIGNIFICANCE = 0.003  # how often chance may make any subgroup's coverage stand out, of all together
 
 
 @dataclass(frozen=True)
@@ -125,16 +125,30 @@ class Evidence:
         return self.residuals[:MAX_ROWS]
 
     @cached_property
+    def _columns(self) -> list[Criterion]:
+        """Features of `some` rows, divided into quintiles or categories."""
+        columns = self.given.columns
+        return [Criterion(one.name, one.subgroups, one.numbers if one.is_numeric else None) for one in columns]
+
+    @cached_property
+    def local_shift(self) -> Shift | None:
+        """The subgroup of `some` rows whose mean residual departs most from that of all."""
+        prediction = self.prediction[self.some]
+        criteria = [Criterion("prediction", quintiles(prediction), prediction), *self._columns]
+        if self.given.labels is not None:
+            criteria.append(Criterion("by", categories(self.given.labels[self.some]), None))
+        return local_shift(self.some_residuals, criteria)
+
+    @cached_property
     def subgroups(self) -> tuple[Subgroup, ...]:
         """Coverage across quintiles of the prediction and of each feature, and per category; none of a single row."""
         if self.m == 1:
             return ()
         counted = [(one.of, one.labels, one.covered.rows, one.covered.inside[:, self.at]) for one in self.divisions]
         is_covered = self.fit.covered(self.some, self.at)
-        for column in self.given.columns:
-            codes, labels = column.subgroups
+        for of, (codes, labels), _ in self._columns:
             n, inside = (np.bincount(held, minlength=len(labels)) for held in (codes, codes[is_covered]))
-            counted.append((column.name, labels, n, inside))
+            counted.append((of, labels, n, inside))
         known = [
             (of, label, int(n), int(inside))
             for of, labels, rows, insides in counted

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pimeter.arrays import ranks
-from pimeter.evaluation.diagnosis.check import Check, too_little
-from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, Evidence
+from pimeter.evaluation.diagnosis.check import Check, by_chance, sequential_p_value, too_little
+from pimeter.evaluation.diagnosis.evidence import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-N_SHUFFLES = 499
 N_LAGS = 10
 ROWS_PER_BLOCK = 20  # that are shuffled as one, so that serial dependence does not pass for drift
 N_STRETCHES = 10  # of the rows whose own level is taken off, so that drift does not pass for serial dependence
 MIN_ROWS_PER_STRETCH = 20
+TREND_PER_DEPARTURE = 1.5  # trend, as a normal deviate, that counts as much as a cumulative departure of 1
 
 
 class OrderTest(NamedTuple):
@@ -45,9 +45,10 @@ class Drift(Check[Evidence]):
     name = "drift"
     question = "Do the residuals change in the course of the rows?"
     looks_at = "up to 5,000 residuals, drawn at random and kept in their order"
-    statistic = "largest cumulative departure of their ranks from the mean, by permutation of blocks"
-    threshold = 0.1  # least shift of the median that matters, in margins ...
+    statistic = "largest cumulative departure of their ranks from the mean, or trend of them, by permutation of blocks"
+    threshold = 0.1  # least shift of the level that matters, in margins ...
     least_ratio = 1.25  # ... or least ratio of the spreads of two stretches of the rows
+    significance = 0.01
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.some_residuals, evidence.margin)
@@ -60,11 +61,11 @@ class Drift(Check[Evidence]):
         test = drift(residuals)
         sentence = (
             f"Departures of residuals from their mean, summed up in the order given, come to {test.value:.2g} "
-            f"(shuffled {test.shuffled:.2g}, p = {test.p_value:.2g})"
+            f"(shuffled {test.shuffled:.2g})"
         )
         advice = ""
-        if test.p_value > SIGNIFICANCE:
-            sentence += ": no drift."
+        if test.p_value > self.significance:
+            sentence += by_chance(test.p_value)
         elif not self._is_much(residuals, margin):
             sentence += ": a drift too small to matter."
         else:
@@ -77,9 +78,10 @@ class Drift(Check[Evidence]):
         return self.finding(m, sentence, advice, value=test.value, reference=test.shuffled, p_value=test.p_value)
 
     def _is_much(self, residuals: Array, margin: float) -> bool:
-        """Whether medians or spreads of five stretches of the rows differ by enough to matter."""
-        stretches = np.array_split(residuals, 5)
-        shift = max(abs(float(np.median(own) - np.median(residuals))) for own in stretches)
+        """Whether a trend, or medians or spreads of five stretches of the rows, differ by enough to matter."""
+        stretches, middle, ramp = np.array_split(residuals, 5), np.median(residuals), np.linspace(-1, 1, len(residuals))
+        trend = np.clip(residuals - middle, -margin, margin) @ (ramp / (ramp @ ramp))
+        shift = max(abs(float(one)) for one in (trend, *(np.median(own) - middle for own in stretches)))
         spreads = [float(np.median(np.abs(own - np.median(own)))) for own in stretches]
         ratio = max(spreads) / min(spreads) if min(spreads) > 0.0 else math.inf
         return shift >= self.threshold * margin or ratio >= self.least_ratio
@@ -93,6 +95,7 @@ class SerialDependence(Check[Evidence]):
     looks_at = "the first 5,000 residuals, which follow each other"
     statistic = "largest autocorrelation of their ranks over ten lags, by permutation"
     threshold = 0.1  # least autocorrelation that matters
+    significance = 0.004
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.first_residuals)
@@ -103,10 +106,10 @@ class SerialDependence(Check[Evidence]):
         if why := too_little(residuals):
             return self.finding(m, f"{why} to see serial dependence.")
         test = serial_dependence(residuals)
-        shuffled = f"shuffled {test.shuffled:.2f}, p = {test.p_value:.2g}"
-        sentence, advice = f"The largest autocorrelation of ranks is {test.value:.2f} ({shuffled})", ""
-        if test.p_value > SIGNIFICANCE:
-            sentence += ": no serial dependence."
+        sentence = f"The largest autocorrelation of ranks is {test.value:.2f} (shuffled {test.shuffled:.2f})"
+        advice = ""
+        if test.p_value > self.significance:
+            sentence += by_chance(test.p_value)
         elif test.value < self.threshold:
             sentence += ": too little to matter."
         else:
@@ -119,19 +122,26 @@ class SerialDependence(Check[Evidence]):
 
 
 def drift(residuals: Array) -> OrderTest:
-    """Largest cumulative departure of ranks from their mean, in units of a random walk's standard deviation."""
+    """Cumulative departure or linear trend of ranks, whichever is farther from what chance makes."""
     length = min(max(len(residuals) // 25, 1), ROWS_PER_BLOCK)
     n_blocks = len(residuals) // length
-    sums = [own[: n_blocks * length].reshape(n_blocks, length).sum(axis=1) for own in _ranks(residuals)]
+    centred = np.stack([own[: n_blocks * length].reshape(n_blocks, length).sum(axis=1) for own in _ranks(residuals)])
+    centred -= centred.mean(axis=1, keepdims=True)
+    spread = np.sqrt((centred**2).sum(axis=1, keepdims=True))
+    centred /= np.where(spread > 0.0, spread, 1.0)
+    ramp = np.linspace(-1.0, 1.0, n_blocks)
+    ramp /= TREND_PER_DEPARTURE * np.sqrt(ramp @ ramp / (n_blocks - 1))
     rng = np.random.default_rng(len(residuals))
-    order = np.argsort(rng.random((N_SHUFFLES, n_blocks)), axis=1)
-    order = np.vstack([np.arange(n_blocks), order])
-    largest = np.zeros(N_SHUFFLES + 1)
-    for one in sums:
-        centred = one - one.mean()
-        spread = float(np.sqrt(centred @ centred)) or 1.0
-        largest = np.maximum(largest, np.abs(np.cumsum(centred[order], axis=1)).max(axis=1) / spread)
-    return _judged(largest)
+
+    def largest(order: NDArray[np.intp]) -> Array:
+        ordered = centred[:, order]
+        departure = np.abs(np.cumsum(ordered, axis=2)).max(axis=(0, 2))
+        return np.asarray(np.maximum(departure, np.abs(ordered @ ramp).max(axis=0)))
+
+    def shuffled(n: int) -> Array:
+        return largest(np.argsort(rng.random((n, n_blocks)), axis=1))
+
+    return _judged(float(largest(np.arange(n_blocks)[None])[0]), shuffled)
 
 
 def serial_dependence(residuals: Array) -> OrderTest:
@@ -141,19 +151,26 @@ def serial_dependence(residuals: Array) -> OrderTest:
     stretch = np.arange(m) * min(N_STRETCHES, m // MIN_ROWS_PER_STRETCH) // m
     starts = np.flatnonzero(np.diff(stretch, prepend=-1))
     counts = np.diff(starts, append=m)
+    both = _ranks(residuals)
     rng = np.random.default_rng(m)
-    order = np.tile(np.arange(m), (N_SHUFFLES + 1, 1))
-    rng.permuted(order[1:], axis=1, out=order[1:])
-    largest = np.zeros(N_SHUFFLES + 1)
-    for own in _ranks(residuals):
-        shuffled = own[order]
-        shuffled -= (np.add.reduceat(shuffled, starts, axis=1) / counts)[:, stretch]
-        power = np.einsum("ij,ij->i", shuffled, shuffled)
-        power[power == 0.0] = 1.0
-        for lag in range(1, n_lags + 1):
-            product = np.einsum("ij,ij->i", shuffled[:, lag:], shuffled[:, :-lag])
-            largest = np.maximum(largest, np.abs(product) / power)
-    return _judged(largest)
+
+    def largest(order: NDArray[np.intp]) -> Array:
+        found = np.zeros(len(order))
+        for own in both:
+            ordered = own[order]
+            ordered -= (np.add.reduceat(ordered, starts, axis=1) / counts)[:, stretch]
+            power = np.einsum("ij,ij->i", ordered, ordered)
+            power[power == 0.0] = 1.0
+            for lag in range(1, n_lags + 1):
+                product = np.einsum("ij,ij->i", ordered[:, lag:], ordered[:, :-lag])
+                found = np.maximum(found, np.abs(product) / power)
+        return found
+
+    def shuffled(n: int) -> Array:
+        order = np.tile(np.arange(m), (n, 1))
+        return largest(rng.permuted(order, axis=1, out=order))
+
+    return _judged(float(largest(np.arange(m)[None])[0]), shuffled)
 
 
 def _ranks(residuals: Array) -> list[Array]:
@@ -162,8 +179,7 @@ def _ranks(residuals: Array) -> list[Array]:
     return [ranks(values) - (len(residuals) + 1) / 2 for values in (residuals, distances)]
 
 
-def _judged(statistics: Array) -> OrderTest:
-    """The first one beside the others, which were shuffled."""
-    first, others = statistics[0], statistics[1:]
-    exceeded = int(np.count_nonzero(others >= first * (1.0 - 1e-12)))
-    return OrderTest(float(first), float(np.median(others)), (1 + exceeded) / (1 + len(others)))
+def _judged(value: float, shuffled: Callable[[int], Array]) -> OrderTest:
+    """A statistic beside those of shuffled rows."""
+    p_value, median = sequential_p_value(value * (1.0 - 1e-12), shuffled)
+    return OrderTest(value, median, p_value)

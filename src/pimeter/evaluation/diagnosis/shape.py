@@ -1,4 +1,4 @@
-"""Checks of how residuals are distributed: bias, skewness, heavy tails and outliers."""
+"""Checks of how residuals are distributed: skewness, heavy tails and outliers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import bdtr
+from scipy.special import fdtrc, ndtr
 
-from pimeter.coverage import quantile_ranks
 from pimeter.evaluation.diagnosis import symmetry
-from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, count, in_percent, too_little
-from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, Evidence
-from pimeter.evaluation.diagnosis.width import STANDARD_ERRORS
+from pimeter.evaluation.diagnosis.check import MIN_ROWS, UNUSUAL, Check, by_chance, count, in_percent, too_little
+from pimeter.evaluation.diagnosis.evidence import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,54 +24,9 @@ if TYPE_CHECKING:
 TAIL = 0.05  # fraction of the residuals in each tail, or what intervals leave out there if that is more
 MIN_ROWS_FOR_TAILS = 50
 NORMAL_RATIO = 3.449  # of the 98 % point to the median of absolute residuals that are normal ...
-LOG_RATIO_ERROR = 1.5  # ... and the standard error of its logarithm, times the root of the number of rows
+LOG_RATIO_ERROR = 1.62  # ... and the standard error of its logarithm, times the root of the number of rows, at most
 FAR = 10.0  # interquartile ranges from the median: no normal residual is ever there
-
-
-class Bias(Check[Evidence]):
-    """Sign test on the median residual."""
-
-    name = "bias"
-    question = "Is the model biased?"
-    looks_at = "residuals of all rows"
-    statistic = "their median, by the sign test"
-    threshold = 0.05  # least median that matters, in margins
-
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
-        return self.judge(evidence.ordered, evidence.margin)
-
-    def judge(self, ordered: Array, margin: float) -> Finding:
-        """From residuals in rising order, and the margin that says what is much."""
-        m = len(ordered)
-        low, high, exact = quantile_ranks(m, 0.5, 0.9)
-        lower, before, after, upper = ordered[np.array([low, (m + 1) // 2, m // 2 + 1, high]) - 1].tolist()
-        median = before / 2 + after / 2
-        n_below, n_up_to = (int(np.searchsorted(ordered, 0.0, side)) for side in ("left", "right"))
-        p_value = sign_test(m - n_up_to, n_below) if m >= MIN_ROWS else math.nan
-        sentence, advice = f"The median residual is {median:.3g}", ""
-        if m < MIN_ROWS:
-            sentence += f", but {count(m)} too few to tell it from 0."
-        else:
-            sentence += f" (between {lower:.3g} and {upper:.3g} with {in_percent(exact)} confidence)"
-            if p_value > SIGNIFICANCE:
-                sentence += ", which chance explains."
-            elif abs(median) < self.threshold * margin:
-                sentence += ", too little to matter."
-            else:
-                sentence += "."
-                side, much = ("above", "little") if median > 0 else ("below", "much")
-                advice = (
-                    f"Half of the targets are {abs(median):.3g} or more {side} their prediction: the model predicts "
-                    f"too {much}. Fix it, or let the two bounds of the interval learn by themselves."
-                )
-        return self.finding(m, sentence, advice, value=median, reference=0.0, bounds=(lower, upper), p_value=p_value)
-
-
-def sign_test(n_above: int, n_below: int) -> float:
-    """How often a fair coin falls at least as unevenly; 1 if it is never thrown."""
-    if n_above + n_below == 0:
-        return 1.0
-    return min(1.0, 2.0 * float(bdtr(min(n_above, n_below), n_above + n_below, 0.5)))
+N_NAMED = 5  # rows, at most
 
 
 class Skewness(Check[Evidence]):
@@ -84,6 +37,7 @@ class Skewness(Check[Evidence]):
     looks_at = "up to 5,000 residuals, drawn at random"
     statistic = "how much farther one tail is from the middle half than the other (Hogg), by random signs"
     threshold = 0.075  # least skewness that matters: that of normal residuals 20 % larger on one side
+    significance = 0.005
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.some_residuals, evidence.level)
@@ -103,8 +57,8 @@ class Skewness(Check[Evidence]):
         p_value, advice = math.nan, ""
         if abs(skewness) < self.threshold:
             sentence += "; they differ too little to matter."
-        elif (p_value := symmetry.p_value(residuals, fraction)) > SIGNIFICANCE:
-            sentence += ", which chance explains."
+        elif (p_value := symmetry.p_value(residuals, fraction)) > self.significance:
+            sentence += by_chance(p_value)
         else:
             sentence += ": residuals are skewed."
             farther, less = ("above", "below") if skewness > 0.0 else ("below", "above")
@@ -123,6 +77,7 @@ class HeavyTails(Check[Evidence]):
     looks_at = "up to 5,000 residuals, drawn at random"
     statistic = "98 % point of absolute residuals over their median"
     threshold = 4.5  # least ratio that matters
+    significance = 0.004
 
     def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
         # A spread that varies has heavy tails when all rows are taken together.
@@ -143,9 +98,9 @@ class HeavyTails(Check[Evidence]):
         values, counts = np.unique(distances, return_counts=True)
         half_way, tail_way = np.interp([0.5, 0.98], (np.cumsum(counts) - counts / 2.0) / m, values)
         ratio = float(min(tail / half, tail_way / half_way))
-        chance = NORMAL_RATIO * math.exp(STANDARD_ERRORS * LOG_RATIO_ERROR / math.sqrt(m))
+        p_value = float(ndtr(math.log(NORMAL_RATIO / ratio) * math.sqrt(m) / LOG_RATIO_ERROR))
         advice = ""
-        if ratio > max(chance, self.threshold) and not is_explained:
+        if p_value <= self.significance and ratio > self.threshold and not is_explained:
             advice = (
                 "Residuals are heavy-tailed: judge the model by its median residual and its margin rather than by "
                 "RMSE, and expect rare residuals far outside of the intervals. Coverage is not affected."
@@ -154,38 +109,60 @@ class HeavyTails(Check[Evidence]):
             f"The 98 % point of the absolute residuals is {ratio:.3g} times their median; for normal residuals it is "
             "3.45."
         )
-        return self.finding(m, sentence, advice, value=ratio, reference=NORMAL_RATIO)
+        return self.finding(m, sentence, advice, value=ratio, reference=NORMAL_RATIO, p_value=p_value)
 
 
 class Outliers(Check[Evidence]):
-    """Residuals farther from the median than any usual noise explains, among all rows: they are rare."""
+    """Residuals far out that a gap divides from the others, wider than tails explain however heavy they are."""
 
     name = "outliers"
     question = "Are there outliers?"
     looks_at = "residuals of all rows"
-    statistic = "how many are farther than ten interquartile ranges from the median"
+    statistic = "how many are beyond a gap in the farthest ones, ten interquartile ranges or more from the median"
+    significance = 0.004
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
-        return self.judge(evidence.ordered)
+        return self.judge(evidence.ordered, evidence.residuals)
 
-    def judge(self, ordered: Array) -> Finding:
-        """From residuals in rising order."""
+    def judge(self, ordered: Array, residuals: Array) -> Finding:
+        """From residuals in rising order, and in that of the rows."""
         m = len(ordered)
         places = 1.0 + (m - 1) * np.array([0.25, 0.5, 0.75])
-        ranks = np.array([1, *np.floor(places), *np.ceil(places), m], np.intp)
-        smallest, *inner, largest = ordered[ranks - 1].tolist()
+        inner = ordered[np.array([*np.floor(places), *np.ceil(places)], np.intp) - 1].tolist()
         low, median, high = (a + (b - a) * t for a, b, t in zip(inner[:3], inner[3:], places % 1.0, strict=True))
-        far = FAR * (high - low)
-        n = 0
+        n, p_value, advice = 0, math.nan, ""
         if high > low and m >= MIN_ROWS:
-            n_up_to = int(np.searchsorted(ordered, median + far, "right"))
-            n = int(np.searchsorted(ordered, median - far)) + m - n_up_to
-        advice = ""
+            far = FAR * (high - low)
+            n = int(np.searchsorted(ordered, median - far)) + m - int(np.searchsorted(ordered, median + far, "right"))
         if n:
-            worst = max(smallest, largest, key=lambda residual: abs(residual - median))
+            size = m // 4
+            tails = np.concatenate([ordered[: size + 1], ordered[m - size - 1 :]]) / 2.0 - median / 2.0
+            p_value, n_beyond = gap(np.sort(np.abs(tails))[: -size - 2 : -1], min(n, size // 2))
+        sentence = f"{n:,} of {m:,} residuals are farther than {FAR:.0f} interquartile ranges from the median"
+        if n and p_value > self.significance:
+            sentence += ", as heavy tails may have them" if p_value > UNUSUAL else f" (p = {p_value:.2g})"
+        elif n:
+            rows = np.argsort(-np.abs(residuals / 2.0 - median / 2.0), kind="stable")[: min(n_beyond, N_NAMED)].tolist()
+            named = ", ".join(f"row {row} ({residuals[row]:.3g})" for row in rows)
+            sentence += f", {n_beyond:,} of them beyond a gap that no heavy tail explains"
             advice = (
-                f"Look at the {n:,} rows with extreme residuals, such as {worst:.3g}: a slip in the data, or a rare "
-                "event?"
+                f"Look at the rows with extreme residuals, such as {named}, counted from 0: a slip in the data, or a "
+                "rare event?"
             )
-        sentence = f"{n:,} of {m:,} residuals are farther than {FAR:.0f} interquartile ranges from the median."
-        return self.finding(m, sentence, advice, value=n, reference=0)
+        return self.finding(m, f"{sentence}.", advice, value=n, reference=0, p_value=p_value)
+
+
+def gap(distances: Array, n_far: int) -> tuple[float, int]:
+    """How often a tail has a gap like the widest after one of the far distances, in falling order, and after which.
+
+    In a tail that falls like a power i times the logarithm of the i-th distance over the next one is exponential, with
+    one mean for all i; in a lighter tail the first are smaller. So a gap beside the mean of those after it has an F
+    distribution at most. The j-th gap is allowed 1 / (j (j + 1)) of the errors.
+    """
+    j = np.arange(1, len(distances))
+    with np.errstate(all="ignore"):
+        gaps = j * np.log(distances[:-1] / distances[1:])
+        after = (np.cumsum(gaps[::-1])[::-1] - gaps) / (len(j) - j)
+        p_values = (fdtrc(2, 2 * (len(j) - j), gaps / after) * j * (j + 1))[: max(n_far, 1)]
+    best = int(np.nanargmin([*p_values, 1.0]))
+    return (float(p_values[best]), best + 1) if best < len(p_values) else (1.0, n_far)

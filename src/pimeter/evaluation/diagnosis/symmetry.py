@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pimeter.evaluation.diagnosis.check import sequential_p_value
 from pimeter.moments import power_of_two
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
-
-N_FLIPS, BATCH = 999, 37  # samples whose signs are drawn anew, and how many of them at a time
-ENOUGH = 10  # samples as skewed: no more are needed to see that chance explains it
 
 
 class Tails(NamedTuple):
@@ -67,13 +65,12 @@ def p_value(residuals: Array, fraction: float) -> float:
 
 
 def _chance(absolute: Array, fraction: float, skewness: float) -> float:
-    """How often residuals of these absolute values and random signs are as skewed (Besag and Clifford's p-value)."""
+    """How often residuals of these absolute values and random signs are as skewed."""
     absolute = absolute / power_of_two(float(absolute.max()))
     rng = np.random.default_rng(len(absolute))
-    n_skewed = n_drawn = 0
-    while n_drawn < N_FLIPS and n_skewed < ENOUGH:
-        signs = rng.integers(2, size=(BATCH, len(absolute)), dtype=np.int8) * 2 - 1
-        drawn = Tails.of(np.sort(absolute * signs, axis=1), fraction)
-        n_skewed += int(np.count_nonzero(np.abs(drawn.skewness) >= skewness))
-        n_drawn += BATCH
-    return (1 + n_skewed) / (1 + n_drawn)
+
+    def drawn(n: int) -> Array:
+        signs = rng.integers(2, size=(n, len(absolute)), dtype=np.int8) * 2 - 1
+        return np.abs(Tails.of(np.sort(absolute * signs, axis=1), fraction).skewness)
+
+    return sequential_p_value(skewness, drawn)[0]

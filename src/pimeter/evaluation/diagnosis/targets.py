@@ -10,7 +10,7 @@ from scipy.special import bdtrc
 
 from pimeter.arrays import some_rows
 from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check
-from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, SIGNIFICANCE, Evidence
+from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,6 +72,7 @@ class ZeroResiduals(Check[Evidence]):
     looks_at = "residuals of all rows"
     statistic = "the fraction of them that is exactly 0"
     threshold = 0.01  # least fraction that matters
+    significance = 0.003
 
     def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
         is_discrete = earlier["discrete"].raised
@@ -91,7 +92,7 @@ class ZeroResiduals(Check[Evidence]):
         is_coarse = is_discrete or step >= STEP * margin
         n_beside = int(np.count_nonzero(np.abs(np.abs(residuals) - step) <= 0.01 * step))
         p_value = float(bdtrc(n - 1, n + n_beside, 0.5)) if n_beside else math.nan
-        is_explained = is_coarse or p_value > SIGNIFICANCE
+        is_explained = is_coarse or p_value > self.significance
         advice = ""
         if n >= max(3, self.threshold * m) and not is_explained:
             advice = (

@@ -6,12 +6,14 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr
 
-from pimeter.arrays import some_rows
+from pimeter.arrays import ranks, some_rows
 from pimeter.evaluation.diagnosis import forest
 from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, count, in_percent, is_constant
 from pimeter.evaluation.diagnosis.crossfit import CrossFit, interval_scores
 from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, Evidence
+from pimeter.evaluation.diagnosis.shifts import place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,9 +27,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 MAX_ROWS_TO_LEARN = 2_000  # that a scaled width is tried on
-STANDARD_ERRORS = (
-    2.75  # of a normal distribution that chance exceeds, to one side, as often as a false alarm is allowed
-)
+STANDARD_ERRORS = 2.75  # of the gain, to either side: its range
 
 
 class Gap(NamedTuple):
@@ -56,10 +56,7 @@ class Gap(NamedTuple):
     @property
     def place(self) -> str:
         """Where it is, in words."""
-        of, label = self.subgroup.of, self.subgroup.label
-        if of == "by":
-            return f"in category {label}"
-        return f"where {'the prediction' if of == 'prediction' else of} is {label}"
+        return place(self.subgroup.of, self.subgroup.label)
 
     def grouped_width(self, columns: list[Column]) -> str:
         """Code of a width that explains it: one for each category; empty if it is a matter of numbers."""
@@ -77,6 +74,7 @@ class CoverageGap(Check[Evidence]):
     looks_at = "cross-fitted coverage across quintiles of the prediction and of each feature, and per category"
     statistic = "the largest gap to the level, with an interval that holds for all subgroups together"
     threshold = 0.4  # least gap that matters, in units of 1 - p
+    significance = SIGNIFICANCE
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.subgroups, evidence.level, evidence.coverage, evidence.m, evidence.given.columns)
@@ -121,6 +119,7 @@ class ScaledGain(Check[Evidence]):
     looks_at = "up to 2,000 rows, one half of which learns and the other half judges, in turns"
     statistic = "by which fraction a scaled width lowers the interval score"
     threshold = 0.05  # least gain that matters: a scaled width takes rows to learn
+    significance = 0.005
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         prediction = evidence.prediction[evidence.some]
@@ -134,7 +133,8 @@ class ScaledGain(Check[Evidence]):
             why = f"{count(m)} too few to learn one" if m < 2 * MIN_ROWS else "all residuals have the same size"
             return self.finding(m, f"What a scaled width would gain is not known: {why}.", reference=0.0)
         bins = forest.binned([*(column.numbers[rows] for column in columns), prediction])
-        constant, scaled = _scores(np.abs(residuals) / np.abs(residuals).max(), bins, level)
+        constant, scaled, z = _scores(np.abs(residuals) / np.abs(residuals).max(), bins, level)
+        p_value = float(ndtr(-z))
         less, base = constant - scaled, float(constant.mean())
         gain = float(less.mean()) / base
         error = STANDARD_ERRORS * float(less.std(ddof=1)) / math.sqrt(m) / base
@@ -144,23 +144,31 @@ class ScaledGain(Check[Evidence]):
             f"between {in_percent(bounds[0])} and {in_percent(bounds[1])})"
         )
         advice = ""
-        if bounds[0] <= 0.0 or gain < self.threshold:
+        if bounds[0] <= 0.0 or gain < self.threshold or p_value > self.significance:
             sentence += ": not enough for the rows that it takes to learn."
         else:
             sentence += "."
             advice = f"Let the width follow the features: that lowers the interval score by {in_percent(gain)}."
-        return self.finding(m, sentence, advice, value=gain, reference=0.0, bounds=bounds)
+        return self.finding(m, sentence, advice, value=gain, reference=0.0, bounds=bounds, p_value=p_value)
 
 
-def _scores(absolute: Array, bins: NDArray[np.intp], level: float) -> tuple[Array, Array]:
-    """Interval scores of rows with a constant width and with a scaled one, from absolute residuals and features."""
+def _scores(absolute: Array, bins: NDArray[np.intp], level: float) -> tuple[Array, Array, float]:
+    """Interval scores of rows with a constant width and with a scaled one, and whether the scale says anything.
+
+    That is the rank correlation of scales and absolute residuals that they have not seen, as a normal deviate: the mean
+    of both halves, which say much the same and so have the variance of one at most.
+    """
     m = len(absolute)
     rng = np.random.default_rng(m)
     halves = np.array_split(rng.permutation(m), 2)
     scaled, constant = np.empty((2, m))
+    z = 0.0
     for learned, judged in (halves, halves[::-1]):
         learned_scale = forest.learned_scale(bins, absolute, learned, rng)[judged]
         for scores, scale in ((scaled, learned_scale), (constant, 1.0)):
             fit = CrossFit.of(absolute[judged] / scale, np.array([level]))
             scores[judged] = interval_scores(absolute[judged], fit.fold_margins[fit.fold, 0] * scale, level)
-    return constant, scaled
+        if not (is_constant(learned_scale) or is_constant(absolute[judged])):
+            correlation = np.corrcoef(ranks(learned_scale), ranks(absolute[judged]))[0, 1]
+            z += 0.5 * math.sqrt(len(judged) - 1) * float(correlation)
+    return constant, scaled, z

@@ -1,0 +1,94 @@
+"""The check of bias: mean residuals on the whole, and beside predictions, features and categories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, by_chance, count, in_percent
+from pimeter.evaluation.diagnosis.evidence import Evidence
+from pimeter.evaluation.diagnosis.shifts import CONFIDENCE, PLACES, Shift, mean_residual
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pimeter.findings import Finding
+
+    Array = NDArray[np.float64]
+
+
+class Bias(Check[Evidence]):
+    """Mean residuals of all rows and of subgroups, where they depart from it."""
+
+    name = "bias"
+    question = "Is the model biased, on the whole or somewhere?"
+    looks_at = "residuals of all rows; of up to 5,000 beside the prediction, each feature and each category"
+    statistic = "mean residual (Student's t and Johnson's), and the largest departure from it, all places together"
+    threshold = 0.05  # least mean residual that matters, in margins ...
+    least_departure = 0.1  # ... and least departure of that of a subgroup
+    significance = 2 * PLACES
+
+    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+        return self.judge(evidence.residuals, evidence.margin, evidence.local_shift)
+
+    def judge(self, residuals: Array, margin: float, local: Shift | None = None) -> Finding:
+        """From residuals, the margin that says what is much, and the subgroup that departs most."""
+        m = len(residuals)
+        if m < MIN_ROWS:
+            return self.finding(m, f"{count(m)} too few to tell a mean residual from 0.", reference=0.0)
+        whole, found = mean_residual(residuals), None
+        advice = []
+        sentence = f"The mean residual is {_in_range(whole)} with {in_percent(CONFIDENCE)} confidence)"
+        if whole.p_value > PLACES:
+            sentence += by_chance(whole.p_value)
+        elif abs(whole.mean) < self.threshold * margin:
+            sentence += ", too little to matter."
+        else:
+            sentence, found = f"{sentence}.", whole
+            side, much = ("above", "little") if whole.mean > 0 else ("below", "much")
+            advice.append(
+                f"Targets are {abs(whole.mean):.3g} {side} their prediction on average: the model predicts too {much}. "
+                "Train it anew, or let the two bounds of the interval learn by themselves."
+            )
+        if local is not None:
+            sentence += f" It differs most {local.place}: {_in_range(local)} for all {local.n_places} places together)"
+            if local.p_value > PLACES:
+                sentence += by_chance(local.p_value)
+            elif not self.is_local(local, margin):
+                sentence += ", too little to matter."
+            else:
+                sentence, found = f"{sentence}.", local
+                advice.insert(0, _local_advice(local))
+        shown = found or whole
+        p_value = min(1.0, 2.0 * min(whole.p_value, 1.0 if local is None else local.p_value))
+        return self.finding(
+            m,
+            sentence,
+            " ".join(advice),
+            value=shown.mean,
+            reference=0.0,
+            bounds=(shown.lower, shown.upper),
+            p_value=p_value,
+        )
+
+    def is_local(self, local: Shift | None, margin: float) -> bool:
+        """Whether a subgroup departs from the others by more than chance explains, and enough to matter."""
+        if local is None or local.p_value > PLACES:
+            return False
+        return abs(local.departure) >= self.least_departure * margin
+
+
+def _in_range(shift: Shift) -> str:
+    return f"{shift.mean:.3g} (between {shift.lower:.3g} and {shift.upper:.3g}"
+
+
+def _local_advice(local: Shift) -> str:
+    """What to do about a subgroup."""
+    side = "above" if local.mean > 0 else "below"
+    shown = f"Targets are {abs(local.mean):.3g} {side} their prediction {local.place}"
+    if local.criterion is None or local.criterion.values is None:
+        return f"{shown}: correct the model by category, or let each category have bounds of its own."
+    what = "its own prediction" if local.criterion.of == "prediction" else local.criterion.of
+    return f"{shown}: correct the model along {what}, or let the bounds learn from the features."
