@@ -83,22 +83,20 @@ def check_finite(name: str, values: Array, remedy: str) -> None:
         raise ValueError(msg)
 
 
-def finite_numbers(name: str, values: ArrayLike, remedy: str = LEAVE_OUT) -> Array:
+def finite_numbers(name: str, values: ArrayLike) -> Array:
     """Finite numbers as float64, at least one."""
-    numbers = real_array(name, values)
+    numbers = real_array(name, values).astype(np.float64, copy=False)
     not_empty(name, numbers)
-    numbers = numbers.astype(np.float64, copy=False)
-    finite(name, numbers, remedy)
+    finite(name, numbers)
     return numbers
 
 
-def known_numbers(name: str, values: ArrayLike, remedy: str = LEAVE_OUT) -> Array:
+def known_numbers(name: str, values: ArrayLike) -> Array:
     """Numbers as float64, at least one, of which none is NaN; they may be infinite."""
-    numbers = real_array(name, values)
+    numbers = real_array(name, values).astype(np.float64, copy=False)
     not_empty(name, numbers)
-    numbers = numbers.astype(np.float64, copy=False)
     if np.isnan(numbers).any():
-        _refuse(name, "not be NaN", numbers, np.isnan(numbers), remedy)
+        _refuse(name, "not be NaN", numbers, np.isnan(numbers), LEAVE_OUT)
     return numbers
 
 

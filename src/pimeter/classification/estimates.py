@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
@@ -15,23 +14,13 @@ from pimeter.frames import frame_of
 
 @dataclass(frozen=True)
 class Estimate:
-    """A metric with its interval.
-
-    Attributes
-    ----------
-    value, lower, upper : float
-        NaN where it is not known.
-    method : str
-        How the interval was made.
-    note : str
-        What to know about it; empty if nothing.
-    """
+    """A metric with its interval; NaN where it is not known."""
 
     value: float
     lower: float
     upper: float
-    method: str
-    note: str = ""
+    method: str  # how the interval was made
+    note: str = ""  # what to know about it
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,17 +105,9 @@ class ClassificationUncertainty:
         return frame_of({key: [row[key] for row in rows] for key in rows[0]}, library)
 
     def _rows(self) -> list[dict[str, Any]]:
-        thresholds: Sequence[float | None] = self.thresholds or (None,)
+        thresholds = [{"threshold": threshold} for threshold in self.thresholds] or [{}]
         return [
-            {
-                **({} if threshold is None else {"threshold": threshold}),
-                "metric": name,
-                "value": one.value,
-                "lower": one.lower,
-                "upper": one.upper,
-                "method": one.method,
-                "note": one.note,
-            }
+            {**threshold, "metric": name, **asdict(one)}
             for threshold, each in zip(thresholds, self.estimates, strict=True)
             for name, one in each.items()
         ]

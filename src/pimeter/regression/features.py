@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import narwhals as nw
 import numpy as np
 from scipy import sparse
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pimeter.arrays import columns_of, is_missing, numbers_of
@@ -29,13 +31,9 @@ class Features:
     """Columns of any kind and the prediction as one table of numbers.
 
     Numbers, truth values, dates and durations are numbers; all else are categories. X that is no table (texts, images)
-    is left out: what remains is the prediction.
-
-    Parameters
-    ----------
-    for_distance : bool
-        Whether the table is for distances: standardised, categories as columns of zeros and ones, missing values
-        filled in with a column that says so. Otherwise for trees: categories as codes, missing values as NaN.
+    is left out: what remains is the prediction. For distances the table is standardised, with categories as columns of
+    zeros and ones, and missing values filled in with a column that says so. For trees categories are codes, missing
+    values NaN.
     """
 
     def __init__(self, *, for_distance: bool) -> None:
@@ -45,21 +43,21 @@ class Features:
         """Learn the columns' kinds, and their spread."""
         self.has_columns_, self.kinds_ = is_table(X), []
         if self.has_columns_ and not hasattr(X, "toarray"):
+            # By frequency, and without a column for the rest: neither of scikit-learn's encoders does so.
+            most = MOST_KINDS if self.for_distance else None
             for column in _columns(X):
-                counts = Counter(column) if isinstance(column, list) else None
-                most = None if counts is None else counts.most_common(MOST_KINDS if self.for_distance else None)
-                self.kinds_.append(None if most is None else {word: code for code, (word, _) in enumerate(most)})
+                words = Counter(column).most_common(most) if isinstance(column, list) else None
+                self.kinds_.append(None if words is None else {word: code for code, (word, _) in enumerate(words)})
         rows = self._numbers(X, prediction)
         if self.for_distance:
-            self.fills_ = np.nan_to_num([np.nanmean(column) if np.isfinite(column).any() else 0.0 for column in rows.T])
-            self.gaps_ = np.isnan(rows).any(axis=0)
-            self.scaler_ = StandardScaler().fit(self._filled(rows))
+            filler = SimpleImputer(add_indicator=True, keep_empty_features=True)  # a column for each that has gaps
+            self.scaler_ = make_pipeline(filler, StandardScaler()).fit(rows)
         return self
 
     def transform(self, X: FeatureTable, prediction: Array) -> Any:
         """The rows as numbers, one column for each output's prediction at the end; for trees sparse as X is."""
         rows = self._numbers(X, prediction)
-        return self.scaler_.transform(self._filled(rows)) if self.for_distance else rows
+        return self.scaler_.transform(rows) if self.for_distance else rows
 
     def _numbers(self, X: Any, prediction: Array) -> Any:
         """All columns as numbers, those that are missing as NaN, and the predictions."""
@@ -90,11 +88,6 @@ class Features:
         if not self.for_distance:
             return [known]
         return [(known == code).astype(np.float64) for code in range(len(codes))]
-
-    def _filled(self, rows: Array) -> Array:
-        """With means for what is missing, and a column for each that had gaps."""
-        missing = np.isnan(rows)
-        return np.column_stack([np.where(missing, self.fills_, rows), missing[:, self.gaps_]])
 
 
 def is_table(X: FeatureTable) -> bool:
