@@ -363,3 +363,16 @@ class TestScorecard:
         path.write_text("label,score\n" + "".join(f"{a},{b!r}\n" for a, b in zip(y, score.tolist(), strict=True)))
         _, out, _ = classify(str(path))
         assert out == f"{scorecard(y, score)}\n"
+
+    @pytest.mark.parametrize(
+        ("kinds", "expected"),
+        [
+            (["10", "9", "x", "1"], ["1", "9", "10", "x"]),
+            (np.array(["c", None, "a", "b"], object), ["a", "b", "c", "missing"]),
+        ],
+    )
+    def test_categories_are_in_order(self, kinds, expected):
+        score = np.linspace(0.1, 0.9, 80)
+        found = scorecard(score > 0.5, score, by=np.tile(kinds, 20)).categories
+        assert [one.label for one in found] == expected
+        assert [one.rows for one in found] == [20] * 4

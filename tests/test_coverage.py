@@ -20,8 +20,7 @@ from pimeter.conformal.guarantee import (
     rank_guarantee,
     too_few,
 )
-from pimeter.coverage import binomial_cdf, percent, quantile_ranks, rounded
-from pimeter.evaluation.curves import _in_per_cent
+from pimeter.coverage import binomial_cdf, percent, percent_range, quantile_ranks, rounded
 from pimeter.report.classifier import figure
 from pimeter.report.cone import _percent
 
@@ -285,7 +284,7 @@ def test_no_fraction_between_0_and_1_reads_as_one_of_them(fraction):
         assert 0.0 < float(percent(fraction, digits).removesuffix(" %")) < 100.0
         assert 0.0 < float(rounded(fraction, digits)) < 1.0
     assert 0.0 < float(figure(fraction)) < 1.0
-    low, high = _in_per_cent(min(fraction, 0.3), max(fraction, 0.7))
+    low, high = percent_range(min(fraction, 0.3), max(fraction, 0.7))
     assert 0.0 < float(low) < float(high) < 100.0
     assert 0.0 < float(_percent(fraction).removesuffix(" %")) < 100.0
     few = Guarantee(12.0, 12, fraction, 19, (0.8, 0.9))

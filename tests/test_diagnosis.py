@@ -271,7 +271,7 @@ class TestColumns:
         table = np.array([[1, "a"], [None, "b"], [2.5, 3]], dtype=object)
         table[1, 1] = ["b"]
         number, word = columns(table, 3, np.arange(3))
-        assert word.subgroups.labels == ("a", "['b']", "3")
+        assert word.subgroups.labels == ("3", "['b']", "a")
         assert (number.is_numeric, word.is_numeric) == (True, False)
         assert word.place == 1
         assert_allclose(number.values, [1, np.nan, 2.5])

@@ -94,6 +94,23 @@ def percent(proportion: float, digits: int = 4) -> str:
     return f"{rounded(100.0 * proportion, digits, whole=100.0)} %"
 
 
+def percent_range(low: float, high: float) -> tuple[str, str]:
+    """Two fractions in per cent, with as many decimals as it takes to tell them apart, and from 0 and 100.
+
+    Examples
+    --------
+    >>> from pimeter.coverage import percent_range
+    >>> percent_range(0.9349, 0.9642), percent_range(0.9493, 0.9507)
+    (('93', '96'), ('94.9', '95.1'))
+    """
+    decimals = max(0, math.ceil(-math.log10(max(100.0 * (high - low), 1e-6))))
+    low_text, high_text = (
+        text if fraction in {0.0, 1.0} or 0.0 < float(text) < 100.0 else rounded(100.0 * fraction, 2, whole=100.0)
+        for fraction, text in ((fraction, f"{100.0 * fraction:.{decimals}f}") for fraction in (low, high))
+    )
+    return low_text, high_text
+
+
 def counted(n: float, noun: str, digits: int = 6) -> str:
     """A number and what is counted, in the singular or the plural.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.coverage import percent, rounded
+from pimeter.coverage import percent, percent_range
 from pimeter.evaluation.diagnosis.evidence import simultaneous_bounds
 from pimeter.findings import Headline
 from pimeter.quantiles import quantile
@@ -200,7 +200,7 @@ def headline(m: int, level: float, margin: float, bounds: tuple[float, float], c
     units = context.units
     if math.isnan(bounds[0]):
         return Headline(claim, f"The true coverage has no range: {units.refusal}.")
-    low, high = _in_per_cent(*bounds)
+    low, high = percent_range(*bounds)
     between = f"between {low} and {high} % (90 % confidence)"
     if context.doubt:
         return Headline(claim, f"{context.doubt} Were it not so, the true coverage would lie {between}.")
@@ -210,16 +210,6 @@ def headline(m: int, level: float, margin: float, bounds: tuple[float, float], c
         "time": (f"With {rows}, dependent as they are,", "the future resembles their time"),
     }[units.kind]
     return Headline(claim, f"{with_rows} the true coverage lies {between}, if {resemble}.")
-
-
-def _in_per_cent(low: float, high: float) -> tuple[str, str]:
-    """Two fractions in per cent, with as many decimals as it takes to tell them apart, and from 0 and 100."""
-    decimals = max(0, math.ceil(-math.log10(max(100.0 * (high - low), 1e-6))))
-    low_text, high_text = (
-        text if fraction in {0.0, 1.0} or 0.0 < float(text) < 100.0 else rounded(100.0 * fraction, 2, whole=100.0)
-        for fraction, text in ((fraction, f"{100.0 * fraction:.{decimals}f}") for fraction in (low, high))
-    )
-    return low_text, high_text
 
 
 def _subgroup_curves(division: Division, m: int, n_subgroups: int) -> SubgroupCurves:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection
 from datetime import UTC, date, datetime, time
@@ -185,6 +186,8 @@ def categories(values: NDArray[Any]) -> Subgroups:
     """The largest categories by themselves, all others as one."""
     labels, codes = coded(values)
     names = [MISSING if label is None else _text(label) for label in labels]
+    order = sorted(range(len(names)), key=lambda i: (labels[i] is None, *_by_number(names[i])))
+    codes, names = np.argsort(order)[codes], [names[i] for i in order]
     if len(names) > N_CATEGORIES + 1:
         counts = np.bincount(codes, minlength=len(names))
         kept = np.sort(np.argsort(-counts, kind="stable")[:N_CATEGORIES])
@@ -193,6 +196,15 @@ def categories(values: NDArray[Any]) -> Subgroups:
         codes = place[codes]
         names = [names[i] for i in kept] + [f"{len(names) - N_CATEGORIES} others"]
     return Subgroups(codes, tuple(names))
+
+
+def _by_number(name: str) -> tuple[bool, float, str]:
+    """Key that sorts numbers in strings by their value, before other strings."""
+    try:
+        number = float(name)
+    except ValueError:
+        number = math.nan
+    return (True, 0.0, name) if math.isnan(number) else (False, number, name)
 
 
 def _text(label: object) -> str:
