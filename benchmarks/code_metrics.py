@@ -6,7 +6,8 @@
 
 - **Path**: `IntervalRegressor(LinearRegression()).fit(X, y).predict_interval(X)` is run under a profiler. Files are
   those of the package of which a function is called, types those of the package that a variable or a result has on
-  the way, estimators left out.
+  the way, estimators left out. Leaves are counted beside them: kernels and the modules of the lowest layer of the
+  import contract, which check or convert one thing for anyone and can be read by their names alone.
 - **Complexity** is radon's count for each function or method, closures included, outside of kernels.
 - **Lines** are those of Python files, empty ones and comments included, without kernels.
 - **Any**: lines of functions' signatures in which `Any` stands, and those where it is bare, not `NDArray[Any]`.
@@ -20,6 +21,7 @@ import ast
 import re
 import statistics
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -52,6 +54,19 @@ def python_files() -> list[Path]:
 
 def is_kernel(path: Path) -> bool:
     return any(part.endswith("kernels") for part in path.relative_to(SOURCE).parts)
+
+
+def is_leaf(file: str) -> bool:
+    """Whether it is a kernel, or of the layer of leaves."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
+    (leaves,) = (layer.split(" : ") for layer in contract["layers"] if " : " in layer)
+    return Path(file).parts[0].removesuffix(".py") in {"_kernels", *leaves}
+
+
+def listed(names: Iterable[str]) -> str:
+    """How many there are, and which."""
+    ordered = sorted(names)
+    return f"{len(ordered)}: {', '.join(ordered)}"
 
 
 def path_of_a_call() -> tuple[set[str], set[str]]:
@@ -113,6 +128,7 @@ def house_words(patterns: Iterable[str] = READ) -> Iterator[HouseWord]:
 
 def rows() -> list[tuple[str, str]]:
     files, types = path_of_a_call()
+    leaves = {file for file in files if is_leaf(file)}
     complex_ones = complexities()
     too_complex = [count for count, _ in complex_ones if count > COMPLEX]
     texts = {path: path.read_text() for path in python_files()}
@@ -124,8 +140,9 @@ def rows() -> list[tuple[str, str]]:
     )
     words = Counter(found.word for found in house_words())
     return [
-        ("files from `IntervalRegressor.fit` to bounds", f"{len(files)}: {', '.join(sorted(files))}"),
-        ("types on the way", f"{len(types)}: {', '.join(sorted(types))}"),
+        ("files from `IntervalRegressor.fit` to bounds", listed(files - leaves)),
+        ("leaves on the way", listed(leaves)),
+        ("types on the way", listed(types)),
         (f"functions of a complexity > {COMPLEX} outside of kernels; of", f"{len(too_complex)}; {len(complex_ones):,}"),
         ("highest complexity", "{}: {}".format(*complex_ones[0])),
         (f"files > {LONG} lines outside of kernels; median", f"{n_long}; {statistics.median(lengths.values()):g}"),

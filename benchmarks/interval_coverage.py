@@ -46,7 +46,6 @@ from sklearn.linear_model import LinearRegression, QuantileRegressor, Ridge
 
 import pimeter as pm
 import pimeter.regression.scaled
-from pimeter.regression.bounds import guaranteed_levels
 
 PARTS = Path(__file__).parent / ".parts"
 SEED = 20261115
@@ -306,7 +305,7 @@ def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tu
     guaranteed = model.guaranteed_level_
     if kind.has_shift:
         # Rows too heavy for the calibration rows would need an infinite interval: sure is p less their fraction.
-        heavy = float(probability @ np.isnan(guaranteed_levels(model._quantile, None, weights)))
+        heavy = float(probability @ np.isnan(model._quantile.guaranteed_to(None, weights)))
         guaranteed = max(guaranteed - heavy, 0.0)
     return coverage, guaranteed, width, excess
 

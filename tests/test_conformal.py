@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.dummy import DummyRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import PredefinedSplit, ShuffleSplit
 
 import pimeter as pm
+from pimeter.conformal import guarantee as of_scores
 from pimeter.conformal.estimator import Replaceable
-from pimeter.conformal.guarantee import COPIES, GROUPS, ORDER, guarantee, rank_guarantee
+from pimeter.conformal.folds import FoldModels
+from pimeter.conformal.guarantee import COPIES, GROUPS, ORDER, rank_guarantee
 from pimeter.conformal.scores import TAILS, CalibrationScores
 
 RNG = np.random.default_rng(0)
@@ -19,6 +24,20 @@ Y = RNG.normal(scale=X[:, 0])
 
 def zero(X):
     return np.zeros(len(X))
+
+
+def guarantee(numbers, tails, p, kind, *, doubt=None, in_folds=False, has_unequal_weights=False, new=None, **case):
+    """Of so many scores, of each sign where there are two numbers."""
+    residuals = np.repeat([-1.0, 1.0][: len(numbers)], numbers)[:, None]
+    m = len(residuals)
+    scores = CalibrationScores(
+        residuals,
+        doubts=() if doubt is None else (doubt,),
+        folds=FoldModels(np.arange(m) % 5, np.eye(5)) if in_folds else None,
+        importance=np.linspace(1.0, 2.0, m) if has_unequal_weights else None,
+        **case,
+    )
+    return of_scores.guarantee(scores, slice(None), 0, tails, p, kind, **(new or {}))
 
 
 class TestGuarantee:
@@ -67,6 +86,23 @@ class TestGuarantee:
         found = guarantee([200], TAILS[tails], 0.9, "marginal", **case)
         assert found.level == 0.9
         assert np.isnan(found.coverage_range).all() != is_known
+
+    @pytest.mark.parametrize("is_full_if_few", [True, False])
+    @pytest.mark.parametrize("m", [3, 100])
+    def test_categories_never_seen(self, m, is_full_if_few):
+        found = guarantee([m], TAILS["upper"], 0.9, "marginal", new={"is_unseen": True}, is_full_if_few=is_full_if_few)
+        assert np.isnan([found.level, *found.coverage_range]).all()
+        assert found.reason == of_scores.NEVER_SEEN
+
+    def test_without_rows_that_are_too_heavy(self):
+        case = {"has_unequal_weights": True, "new": {"heavy": 0.2}}
+        assert_allclose(guarantee([200], TAILS["equal"], 0.9, "marginal", **case).level, (0.9 - 0.2) / 0.8)
+        assert guarantee([200], TAILS["equal"], 0.1, "marginal", **case).level == 0.0
+        for tails, doubt in (("sided", None), ("equal", COPIES)):
+            numbers = [100] * (1 + TAILS[tails].is_by_sign)
+            found = guarantee(numbers, TAILS[tails], 0.9, "marginal", doubt=doubt, **case)
+            assert math.isnan(found.level)
+            assert found.reason == (doubt or of_scores.TOO_HEAVY)
 
     @pytest.mark.parametrize(
         ("settings", "given", "reason"),
@@ -204,3 +240,53 @@ def test_a_draft_replaces_the_original_only_when_all_went_well():
         counter.grow(0)
     assert vars(counter) == {"n": 0, "left": True}
     assert vars(counter.grow(2)) == {"n": 2, "ratio": 0.5}
+
+
+class TestOneSplit:
+    """A single split is split conformal prediction, whoever chose the rows that calibrate."""
+
+    SPLITS = (PredefinedSplit(np.where(np.arange(400) < 300, -1, 0)), ShuffleSplit(1, test_size=100, random_state=0))
+
+    @pytest.mark.parametrize("cv", SPLITS)
+    @pytest.mark.parametrize("width", ["constant", NoiseColumn()])
+    def test_of_intervals(self, cv, width):
+        model = pm.IntervalRegressor(LinearRegression(), width=width, cv=cv).fit(X, Y)
+        rows, others = next(cv.split(X))
+        plain = pm.IntervalRegressor(FrozenEstimator(LinearRegression().fit(X[rows], Y[rows])), width=width)
+        plain.calibrate(X[others], Y[others])
+        assert (model.guaranteed_level_, model.guarantee_reason_, model.n_calibration_) == (0.95, "", 100)
+        assert_array_equal(model.coverage_range_, plain.coverage_range_)
+        assert_array_equal(model.predict_interval(X), plain.predict_interval(X))
+        assert model.update(X[rows] + 1e-9, Y[rows]).n_calibration_ == 400
+
+    @pytest.mark.parametrize("cv", SPLITS)
+    def test_of_sets(self, cv):
+        labels = (Y > 0).astype(int)
+        model = pm.SetClassifier(LogisticRegression(), cv=cv).fit(X, labels)
+        rows, others = next(cv.split(X))
+        plain = pm.SetClassifier(FrozenEstimator(LogisticRegression().fit(X[rows], labels[rows])))
+        plain.calibrate(X[others], labels[others])
+        assert (model.guaranteed_level_, model.limit_, model.n_calibration_) == (0.95, plain.limit_, 100)
+        assert_array_equal(model.predict_set(X), plain.predict_set(X))
+        assert model.calibrate(X, labels).n_calibration_ == 400
+
+    def test_in_the_order_of_time_guarantees_nothing(self):
+        model = pm.IntervalRegressor(LinearRegression(), cv=self.SPLITS[0], shuffle=False).fit(X, Y)
+        assert model.guarantee_reason_ == ORDER
+
+
+@pytest.mark.parametrize("estimator", [zero, FrozenEstimator(LinearRegression().fit(X, Y))])
+def test_folds_of_a_model_that_is_not_trained(estimator):
+    with pytest.raises(ValueError, match=r"^cv=5 is given, but this estimator is not trained"):
+        pm.IntervalRegressor(estimator, cv=5).fit(X, Y)
+    with pytest.raises(ValueError, match=r"^cv=5 is given, but this estimator is not trained"):
+        pm.SetClassifier(lambda X: X / X.sum(axis=1, keepdims=True), cv=5).fit(X, (Y > 0).astype(int))
+
+
+def test_nothing_is_guaranteed_to_categories_never_seen_beside_heavy_rows():
+    by, weights = np.arange(400) % 2, np.linspace(1.0, 2.0, 400)
+    model = pm.IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by, importance_weight=weights)
+    new = {"by": np.array([0, 0, 5, 5]), "importance_weight": np.array([1.0, 1e9, 1.0, 1e9])}
+    with pytest.warns(pm.CoverageWarning):
+        found = model.predict_interval(X[:4], as_frame=True, **new)
+    assert_array_equal(found["guaranteed_level"], [(0.95 - 0.5) / 0.5, np.nan, np.nan, np.nan])

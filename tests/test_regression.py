@@ -320,7 +320,7 @@ class TestModel:
         [
             ([], "cv has no splits. A generator is used up by one fit"),
             ([(np.arange(300), np.arange(150))], "cv trains on 150 of the rows that it leaves out"),
-            (list(KFold(5).split(X)), "cv divides the rows of 5 groups in one split. Use a splitter of groups"),
+            (list(KFold(5).split(X)), "A split divides the rows of 5 groups. Use a splitter of groups"),
         ],
     )
     def test_splits_that_are_refused(self, cv, message):
@@ -335,7 +335,7 @@ class TestModel:
 
         groups = np.repeat(np.array(["z", "m", "a"], object), 100)
         model = IntervalRegressor(Ridge(), cv=Second()).fit(X, Y, groups=groups)
-        expected = np.sort(np.abs(Y[100:200] - model.estimator_[0].predict(X[100:200])))[95]
+        expected = np.sort(np.abs(Y[100:200] - model.estimator_.predict(X[100:200])))[95]
         assert model.margin_[0] == expected
 
     @pytest.mark.parametrize("width", ["constant", "scaled"])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,23 +11,16 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from pimeter.arrays import even_array, is_missing, label_list
 from pimeter.classification.conformity import SCORES, Penalty, chosen_penalty
-from pimeter.conformal.estimator import (
-    HELD_OUT,
-    ConformalEstimator,
-    category_labels,
-    group_codes,
-    in_groups,
-    rows_to_come,
-    taken,
-)
+from pimeter.conformal.categories import category_labels
+from pimeter.conformal.estimator import HELD_OUT, ConformalEstimator
 from pimeter.conformal.folds import FoldModels
-from pimeter.conformal.guarantee import ORDER
 from pimeter.conformal.scores import CalibrationScores
-from pimeter.duplicates import are_copies, row_draws, row_keys
+from pimeter.duplicates import row_draws
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.conformal.estimator import Split
     from pimeter.protocols import FeatureTable, Model
 
     Array = NDArray[np.float64]
@@ -42,13 +32,46 @@ TUNING = 0.2  # of the calibration rows, which RAPS chooses its constants with
 class TrainedSets(ConformalEstimator):
     """The part of `SetClassifier` that trains models, and finds calibration scores."""
 
-    confidence_level: float
+    conformity_score: str
+    by: Any
+    randomized: bool
     classes_: NDArray[Any]
-    _settings: dict[str, Any]  # what sets were calibrated with: changed parameters count from the next calibration on
 
-    @abstractmethod
-    def _learn(self, scores: CalibrationScores, labels: NDArray[Any] | None) -> None:
-        """Set everything that calibration is known by."""
+    def _targets(self, X: FeatureTable, y: ArrayLike) -> NDArray[Any]:
+        """Classes of rows, none missing, all as numbers or all as strings."""
+        if y is None:
+            msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one class per row."
+            raise ValueError(msg)
+        target: NDArray[Any] = column_or_1d(even_array("y", y), warn=True)
+        n = _num_samples(X)
+        if len(target) != n:
+            msg = f"y has {len(target)} rows, but X has {n}: give one class for each row of X."
+            raise ValueError(msg)
+        if not n:
+            msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
+            raise ValueError(msg)
+        kind = target.dtype.kind
+        if kind in "fmM" and not np.isfinite(target).all():
+            what = "NaN" if np.isnan(target).any() else "infinity"
+            msg = f"y contains {what}, first in row {int(np.argmin(np.isfinite(target)))}. Leave such rows out."
+            raise ValueError(msg)
+        objects = target.tolist() if kind == "O" else []
+        missing = list(map(is_missing, objects))
+        if any(missing):
+            msg = f"y holds missing labels, first in row {missing.index(True)}. Leave such rows out."
+            raise ValueError(msg)
+        if kind in "cV" or not all(isinstance(label, str) for label in objects):
+            msg = (
+                f"Unknown label type: y has dtype {target.dtype}; give one class for each row, all as numbers or all "
+                "as strings, such as with astype(str)."
+            )
+            raise ValueError(msg)
+        check_classification_targets(target)
+        return target
+
+    def _settings_now(self) -> dict[str, Any]:
+        """Settings that sets are calibrated with."""
+        return {name: getattr(self, name) for name in ("conformity_score", "by", "randomized", "guarantee")}
 
     def _is_by_class(self) -> bool:
         """Whether each class has scores of its own."""
@@ -57,54 +80,55 @@ class TrainedSets(ConformalEstimator):
 
     def _labels(self, X: FeatureTable, by: ArrayLike | None) -> NDArray[Any] | None:
         """Category of each row; None if there are none, or if classes take their place."""
-        own = self._settings["by"]
-        if by is None and own is None and getattr(self, "_has_labels", False):
-            msg = "by is missing: calibration had a category per row, so new rows need one, too. Pass by=..."
-            raise ValueError(msg)
-        if by is not None and own is None and not getattr(self, "_has_labels", True):
-            msg = "by is given for new rows, but calibration had none: pass it to fit or calibrate, too."
-            raise ValueError(msg)
         if by is None and self._is_by_class():
             return None
-        labels = category_labels(X, by, own, "SetClassifier")
+        labels = category_labels(X, by, self._settings["by"], "SetClassifier")
         if labels is None:
             return None
         found: NDArray[Any] = np.empty(len(labels), object)
         found[:] = label_list(labels)
         return found
 
-    def _fit(
-        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, fit_params: dict[str, Any]
-    ) -> None:
-        """Train and calibrate on one split or in folds."""
-        target = _targets(X, y, type(self).__name__)
-        X = self._first_table(X)
-        self.classes_ = _trained_classes(target)
-        self.__dict__.pop("_has_labels", None)
-        labels, codes = self._labels(X, by), group_codes(groups, X, n_least=2)
-        self._seed, keys = self._seed_of_fit(), row_keys(X, target)
-        doubts = self._doubts("fit", X, target, codes, keys)
-        is_copied = codes is not None and are_copies(codes, keys)
-        self._warn_of_shuffled_dates(X, y, groups)
-        tuning, rest = self._apart(len(target), int(len(target) * TUNING * HELD_OUT), codes)
-        own, given = taken(rest, codes, groups)
-        splits = self._splits(_safe_indexing(X, rest), target[rest], given, own, self._seed, are_copies=is_copied)
-        models = [self._trained_model(X, target, rest[train], fit_params) for train, _ in splits]
-        parts = [rest[left] for _, left in splits]
-        to_come = rows_to_come(splits, len(rest))
-        self.estimator_, folds = models if self.cv is not None else models[0], None
+    def _begin(self, X: FeatureTable, target: NDArray[Any], by: ArrayLike | None, model: Any) -> NDArray[Any] | None:
+        """Remember the classes; the category of each row, or its class."""
+        labels = self._labels(X, by)
+        self.classes_ = _trained_classes(target) if model is None else _classes(model, X)
+        return self._codes(target) if self._is_by_class() else labels
+
+    def _rows_to_split(self, n: int, codes: Index | None) -> Index:
+        """Rows that do not choose RAPS's penalty."""
+        return self._apart(n, int(n * TUNING * HELD_OUT), codes)[1]
+
+    def _train(
+        self,
+        X: FeatureTable,
+        target: NDArray[Any],
+        codes: Index | None,
+        splits: list[Split],
+        to_come: Index | None,
+        fit_params: dict[str, Any],
+    ) -> tuple[CalibrationScores, Index]:
+        """Train on each split, and score the rows that it leaves out."""
+        models = [self._trained_model(X, target, rows, fit_params) for rows, _ in splits]
+        parts, folds = [others for _, others in splits], None
+        self.estimator_ = models[0] if len(models) == 1 else models
         if to_come is not None:
-            self.estimator_ = self._trained_model(X, target, rest[to_come], fit_params)
+            self.estimator_ = self._trained_model(X, target, to_come, fit_params)
         elif len(splits) > 1:
-            folds = _disjoint_folds(parts, rest)
-        self._trained_from = self.estimator
+            folds = _disjoint_folds(splits)
+        tuning, _ = self._apart(len(target), int(len(target) * TUNING * HELD_OUT), codes)
         self._learn_penalty(self._models()[0], X, target, tuning)
-        if not self.shuffle or to_come is not None:
-            doubts = (*doubts, ORDER)
-        every = [self._scores(model, X, target, labels, rows) for model, rows in zip(models, parts, strict=True)]
-        scores = replace(reduce(CalibrationScores.joined, every), doubts=doubts, folds=folds)
-        (codes,) = taken(np.concatenate(parts), codes)
-        self._learn(in_groups(scores, codes, are_copies=is_copied), labels)
+        scores = [self._scores(model, X, target, rows) for model, rows in zip(models, parts, strict=True)]
+        return CalibrationScores(np.concatenate(scores), folds=folds, is_full_if_few=True), np.concatenate(parts)
+
+    def _score(
+        self, model: Model, X: FeatureTable, target: NDArray[Any], codes: Index | None
+    ) -> tuple[CalibrationScores, Index]:
+        """Scores of the rows that calibrate, and these rows: all but those that choose RAPS's penalty."""
+        self._seed = self._seed_of_fit()
+        tuning, rest = self._apart(len(target), int(TUNING * len(target)), codes)
+        self._learn_penalty(model, X, target, tuning)
+        return CalibrationScores(self._scores(model, X, target, rest), is_full_if_few=True), rest
 
     def _apart(self, n: int, n_tuning: int, codes: Index | None) -> tuple[Index, Index]:
         """Rows that choose RAPS's penalty, so many or fewer, of whole groups, and the others; in time the first."""
@@ -121,39 +145,15 @@ class TrainedSets(ConformalEstimator):
             n_tuning = int(max(borders[borders <= n_tuning], default=0))
         return rows[:n_tuning], np.sort(rows[n_tuning:])
 
-    def _calibrate(
-        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, *, is_first: bool
-    ) -> None:
-        """Calibrate the model at hand."""
-        self.estimator_ = model = self._model_to_calibrate()
-        target = _targets(X, y, type(self).__name__)
-        X = self._first_table(X) if is_first else self._same_table(X)
-        self.__dict__.pop("_has_labels", None)
-        labels, codes = self._labels(X, by), group_codes(groups, X)
-        keys = row_keys(X, target)
-        doubts = self._doubts("calibrate", X, target, codes, keys)
-        is_copied = codes is not None and are_copies(codes, keys)
-        self.classes_ = _classes(model, X)
-        self._seed = self._seed_of_fit()
-        tuning, rest = self._apart(len(target), int(TUNING * len(target)), codes)
-        self._learn_penalty(model, X, target, tuning)
-        scores = self._scores(model, X, target, labels, rest)
-        scores = replace(scores, doubts=doubts if self.shuffle else (*doubts, ORDER))
-        self._learn(in_groups(scores, None if codes is None else codes[rest], are_copies=is_copied), labels)
-
     def _class_scores(self, model: Model, X: FeatureTable) -> Array:
         """Nonconformity scores of all classes, (n, n_classes)."""
         draws = row_draws(X, self._seed) if self._settings["randomized"] else None
         return SCORES[self._settings["conformity_score"]](self._probabilities(model, X), draws, self.penalty_)
 
-    def _scores(
-        self, model: Model, X: FeatureTable, target: NDArray[Any], labels: NDArray[Any] | None, rows: Index
-    ) -> CalibrationScores:
-        """Scores of the true classes of some rows."""
-        codes = self._codes(target[rows])
-        scores = self._class_scores(model, _safe_indexing(X, rows))[np.arange(len(rows)), codes]
-        own = codes if self._is_by_class() else None if labels is None else labels[rows]
-        return CalibrationScores(scores[:, None], labels=own, is_full_if_few=True)
+    def _scores(self, model: Model, X: FeatureTable, target: NDArray[Any], rows: Index) -> Array:
+        """Scores of the true classes of some rows, as a column."""
+        scores = self._class_scores(model, _safe_indexing(X, rows))
+        return np.take_along_axis(scores, self._codes(target[rows])[:, None], axis=1)
 
     def _probabilities(self, model: Model, X: FeatureTable) -> Array:
         """Probabilities (n, n_classes); 0 for a class that the model has not seen."""
@@ -206,39 +206,6 @@ class TrainedSets(ConformalEstimator):
             self.penalty_ = chosen_penalty(found, codes, draws, float(self.confidence_level))
 
 
-def _targets(X: FeatureTable, y: ArrayLike, name: str) -> NDArray[Any]:
-    """Classes of rows, none missing, all as numbers or all as strings."""
-    if y is None:
-        msg = f"{name} requires y to be passed, but the target y is None; give one class per row."
-        raise ValueError(msg)
-    target: NDArray[Any] = column_or_1d(even_array("y", y), warn=True)
-    n = _num_samples(X)
-    if len(target) != n:
-        msg = f"y has {len(target)} rows, but X has {n}: give one class for each row of X."
-        raise ValueError(msg)
-    if not n:
-        msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
-        raise ValueError(msg)
-    kind = target.dtype.kind
-    if kind in "fmM" and not np.isfinite(target).all():
-        what = "NaN" if np.isnan(target).any() else "infinity"
-        msg = f"y contains {what}, first in row {int(np.argmin(np.isfinite(target)))}. Leave such rows out."
-        raise ValueError(msg)
-    objects = target.tolist() if kind == "O" else []
-    missing = list(map(is_missing, objects))
-    if any(missing):
-        msg = f"y holds missing labels, first in row {missing.index(True)}. Leave such rows out."
-        raise ValueError(msg)
-    if kind in "cV" or not all(isinstance(label, str) for label in objects):
-        msg = (
-            f"Unknown label type: y has dtype {target.dtype}; give one class for each row, all as numbers or all as "
-            "strings, such as with astype(str)."
-        )
-        raise ValueError(msg)
-    check_classification_targets(target)
-    return target
-
-
 def _classes(model: Model, X: FeatureTable) -> NDArray[Any]:
     """Classes of a model; of one that does not tell, the numbers of its columns."""
     if hasattr(model, "classes_"):
@@ -256,10 +223,7 @@ def _asked(model: Any, X: Any) -> Any:
 
 
 def _trained_classes(target: NDArray[Any]) -> NDArray[Any]:
-    """Classes to train on, at least two in at least two rows."""
-    if len(target) < 2:
-        msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
-        raise ValueError(msg)
+    """Classes to train on, at least two."""
     classes: NDArray[Any] = unique_labels(target)
     if len(classes) < 2:
         msg = f"y holds one class only ({classes[0]!r}); a classifier needs at least two classes."
@@ -267,9 +231,11 @@ def _trained_classes(target: NDArray[Any]) -> NDArray[Any]:
     return classes
 
 
-def _disjoint_folds(parts: list[Index], rows: Index) -> FoldModels:
+def _disjoint_folds(splits: list[Split]) -> FoldModels:
     """Folds, one after the other, in which each of the rows has one turn; or a ValueError."""
-    if not np.array_equal(np.sort(np.concatenate(parts)), rows):
+    parts = [others for _, others in splits]
+    every = np.unique(np.concatenate([rows for split in splits for rows in split]))
+    if not np.array_equal(np.sort(np.concatenate(parts)), every):
         msg = (
             "cv leaves some rows out several times, or never; CV+ needs folds in which each row has one turn, such as "
             "KFold, or splits that leave out later rows than they train on, such as TimeSeriesSplit."

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from pimeter.classification.conformity import SCORES
 from pimeter.classification.set_training import TrainedSets
 from pimeter.conformal.estimator import is_function, is_trainable
-from pimeter.conformal.groups import TOGETHER, Group
 from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind, rank_guarantee, too_few
 from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
@@ -63,7 +62,8 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         prediction, so that coverage is not above the level by more than 1/(m + 1), if rows differ. The draw is made
         from `random_state` and the row itself: neither batch nor order matter, and equal rows have the same one.
     cv : int, splitter, iterable or None, default=None
-        None: `fit` trains on 80 % of the rows and calibrates on the others. Otherwise CV+: all rows do both, in folds.
+        None: `fit` trains on 80 % of the rows and calibrates on the others, as it does with a splitter that makes one
+        split, such as ``PredefinedSplit``. Otherwise CV+: all rows do both, in folds.
         With a splitter that leaves out later rows than it trains on, such as ``TimeSeriesSplit``, each of these rows is
         judged by a model of its past, and one more model, of all rows, predicts those to come.
     shuffle : bool, default=True
@@ -83,7 +83,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
     classes_ : ndarray of shape (n_classes,)
         Classes in the order of columns.
     estimator_ : object
-        The model that predicts; with `cv` a list.
+        The model that predicts; with several folds a list.
     limit_ : float or ndarray
         Largest score of a class in the set; infinite where rows are too few, so that the set is full; one for each of
         `categories_`. NaN with `cv`, where each new row has its own.
@@ -97,7 +97,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
         5 % and 95 % points of the coverage of this calibration set, for scores without ties; with "approximate"
         of the rank below and of that above. NaN with `cv` and for full sets.
-    categories_ : list of Group
+    categories_ : list of Category
         Rows, guaranteed level and source for each class or category; else empty.
     penalty_ : Penalty
         RAPS's constants.
@@ -218,7 +218,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
             Itself; as it was before if anything is wrong with the input.
         """
         draft = self._draft()
-        draft._calibrate(X, y, by, groups, is_first=not self._has_own_model())
+        draft._calibrate(X, y, by, groups)
         return self._become(draft)
 
     def predict(self, X: FeatureTable) -> NDArray[Any]:
@@ -260,8 +260,8 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         if confidence_level is not None:
             level = one_level("confidence_level", confidence_level)
         given, X = X, self._same_table(X)
-        labels = self._labels(X, by)
-        quantile = self._quantile if level == self._quantile.level else self._quantile_at(level, like=self._quantile)
+        labels = self._labels_of_new(X, by)
+        quantile = self._quantile_at(level)
         scores = np.stack([self._class_scores(model, X) for model in self._models()])
         found = self._sets(quantile, scores, labels)
         if not as_frame:
@@ -272,21 +272,16 @@ class SetClassifier(ClassifierMixin, TrainedSets):
             table.index = given.index
         return table
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_quantile")
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if not is_function(self.estimator):
-            inner = get_tags(self.estimator)
-            tags.input_tags = copy(inner.input_tags)
-            tags.classifier_tags = copy(inner.classifier_tags) or tags.classifier_tags
+            tags.classifier_tags = copy(get_tags(self.estimator).classifier_tags) or tags.classifier_tags
         tags.target_tags.multi_output = False
         tags.classifier_tags.multi_label = False
         return tags
 
     def _draft(self) -> Self:
-        """A copy to work on, after a look at the settings, which count until the next calibration."""
+        """A copy to work on, after a look at the settings."""
         self._validate_params()
         if not hasattr(self.estimator, "predict_proba") and not is_function(self.estimator):
             msg = (
@@ -303,64 +298,53 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         if self.randomized and self.conformity_score == "lac":
             msg = 'randomized=True has no meaning for conformity_score="lac", which draws nothing; use "aps" or "raps".'
             raise ValueError(msg)
-        draft = super()._draft()
-        names = ("conformity_score", "by", "randomized", "guarantee")
-        draft._settings = {name: getattr(self, name) for name in names}
-        return draft
+        return super()._draft()
 
-    def _learn(self, scores: CalibrationScores, labels: NDArray[Any] | None) -> None:
+    def _learn(self, scores: CalibrationScores) -> None:
         """Set everything that calibration is known by."""
-        self._scores_seen, self._has_labels = scores, labels is not None
-        self._quantile = quantile = self._quantile_at(float(self.confidence_level))
-        lines = [0] if quantile.groups is None else quantile.groups.lines
-        self.categories_ = self._categories(quantile)
-        self.n_calibration_ = len(scores)
-        self.guaranteed_level_ = float(np.min([quantile.guaranteed(line) for line in lines]))
-        self.guarantee_reason_ = quantile.reason()
-        limits = [np.nan if scores.folds is not None else quantile.limit(line) for line in lines]
-        ranges = [quantile.coverage_ranges()[line] for line in lines]
+        super()._learn(scores)
+        if self._is_by_class():
+            names = self.classes_.tolist()
+            self.categories_ = [one._replace(label=names[one.label]) for one in self.categories_]
+        limits = [np.nan if scores.folds is not None else self._quantile.limit(line) for line in self._quantile.seen]
         self.limit_: Any = np.array(limits) if self.categories_ else float(limits[0])
-        self.coverage_range_ = np.array(ranges) if self.categories_ else np.array(ranges[0])
 
-    def _quantile_at(self, level: float, like: ScoreQuantile | None = None) -> ScoreQuantile:
-        """Quantiles of scores at a level, with the same groups as others where these are given; warns of full sets."""
+    def _quantile_of(self, scores: CalibrationScores) -> ScoreQuantile:
+        """The quantile of scores at the confidence level, for each class or category where these are asked for."""
         classes = range(len(self.classes_)) if self._is_by_class() else None
-        kind = self._settings["guarantee"]
-        found = ScoreQuantile.of(self._scores_seen, TAILS["upper"], level, kind, like=like, expected=classes)
-        lines = [0] if found.groups is None else found.groups.lines
-        few = [found.weakest(line) for line in lines if not found.weakest(line).is_enough]
-        if few:
-            what = "classes" if classes is not None else "categories"
-            where = "" if found.groups is None else f" of {len(few)} of {len(lines)} {what}"
-            least = min(few, key=lambda one: one.m)
-            then = "their sets are full" if classes is None else "that class is in every set"
-            least = rank_guarantee(least.m, level, kind=kind)
-            warn_of_coverage(f"{too_few(least, level, where)}: {then}.")
-        return found
+        wanted = scores, TAILS["upper"], float(self.confidence_level), self.guarantee
+        return ScoreQuantile.in_categories(*wanted, expected=classes)
 
-    def _categories(self, quantile: ScoreQuantile) -> list[Group]:
-        """Rows, guaranteed level and source of each class or category."""
-        table = quantile.groups
-        if table is None:
-            return []
-        found = []
-        for label, n in table.rows.items():
-            line = table.line_of[label]
-            is_shared = bool(table.pooled) and line == table.shared
-            source = "none" if not quantile.weakest(line).is_enough else "shared" if is_shared else "own"
-            name = self.classes_.tolist()[label] if self._is_by_class() else label
-            found.append(Group(name, n, quantile.guaranteed(line), source, TOGETHER if source == "shared" else ""))
-        return found
+    def _warn_of_few(self, quantile: ScoreQuantile) -> None:
+        """Say where scores are too few to leave any class out."""
+        few = [quantile.weakest(line) for line in quantile.seen if not quantile.weakest(line).is_enough]
+        if few:
+            what, then = "categories", "their sets are full"
+            if self._is_by_class():
+                what, then = "classes", "that class is in every set"
+            where = "" if quantile.table is None else f" of {len(few)} of {len(quantile.seen)} {what}"
+            least = rank_guarantee(min(one.m for one in few), quantile.level, kind=quantile.kind)
+            warn_of_coverage(f"{too_few(least, quantile.level, where)}: {then}.")
+
+    def _labels_of_new(self, X: FeatureTable, by: ArrayLike | None) -> NDArray[Any] | None:
+        """Category of each new row; or a ValueError if calibration had some and these have none, or the reverse."""
+        had_some = self._scores_seen.labels is not None
+        if self._settings["by"] is None and (by is not None) != had_some:
+            msg = "by is given for new rows, but calibration had none: pass it to fit or calibrate, too."
+            if had_some:
+                msg = "by is missing: calibration had a category per row, so new rows need one, too. Pass by=..."
+            raise ValueError(msg)
+        return self._labels(X, by)
 
     def _sets(self, quantile: ScoreQuantile, scores: Array, labels: NDArray[Any] | None) -> NDArray[np.bool_]:
         """Sets (n, n_classes) from scores of all models, (models, n, n_classes)."""
         shape = scores.shape[1:]
-        if quantile.groups is None:
+        if quantile.table is None:
             lines = np.zeros(shape, np.intp)
         elif labels is None:
-            lines = np.broadcast_to(np.array(quantile.groups.lines, np.intp), shape)
+            lines = np.broadcast_to(np.array(quantile.table.lines, np.intp), shape)
         else:
-            of_rows = quantile.lines(labels, "too few small ones to learn from: their sets are full")
+            of_rows = quantile.lines(labels)
             assert of_rows is not None
             lines = np.broadcast_to(of_rows[:, None], shape)
         if quantile.scores.folds is None:

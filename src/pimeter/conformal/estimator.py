@@ -8,34 +8,34 @@ from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
-import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
-from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
 
-from pimeter.arrays import coded, even_array, unmasked
-from pimeter.conformal.guarantee import COPIES, GROUPS
+from pimeter.arrays import unmasked
+from pimeter.conformal.exchangeability import group_codes, in_groups, warn_of_shuffled_dates
+from pimeter.conformal.guarantee import COPIES, ORDER
 from pimeter.coverage import warn_of_coverage
-from pimeter.duplicates import copies
-from pimeter.frames import column_of
+from pimeter.duplicates import are_copies, copies, row_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import ArrayLike, NDArray
+    from sklearn.utils import Tags
 
+    from pimeter.conformal.guarantee import GuaranteeKind
+    from pimeter.conformal.quantile import ScoreQuantile
     from pimeter.conformal.scores import CalibrationScores
     from pimeter.protocols import FeatureTable
 
+    Array = NDArray[np.float64]
     Index = NDArray[np.intp]
     Split = tuple[Index, Index]  # rows that train, and rows that are left out
 
 HELD_OUT = 0.2  # fraction of rows that calibrate with cv=None, as in the paper
-FEWEST_DATED = 10  # rows that chance does not put in the order of their dates
 
 
 class Replaceable:
@@ -55,32 +55,71 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
     """A model and its calibration.
 
     `estimator` is one of four things: a function or an object that only predicts; a ``FrozenEstimator``; a trained
-    estimator; or one to train, of which `fit` trains a clone and `calibrate` needs it trained. `fit` and `calibrate` of
-    subclasses work on a draft, and end in `_become`.
+    estimator; or one to train, of which `fit` trains a clone and `calibrate` needs it trained. `fit` and `calibrate`
+    work on a draft, and end in `_become`. Subclasses say what targets are, how models are trained and scored, and what
+    follows from a quantile of scores.
     """
 
     estimator: Any
+    confidence_level: float
     cv: Any
     shuffle: bool
+    guarantee: GuaranteeKind
     random_state: Any
     estimator_: Any
+    _settings: dict[str, Any]  # what was calibrated with: changed parameters count from the next calibration on
 
     def __sklearn_clone__(self) -> Self:
         params = self.get_params(deep=False)
         kept = {"estimator"} if is_function(self.estimator) else set()
         return type(self)(**{name: one if name in kept else clone(one, safe=False) for name, one in params.items()})
 
-    @abstractmethod
-    def _fit(
-        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, fit_params: dict[str, Any]
-    ) -> None:
-        """Train and calibrate on one split or in folds."""
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_quantile")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if not is_function(self.estimator):
+            tags.input_tags = copy(get_tags(self.estimator).input_tags)
+        return tags
 
     @abstractmethod
-    def _calibrate(
-        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, *, is_first: bool
-    ) -> None:
-        """Calibrate the model at hand; `is_first` makes the columns of X those that later ones are compared with."""
+    def _targets(self, X: FeatureTable, y: ArrayLike) -> NDArray[Any]:
+        """Targets that can be learned from, one for each row; or a ValueError."""
+
+    @abstractmethod
+    def _begin(self, X: FeatureTable, target: NDArray[Any], by: ArrayLike | None, model: Any) -> NDArray[Any] | None:
+        """Remember what targets look like; the category of each row. `model` is None if one is yet to train."""
+
+    @abstractmethod
+    def _train(
+        self,
+        X: FeatureTable,
+        target: NDArray[Any],
+        codes: Index | None,
+        splits: list[Split],
+        to_come: Index | None,
+        fit_params: dict[str, Any],
+    ) -> tuple[CalibrationScores, Index]:
+        """Train on each split, and for rows to come on those named; scores of rows left out, and these rows."""
+
+    @abstractmethod
+    def _score(
+        self, model: Any, X: FeatureTable, target: NDArray[Any], codes: Index | None
+    ) -> tuple[CalibrationScores, Index | slice]:
+        """Scores of the rows that calibrate a model, and these rows: all that nothing else is learned from."""
+
+    @abstractmethod
+    def _quantile_of(self, scores: CalibrationScores) -> ScoreQuantile:
+        """The quantile of scores at the confidence level."""
+
+    @abstractmethod
+    def _warn_of_few(self, quantile: ScoreQuantile) -> None:
+        """Say where scores are too few for the level."""
+
+    @abstractmethod
+    def _settings_now(self) -> dict[str, Any]:
+        """Parameters that stay as they are from one calibration to the next, by their names."""
 
     def _trained_or_calibrated(
         self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, fit_params: dict[str, Any]
@@ -89,12 +128,100 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
         draft = self._draft()
         if is_trainable(self.estimator):
             draft._fit(X, y, by, groups, fit_params)
-        elif fit_params:
+            return self._become(draft)
+        if fit_params:
             msg = f"fit_params {sorted(fit_params)} are given, but this estimator is not trained; leave them out."
             raise ValueError(msg)
-        else:
-            draft._calibrate(X, y, by, groups, is_first=True)
+        if self.cv is not None:
+            msg = (
+                f"cv={self.cv!r} is given, but this estimator is not trained, so that there are no folds; set cv=None."
+            )
+            raise ValueError(msg)
+        draft._calibrate(X, y, by, groups)
         return self._become(draft)
+
+    def _fit(
+        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, fit_params: dict[str, Any]
+    ) -> None:
+        """Train and calibrate on one split or in folds."""
+        self._settings = self._settings_now()
+        target = self._targets(X, y)
+        X = self._first_table(X)
+        if len(target) < 2:
+            msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
+            raise ValueError(msg)
+        labels = self._begin(X, target, by, None)
+        codes = None if groups is None else group_codes(groups, X, n_least=2)
+        self._seed = self._seed_of_fit()
+        keys, doubts = self._keys_and_doubts("fit", X, target, codes)
+        is_copied = codes is not None and are_copies(codes, keys)
+        is_shuffled = self.shuffle and groups is None and (self.cv is None or isinstance(self.cv, Integral))
+        if is_shuffled and not (isinstance(X, np.ndarray) and isinstance(y, np.ndarray)):  # which have no dates
+            warn_of_shuffled_dates(X, y)
+        rest = self._rows_to_split(len(target), codes)
+        how = {"has_groups": codes is not None, "are_copies": is_copied, "shuffle": self.shuffle}
+        splitter = splitter_of(self.cv, len(rest), self._seed, **how)
+        splits = checked_splits(splitter, X, target, groups, codes, rest)
+        to_come = rows_to_come(splits, rest)
+        scores, rows = self._train(X, target, codes, splits, to_come, fit_params)
+        self._trained_from = self.estimator
+        if to_come is not None:
+            doubts = tuple(dict.fromkeys((*doubts, ORDER)))
+        labels, keys, codes = taken(rows, labels, keys, codes)
+        scores = replace(scores, labels=labels, keys=keys, doubts=doubts)
+        self._learn(scores if codes is None else in_groups(scores, codes, are_copies=is_copied))
+
+    def _calibrate(
+        self,
+        X: FeatureTable,
+        y: ArrayLike,
+        by: ArrayLike | None,
+        groups: ArrayLike | None,
+        importance: Array | None = None,
+        effective_size: float | None = None,
+    ) -> None:
+        """Calibrate the model at hand."""
+        self._settings, model = self._settings_now(), self._model_to_calibrate()
+        target = self._targets(X, y)
+        X = self._same_table(X) if self._has_own_model() else self._first_table(X)
+        labels = self._begin(X, target, by, model)
+        codes = None if groups is None else group_codes(groups, X)
+        m = len(target)
+        if importance is not None and not importance.all():
+            kept = np.flatnonzero(importance)
+            X, target = _safe_indexing(X, kept), target[kept]
+            labels, codes, importance = taken(kept, labels, codes, importance)
+        keys, doubts = self._keys_and_doubts("calibrate", X, target, codes)
+        is_copied = codes is not None and are_copies(codes, keys)
+        if codes is not None and importance is not None:
+            is_copied = is_copied and are_copies(codes, importance)
+        scores, rows = self._score(model, X, target, codes)
+        labels, codes, keys, importance = taken(rows, labels, codes, keys, importance)
+        size = None if effective_size is None else effective_size * len(scores) / m
+        scores = replace(scores, labels=labels, importance=importance, keys=keys, effective_size=size, doubts=doubts)
+        self.estimator_ = model
+        self._learn(scores if codes is None else in_groups(scores, codes, are_copies=is_copied))
+
+    def _learn(self, scores: CalibrationScores) -> None:
+        """Set everything that calibration is known by."""
+        self._scores_seen, self.n_calibration_ = scores, len(scores)
+        self._quantile = quantile = self._quantile_of(scores)
+        self._warn_of_few(quantile)
+        self.categories_ = quantile.categories()
+        self.guaranteed_level_ = float(np.min([quantile.guaranteed(line) for line in quantile.seen]))
+        self.guarantee_reason_ = quantile.reason()
+        self.coverage_range_ = quantile.coverage_ranges()
+
+    def _quantile_at(self, level: float) -> ScoreQuantile:
+        """The quantile of the scores seen at another level; warns where they are too few for it."""
+        found = self._quantile.at(level)
+        if found is not self._quantile:
+            self._warn_of_few(found)
+        return found
+
+    def _rows_to_split(self, n: int, codes: Index | None) -> Index:  # noqa: ARG002
+        """Rows that train models and calibrate, in their order: all that nothing else is learned from."""
+        return np.arange(n)
 
     def _has_own_model(self) -> bool:
         """Whether `fit` has trained a model for this very estimator."""
@@ -104,7 +231,7 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
         """The one model that `calibrate` is about."""
         if not self._has_own_model():
             return trained(self.estimator)
-        if len(self._models()) > 1 or self.estimator_ is not self._models()[0]:
+        if len(self._models()) > 1:
             msg = "calibrate needs one model, but fit has trained one per fold (cv is set); call fit with all rows."
             raise ValueError(msg)
         return self.estimator_
@@ -158,67 +285,15 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
             raise ValueError(msg)
         return table
 
-    def _doubts(
-        self, method: str, X: FeatureTable, y: NDArray[Any], groups: Index | None, keys: Any
-    ) -> tuple[str, ...]:
-        """Why rows are not taken for exchangeable with new ones, because of copies; warns of these."""
-        found = copies(keys, X, y, groups)
-        if not found.n:
-            return ()
-        warn_of_coverage(found.warning(method, has_groups=groups is not None))
-        return (COPIES,)
-
-    def _splits(
-        self,
-        X: FeatureTable,
-        y: ArrayLike,
-        groups: ArrayLike | None,
-        codes: Index | None,
-        seed: int,
-        *,
-        are_copies: bool,
-    ) -> list[Split]:
-        """Rows that train and rows that are left out: one split, or folds."""
-        splitter = self._splitter(_num_samples(X), codes, seed, are_copies=are_copies)
-        return checked_splits(splitter.split(X, y, groups), _num_samples(X), codes)
-
-    def _splitter(self, n: int, codes: Index | None, seed: int, *, are_copies: bool) -> Any:
-        """One split of 80 to 20, folds of an integer, or the splitter given.
-
-        Folds have equal numbers of rows; if groups are copies of one row, equal numbers of groups.
-        """
-        from sklearn.model_selection import (
-            GroupKFold,
-            GroupShuffleSplit,
-            KFold,
-            ShuffleSplit,
-            check_cv,
-            train_test_split,
-        )
-
-        if self.cv is None and not self.shuffle:
-            return check_cv([train_test_split(np.arange(n), test_size=HELD_OUT, shuffle=False)])
-        if self.cv is None:
-            splitter = ShuffleSplit if codes is None else GroupShuffleSplit
-            return splitter(1, test_size=HELD_OUT, random_state=seed)
-        if not isinstance(self.cv, Integral):
-            return check_cv(self.cv)
-        folds, is_mixed = (KFold, self.shuffle) if codes is None else (GroupKFold, self.shuffle and are_copies)
-        return folds(int(self.cv), shuffle=is_mixed, random_state=seed if is_mixed else None)
-
-    def _warn_of_shuffled_dates(self, X: FeatureTable, y: ArrayLike, groups: ArrayLike | None) -> None:
-        """Say that rows which are in the order of their dates are shuffled."""
-        if not self.shuffle or groups is not None or not (self.cv is None or isinstance(self.cv, Integral)):
-            return
-        where = next((f"the index of {name}" for name, table in (("X", X), ("y", y)) if _is_dated(table)), None)
-        where = where or _dated_column(X)
-        if where is not None:
-            warn_of_coverage(
-                f"rows are in the order of their dates ({where}), and fit shuffles them: it calibrates on rows between "
-                "those that it trains on, and rows to come may be covered far less often. Set shuffle=False, which "
-                "calibrates on the last rows, or cv=TimeSeriesSplit(5). If time does not matter, shuffle the rows "
-                "yourself."
-            )
+    def _keys_and_doubts(
+        self, method: str, X: FeatureTable, target: NDArray[Any], codes: Index | None
+    ) -> tuple[NDArray[np.uint64] | None, tuple[str, ...]]:
+        """Hashes of rows, and why rows are not taken for exchangeable with new ones; warns of copies."""
+        keys = row_keys(X, target)
+        found = copies(keys, X, target, codes)
+        if found.n:
+            warn_of_coverage(found.warning(method, has_groups=codes is not None))
+        return keys, (*((COPIES,) if found.n else ()), *(() if self.shuffle else (ORDER,)))
 
 
 def is_function(estimator: object) -> bool:
@@ -245,53 +320,20 @@ def trained(estimator: object) -> Any:
     return estimator
 
 
-def category_labels(X: FeatureTable, by: ArrayLike | None, own: Any, name: str) -> NDArray[Any] | None:
-    """Category of each row: given to a method or, as a column or a function of X, to the object of this name."""
-    if by is not None and own is not None:
-        msg = f"by is given twice: to the method, and as {name}(by={own!r}). Leave one of them out."
-        raise ValueError(msg)
-    if by is None and own is None:
-        return None
-    labels = even_array("by", by if by is not None else own(X) if callable(own) else column_of(X, own))
-    if labels.shape != (_num_samples(X),):
-        msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
-        raise ValueError(msg)
-    return labels
+def _columns(table: Any) -> list[Any]:
+    """Names of columns; scikit-learn looks at strings alone, and pyarrow's columns are the data."""
+    return list(getattr(table, "column_names", getattr(table, "columns", [])))
 
 
-def group_codes(groups: ArrayLike | None, X: FeatureTable, *, n_least: int = 1) -> Index | None:
-    """The number of each row's group."""
-    if groups is None:
-        return None
-    labels = even_array("groups", groups)
-    if labels.shape != (_num_samples(X),):
-        msg = f"groups must hold one group for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
-        raise ValueError(msg)
-    names, codes = coded(labels)
-    if None in names:
-        msg = "groups has missing values. Give each such row a group of its own, or leave it out."
-        raise ValueError(msg)
-    if len(names) < n_least:
-        msg = "groups has a single group: training and calibrating need rows of at least two."
-        raise ValueError(msg)
-    return codes
-
-
-def in_groups(scores: CalibrationScores, codes: Index | None, *, are_copies: bool) -> CalibrationScores:
-    """Rows of one group may resemble each other; if groups are copies of one row, each group counts once."""
-    if codes is None:
-        return scores
-    first = np.unique(codes, return_index=True)[1]
-    if not are_copies:
-        return replace(scores, n_groups=len(first), doubts=(*scores.doubts, GROUPS))
-    size = None if scores.effective_size is None else scores.effective_size * len(first) / len(codes)
-    return replace(scores.rows(np.sort(first)), effective_size=size)
-
-
-def checked_splits(splits: Iterable[Any], n: int, codes: Index | None = None) -> list[Split]:
-    """Training rows and those left out, as numbers, of each split of n rows that divides no group; or a ValueError."""
-    everyone = np.arange(n)
-    found = [(everyone[rows], everyone[others]) for rows, others in splits]
+def checked_splits(
+    splitter: Any, X: FeatureTable, target: NDArray[Any], groups: ArrayLike | None, codes: Index | None, rest: Index
+) -> list[Split]:
+    """Rows that train and rows that are left out, of `rest`, which are in order; no group is divided."""
+    if len(rest) < len(target):
+        X, target = _safe_indexing(X, rest), target[rest]
+        codes, groups = taken(rest, codes, groups)
+    everyone = np.arange(len(rest))
+    found = [(everyone[rows], everyone[others]) for rows, others in splitter.split(X, target, groups)]
     if not found:
         msg = "cv has no splits. A generator is used up by one fit: give a list, or a splitter such as KFold(5)."
         raise ValueError(msg)
@@ -306,55 +348,41 @@ def checked_splits(splits: Iterable[Any], n: int, codes: Index | None = None) ->
         n_divided = 0 if codes is None else len(np.intersect1d(codes[rows], codes[others]))
         if n_divided:
             msg = (
-                f"cv divides the rows of {n_divided} groups in one split. Use a splitter of groups, such as "
-                "GroupKFold(5)."
+                f"A split divides the rows of {n_divided} groups. Use a splitter of groups, such as cv=GroupKFold(5). "
+                "(shuffle=False without cv calibrates on the last 20 % of the rows: a group has to begin there.)"
             )
             raise ValueError(msg)
-    return found
+    return [(rest[rows], rest[others]) for rows, others in found]
 
 
-def rows_to_come(splits: list[Split], n: int) -> Index | None:
+def splitter_of(cv: Any, n: int, seed: int, *, has_groups: bool, are_copies: bool, shuffle: bool) -> Any:
+    """One split of 80 to 20, folds of an integer, equal in rows or, if groups are copies, in groups, or `cv` itself."""
+    from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, check_cv, train_test_split
+
+    if cv is None and not shuffle:
+        return check_cv([train_test_split(np.arange(n), test_size=HELD_OUT, shuffle=False)])
+    if cv is None:
+        return (GroupShuffleSplit if has_groups else ShuffleSplit)(1, test_size=HELD_OUT, random_state=seed)
+    if not isinstance(cv, Integral):
+        return check_cv(cv)
+    is_mixed = shuffle and (are_copies or not has_groups)
+    return (GroupKFold if has_groups else KFold)(int(cv), shuffle=is_mixed, random_state=seed if is_mixed else None)
+
+
+def rows_to_come(splits: list[Split], every: Index) -> Index | None:
     """Rows to train the model of the future on, if each split leaves out later rows than it trains on; else None.
 
-    They are all rows or, if the last split did not train on the first one, as many of the last rows as it trained on.
+    They are all rows, which are in order, or, if the last split did not train on the first one, as many of the last
+    rows as it trained on.
     """
     left_out = np.concatenate([others for _, others in splits])
     is_past = all(len(rows) and rows.max() < others.min() for rows, others in splits)
     if len(splits) == 1 or not is_past or len(np.unique(left_out)) < len(left_out):
         return None
     last, _ = max(splits, key=lambda split: int(split[1].max()))
-    return np.arange(n)[0 if last.min() == 0 else n - len(last) :]
+    return every if last.min() == every[0] else every[len(every) - len(last) :]
 
 
-def taken(rows: Index, *columns: Any) -> list[Any]:
+def taken(rows: Index | slice, *columns: Any) -> list[Any]:
     """Some rows of each column; None stays None."""
     return [None if column is None else np.asarray(column)[rows] for column in columns]
-
-
-def _columns(table: Any) -> list[Any]:
-    """Names of columns; scikit-learn looks at strings alone, and pyarrow's columns are the data."""
-    return list(getattr(table, "column_names", getattr(table, "columns", [])))
-
-
-def _is_dated(table: Any) -> bool:
-    """Whether a frame or series of pandas has dates for its index, and they rise."""
-    index = getattr(table, "index", None)
-    kind = str(getattr(index, "dtype", ""))
-    if not kind.startswith(("datetime64", "period")) or len(table) < FEWEST_DATED:
-        return False
-    return bool(table.index.is_monotonic_increasing and table.index[0] < table.index[-1])
-
-
-def _dated_column(X: FeatureTable) -> str | None:
-    """The first column of a frame with dates that rise."""
-    try:
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-    except nw.exceptions.DuplicateError:  # columns of one name
-        return None
-    if not isinstance(frame, nw.DataFrame) or len(frame) < FEWEST_DATED:
-        return None
-    for column in frame.iter_columns():
-        is_date = isinstance(column.dtype, nw.Date | nw.Datetime)
-        if is_date and not column.null_count() and column.is_sorted() and column[0] < column[-1]:
-            return f"column {column.name!r}"
-    return None

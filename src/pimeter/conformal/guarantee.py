@@ -8,18 +8,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from pimeter.coverage import RANGE, ROUNDING, binomial_cdf, counted, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from pimeter.conformal.scores import Tails
+    from pimeter.conformal.scores import CalibrationScores, Tails
 
     Array = NDArray[np.float64]
 
@@ -37,25 +35,28 @@ ORDER = "rows are in the order of time, and those to come may differ"
 GROUPS = "rows of one group may resemble each other, and rows to come are of new groups"
 ESTIMATED = "importance weights are estimated"
 UNEQUAL_FOLDS = "folds are not of equal size, or do not leave out each row once"
+# Why new rows of some kind are guaranteed nothing, though calibration rows are exchangeable with others.
+NEVER_SEEN = "nothing is guaranteed to categories never seen, taken by themselves"
+TOO_HEAVY = "how many of the rows that are too heavy lie on each side of the prediction is not known"
 
 
 def guarantee(
-    numbers: Sequence[float],
+    scores: CalibrationScores,
+    members: slice | NDArray[Any],
+    output: int,
     tails: Tails,
     p: float,
     kind: GuaranteeKind,
     *,
-    doubt: str = "",
-    in_folds: bool = False,
-    has_unequal_weights: bool = False,
-    is_joint: bool = False,
-    is_full_if_few: bool = False,
+    is_unseen: bool = False,
+    heavy: float = 0.0,
 ) -> Guarantee:
-    """What calibration scores guarantee about new rows at level p.
+    """What some of the calibration scores guarantee about an output of new rows at level p.
 
     ======================================== =================== ==========================
     case, the first that fits                level               range of this set
     ======================================== =================== ==========================
+    new rows of categories never seen        none                unknown
     too few scores, and the answer is full   p                   unknown
     rows are not exchangeable                none                unknown
     each sign by itself: too few, or folds   none                unknown
@@ -66,61 +67,50 @@ def guarantee(
     all others                               that of the rank    Beta distribution of ranks
     ======================================== =================== ==========================
 
-    Parameters
-    ----------
-    numbers : sequence of float
-        Effective number of scores: one for each direction if these are samples of their own, else one.
-    tails : Tails
-        Which scores bound an interval.
-    p : float
-        Confidence level.
-    kind : {"marginal", "training-conditional", "approximate"}
-        What is asked for.
-    doubt : str, default=""
-        Why the rows are not exchangeable with new ones; empty: they are taken to be.
-    in_folds : bool, default=False
-        Whether CV+ compares a new row with models that left out different rows.
-    has_unequal_weights : bool, default=False
-        Whether importance weights differ.
-    is_joint : bool, default=False
-        Whether a score is the largest of several outputs'.
-    is_full_if_few : bool, default=False
-        Whether too few scores make the answer hold everything, as a set of all classes does.
+    It is an average over all new rows, those among them whose importance weight is too heavy for the scores counting as
+    covered. Without these, a fraction `heavy` h, ``(level - h) / (1 - h)`` is left to the others. Categories never seen
+    (`is_unseen`) have the scores of small ones, but are the rarest: if they are the hardest, they are covered less.
     """
+    numbers = scores.numbers(members, output, tails)
     each = [rank_guarantee(m, p, kind=kind, n_cuts=tails.n_cuts, confidence=confidence_of(tails)) for m in numbers]
     weakest = min(each, key=attrgetter("m"))
-    if is_full_if_few and not weakest.is_enough:
+    if scores.is_full_if_few and not weakest.is_enough and not is_unseen:
         return replace(weakest, level=p, coverage_range=UNKNOWN, reason="")
-    doubt = doubt or _doubt_of_signs(tails, weakest, in_folds=in_folds)
+    doubt = NEVER_SEEN if is_unseen else _doubt(scores, members, tails, weakest, heavy)
     if doubt:
-        return without(weakest, doubt)
+        return replace(weakest, level=math.nan, coverage_range=UNKNOWN, reason=doubt)
     level = min(one.level for one in each)
-    if in_folds:
+    if scores.folds is not None:
         level = cross_validated_level(level, weakest.m, tails.n_cuts)
-    both_may_miss = is_joint and tails.n_cuts > 1
-    if any((tails.is_by_sign, in_folds, has_unequal_weights, both_may_miss)):
+    if heavy:
+        level = max(0.0, (level - heavy) / (1.0 - heavy))
+    both_may_miss = scores.is_joint and tails.n_cuts > 1
+    if any((tails.is_by_sign, scores.folds, scores.have_unequal_weights(members), both_may_miss, heavy)):
         return replace(weakest, level=level, coverage_range=UNKNOWN)
     return weakest
+
+
+def _doubt(
+    scores: CalibrationScores, members: slice | NDArray[Any], tails: Tails, weakest: Guarantee, heavy: float
+) -> str:
+    """Why nothing is guaranteed; empty where something is."""
+    doubts = list(scores.doubts)
+    if scores.effective_size is not None:
+        doubts.append(ESTIMATED)
+    if scores.folds is not None and not scores.folds.rows(members).are_equal:
+        doubts.append(UNEQUAL_FOLDS)
+    if doubts or not tails.is_by_sign:
+        return "; ".join(doubts)
+    if scores.folds is not None:
+        return "nothing is proven of CV+ for each sign by itself"
+    if not weakest.is_enough:
+        return f"{weakest.needed} scores of each sign are needed, and there are {weakest.m:.6g}"
+    return TOO_HEAVY if heavy else ""
 
 
 def confidence_of(tails: Tails) -> float:
     """Where each sign has its own sample, each keeps its level with confidence sqrt(.95), so that both do with .95."""
     return math.sqrt(CONFIDENCE) if tails.is_by_sign else CONFIDENCE
-
-
-def _doubt_of_signs(tails: Tails, weakest: Guarantee, *, in_folds: bool) -> str:
-    """Why nothing is guaranteed to each sign by itself; empty: it is, or signs are not looked at."""
-    if not tails.is_by_sign:
-        return ""
-    if in_folds:
-        return "nothing is proven of CV+ for each sign by itself"
-    few = f"{weakest.needed} scores of each sign are needed, and there are {weakest.m:.6g}"
-    return "" if weakest.is_enough else few
-
-
-def without(guarantee: Guarantee, reason: str) -> Guarantee:
-    """What is left of a guarantee where something speaks against it: the scores, and the reason."""
-    return replace(guarantee, level=math.nan, coverage_range=UNKNOWN, reason=reason)
 
 
 def rank(m: float, p: float) -> int:

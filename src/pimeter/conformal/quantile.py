@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import coded
+from pimeter.conformal.categories import LABEL_OF_UNSEEN, TOGETHER, Category, CategoryTable
 from pimeter.conformal.folds import kth_smallest
-from pimeter.conformal.groups import GroupTable
-from pimeter.conformal.guarantee import Guarantee, confidence_of, neuron_level, rank_below, rank_guarantee, without
-from pimeter.coverage import ROUNDING, warn_of_coverage
+from pimeter.conformal.guarantee import (
+    ESTIMATED,
+    NEVER_SEEN,
+    Guarantee,
+    confidence_of,
+    guarantee,
+    neuron_level,
+    rank_below,
+    rank_guarantee,
+    too_few,
+)
+from pimeter.coverage import ROUNDING, percent, warn_of_coverage
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -27,24 +40,25 @@ if TYPE_CHECKING:
     Index = NDArray[np.intp]
 
 NO_SUCH_SIGN = "no calibration row has a residual of this sign"
-NEVER_SEEN = "nothing is guaranteed to categories never seen, taken by themselves"
+SETS_ARE_FULL = "too few small ones to learn from: their sets are full"
+INTERVALS_ARE_WIDE = (
+    "no small ones to learn from: their intervals go as far as the largest score, and nothing is guaranteed"
+)
+ENOUGH_ESTIMATED = 5  # times the rows that a guarantee takes: with fewer effective ones estimated weights may fail
 
 
 @dataclass(frozen=True)
 class ScoreQuantile:
-    """How large scores of new rows are at most, at one level: for each line of a table of groups, and each output."""
+    """How large scores of new rows are at most, at one level: for each line of a table of categories, and output."""
 
     scores: CalibrationScores
     tails: Tails
     level: float
     kind: GuaranteeKind
-    members: list[Any]  # calibration rows of each line
-    guarantees: list[list[Guarantee]]  # (lines, outputs)
-    groups: GroupTable | None  # None: one line for all rows
-    margins: Array  # (lines, outputs, 2) below and above, for new rows of average importance
+    table: CategoryTable | None = None  # None: one line for all rows
 
     @classmethod
-    def of(
+    def in_categories(
         cls,
         scores: CalibrationScores,
         tails: Tails,
@@ -52,76 +66,127 @@ class ScoreQuantile:
         kind: GuaranteeKind,
         *,
         min_rows: int | None = None,
-        like: ScoreQuantile | None = None,
         expected: Sequence[Any] | None = None,
     ) -> ScoreQuantile:
-        """From calibration scores; `min_rows`, `like` and `expected` are those of `GroupTable.of`."""
-        known: dict[int, list[Guarantee]] = {}  # of members that the table of groups holds, by identity
+        """In the categories of the scores, if they have any; `min_rows` and `expected` are those of the table."""
+        found = cls(scores, tails, level, kind)
+        if scores.labels is None:
+            return found
+        return replace(
+            found, table=CategoryTable.of(scores.labels, found._guarantees_of, min_rows=min_rows, expected=expected)
+        )
 
-        def guarantees(members: slice | NDArray[Any]) -> list[Guarantee]:
-            if id(members) not in known:
-                outputs = range(scores.above.shape[1])
-                known[id(members)] = [scores.guarantee(members, j, tails, level, kind) for j in outputs]
-            return known[id(members)]
+    def at(self, level: float) -> ScoreQuantile:
+        """At another level; the same categories have lines of their own at all of them, so that none is narrower."""
+        return self if level == self.level else replace(self, level=level)
 
-        groups, members = None, [slice(None)]
-        if scores.labels is not None:
-            same = None if like is None else like.groups
-            groups = GroupTable.of(scores.labels, guarantees, min_rows=min_rows, like=same, expected=expected)
-            members = groups.members
-        found = [guarantees(own) for own in members]
-        if groups is not None:
-            # New rows of small groups and of those never seen are covered together. The latter are the rarest, and if
-            # these are the hardest, they are covered less. Where no group is small, nothing is known of others: as far
-            # as any score.
-            nothing = rank_guarantee(0, level, kind=kind, n_cuts=tails.n_cuts)
-            found[-1] = [without(one, NEVER_SEEN) if groups.pooled else nothing for one in found[-1]]
-        draft = cls(scores, tails, level, kind, members, found, groups, np.empty(0))
-        typical = [
-            [[side[0] for side in draft._margins(line, j, np.ones(1))] for j in range(scores.above.shape[1])]
-            for line in range(len(members))
-        ]
-        return replace(draft, margins=np.array(typical))
+    @property
+    def members(self) -> list[Any]:
+        """Calibration rows of each line."""
+        return [slice(None)] if self.table is None else self.table.members
+
+    @cached_property
+    def guarantees(self) -> list[list[Guarantee]]:
+        """What each line guarantees to each output, (lines, outputs)."""
+        if self.table is None:
+            return [self._guarantees_of(slice(None))]
+        *seen, last = self.table.members
+        # Where no category is small, nothing is known of those never seen: no score tells of them.
+        unseen = self._guarantees_of(last if self.table.pooled else np.arange(0), is_unseen=True)
+        return [*map(self._guarantees_of, seen), unseen]
+
+    def _guarantees_of(self, members: slice | Index, *, is_unseen: bool = False, heavy: float = 0.0) -> list[Guarantee]:
+        """What some calibration rows guarantee to each output."""
+        wanted: Any = self.tails, self.level, self.kind
+        outputs = range(self.scores.above.shape[1])
+        return [guarantee(self.scores, members, j, *wanted, is_unseen=is_unseen, heavy=heavy) for j in outputs]
+
+    @cached_property
+    def margins(self) -> Array:
+        """Margins below and above for new rows of average importance, (lines, outputs, 2)."""
+        outputs, one = range(self.scores.above.shape[1]), np.ones(1)
+        lines = range(len(self.members))
+        return np.array([[[side[0] for side in self._margins(line, j, one)] for j in outputs] for line in lines])
 
     def guaranteed(self, line: int) -> float:
         """Coverage that is guaranteed to each output of a line."""
-        return float(np.min([one.level for one in self.guarantees[line]]))
+        return _least_level(self.guarantees[line])
+
+    def guaranteed_to(self, lines: Index | None, importance: Array, *, are_estimated: bool = False) -> Array:
+        """Coverage that is guaranteed to new rows of their own importance, the least over outputs; warns of heavy ones.
+
+        NaN for rows that are too heavy: their intervals, which go as far as the largest score, ought to be infinite.
+        """
+        doubts = (*self.scores.doubts, ESTIMATED) if are_estimated else self.scores.doubts
+        known = replace(self, scores=replace(self.scores, doubts=doubts))
+        every = np.zeros(len(importance), np.intp) if lines is None else lines
+        found, n_heavy = np.full(len(importance), np.nan), 0
+        for line in np.unique(every).tolist():
+            rows = np.flatnonzero(every == line)
+            heavy = self.are_too_heavy(line, importance[rows])
+            n_heavy += int(np.count_nonzero(heavy))
+            if not heavy.all():
+                is_unseen = self.table is not None and line == self.table.unseen
+                own = known._guarantees_of(self.members[line], is_unseen=is_unseen, heavy=float(heavy.mean()))
+                found[rows[~heavy]] = _least_level(own)
+        if n_heavy:
+            warn_of_coverage(
+                f"importance_weight of {n_heavy} of {len(every)} new rows is so large that the calibration rows cannot "
+                f"guarantee {percent(self.level, 6)} for them; their intervals go as far as the largest score."
+            )
+        return found
 
     def weakest(self, line: int) -> Guarantee:
         """The guarantee of the output with the fewest scores."""
-        return min(self.guarantees[line], key=lambda one: one.m)
+        return min(self.guarantees[line], key=attrgetter("m"))
+
+    @property
+    def seen(self) -> list[int]:
+        """Lines of all categories seen in calibration, or the only one."""
+        return [0] if self.table is None else self.table.lines
 
     def reason(self) -> str:
-        """Why nothing is guaranteed to some output or group seen in calibration; empty where something is to all."""
-        lines = [0] if self.groups is None else self.groups.lines
-        return next((one.reason for line in lines for one in self.guarantees[line] if one.reason), "")
+        """Why nothing is guaranteed to some output or category seen in calibration; empty where something is to all."""
+        return next((one.reason for line in self.seen for one in self.guarantees[line] if one.reason), "")
 
-    def coverage_ranges(self) -> list[tuple[float, float]]:
-        """Of the first output, for each line; NaN where small groups have common scores: none has them by itself."""
+    def coverage_ranges(self) -> Array:
+        """Of the first output, for each category; NaN where small ones have common scores: none has them by itself."""
         found = [line[0].coverage_range for line in self.guarantees]
-        if self.groups is not None:
-            found[self.groups.shared] = found[self.groups.unseen] = (np.nan, np.nan)
-        return found
+        if self.table is not None:
+            found[self.table.shared] = found[self.table.unseen] = (np.nan, np.nan)
+        return self.per_category(found)
 
-    def per_group(self, values: Sequence[Any]) -> Array:
-        """Values of all lines, one for each group and one for those never seen; the only one where there are none."""
-        if self.groups is None:
+    def per_category(self, values: Sequence[Any]) -> Array:
+        """Values of all lines, one for each category and, for intervals, one for those never seen; or the only one."""
+        if self.table is None:
             return np.asarray(values[0])
-        return np.array([values[line] for line in (*self.groups.lines, self.groups.unseen)])
+        last = [] if self.scores.is_full_if_few else [self.table.unseen]
+        return np.array([values[line] for line in (*self.table.lines, *last)])
 
-    def lines(self, labels: NDArray[Any] | None, consequence: str) -> Index | None:
-        """Line of each new row; warns of groups of which nothing is known, with what follows from that."""
-        if labels is None or self.groups is None:
+    def categories(self) -> list[Category]:
+        """Rows, guaranteed level and source of each category and, for intervals, of those never seen in a last line."""
+        if self.table is None:
+            return []
+        found, is_set = [], self.scores.is_full_if_few
+        for label, n in self.table.rows.items():
+            line = self.table.line_of[label]
+            source = "shared" if line == self.table.shared else "own"
+            source = "none" if is_set and not self.weakest(line).is_enough else source
+            found.append(Category(label, n, self.guaranteed(line), source, TOGETHER if source == "shared" else ""))
+        unseen = Category(LABEL_OF_UNSEEN, 0, np.nan, "shared" if self.table.pooled else "none", NEVER_SEEN)
+        return found if is_set else [*found, unseen]
+
+    def lines(self, labels: NDArray[Any] | None) -> Index | None:
+        """Line of each new row; warns of categories of which nothing is known."""
+        table = self.table
+        if labels is None or table is None:
             return None
-        table = self.groups
         found, codes = coded(labels)
-        self._warn_of_unseen([label for label in found if label not in table.line_of], consequence)
+        self._warn_of_unseen(table, [label for label in found if label not in table.line_of])
         return np.array([table.line_of.get(label, table.unseen) for label in found], np.intp)[codes]
 
-    def _warn_of_unseen(self, unseen: list[Any], consequence: str) -> None:
-        """Say that groups were never seen: perhaps they were, as another type, or nothing is known of such groups."""
-        table = self.groups
-        assert table is not None
+    def _warn_of_unseen(self, table: CategoryTable, unseen: list[Any]) -> None:
+        """Say that categories were never seen: perhaps they were, as another type, or nothing is known of them."""
         known = {str(label): label for label in table.line_of} if unseen else {}
         twins = [(label, known[str(label)]) for label in unseen if str(label) in known]
         others = [label for label in unseen if str(label) not in known]
@@ -131,12 +196,12 @@ class ScoreQuantile:
                 f"by holds {new!r} ({type(new).__name__}), which calibration has not seen; it has seen {old!r} "
                 f"({type(old).__name__}). These are two categories: if they are the same, give both in one type."
             )
-        is_known = self.weakest(table.unseen).is_enough if self.scores.is_full_if_few else bool(table.pooled)
+        is_known, then = bool(table.pooled), INTERVALS_ARE_WIDE
+        if self.scores.is_full_if_few:
+            is_known, then = self.weakest(table.unseen).is_enough, SETS_ARE_FULL
         if others and not is_known:
-            names = _listed(others)
-            warn_of_coverage(
-                f"by holds {len(others)} categories never seen in calibration ({names}), and {consequence}."
-            )
+            names = ", ".join(map(repr, others[:3])) + ", ..." * (len(others) > 3)
+            warn_of_coverage(f"by holds {len(others)} categories never seen in calibration ({names}), and {then}.")
 
     def weighted_margins(self, lines: Index, output: int, importance: Array) -> Array:
         """Margins below and above for new rows with importance weights of their own, (2, n)."""
@@ -154,7 +219,7 @@ class ScoreQuantile:
         found = np.zeros(len(importance), bool)
         for j in range(len(self.guarantees[line])):
             for direction in self.tails.directions:
-                sample = self._sample(line, j, direction)
+                sample = self.sample(line, j, direction)
                 m = sample.n_counted
                 found |= (m + _unit(sample) * importance) * self.tails.level(self.level) > m + ROUNDING
         return found
@@ -164,7 +229,7 @@ class ScoreQuantile:
         if not (self.tails.has_upper if side else self.tails.has_lower):
             return np.full(centres.shape[1], np.inf)
         direction = self.tails.directions[-1 if side else 0]
-        sample = self._sample(line, output, direction)
+        sample = self.sample(line, output, direction)
         assert sample.folds is not None
         lists, scores = sample.folds.list_of_row, sample.values
         own = self._rank(line, sample)
@@ -190,44 +255,25 @@ class ScoreQuantile:
         own = self.guarantees[line][0]
         if not own.is_enough:
             return np.ones(scores.shape[1:], bool)
-        sample = self._sample(line, 0, 1)
+        sample = self.sample(line, 0, 1)
         assert sample.folds is not None
         below = np.zeros(scores.shape[1:], np.intp)
         for i, new in enumerate(scores):
             below += np.searchsorted(np.sort(sample.values[sample.folds.list_of_row == i]), new, side="left")
         return np.asarray(below < own.rank)
 
-    def cdf(self, line: int, output: int, y: Array, centres: Array, scales: Array) -> Array:
-        """Proportion of scores below those of targets y (n, g) around centres (n_lists, n, 1).
-
-        Ties count half, as does the new row itself.
-        """
-        sample = self._sample(line, output, 1)
-        total = np.full(y.shape, 0.5)
-        counts = np.ones(len(sample)) if sample.counts is None else sample.counts
-        for i in range(len(centres)):
-            rows = slice(None) if sample.folds is None else sample.folds.list_of_row == i
-            order = np.argsort(sample.values[rows])
-            scores = sample.values[rows][order]
-            below = np.concatenate([[0.0], np.cumsum(counts[rows][order])])
-            with np.errstate(over="ignore"):  # beyond all scores either way
-                asked = (y - centres[i]) / scales[i]
-            first = np.searchsorted(scores, asked)
-            total += below[first]
-            equal = np.flatnonzero(scores[np.minimum(first, len(scores) - 1)] == asked) if len(scores) else first[:0]
-            last = np.searchsorted(scores, asked.flat[equal], side="right")
-            total.flat[equal] += (below[last] - below[first.flat[equal]]) / 2.0
-        proportions = total / (sample.n_counted + 1.0)
-        proportions[np.isinf(y)] = y[np.isinf(y)] > 0.0
-        return proportions
-
-    def _sample(self, line: int, output: int, direction: int) -> CalibrationScores:
+    def sample(self, line: int, output: int, direction: int) -> CalibrationScores:
         """Scores that bound one side; without any of its sign all absolute ones."""
-        rows, output = self.scores.rows(self.members[line]), self._column(output)
+        rows, output = self._without_labels.rows(self.members[line]), self._column(output)
         if not self.tails.is_by_sign:
             return rows.towards(direction, output)
         of_sign = rows.of_sign(direction, output)
         return of_sign if len(of_sign) else replace(rows.towards(0, output), doubts=(NO_SUCH_SIGN,))
+
+    @cached_property
+    def _without_labels(self) -> CalibrationScores:
+        """Scores without what is told of each row, which would be copied for each category."""
+        return replace(self.scores, labels=None, keys=None)
 
     def _column(self, output: int) -> int:
         """Column of scores for an output; all outputs have the same if they are covered jointly."""
@@ -235,7 +281,7 @@ class ScoreQuantile:
 
     def _rank(self, line: int, sample: CalibrationScores) -> Guarantee:
         """Rank of the score that bounds one side; 0 where nothing is known of rows like the new ones."""
-        is_unknown = self.groups is not None and line == self.groups.unseen and not self.groups.pooled
+        is_unknown = self.table is not None and line == self.table.unseen and not self.table.pooled
         is_unknown = is_unknown or NO_SUCH_SIGN in sample.doubts
         m, confidence = 0.0 if is_unknown else sample.n_counted, confidence_of(self.tails)
         return rank_guarantee(m, self.level, kind=self.kind, n_cuts=self.tails.n_cuts, confidence=confidence)
@@ -244,7 +290,7 @@ class ScoreQuantile:
         """Margins below and above for new rows of these counts or importance weights; infinite without a bound."""
         found = [np.full(len(new), np.inf), np.full(len(new), np.inf)]
         for direction in self.tails.directions:
-            sample = self._sample(line, output, direction)
+            sample = self.sample(line, output, direction)
             own = self._rank(line, sample)
             margin = self._margin(own, sample, new * _unit(sample) if is_importance else new)
             for side in (0, 1):
@@ -270,11 +316,6 @@ class ScoreQuantile:
         return np.asarray(np.clip(quantile(sample.values, levels, weights=counts), low, high))
 
 
-def _listed(labels: list[Any]) -> str:
-    """The first three labels."""
-    return ", ".join(map(repr, labels[:3])) + (", ..." if len(labels) > 3 else "")
-
-
 def _unit(sample: CalibrationScores) -> float:
     """What a row with importance weight 1 counts."""
     counts = sample.counts
@@ -285,8 +326,56 @@ def _at_ranks(sample: CalibrationScores, places: Array) -> Array:
     """Scores of these ranks, which are cumulative counts; the largest beyond them."""
     counts, scores = sample.counts, sample.values
     if counts is None:
-        ranks = np.clip(np.ceil(places - ROUNDING).astype(np.intp), 1, len(scores))
+        ranks = np.minimum(np.maximum(np.ceil(places - ROUNDING), 1.0), len(scores)).astype(np.intp)
         return np.asarray(kernel.order_statistics(scores, ranks))
     order = np.argsort(scores, kind="stable")
     total = np.cumsum(counts[order])
     return np.asarray(scores[order][np.minimum(np.searchsorted(total, places - ROUNDING), len(total) - 1)])
+
+
+def _least_level(guarantees: list[Guarantee]) -> float:
+    """The least level; NaN if one is."""
+    levels = [one.level for one in guarantees]
+    return math.nan if any(map(math.isnan, levels)) else min(levels)
+
+
+def warn_of_few_groups(quantile: ScoreQuantile) -> None:
+    """Say that groups of rows which resemble each other are fewer than scores would have to be."""
+    n_groups, level = quantile.scores.n_groups, quantile.level
+    needed = rank_guarantee(1, level, kind=quantile.kind, n_cuts=quantile.tails.n_cuts).needed
+    if n_groups is not None and n_groups < needed:
+        warn_of_coverage(
+            f"scores of {n_groups} groups calibrate, and rows of one group may resemble each other: nothing is "
+            f"guaranteed to rows of new groups, of which {percent(level, 6)} intervals may cover far less. {needed} "
+            "groups or more do better."
+        )
+
+
+def warn_of_few_scores(quantile: ScoreQuantile) -> None:
+    """Say where scores are too few for a guarantee or, with estimated weights, to come near the level."""
+    if quantile.scores.effective_size is not None:
+        _warn_of_few_effective(quantile, quantile.scores.effective_size)
+        return
+    lines, table = set(quantile.seen), quantile.table
+    small = set() if table is None else {table.shared}
+    own = "" if table is None else " of a category"
+    side = " on one side of the prediction" if quantile.tails.is_by_sign else ""
+    most = "" if quantile.scores.folds is None else " (with cv they guarantee 2 p - 1 at most)"
+    for of, some in ((own, sorted(lines - small)), (" of the smaller categories", sorted(lines & small))):
+        few = [line for line in some if not quantile.weakest(line).is_enough]
+        if few:
+            several = f" (the smallest of {len(few)} such)" if len(few) > 1 else ""
+            least = min(few, key=lambda line: quantile.weakest(line).m)
+            weak = replace(quantile.weakest(least), level=quantile.guaranteed(least))
+            warn_of_coverage(f"{too_few(weak, quantile.level, of + several + side)}{most}.")
+
+
+def _warn_of_few_effective(quantile: ScoreQuantile, size: float) -> None:
+    """Say that rows with estimated weights are effectively too few to come near the level."""
+    enough = ENOUGH_ESTIMATED * rank_guarantee(1, quantile.level, n_cuts=quantile.tails.n_cuts).needed
+    if size < enough:
+        warn_of_coverage(
+            f"by their estimated weights the calibration rows are about as good as {size:.3g} rows like the new ones: "
+            f"{percent(quantile.level, 6)} intervals may cover far less, and nothing is guaranteed. As a rule of thumb "
+            f"take {enough} or more: calibrate on more rows, or on rows more like the new ones."
+        )

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pimeter.arrays import label_list
-from pimeter.conformal.guarantee import ESTIMATED, UNEQUAL_FOLDS, effective_counts, guarantee
+from pimeter.conformal.guarantee import effective_counts
 from pimeter.duplicates import tells_copies
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.conformal.folds import FoldModels
-    from pimeter.conformal.guarantee import Guarantee, GuaranteeKind
 
     Array = NDArray[np.float64]
 
@@ -97,7 +96,7 @@ class CalibrationScores:
 
     above: Array  # (m, k) beyond the upper bound
     below: Array | None = None  # (m, k) beyond the lower bound; None: as far, with the other sign
-    labels: NDArray[Any] | None = None  # (m,) categories (Mondrian groups)
+    labels: NDArray[Any] | None = None  # (m,) categories
     importance: Array | None = None  # (m,) importance weights, of which only ratios matter
     folds: FoldModels | None = None  # which models left the rows out; None: one model left out all
     doubts: tuple[str, ...] = ()  # why the rows are not exchangeable with new ones
@@ -199,33 +198,19 @@ class CalibrationScores:
         scores = self.above[:, output] * direction
         return replace(self, above=scores[:, None], below=None).rows(scores > 0.0)
 
-    def guarantee(
-        self, members: slice | NDArray[Any], output: int, tails: Tails, p: float, kind: GuaranteeKind
-    ) -> Guarantee:
-        """What some of the rows guarantee about an output of new rows like them."""
-        doubts = list(self.doubts)
-        if self.effective_size is not None:
-            doubts.append(ESTIMATED)
-        if self.folds is not None and not self.folds.rows(members).are_equal:
-            doubts.append(UNEQUAL_FOLDS)
+    def numbers(self, members: slice | NDArray[Any], output: int, tails: Tails) -> list[float]:
+        """Effective number of some of the scores: of each sign where signs are samples of their own, else of all."""
         if tails.is_by_sign:
             rows = self.rows(members)
-            numbers = [rows.of_sign(sign, output).n_counted for sign in tails.directions]
-        elif self.importance is None:
-            numbers = [float(len(self.above[members]))]
-        else:
-            numbers = [self.rows(members).n_counted]
-        return guarantee(
-            numbers,
-            tails,
-            p,
-            kind,
-            doubt="; ".join(doubts),
-            in_folds=self.folds is not None,
-            has_unequal_weights=self.importance is not None and bool(np.ptp(self.importance[members]) > 0.0),
-            is_joint=self.is_joint,
-            is_full_if_few=self.is_full_if_few,
-        )
+            return [rows.of_sign(sign, output).n_counted for sign in tails.directions]
+        if self.importance is not None:
+            return [self.rows(members).n_counted]
+        return [float(len(self) if isinstance(members, slice) else len(members))]
+
+    def have_unequal_weights(self, members: slice | NDArray[Any] = slice(None)) -> bool:
+        """Whether importance weights of some of the rows differ."""
+        importance = None if self.importance is None else self.importance[members]
+        return importance is not None and bool(len(importance) and np.ptp(importance) > 0.0)
 
     def n_copies(self, n_new: int) -> int:
         """How many rows are copies of others, if new ones, the last, are and chance does not explain it.

@@ -174,7 +174,7 @@ def _losses(
 
 def _interval_scores(shape: IntervalShape, residuals: Array, level: float, tails: Tails) -> Array:
     """Interval score of each row and output, for the margin that these residuals call for."""
-    margins = ScoreQuantile.of(shape.scores(residuals), tails, level, "marginal").margins[0]
+    margins = ScoreQuantile(shape.scores(residuals), tails, level, "marginal").margins[0]
     present = [tails.has_lower, tails.has_upper]
     penalty = sum(present) / (1.0 - level)
     scores = np.zeros(residuals.shape)

@@ -254,7 +254,7 @@ class IntervalCalibrator(Replaceable, BaseEstimator):
             self.shape_ = SHAPES[self.method](p)
         scores = replace(self.shape_.scores(said.rows(rest), y[rest]), doubts=doubts)
         self._said_before = said.rows(slice(0))
-        self._quantile = ScoreQuantile.of(scores, TAILS["symmetric"], p, self.guarantee)
+        self._quantile = ScoreQuantile(scores, TAILS["symmetric"], p, self.guarantee)
         own = self._quantile.weakest(0)
         if not own.is_enough:
             warn_of_coverage(f"{too_few(own, p)}.")
@@ -270,7 +270,7 @@ class IntervalCalibrator(Replaceable, BaseEstimator):
         own = self._quantile
         if level == own.level:
             return own
-        found = ScoreQuantile.of(own.scores, own.tails, level, own.kind)
+        found = own.at(level)
         if not found.weakest(0).is_enough:
             warn_of_coverage(f"{too_few(found.weakest(0), level)}.")
         return found

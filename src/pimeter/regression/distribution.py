@@ -8,14 +8,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pimeter.arrays import real_array
-from pimeter.regression.bounds import move_out, of_output, rows_of_lines, score_at
-from pimeter.regression.calibrated import UNSEEN_ARE_UNKNOWN, CalibratedIntervals, warn_of_few_scores
+from pimeter.conformal.quantile import ScoreQuantile, warn_of_few_scores
+from pimeter.conformal.scores import TAILS
+from pimeter.regression.training import TrainedIntervals
+from pimeter.regression.width import move_out, of_output, rows_of_lines, score_at, write_bounds
 from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.conformal.quantile import ScoreQuantile
+    from pimeter.conformal.scores import CalibrationScores
     from pimeter.protocols import FeatureTable
     from pimeter.regression.width import IntervalShape
 
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
     Index = NDArray[np.intp]
 
 
-class PredictedDistribution(CalibratedIntervals):
+class PredictedDistribution(TrainedIntervals):
     """The part of `IntervalRegressor` that predicts quantiles and distribution functions."""
 
     def predict_quantile(self, X: FeatureTable, q: ArrayLike, *, by: ArrayLike | None = None) -> Array:
-        """Quantiles of the target's distribution, from signed errors; after weights, of rows of average importance.
+        """Quantiles of the target's distribution, from signed scores; after weights, of rows of average importance.
 
         Each is the bound of a one-sided interval: a proportion q of targets or more lies below it for q of .5 and more,
         a proportion 1 - q or more above it for a smaller one, as `guarantee` says. So it is the upper bound of
@@ -64,17 +66,17 @@ class PredictedDistribution(CalibratedIntervals):
             side = int(level >= 0.5)
             quantile = self._one_sided(max(level, 1.0 - level), "upper" if side else "lower")
             warn_of_few_scores(quantile)
-            lines = quantile.lines(labels, UNSEEN_ARE_UNKNOWN)
-            self._write_bounds(quantile, prediction, shape, lines, None, both)
+            lines = quantile.lines(labels)
+            write_bounds(quantile, prediction, shape, lines, None, both)
             out[..., i] = both[..., side]
             _move_beyond(quantile, prediction, shape, lines, out[..., i], side)
         np.clip(out, *self._cuts, out=out)
         return self._squeezed(out if levels.ndim else out[..., 0])
 
     def predict_cdf(self, X: FeatureTable, y: ArrayLike, *, by: ArrayLike | None = None) -> Array:
-        """Probability that the target lies below y, from signed errors; after weights, in rows of average importance.
+        """Probability that the target lies below y, from signed scores; after weights, in rows of average importance.
 
-        Of m calibration errors, those less than that of y count 1 and equal ones 1/2, as does the new row itself, out
+        Of m calibration scores, those less than that of y count 1 and equal ones 1/2, as does the new row itself, out
         of m + 1. Of observed targets these are p-values: for exchangeable rows without ties they are spread evenly
         between 0 and 1, so that ``F + 1/(2m + 2) <= a`` has at most probability a.
 
@@ -102,11 +104,15 @@ class PredictedDistribution(CalibratedIntervals):
         asked = _places(y, size if self._n_outputs is not None else size[:1])
         quantile = self._one_sided(self._quantile.level, "upper")
         table = asked.reshape(*size, -1)
-        found = _cdf_values(quantile, prediction, shape, quantile.lines(labels, UNSEEN_ARE_UNKNOWN), table)
+        found = _cdf_values(quantile, prediction, shape, quantile.lines(labels), table)
         low, high = self._cuts
         found[table < low] = 0.0
         found[table >= high] = 1.0
         return found.reshape(asked.shape)
+
+    def _one_sided(self, level: float, tails: str) -> ScoreQuantile:
+        """Quantiles of signed scores; the same categories have a line at all levels, so that quantiles do not cross."""
+        return ScoreQuantile(self._scores_seen.signed(), TAILS[tails], level, self._quantile.kind, self._quantile.table)
 
 
 def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:
@@ -152,5 +158,26 @@ def _cdf_values(
             centres = folds.averaged(centres)
         for line, rows in rows_of_lines(lines):
             own = scales if scales.shape[1] == 1 else scales[:, rows]
-            found[rows, j] = quantile.cdf(line, j, y[rows, j], centres[:, rows, None], own[..., None])
+            found[rows, j] = _cdf(quantile.sample(line, j, 1), y[rows, j], centres[:, rows, None], own[..., None])
     return found
+
+
+def _cdf(sample: CalibrationScores, y: Array, centres: Array, scales: Array) -> Array:
+    """Proportion of scores below those of y (n, g) around centres (n_lists, n, 1); ties and the new row count half."""
+    total = np.full(y.shape, 0.5)
+    counts = np.ones(len(sample)) if sample.counts is None else sample.counts
+    for i in range(len(centres)):
+        rows = slice(None) if sample.folds is None else sample.folds.list_of_row == i
+        order = np.argsort(sample.values[rows])
+        scores = sample.values[rows][order]
+        below = np.concatenate([[0.0], np.cumsum(counts[rows][order])])
+        with np.errstate(over="ignore"):  # beyond all scores either way
+            asked = (y - centres[i]) / scales[i]
+        first = np.searchsorted(scores, asked)
+        total += below[first]
+        equal = np.flatnonzero(scores[np.minimum(first, len(scores) - 1)] == asked) if len(scores) else first[:0]
+        last = np.searchsorted(scores, asked.flat[equal], side="right")
+        total.flat[equal] += (below[last] - below[first.flat[equal]]) / 2.0
+    proportions = total / (sample.n_counted + 1.0)
+    proportions[np.isinf(y)] = y[np.isinf(y)] > 0.0
+    return proportions

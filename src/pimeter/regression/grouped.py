@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
-from pimeter.conformal.estimator import category_labels
+from pimeter.conformal.categories import category_labels
 from pimeter.regression.width import IntervalShape, Width
 
 if TYPE_CHECKING:

@@ -43,12 +43,7 @@ class JointWidth(Width):
         """Learn the width itself, then a margin for each output."""
         if self.width.learns:
             self.width.fit(
-                X,
-                prediction,
-                residuals,
-                confidence_level=confidence_level,
-                tails=tails,
-                random_state=random_state,
+                X, prediction, residuals, confidence_level=confidence_level, tails=tails, random_state=random_state
             )
         scale = self.width.checked_shape(X, prediction).scale
         scores = np.abs(residuals if scale is None else residuals / scale)

@@ -13,13 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from pimeter.conformal.estimator import is_trainable
 from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind
 from pimeter.conformal.scores import TAILS
-from pimeter.regression.bounds import guaranteed_levels
-from pimeter.regression.calibrated import UNSEEN_ARE_UNKNOWN
 from pimeter.regression.distribution import PredictedDistribution
 from pimeter.regression.frames import interval_frame
-from pimeter.regression.shift import ShiftWeights
+from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
 from pimeter.regression.training import WIDTHS
-from pimeter.regression.width import Width
+from pimeter.regression.width import Width, write_bounds
 from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
@@ -55,11 +53,12 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         two margins, each sign separately at the confidence level; one bound, the other being `y_min` or
         `y_max` or infinite.
     cv : int, splitter, iterable or None, default=None
-        None: `fit` trains on 80 % of the rows and calibrates on the others. Otherwise CV+: all rows do both, in folds.
-        A splitter whose test parts overlap, such as bootstrap resamples with the rows they leave out, gives
-        jackknife+-after-bootstrap. With one that leaves out later rows than it trains on, such as ``TimeSeriesSplit``,
-        each of these rows is judged by a model of its past, and one more model, of all rows, predicts those to come
-        (of as many of the last rows as the last split trained on, if it does not train on the first row).
+        None: `fit` trains on 80 % of the rows and calibrates on the others, as it does with a splitter that makes one
+        split, such as ``PredefinedSplit``. Otherwise CV+: all rows do both, in folds. A splitter whose test parts
+        overlap, such as bootstrap resamples with the rows they leave out, gives jackknife+-after-bootstrap. With one
+        that leaves out later rows than it trains on, such as ``TimeSeriesSplit``, each of these rows is judged by a
+        model of its past, and one more model, of all rows, predicts those to come (of as many of the last rows as the
+        last split trained on, if it does not train on the first row).
     shuffle : bool, default=True
         Whether rows are shuffled before they are split. False, for rows in the order of time: with ``cv=None`` the
         last 20 % calibrate, an integer `cv` makes folds of rows that follow each other, and in `calibrate` a width
@@ -83,14 +82,14 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
     Attributes
     ----------
     estimator_ : object
-        The model that predicts; with `cv` a list, one for each fold.
+        The model that predicts; with several folds a list.
     width_ : object
-        The width with what it learned; with `cv` a list.
+        The width with what it learned; with several folds a list.
     guaranteed_level_ : float
         Coverage that is guaranteed, the least over outputs and the categories seen in calibration: the confidence
         level; with too few scores what they can guarantee; with `cv` ``2 p - 1 - sqrt(2/n)`` (in practice about p, if
         the model hardly changes when a fold is left out) if each row is left out once, in folds of equal size; with
-        ``guarantee="approximate"`` that of the error below; NaN where nothing is, as with estimated weights
+        ``guarantee="approximate"`` that of the score below; NaN where nothing is, as with estimated weights
         (`ShiftWeights`) and with copies of rows, of which a warning tells (`duplicate_groups` says which rows are
         equal, `pimeter.duplicates.copies` when that is no chance). With unequal weights that are a known ratio it holds
         if `predict_interval` is given the weights of the new rows, less the fraction of those too heavy for the
@@ -106,7 +105,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
     margin_ : ndarray of shape ([n_lines,] [n_outputs,] 2)
         How far bounds lie below and above the prediction, in units of the scale; beyond the bounds of a band of
         quantiles, where it may be negative; with `cv` that of the out-of-fold scores.
-    categories_ : list of Group
+    categories_ : list of Category
         Label, rows, guaranteed level, source of its scores ("own" or "shared") and a note for ``width="grouped"``; else
         empty. The last line is for all categories never seen in calibration: they are covered together with the small
         ones, and nothing is guaranteed to them by themselves (NaN). A frame library makes a table of it, such as
@@ -268,7 +267,8 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
             Itself; as it was before if anything is wrong with the input.
         """
         draft = self._draft()
-        draft._calibrate(X, y, by, groups, is_first=not self._has_own_model(), importance_weight=importance_weight)
+        weights = importance_weights(importance_weight, X)
+        draft._calibrate(X, y, by, groups, weights, effective_size(importance_weight))
         return self._become(draft)
 
     def update(
@@ -353,19 +353,23 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         levels = one_or_more_levels("confidence_level", asked)
         given, X = X, self._same_table(X)
         labels = self._widths()[0].labels(X, by)
-        importance = self._importance_of_new(importance_weight, X)
+        importance = None if importance_weight is None else importance_weights(importance_weight, X, are_new=True)
+        if importance is not None and self._scores_seen.importance is None:
+            msg = "importance_weight is given for new rows, but calibration had none: pass it to calibrate, too."
+            raise ValueError(msg)
         prediction = self._predictions(X)
         shape = self._shape(X, prediction)
         out = np.empty((*prediction.shape[1:], 2, levels.size))
         guaranteed = np.full((len(out), levels.size), np.nan)
         for i, level in enumerate(levels.ravel().tolist()):
             quantile = self._quantile_at(level)
-            lines = quantile.lines(labels, UNSEEN_ARE_UNKNOWN)
-            self._write_bounds(quantile, prediction, shape, lines, importance, out[..., i])
+            lines = quantile.lines(labels)
+            write_bounds(quantile, prediction, shape, lines, importance, out[..., i])
             if importance is not None:
-                guaranteed[:, i] = guaranteed_levels(quantile, lines, importance)
-        if isinstance(importance_weight, ShiftWeights):
-            guaranteed[:] = np.nan
+                are_estimated = isinstance(importance_weight, ShiftWeights)
+                guaranteed[:, i] = quantile.guaranteed_to(lines, importance, are_estimated=are_estimated)
+        if np.isfinite(self._cuts).any():
+            np.clip(out, *self._cuts, out=out)
         if as_frame:
             return interval_frame(
                 given,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +12,13 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_array
 
 from pimeter.arrays import real_array, unmasked
-from pimeter.conformal.estimator import ConformalEstimator, group_codes, in_groups, is_function, rows_to_come, taken
+from pimeter.conformal.estimator import ConformalEstimator, is_function
 from pimeter.conformal.folds import FoldModels
-from pimeter.conformal.guarantee import ORDER
-from pimeter.duplicates import are_copies, row_keys
+from pimeter.conformal.guarantee import COPIES
+from pimeter.conformal.quantile import ScoreQuantile, warn_of_few_groups, warn_of_few_scores
+from pimeter.conformal.scores import TAILS
+from pimeter.coverage import warn_of_coverage
+from pimeter.duplicates import UNPROVEN, row_keys
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.grouped import GroupedWidth
@@ -57,7 +58,6 @@ WIDTH_FOLDS = 5  # in which a width gets to see residuals on unseen rows
 class TrainedIntervals(ConformalEstimator):
     """The part of `IntervalRegressor` that trains models and widths, and finds calibration scores."""
 
-    confidence_level: float
     width: str | Width
     tails: str
     joint: bool
@@ -70,93 +70,166 @@ class TrainedIntervals(ConformalEstimator):
         tags = super().__sklearn_tags__()
         width = self._width() if isinstance(self.width, Width) or self.width in WIDTHS else ConstantWidth()
         if not is_function(self.estimator):
-            inner = get_tags(self.estimator)
-            tags.input_tags = copy(inner.input_tags)
-            tags.target_tags.multi_output = inner.target_tags.multi_output
-            tags.target_tags.positive_only = inner.target_tags.positive_only
+            inner = get_tags(self.estimator).target_tags
+            tags.target_tags.multi_output, tags.target_tags.positive_only = inner.multi_output, inner.positive_only
         tags.input_tags.sparse = tags.input_tags.sparse and width.takes_sparse
         return tags
 
-    def _fit(
-        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, groups: ArrayLike | None, fit_params: dict[str, Any]
-    ) -> None:
-        """Train and calibrate on one split or in folds."""
-        target = self._targets(X, y)
-        X = self._first_table(X)
-        if len(target) < 2:
-            msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
-            raise ValueError(msg)
-        self._take_target(target)
-        width = self._new_width()
-        labels, codes = width.labels(X, by), group_codes(groups, X, n_least=2)
-        seed, keys = self._seed_of_fit(), row_keys(X, target)
-        doubts = self._doubts("fit", X, target, codes, keys)
-        is_copied = codes is not None and are_copies(codes, keys)
-        self._warn_of_shuffled_dates(X, y, groups)
-        splits = self._splits(X, target, groups, codes, seed, are_copies=is_copied)
-        scores = self._out_of_fold_scores(width, X, target, codes, fit_params, splits, seed)
-        to_come = rows_to_come(splits, len(target))
-        if to_come is not None:
-            self.estimator_ = self._trained_model(X, target, to_come, fit_params)
-            self.width_ = self._learned_width(width, X, target, codes, fit_params, to_come, seed)
-        elif self.cv is None:
-            self.estimator_, self.width_ = self.estimator_[0], self.width_[0]
-        self._trained_from = self.estimator
-        seen = np.unique(np.concatenate([others for _, others in splits]))
-        if to_come is not None or not self.shuffle:
-            doubts = (*doubts, ORDER)
-        labels, keys, codes = taken(seen, labels, keys, codes)
-        folds = scores.folds if isinstance(self.estimator_, list) else None
-        scores = replace(scores, folds=folds, labels=labels, keys=keys, doubts=doubts)
-        self._learn(in_groups(scores, codes, are_copies=is_copied))
+    def _settings_now(self) -> dict[str, Any]:
+        """Settings that a width is learned with."""
+        return {"width": repr(self.width), "tails": self.tails, "joint": self.joint}
 
-    def _calibrate(
+    def _begin(self, X: FeatureTable, target: Array, by: ArrayLike | None, model: Any) -> NDArray[Any] | None:  # noqa: ARG002
+        """Remember how many outputs there are, and what bounds are cut at; the category of each row."""
+        self._n_outputs = None if target.ndim == 1 else target.shape[1]
+        self._cuts = self._cuts_of(target)
+        return self._new_width().labels(X, by)
+
+    def _train(
         self,
         X: FeatureTable,
-        y: ArrayLike,
-        by: ArrayLike | None,
-        groups: ArrayLike | None,
-        *,
-        is_first: bool,
-        importance_weight: ArrayLike | ShiftWeights | None = None,
-    ) -> None:
-        """Calibrate the model at hand; a width that learns takes half of the rows."""
-        model = self._model_to_calibrate()
-        target = self._targets(X, y)
-        X = self._first_table(X) if is_first else self._same_table(X)
-        self._take_target(target)
+        target: Array,
+        codes: Index | None,
+        splits: list[Split],
+        to_come: Index | None,
+        fit_params: dict[str, Any],
+    ) -> tuple[CalibrationScores, Index]:
+        """Train on each split, and score the rows that are left out by the mean of the models that left them out."""
         width = self._new_width()
-        labels, codes = width.labels(X, by), group_codes(groups, X)
-        importance, m = None if importance_weight is None else importance_weights(importance_weight, X), len(target)
-        if importance is not None and not importance.all():
-            kept = np.flatnonzero(importance)
-            X, target = _safe_indexing(X, kept), target[kept]
-            labels, codes, importance = taken(kept, labels, codes, importance)
-        keys = row_keys(X, target)
-        doubts = self._doubts("calibrate", X, target, codes, keys)
-        is_copied = codes is not None and are_copies(codes, keys)
-        if codes is not None and importance is not None:
-            is_copied = is_copied and are_copies(codes, importance)
-        if width.learns:
-            rest = self._rows_left_by(width, model, X, target, codes)
-            X, target = _safe_indexing(X, rest), target[rest]
-            labels, importance, codes, keys = taken(rest, labels, importance, codes, keys)
-        scores = self._scores(model, width, X, target)
-        size = effective_size(importance_weight)
-        scores = replace(
-            scores,
-            labels=labels,
-            importance=importance,
-            keys=keys,
-            effective_size=None if size is None else size * len(target) / m,  # of those that the width has left
-            doubts=doubts if self.shuffle else (*doubts, ORDER),
+        done = Parallel(n_jobs=self.n_jobs)(
+            delayed(self._fold)(width, X, target, codes, fit_params, split) for split in splits
         )
-        self.estimator_, self.width_ = model, width
-        self._learn(in_groups(scores, codes, are_copies=is_copied))
+        models, widths, found, shapes = (list(part) for part in zip(*done, strict=True))
+        n, k = len(target), found[0].shape[1]
+        left_out = np.zeros((n, len(splits)), bool)
+        for i, (_, others) in enumerate(splits):
+            left_out[others, i] = True
+        times = left_out.sum(axis=1)
+        seen = times > 0
 
-    @abstractmethod
+        def mean(parts: Sequence[Array | None], missing: float) -> Array | None:
+            """Of what the models say of the rows that they left out."""
+            if all(part is None for part in parts):
+                return None
+            total: Array = np.zeros((n, k))
+            for (_, others), part in zip(splits, parts, strict=True):
+                total[others] += missing if part is None else part
+            return np.asarray(total[seen] / times[seen, None])
+
+        prediction = mean(found, 0.0)
+        assert prediction is not None
+        parts = zip(zip(*shapes, strict=True), MISSING, strict=True)
+        shape = IntervalShape(*(mean(part, missing) for part, missing in parts))
+        scores = shape.scores(target[seen].reshape(prediction.shape) - prediction)
+        self.estimator_, self.width_ = models, widths
+        if to_come is not None:
+            self.estimator_ = self._trained_model(X, target, to_come, fit_params)
+            self.width_ = self._learned_width(width, X, target, codes, fit_params, to_come)
+        elif len(splits) == 1:  # the rows left out are one calibration set, whoever chose them
+            self.estimator_, self.width_ = models[0], widths[0]
+        else:
+            is_complete = all(len(np.unique(rows)) + len(np.unique(others)) == n for rows, others in splits)
+            folds = FoldModels.of(left_out[seen], is_complete=is_complete and bool(seen.all()))
+            scores = replace(scores, folds=folds)
+        return scores, np.flatnonzero(seen)
+
+    def _score(
+        self, model: Model, X: FeatureTable, target: Array, codes: Index | None
+    ) -> tuple[CalibrationScores, Index | slice]:
+        """Scores of the rows that calibrate, and these rows; a width that learns takes half of the rows for itself."""
+        rows: Any = slice(None)
+        self.width_ = self._new_width()
+        if self.width_.learns:
+            rows = self._rows_left_by(self.width_, model, X, target, codes)
+            X, target = _safe_indexing(X, rows), target[rows]
+        return self._scores(model, self.width_, X, target), rows
+
+    def _update(
+        self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, importance_weight: ArrayLike | ShiftWeights | None
+    ) -> None:
+        """Add rows to the calibration set."""
+        if self._scores_seen.folds is not None:
+            msg = "update cannot add rows to folds that are already trained (cv is set); call fit with all rows."
+            raise ValueError(msg)
+        if self._settings_now() != self._settings:
+            msg = "width, tails or joint were changed after calibration, and update learns no width; call calibrate."
+            raise ValueError(msg)
+        target = self._targets(X, y)
+        X = self._same_table(X)
+        if (None if target.ndim == 1 else target.shape[1]) != self._n_outputs:
+            msg = f"y has shape {target.shape}; expected as many outputs as in calibration."
+            raise ValueError(msg)
+        cuts = (self._cuts, self._cuts_of(target))
+        self._cuts = (min(low for low, _ in cuts), max(high for _, high in cuts))
+        importance = importance_weights(importance_weight, X)
+        new = replace(
+            self._scores(self.estimator_, self.width_, X, target),
+            labels=self.width_.labels(X, by),
+            importance=importance,
+            keys=row_keys(X, target),
+            effective_size=effective_size(importance_weight),
+        )
+        new = new if importance is None else new.rows(importance > 0.0)
+        scores = self._scores_seen.joined(new)
+        n_copies = 0 if COPIES in scores.doubts else scores.n_copies(len(new))
+        if n_copies:
+            warn_of_coverage(
+                f"{n_copies:,} of {len(scores):,} calibration rows are copies of others, now that those of update "
+                f"are among them: {UNPROVEN}. Give update rows that do not calibrate yet."
+            )
+            scores = replace(scores, doubts=(*scores.doubts, COPIES))
+        self._learn(scores)
+
     def _learn(self, scores: CalibrationScores) -> None:
         """Set everything that calibration is known by."""
+        super()._learn(scores)
+        warn_of_few_groups(self._quantile)
+        self.guaranteed_ = bool(self.guaranteed_level_ >= self.confidence_level)
+        margin = self._quantile.per_category(list(self._quantile.margins))
+        if scores.above.shape[1] > self._quantile.margins.shape[1]:
+            margin = margin * np.mean([width.margin_ for width in self._widths()], axis=0)[:, None]
+        self.margin_ = margin[..., 0, :] if self._n_outputs is None else margin
+
+    def _quantile_of(self, scores: CalibrationScores) -> ScoreQuantile:
+        """The quantile of scores at the confidence level, of all outputs at once where these are covered jointly."""
+        are_weighted = scores.have_unequal_weights() or scores.effective_size is not None
+        if self.guarantee == "training-conditional" and are_weighted:
+            msg = (
+                'guarantee="training-conditional" takes the distribution of ranks, which is not known for unequal or '
+                'estimated importance_weight; set guarantee="marginal".'
+            )
+            raise ValueError(msg)
+        width, level = self._widths()[0], float(self.confidence_level)
+        scores = scores.jointly() if isinstance(width, JointWidth) else scores
+        wanted = scores, TAILS[self.tails], level, self.guarantee
+        return ScoreQuantile.in_categories(*wanted, min_rows=width.min_rows)
+
+    def _warn_of_few(self, quantile: ScoreQuantile) -> None:
+        """Say where scores are too few for the level."""
+        warn_of_few_scores(quantile)
+
+    def _widths(self) -> list[Width]:
+        """The widths that have learned, one for each model."""
+        return self.width_ if isinstance(self.width_, list) else [self.width_]
+
+    def _shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
+        """Shapes of intervals around the predictions of all models."""
+        if not prediction.shape[1]:
+            return IntervalShape()  # most estimators refuse to shape nothing
+        shapes = [width.checked_shape(X, one) for width, one in zip(self._widths(), prediction, strict=True)]
+        return IntervalShape.merged(shapes, [one.shape for one in prediction], np.stack)
+
+    def _predictions(self, X: FeatureTable) -> Array:
+        """Predictions of all models, (models, n, k)."""
+        found = [predictions(model, X, self._n_outputs) for model in self._models()]
+        table = found[0][None] if len(found) == 1 else np.stack(found)
+        with np.errstate(over="ignore"):
+            check_finite("prediction", table[0] if len(found) == 1 else table.mean(axis=0), REMEDY)
+        return table
+
+    def _squeezed(self, values: Array) -> Array:
+        """Without the axis of outputs if the target has none."""
+        return values[:, 0] if self._n_outputs is None else values
 
     def _rows_left_by(self, width: Width, model: Model, X: FeatureTable, target: Array, codes: Index | None) -> Index:
         """Rows that calibrate: the half that a width has not learned from."""
@@ -182,64 +255,15 @@ class TrainedIntervals(ConformalEstimator):
         return np.asarray(rest)
 
     def _wanted(self, seed: int) -> dict[str, Any]:
-        """What widths are learned for."""
+        """Keywords of `Width.fit`: which intervals are wanted, and a seed."""
         return {"confidence_level": float(self.confidence_level), "tails": self.tails, "random_state": seed}
-
-    def _take_target(self, target: Array) -> None:
-        """Remember how many outputs there are, and what bounds are cut at."""
-        self._n_outputs = None if target.ndim == 1 else target.shape[1]
-        self._cuts = self._cuts_of(target)
 
     def _scores(self, model: Model, width: Width, X: FeatureTable, target: Array) -> CalibrationScores:
         """Scores of calibration rows."""
         prediction = predictions(model, X, self._n_outputs)
-        with np.errstate(over="ignore"):
-            residuals = target.reshape(prediction.shape) - prediction
-        check_finite("prediction", residuals, REMEDY)
-        scores = width.checked_shape(X, prediction).scores(residuals)
+        scores = width.checked_shape(X, prediction).scores(self._residuals(None, target, prediction))
         check_finite("y in units of its width", scores.above, "It is too far from the prediction: leave such rows out.")
         return scores
-
-    def _out_of_fold_scores(
-        self,
-        width: Width,
-        X: FeatureTable,
-        target: Array,
-        codes: Index | None,
-        fit_params: dict[str, Any],
-        splits: list[Split],
-        seed: int,
-    ) -> CalibrationScores:
-        """Train on each split, and score the rows that are left out by the mean of the models that left them out."""
-        done = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._fold)(width, X, target, codes, fit_params, split, seed) for split in splits
-        )
-        self.estimator_, self.width_, found, shapes = (list(part) for part in zip(*done, strict=True))
-        n, k = len(target), found[0].shape[1]
-        left_out = np.zeros((n, len(splits)), bool)
-        for i, (_, others) in enumerate(splits):
-            left_out[others, i] = True
-        times = left_out.sum(axis=1)
-        seen = times > 0
-
-        def mean(parts: Sequence[Array | None], missing: float) -> Array | None:
-            """Of what the models say of the rows that they left out."""
-            if all(part is None for part in parts):
-                return None
-            total: Array = np.zeros((n, k))
-            for (_, others), part in zip(splits, parts, strict=True):
-                total[others] += missing if part is None else part
-            return np.asarray(total[seen] / times[seen, None])
-
-        prediction = mean(found, 0.0)
-        assert prediction is not None
-        parts = zip(zip(*shapes, strict=True), MISSING, strict=True)
-        shape = IntervalShape(*(mean(part, missing) for part, missing in parts))
-        scores = shape.scores(target[seen].reshape(prediction.shape) - prediction)
-        if self.cv is None:
-            return scores
-        is_complete = all(len(np.unique(rows)) + len(np.unique(others)) == n for rows, others in splits)
-        return replace(scores, folds=FoldModels.of(left_out[seen], is_complete=is_complete and bool(seen.all())))
 
     def _fold(
         self,
@@ -249,26 +273,18 @@ class TrainedIntervals(ConformalEstimator):
         codes: Index | None,
         fit_params: dict[str, Any],
         split: Split,
-        seed: int,
     ) -> tuple[Any, Width, Array, IntervalShape]:
         """Train model and width on some rows; predictions and shapes of the others."""
         rows, others = split
         model = self._trained_model(X, target, rows, fit_params)
-        learned = self._learned_width(width, X, target, codes, fit_params, rows, seed)
+        learned = self._learned_width(width, X, target, codes, fit_params, rows)
         part = _safe_indexing(X, others)
         found = predictions(model, part, self._n_outputs)
         self._residuals(learned, target[others], found)
         return model, learned, found, learned.checked_shape(part, found)
 
     def _learned_width(
-        self,
-        width: Width,
-        X: FeatureTable,
-        target: Array,
-        codes: Index | None,
-        fit_params: dict[str, Any],
-        rows: Index,
-        seed: int,
+        self, width: Width, X: FeatureTable, target: Array, codes: Index | None, fit_params: dict[str, Any], rows: Index
     ) -> Width:
         """A width that knows the training rows, by the residuals of models that have not seen them."""
         learned: Width = clone(width)
@@ -280,20 +296,20 @@ class TrainedIntervals(ConformalEstimator):
         own = None if codes is None else codes[rows]
         n_folds = min(WIDTH_FOLDS, len(rows) if own is None else len(np.unique(own)))
         if n_folds > 1:
-            mixed: dict[str, Any] = {"shuffle": True, "random_state": seed} if self.shuffle else {}
+            mixed: dict[str, Any] = {"shuffle": True, "random_state": self._seed} if self.shuffle else {}
             folds = KFold(n_folds, **mixed) if own is None else GroupKFold(n_folds)
             for inner, left in folds.split(rows, groups=own):
                 model = self._trained_model(X, target, rows[inner], fit_params)
                 found[left] = predictions(model, _safe_indexing(X, rows[left]), self._n_outputs)
                 residuals[left] = self._residuals(learned, target[rows[left]], found[left])
-        return learned.fit(_safe_indexing(X, rows), found, residuals, **self._wanted(seed))
+        return learned.fit(_safe_indexing(X, rows), found, residuals, **self._wanted(self._seed))
 
-    def _residuals(self, width: Width, target: Array, prediction: Array) -> Array:
-        """Residuals (n, k), finite, and small enough to learn from where the width learns."""
+    def _residuals(self, width: Width | None, target: Array, prediction: Array) -> Array:
+        """Residuals (n, k), finite, and small enough to learn from where a width learns from them."""
         with np.errstate(over="ignore"):
             residuals = target.reshape(prediction.shape) - prediction
         check_finite("prediction", residuals, REMEDY)
-        largest = np.maximum(np.abs(prediction), np.abs(residuals)).max(initial=0.0) if width.learns else 0.0
+        largest = np.maximum(np.abs(prediction), np.abs(residuals)).max(initial=0.0) if width and width.learns else 0.0
         if largest > LARGEST_TO_SQUARE:
             msg = (
                 f"predictions and residuals must not exceed {LARGEST_TO_SQUARE:g} in size to learn a width. Use a "

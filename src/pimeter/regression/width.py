@@ -1,4 +1,4 @@
-"""How the width of intervals follows their rows: the base class of all widths, and the one that is the same for all."""
+"""How intervals lie around predictions: their shape, the base class of all widths, and bounds."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.conformal.quantile import ScoreQuantile
     from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]
+    Index = NDArray[np.intp]
 
 MISSING = (1.0, 0.0, 0.0)  # what None stands for in a shape
+ROUNDINGS = 6.0  # units in the last place that difference, quotient, product and sum may take from a bound
 
 
 class IntervalShape(NamedTuple):
@@ -212,3 +215,132 @@ class ConstantWidth(Width):
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:  # noqa: ARG002
         """No scale and no band."""
         return IntervalShape()
+
+
+def write_bounds(
+    quantile: ScoreQuantile,
+    prediction: Array,
+    shape: IntervalShape,
+    lines: Index | None,
+    importance: Array | None,
+    out: Array,
+) -> None:
+    """Lower and upper bounds of intervals, into `out` (n, k, 2).
+
+    Parameters
+    ----------
+    quantile : ScoreQuantile
+        Margins.
+    prediction : ndarray of shape (models, n, k)
+        Predictions of all models; the parts of `shape` are of this shape, too.
+    shape : IntervalShape
+        How intervals lie around predictions.
+    lines : ndarray of shape (n,) or None
+        Line of each row in the table of categories.
+    importance : ndarray of shape (n,) or None
+        Importance weights of the rows.
+    out : ndarray of shape (n, k, 2)
+        Where bounds are written to.
+    """
+    try:
+        with np.errstate(over="raise"):
+            if quantile.scores.folds is None:
+                _write_around_one(quantile, prediction[0], shape, lines, importance, out)
+            else:
+                _write_among_folds(quantile, prediction, shape, lines, out)
+    except FloatingPointError as beyond:
+        msg = "an interval goes beyond all floats: the prediction or the width is too large. Use a larger unit for y."
+        raise ValueError(msg) from beyond
+
+
+def _write_around_one(
+    quantile: ScoreQuantile,
+    prediction: Array,
+    shape: IntervalShape,
+    lines: Index | None,
+    importance: Array | None,
+    out: Array,
+) -> None:
+    """Bounds around the predictions (n, k) of one model."""
+    margins = np.broadcast_to(quantile.margins, (len(quantile.margins), *out.shape[1:]))
+    for j in range(out.shape[1]):
+        if importance is not None:
+            every = np.zeros(len(importance), np.intp) if lines is None else lines
+            own = quantile.weighted_margins(every, j, importance)
+        else:
+            own = margins[0 if lines is None else lines, j].T
+        around = of_output(shape, j)
+        for side, band in enumerate((around.lower, around.upper)):
+            _write_side(out[:, j, side], prediction[:, j], own[side], around.scale, band, side)
+        if around.lower is not None or quantile.tails.n_cuts > 1:
+            _uncross(out[:, j])
+
+
+def of_output(shape: IntervalShape, output: int) -> IntervalShape:
+    """The shape around the predictions of the only model for one output, with parts of shape (n,)."""
+    return shape.each(lambda part: part[0, :, output])
+
+
+def _write_side(
+    bound: Array, prediction: Array, margin: Array, scale: Array | None, band: Array | None, side: int
+) -> None:
+    """Lower (0) or upper (1) bounds, into `bound`: no target whose score is within the margin is lost by rounding."""
+    # If a difference, rounded, is at most r, then the difference is less than the next float above r, and what is less
+    # than a number is at most that number rounded: so nothing is lost by going back.
+    distance = np.nextafter(margin, np.inf)
+    if scale is not None:
+        distance = np.nextafter(distance * scale, np.inf)
+    if band is not None:
+        distance = np.nextafter(distance + band, np.inf)
+    (np.add if side else np.subtract)(prediction, distance, out=bound)
+    if band is None:
+        # Coming back from the bound, rounding may leave less than the margin, whose score the cdf would miss.
+        move_out(bound, score_at(bound, prediction, scale, side) < margin, side)
+
+
+def score_at(bound: Array, prediction: Array, scale: Array | None, side: int) -> Array:
+    """How far the cdf takes a bound to be from the prediction, in units of the scale, towards its side."""
+    with np.errstate(over="ignore"):
+        residual = bound - prediction if side else prediction - bound
+        return residual if scale is None else residual / scale
+
+
+def move_out(bounds: Array, where: NDArray[np.bool_], side: int) -> None:
+    """Move some of the bounds by one float away from the middle, in place."""
+    bounds[where] = np.nextafter(bounds[where], np.inf if side else -np.inf)
+
+
+def _uncross(bounds: Array) -> None:
+    """Bounds (n, 2) that crossed meet in the middle."""
+    lower, upper = bounds.T
+    crossed = lower > upper
+    if crossed.any():
+        bounds[crossed] = (0.5 * lower[crossed] + 0.5 * upper[crossed])[:, None]
+
+
+def _write_among_folds(
+    quantile: ScoreQuantile, prediction: Array, shape: IntervalShape, lines: Index | None, out: Array
+) -> None:
+    """Bounds among the predictions (models, n, k) of all folds."""
+    folds = quantile.scores.folds
+    assert folds is not None
+    for j in range(out.shape[1]):
+        centres = folds.averaged(prediction[:, :, j])
+        of_lists = IntervalShape(*(None if part is None else folds.averaged(part[..., j]) for part in shape))
+        for line, rows in rows_of_lines(lines):
+            centre, own = centres[:, rows], IntervalShape(*(None if a is None else a[:, rows] for a in of_lists))
+            start, end = (0.0 if band is None else band for band in (own.lower, own.upper))
+            found = np.empty((centre.shape[1], 2))
+            found[:, 0] = -quantile.fold_bound(line, j, 0, start - centre, own.scale)
+            found[:, 1] = quantile.fold_bound(line, j, 1, centre + end, own.scale)
+            _uncross(found)
+            largest = np.maximum(np.abs(centre).max(axis=0)[:, None], np.abs(found))
+            slack = np.spacing(largest, where=np.isfinite(found), out=np.zeros_like(found))
+            out[rows, j] = found + np.array([-ROUNDINGS, ROUNDINGS]) * slack
+
+
+def rows_of_lines(lines: Index | None) -> list[tuple[int, Any]]:
+    """Each line of the table of categories, and the new rows of it."""
+    if lines is None:
+        return [(0, slice(None))]
+    return [(line, np.flatnonzero(lines == line)) for line in np.unique(lines).tolist()]

@@ -1,0 +1,86 @@
+"""Rows that are not exchangeable with new ones: those of one group resemble each other, those with dates may drift."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+from sklearn.utils.validation import _num_samples
+
+from pimeter.arrays import coded, even_array
+from pimeter.conformal.guarantee import GROUPS
+from pimeter.coverage import warn_of_coverage
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from pimeter.conformal.scores import CalibrationScores
+    from pimeter.protocols import FeatureTable
+
+    Index = NDArray[np.intp]
+
+FEWEST_DATED = 10  # rows that chance does not put in the order of their dates
+
+
+def group_codes(groups: ArrayLike, X: FeatureTable, *, n_least: int = 1) -> Index:
+    """The number of each row's group."""
+    labels = even_array("groups", groups)
+    if labels.shape != (_num_samples(X),):
+        msg = f"groups must hold one group for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
+        raise ValueError(msg)
+    names, codes = coded(labels)
+    if None in names:
+        msg = "groups has missing values. Give each such row a group of its own, or leave it out."
+        raise ValueError(msg)
+    if len(names) < n_least:
+        msg = "groups has a single group: training and calibrating need rows of at least two."
+        raise ValueError(msg)
+    return codes
+
+
+def in_groups(scores: CalibrationScores, codes: Index, *, are_copies: bool) -> CalibrationScores:
+    """Rows of one group may resemble each other; if groups are copies of one row, each group counts once."""
+    first = np.unique(codes, return_index=True)[1]
+    if not are_copies:
+        return replace(scores, n_groups=len(first), doubts=(*scores.doubts, GROUPS))
+    size = None if scores.effective_size is None else scores.effective_size * len(first) / len(codes)
+    return replace(scores.rows(np.sort(first)), effective_size=size)
+
+
+def warn_of_shuffled_dates(X: FeatureTable, y: ArrayLike) -> None:
+    """Say that rows which are in the order of their dates are shuffled."""
+    where = next((f"the index of {name}" for name, table in (("X", X), ("y", y)) if _is_dated(table)), None)
+    where = where or _dated_column(X)
+    if where is not None:
+        warn_of_coverage(
+            f"rows are in the order of their dates ({where}), and fit shuffles them: it calibrates on rows between "
+            "those that it trains on, and rows to come may be covered far less often. Set shuffle=False, which "
+            "calibrates on the last rows, or cv=TimeSeriesSplit(5). If time does not matter, shuffle the rows "
+            "yourself."
+        )
+
+
+def _is_dated(table: Any) -> bool:
+    """Whether a frame or series of pandas has dates for its index, and they rise."""
+    index = getattr(table, "index", None)
+    kind = str(getattr(index, "dtype", ""))
+    if not kind.startswith(("datetime64", "period")) or len(table) < FEWEST_DATED:
+        return False
+    return bool(table.index.is_monotonic_increasing and table.index[0] < table.index[-1])
+
+
+def _dated_column(X: FeatureTable) -> str | None:
+    """The first column of a frame with dates that rise."""
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:  # columns of one name
+        return None
+    if not isinstance(frame, nw.DataFrame) or len(frame) < FEWEST_DATED:
+        return None
+    for column in frame.iter_columns():
+        is_date = isinstance(column.dtype, nw.Date | nw.Datetime)
+        if is_date and not column.null_count() and column.is_sorted() and column[0] < column[-1]:
+            return f"column {column.name!r}"
+    return None
