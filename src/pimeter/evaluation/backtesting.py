@@ -35,24 +35,12 @@ BLOCKS = 12  # of the newer windows, over which coverage is shown as time goes b
 
 @dataclass(frozen=True)
 class Cone:
-    """What one kind of cone covered, and how wide it was.
+    """What one kind of cone covered, and how wide it was."""
 
-    Attributes
-    ----------
-    coverage : float or None
-        Fraction of all targets inside; None where no target is known.
-    by_step : list of float or None
-        Fraction of targets inside at each step ahead.
-    width : list of float
-        Mean width at each step ahead.
-    over_time : list of float or None
-        Fraction of targets inside in blocks of windows, the oldest first.
-    """
-
-    coverage: float | None
-    by_step: list[float | None]
-    width: list[float]
-    over_time: list[float | None]
+    coverage: float | None  # fraction of all targets inside; None where no target is known
+    by_step: list[float | None]  # fraction of targets inside at each step ahead
+    width: list[float]  # mean at each step ahead
+    over_time: list[float | None]  # fraction of targets inside in blocks of windows, the oldest first
 
     @property
     def percent(self) -> str:
@@ -189,8 +177,7 @@ def backtest(
     is_forecast = ~np.isnan(predicted)
     true, predicted = np.where(is_forecast, true, np.nan), np.where(is_forecast, predicted, 0.0)
     n_fitted = int(n * FRACTION_FITTED)
-    if until_known is None:
-        until_known = windows_until_known(h, stride)
+    until_known = windows_until_known(h, stride) if until_known is None else until_known
     needed = 2 * (int(until_known.max()) + 1)
     if n < needed:
         few = f"{counted(n, 'window')} of {counted(h, 'step')} {'is' if n == 1 else 'are'} too few"
@@ -236,14 +223,10 @@ def backtest(
 
 def _checked(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array]:
     """Targets and forecasts of the same windows and steps, without infinities."""
-    true, predicted = (
-        real_array(name, values).astype(np.float64) for name, values in (("y_true", y_true), ("y_pred", y_pred))
-    )
+    true, predicted = (real_array(*given).astype(np.float64) for given in (("y_true", y_true), ("y_pred", y_pred)))
     if true.ndim != 2 or true.shape != predicted.shape:
-        msg = (
-            f"y_true and y_pred must have the same shape, (windows, steps); got {true.shape} and {predicted.shape}. "
-            f"{ONE_PATH}"
-        )
+        shapes = f"got {true.shape} and {predicted.shape}"
+        msg = f"y_true and y_pred must have the same shape, (windows, steps); {shapes}. {ONE_PATH}"
         raise ValueError(msg)
     if np.isinf(true).any() or np.isinf(predicted).any():
         msg = "y_true or y_pred holds infinities; write NaN for what is not known."
@@ -321,13 +304,12 @@ class UpdatedCone(CheckOfCone):
     looks_at = "windows that it was not fitted to, with an update by each target as it became known"
 
     def _judged(self, tried: Tried, _earlier: Mapping[str, Finding]) -> Finding:
-        advice = ""
-        if not tried.is_kept(tried.updated):
-            advice = (
-                f"Do not trust the cone: updated, it covered {tried.updated.percent} where {percent(tried.level)} were "
-                "asked for. Train the model on newer rows, and find out what changed."
-            )
-        return self.judge(tried, tried.updated, "Updated as targets became known", advice)
+        advice = (
+            f"Do not trust the cone: updated, it covered {tried.updated.percent} where {percent(tried.level)} were "
+            "asked for. Train the model on newer rows, and find out what changed."
+        )
+        is_kept = tried.is_kept(tried.updated)
+        return self.judge(tried, tried.updated, "Updated as targets became known", "" if is_kept else advice)
 
 
 class StaticCone(CheckOfCone):
@@ -338,10 +320,9 @@ class StaticCone(CheckOfCone):
     looks_at = "windows that it was not fitted to"
 
     def _judged(self, tried: Tried, earlier: Mapping[str, Finding]) -> Finding:
-        advice = ""
-        if not earlier["updated"].raised and not tried.is_kept(tried.static):
-            advice = "Update the cone with each target as it becomes known: left as it is, it does not keep its level."
-        return self.judge(tried, tried.static, "Left as it was fitted", advice)
+        advice = "Update the cone with each target as it becomes known: left as it is, it does not keep its level."
+        is_fine = earlier["updated"].raised or tried.is_kept(tried.static)
+        return self.judge(tried, tried.static, "Left as it was fitted", "" if is_fine else advice)
 
 
 class EnoughErrors(Check[Tried]):
@@ -389,8 +370,7 @@ def rolled_forward(
     step of the newest window, the second of the one before, and so on.
     """
     steps = np.arange(y_true.shape[1])
-    if until_known is None:
-        until_known = windows_until_known(len(steps), 1.0)
+    until_known = windows_until_known(len(steps), 1.0) if until_known is None else until_known
     intervals = []
     for i in range(first, len(y_true)):
         intervals.append(cone.predict_interval(y_pred[i : i + 1])[0])

@@ -37,29 +37,15 @@ NOTHING = "Nothing to do: no check raises an alarm."
 
 @dataclass(frozen=True)
 class Category:
-    """Accuracy in one category.
-
-    Attributes
-    ----------
-    label : str
-        Its name.
-    rows : int
-        Its labelled rows.
-    accuracy, lower, upper : float
-        Fraction of right answers, and bounds of an interval that holds for all categories together.
-    p_value : float
-        Fisher's exact test of this category against all others, two-sided.
-    is_different : bool
-        Whether chance does not explain how it differs from the others.
-    """
+    """Accuracy in one category."""
 
     label: str
-    rows: int
+    rows: int  # that have a label
     accuracy: float
-    lower: float
+    lower: float  # bounds of an interval that holds for all categories together
     upper: float
-    p_value: float
-    is_different: bool
+    p_value: float  # of Fisher's exact test of this category against all others, two-sided
+    is_different: bool  # whether chance does not explain how it differs from the others
 
 
 @dataclass(frozen=True)
@@ -121,26 +107,12 @@ class Labelled:
 
 @dataclass(frozen=True)
 class ClassifierEvidence:
-    """What the checks of a classifier may look at.
+    """What the checks of a classifier may look at."""
 
-    Attributes
-    ----------
-    uncertainty : ClassificationUncertainty
-        Metrics at each threshold, of which checks look at the first.
-    labelled : Labelled
-        The rows that have a label.
-    reliability : dict or None
-        Scores against labels in bins.
-    calibration_error : float or None
-        How far scores are from being calibrated, at least.
-    categories : list of Category
-        Accuracy of each category.
-    """
-
-    uncertainty: ClassificationUncertainty
+    uncertainty: ClassificationUncertainty  # metrics at each threshold, of which checks look at the first
     labelled: Labelled
-    reliability: dict[str, Any] | None
-    calibration_error: float | None
+    reliability: dict[str, Any] | None  # scores against labels in bins
+    calibration_error: float | None  # how far scores are from being calibrated, at least
     categories: list[Category]
 
     def metric(self, name: str) -> tuple[float, float, float]:

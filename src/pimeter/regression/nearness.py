@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.metrics.pairwise import euclidean_distances
 
 from pimeter._kernels.arrays import nearby_quantiles
 from pimeter.regression.scaled import LEAST_SCALE, ROWS_IN_LEAF, grown_forest
@@ -140,7 +141,7 @@ class Neighbours(NamedTuple):
         choices = [FEWEST * 2**i for i in range(20) if FEWEST * 2**i < m - 2] + [m - 2]
         losses = np.zeros(len(choices))
         for some in np.array_split(pilot, -(-len(pilot) * m // WEIGHTS_AT_ONCE)):
-            distances = _distances(known[some], known)
+            distances = euclidean_distances(known[some], known, squared=True)
             distances[np.arange(len(some)), some] = np.inf  # left out
             for i, k in enumerate(choices):
                 weights = _within(distances, k)
@@ -150,16 +151,7 @@ class Neighbours(NamedTuple):
 
     def weights(self, known: Array) -> Array:
         """By distance."""
-        return _within(_distances(known, self.rows), self.k)
-
-
-def _distances(a: Array, b: Array) -> Array:
-    """Squared distances between all rows of two tables."""
-    products = a @ b.T
-    products *= -2.0
-    products += np.einsum("ij,ij->i", a, a)[:, None]
-    products += np.einsum("ij,ij->i", b, b)
-    return np.maximum(products, 0.0, out=products)
+        return _within(euclidean_distances(known, self.rows, squared=True), self.k)
 
 
 def _within(distances: Array, k: int) -> Array:
