@@ -279,6 +279,7 @@ class TestInput:
             ([1.0], [np.inf], {}, "y_pred must be finite"),
             (["a"], ["b"], {}, "y_true must hold real numbers"),
             ([[1.0, 2.0]], [[1.0, 2.0]], {}, "Measure each output by itself"),
+            ([1.0], [1.0], {"by": "shop"}, r"for each of the 1 rows; got 'shop'\. Of a column .* by=X\['shop'\]"),
             ([1.0], [1.0], {"by": [1, 2]}, r"by must give one category for each of the 1 rows; got shape \(2,\)"),
             ([1.0], [1.0], {"X": [[1.0], [2.0]]}, "for each of the 1 targets"),
             *[
@@ -445,3 +446,19 @@ def test_enough_rows_are_not_claimed_where_rows_are_copies():
     assert "nothing is guaranteed" in found.diagnosis["rows"].sentence
     assert "copies" in found.diagnosis["rows"].sentence
     assert "enough" in measure(y, y + noise).diagnosis["rows"].sentence
+
+
+def test_series_are_matched_by_position_and_another_order_is_refused():
+    y_true = pd.Series([1.0, 2.0, 4.0], index=[7, 8, 9])
+    y_pred = pd.Series([1.0, 2.5, 4.5], index=[7, 8, 9])
+    with pytest.raises(ValueError, match=r"the same index in another order.*y_pred\.loc\[y_true\.index\]"):
+        measure(y_true, y_pred.iloc[::-1])
+    same = measure(y_true, y_pred)
+    for other in (y_pred.reset_index(drop=True), y_pred.iloc[::-1].loc[y_true.index], y_pred.to_numpy()):
+        assert measure(y_true, other) == same
+
+
+def test_constant_predictions_are_looked_into():
+    found = measure(np.arange(30.0), np.full(30, 14.5)).diagnosis["variation"]
+    assert "was it trained, and is this the column of its predictions?" in found.advice
+    assert measure(np.ones(30), np.arange(30.0)).diagnosis["variation"].advice == "Measure rows whose targets differ."

@@ -76,7 +76,8 @@ def measure(
         Observed targets, of rows that the model was not trained on, in their order in time if they have one and `time`
         is not given.
     y_pred : array-like of shape (m,)
-        What the model predicts for these rows.
+        What the model predicts for these rows. Rows are matched by position, also where both are Series; the same
+        index in another order is refused.
     X : frame or array-like of shape (m, d), optional
         Features, to find out where the model is weak: numbers, dates (also as text, from the year down) or categories,
         missing values allowed. Columns that tell each row from all others, such as ids, are left out and named.

@@ -220,7 +220,12 @@ def labels_of(by: ArrayLike | None, n: int) -> NDArray[Any] | None:
     if labels.shape == (n, 1):
         labels = labels[:, 0]
     if labels.shape != (n,):
-        msg = f"by must give one category for each of the {n} rows; got shape {labels.shape}."
+        given = (
+            f"got {by!r}. Of a column give its values: by=X[{by!r}]"
+            if isinstance(by, str)
+            else f"got shape {labels.shape}"
+        )
+        msg = f"by must give one category for each of the {n} rows; {given}."
         raise ValueError(msg)
     return labels
 

@@ -176,8 +176,23 @@ def simultaneous_bounds(inside: Counts, rows: Counts, n_subgroups: int) -> tuple
     return lower, upper
 
 
+def _refuse_other_order(y_true: object, y_pred: object) -> None:
+    """Refuse Series with the same labels in another order: rows are matched by position."""
+    own: Any = getattr(y_true, "index", None)
+    other: Any = getattr(y_pred, "index", None)
+    if not (hasattr(own, "equals") and hasattr(other, "equals")) or own.equals(other) or len(own) != len(other):
+        return
+    if len(own.difference(other, sort=False)) == 0:
+        msg = (
+            "y_true and y_pred have the same index in another order, and rows are matched by position. Give "
+            "y_pred.loc[y_true.index], or, if positions are right, y_pred.to_numpy()."
+        )
+        raise ValueError(msg)
+
+
 def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Array]:
     """Targets, predictions and residuals as columns of finite numbers."""
+    _refuse_other_order(y_true, y_pred)
     target, prediction = real_array("y_true", y_true), real_array("y_pred", y_pred)
     target, prediction = (a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for a in (target, prediction))
     residuals = signed_errors(target, prediction)

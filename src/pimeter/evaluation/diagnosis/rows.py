@@ -86,9 +86,13 @@ class Variation(Check[Evidence]):
             sentence = "Targets and predictions vary." if m > 1 else "One row cannot vary."
             return self.finding(m, sentence, value=0, reference=0)
         sentence = f"All {' and all '.join(same)} are equal, so this says next to nothing about a model."
-        return self.finding(
-            m, sentence, f"Measure rows whose {' and '.join(same)} differ.", value=len(same), reference=0
-        )
+        advice = f"Measure rows whose {' and '.join(same)} differ."
+        if same == ["predictions"]:
+            advice = (
+                "The model says the same for all rows: was it trained, and is this the column of its predictions? If so, "
+                "measure rows whose predictions differ."
+            )
+        return self.finding(m, sentence, advice, value=len(same), reference=0)
 
 
 class Features(Check[Evidence]):
