@@ -18,8 +18,8 @@ from pimeter.files import lazy_frame
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
-    "dask", "distributed", "jinja2", "lightgbm", "matplotlib", "pandas", "polars", "pyarrow", "rich", "statsmodels",
-    "torch", "triton", "typer", "xgboost",
+    "dask", "distributed", "fastexcel", "jinja2", "lightgbm", "matplotlib", "pandas", "polars", "pyarrow", "rich",
+    "statsmodels", "torch", "triton", "typer", "xgboost",
 )  # fmt: skip
 WORK = """
 import warnings
@@ -78,7 +78,7 @@ def test_lowest_versions_are_the_bounds_of_the_project():
         re.sub(r"\[.*\]", "", need).replace(">=", "==")
         for need in [
             *project["dependencies"],
-            *(need for name in ("plot", "app", "dask") for need in extras[name]),
+            *(need for name in ("plot", "app", "dask", "excel") for need in extras[name]),
         ]
         if ">=" in need
     }

@@ -10,11 +10,11 @@ import typer
 
 import pimeter
 from pimeter.cli.app import app
-from pimeter.cli.columns import TARGETS, complete_rows, named_or_guessed, refuse_one_for_two
-from pimeter.cli.options import Json, Out, is_level
+from pimeter.cli.columns import TARGETS, categories, complete_rows, named_or_guessed, refuse_one_for_two
+from pimeter.cli.options import Json, Out, is_level, reads_files
 from pimeter.cli.terminal import answer, progress, show_scorecard, warnings_as
 from pimeter.cli.writing import about_page, draft_of, write_result
-from pimeter.files import PARQUET, Table, as_strings, listed, opened, shown
+from pimeter.files import PARQUET, Reading, Table, as_strings, listed, opened, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +38,7 @@ pimeter classify scores.csv --threshold 0.3 --threshold 0.5 --json
 
 pimeter classify unlabelled.csv --method calibrated --calibration labelled.csv"""
 )
+@reads_files
 def classify(
     file: Annotated[str, typer.Argument(help="Labels of two classes and scores, one row for each.")],
     label: Annotated[str | None, typer.Option(help="Column of the true class. Guessed when obvious.")] = None,
@@ -69,16 +70,18 @@ def classify(
     ] = 2000,
     out: Out = None,
     json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Say how sure one can be of a classifier's numbers."""
     if file == calibration == "-":
         msg = "rows and calibration rows cannot both come from standard input."
         raise ValueError(msg)
-    notes: list[str] = []
+    notes = reading.notes
     others = [calibration] if calibration else []
     with (
-        opened(file) as table,
-        opened(calibration) if calibration else nullcontext() as other,
+        opened(file, reading) as table,
+        opened(calibration, reading) if calibration else nullcontext() as other,
         draft_of(out, file, *others) as draft,
         progress() as step,
     ):
@@ -93,7 +96,7 @@ def classify(
             found = pimeter.scorecard(
                 y_true,
                 frame[columns[1]].to_numpy(),
-                by=frame[by].to_numpy() if by else None,
+                by=categories(frame[by]) if by else None,
                 threshold=threshold or 0.5,
                 method=method,
                 confidence_level=level,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pimeter.files import Table, as_strings, listed, shown
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
 TARGETS = ("y", "y_true", "target", "actual", "observed", "truth")
 PREDICTIONS = ("y_hat", "yhat", "y_pred", "pred", "prediction", "predicted", "forecast")
@@ -46,7 +47,7 @@ def named_or_guessed(table: Table, usual: Sequence[str], what: str, given: str |
     if len(found) != 1:
         why = "several columns have" if found else "no column has"
         columns = listed(found or table.columns)
-        msg = f"{table.name}: {why} a usual name for the {what}; give --{what} NAME. Columns: {columns}."
+        msg = f"{table.name}: {why} a usual name for the {what}; give --{what} NAME. Columns: {columns}.{table.doubt}"
         raise ValueError(msg)
     notes.append(f"guessed that the {what} in {table.name} is column {shown(found[0])}")
     return found[0]
@@ -73,6 +74,11 @@ def note_on_numbers(table: Table, column: pl.Series) -> str | None:
         return None
     odd = shown(known.filter(~is_number)[0])
     return f"column {shown(column.name)} of {table.name} holds {odd}, which is no number: it is taken for categories"
+
+
+def categories(column: pl.Series) -> NDArray[Any]:
+    """A category of each row; dates as strings, as they stand in most files."""
+    return (as_strings(column) if column.dtype.is_temporal() else column).to_numpy()
 
 
 def guessed_if_any(table: Table, usual: Sequence[str], what: str, notes: list[str]) -> str | None:

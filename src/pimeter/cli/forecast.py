@@ -10,10 +10,10 @@ import typer
 import pimeter
 from pimeter.cli.app import app
 from pimeter.cli.columns import guessed_if_any, named_or_guessed, pair_columns, refuse_one_for_two
-from pimeter.cli.options import Json, Level, Out, Prediction, Target
+from pimeter.cli.options import Json, Level, Out, Prediction, Target, reads_files
 from pimeter.cli.terminal import answer, progress, warnings_as
 from pimeter.cli.writing import about_page, draft_of, write_result
-from pimeter.files import Table, opened, shown
+from pimeter.files import Reading, Table, opened, shown
 
 WINDOWS = ("window", "origin", "cutoff", "issued", "made_on", "forecast_date")
 TIMES = ("ds", "date", "datetime", "timestamp", "target_date", "target_time", "valid_date", "valid_time")
@@ -36,6 +36,7 @@ pimeter forecast one-step.csv --target sales --prediction model
 
 pimeter forecast paths.parquet --window made_on --step days_ahead --out report.html"""
 )
+@reads_files
 def forecast(
     file: Annotated[str, typer.Argument(help="Forecasts and what then happened, one row for each window and step.")],
     target: Target = None,
@@ -59,10 +60,12 @@ def forecast(
     level: Level = 0.95,
     out: Out = None,
     json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Put a cone around forecasts, and say what it would have covered."""
-    notes: list[str] = []
-    with opened(file) as table, draft_of(out, file) as draft, progress() as tell:
+    notes = reading.notes
+    with opened(file, reading) as table, draft_of(out, file) as draft, progress() as tell:
         columns = pair_columns(table, target, prediction, notes)
         step = step or guessed_if_any(table, STEPS, "step", notes)
         window = window or guessed_if_any(table, WINDOWS, "window", notes)

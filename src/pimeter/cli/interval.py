@@ -3,92 +3,237 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 import pimeter
 from pimeter.cli.app import app
-from pimeter.cli.columns import PREDICTIONS, complete_rows, named_or_guessed, pair_columns
-from pimeter.cli.options import Level, Prediction, Target, as_table
-from pimeter.cli.terminal import progress, say, warnings_as
+from pimeter.cli.columns import (
+    PREDICTIONS,
+    complete_rows,
+    feature_columns,
+    named_or_guessed,
+    note_on_numbers,
+    pair_columns,
+)
+from pimeter.cli.options import Level, Prediction, Target, as_table, reads_files
+from pimeter.cli.terminal import print_table, progress, say, warnings_as
 from pimeter.cli.writing import write_table
-from pimeter.files import opened, replaced, shown
+from pimeter.files import Reading, Table, as_strings, opened, replaced, shown
 
 if TYPE_CHECKING:
     import numpy as np
+    import polars as pl
     from numpy.typing import NDArray
+
+Width = Literal["constant", "scaled", "grouped", "local", "quantile", "auto"]
+Tails = Literal["symmetric", "equal", "sided", "lower", "upper"]
+MAX_CATEGORIES = 20  # that are shown
+LEARNING = ("scaled", "local", "quantile", "auto")  # widths that learn from features
+
+
+class _Rows(NamedTuple):
+    """Rows of a file, and which columns a width knows."""
+
+    frame: pl.DataFrame
+    prediction: str
+    features: Sequence[str]
+    by: str | None
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """Predictions, features and categories, as the regressor takes them."""
+        X = self.frame.select(self.prediction, *self.features)
+        labels = as_strings(self.frame[self.by]).fill_null("missing").to_numpy() if self.by else None
+        return {"X": X if self.features else X.to_numpy(), "by": labels}
 
 
 @app.command(
-    epilog="""Example:
+    epilog="""Examples:
 
-pimeter interval held-out.csv --apply new.csv --out new-with-intervals.csv"""
+pimeter interval held-out.csv --apply new.csv --out new-with-intervals.csv
+
+pimeter interval held-out.csv --apply new.csv --out out.parquet --width scaled --features all --tails equal
+
+pimeter interval held-out.csv --apply new.csv --out out.csv --by store --y-min 0"""
 )
+@reads_files
 def interval(
     calibration: Annotated[str, typer.Argument(help="Rows that the model was not trained on, with their targets.")],
     apply: Annotated[str, typer.Option(help="New rows with predictions of the same model.")],
     out: Annotated[
         Path,
         typer.Option(
-            help="Where to write them: .csv, .tsv, .jsonl (these also with .gz or .zst) or .parquet.",
+            help="Where to write them: .csv, .tsv, .jsonl (these also with .gz or .zst), .json, .parquet or .feather.",
             callback=as_table,
         ),
     ],
     target: Target = None,
     prediction: Prediction = None,
+    width: Annotated[
+        Width | None, typer.Option(help="How widths follow the rows. With --by grouped, otherwise constant.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="Column with a category, each of which is to be covered.")] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Columns that tell a width where rows are hard: a,b or all.")
+    ] = None,
+    tails: Annotated[Tails, typer.Option(help="How misses are divided, or which bound there is.")] = "symmetric",
+    y_min: Annotated[float | None, typer.Option(help="Least possible target; intervals end there.")] = None,
+    y_max: Annotated[float | None, typer.Option(help="Largest possible target.")] = None,
     level: Level = 0.95,
+    *,
+    reading: Reading,
 ) -> None:
     """Write `lower` and `upper` beside new predictions."""
     if calibration == apply == "-":
         msg = "calibration rows and new rows cannot both come from standard input."
         raise ValueError(msg)
-    notes: list[str] = []
+    width = width or ("grouped" if by else "constant")
+    if (width == "grouped") != (by is not None) or (features is not None and width not in LEARNING):
+        which = "--by goes with --width grouped, --features with --width"
+        msg = f"{which} {', '.join(LEARNING)}; got --width {width}."
+        raise ValueError(msg)
+    notes = reading.notes
     with (
-        opened(calibration) as past,
-        opened(apply) as new,
+        opened(calibration, reading) as past,
+        opened(apply, reading) as new,
         replaced(out, calibration, apply) as draft,
         progress() as step,
     ):
         columns = pair_columns(past, target, prediction, notes)
         step(f"Reading {past.name}")
-        frame = complete_rows(past, past.read(columns), columns, notes)
-        y, y_pred = (frame[name].to_numpy() for name in columns)
+        named = feature_columns(past, features, {*columns, *({*past.columns} - {*new.columns})})
+        known = complete_rows(past, past.read(columns, [*named, *([by] if by else [])]), columns, notes)
+        rows = _telling(past, _Rows(known, columns[1], named, by), notes)
+        step(f"Calibrating on {known.height:,} rows")
         with warnings_as(notes):
-            model = pimeter.IntervalRegressor(_itself, confidence_level=level).calibrate(y_pred[:, None], y)
-        below, above = (abs(float(bound)) for bound in model.predict_interval(0.0 * y_pred[:1, None])[0])
-        given = (
-            columns[1]
-            if columns[1] in new.columns
-            else named_or_guessed(new, PREDICTIONS, "prediction", prediction, notes)
-        )
+            model = pimeter.IntervalRegressor(
+                _itself, confidence_level=level, width=width, tails=tails, y_min=y_min, y_max=y_max, random_state=0
+            ).calibrate(y=known[columns[0]].to_numpy(), **rows.inputs)
         step(f"Reading {new.name}")
-        predicted = new.read([given])[given]
-        finite = predicted.filter(predicted.is_finite())
-        if len(finite):
-            # What is wrong is said before anything is written.
-            model.predict_interval(finite.sort().to_numpy()[[0, -1], None])
+        given = _new_rows(new, rows, prediction, notes)
+        with warnings_as(notes):
+            bounds = _bounds(model, rows._replace(frame=given))
         step(f"Writing {shown(out)}")
-        write_table(new.with_interval(given, below, above), draft, out)
-    if predicted.null_count():
-        notes.append(f"{predicted.null_count():,} rows without a prediction have no interval")
+        write_table(new.with_columns(bounds), draft, out, decimal_comma=new.has_decimal_commas)
+    if bounds["lower"].null_count():
+        notes.append(f"{bounds['lower'].null_count():,} rows without a prediction have no interval")
     say(notes)
+    _show(model, past, bounds, by)
+    typer.echo(f"Wrote {bounds.height:,} rows: {out}")
+
+
+def _telling(table: Table, rows: _Rows, notes: list[str]) -> _Rows:
+    """Rows with those features that tell more than which row it is; categories of single rows are refused."""
+    if not (rows.features or rows.by):
+        return rows
+    import numpy as np
+
+    from pimeter.evaluation.diagnosis.columns import given
+
+    X: Any = rows.frame.select(rows.features) if rows.features else None
+    n = rows.frame.height
+    found = given(X, rows.inputs["by"], n, np.arange(n))
+    if rows.by and found.labels is None:
+        msg = f"{table.name}: column {shown(rows.by)} holds no categories: {found.left_out[-1].partition(': ')[2]}"
+        raise ValueError(msg)
+    notes += [note for name in rows.features if (note := note_on_numbers(table, rows.frame[name]))] + found.left_out
+    return rows._replace(features=[column.place for column in found.columns])
+
+
+def _new_rows(table: Table, rows: _Rows, prediction: str | None, notes: list[str]) -> pl.DataFrame:
+    """New rows with the columns that calibration rows have, of the same kinds."""
+    import polars as pl
+
+    name = rows.prediction
+    if name not in table.columns:
+        name = named_or_guessed(table, PREDICTIONS, "prediction", prediction, notes)
+    frame = table.read([name], [*rows.features, *([rows.by] if rows.by else [])]).rename({name: rows.prediction})
+    for held, expected in ((frame[feature], rows.frame[feature].dtype) for feature in rows.features):
+        if (held.dtype == pl.String) != (expected == pl.String) and held.null_count() < len(held):
+            msg = f"{table.name}: column {shown(held.name)} holds {held.dtype}, and {expected} in the calibration rows."
+            raise ValueError(msg)
+    return frame
+
+
+def _bounds(model: pimeter.IntervalRegressor, rows: _Rows) -> pl.DataFrame:
+    """Lower and upper bounds; null where there is no prediction."""
+    import polars as pl
+
+    predicted = rows.frame[rows.prediction]
+    bounds = pl.DataFrame({"lower": predicted, "upper": predicted})
+    finite = predicted.is_finite().fill_null(False)
+    if not finite.any():
+        return bounds
+    found = model.predict_interval(**rows._replace(frame=rows.frame.filter(finite)).inputs)
+    at = finite.arg_true()
+    return bounds.with_columns(
+        bounds[name].scatter(at, pl.Series(found[:, i])) for i, name in enumerate(bounds.columns)
+    )
+
+
+def _extent(model: pimeter.IntervalRegressor, bounds: pl.DataFrame) -> str:
+    """Where intervals lie, or how wide they are, in words."""
+    if model.width == "constant":
+        below, above = (f"{margin:.3g}" for margin in model.margin_)
+        if below == above:
+            return f"within ±{above} of the prediction"
+        parts = [
+            f"{size} {side} the prediction" for size, side in ((below, "below"), (above, "above")) if size != "inf"
+        ]
+        return f"between {' and '.join(parts)}" if len(parts) == 2 else f"at most {parts[0]}"
+    widths = (bounds["upper"] - bounds["lower"]).drop_nulls()
+    if not widths.is_finite().all():
+        return "in intervals that are open at one end"
+    least, half, most = (f"{widths.quantile(p) or 0.0:.3g}" for p in (0.0, 0.5, 1.0))
+    return f"in intervals that are {least} to {most} wide, half of them at most {half}"
+
+
+def _show(model: pimeter.IntervalRegressor, past: Table, bounds: pl.DataFrame, by: str | None) -> None:
+    """What the intervals hold, all together and of each category."""
     from pimeter.coverage import percent
 
-    wrote = f"Wrote {len(predicted):,} rows: {out}"
+    where, n = _extent(model, bounds), model.n_calibration_
+    said = f"{percent(model.guaranteed_level_)} of new targets are expected {where}."
     if math.isnan(model.guaranteed_level_):
-        typer.echo(
-            f"Intervals extend ±{model.margin_[1]:.3g} around the prediction. How many new targets they hold is not "
-            f"known: rows of {past.name} are copies of others. Leave the copies out, and run this again.\n{wrote}"
-        )
+        why = f"rows of {past.name} are copies of others. Leave the copies out, and run this again"
+        said = f"New targets are looked for {where}. How many new targets they hold is not known: {why}."
+    if by:
+        _show_categories(model, said, by)
         return
     low, high = (percent(bound, 3) for bound in model.coverage_range_)
-    typer.echo(
-        f"{percent(model.guaranteed_level_)} of new targets are expected within ±{model.margin_[1]:.3g} of the "
-        f"prediction. With {len(y):,} rows the true coverage lies between {low} and {high} (90 % confidence), "
-        f"if new rows resemble these.\n{wrote}"
-    )
+    if not any(map(math.isnan, model.coverage_range_)):
+        within = f"the true coverage lies between {low} and {high} (90 % confidence)"
+        said += f" With {n:,} rows {within}, if new rows resemble these."
+    typer.echo(said)
+
+
+def _show_categories(model: pimeter.IntervalRegressor, said: str, by: str) -> None:
+    """A table of categories: the largest, the small ones together, and those never seen."""
+    from pimeter.coverage import percent
+
+    lines = [(one, *margin) for one, margin in zip(model.categories_, model.margin_, strict=True)]
+    own = sorted((line for line in lines[:-1] if line[0].source == "own"), key=lambda line: -line[0].rows)
+    small = [line for line in lines[:-1] if line[0].source != "own"]
+    kept = own[:MAX_CATEGORIES]
+    if small:
+        n = sum(line[0].rows for line in small)
+        kept.append((small[0][0]._replace(label=f"({len(small):,} small)", rows=n), *small[0][1:]))
+    table = [
+        (
+            str(one.label),
+            f"{one.rows:,}",
+            f"-{below:.3g} to +{above:.3g}",
+            "not known" if math.isnan(one.level) else percent(one.level),
+            one.note or "scores of its own",
+        )
+        for one, below, above in [*kept, lines[-1]]
+    ]
+    more = [f"{len(own) - MAX_CATEGORIES:,} more categories have scores of their own."] if own[MAX_CATEGORIES:] else []
+    print_table(said, (by, "rows", "margin", "guaranteed", "by"), table, more)
 
 
 @app.command(
@@ -111,7 +256,8 @@ def plan(
     )
 
 
-def _itself(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The prediction is the only feature."""
-    column: NDArray[np.float64] = X[:, 0]
-    return column
+def _itself(X: Any) -> NDArray[np.float64]:
+    """The prediction is the first column."""
+    import numpy as np
+
+    return np.asarray(X[:, 0], np.float64)

@@ -10,11 +10,19 @@ import typer
 
 import pimeter
 from pimeter.cli.app import app
-from pimeter.cli.columns import NO_PAIR, complete_rows, feature_columns, left_out, note_on_numbers, pair_columns
-from pimeter.cli.options import Json, Level, Out, Prediction, Target, as_result
+from pimeter.cli.columns import (
+    NO_PAIR,
+    categories,
+    complete_rows,
+    feature_columns,
+    left_out,
+    note_on_numbers,
+    pair_columns,
+)
+from pimeter.cli.options import Json, Level, Out, Prediction, Target, as_result, reads_files
 from pimeter.cli.terminal import answer, progress, say, say_where, show_measurement, warnings_as
 from pimeter.cli.writing import about_page, command_line, draft_of, write_result
-from pimeter.files import Table, cluster, lazy_frame, matches, opened, replaced, shown
+from pimeter.files import Reading, Table, cluster, lazy_frame, matches, opened, replaced, shown
 from pimeter.timestamps import numbered
 
 if TYPE_CHECKING:
@@ -52,9 +60,10 @@ zcat predictions.csv.gz | pimeter measure - --level 0.9 --json
 
 pimeter measure 'predictions/*.parquet' --engine dask --scheduler tcp://10.0.0.1:8786"""
 )
+@reads_files
 def measure(
     file: Annotated[
-        str, typer.Argument(help="CSV, TSV, Parquet or JSON lines, also .gz or .zst; - reads standard input.")
+        str, typer.Argument(help="CSV, Excel, Parquet, Feather or JSON, also .gz or .zst; - reads standard input.")
     ],
     target: Target = None,
     prediction: Prediction = None,
@@ -73,17 +82,22 @@ def measure(
         Literal["memory", "dask"], typer.Option(help="dask reads many files, 'dir/*.parquet', part by part.")
     ] = "memory",
     scheduler: Annotated[str | None, typer.Option(help="Address of dask's scheduler, tcp://...; else threads.")] = None,
+    *,
+    reading: Reading,
 ) -> None:
     """Say how good a model is, from what happened and what it said."""
-    notes: list[str] = []
+    notes = reading.notes
     if scheduler is not None and engine != "dask":
         msg = f"--scheduler {shown(scheduler)} is for --engine dask; add it, or leave --scheduler out."
         raise ValueError(msg)
     if engine == "dask" and (groups or time):
         msg = "--groups and --time need rows in memory; leave --engine dask out, or measure a sample of the rows."
         raise ValueError(msg)
+    if engine == "dask" and reading != Reading():
+        msg = "--engine dask reads files as they are; leave it out, or the options that say how files are read."
+        raise ValueError(msg)
     sources = matches(file) if engine == "dask" else [file]
-    with opened(sources[0]) as table, draft_of(out, *sources) as draft, progress() as step:
+    with opened(sources[0], reading) as table, draft_of(out, *sources) as draft, progress() as step:
         columns = pair_columns(table, target, prediction, notes)
         taken = {*columns, by, groups, time}
         asked = _Asked(columns, feature_columns(table, features, taken), by, groups, time, level)
@@ -119,7 +133,7 @@ def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[st
         return pimeter.measure(
             *(frame[name].to_numpy() for name in asked.columns),
             X=frame[asked.features] if asked.features else None,
-            by=frame[asked.by].to_numpy() if asked.by else None,
+            by=categories(frame[asked.by]) if asked.by else None,
             groups=frame[asked.groups].to_numpy() if asked.groups else None,
             time=numbered(table, frame[asked.time], notes) if asked.time else None,
             confidence_level=asked.level,

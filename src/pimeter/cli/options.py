@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pimeter.cli.writing import PACKED_ITSELF, PLAIN, RESULTS, TABLES, form_of
-from pimeter.files import shown
+from pimeter.files import Reading, shown
 
 
 def is_level(level: float) -> float:
@@ -39,7 +42,8 @@ def as_table(out: Path) -> Path:
     ending, compression = form_of(out)
     if ending in TABLES and (compression == PLAIN or ending not in PACKED_ITSELF):
         return out
-    msg = f"{shown(out)} does not say what to write; let it end in .csv, .tsv, .jsonl (also .gz or .zst) or .parquet."
+    known = ".csv, .tsv, .jsonl (also .gz or .zst), .json, .parquet or .feather"
+    msg = f"{shown(out)} does not say what to write; let it end in {known}."
     raise typer.BadParameter(msg)
 
 
@@ -55,3 +59,37 @@ Prediction = Annotated[str | None, typer.Option(help="Column of what the model s
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
+
+
+def _reading_option(kind: Any, names: str, about: str) -> Any:
+    return Annotated[kind, typer.Option(names, help=about, rich_help_panel="How files are read, if not as guessed")]
+
+
+READING = {
+    "encoding": _reading_option(str | None, "--encoding", "Encoding of text: utf-8, latin-1, utf-16, ..."),
+    "decimal": _reading_option(str | None, "--decimal", "Decimal mark: . or ,"),
+    "thousands": _reading_option(str | None, "--thousands", "What stands between thousands: , or . or ' or a space."),
+    "date_format": _reading_option(str | None, "--date-format", "How dates are written, such as %d/%m/%Y."),
+    "sheet": _reading_option(str | None, "--sheet", "Sheet of an Excel file: its name or number. Else the first."),
+    "header": _reading_option(bool | None, "--header/--no-header", "Whether the first line holds names of columns."),
+}
+
+
+def reads_files(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options that say how files are read, which it gets as one `reading`."""
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        told = {name: given.pop(name) for name in READING}
+        command(**given, reading=Reading(**told))
+
+    signature = inspect.signature(command, eval_str=True)
+    kinds = {name: one.annotation for name, one in signature.parameters.items() if name != "reading"} | READING
+    parameters = [signature.parameters[name] for name in kinds if name not in READING]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=READING[name])
+        for name in READING
+    ]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = kinds
+    return run

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 # What a result becomes, by the ending of its file, and how tables are written.
 RESULTS = {".html": "a page", ".csv": "a table", ".parquet": "a table", ".json": "everything"}
-TABLES = ("csv", "tsv", "jsonl", "ndjson", "parquet", "pq")
-PACKED_ITSELF = ("parquet", "pq")
+ARROW = ("feather", "arrow")
+TABLES = ("csv", "tsv", "jsonl", "ndjson", "json", "parquet", "pq", *ARROW)
+PACKED_ITSELF = ("json", "parquet", "pq", *ARROW)
 PLAIN: Literal["uncompressed"] = "uncompressed"
 PACKED: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 
@@ -41,25 +42,35 @@ def form_of(out: Path) -> tuple[str, Literal["uncompressed", "gzip", "zstd"]]:
 def write_result(result: Result, draft: Path, out: Path, about: Mapping[str, str]) -> None:
     """A result in the form that the name of the file says."""
     ending, _ = form_of(out)
-    if ending in TABLES:
+    if ending in TABLES and ending != "json":
         write_table(result.to_frame("polars").lazy().fill_nan(None), draft, out)
     else:
         draft.write_text(result.to_json() if ending == "json" else result.to_html(about=about), encoding="utf-8")
 
 
-def write_table(frame: pl.LazyFrame, draft: Path, out: Path) -> None:
-    """Write a lazy table in the form that the name of the file says."""
+def write_table(frame: pl.LazyFrame, draft: Path, out: Path, *, decimal_comma: bool = False) -> None:
+    """Write a lazy table in the form that the name of the file says; decimal commas are for text."""
     ending, compression = form_of(out)
     from polars.exceptions import PanicException, PolarsError
 
     try:
-        if ending in PACKED_ITSELF:
+        if ending == "json":
+            frame.collect(engine="streaming").write_json(draft)
+        elif ending in ARROW:
+            frame.sink_ipc(draft)
+        elif ending in PACKED_ITSELF:
             frame.sink_parquet(draft)
         elif ending in {"jsonl", "ndjson"}:
             frame.sink_ndjson(draft, compression=compression, check_extension=False)
         else:
             separator = "\t" if ending == "tsv" else ","
-            frame.sink_csv(draft, separator=separator, compression=compression, check_extension=False)
+            frame.sink_csv(
+                draft,
+                separator=separator,
+                compression=compression,
+                check_extension=False,
+                decimal_comma=decimal_comma,
+            )
     except (PolarsError, PanicException) as why:  # a full disk, or columns that are broken and were not read before
         msg = f"--out {shown(out)} cannot be written: {why}."
         raise ValueError(msg) from why

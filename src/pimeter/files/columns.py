@@ -1,8 +1,10 @@
-"""Columns of text as numbers or strings, with null for what says that a value is not known."""
+"""Columns of text as numbers, dates or strings, with null for what says that a value is not known."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from pimeter.files.naming import shown
 
@@ -10,24 +12,83 @@ if TYPE_CHECKING:
     import polars as pl
 
 MISSING = ["", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"]  # strings that say that a value is not known
+UNITS = r"(%|€|\$|£|¥|EUR|USD|GBP|CHF|JPY)"  # beside a number
+SAME = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-"}  # signs and how they are read
+CELLS_TO_TRY = 100  # which tell most columns of words from numbers and dates
+DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%y", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%d-%b-%Y", "%d %b %Y")
+CLOCKS = ("", " %H:%M", " %H:%M:%S%.f", "T%H:%M", "T%H:%M:%S%.f")
+DATE = (  # with a year of four digits, but for 31.12.24: other short ones may be numbers of versions
+    r"^(?:\d{4}[-/]\d{2}[-/]\d{2}|\d{2}\.\d{2}\.\d{2}|"
+    r"\d{1,2}(?:\.\d{1,2}\.|/\d{1,2}/|-\d{1,2}-|[- ][A-Za-z]{3}[- ])\d{4})"
+    r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?$"
+)
 
 
-def as_number(name: str) -> pl.Expr:
-    """A column as floats; null for what is not a number."""
+class Notation(NamedTuple):
+    """How numbers are written."""
+
+    decimal: str
+    thousands: str = ""  # between groups of three digits
+
+    def numbers(self, text: pl.Series) -> pl.Series:
+        """Cells without white space around them as floats; null for those that are no number in this notation."""
+        import polars as pl
+
+        if self != PLAIN:
+            decimal, between = re.escape(self.decimal), re.escape(self.thousands)
+            whole = rf"(?:\d+|[1-9]\d{{0,2}}(?:{between}\d{{3}})+)" if between else r"\d+"
+            is_number = text.str.contains(rf"^[+-]?(?:{whole}(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][+-]?\d+)?$")
+            plain = text.str.replace_all(self.thousands, "", literal=True) if between else text
+            text = plain.str.replace(self.decimal, ".", literal=True).set(~is_number, None)
+        return text.cast(pl.Float64, strict=False).fill_nan(None)
+
+
+PLAIN = Notation(".")
+COMMA, ENGLISH, GERMAN = Notation(","), Notation(".", ","), Notation(",", ".")
+NOTATIONS = (PLAIN, COMMA, ENGLISH, GERMAN, *(Notation(mark, between) for between in "' " for mark in ",."))
+
+
+def bare(column: pl.Series) -> pl.Series:
+    """Cells without white space, and without the unit where all have the same one; null for what is missing."""
     import polars as pl
 
-    return pl.col(name).cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False).fill_nan(None)
+    text = column.str.strip_chars()
+    text = text.set(text.str.to_lowercase().is_in(MISSING), None)
+    if text.cast(pl.Float64, strict=False).null_count() == text.null_count():
+        return text  # plain numbers
+    text = text.str.replace_many(SAME).str.replace(r"^\((.*)\)$", "-$1")
+    has_unit = text.str.contains(f"^[+-]?{UNITS}|{UNITS}$").drop_nulls()
+    if has_unit.all() and text.str.extract(UNITS).drop_nulls().n_unique() == 1:
+        text = text.str.replace(rf"^([+-]?)\s*{UNITS}?\s*(.*?)\s*{UNITS}?$", "$1$3")
+    return text
+
+
+def notations(column: pl.Series, allowed: Sequence[Notation] = NOTATIONS) -> list[Notation]:
+    """The ways of writing numbers in which all cells of a column of strings are numbers, but for those missing."""
+    found, text = list(allowed), column
+    for cells in (column.head(CELLS_TO_TRY), column):
+        text = bare(cells) if found else text
+        found = [way for way in found if way.numbers(text).null_count() == text.null_count()]
+    return found if text.null_count() < len(text) else []
 
 
 def as_numbers_if_all_are(column: pl.Series) -> pl.Series:
-    """Strings as floats where they are all numbers or say that there is none; a column of other strings as it is."""
+    """Strings as floats where they are all plain numbers or missing; a column of other strings as it is."""
     import polars as pl
 
-    if column.dtype != pl.String:
-        return column
-    found = column.to_frame().select(as_number(column.name)).to_series()
-    is_number = found.is_not_null()
-    return found if is_number.any() and (is_number | as_strings(column).is_null()).all() else column
+    is_plain = column.dtype == pl.String and notations(column, [PLAIN])
+    return PLAIN.numbers(bare(column)) if is_plain else column
+
+
+def date_formats(column: pl.Series, given: str | None = None) -> list[str]:
+    """Formats by which all cells of a column of strings are dates, but for those missing."""
+    found = [day + clock for day in DAYS for clock in CLOCKS] if given is None else [given]
+    for cells in (column.head(CELLS_TO_TRY), column):
+        known = as_strings(cells).drop_nulls()
+        if given is None and not known.str.contains(DATE).all():
+            return []
+        found = [how for how in found if not known.str.to_datetime(how, strict=False).null_count()]
+    return found if len(known) else []
 
 
 def as_strings(column: pl.Series) -> pl.Series:

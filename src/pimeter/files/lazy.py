@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pimeter.extras import how_to_install
 from pimeter.files.columns import as_numbers_if_all_are
 from pimeter.files.naming import first_line, shown
-from pimeter.files.opening import table_in
-from pimeter.files.table import JSON_LINES, PARQUET, ROWS_TO_INFER, Table
+from pimeter.files.opening import SEPARATORS, table_in
+from pimeter.files.reading import Reading
+from pimeter.files.table import PARQUET, ROWS_TO_INFER, Table
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 SCHEDULER_TIMEOUT = 10  # seconds until a scheduler answers
 FILE = "file of these rows"  # a column of dask's
+PLAINLY = Reading(decimal=".", thousands="")  # a part of a column tells too little for a guess
 
 
 @contextmanager
@@ -94,10 +96,12 @@ def _dask_dataframe() -> ModuleType:
 
 def _checked_tables(pattern: str, wanted: Sequence[str]) -> list[Table]:
     """The tables that match, all of one kind that dask reads, with these columns."""
-    tables = [table_in(shown(path), Path(path)) for path in matches(pattern)]
+    tables = [table_in(shown(path), Path(path), Reading()) for path in matches(pattern)]
     kinds = {table.kind for table in tables}
-    if Path(pattern).suffix.lower() not in {".parquet", ".pq", ".csv"} or JSON_LINES in kinds or len(kinds) > 1:
-        msg = f"{shown(pattern)}: dask reads .parquet and .csv files, all with the same character between fields."
+    is_known = Path(pattern).suffix.lower() in {".parquet", ".pq", ".csv"} and kinds <= {PARQUET, *SEPARATORS}
+    if not is_known or len(kinds) > 1 or not all(table.has_header for table in tables):
+        what = f"{shown(pattern)}: dask reads .parquet and .csv files with a header"
+        msg = f"{what}, all with the same character between fields."
         raise ValueError(msg)
     for table in tables:
         table.check(wanted)
@@ -135,7 +139,7 @@ def _with_floats(part: Any, numbers: Sequence[str], wanted: Sequence[str]) -> An
     """The wanted columns of a part of a CSV file, with numbers instead of strings."""
     import polars as pl
 
-    table = Table(f"a part of {shown(Path(next(iter(part[FILE]), '')).name)}", Path(), "", ())
+    table = Table(f"a part of {shown(Path(next(iter(part[FILE]), '')).name)}", Path(), "", (), PLAINLY)
     floats = {name: table.numbers(pl.Series(name, part[name])).to_numpy() for name in numbers}
     return part.assign(**floats)[wanted]
 

@@ -7,8 +7,7 @@ import mmap
 import zlib
 from pathlib import Path
 
-PARQUET_START = b"PAR1"
-GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"  # first bytes
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # first bytes
 ZLIB = {bytes([0x78, level]) for level in (0x01, 0x5E, 0x9C, 0xDA)}
 ZSTD_BLOCK = 1 << 17  # bytes
 MAX_LINE_BYTES = 1 << 24  # bytes
@@ -20,15 +19,12 @@ MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO = (
 
 def check_size(name: str, path: Path, start: bytes) -> None:
     """Refuse a line without end and a packed file that is next to nothing, before all of it is in memory."""
-    if start == PARQUET_START or path.suffix in {".parquet", ".pq"}:
-        return
-    if start == ZIP or start[:2] in ZLIB:
-        how = "zip, as files of Excel are" if start == ZIP else "zlib"
-        msg = f"{name} is packed by {how}; save it as CSV, or pack it as .gz or .zst."
+    if start[:2] in ZLIB:
+        msg = f"{name} is packed by zlib; unpack it, or pack it as .gz or .zst."
         raise ValueError(msg)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
         size, endless = len(held), None
-        if start == ZSTD:
+        if start[:4] == ZSTD:
             size = zstd_size(held)
         elif start[:2] == GZIP:
             size, endless = gzip_size(held, most_unpacked(size))
@@ -37,7 +33,8 @@ def check_size(name: str, path: Path, start: bytes) -> None:
             endless = next((i for i in whole if held.find(b"\n", i, i + MAX_LINE_BYTES) < 0), None)
     if endless is not None:
         which = "its first line" if endless == 0 else f"a line around byte {endless:,}"
-        msg = f"{name}: {which} is longer than {MAX_LINE_BYTES >> 20} MB. Is it a table?"
+        what = f"{name}: {which} is longer than {MAX_LINE_BYTES >> 20} MB"
+        msg = f"{what}. Is it a table? In JSON, write a line for each row."
         raise ValueError(msg)
     check_unpacked(name, size, path.stat().st_size)
 

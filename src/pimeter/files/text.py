@@ -91,6 +91,11 @@ def lines(path: Path) -> pl.LazyFrame:
     )
 
 
+def numbered(names: list[str]) -> list[str]:
+    """Names of columns that have none."""
+    return [f"column_{i}" for i in range(1, len(names) + 1)]
+
+
 def without_doubled_quotes(names: list[str]) -> list[str]:
     """A quote within quotes is written twice; polars leaves it so in the header."""
     return [name.replace('""', '"') for name in names]
