@@ -8,11 +8,18 @@ import typer
 
 import pimeter
 from pimeter.cli.app import app
-from pimeter.cli.columns import TARGETS, complete_rows, feature_columns, named_or_guessed, refuse_one_for_two
-from pimeter.cli.options import Json, Level, Out, Target
+from pimeter.cli.columns import (
+    TARGETS,
+    categories,
+    complete_rows,
+    feature_columns,
+    named_or_guessed,
+    refuse_one_for_two,
+)
+from pimeter.cli.options import Json, Level, Out, Target, reads_files
 from pimeter.cli.terminal import answer, print_table, progress
 from pimeter.cli.writing import about_page, draft_of, write_result
-from pimeter.files import opened, shown
+from pimeter.files import Reading, opened, shown
 
 if TYPE_CHECKING:
     from pimeter.evaluation.comparison import Comparison
@@ -25,6 +32,7 @@ pimeter compare predictions.csv --models ridge,forest
 
 pimeter compare predictions.parquet --models ridge,forest,network --by country --time date --out comparison.html"""
 )
+@reads_files
 def compare(
     file: Annotated[str, typer.Argument(help="Targets, and a column of predictions for each model.")],
     models: Annotated[str, typer.Option(help="Columns of predictions, separated by commas; two or more.")],
@@ -35,14 +43,16 @@ def compare(
     level: Level = 0.95,
     out: Out = None,
     json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Say which of several models is better, by how much, and where."""
     names = [name.strip() for name in models.split(",") if name.strip()]
     if len(set(names)) < 2:
         msg = f"--models {shown(models)} names {len(set(names))} column; give two or more, separated by commas."
         raise ValueError(msg)
-    notes: list[str] = []
-    with opened(file) as table, draft_of(out, file) as draft, progress() as step:
+    notes = reading.notes
+    with opened(file, reading) as table, draft_of(out, file) as draft, progress() as step:
         step(f"Reading {table.name}")
         own = named_or_guessed(table, TARGETS, "target", target, notes)
         refuse_one_for_two(table, {"target": own, **{f"model {name}": name for name in dict.fromkeys(names)}})
@@ -54,7 +64,7 @@ def compare(
             frame[own].to_numpy(),
             {name: frame[name].to_numpy() for name in names},
             X=frame.select(others) if others else None,
-            by=frame[by].to_numpy() if by else None,
+            by=categories(frame[by]) if by else None,
             time=frame[time].to_numpy() if time else None,
             confidence_level=level,
         )

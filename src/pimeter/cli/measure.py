@@ -23,7 +23,6 @@ from pimeter.cli.options import Json, Level, Out, Prediction, Target, as_result,
 from pimeter.cli.terminal import answer, progress, say, say_where, show_measurement, warnings_as
 from pimeter.cli.writing import about_page, command_line, draft_of, write_result
 from pimeter.files import Reading, Table, cluster, lazy_frame, matches, opened, replaced, shown
-from pimeter.timestamps import numbered
 
 if TYPE_CHECKING:
     from pimeter.evaluation.measurement import Measurement
@@ -129,6 +128,8 @@ def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[st
     frame = complete_rows(table, frame, together, notes, "group or no time")
     notes += [note for name in asked.features if (note := note_on_numbers(table, frame[name]))]
     step(f"Measuring {frame.height:,} rows")
+    from pimeter.timestamps import numbered
+
     with warnings_as(notes):
         return pimeter.measure(
             *(frame[name].to_numpy() for name in asked.columns),
