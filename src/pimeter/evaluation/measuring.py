@@ -10,7 +10,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 
 from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
@@ -149,6 +148,8 @@ def measure(
     group = None if groups is None else group_numbers(groups, m)
     moment = None if time is None else moment_numbers(time, m)
     if moment is not None:
+        from sklearn.utils import _safe_indexing  # takes long to load
+
         order = np.argsort(moment, kind="stable")
         target, prediction, residuals = target[order], prediction[order], residuals[order]
         X, by, group, moment = (None if one is None else _safe_indexing(one, order) for one in (X, by, group, moment))
