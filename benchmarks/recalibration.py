@@ -238,7 +238,7 @@ def measured(name: str, model: str, split: int) -> Row:
     if find_spec("mapie"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found["mapie"] = mapie_intervals(old, new)
+            found["mapie"] = np.sort(mapie_intervals(old, new), axis=1)  # a few of its bounds cross
     score, coverage = (
         {key: float(how(new.y, one)) for key, one in found.items()}
         for how in (lambda y, one: pm.interval_score(y, one, confidence_level=LEVEL), pm.coverage_score)
@@ -296,7 +296,7 @@ def lines(rows: Sequence[Row]) -> list[str]:
     out = [
         "| what | measured | reach | aim |",
         "|---|---|---|---|",
-        f"| guaranteed, and covered but for chance (Holm over {len(sets) * len(models)} cells) | {verdict} | kept | kept |",
+        f"| guarantee (covered but for chance, Holm over {len(sets) * len(models)} cells) | {verdict} | kept | kept |",
         f"| interval score after / before, geometric mean | {ratio(rows, 'after', 'before'):.3f} | .97 | .92 |",
         f"| the worst set ({worst}) | {of_sets[worst]:.3f} | 1.03 | 1.01 |",
         f"| after / MAPIE, geometric mean | {ratio(rows, 'after', 'mapie'):.3f} | .98 | .95 |",

@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AutoWidth",
     "CoverageWarning",
+    "EstimatorWidth",
     "ForecastIntervals",
     "GroupedWidth",
     "IntervalCalibrator",
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from pimeter.quantiles import quantile
     from pimeter.regression import (
         AutoWidth,
+        EstimatorWidth,
         GroupedWidth,
         IntervalCalibrator,
         IntervalRegressor,
@@ -84,6 +86,7 @@ else:
     _MODULE_OF = {
         "AutoWidth": "regression",
         "CoverageWarning": "coverage",
+        "EstimatorWidth": "regression",
         "ForecastIntervals": "forecast",
         "GroupedWidth": "regression",
         "IntervalCalibrator": "regression",

@@ -82,7 +82,7 @@ class QuantileWidth(Width):
             known = self.features_.transform(X, prediction)
             self.neurons_ = local_neurons(known, residuals, "forest", self._forests, True, random_state)
             return self
-        name = _level_name(self.estimator)
+        name = level_name(self.estimator, "QuantileWidth's estimator")
         self.mean_ = np.abs(residuals).mean(axis=0)
         self.models_: list[list[Any]] = []
         for column, mean in zip(residuals.T, self.mean_, strict=True):
@@ -119,7 +119,7 @@ class QuantileWidth(Width):
         return self.estimator is None or bool(get_tags(self.estimator).input_tags.sparse)
 
 
-def _level_name(learner: Any) -> str:
+def level_name(learner: Any, what: str) -> str:
     """The parameter that holds the level of a regressor for quantiles, within a pipeline with the step's name."""
     params = learner.get_params()
     for wanted in LEVEL_NAMES:
@@ -130,7 +130,7 @@ def _level_name(learner: Any) -> str:
             if last == wanted and (any("quantile" in str(kind) for kind in kinds) if kinds else wanted != "alpha"):
                 return str(name)
     msg = (
-        f"QuantileWidth's estimator is a {type(learner).__name__} that does not predict quantiles: it has no parameter "
+        f"{what} is a {type(learner).__name__} that does not predict quantiles: it has no parameter "
         f"called {', '.join(LEVEL_NAMES[:-1])} or {LEVEL_NAMES[-1]} with a quantile loss. Pass a regressor for "
         'quantiles, such as HistGradientBoostingRegressor(loss="quantile", quantile=0.5).'
     )

@@ -37,17 +37,18 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
 
     Parameters
     ----------
-    estimator : regressor, FrozenEstimator or callable
+    estimator : regressor, FrozenEstimator, callable or list of regressors
         The model. `fit` trains a clone of a scikit-learn regressor; `calibrate` takes a fitted one as it is. A
         ``FrozenEstimator``, an object that only predicts and a function ``f(X)`` are never trained, and the latter two
-        are kept by reference through ``clone``.
+        are kept by reference through ``clone``. A list holds fitted regressors for quantiles, which predict the median.
     confidence_level : float, default=0.95
         Proportion of new targets that intervals shall cover, between 0 and 1.
-    width : {"constant", "scaled", "grouped", "local", "quantile", "auto"} or width object, default="constant"
+    width : {"constant", "scaled", "grouped", "local", "quantile", "auto", "estimator"} or Width, default="constant"
         How widths follow the rows: not at all; residuals normalised by a learned scale (`ScaledWidth`); scores of their
         own for each category (`GroupedWidth`, Mondrian); in units of a quantile of the residuals of rows like each
         (`LocalWidth`); a band between learned quantiles (`QuantileWidth`, conformalised quantile regression); whichever
-        wins on rows that do not calibrate, without categories (`AutoWidth`); or a `Width` of your own.
+        wins on rows that do not calibrate, without categories (`AutoWidth`); the intervals, quantiles or standard
+        deviations that the model predicts itself (`EstimatorWidth`); or a `Width` of your own.
     tails : {"symmetric", "equal", "sided", "lower", "upper"}, default="symmetric"
         ``[f - r, f + r]`` from absolute residuals; signed residuals with half of the misses in either tail; the paper's
         two margins, each sign separately at the confidence level; one bound, the other being `y_min` or
@@ -146,7 +147,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["predict"]), callable],
+        "estimator": [HasMethods(["predict"]), callable, list, tuple],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
         "width": [StrOptions(set(WIDTHS)), Width],
         "tails": [StrOptions(set(TAILS))],

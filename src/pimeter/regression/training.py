@@ -24,6 +24,7 @@ from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.grouped import GroupedWidth
 from pimeter.regression.joint import JointWidth
 from pimeter.regression.local import LocalWidth
+from pimeter.regression.own import EstimatorWidth, QuantileModels
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
 from pimeter.regression.width import MISSING, ConstantWidth, IntervalShape, Width
@@ -49,6 +50,7 @@ WIDTHS: dict[str, type[Width]] = {
     "local": LocalWidth,
     "quantile": QuantileWidth,
     "auto": AutoWidth,
+    "estimator": EstimatorWidth,
 }
 REMEDY = "The estimator has no finite answer there: fix it, or leave such rows out."
 LARGEST_TO_SQUARE = 1e150  # prediction or residual of which squares can be added up
@@ -84,6 +86,11 @@ class TrainedIntervals(ConformalEstimator):
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
         self._cuts = self._cuts_of(target)
         return self._new_width().labels(X, by)
+
+    def _model_to_calibrate(self) -> Any:
+        """The one model that `calibrate` is about; a list of regressors for quantiles as one."""
+        model = super()._model_to_calibrate()
+        return QuantileModels(model) if isinstance(model, list | tuple) else model
 
     def _train(
         self,
@@ -125,6 +132,7 @@ class TrainedIntervals(ConformalEstimator):
         if to_come is not None:
             self.estimator_ = self._trained_model(X, target, to_come, fit_params)
             self.width_ = self._learned_width(width, X, target, codes, fit_params, to_come)
+            self.width_.of_model(self.estimator_, self.confidence_level)
         elif len(splits) == 1:  # the rows left out are one calibration set, whoever chose them
             self.estimator_, self.width_ = models[0], widths[0]
         else:
@@ -138,7 +146,7 @@ class TrainedIntervals(ConformalEstimator):
     ) -> tuple[CalibrationScores, Index | slice]:
         """Scores of the rows that calibrate, and these rows; a width that learns takes half of the rows for itself."""
         rows: Any = slice(None)
-        self.width_ = self._new_width()
+        self.width_ = self._new_width().of_model(model, self.confidence_level)
         if self.width_.learns:
             rows = self._rows_left_by(self.width_, model, X, target, codes)
             X, target = _safe_indexing(X, rows), target[rows]
@@ -277,7 +285,7 @@ class TrainedIntervals(ConformalEstimator):
         """Train model and width on some rows; predictions and shapes of the others."""
         rows, others = split
         model = self._trained_model(X, target, rows, fit_params)
-        learned = self._learned_width(width, X, target, codes, fit_params, rows)
+        learned = self._learned_width(width, X, target, codes, fit_params, rows).of_model(model, self.confidence_level)
         part = _safe_indexing(X, others)
         found = predictions(model, part, self._n_outputs)
         self._residuals(learned, target[others], found)

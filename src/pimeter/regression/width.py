@@ -189,6 +189,10 @@ class Width(BaseEstimator, ABC):
                 raise ValueError(msg)
         return found
 
+    def of_model(self, model: object, confidence_level: float) -> Self:  # noqa: ARG002
+        """Hear which model it is about, once that is trained; only the model's own width listens."""
+        return self
+
     def labels(self, X: FeatureTable, by: ArrayLike | None) -> NDArray[Any] | None:  # noqa: ARG002
         """Category of each row; None: all are of one."""
         if by is not None:
