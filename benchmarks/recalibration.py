@@ -294,7 +294,7 @@ def lines(rows: Sequence[Row]) -> list[str]:
     kept = all(row.guaranteed == LEVEL for row in rows) and not short
     verdict = f"{'kept' if kept else 'not kept: ' + ', '.join(short)}; least mean coverage {least:.3f}"
     out = [
-        "| what | measured | reach | aim |",
+        "| what | measured | at most | aim |",
         "|---|---|---|---|",
         f"| guarantee (covered but for chance, Holm over {len(sets) * len(models)} cells) | {verdict} | kept | kept |",
         f"| interval score after / before, geometric mean | {ratio(rows, 'after', 'before'):.3f} | .97 | .92 |",

@@ -5,7 +5,7 @@ from pimeter.regression.calibrator import IntervalCalibrator
 from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.grouped import GroupedWidth
 from pimeter.regression.local import LocalWidth
-from pimeter.regression.own import EstimatorWidth
+from pimeter.regression.models import EstimatorWidth
 from pimeter.regression.regressor import IntervalRegressor
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import shift_weights

@@ -24,7 +24,7 @@ from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.grouped import GroupedWidth
 from pimeter.regression.joint import JointWidth
 from pimeter.regression.local import LocalWidth
-from pimeter.regression.own import EstimatorWidth, QuantileModels
+from pimeter.regression.models import EstimatorWidth, QuantileModels, predictions
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
 from pimeter.regression.width import MISSING, ConstantWidth, IntervalShape, Width
@@ -384,22 +384,3 @@ class TrainedIntervals(ConformalEstimator):
             -np.inf if self.y_min is None else min(float(self.y_min), float(target.min())),
             np.inf if self.y_max is None else max(float(self.y_max), float(target.max())),
         )
-
-
-def predictions(model: Any, X: Any, n_outputs: int | None) -> Array:
-    """Predictions of shape (n, k), finite, for targets of shape (n,) if `n_outputs` is None, else (n, n_outputs)."""
-    predict = getattr(model, "predict", None)
-    found = np.asarray(model(X) if predict is None else predict(X))
-    if found.dtype.kind not in "fiub":
-        msg = f"estimator predicts values of dtype {found.dtype}; intervals need real numbers."
-        raise ValueError(msg)
-    n = _num_samples(X)
-    expected = (n,) if n_outputs is None else (n, n_outputs)
-    if found.shape != expected and not (n_outputs == 1 and found.shape == (n,)):
-        msg = (
-            f"estimator returns predictions of shape {found.shape} for {n} rows of X; expected {expected}, one per "
-            "target. Return one column per output; ravel() turns a single column into shape (n,)."
-        )
-        raise ValueError(msg)
-    table: Array = found.reshape(n, n_outputs or 1).astype(np.float64, copy=False)
-    return table
