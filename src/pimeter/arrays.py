@@ -56,21 +56,26 @@ def even_array(name: str, values: object) -> NDArray[Any]:
     return array
 
 
-def columns_of(X: object, rows: NDArray[np.intp] | slice = slice(None)) -> dict[Any, NDArray[Any]]:
-    """Some rows of the columns of a frame or a series by name, of an array by position; dates are numpy's."""
-    if not isinstance(X, np.ndarray):
-        import narwhals as nw  # takes long to load
+def as_frame(table: object) -> nw.DataFrame[Any] | None:
+    """A table with named columns, of a library that narwhals knows; None for all else."""
+    if isinstance(table, np.ndarray | list | tuple) or not hasattr(table, "columns"):
+        return None
+    import narwhals as nw  # takes long to load
 
-        try:
-            frame = nw.from_native(X, eager_only=True, allow_series=True, pass_through=True)
-        except nw.exceptions.DuplicateError:  # columns of one name
-            frame = None
-        if isinstance(frame, nw.Series):
-            frame = frame.to_frame()
-        if isinstance(frame, nw.DataFrame):
-            named = zip(frame.columns, frame.iter_columns(), strict=True)  # names may be numbers, which would mean rows
-            kept = rows if isinstance(rows, slice) else rows.tolist()
-            return {name: _column_values(series[kept]) for name, series in named}
+    try:
+        frame = nw.from_native(table, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:  # columns of one name
+        return None
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def columns_of(X: Any, rows: NDArray[np.intp] | slice = slice(None)) -> dict[Any, NDArray[Any]]:
+    """Some rows of the columns of a frame or a series by name, of an array by position; dates are numpy's."""
+    frame = as_frame(X.to_frame() if hasattr(X, "to_frame") and not hasattr(X, "columns") else X)
+    if frame is not None:
+        named = zip(frame.columns, frame.iter_columns(), strict=True)  # names may be numbers, which would mean rows
+        kept = rows if isinstance(rows, slice) else rows.tolist()
+        return {name: _column_values(series[kept]) for name, series in named}
     table = even_array("X", X)
     if not table.ndim:
         msg = f"X must have rows, but it is a {type(X).__name__}: give a table, one row for each target."

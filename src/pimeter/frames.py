@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pimeter.arrays import is_sparse
+from pimeter.arrays import as_frame, is_sparse
 
 if TYPE_CHECKING:
+    import narwhals as nw
     from numpy.typing import NDArray
 
     from pimeter.protocols import FeatureTable
@@ -21,26 +22,12 @@ if TYPE_CHECKING:
 
 def library_of(table: object) -> Any:
     """What narwhals calls the library of a frame; pandas for what is no frame."""
-    import narwhals as nw
-
-    frame = nw.from_native(table, eager_only=True, pass_through=True)
-    return frame.implementation if isinstance(frame, nw.DataFrame) else "pandas"
+    frame = as_frame(table)
+    return "pandas" if frame is None else frame.implementation
 
 
 def frame_of(columns: Mapping[str, Any], library: Any = "pandas") -> Any:
-    """A frame of these columns.
-
-    Raises
-    ------
-    ImportError
-        If the library is not installed.
-
-    Examples
-    --------
-    >>> from pimeter.frames import frame_of
-    >>> frame_of({"lower": [1.0, 2.0], "upper": [3.0, 4.0]}).shape
-    (2, 2)
-    """
+    """A frame of these columns, or an ImportError if the library is not installed."""
     import narwhals as nw
 
     try:
@@ -52,20 +39,8 @@ def frame_of(columns: Mapping[str, Any], library: Any = "pandas") -> Any:
         raise ImportError(msg) from missing
 
 
-def is_frame(table: object) -> bool:
-    """Whether it is a table with named columns, of a library that narwhals knows."""
-    if isinstance(table, np.ndarray | list | tuple) or not hasattr(table, "columns"):
-        return False
-    import narwhals as nw
-
-    return isinstance(nw.from_native(table, eager_only=True, pass_through=True), nw.DataFrame)
-
-
-def named_columns(name: str, table: object, columns: tuple[str, ...] | None = None) -> NDArray[Any]:
+def named_columns(name: str, frame: nw.DataFrame[Any], columns: tuple[str, ...] | None = None) -> NDArray[Any]:
     """Columns of a frame as an array: those of these names, or all; or a ValueError that says which there are."""
-    import narwhals as nw
-
-    frame: nw.DataFrame[Any] = nw.from_native(table, eager_only=True)
     missing = [column for column in columns or () if column not in frame.columns]
     if missing:
         msg = f"{name} is a frame without {' and '.join(missing)}; it has columns {frame.columns[:9]}."
@@ -75,10 +50,8 @@ def named_columns(name: str, table: object, columns: tuple[str, ...] | None = No
 
 def column_of(X: FeatureTable, by: str | int) -> NDArray[Any]:
     """Values of the column `by`: a name in a frame, a position in an array."""
-    import narwhals as nw
-
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
+    frame = as_frame(X)
+    if frame is not None:
         if by not in frame.columns:
             msg = f"by={by!r} is not a column of X, which has {frame.columns}."
             raise ValueError(msg)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from pimeter.arrays import real_array
+from pimeter.arrays import as_frame
 from pimeter.coverage import ROUNDING, percent
-from pimeter.frames import is_frame, named_columns
+from pimeter.frames import named_columns
 from pimeter.validation import finite_numbers, known_numbers, levels_array, one_level
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def predictive(
 
 def _from_intervals(intervals: Any, confidence_level: float | None) -> Predictive:
     """Lower and upper bounds at one level or several, as quantiles."""
-    if isinstance(intervals, Mapping) and not is_frame(intervals):
+    if isinstance(intervals, Mapping) and as_frame(intervals) is None:
         if not intervals:
             msg = "intervals is an empty mapping; give at least one level, such as {0.9: bounds}."
             raise ValueError(msg)
@@ -322,7 +322,8 @@ def _made(kind: Kind, levels: Array, values: Array, knots: Array | None = None) 
 
 def _numbers(name: str, given: Any, columns: tuple[str, ...] | None = None) -> Array:
     """Numbers of an array or a frame, of which none is NaN."""
-    return known_numbers(name, named_columns(name, given, columns) if is_frame(given) else real_array(name, given))
+    frame = as_frame(given)
+    return known_numbers(name, given if frame is None else named_columns(name, frame, columns))
 
 
 def _refuse_crossed(name: str, values: Array, what: str, remedy: str) -> None:

@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from pimeter.arrays import coded, even_array
+from pimeter.arrays import as_frame, coded, even_array
 from pimeter.conformal.guarantee import GROUPS
 from pimeter.coverage import warn_of_coverage
 
@@ -73,13 +73,8 @@ def _is_dated(table: Any) -> bool:
 
 def _dated_column(X: FeatureTable) -> str | None:
     """The first column of a frame with dates that rise."""
-    try:
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
-    except nw.exceptions.DuplicateError:  # columns of one name
-        return None
-    if not isinstance(frame, nw.DataFrame) or len(frame) < FEWEST_DATED:
-        return None
-    for column in frame.iter_columns():
+    frame = as_frame(X)
+    for column in [] if frame is None or len(frame) < FEWEST_DATED else frame.iter_columns():
         is_date = isinstance(column.dtype, nw.Date | nw.Datetime)
         if is_date and not column.null_count() and column.is_sorted() and column[0] < column[-1]:
             return f"column {column.name!r}"

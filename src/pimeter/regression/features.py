@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Self
 
-import narwhals as nw
 import numpy as np
 from scipy import sparse
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from pimeter.arrays import columns_of, is_missing, numbers_of
+from pimeter.arrays import as_frame, columns_of, is_missing, numbers_of
 from pimeter.bandwidth import safe_factor
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ class Features:
 
 def is_table(X: FeatureTable) -> bool:
     """Whether X has columns: a frame, a sparse matrix, or an array of two dimensions."""
-    if hasattr(X, "toarray") or isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame):
+    if hasattr(X, "toarray") or as_frame(X) is not None:
         return True
     try:
         return np.asarray(X).ndim == 2

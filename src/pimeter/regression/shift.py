@@ -15,7 +15,7 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, RobustScaler, SplineTransformer
 from sklearn.utils.validation import _num_samples
 
-from pimeter.arrays import even_array
+from pimeter.arrays import as_frame, even_array
 from pimeter.regression.features import Features, is_table
 from pimeter.validation import row_weights
 
@@ -156,9 +156,9 @@ def _near() -> FunctionTransformer:
 
 def _together(X: FeatureTable, X_new: FeatureTable) -> Any:
     """Both tables as one."""
-    frames = [nw.from_native(table, eager_only=True, pass_through=True) for table in (X, X_new)]
-    if all(isinstance(frame, nw.DataFrame) for frame in frames):
-        return _frames_together(*frames)
+    old, new = as_frame(X), as_frame(X_new)
+    if old is not None and new is not None:
+        return _frames_together(old, new)
     is_sparse = sparse.issparse(X)
     if sparse.issparse(X_new) != is_sparse:
         msg = "one of X and X_new is a sparse matrix, the other is not; give both as such, or use toarray()."
@@ -170,7 +170,7 @@ def _together(X: FeatureTable, X_new: FeatureTable) -> Any:
     return sparse.vstack(tables).tocsr() if is_sparse else np.concatenate(tables)
 
 
-def _frames_together(old: Any, new: Any) -> Any:
+def _frames_together(old: nw.DataFrame[Any], new: nw.DataFrame[Any]) -> Any:
     """Frames of one library with the same columns as one; numbers of unequal types become floats."""
     if old.implementation != new.implementation or old.columns != new.columns:
         msg = (
