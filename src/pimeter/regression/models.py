@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples
 
-from pimeter.frames import is_frame, named_columns
+from pimeter.arrays import as_frame
+from pimeter.frames import named_columns
 from pimeter.predictive import predictive
 from pimeter.regression.bands import Additive, Multiplicative, Normalised
 from pimeter.regression.cqr import level_name
@@ -171,7 +172,8 @@ def _asked(method: Any, X: FeatureTable, names: tuple[str, ...], value: Any) -> 
 
 def _numbers(found: Any) -> Array:
     """An array of numbers, also of a frame."""
-    return np.asarray(named_columns("what the estimator predicts", found) if is_frame(found) else found, np.float64)
+    frame = as_frame(found)
+    return np.asarray(found if frame is None else named_columns("what the estimator predicts", frame), np.float64)
 
 
 def _pair(found: Any) -> Array:
