@@ -633,3 +633,12 @@ def test_a_column_of_no_array_has_no_categories():
 def test_splits_that_are_refused(cv, message):
     with pytest.raises(ValueError, match=message):
         SetClassifier(GaussianNB(), cv=cv).fit(X, Y)
+
+
+def test_classes_of_a_function_are_the_numbers_of_its_columns():
+    X = np.zeros((40, 1))
+    sets = SetClassifier(lambda X: np.full((len(X), 2), 0.5), confidence_level=0.9)
+    with pytest.raises(ValueError, match=r"does not know: \['no', 'yes'\].*numbers of its columns: give these as y"):
+        sets.calibrate(X, ["yes", "no"] * 20)
+    with pytest.raises(ValueError, match=r"one class only \('barolo'\)"):
+        SetClassifier(LogisticRegression()).fit(X, ["barolo"] * 40)

@@ -194,7 +194,7 @@ class TestWidthOfOnesOwn:
     @pytest.mark.parametrize(
         ("shape", "message"),
         [
-            (lambda X: X[:, 0], "must give an IntervalShape"),
+            (lambda X: X[:, 0], "must give an IntervalShape.*; got ndarray\\."),
             (lambda X: pm.IntervalShape(lower=X[:, :1]), "both lower and upper or neither"),
             (lambda X: pm.IntervalShape(scale=X[:, 0]), r"scale of shape \(400,\).* expected .*\(400, 1\)"),
             (lambda X: pm.IntervalShape(scale=-X[:, :1]), "not positive"),

@@ -6,6 +6,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -125,7 +126,7 @@ class TestRadius:
             model = IntervalRegressor(zero)
             rows = errors[:m]
             if m < 19:
-                needs = rf"^{m} scores can guarantee {100 * m / (m + 1):.3g} %, not 95 %; 19 are needed\.$"
+                needs = rf"^{m} {'score' if m == 1 else 'scores'} can guarantee {100 * m / (m + 1):.3g} %, not 95 %; 19 are needed\.$"
                 with pytest.warns(CoverageWarning, match=needs):
                     model.calibrate(rows[:, None], rows)
             else:
@@ -1018,7 +1019,7 @@ def test_guarantees_of_ranks():
     "y", [np.arange(40).astype("datetime64[s]"), np.arange(40).astype("timedelta64[s]"), np.arange(40).astype(str)]
 )
 def test_targets_that_are_no_numbers_are_refused(y):
-    with pytest.raises(ValueError, match="y must hold real numbers"):
+    with pytest.raises(ValueError, match=r"^y must hold real numbers, one for each row; got dtype .*use SetClassifier"):
         IntervalRegressor(lambda X: np.zeros(len(X))).calibrate(np.zeros((40, 1)), y)
 
 
@@ -1080,7 +1081,7 @@ def test_columns_with_numbers_for_names_keep_their_order(model):
     """scikit-learn compares names that are words alone."""
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X)
-    model.fit(frame, Y > 0)
+    model.fit(frame, (Y > 0).astype(int))
     model.predict(frame)
     with pytest.raises(ValueError, match=r"X has columns \[2, 1, 0\], but they were \[0, 1, 2\] before"):
         model.predict(frame[[2, 1, 0]])
@@ -1115,3 +1116,26 @@ def test_no_rows_at_all_are_refused():
     model = IntervalRegressor(zero).calibrate(X, Y)
     with pytest.raises(ValueError, match=r"X has 0 sample\(s\)"):
         model.predict_interval([])
+
+
+def test_boolean_targets_look_like_classes():
+    X = np.random.default_rng(0).uniform(size=(100, 1))
+    with pytest.warns(UserWarning, match="y is boolean, taken for 0 and 1; for classes use SetClassifier") as caught:
+        IntervalRegressor(lambda X: X[:, 0]).calibrate(X, X[:, 0] > 0.5)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("made", [IntervalRegressor(Ridge()), SetClassifier(LogisticRegression())])
+def test_what_is_not_fitted_names_calibrate_too(made):
+    ask = made.predict_interval if isinstance(made, IntervalRegressor) else made.predict_set
+    with pytest.raises(
+        NotFittedError, match=f"This {type(made).__name__} instance .*'fit', or 'calibrate' for a model"
+    ):
+        ask([[1.0]])
+
+
+def test_the_name_of_a_column_is_not_a_category_of_each_row():
+    X = pd.DataFrame({"x": np.arange(40.0), "shop": ["a", "b"] * 20})
+    regressor = IntervalRegressor(lambda X: X["x"].to_numpy(), width="grouped")
+    with pytest.raises(ValueError, match=r"got 'shop'\. For a column of X use GroupedWidth\(by='shop'\)"):
+        regressor.calibrate(X, np.arange(40.0), by="shop")

@@ -193,6 +193,11 @@ class TrainedSets(ConformalEstimator):
         if unknown:
             known = self.classes_.tolist()[:5]
             msg = f"y holds classes that the model does not know: {unknown[:5]!r}. It knows {known!r}."
+            if self.classes_.tolist() == list(range(len(self.classes_))):
+                msg += (
+                    " Of a function the classes are the numbers of its columns: give these as y, or an object with "
+                    "predict_proba and classes_."
+                )
             raise ValueError(msg)
         return np.array([place[label] for label in target.tolist()], np.intp)
 
@@ -226,7 +231,7 @@ def _trained_classes(target: NDArray[Any]) -> NDArray[Any]:
     """Classes to train on, at least two."""
     classes: NDArray[Any] = unique_labels(target)
     if len(classes) < 2:
-        msg = f"y holds one class only ({classes[0]!r}); a classifier needs at least two classes."
+        msg = f"y holds one class only ({classes.tolist()[0]!r}); a classifier needs at least two classes."
         raise ValueError(msg)
     return classes
 

@@ -11,11 +11,10 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from pimeter.classification.conformity import SCORES
 from pimeter.classification.set_training import TrainedSets
-from pimeter.conformal.estimator import is_function, is_trainable
+from pimeter.conformal.estimator import check_calibrated, is_function, is_trainable
 from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind, rank_guarantee, too_few
 from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
@@ -228,7 +227,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
 
     def predict_proba(self, X: FeatureTable) -> Array:
         """The model's own probabilities, (n, n_classes); with `cv` the mean of the models of all folds."""
-        check_is_fitted(self)
+        check_calibrated(self)
         X = self._same_table(X)
         mean: Array = np.mean([self._probabilities(model, X) for model in self._models()], axis=0)
         return mean
@@ -255,7 +254,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         ndarray of bool, shape (n, n_classes), or frame
             Whether each class is in the set; no row needs to have one.
         """
-        check_is_fitted(self)
+        check_calibrated(self)
         level = self._quantile.level
         if confidence_level is not None:
             level = one_level("confidence_level", confidence_level)

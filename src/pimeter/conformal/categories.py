@@ -124,6 +124,9 @@ def category_labels(X: FeatureTable, by: ArrayLike | None, own: Any, name: str) 
         return None
     labels = even_array("by", by if by is not None else own(X) if callable(own) else column_of(X, own))
     if labels.shape != (_num_samples(X),):
-        msg = f"by must give one category for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
+        given = f"got shape {labels.shape}"
+        if isinstance(by, str):
+            given = f"got {by!r}. For a column of X use {name}(by={by!r})"
+        msg = f"by must give one category for each of the {_num_samples(X)} rows of X; {given}."
         raise ValueError(msg)
     return labels

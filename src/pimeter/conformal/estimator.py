@@ -320,6 +320,12 @@ def trained(estimator: object) -> Any:
     return estimator
 
 
+def check_calibrated(estimator: object) -> None:
+    """Refuse to answer before `fit` or `calibrate`."""
+    how = "call 'fit', or 'calibrate' for a model that is trained already"
+    check_is_fitted(estimator, msg=f"This %(name)s instance is not fitted yet: {how}, before you ask for answers.")
+
+
 def _columns(table: Any) -> list[Any]:
     """Names of columns; scikit-learn looks at strings alone, and pyarrow's columns are the data."""
     return list(getattr(table, "column_names", getattr(table, "columns", [])))

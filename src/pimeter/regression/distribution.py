@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from pimeter.arrays import real_array
+from pimeter.conformal.estimator import check_calibrated
 from pimeter.conformal.quantile import ScoreQuantile, warn_of_few_scores
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.training import TrainedIntervals
@@ -53,7 +53,7 @@ class PredictedDistribution(TrainedIntervals):
         -------
         ndarray of shape (n[, k][, L])
         """
-        check_is_fitted(self)
+        check_calibrated(self)
         levels = one_or_more_levels("q", q)
         X = self._same_table(X)
         labels = self._widths()[0].labels(X, by)
@@ -94,7 +94,7 @@ class PredictedDistribution(TrainedIntervals):
         -------
         ndarray of the shape of y; for a scalar (n,) or (n, k)
         """
-        check_is_fitted(self)
+        check_calibrated(self)
         X = self._same_table(X)
         labels = self._widths()[0].labels(X, by)
         prediction = self._predictions(X)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from pimeter.conformal.estimator import is_trainable
+from pimeter.conformal.estimator import check_calibrated, is_trainable
 from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.distribution import PredictedDistribution
@@ -292,7 +291,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         IntervalRegressor
             Itself; as it was before if anything is wrong with the input.
         """
-        check_is_fitted(self)
+        check_calibrated(self)
         draft = self._draft()
         draft._update(X, y, by, importance_weight)
         return self._become(draft)
@@ -309,7 +308,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         -------
         ndarray of shape (n,) or (n, k)
         """
-        check_is_fitted(self)
+        check_calibrated(self)
         X = self._same_table(X)
         return self._squeezed(self._predictions(X).mean(axis=0))
 
@@ -349,7 +348,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         ndarray of shape (n[, k], 2[, L]) or frame
             Lower and upper bounds.
         """
-        check_is_fitted(self)
+        check_calibrated(self)
         asked = self._quantile.level if confidence_level is None else confidence_level
         levels = one_or_more_levels("confidence_level", asked)
         given, X = X, self._same_table(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -350,8 +351,10 @@ class TrainedIntervals(ConformalEstimator):
         try:
             target = real_array("y", given if given.dtype.kind != "O" else given.astype(np.float64))
         except (TypeError, ValueError) as why:
-            msg = f"y must hold real numbers, one for each row of X: {why}"
+            msg = f"y must hold real numbers, one for each row; got dtype {given.dtype}. For classes use SetClassifier."
             raise ValueError(msg) from why
+        if given.dtype.kind == "b":
+            warnings.warn("y is boolean, taken for 0 and 1; for classes use SetClassifier.", stacklevel=4)
         target = target.astype(np.float64, copy=False)
         if target.ndim not in {1, 2}:
             msg = f"y must have shape (n,) or (n, k); got {target.shape}."

@@ -175,7 +175,8 @@ class Width(BaseEstimator, ABC):
         found = self.shape(X, prediction)
         name = type(self).__name__
         if not isinstance(found, IntervalShape) or (found.lower is None) != (found.upper is None):
-            msg = f"{name}.shape must give an IntervalShape, with both lower and upper or neither; got {found!r}."
+            given = "one of them" if isinstance(found, IntervalShape) else type(found).__name__
+            msg = f"{name}.shape must give an IntervalShape, with both lower and upper or neither; got {given}."
             raise ValueError(msg)
         for what, part in zip(found._fields, found, strict=True):
             if part is not None and np.shape(part) != prediction.shape:

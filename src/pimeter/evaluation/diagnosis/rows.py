@@ -89,8 +89,8 @@ class Variation(Check[Evidence]):
         advice = f"Measure rows whose {' and '.join(same)} differ."
         if same == ["predictions"]:
             advice = (
-                "The model says the same for all rows: was it trained, and is this the column of its predictions? If so, "
-                "measure rows whose predictions differ."
+                "The model says the same for all rows: was it trained, and is this the column of its predictions? If "
+                "so, measure rows whose predictions differ."
             )
         return self.finding(m, sentence, advice, value=len(same), reference=0)
 
