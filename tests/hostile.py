@@ -330,7 +330,7 @@ def outcome(call: Callable[[], Any], words: Sequence[str], *given: Any) -> Any:
         for kind in ALLOWED:
             warnings.simplefilter("ignore", kind)
         # The first two are scikit-learn's; scores may well be lower for the positive class here.
-        for said in (".*feature names", "The number of unique classes", ".*score is lower where the label is"):
+        for said in (".*feature names", "The number of unique classes", ".*score is lower where", "y is boolean"):
             warnings.filterwarnings("ignore", said, UserWarning)
         try:
             found = call()

@@ -801,7 +801,7 @@ def backtests(draw: Draw) -> bool:
     y, f = draw(arrays((n, h))), draw(arrays((n, h)))
     found = outcome(
         lambda: pm.backtest(y.value, f.value, confidence_level=draw(levels()), stride=draw(mostly([1, 2.0], [0, "a"]))),
-        ("y_true", "y_pred", "windows", "confidence_level", "stride", "errors"), y, f,
+        ("y_true", "y_pred", "window", "confidence_level", "stride", "errors"), y, f,
     )  # fmt: skip
     if isinstance(found, Refused):
         return False
