@@ -126,7 +126,8 @@ class TestRadius:
             model = IntervalRegressor(zero)
             rows = errors[:m]
             if m < 19:
-                needs = rf"^{m} {'score' if m == 1 else 'scores'} can guarantee {100 * m / (m + 1):.3g} %, not 95 %; 19 are needed\.$"
+                scores = "1 score" if m == 1 else f"{m} scores"
+                needs = rf"^{scores} can guarantee {100 * m / (m + 1):.3g} %, not 95 %; 19 are needed\.$"
                 with pytest.warns(CoverageWarning, match=needs):
                     model.calibrate(rows[:, None], rows)
             else:
