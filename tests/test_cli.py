@@ -262,7 +262,7 @@ class TestMeasureByDask:
 
     @pytest.mark.parametrize(
         ("shops", "labels"),
-        [(("none", "NA", ""), '["none", "NA", "missing"]'), (("7", "NA", "13"), '["7", "13", "missing"]')],
+        [(("none", "NA", ""), '["NA", "none", "missing"]'), (("7", "NA", "13"), '["7", "13", "missing"]')],
     )
     def test_categories_that_are_words_and_those_that_are_numbers(self, shops, labels, pimeter_command, tmp_path):
         rows = [f"{i % 7},{i % 5},{shops[i % 3]}" for i in range(90)]

@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from hypothesis import strategies as st
 from pimeter import cli
 from pimeter.files import packing
 from tests.hostile import fuzzed
+from tests.test_files import workbook
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -43,12 +45,15 @@ TABLES = {
     "classify": pl.DataFrame({"label": (RNG.random(N) < SCORE).astype(int), "score": SCORE}),
 }
 TABLES["interval"] = TABLES["measure"]
-ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".csv.gz", ".csv.zst", "")
+ENDINGS = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".feather", ".xlsx", ".csv.gz", ".csv.zst", "")
 OPTIONS: dict[str, list[list[str]]] = {
-    "measure": [[], ["--json"], ["--features", "all"], ["--by", "größe"], ["--level", "2"]],
+    "measure": [
+        *([], ["--json"], ["--features", "all"], ["--by", "größe"], ["--level", "2"]),
+        *(["--decimal", ","], ["--thousands", "x"], ["--encoding", "utf-16"], ["--no-header"], ["--sheet", "2"]),
+    ],
     "forecast": [[], ["--json"], ["--step", "step", "--window", "window"], ["--window", "y"]],
     "classify": [[], ["--json"], ["--threshold", "0.3"], ["--method", "prediction-powered"], ["--positive", "1"]],
-    "interval": [[], ["--level", "0.5"]],
+    "interval": [[], ["--level", "0.5"], ["--by", "größe"], ["--tails", "equal", "--y-min", "-9"]],
 }
 
 
@@ -59,6 +64,12 @@ def packed(table: pl.DataFrame, ending: str) -> bytes:
         table.write_parquet(made)
     elif ending == ".jsonl":
         table.write_ndjson(made)
+    elif ending == ".json":
+        table.write_json(made)
+    elif ending == ".feather":
+        table.write_ipc(made)
+    elif ending == ".xlsx":
+        workbook(made, {"A": [table.columns, *map(list, table.iter_rows())]})
     else:
         table.write_csv(made, separator="\t" if ending == ".tsv" else ",")
     if ending == ".csv.gz":
@@ -249,6 +260,16 @@ def test_a_packed_file_of_next_to_nothing_is_refused_early(tmp_path, ending, par
     pack = zstd if ending == ".csv.zst" else gzip.compress
     piece = HEADER + part * (15_000_000 // len(part)) + b"\n"
     file.write_bytes(pack(HEADER) + pack(piece) * 12)  # 180 MB
+    code, _, complained = run("measure", file)
+    assert code == 2
+    assert "unpacks to more than 128 MB, 100 times its size or more" in complained
+
+
+def test_a_sheet_of_next_to_nothing_is_refused_early(tmp_path):
+    file = tmp_path / "bomb.xlsx"
+    workbook(file, {"A": [["y", "y_hat"], [1, 2]]})
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("xl/sharedStrings.xml", b" " * 180_000_000)
     code, _, complained = run("measure", file)
     assert code == 2
     assert "unpacks to more than 128 MB, 100 times its size or more" in complained

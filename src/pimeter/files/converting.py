@@ -7,7 +7,6 @@ import gzip
 import json
 import re
 import shutil
-import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pimeter.files.columns import DATE, NOTATIONS, bare
 from pimeter.files.naming import first_line, listed, shown
-from pimeter.files.packing import GZIP, ZSTD, check_unpacked
+from pimeter.files.packing import GZIP, ZSTD, check_unpacked, zip_sizes
 from pimeter.files.text import numbered
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def recoded(name: str, path: Path, start: bytes, encoding: str, copy: Path) -> P
     return copy
 
 
-def are_values(fields: Sequence[str]) -> bool:
+def are_values(fields: Sequence[str | None]) -> bool:
     """Whether fields of a first line are numbers and dates, not names; 0, 1, 2, ... are names that pandas makes."""
     import polars as pl
 
@@ -143,15 +142,13 @@ def sheet_in(name: str, path: Path, reading: Reading, copy: Path) -> Path:
     import polars as pl
 
     try:
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as packed:
-                check_unpacked(name, sum(part.file_size for part in packed.infolist()), path.stat().st_size)
+        check_unpacked(name, sum(zip_sizes(path).values()), path.stat().st_size)
         sheet = _sheet(name, fastexcel.read_excel(path).sheet_names, reading)
         frame = _sheet_frame(path, sheet, has_header=reading.header is not False)
         if reading.header is None and are_values(frame.columns):
             frame = _sheet_frame(path, sheet, has_header=False)
             reading.notes.append(no_header(name, frame.columns))
-    except (fastexcel.FastExcelError, pl.exceptions.PolarsError, zipfile.BadZipFile, OSError) as why:
+    except (fastexcel.FastExcelError, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
         msg = f"{name} is not a complete Excel file: {first_line(why)}."
         raise ValueError(msg) from why
     frame.write_parquet(copy)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import shutil
 import sys
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -15,7 +13,7 @@ from pathlib import Path
 
 from pimeter.files.converting import are_values, encoding_of, is_document, json_lines, no_header, recoded, sheet_in
 from pimeter.files.naming import shown
-from pimeter.files.packing import check_size, check_unpacked
+from pimeter.files.packing import check_size, check_unpacked, zip_sizes
 from pimeter.files.reading import Reading
 from pimeter.files.table import ARROW, BROKEN, EXCEL, JSON, JSON_LINES, PARQUET, Table
 from pimeter.files.text import lines
@@ -102,6 +100,8 @@ def table_in(name: str, path: Path, reading: Reading, scratch: Callable[[], Path
 
 def _text_table(table: Table, start: bytes, scratch: Callable[[], Path]) -> Table:
     """The table in a text file, in UTF-8, with its kind and whether it has a header."""
+    import polars as pl
+
     name, path, reading = table.name, table.path, table.reading
     check_size(name, path, start)
     kind = KINDS.get(_suffix(path))
@@ -113,8 +113,9 @@ def _text_table(table: Table, start: bytes, scratch: Callable[[], Path]) -> Tabl
         text = "\n".join(lines(path).collect()["line"].fill_null(""))
         path, kind = json_lines(name, text, scratch()), JSON_LINES
     has_header = reading.header is not False
-    if len(kind) == 1 and reading.header is None:
-        has_header = not are_values(next(csv.reader(head[:1], delimiter=kind), []))
+    if len(kind) == 1 and reading.header is None and head[0]:
+        first = pl.read_csv(head[0].encode(), has_header=False, separator=kind, infer_schema=False)
+        has_header = not are_values(first.row(0))
     return replace(table, path=path, kind=kind, has_header=has_header)
 
 
@@ -147,9 +148,8 @@ def _suffix(path: Path) -> str:
 def _binary_kind(name: str, path: Path, start: bytes) -> str:
     """The kind of a file that is no text, by how it begins; what holds no table that can be read is refused."""
     found = next((kind for mark, kind in STARTS.items() if start.startswith(mark)), "")
-    if start.startswith(ZIP) and zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as packed:
-            found = EXCEL if SHEETS & {*packed.namelist()} else ""
+    if start.startswith(ZIP) and (SHEETS & {*zip_sizes(path)} or _suffix(path) == ".xlsx"):
+        found = EXCEL
     foreign = next((what for mark, what in FOREIGN.items() if start.startswith(mark)), None)
     if foreign and not found:
         msg = f"{name} is {foreign}."

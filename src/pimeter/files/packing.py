@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import mmap
+import zipfile
 import zlib
 from pathlib import Path
 
@@ -65,6 +66,15 @@ def gzip_size(packed: mmap.mmap, most: int) -> tuple[int, int | None]:
         except (EOFError, OSError, zlib.error):
             pass  # what is broken is said later, with its place
     return size, None
+
+
+def zip_sizes(path: Path) -> dict[str, int]:
+    """Bytes that each part of a zip file unpacks to; none where it is another file, or broken."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            return {part.filename: part.file_size for part in packed.infolist()}
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError):
+        return {}
 
 
 def zstd_size(packed: mmap.mmap) -> int:
