@@ -466,23 +466,6 @@ def shaped(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     return found
 
 
-def recalibrated(cell: Cell, rng: np.random.Generator, n: int) -> Found:
-    """Intervals of a model that is too sure and exaggerates where; coverage of new rows by the known distribution."""
-    values, guaranteed = np.empty(n), np.nan
-    for i in range(n):
-        spread, new = np.exp(rng.normal(size=cell.m)), np.exp(rng.normal(size=50))
-        y = spread * cell.noise.sample(rng, (cell.m,))
-        calibrator = pm.IntervalCalibrator(cell.p, random_state=i, **cell.settings)
-        calibrator.fit(y, y_pred=np.zeros(cell.m), std=0.3 * spread**2)
-        low, high = calibrator.predict_interval(y_pred=np.zeros(50), std=0.3 * new**2).T / new
-        values[i] = cell.noise.within(low, high).mean()
-        guaranteed = on_the_page(calibrator.n_calibration_, cell.p)
-        assert np.isclose(calibrator.guaranteed_level_, guaranteed)
-    found = Found()
-    found.means("IntervalCalibrator", str(cell.settings["method"]), guaranteed, values, variance=cell.variance)
-    return found
-
-
 _LINEAR = pm.QuantileWidth(LinearQuantiles(alpha=0))
 KINDS = {
     'width="scaled"': Kind("", pm.ScaledWidth(Ridge()), slope_scale, 0, learns=True),
@@ -781,11 +764,6 @@ def cells() -> list[Cell]:
             Cell(name, shaped, noise, m, p, n, {"tails": tail})
             for (noise, m), p, tail in product(((t2, 20), (ties, 20), (lognormal, 100)), (0.8, 0.9), tails)
         ]
-    found += [
-        Cell("recalibrated", recalibrated, noise, m, p, 400, {"method": method})
-        for method in ("auto", "additive", "multiplicative", "normalised", "distributional")
-        for (noise, m), p in product(((t2, 20), (ties, 60), (lognormal, 300)), (0.8, 0.9))
-    ]
     for score, by in (("lac", None), ("aps", None), ("raps", None), ("lac", "class"), ("aps", "category")):
         found += [
             Cell("sets", sets, noise, m, p, 2000, {"conformity_score": score, **more, **({"by": by} if by else {})})
