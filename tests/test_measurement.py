@@ -284,7 +284,7 @@ class TestInput:
             ([1.0], [1.0], {"X": [[1.0], [2.0]]}, "for each of the 1 targets"),
             *[
                 ([1.0], [1.0], {"confidence_level": p}, "confidence_level must lie between")
-                for p in (0, 1, 95, None, "a")
+                for p in (0, 1, 95, "a")
             ],
         ],
     )

@@ -131,14 +131,17 @@ def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[st
     from pimeter.timestamps import numbered
 
     with warnings_as(notes):
-        return pimeter.measure(
-            *(frame[name].to_numpy() for name in asked.columns),
+        target, prediction = (frame[name].to_numpy() for name in asked.columns)
+        result: Measurement = pimeter.measure(
+            target,
+            prediction,
             X=frame[asked.features] if asked.features else None,
             by=categories(frame[asked.by]) if asked.by else None,
             groups=frame[asked.groups].to_numpy() if asked.groups else None,
             time=numbered(table, frame[asked.time], notes) if asked.time else None,
             confidence_level=asked.level,
         )
+    return result
 
 
 def _lazily(
@@ -149,8 +152,10 @@ def _lazily(
     frame = whole.dropna(subset=list(asked.columns))
     step("Measuring")
     with warnings_as(notes), cluster(scheduler):
-        result = pimeter.measure(
-            *(frame[name] for name in asked.columns),
+        target, prediction = (frame[name] for name in asked.columns)
+        result: Measurement = pimeter.measure(
+            target,
+            prediction,
             X=frame[asked.features] if asked.features else None,
             by=frame[asked.by] if asked.by else None,
             confidence_level=asked.level,

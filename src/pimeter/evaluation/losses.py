@@ -82,7 +82,7 @@ def _of_predictions(target: Array, models: Mapping[str, Any], level: float) -> L
         found["coverage"] = outside == 0.0
         if (width <= LARGEST).all():
             found |= {"mean_width": width, "interval_score": width + 2.0 / (1.0 - level) * outside}
-        if all(_is_distribution(one) for one in known):
+        if all(is_distribution(one) for one in known):
             found["crps"] = np.stack([crps_rows(target, one) for one in known], axis=1)
     return Losses(found, points.mean(axis=1))
 
@@ -116,7 +116,7 @@ def _read(name: str, said: Any, level: float, n: int) -> Predictive | Array:
     raise ValueError(msg)
 
 
-def _is_distribution(one: Predictive) -> bool:
+def is_distribution(one: Predictive) -> bool:
     """Whether so many quantiles are known that their mean loss is that of a distribution."""
     return one.kind in {"normal", "samples"} or len(one.levels) >= 5
 

@@ -7,7 +7,7 @@ import platform
 from dataclasses import astuple, replace
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from pimeter.validation import one_level
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.evaluation.probabilistic import IntervalMeasurement
     from pimeter.findings import Diagnosis
     from pimeter.moments import Moments, Range
 
@@ -57,6 +58,7 @@ BEYOND_INDEPENDENCE = {
 NO_RANGE = {"r2": "all targets are equal", "interval_score": "fewer than 2 misses are expected"}
 
 
+@overload
 def measure(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -65,9 +67,43 @@ def measure(
     by: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
-    confidence_level: float = 0.95,
-) -> Measurement:
+    confidence_level: float | None = None,
+) -> Measurement: ...
+@overload
+def measure(
+    y_true: ArrayLike,
+    y_pred: ArrayLike | None = None,
+    *,
+    intervals: Any = None,
+    quantiles: Any = None,
+    levels: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    samples: Any = None,
+    X: Any = None,
+    by: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    confidence_level: float | None = None,
+) -> Measurement | IntervalMeasurement: ...
+def measure(
+    y_true: ArrayLike,
+    y_pred: ArrayLike | None = None,
+    *,
+    intervals: Any = None,
+    quantiles: Any = None,
+    levels: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    samples: Any = None,
+    X: Any = None,
+    by: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    confidence_level: float | None = None,
+) -> Measurement | IntervalMeasurement:
     """How good is a model? From what happened and what it said, on rows that it was not trained on.
+
+    A model says one number for each row, or something of how uncertain it is: intervals, quantiles, a standard
+    deviation or samples.
 
     Parameters
     ----------
@@ -77,6 +113,14 @@ def measure(
     y_pred : array-like of shape (m,)
         What the model predicts for these rows. Rows are matched by position, also where both are Series; the same
         index in another order is refused.
+    intervals : array-like of shape (m, 2), frame with columns lower and upper, or mapping of these by level
+        Intervals that the model gives; without a mapping their level is `confidence_level`, which must be given.
+    quantiles, levels : array-like of shape (m, q) and (q,)
+        Quantiles that the model gives, and their levels.
+    std : array-like of shape (m,)
+        Standard deviations around `y_pred`, of normal distributions.
+    samples : array-like of shape (m, s)
+        Draws from the distribution of each row.
     X : frame or array-like of shape (m, d), optional
         Features, to find out where the model is weak: numbers, dates (also as text, from the year down) or categories,
         missing values allowed. Columns that tell each row from all others, such as ids, are left out and named.
@@ -89,14 +133,16 @@ def measure(
         When each row was: numbers, dates or ISO strings, equal ones allowed. Rows are put in this order, and ranges
         allow for dependence that fades with time; none are given where rows say as little as fewer than 30 independent
         ones. With `groups`, it only orders the rows.
-    confidence_level : float, default=0.95
-        Fraction of new targets that intervals shall cover, between 0 and 1.
+    confidence_level : float, optional
+        Fraction of new targets that intervals shall cover, between 0 and 1: .95 if it is not given. Of intervals and
+        quantiles at several levels it is the level to judge, .95 or else the highest one.
 
     Returns
     -------
-    Measurement
-        Margin, coverage, scores with their own uncertainty, diagnosis and advice. It prints as sentences;
-        `to_html(path)` writes a report, `to_frame()` has the scores, `to_dict()` everything, `plot()` draws.
+    Measurement or IntervalMeasurement
+        Of predictions: margin, coverage, scores with their own uncertainty, diagnosis and advice. Of what else a model
+        may say: whether it holds, at which levels and where not, and how much better it could be. Both print as
+        sentences; `to_html(path)` writes a report, `to_frame()` has the scores, `to_dict()` everything.
 
     Raises
     ------
@@ -133,15 +179,38 @@ def measure(
     >>> round(result.scores["mae"].value, 2), result.to_frame().shape
     (1.21, (8, 6))
     """
-    level = one_level("confidence_level", confidence_level)
-    levels = np.array(sorted({*STOPS, level}))
-    at = int(np.searchsorted(levels, level))
+    said = {"intervals": intervals, "quantiles": quantiles, "levels": levels, "std": std, "samples": samples}
+    is_probabilistic = any(one is not None for one in said.values())
+    if y_pred is None or is_probabilistic:
+        if not is_probabilistic:
+            msg = "give what the model said of these rows: y_pred=, intervals=, quantiles= with levels=, or samples=."
+            raise ValueError(msg)
+        from pimeter.evaluation.probabilistic import measured_predictions
+
+        shared = {"X": X, "by": by, "groups": groups, "time": time, "confidence_level": confidence_level}
+        return measured_predictions(y_true, {**said, "y_pred": y_pred}, **shared)
+    level = 0.95 if confidence_level is None else one_level("confidence_level", confidence_level)
+    return _measured_points(y_true, y_pred, X, by, groups, time, level)
+
+
+def _measured_points(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    X: Any,
+    by: ArrayLike | None,
+    groups: ArrayLike | None,
+    time: ArrayLike | None,
+    level: float,
+) -> Measurement:
+    """Measure one prediction for each row."""
+    stops = np.array(sorted({*STOPS, level}))
+    at = int(np.searchsorted(stops, level))
     lazy = None
     if type(y_true).__module__.partition(".")[0] == "dask":
         if groups is not None or time is not None:
             msg = "groups and time need rows in memory; y_true is a dask collection. Give y_true.compute() and so on."
             raise ValueError(msg)
-        lazy = LazyRows.read(levels, y_true, y_pred, X, by)
+        lazy = LazyRows.read(stops, y_true, y_pred, X, by)
         y_true, y_pred, X, by = lazy.sample
     target, prediction, residuals = checked_rows(y_true, y_pred)
     m = len(target)
@@ -154,7 +223,7 @@ def measure(
         target, prediction, residuals = target[order], prediction[order], residuals[order]
         X, by, group, moment = (None if one is None else _safe_indexing(one, order) for one in (X, by, group, moment))
     known = given(X, by, m, some_rows(m, MAX_ROWS))
-    fit, divisions = cross_fitted(residuals, prediction, known.labels, levels)
+    fit, divisions = cross_fitted(residuals, prediction, known.labels, stops)
     ordered = kernel.sorted_groups(residuals)[0]
     equal = equal_rows(target, prediction, X)
     if lazy is not None:

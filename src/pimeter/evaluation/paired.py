@@ -99,6 +99,15 @@ def mean_range(difference: Array, confidence: float) -> tuple[float, float, floa
     return value, value + min(shift, 0.0) - margin, value + max(shift, 0.0) + margin
 
 
+def chance_of_gain(gain: Array) -> float:
+    """How often chance alone gives rows so large a mean gain."""
+    value = float(gain.mean())
+    found = _mean_spread(gain[:, None] - value)
+    if found.variance[0] == 0.0:
+        return 0.0 if value > 0.0 else 1.0
+    return float(stdtr(found.df[0], -(value + min(float(found.shift[0]), 0.0)) / math.sqrt(found.variance[0])))
+
+
 class Spread(NamedTuple):
     """How far means may be from what they estimate."""
 
@@ -110,11 +119,13 @@ class Spread(NamedTuple):
 def _mean_spread(centred: Array) -> Spread:
     """Of the mean of each column."""
     n = len(centred)
-    squares = (centred**2).mean(axis=0)
+    square = centred * centred
+    squares, fourths = square.mean(axis=0), np.einsum("ij,ij->j", square, square) / n
+    thirds = np.einsum("ij,ij->j", square, centred) / n
     known = squares > 0.0
-    kurtosis = np.divide((centred**4).mean(axis=0), squares**2, out=np.full_like(squares, np.inf), where=known)
+    kurtosis = np.divide(fourths, squares**2, out=np.full_like(squares, np.inf), where=known)
     df = np.clip(2.0 * n / np.maximum(kurtosis - 1.0, 1e-9), MIN_DF, max(n - 1.0, MIN_DF))
-    third = np.divide((centred**3).mean(axis=0), squares, out=np.zeros_like(squares), where=known)
+    third = np.divide(thirds, squares, out=np.zeros_like(squares), where=known)
     return Spread(squares / max(n - 1, 1), df, third * (1.0 + 2.0 * NORMAL**2) / (6.0 * n))
 
 

@@ -38,8 +38,12 @@ FOREIGN = {
     b"\x80": "a pickle, which could run any code; save the table as Parquet",
     b"SQLite": "a database; save the table as CSV or Parquet",
     b"%PDF": "a PDF; save the table as CSV",
-    b"<": "HTML or XML; open it in a spreadsheet, and save it as CSV or .xlsx",
 }
+# A header may begin with "<", too.
+FOREIGN |= dict.fromkeys(
+    (b"<!DOCTYPE", b"<!doctype", b"<html", b"<HTML", b"<?xml", b"<table"),
+    "HTML or XML; open it in a spreadsheet, and save it as CSV or .xlsx",
+)
 
 
 @contextmanager

@@ -1,0 +1,399 @@
+"""Checks of given intervals: each has a p-value, and all of them together raise a false alarm in 5 % of reports."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import bdtr, bdtrc, chdtrc, gammaln
+
+from pimeter.arrays import some_rows
+from pimeter.coverage import percent, rounded
+from pimeter.evaluation.diagnosis.columns import categories, quintiles
+from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Subgroup, simultaneous_bounds
+from pimeter.findings import Diagnosis, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from pimeter.evaluation.diagnosis.columns import Given, Subgroups
+    from pimeter.predictive import Predictive
+
+    Array = NDArray[np.float64]
+
+FALSE_ALARMS = 0.05  # of all checks of a report together
+N_CELLS = 10  # of equal probability, in which targets of whole distributions are counted
+MIN_EXPECTED = 5.0  # rows in a cell
+MIN_MISSES = 5  # from which on it is asked whether they come in runs
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Rows whose targets lie between two neighbouring quantiles of their distributions, and the probability of that."""
+
+    rows: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """What other intervals would do, each row being judged by what other rows taught.
+
+    Attributes
+    ----------
+    name : str
+        As given, widened by a factor, moved by a constant, or constant around the same centre.
+    value : float
+        The factor, the constant, or the half-width, of all rows; NaN for the intervals as given.
+    coverage, mean_width, interval_score : float
+        Of these intervals.
+    gain : float
+        By how much the interval score is lower than that of the intervals as given; `lower` and `upper` are its range.
+    p_value : float
+        How often chance alone gives such a gain.
+    """
+
+    name: str
+    value: float
+    coverage: float
+    mean_width: float
+    interval_score: float
+    gain: float
+    lower: float
+    upper: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class IntervalEvidence:
+    """Targets, intervals and distributions that were given for them, and what is known of the rows."""
+
+    target: Array
+    said: Predictive
+    bounds: Array  # (rows, 2) at the level judged
+    level: float
+    known: Given
+    order: NDArray[np.intp] | None  # of time
+    effect: float = 1.0  # rows of groups or in time say as much as so many times fewer independent ones
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.target)
+
+    @cached_property
+    def is_below(self) -> NDArray[np.bool_]:
+        """Targets below their interval."""
+        return np.asarray(self.target < self.bounds[:, 0])
+
+    @cached_property
+    def is_above(self) -> NDArray[np.bool_]:
+        """Targets above their interval."""
+        return np.asarray(self.target > self.bounds[:, 1])
+
+    @cached_property
+    def is_inside(self) -> NDArray[np.bool_]:
+        """Targets inside their interval."""
+        return ~(self.is_below | self.is_above)
+
+    @cached_property
+    def edges(self) -> Array:
+        """Probabilities at which the distributions are cut into cells."""
+        if self.said.kind in {"normal", "samples"}:
+            return np.arange(1, N_CELLS) / N_CELLS
+        return self.said.levels
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """Targets in each cell of the distributions, those on a border by chance on one side; none of two cuts."""
+        if len(self.edges) < 3:
+            return ()
+        values = np.stack([self.said.at(float(edge)) for edge in self.edges], axis=1)
+        first, last = (self.target[:, None] > values).sum(axis=1), (self.target[:, None] >= values).sum(axis=1)
+        chance = np.random.default_rng(0).random(self.n)
+        cell = first + np.floor(chance * (last - first + 1)).astype(np.intp)
+        counts = np.bincount(cell, minlength=len(self.edges) + 1).tolist()
+        probabilities = np.diff(np.concatenate([[0.0], self.edges, [1.0]])).tolist()
+        return tuple(map(Cell, counts, probabilities))
+
+    @cached_property
+    def divisions(self) -> list[tuple[str, Subgroups, NDArray[np.bool_]]]:
+        """Names, subgroups and which of their rows are inside."""
+        some = some_rows(self.n, MAX_ROWS)
+        found = [("prediction", quintiles(self.said.centre), self.is_inside)]
+        width = self.bounds[:, 1] - self.bounds[:, 0]
+        if np.isfinite(width).all() and np.ptp(width) > 1e-9 * width.max():
+            found.append(("width", quintiles(width), self.is_inside))
+        if self.known.labels is not None:
+            found.append(("by", categories(self.known.labels), self.is_inside))
+        return found + [(column.name, column.subgroups, self.is_inside[some]) for column in self.known.columns]
+
+    @cached_property
+    def subgroups(self) -> tuple[Subgroup, ...]:
+        """Coverage in each of them, with ranges for all together."""
+        counted = [
+            (of, label, int(np.count_nonzero(codes == i)), int(np.count_nonzero(inside[codes == i])))
+            for of, (codes, labels), inside in self.divisions
+            for i, label in enumerate(labels)
+            if (codes == i).any()
+        ]
+        rows, within = (np.array([one[i] for one in counted]) for i in (2, 3))
+        lower, upper = simultaneous_bounds(within, rows, len(counted))
+        return tuple(
+            Subgroup(of, label, n, k / n, float(low), float(high))
+            for (of, label, n, k), low, high in zip(counted, lower, upper, strict=True)
+        )
+
+
+GIVEN = {
+    "intervals": "intervals=intervals",
+    "quantiles": "quantiles=quantiles, levels=levels",
+    "normal": "y_pred=y_pred, std=std",
+    "samples": "samples=samples",
+}
+
+
+class Asked(NamedTuple):
+    """What a check found, before it is known how improbable it has to be."""
+
+    name: str
+    question: str
+    weight: float  # part of the false alarms that it may have
+    p_value: float  # NaN where it cannot be asked
+    sentence: str
+    advice: str
+    value: float = math.nan
+    reference: float = math.nan
+
+
+def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative]) -> Diagnosis:
+    """Ask everything; alarms of all checks together are false in 5 % of reports at most (weighted Bonferroni)."""
+    asked = [*(check(evidence) for check in CHECKS), better(evidence, alternatives)]
+    total = sum(one.weight for one in asked if not math.isnan(one.p_value))
+    thresholds = [FALSE_ALARMS * one.weight / total if total else 0.0 for one in asked]
+    found = [
+        Finding(
+            name=one.name,
+            question=one.question,
+            sentence=one.sentence,
+            advice=one.advice if one.p_value <= threshold else "",
+            value=one.value,
+            reference=one.reference,
+            p_value=one.p_value,
+            threshold=threshold,
+            rows=evidence.n,
+        )
+        for one, threshold in zip(asked, thresholds, strict=True)
+    ]
+    code = ""
+    if any(finding.raised for finding in found):
+        method = {"moved by": "additive", "widened by": "multiplicative"}.get(_best_name(alternatives), "auto")
+        code = f'pm.IntervalCalibrator({evidence.level:g}, method="{method}").fit(y_true, {GIVEN[evidence.said.kind]})'
+    return Diagnosis.of(found, "Nothing to do: no check raises an alarm.", code)
+
+
+def _binomial_p(k: int, n: int, p: float, effect: float) -> float:
+    """Twice the smaller tail, of so many fewer rows as dependence leaves."""
+    k, n = round(k / effect), round(n / effect)
+    below, above = float(bdtr(k, n, p)), float(bdtrc(k - 1, n, p)) if k else 1.0
+    return min(1.0, 2.0 * min(below, above))
+
+
+def coverage(evidence: IntervalEvidence) -> Asked:
+    """Whether the level is kept: exact, binomial."""
+    k, n = int(evidence.is_inside.sum()), evidence.n
+    p_value = _binomial_p(k, n, evidence.level, evidence.effect)
+    way = "narrower" if k / n > evidence.level else "wider"
+    said = f"{percent(k / n, 3)} of targets are inside, {percent(evidence.level)} should be"
+    return Asked(
+        "coverage", "Is the level kept?", 3.0, p_value, f"{said} (p = {p_value:.2g}).",
+        f"Make intervals {way}.", k / n, evidence.level,
+    )  # fmt: skip
+
+
+def balance(evidence: IntervalEvidence) -> Asked:
+    """Whether there are as many misses below as above: exact, binomial."""
+    below, above = int(evidence.is_below.sum()), int(evidence.is_above.sum())
+    p_value = _binomial_p(below, below + above, 0.5, evidence.effect) if below + above else math.nan
+    said = f"{below:,} targets are below their interval and {above:,} above"
+    return Asked(
+        "balance", "Are there as many misses below as above?", 2.0, p_value, f"{said} (p = {p_value:.2g}).",
+        f"Move the intervals {'down' if below > above else 'up'}, or calibrate each bound by itself.",
+        below / max(below + above, 1), 0.5,
+    )  # fmt: skip
+
+
+def subgroups(evidence: IntervalEvidence) -> Asked:
+    """Whether the coverage is the same in all subgroups: exact for each, all together by Bonferroni."""
+    total = int(evidence.is_inside.sum())
+    asked: list[tuple[float, Subgroup]] = []
+    by_division = {of: (len(inside), int(inside.sum())) for of, _, inside in evidence.divisions}
+    for one in evidence.subgroups:
+        n, k = by_division[one.of]
+        if one.rows == n or total in {0, evidence.n}:
+            continue
+        counts = (round(count / evidence.effect) for count in (one.coverage * one.rows, one.rows, k, n))
+        asked.append((_hypergeometric_p(*counts), one))
+    if not asked:
+        return Asked(
+            "subgroups", "Is the coverage the same everywhere?", 2.0, math.nan, "There are no subgroups to compare.", ""
+        )
+    p_value, one = min(asked, key=lambda pair: pair[0])
+    where = f"where {one.of} is {one.label}" if one.of != "by" else f"in category {one.label}"
+    p_value = min(1.0, p_value * len(asked))
+    said = (
+        f"{percent(one.coverage, 3)} of {one.rows:,} rows {where} are inside, {percent(total / evidence.n, 3)} of all"
+    )
+    return Asked(
+        "subgroups", "Is the coverage the same everywhere?", 2.0, p_value,
+        f"The largest difference of {len(asked)} subgroups: {said} (p = {p_value:.2g}, all together).",
+        f"Calibrate rows {where} by themselves, or let widths follow {'the category' if one.of == 'by' else one.of}.",
+        one.coverage, total / evidence.n,
+    )  # fmt: skip
+
+
+def _hypergeometric_p(k: int, rows: int, total: int, n: int) -> float:
+    """Whether k of some rows inside is by chance, total of n being so: Fisher's exact test, twice the smaller tail."""
+    least, most = max(0, rows - (n - total)), min(rows, total)
+    k = min(max(k, least), most)  # after rounding
+    i = np.arange(least, most + 1)
+    log = -np.sum([gammaln(x + 1.0) for x in (i, total - i, rows - i, n - total - rows + i)], axis=0)
+    terms = np.exp(log - log.max())
+    below = np.cumsum(terms) / terms.sum()
+    at = k - least
+    return float(min(1.0, 2.0 * min(below[at], 1.0 - (below[at - 1] if at else 0.0))))
+
+
+def calibration(evidence: IntervalEvidence) -> Asked:
+    """Whether targets are spread over the distributions as these say: chi-square of cells."""
+    question = "Do the quantiles hold at all levels?"
+    if not evidence.cells:
+        return Asked("calibration", question, 2.0, math.nan, "One interval has no other levels.", "")
+    counts, expected = _joined([(cell.rows, cell.probability * evidence.n) for cell in evidence.cells])
+    if len(counts) < 2:
+        return Asked("calibration", question, 2.0, math.nan, "There are too few rows to tell.", "")
+    statistic = float((((counts - expected) ** 2) / expected).sum())
+    p_value = float(chdtrc(len(counts) - 1, statistic / evidence.effect))
+    tails = (counts[0] + counts[-1]) / (expected[0] + expected[-1])
+    what = "too narrow" if tails > 1.0 else "too wide in the tails, or shifted"
+    said = (
+        f"Of {len(counts)} cells of the distributions the outermost hold {rounded(tails, 3)} times the rows they should"
+    )
+    return Asked(
+        "calibration", question, 2.0, p_value, f"{said} (p = {p_value:.2g}, chi-square).",
+        f"Distributions are {what}: calibrate every level.", tails, 1.0,
+    )  # fmt: skip
+
+
+def _joined(cells: Sequence[tuple[float, float]]) -> tuple[Array, Array]:
+    """Counts and expected counts of neighbouring cells together, until 5 rows or more are expected in each."""
+    found: list[list[float]] = [[0.0, 0.0]]
+    for k, e in cells:
+        if found[-1][1] >= MIN_EXPECTED:
+            found.append([0.0, 0.0])
+        found[-1][0] += k
+        found[-1][1] += e
+    if len(found) > 1 and found[-1][1] < MIN_EXPECTED:
+        last = found.pop()
+        found[-1][0] += last[0]
+        found[-1][1] += last[1]
+    joined = np.array(found)
+    return joined[:, 0], joined[:, 1]
+
+
+def runs(evidence: IntervalEvidence) -> Asked:
+    """Whether misses follow each other: the exact distribution of runs, beside Christoffersen's likelihood ratios."""
+    question = "Do misses come in runs?"
+    if evidence.order is None:
+        return Asked("runs", question, 1.0, math.nan, "No time was given, so it cannot be asked.", "")
+    miss = ~evidence.is_inside[evidence.order]
+    n_miss = int(miss.sum())
+    if not MIN_MISSES <= n_miss <= evidence.n - MIN_MISSES:
+        return Asked("runs", question, 1.0, math.nan, f"{n_miss:,} misses are too few to tell.", "")
+    after_miss, after_hit = miss[1:][miss[:-1]], miss[1:][~miss[:-1]]
+    ratio_uc, ratio_ind = christoffersen(miss, evidence.level)
+    p_value = _runs_p(miss)
+    said = (
+        f"A miss follows a miss in {percent(float(after_miss.mean()), 3)} of cases, and a hit in "
+        f"{percent(float(after_hit.mean()), 3)}"
+    )
+    tests = (
+        f"Christoffersen's likelihood ratios: unconditional p = {float(chdtrc(1, ratio_uc)):.2g}, independence "
+        f"p = {float(chdtrc(1, ratio_ind)):.2g}, conditional p = {float(chdtrc(2, ratio_uc + ratio_ind)):.2g}"
+    )
+    return Asked(
+        "runs", question, 1.0, p_value, f"{said} (p = {p_value:.2g} by runs; {tests}).",
+        "Misses come in runs: update intervals as targets become known (OnlineNeuron, ForecastIntervals).",
+        float(after_miss.mean()), n_miss / evidence.n,
+    )  # fmt: skip
+
+
+def christoffersen(miss: NDArray[np.bool_], level: float) -> tuple[float, float]:
+    """Likelihood ratios of unconditional coverage and of independence of the miss before, each chi-square with 1 df."""
+    k, n = int(miss.sum()), len(miss)
+    unconditional = 2.0 * (_log_likelihood(k, n, k / n) - _log_likelihood(k, n, 1.0 - level))
+    before, after = miss[:-1], miss[1:]
+    parts = [(int(after[before == b].sum()), int((before == b).sum())) for b in (False, True)]
+    total = sum(one[0] for one in parts), sum(one[1] for one in parts)
+    free = sum(_log_likelihood(k, n, k / n if n else 0.0) for k, n in parts)
+    return unconditional, max(2.0 * (free - _log_likelihood(*total, total[0] / total[1])), 0.0)
+
+
+def _log_likelihood(k: int, n: int, p: float) -> float:
+    """Of k misses among n rows at a probability p."""
+    return (k * math.log(p) if k else 0.0) + ((n - k) * math.log1p(-p) if n - k else 0.0)
+
+
+def _runs_p(miss: NDArray[np.bool_]) -> float:
+    """Probability of so few runs of misses, all orders of the rows being equally likely: exact, hypergeometric."""
+    n, k = len(miss), int(miss.sum())
+    n_runs = int(miss[0]) + int(np.count_nonzero(miss[1:] & ~miss[:-1]))
+    r = np.arange(1, min(k, n - k + 1) + 1)
+    # C(k - 1, r - 1) ways to cut the misses into r runs, C(n - k + 1, r) ways to place these among the hits.
+    log = gammaln(k) - gammaln(r) - gammaln(k - r + 1) + gammaln(n - k + 2) - gammaln(r + 1) - gammaln(n - k + 2 - r)
+    terms = np.exp(log - log.max())
+    return float(terms[r <= n_runs].sum() / terms.sum())
+
+
+CHECKS: tuple[Callable[[IntervalEvidence], Asked], ...] = (coverage, balance, subgroups, calibration, runs)
+
+
+def _best_name(alternatives: Sequence[Alternative]) -> str:
+    """The alternative with the lowest interval score."""
+    return min(alternatives, key=lambda one: one.interval_score).name if alternatives else ""
+
+
+def better(evidence: IntervalEvidence, alternatives: Sequence[Alternative]) -> Asked:
+    """How much better intervals could be: gains of three other ones, together by Bonferroni."""
+    question = "How much better could they be?"
+    if not alternatives:
+        return Asked("better", question, 2.0, math.nan, "It is not asked of infinite intervals, nor of few rows.", "")
+    given, *others = alternatives
+    best, constant = min(others, key=lambda one: one.interval_score), others[-1]
+    said = (
+        f"Interval score {rounded(given.interval_score, 3)} as given, {rounded(best.interval_score, 3)} with "
+        f"{shown(best)} (coverage {percent(best.coverage, 3)})"
+    )
+    if constant is not best:
+        said += f", {rounded(constant.interval_score, 3)} with {shown(constant)}"
+    p_value = min(1.0, min(one.p_value for one in others) * len(others))
+    advice = (
+        f"Use {shown(best)}: {percent(evidence.level)} hold, and the interval score falls by {rounded(best.gain, 3)}."
+    )
+    return Asked("better", question, 2.0, p_value, f"{said} (p = {p_value:.2g}).", advice, best.gain, 0.0)
+
+
+def shown(alternative: Alternative) -> str:
+    """What an alternative does, in words."""
+    way = "outwards" if alternative.value >= 0.0 else "inwards"
+    return {
+        "as given": "as given",
+        "moved by": f"both bounds {way} by {rounded(abs(alternative.value), 3)}",
+        "widened by": f"widths multiplied by {rounded(alternative.value, 3)}",
+        "constant": f"constant ±{rounded(alternative.value, 3)} around the same centre",
+    }[alternative.name]

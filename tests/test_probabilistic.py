@@ -1,0 +1,255 @@
+"""`measure` of given intervals, quantiles, standard deviations and samples: numbers, alarms, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+import pimeter as pm
+from pimeter.evaluation.probabilistic_checks import _hypergeometric_p, _runs_p, christoffersen
+
+HALF = stats.norm.ppf(0.95)
+LEVELS = np.arange(1, 10) / 10
+
+
+@pytest.fixture
+def rows():
+    """Centres and targets around them, standard normal."""
+    rng = np.random.default_rng(0)
+    centre = rng.normal(size=1000)
+    return centre, centre + rng.normal(size=1000)
+
+
+def around(centre, half):
+    return np.stack([centre - half, centre + half], axis=1)
+
+
+class TestNumbers:
+    def test_are_those_of_the_scores(self, rows):
+        centre, y = rows
+        given = around(centre, HALF)
+        found = pm.measure(y, intervals=given, confidence_level=0.9)
+        assert_allclose(found.coverage, pm.coverage_score(y, given))
+        assert_allclose(found.scores["interval_score"].value, pm.interval_score(y, given, 0.9))
+        assert_allclose(found.scores["mean_width"].value, 2 * HALF)
+        misses = found.scores["misses_below"].value + found.scores["misses_above"].value
+        assert_allclose(misses, 1 - found.coverage)
+        exact = stats.binomtest(round(1000 * found.coverage), 1000).proportion_ci(0.9)
+        assert_allclose(found.coverage_range, exact)
+
+    def test_one_thing_said_in_several_ways_is_judged_the_same(self, rows):
+        centre, y = rows
+        frame = pd.DataFrame(around(centre, HALF), columns=["lower", "upper"])
+        ways = [
+            {"intervals": around(centre, HALF)},
+            {"intervals": frame},
+            {"intervals": {0.9: around(centre, HALF)}},
+            {"quantiles": around(centre, HALF), "levels": [0.05, 0.95]},
+            {"y_pred": centre, "std": np.ones(1000)},
+        ]
+        found = [pm.measure(y, **way, confidence_level=0.9) for way in ways]
+        for one in found:
+            assert_allclose(one.coverage, found[0].coverage)
+            assert_allclose(one.scores["interval_score"].value, found[0].scores["interval_score"].value)
+
+    def test_crps_of_normal_distributions_and_of_many_samples(self, rows):
+        centre, y = rows
+        exact = pm.measure(y, centre, std=np.ones(1000)).scores["crps"]
+        samples = centre[:, None] + np.random.default_rng(1).normal(size=(1000, 500))
+        assert_allclose(pm.measure(y, samples=samples).scores["crps"].value, exact.value, rtol=0.01)
+        assert exact.lower < 1 / np.sqrt(np.pi) < exact.upper
+
+    def test_level_is_that_which_was_given(self, rows):
+        centre, y = rows
+        several = {p: around(centre, stats.norm.ppf((1 + p) / 2)) for p in (0.5, 0.8, 0.9)}
+        assert pm.measure(y, intervals=several).confidence_level == 0.9
+        found = pm.measure(y, intervals=several, confidence_level=0.8)
+        assert found.confidence_level == 0.8
+        assert [one.level for one in found.reliability] == [0.5, 0.8, 0.9]
+        assert len(found.pit) == 7
+        assert sum(cell.rows for cell in found.pit) == 1000
+        assert_allclose([cell.probability for cell in found.pit], [0.05, 0.05, 0.15, 0.5, 0.15, 0.05, 0.05])
+
+    def test_groups_widen_the_ranges(self):
+        rng = np.random.default_rng(2)
+        group = np.repeat(np.arange(50), 20)
+        y = rng.normal(size=50)[group]
+        plain, grouped = (
+            pm.measure(y, intervals=around(0 * y, HALF), confidence_level=0.9, groups=g) for g in (None, group)
+        )
+        for name in ("coverage", "interval_score"):
+            widths = [one.scores[name].upper - one.scores[name].lower for one in (plain, grouped)]
+            assert widths[1] > 2 * widths[0]
+        assert "groups that are independent" in grouped.headline.evidence
+
+    def test_too_few_misses_have_no_range(self, rows):
+        centre, y = rows
+        score = pm.measure(y[:40], intervals=around(centre[:40], HALF), confidence_level=0.9).scores["interval_score"]
+        assert np.isnan(score.lower)
+        assert score.assumes == "no range: fewer than 5 misses are expected"
+
+    def test_infinite_bounds_are_measured_as_far_as_they_can_be(self, rows):
+        centre, y = rows
+        given = np.stack([np.full(1000, -np.inf), centre + stats.norm.ppf(0.9)], axis=1)
+        found = pm.measure(y, intervals=given, confidence_level=0.9)
+        assert set(found.scores) == {"coverage", "misses_below", "misses_above", "median_width"}
+        assert found.alternatives == ()
+        assert json.loads(found.to_json())
+
+
+class TestAlternatives:
+    def test_widths_that_are_too_small_are_multiplied(self):
+        rng = np.random.default_rng(3)
+        scale = np.exp(rng.normal(size=2000))
+        y = scale * rng.normal(size=2000)
+        found = pm.measure(y, intervals=around(0 * y, HALF * scale / 1.25), confidence_level=0.9)
+        by_name = {one.name: one for one in found.alternatives}
+        assert_allclose(by_name["widened by"].value, 1.25, rtol=0.06)
+        assert_allclose(by_name["widened by"].coverage, 0.9, atol=0.015)
+        assert min(found.alternatives, key=lambda one: one.interval_score).name == "widened by"
+        assert any("widths multiplied by 1.2" in line for line in found.advice)
+
+    def test_advice_makes_them_hold_when_it_is_pasted(self):
+        rng = np.random.default_rng(4)
+        scale = np.exp(rng.normal(size=4000))
+        y = scale * rng.normal(size=4000)
+        given = around(0 * y, HALF * scale / 1.4)
+        found = pm.measure(y[:2000], intervals=given[:2000], confidence_level=0.9)
+        calibrator = eval(found.code, {"pm": pm, "y_true": y[:2000], "intervals": given[:2000]})
+        fresh = calibrator.predict_interval(intervals=given[2000:])
+        assert_allclose(pm.coverage_score(y[2000:], fresh), 0.9, atol=0.025)
+
+    @pytest.mark.parametrize("kind", ["quantiles", "normal", "samples"])
+    def test_code_runs_for_all_that_may_be_given(self, kind, rows):
+        centre, y = rows
+        names = {
+            "quantiles": centre[:, None] + 0.6 * stats.norm.ppf(LEVELS),
+            "levels": LEVELS,
+            "y_pred": centre,
+            "std": np.full(1000, 0.6),
+            "samples": centre[:, None] + 0.6 * np.random.default_rng(0).normal(size=(1000, 50)),
+        }
+        used = {"quantiles": ("quantiles", "levels"), "normal": ("y_pred", "std"), "samples": ("samples",)}[kind]
+        found = pm.measure(y, **{name: names[name] for name in used})
+        assert found.diagnosis.raised
+        assert eval(found.code, {"pm": pm, "y_true": y, **names}).guaranteed_level_ > 0.0
+
+
+class TestAlarms:
+    def test_intervals_that_are_as_they_should_be_raise_few(self):
+        """5 % of reports at most: of 60 eight or more have a probability of 1.2 %."""
+        rng = np.random.default_rng(5)
+        raised = 0
+        for _ in range(60):
+            X = rng.normal(size=(300, 3))
+            y = X[:, 0] + rng.normal(size=300)
+            found = pm.measure(y, intervals=around(X[:, 0], HALF), confidence_level=0.9, X=X, time=np.arange(300))
+            raised += bool(found.diagnosis.raised)
+        assert raised < 8
+
+    def test_narrow_intervals(self, rows):
+        centre, y = rows
+        found = pm.measure(y, intervals=around(centre, 0.85 * HALF), confidence_level=0.9)
+        assert "coverage" in found.diagnosis.raised
+        assert "cover too little" in found.headline.claim
+        assert "Make intervals wider." in found.advice
+
+    def test_misses_at_one_end(self, rows):
+        centre, y = rows
+        given = np.stack([centre - 9, centre + stats.norm.ppf(0.9)], axis=1)
+        found = pm.measure(y, intervals=given, confidence_level=0.9)
+        assert "balance" in found.diagnosis.raised
+        assert "up" in found.diagnosis["balance"].advice
+
+    def test_a_subgroup_that_is_covered_less(self, rows):
+        centre, y = rows
+        by = np.random.default_rng(6).choice(list("abcde"), 1000)
+        y = centre + np.where(by == "a", 1.6, 0.9) * (y - centre)
+        found = pm.measure(y, intervals=around(centre, HALF), confidence_level=0.9, by=by)
+        assert "subgroups" in found.diagnosis.raised
+        assert "in category a" in found.diagnosis["subgroups"].sentence
+
+    def test_misses_in_runs(self, rows):
+        centre, _ = rows
+        noise = np.where(np.arange(1000) % 100 < 10, 2.5, 0.1) * np.where(np.arange(1000) % 2, 1, -1)
+        shuffled = np.random.default_rng(7).permutation(1000)
+        given = around(centre, HALF)
+        found = pm.measure((centre + noise)[shuffled], intervals=given[shuffled], confidence_level=0.9, time=shuffled)
+        assert found.diagnosis.raised == ("runs",)
+        assert len(found.over_time) == 20
+
+    def test_tails_that_normal_quantiles_do_not_have(self, rows):
+        centre, _ = rows
+        y = centre + np.random.default_rng(8).standard_t(3, 1000) / 3**0.5
+        found = pm.measure(y, quantiles=centre[:, None] + stats.norm.ppf(LEVELS), levels=LEVELS)
+        assert "calibration" in found.diagnosis.raised
+
+
+class TestStatistics:
+    def test_likelihood_ratios_are_christoffersens(self):
+        miss = np.random.default_rng(9).uniform(size=400) < 0.13
+        k = miss.sum()
+        unconditional, independent = christoffersen(miss, 0.9)
+        expected = -2 * np.log(0.1**k * 0.9 ** (400 - k) / ((k / 400) ** k * (1 - k / 400) ** (400 - k)))
+        assert_allclose(unconditional, expected)
+        table = np.array([[np.sum((miss[:-1] == a) & (miss[1:] == b)) for b in (0, 1)] for a in (0, 1)])
+        assert_allclose(independent, stats.chi2_contingency(table, correction=False, lambda_="log-likelihood")[0])
+
+    def test_few_runs_are_as_improbable_as_permutations_say(self):
+        miss = np.zeros(40, bool)
+        miss[[3, 4, 5, 20, 21, 33]] = True
+        rng = np.random.default_rng(10)
+
+        def runs(one):
+            return one[0] + np.count_nonzero(one[1:] & ~one[:-1])
+
+        found = np.mean([runs(rng.permutation(miss)) <= runs(miss) for _ in range(20_000)])
+        assert_allclose(_runs_p(miss), found, atol=0.01)
+
+    def test_hypergeometric_tails(self):
+        below = stats.hypergeom.cdf(14, 200, 170, 20)
+        assert_allclose(_hypergeometric_p(14, 20, 170, 200), 2 * below)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "give what the model said"),
+        ({"intervals": np.zeros((20, 2))}, "need their level"),
+        (
+            {"intervals": np.tile([1.0, 0.0], (20, 1)), "confidence_level": 0.9},
+            "cross in 20 of 20 rows, first in row 0",
+        ),
+        ({"intervals": np.full((20, 2), np.nan), "confidence_level": 0.9}, "NaN"),
+        ({"intervals": np.zeros((19, 2)), "confidence_level": 0.9}, "19 rows, but there are 20 targets"),
+        ({"intervals": {0.8: np.zeros((20, 2))}, "confidence_level": 0.9}, "were not given at 90 %"),
+        ({"quantiles": np.zeros((20, 2)), "levels": [0.1, 0.5, 0.9]}, "a column for each of the levels"),
+        ({"y_pred": np.zeros(20), "std": np.zeros(20)}, "std must be positive; 20 of 20 are not"),
+        ({"samples": np.zeros((20, 1))}, "at least two draws"),
+        ({"samples": np.zeros((20, 5)), "y_pred": np.zeros(20), "std": np.ones(20)}, "in one of four ways"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        pm.measure(np.zeros(20), **given)
+
+
+def test_page_shows_all_of_it(rows):
+    centre, y = rows
+    found = pm.measure(
+        y, quantiles=centre[:, None] + stats.norm.ppf(LEVELS), levels=LEVELS, by=np.where(y > 0, "up", "down")
+    )
+    page = found.to_html()
+    for text in (
+        "Do all levels hold?",
+        "Where do targets lie",
+        "By category",
+        "How much better could they be?",
+        "crps",
+    ):
+        assert text in page
