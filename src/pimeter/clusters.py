@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from pimeter.arrays import coded, even_array, is_missing
 from pimeter.dependence import autocorrelation, variance_inflation
@@ -21,7 +21,6 @@ MIN_UNITS = 10  # below which nothing is known of how they vary
 MAX_UNITS = 1000  # more rows or groups are put together at random: what is left of their skewness is the same
 MIN_EFFECTIVE_ROWS = 30  # of rows in time
 BLOCKS_PER_ROOT = 2.4  # stretches of n moments, per cube root of n: long against the dependence, and not too few
-NORMAL = 1.6448536269514722  # standard errors to either side for 90 % confidence
 
 
 @dataclass(frozen=True)
@@ -109,26 +108,21 @@ class Units:
             found = np.clip(2.0 * found - halves, found, 2.0 * found)
         return found
 
-    @property
-    def factor(self) -> float:
+    def factor(self, confidence: float = 0.9) -> float:
         """By what factor ranges are wider than normal ones, as the variance of so many units is not known exactly."""
-        return float(stdtrit(self.n - 1, 0.95)) / NORMAL if self.n > 1 else 1.0
+        point = (1.0 + confidence) / 2.0
+        return float(stdtrit(self.n - 1, point) / ndtri(point)) if self.n > 1 else 1.0
 
     def design_effect(self, is_counted: Array) -> Array:
-        """Times by which proportions vary more than of independent rows, at least 1; rows are 0 or 1, (..., m).
-
-        It counts how few units there are, too: ranges of proportions of `m / design_effect` independent rows hold.
-        """
-        m = is_counted.shape[-1]
-        return self.effect_of_counts(self.sums(is_counted), self.sums(np.ones(m)))
+        """Times by which proportions vary more than of independent rows, at least 1; rows are 0 or 1, (..., m)."""
+        return self.effect_of_counts(self.sums(is_counted), self.sums(np.ones(is_counted.shape[-1])))
 
     def effect_of_counts(self, counts: Array, rows: Array) -> Array:
         """`design_effect` from what is counted in units, or halves of them, and their rows."""
         m = rows.sum()
         proportion = counts.sum(axis=-1, keepdims=True) / m
         independent = np.maximum(m * proportion * (1.0 - proportion), 1e-300)[..., 0]
-        ratio = self.variance(counts - proportion * rows) / independent
-        return np.asarray(np.maximum(ratio, 1.0) * self.factor**2)
+        return np.asarray(np.maximum(self.variance(counts - proportion * rows) / independent, 1.0))
 
 
 def effective_rows(moments: Index, values: Array) -> float:

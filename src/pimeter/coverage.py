@@ -160,6 +160,15 @@ def quantile_ranks(m: int, p: float, level: float = 0.95) -> tuple[int, int, flo
     return int(low[best]), int(first + end[best]), float(probability[best])
 
 
+def effective_ranks(m: int, p: float, effect: float, level: float) -> tuple[int, int, float]:
+    """`quantile_ranks` of m errors that vary as much as m over a design effect independent ones."""
+    n = max(int(m / effect), 1)
+    low, high, exact_level = quantile_ranks(n, p, level)
+    if n == m:
+        return low, high, exact_level
+    return max(math.floor(low / (n + 1) * (m + 1)), 1), min(math.ceil(high / (n + 1) * (m + 1)), m), exact_level
+
+
 def binomial_cdf(m: int, p: float) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.float64]]]:
     """Smallest count that matters, and the probabilities of fewer than it, than it plus 1, ... up to all.
 

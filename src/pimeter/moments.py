@@ -21,6 +21,7 @@ NEGLIGIBLE = 1e-100  # a variance that is less than this of the squared errors i
 ROWS_AT_ONCE = 1 << 13  # that stay in the cache
 N_DRAWS = 399  # of the bootstrap
 TAIL = 0.05  # of each side of a range
+FREEDOM = 0.7  # of the degrees of freedom by the kurtosis, which is too small in a sample
 LARGEST_LOG = 600.0  # farther no range goes on the scale of logarithms
 Range = tuple[float, float, float]  # value, lower, upper
 
@@ -161,7 +162,7 @@ def _stretched(units: Units, totals: Array) -> Array:
     squares = np.square(units.whole(totals))
     total = squares.sum(axis=-1)
     kurtosis = units.n * np.square(squares / np.where(total, total, 1.0)[..., None]).sum(axis=-1)
-    freedom = np.clip(units.n / np.maximum(kurtosis - 1.0, 1e-9), 2.0, units.n - 1.0)
+    freedom = np.clip(FREEDOM * units.n / np.maximum(kurtosis - 1.0, 1e-9), 2.0, units.n - 1.0)
     return np.asarray(stdtrit(freedom, 1.0 - TAIL))
 
 

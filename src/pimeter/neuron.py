@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from pimeter._kernels.arrays import LARGEST_COUNT
 from pimeter.arrays import even_array, real_array, unmasked
-from pimeter.coverage import quantile_ranks
+from pimeter.clusters import Units, group_numbers
+from pimeter.coverage import effective_ranks, quantile_ranks, warn_of_coverage
 from pimeter.quantiles import quantile
 from pimeter.smoothing import SmoothedSample
 
@@ -57,7 +58,8 @@ class QuantileNeuron(BaseEstimator):
     quantile_range_ : ndarray of shape (2,) or (k, 2)
         Two of the errors that have the true quantile between them with 95 % confidence, whatever the distribution of
         the errors, if they are independent: the nearest such pair of ranks, by the binomial distribution. With fewer
-        errors than that takes, the smallest and the largest. NaN with fractional weights, which have no ranks.
+        errors than that takes, the smallest and the largest. NaN with fractional weights, which have no ranks. With
+        `groups` approximate, by the ranks of as many independent errors as vary as much.
     quantile_range_level_ : float
         The exact confidence of `quantile_range_`; below 0.95 only where there are too few errors.
     n_features_in_ : int
@@ -116,7 +118,13 @@ class QuantileNeuron(BaseEstimator):
         self.reflect = reflect
 
     @np.errstate(over="ignore", invalid="ignore")  # of errors near the largest float only the quantile is known
-    def fit(self, errors: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        errors: ArrayLike,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Learn the quantile of each column of errors.
 
         Parameters
@@ -128,6 +136,9 @@ class QuantileNeuron(BaseEstimator):
             targets and predictions go through `absolute_errors` first.
         sample_weight : array-like of shape (m,), optional
             Counts: 2 equals the row twice, 0 removes it; fractions are allowed.
+        groups : array-like of shape (m,), optional
+            Rows of one group belong together: `standard_error_` and `quantile_range_` then allow for it, and are NaN
+            with fewer than 10 groups. Not with `sample_weight`, nor for dask collections.
 
         Returns
         -------
@@ -137,6 +148,9 @@ class QuantileNeuron(BaseEstimator):
         self._validate_params()
         if type(errors).__module__.partition(".")[0] == "dask":
             _refuse_targets(np.ndim(errors) == 1, y)
+            if groups is not None:
+                msg = "groups needs errors in memory; got a dask collection. Give errors.compute()."
+                raise ValueError(msg)
             return self._fit_lazily(errors, sample_weight)
         self._is_single = even_array("errors", errors).ndim == 1
         _refuse_targets(self._is_single, y)
@@ -157,7 +171,30 @@ class QuantileNeuron(BaseEstimator):
             low, high, self.quantile_range_level_ = quantile_ranks(m, level)
             ranges = np.array([column.ranked(low, high) for column in columns], width)
         self.quantile_range_ = ranges[0] if self._is_single else ranges
+        if groups is not None:
+            self._count_groups(samples, counts, columns, groups)
         return self
+
+    def _count_groups(
+        self, samples: Floats, counts: Array | None, columns: list[SmoothedSample], groups: ArrayLike
+    ) -> None:
+        """Standard errors and ranges of rows that belong together: of as many rows as vary as much, if independent."""
+        if counts is not None:
+            msg = "groups cannot be used with sample_weight; give one of them."
+            raise ValueError(msg)
+        units = Units.of_groups(group_numbers(groups, len(samples)))
+        is_beyond = (samples > np.atleast_1d(self.quantile_)).T.astype(np.float64)
+        effects = units.design_effect(is_beyond)
+        m, level, wider = len(samples), float(self.confidence_level), units.factor(0.95) ** 2
+        ranks = [effective_ranks(m, level, float(effect) * wider, 0.95) for effect in effects]
+        ranges = np.array([one.ranked(*ends[:2]) for one, ends in zip(columns, ranks, strict=True)], samples.dtype)
+        errors = np.atleast_1d(self.standard_error_) * np.sqrt(effects)
+        self.quantile_range_level_ = min(exact for *_, exact in ranks)
+        if units.refusal:
+            warn_of_coverage(f"groups: {units.refusal} for standard_error_ and quantile_range_, which are NaN.")
+            ranges[:], errors[:], self.quantile_range_level_ = math.nan, math.nan, math.nan
+        self.standard_error_ = self._own(errors.astype(samples.dtype))
+        self.quantile_range_ = ranges[0] if self._is_single else ranges
 
     def _weights(self, samples: Floats, counts: Array | None, columns: list[SmoothedSample]) -> Floats:  # noqa: ARG002
         """The weight of each neuron: the root of its equation."""

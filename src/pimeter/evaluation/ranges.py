@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betaincinv, digamma, polygamma
 
-from pimeter.clusters import NORMAL
-from pimeter.coverage import RANGE, quantile_ranks
+from pimeter.coverage import RANGE, effective_ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +24,9 @@ CONFIDENCE = 0.9  # of all ranges, that of the headline
 MIN_MISSES = 2.0  # expected, below which nothing is said of the interval score
 TAIL_ROWS = 5  # that tell how residuals fall off beyond a margin, at least
 PRIOR_ROWS = 4.0  # with an exponential tail, that are added to those
+WIDER = 1.05  # than an exponential tail asks for, as tails differ from it
 LARGEST_LOG = 600.0
+NORMAL = 1.6448536269514722  # standard errors to either side
 
 
 @dataclass(frozen=True)
@@ -61,17 +62,8 @@ class MarginRanges:
 def margin_ranks(m: int, levels: Array, effect: Array | float = 1.0) -> tuple[Ranks, Array]:
     """Ranks of the bounds of margins, (levels, 2), and how confident these are; rows vary more by a design effect."""
     cells = zip(levels, np.broadcast_to(effect, levels.shape), strict=True)
-    found = np.array([effective_ranks(m, float(p), float(one)) for p, one in cells])
+    found = np.array([effective_ranks(m, float(p), float(one), CONFIDENCE) for p, one in cells])
     return found[:, :2].astype(np.intp), found[:, 2]
-
-
-def effective_ranks(m: int, p: float, effect: float, level: float = CONFIDENCE) -> tuple[int, int, float]:
-    """Ranks among m values that have a quantile between them, as few as m over the design effect being independent."""
-    n = max(int(m / effect), 1)
-    low, high, confidence = quantile_ranks(n, p, level)
-    if n == m:
-        return low, high, confidence
-    return max(math.floor(low / (n + 1) * (m + 1)), 1), min(math.ceil(high / (n + 1) * (m + 1)), m), confidence
 
 
 def median_range(ordered: Array, residuals: Array, units: Units) -> tuple[float, float]:
@@ -79,8 +71,10 @@ def median_range(ordered: Array, residuals: Array, units: Units) -> tuple[float,
     if units.refusal and units.kind != "rows":
         return math.nan, math.nan
     middle = ordered[(len(ordered) - 1) // 2]
-    effect = 1.0 if units.kind == "rows" else float(units.design_effect((residuals > middle).astype(np.float64)))
-    low, high, confidence = effective_ranks(len(ordered), 0.5, effect)
+    effect = 1.0
+    if units.kind != "rows":
+        effect = float(units.design_effect((residuals > middle).astype(np.float64))) * units.factor() ** 2
+    low, high, confidence = effective_ranks(len(ordered), 0.5, effect, CONFIDENCE)
     return (float(ordered[low - 1]), float(ordered[high - 1])) if confidence >= CONFIDENCE else (math.nan, math.nan)
 
 
@@ -95,7 +89,7 @@ def _rarer(coverage: Array, fit: CrossFit, effect: Array) -> Array:
 
 
 def _beyond(absolute: Array, thresholds: Array, units: Units) -> tuple[Array, Array]:
-    """Design effects of counts and of excesses beyond thresholds in rising order, each (thresholds,)."""
+    """Design effects of counts and of excesses beyond rising thresholds, (thresholds,), larger for few units."""
     n = units.n * (2 if units.kind == "time" else 1)
     place = np.searchsorted(thresholds, absolute)  # so many thresholds are below
     shape, near = (n, len(thresholds) + 1), float(thresholds[0])
@@ -112,7 +106,8 @@ def _beyond(absolute: Array, thresholds: Array, units: Units) -> tuple[Array, Ar
     mean = excess.sum(axis=1) / len(x)
     squares = (second - 2.0 * u * first + count * u**2).sum(axis=1) - len(x) * mean**2
     ratio = units.variance(excess - mean[:, None] * rows) / np.maximum(squares, 1e-300)
-    return units.effect_of_counts(count, rows), np.maximum(ratio, 1.0) * units.factor**2
+    wider = units.factor() ** 2
+    return wider * units.effect_of_counts(count, rows), wider * np.maximum(ratio, 1.0)
 
 
 def _interval_scores(fit: CrossFit, units: Units) -> Array:
@@ -141,11 +136,26 @@ def _interval_scores(fit: CrossFit, units: Units) -> Array:
     heavier = np.maximum((PRIOR_ROWS + n * variance / mean**2) / (PRIOR_ROWS + n), 1.0)
     effect = np.ones(len(u)) if units.kind == "rows" else _beyond(fit.absolute, u, units)[1]
     rows = np.maximum(n / effect, 1.0)
-    farther = (fit.margin - u) / unit / mean
-    slope = 1.0 + farther
-    middle = np.log((n + 1.0) / m * mean) - farther
-    middle += digamma(rows + 1.0) - np.log(rows + 1.0) + slope * (np.log(rows) - digamma(rows))
-    half_width = NORMAL * np.sqrt(polygamma(1, rows + 1.0) + slope**2 * heavier * polygamma(1, rows))
-    log_penalties = np.minimum(np.stack([middle - half_width, middle + half_width], axis=1), LARGEST_LOG)
-    penalties = np.where(is_known[:, None], np.exp(log_penalties), 0.0) * unit
-    return np.asarray(2.0 * fit.margin[:, None] + 2.0 / (1.0 - fit.levels)[:, None] * penalties)
+    # From u to the margin the tail falls by as much per unit; if residuals there are tied, by as much per step.
+    next_up, farther = ordered[np.minimum(start, m - 1)], (fit.margin - u) / unit
+    is_tied = np.searchsorted(ordered, next_up, "right") - start > 1
+    step = np.where(is_tied, (next_up - u) / unit, 1.0)
+
+    def log_excess(mean: Array) -> Array:
+        """Logarithm of the mean excess over the margin, zeros among it, from that over u."""
+        by_step = farther / step * np.log(np.maximum(1.0 - step / mean, 0.5 / (n + 1.0)))
+        return np.asarray(np.log(mean) + np.where(is_tied, by_step, -farther / mean))
+
+    wide, middle = WIDER * NORMAL, log_excess(mean)
+    spread = np.sqrt(heavier * polygamma(1, rows))
+    penalties = []
+    for sign in (-1.0, 1.0):
+        bias = np.log(rows) - digamma(rows), digamma(rows + 1.0) - np.log(rows + 1.0)
+        of_mean = (
+            log_excess(mean * np.exp(bias[0] + sign * wide * spread * (heavier**0.25 if sign > 0.0 else 1.0))) - middle
+        )
+        of_number = bias[1] + sign * wide * np.sqrt(polygamma(1, rows + 1.0))
+        penalties.append(middle + sign * np.hypot(of_mean, of_number) + np.log((n + 1.0) / m))
+    log_penalties = np.minimum(np.stack(penalties, axis=1), LARGEST_LOG)
+    excess = np.where(is_known[:, None], np.exp(log_penalties), 0.0) * unit
+    return np.asarray(2.0 * fit.margin[:, None] + 2.0 / (1.0 - fit.levels)[:, None] * excess)
