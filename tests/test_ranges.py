@@ -9,8 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.signal import lfilter
+from scipy.special import expit
 
-from pimeter import measure
+from pimeter import CoverageWarning, QuantileNeuron, classification_uncertainty, measure
 from pimeter.clusters import Units, effective_rows, group_numbers, moment_numbers
 from pimeter.evaluation import measuring
 from pimeter.evaluation.diagnosis.checks import Judgement
@@ -224,6 +225,94 @@ class TestTime:
         assert "nothing is claimed of future ones" in found.headline.claim
         assert "the true coverage would lie between" in found.headline.evidence
         assert math.isnan(found.guaranteed_level)
+
+
+class TestNeuron:
+    def test_ranges_of_groups_hold(self):
+        rng = np.random.default_rng(0)
+        columns = np.stack([np.abs(clustered(rng)[1]) for _ in range(200)], axis=1)
+        groups, truth = np.repeat(np.arange(60), 10), stats.norm.ppf(0.95)
+        proportions = []
+        for keywords in ({}, {"groups": groups}):
+            neuron = QuantileNeuron(0.9).fit(columns, **keywords)
+            low, high = neuron.quantile_range_.T
+            proportions.append(float(np.mean((low <= truth) & (truth <= high))))
+        # .95 with a standard error of .015.
+        assert proportions[0] < 0.85
+        assert proportions[1] > 0.9
+        assert 0.8 < neuron.standard_error_.mean() / neuron.quantile_.std() < 1.25
+
+    def test_few_groups_and_weights(self):
+        groups, residuals = clustered(np.random.default_rng(0), 9)
+        with pytest.warns(CoverageWarning, match="9 groups, at least 10 are needed"):
+            neuron = QuantileNeuron(0.9).fit(np.abs(residuals), groups=groups)
+        assert np.isnan([neuron.standard_error_, *neuron.quantile_range_, neuron.quantile_range_level_]).all()
+        assert neuron.quantile_ == QuantileNeuron(0.9).fit(np.abs(residuals)).quantile_
+        with pytest.raises(ValueError, match="groups cannot be used with sample_weight"):
+            QuantileNeuron(0.9).fit(residuals, sample_weight=np.ones(90), groups=groups)
+        with pytest.raises(ValueError, match="groups needs errors in memory"):
+            QuantileNeuron(0.9).fit(da.from_array(residuals), groups=groups)
+
+    def test_groups_of_one_row_are_rows(self):
+        errors = np.abs(np.random.default_rng(0).standard_normal(400))
+        plain, alone = QuantileNeuron(0.9).fit(errors), QuantileNeuron(0.9).fit(errors, groups=np.arange(400))
+        assert_allclose(alone.standard_error_, plain.standard_error_, rtol=0.01)
+        assert_allclose(alone.quantile_range_, plain.quantile_range_, rtol=0.03)
+
+
+def classified(rng, n_groups=60):
+    """A classifier that is right or wrong for whole groups."""
+    groups = np.repeat(np.arange(n_groups), 10)
+    of_group = rng.standard_normal((2, n_groups))[:, groups]
+    score = expit(1.5 * of_group[0] + 0.7 * rng.standard_normal(10 * n_groups))
+    return rng.random(10 * n_groups) < expit(3 * of_group[0] + 4 * of_group[1]), score, groups
+
+
+class TestClassifier:
+    @pytest.mark.parametrize("method", ["wilson", "clopper-pearson", "normal", "bootstrap"])
+    def test_intervals_of_groups_hold(self, method):
+        metrics = ["accuracy", "ppv", "f1"]
+        rng = np.random.default_rng(0)
+        y, score, _ = classified(rng, 50_000)
+        truth = classification_uncertainty(y, score, metrics=metrics, method="normal").value
+        counts = {name: [0, 0] for name in metrics}
+        for i in range(60):
+            y, score, groups = classified(rng)
+            for k, keywords in enumerate(({}, {"groups": groups})):
+                found = classification_uncertainty(
+                    y, score, metrics=metrics, method=method, n_resamples=300, random_state=i, **keywords
+                )
+                for name in metrics:
+                    counts[name][k] += found.lower[name] <= truth[name] <= found.upper[name]
+        # .95 with a standard error of .028.
+        for name, (without, with_groups) in counts.items():
+            assert without / 60 < 0.88, name
+            assert with_groups / 60 > 0.88, name
+
+    def test_groups_of_one_row_are_rows(self):
+        y, score, _ = classified(np.random.default_rng(0))
+        plain = classification_uncertainty(y, score, metrics="accuracy")
+        alone = classification_uncertainty(y, score, metrics="accuracy", groups=np.arange(600))
+        assert_allclose(alone.lower["accuracy"], plain.lower["accuracy"], atol=1e-3)
+        assert alone.value == plain.value
+
+    def test_refusals(self):
+        y, score, groups = classified(np.random.default_rng(0), 9)
+        found = classification_uncertainty(y, score, groups=groups, metrics=["accuracy", "f1"])
+        assert np.isnan([*found.lower.values(), *found.upper.values()]).all()
+        assert set(found.note.values()) == {"no interval: 9 groups, at least 10 are needed"}
+        for keywords in ({"method": "calibrated"}, {"method": "prediction-powered"}):
+            with pytest.raises(ValueError, match="groups needs two classes"):
+                classification_uncertainty(y, score, groups=groups, **keywords)
+        with pytest.raises(ValueError, match="groups needs two classes"):
+            classification_uncertainty(np.arange(90) % 3, np.full((90, 3), 1 / 3), groups=groups)
+
+    def test_outcomes_that_never_occurred(self):
+        y, groups = np.repeat([True, False], 100), np.arange(200) // 5
+        found = classification_uncertainty(y, y * 0.8 + 0.1, groups=groups, metrics=["accuracy", "f1"], random_state=0)
+        assert found.value == {"accuracy": 1.0, "f1": 1.0}
+        assert found.upper["accuracy"] == 1.0
+        assert 0.8 < found.lower["accuracy"] < 0.95  # 40 groups, not 200 rows
 
 
 class TestInput:

@@ -78,7 +78,7 @@ def by_rates(
     cells: Cells, metrics: Mapping[str, Metric], method: str, confidence_level: float, sampling: Sampling
 ) -> dict[str, Estimate]:
     """Estimates of metrics of two classes from cells TN, TP, FN, FP."""
-    values = {name: _number(name, metric(Rates.of(cells.sums))) for name, metric in metrics.items()}
+    values = {name: number(name, metric(Rates.of(cells.sums))) for name, metric in metrics.items()}
     found: dict[str, Estimate] = {}
     rest: dict[str, Metric] = {}
     for name, metric in metrics.items():
@@ -113,7 +113,8 @@ def _binomial(cells: Cells, value: float, metric: Metric, method: str, confidenc
     return Estimate(value, *BINOMIAL[used](own, confidence_level), used, note)
 
 
-def _number(name: str, found: object) -> float:
+def number(name: str, found: object) -> float:
+    """What a metric returned, which has to be a number."""
     try:
         return float(found)  # type: ignore[arg-type]
     except (TypeError, ValueError) as wrong:

@@ -55,15 +55,7 @@ class Resamples:
         self, metrics: Callable[[Array], dict[str, Array]], confidence_level: float
     ) -> dict[str, tuple[float, float]]:
         """BCa intervals of metrics: a function of cells (k, B) that gives (B,) of each, NaN where it is not defined."""
-        needed = math.ceil(2 * MIN_BEYOND / (1.0 - confidence_level) * (1.0 - 1e-9))  # 1 - .9 is a little less than .1
-        if self.n_resamples < needed:
-            msg = (
-                f"n_resamples={self.n_resamples} is too few for the bootstrap at {percent(confidence_level, 8)}: at "
-                f"least {MIN_BEYOND} have to lie beyond each bound. Set n_resamples={needed} or more, or a lower "
-                "level; accuracy and other proportions need no bootstrap if they are asked for alone, as metrics of "
-                'method="wilson" or "clopper-pearson".'
-            )
-            raise ValueError(msg)
+        refuse_few_resamples(self.n_resamples, confidence_level)
         size = max(1, MAX_COUNTS_HELD // len(self.rows))
         blocks = [
             metrics(self.cells(min(size, self.n_resamples - start))) for start in range(0, self.n_resamples, size)
@@ -88,6 +80,19 @@ class Resamples:
         less = np.repeat(sums[:, None], len(which), axis=1)
         less[which, np.arange(len(which))] -= self.mean[which] * np.minimum(1.0, self.rows[which])
         return less
+
+
+def refuse_few_resamples(n_resamples: int, confidence_level: float) -> None:
+    """Refuse resamples of which too few would lie beyond the bounds."""
+    needed = math.ceil(2 * MIN_BEYOND / (1.0 - confidence_level) * (1.0 - 1e-9))  # 1 - .9 is a little less than .1
+    if n_resamples < needed:
+        msg = (
+            f"n_resamples={n_resamples} is too few for the bootstrap at {percent(confidence_level, 8)}: at "
+            f"least {MIN_BEYOND} have to lie beyond each bound. Set n_resamples={needed} or more, or a lower "
+            "level; accuracy and other proportions need no bootstrap if they are asked for alone, as metrics of "
+            'method="wilson" or "clopper-pearson".'
+        )
+        raise ValueError(msg)
 
 
 def bca(resamples: Array, value: float, left_out: Array, counts: Array, confidence_level: float) -> tuple[float, float]:

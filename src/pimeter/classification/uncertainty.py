@@ -9,6 +9,7 @@ import numpy as np
 
 from pimeter.classification.confusion import BINOMIAL, Cells, Sampling, by_rates, outcome_codes
 from pimeter.classification.estimates import ClassificationUncertainty, Estimate
+from pimeter.classification.grouped import Groups, by_groups
 from pimeter.classification.inputs import (
     Labels,
     as_precise,
@@ -31,6 +32,7 @@ from pimeter.classification.unlabelled import (
     calibrated,
     prediction_powered,
 )
+from pimeter.clusters import Units, group_numbers
 from pimeter.validation import integer, one_level, row_weights
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def classification_uncertainty(
     labels: Sequence[Hashable] | None = None,
     pos_label: Hashable = 1,
     sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     calibration: tuple[ArrayLike, ArrayLike] | None = None,
     n_resamples: int = 2000,
     random_state: int | np.random.Generator | None = None,
@@ -105,6 +108,10 @@ def classification_uncertainty(
         lower for this class make a warning.
     sample_weight : array-like of shape (n,), optional
         Importance of the rows. Only ratios matter: what unequal weights cost in certainty is accounted for.
+    groups : array-like of shape (n,), optional
+        Rows of one group belong together, as those of a patient do, and intervals count groups: proportions by as many
+        independent rows as vary as much, all else by resampled groups, none with fewer than 10 groups. For two classes,
+        and not for ``method="calibrated"`` and ``"prediction-powered"``.
     calibration : tuple (y, score), optional
         For ``method="calibrated"``: labels and scores of the rows that the calibrator was fitted on. `score` has to be
         on the scale of `y_score`, both before the calibrator or both after it. Platt's map is fitted on these rows
@@ -133,8 +140,8 @@ def classification_uncertainty(
 
     Notes
     -----
-    Intervals are for one metric at one threshold, not for all at once. Rows have to be independent and from one
-    distribution.
+    Intervals are for one metric at one threshold, not for all at once. Rows have to be from one distribution, and
+    independent, or in `groups` that are.
 
     Examples
     --------
@@ -165,12 +172,19 @@ def classification_uncertainty(
     score = class_scores("y_score", y_score)
     weights = _relative_weights(sample_weight, len(score))
     _refuse_unused(method, weights, calibration)
+    units = None if groups is None else Units.of_groups(group_numbers(groups, len(score)))
+    if units is not None and (method in _BY_METHOD or (score.ndim == 2 and score.shape[1] > 2)):
+        msg = (
+            'groups needs two classes, and not method="calibrated" or "prediction-powered"; got '
+            f"method={method!r} and y_score of shape {score.shape}. Ask for one class against all others."
+        )
+        raise ValueError(msg)
     known = _labels(y_true, len(score), method)
     others = None if calibration is None else calibration_rows(calibration)
     classes = ordered_classes(known, score, labels, pos_label, others)
     known = None if known is None else known.in_order(classes)
     if score.ndim == 2 and score.shape[1] > 2:
-        return _several(_Task(known, None, score, weights, chosen, level, draws), method, threshold)
+        return _several(_Task(known, None, score, weights, chosen, level, draws, None), method, threshold)
     column = positive_column(classes, pos_label)
     if score.ndim == 2:
         score = score[:, column]
@@ -182,7 +196,7 @@ def classification_uncertainty(
         rows = others.of_class(classes, column)
         warn_if_swapped("calibration score", rows[1], [rows[0], ~rows[0]], None, classes[column])
     thresholds = checked_thresholds(threshold)
-    task = _Task(known, is_positive, score, weights, chosen, level, draws)
+    task = _Task(known, is_positive, score, weights, chosen, level, draws, units)
     solve: Callable[..., _Found] = _BY_METHOD.get(method, _from_cells)
     with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
         estimates, assumes = solve(task, method, as_precise(thresholds, y_score), rows)
@@ -201,6 +215,7 @@ class _Task(NamedTuple):
     metrics: dict[str, Metric]
     level: float
     draws: Sampling
+    units: Units | None  # groups of rows
 
 
 _Found = tuple[list[dict[str, Estimate]], str | None]
@@ -240,8 +255,12 @@ def _from_cells(task: _Task, method: str, thresholds: Array, *_: object) -> _Fou
     assert task.is_positive is not None
     estimates = []
     for threshold in thresholds.ravel():
-        cells = Cells.counted(outcome_codes(task.is_positive, task.score > threshold), 4, task.weights)
-        estimates.append(by_rates(cells, task.metrics, method, task.level, task.draws))
+        codes = outcome_codes(task.is_positive, task.score > threshold)
+        how = (task.metrics, method, task.level, task.draws)
+        if task.units is None:
+            estimates.append(by_rates(Cells.counted(codes, 4, task.weights), *how))
+        else:
+            estimates.append(by_groups(Groups.counted(codes, task.weights, task.units), *how))
     return estimates, None
 
 

@@ -1,0 +1,126 @@
+"""Intervals of a classifier's metrics where rows belong together: groups take the place of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pimeter.classification.confusion import (
+    BINOMIAL,
+    EMPTY,
+    NO_CLASS,
+    NO_ROWS,
+    ONE_KIND,
+    PSEUDO_COUNT,
+    Cells,
+    including,
+    number,
+)
+from pimeter.classification.estimates import Estimate
+from pimeter.classification.proportions import Proportion, normal_quantile, proportion
+from pimeter.classification.rates import PROPORTIONS, Metric, Rates, builtin, metric_range
+from pimeter.classification.resampling import bca, refuse_few_resamples
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pimeter.classification.confusion import Sampling
+    from pimeter.clusters import Units
+
+    Array = NDArray[np.float64]
+
+
+class Groups(NamedTuple):
+    """Cells TN, TP, FN, FP of all rows, and of each group of them."""
+
+    cells: Cells
+    table: Array  # (groups, 4) sums of weights
+    units: Units
+
+    @classmethod
+    def counted(cls, codes: NDArray[np.integer], weights: Array | None, units: Units) -> Groups:
+        """From the cell of each row."""
+        table = units.sums(np.where(codes == np.arange(4)[:, None], 1.0 if weights is None else weights, 0.0)).T
+        return cls(Cells.counted(codes, 4, weights), table, units)
+
+    def proportion(self, counted: tuple[int, ...], among: tuple[int, ...], wider: float) -> Proportion:
+        """A proportion, and the independent rows that vary as much; where all are alike, each group is one."""
+        own = proportion(counted, among, self.cells.squares, self.cells.sums)
+        if not own.n:
+            return own
+        inside, every = self.table[:, counted].sum(axis=1), self.table[:, among].sum(axis=1)
+        total, n = float(every.sum()), int(np.count_nonzero(every))
+        variance = n / max(n - 1, 1) * float(np.square(inside - own.value * every).sum()) / total**2
+        if own.value in {0.0, 1.0} or variance <= 0.0:
+            return Proportion(own.value, total**2 / float(np.square(every).sum()) / wider**2)
+        return Proportion(own.value, min(own.value * (1.0 - own.value) / variance, own.n) / wider**2)
+
+
+def by_groups(
+    groups: Groups, metrics: Mapping[str, Metric], method: str, confidence_level: float, sampling: Sampling
+) -> dict[str, Estimate]:
+    """Estimates of metrics of two classes where rows of a group belong together.
+
+    Proportions have the interval of as many independent rows as vary as much; all else that of resampled groups, or
+    with ``method="normal"`` of the jackknife over groups. All are wider by the factor of Student's t for so many.
+    """
+    values = {name: number(name, metric(Rates.of(groups.cells.sums))) for name, metric in metrics.items()}
+    if groups.units.refusal:
+        note = f"no interval: {groups.units.refusal}"
+        return {name: Estimate(value, np.nan, np.nan, method, note) for name, value in values.items()}
+    wider = groups.units.factor(confidence_level)
+    found: dict[str, Estimate] = {}
+    rest: dict[str, Metric] = {}
+    for name, metric in metrics.items():
+        kind = builtin(metric)
+        own = groups.proportion(*PROPORTIONS[kind], wider) if kind in PROPORTIONS else None
+        if own is not None and (method != "bootstrap" or not own.n or own.value in {0.0, 1.0}):
+            used = "clopper-pearson" if method == "bootstrap" else method
+            note = NO_ROWS if not own.n else ONE_KIND if own.value in {0.0, 1.0} else ""
+            found[name] = Estimate(values[name], *BINOMIAL[used](own, confidence_level), used, note)
+        elif kind and np.isnan(values[name]):
+            found[name] = Estimate(np.nan, *metric_range(metric), method, NO_CLASS)
+        else:
+            rest[name] = metric
+    if rest:
+        found |= _resampled(groups, values, rest, method, confidence_level, wider, sampling)
+    return {name: found[name] for name in metrics}
+
+
+def _resampled(
+    groups: Groups,
+    values: Mapping[str, float],
+    metrics: Mapping[str, Metric],
+    method: str,
+    confidence_level: float,
+    wider: float,
+    sampling: Sampling,
+) -> dict[str, Estimate]:
+    """By resampled groups (BCa), or the jackknife over groups; half a row more of each outcome where one is missing."""
+    table, n, total = groups.table, len(groups.table), groups.cells.sums
+    extra = 0.0 if total.all() else PSEUDO_COUNT * groups.cells.mean_weight
+
+    def evaluated(cells: Array) -> dict[str, Array]:
+        rates = Rates.of((cells + extra).T)
+        return {name: np.broadcast_to(np.asarray(m(rates), np.float64), len(cells)) for name, m in metrics.items()}
+
+    centre, left_out = evaluated(total[None]), evaluated(total - table)
+    drawn: dict[str, Array] = {}
+    if method != "normal":
+        refuse_few_resamples(sampling.n_resamples, confidence_level)
+        drawn = evaluated(sampling.rng.multinomial(n, np.full(n, 1.0 / n), sampling.n_resamples) @ table)
+    found = {}
+    for name, metric in metrics.items():
+        middle = float(centre[name][0])
+        if method == "normal":
+            half_width = normal_quantile(confidence_level) * float(np.sqrt((n - 1) * left_out[name].var()))
+            bounds = middle - half_width, middle + half_width
+        else:
+            bounds = bca(drawn[name], middle, left_out[name], np.ones(n), confidence_level)
+        lower, upper = (middle + wider * (bound - middle) for bound in bounds)
+        least, most = metric_range(metric)
+        used = "jackknife" if method == "normal" else "bootstrap"
+        found[name] = including(values[name], max(lower, least), min(upper, most), used, EMPTY if extra else "")
+    return found
