@@ -187,7 +187,7 @@ class QuantileNeuron(BaseEstimator):
         effects = units.design_effect(is_beyond)
         m, level, wider = len(samples), float(self.confidence_level), units.factor(0.95) ** 2
         ranks = [effective_ranks(m, level, float(effect) * wider, 0.95) for effect in effects]
-        ranges = np.array([one.ranked(*ends[:2]) for one, ends in zip(columns, ranks, strict=True)], samples.dtype)
+        ranges = np.array([one.ranked(*pair[:2]) for one, pair in zip(columns, ranks, strict=True)], samples.dtype)
         errors = np.atleast_1d(self.standard_error_) * np.sqrt(effects)
         self.quantile_range_level_ = min(exact for *_, exact in ranks)
         if units.refusal:

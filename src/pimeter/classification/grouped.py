@@ -46,7 +46,7 @@ class Groups(NamedTuple):
         return cls(Cells.counted(codes, 4, weights), table, units)
 
     def proportion(self, counted: tuple[int, ...], among: tuple[int, ...], wider: float) -> Proportion:
-        """A proportion, and the independent rows that vary as much; where all are alike, each group is one."""
+        """A proportion, and the independent rows that vary as much; where all have one answer, each group is one."""
         own = proportion(counted, among, self.cells.squares, self.cells.sums)
         if not own.n:
             return own
