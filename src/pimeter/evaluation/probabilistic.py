@@ -144,7 +144,7 @@ def measured_predictions(
     is_inside = (bounds[:, 0] <= target) & (target <= bounds[:, 1])
     units = _units(is_inside, None if groups is None else group_numbers(groups, len(target)), moment)
     known = given(X, by, len(target), some_rows(len(target), MAX_ROWS))
-    effect = float(units.design_effect(is_inside.astype(np.float64))) if units.kind != "rows" else 1.0
+    effect = _effect(is_inside, units)
     evidence = IntervalEvidence(target, read, bounds, level, known, order, effect)
     alternatives = _alternatives(target, read.centre, bounds, level)
     coverage_range = (math.nan, math.nan)
@@ -204,7 +204,7 @@ def _mean_score(values: Array, units: Units, meaning: str) -> Score:
     mean = float(values.mean())
     if units.refusal:
         return Score(mean, math.nan, math.nan, meaning, f"no range: {units.refusal}")
-    margin = NORMAL * units.factor * math.sqrt(float(units.variance(units.sums(values - mean)))) / len(values)
+    margin = NORMAL * units.factor() * math.sqrt(float(units.variance(units.sums(values - mean)))) / len(values)
     return Score(mean, mean - margin, mean + margin, meaning, INDEPENDENT[units.kind] + FINITE)
 
 
@@ -258,8 +258,15 @@ def _proportion(is_so: NDArray[np.bool_], units: Units, meaning: str) -> Score:
     value = float(is_so.mean())
     if units.kind != "rows" and units.refusal:
         return Score(value, math.nan, math.nan, meaning, f"no range: {units.refusal}")
-    effect = 1.0 if units.kind == "rows" else float(units.design_effect(is_so.astype(np.float64)))
-    return Score(value, *exact_range(int(is_so.sum()), len(is_so), RANGE, effect), meaning, INDEPENDENT[units.kind])
+    bounds = exact_range(int(is_so.sum()), len(is_so), RANGE, _effect(is_so, units))
+    return Score(value, *bounds, meaning, INDEPENDENT[units.kind])
+
+
+def _effect(is_so: NDArray[np.bool_], units: Units) -> float:
+    """How many times fewer independent rows say as much, also of how they vary."""
+    if units.kind == "rows":
+        return 1.0
+    return float(units.design_effect(is_so.astype(np.float64))) * units.factor() ** 2
 
 
 def _median_score(width: Array, units: Units) -> Score:
