@@ -615,7 +615,7 @@ class TestInterval:
         (tmp_path / "new.csv").write_text("y_hat\n1\nNA\n3\n")
         code, _, err = pimeter_command("interval", "good.csv", "--apply", "new.csv", "--out", "out.csv")
         assert code == 0
-        assert "1 rows without a prediction have no interval" in err
+        assert "1 row without a prediction has no interval" in err
         assert pl.read_csv("out.csv")["lower"].is_null().to_list() == [False, True, False]
         pl.DataFrame({"y_hat": [1, None, 3]}).write_parquet("new.parquet")
         assert pimeter_command("interval", "good.csv", "--apply", "new.parquet", "--out", "out.parquet")[0] == 0
@@ -737,7 +737,7 @@ def test_plan_says_how_many_rows(pimeter_command):
     code, out, _ = pimeter_command("plan", "--level", 0.95, "--within", 0.02)
     assert code == 0
     assert out.startswith(f"Hold out {pimeter.rows_needed(0.95, 0.02)} rows: ")
-    assert "between 93 % and 97 %" in out
+    assert "between 93 and 97 %" in out
 
 
 def test_demo_writes_a_report_and_says_where(pimeter_command, tmp_path):

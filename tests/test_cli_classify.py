@@ -187,7 +187,7 @@ def test_no_labels_at_all(classify):
     [
         ("label,score\nyes,0.5\nno,1.5\n", [], "row 2 of column 'score' holds 1.5; scores lie between 0 and 1"),
         ("label,score\nyes,0.5\nno,high\n", [], "row 2 of column 'score' holds 'high', which is not a number"),
-        ("label,score\nyes,0.5\nyes,0.2\n", [], "column 'label' holds 1 classes ('yes'); two are needed"),
+        ("label,score\nyes,0.5\nyes,0.2\n", [], "column 'label' holds one class ('yes'); two are needed"),
         ("label,score\na,0.5\nb,0.2\nc,0.2\n", [], "holds 3 classes ('a', 'b', 'c'); two are needed"),
         ("label,score\nyes,0.5\nno,0.2\n", ["--positive", "maybe"], "--positive 'maybe' is none of them"),
         ("label,score\n,0.5\nNA,0.2\n", [], "column 'label' has no label; all 2 rows are missing"),

@@ -820,3 +820,11 @@ class TestFalseAlarms:
         rng = np.random.default_rng(0)
         found = [Drift().judge(rng.standard_normal(1000) + np.linspace(0, 0.5, 1000), 1.96).raised for _ in range(60)]
         assert sum(found) > 36  # .8 of 60 are 48, with a standard error of 3
+
+
+def test_one_of_many_is_said_in_the_singular():
+    residuals = np.sin(np.arange(60.0))
+    residuals[:2] = 1e3, 0.0
+    found = measure(residuals + np.arange(60.0), np.arange(60.0)).diagnosis
+    assert found["outliers"].sentence.startswith("1 of 60 residuals is farther than")
+    assert found["zeros"].sentence.startswith("1 of 60 residuals is exactly 0")

@@ -414,7 +414,7 @@ class TestMeasure:
             "copies"
         ]
         assert not found.raised
-        assert "rows equal others, as they may by chance" in found.sentence
+        assert "equal to others, as they may by chance" in found.sentence
 
     def test_a_prediction_is_no_witness(self):
         """It determines X, and rare targets are nearly constant: 7 of 10 and 20 of 20 such sets raised an alarm."""

@@ -629,7 +629,7 @@ class TestGrouped:
     def test_nothing_is_known_of_unseen_ones_beside_large_ones(self):
         by = np.repeat([1, 2], 150)
         model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
-        with pytest.warns(CoverageWarning, match=r"1 categories never seen in calibration \(3\)"):
+        with pytest.warns(CoverageWarning, match=r"by holds a category never seen in calibration \(3\)"):
             bounds = model.predict_interval(X[:2], by=[3, 1])
         assert bounds[0, 1] == above(np.abs(Y).max())
 

@@ -174,7 +174,8 @@ def _positive_class(table: Table, labels: pl.Series, positive: str | None, notes
     is_one = len(classes) == 1 and positive is not None
     if len(classes) != 2 and not is_one:
         hint = ", or --positive to say which of two it is" if len(classes) == 1 else ""
-        msg = f"{where} holds {len(classes)} classes ({listed(classes)}); two are needed{hint}."
+        held = "one class" if len(classes) == 1 else f"{len(classes)} classes"
+        msg = f"{where} holds {held} ({listed(classes)}); two are needed{hint}."
         raise ValueError(msg)
     if positive is not None:
         if positive not in classes and not (is_one and classes[0].lower() in POSITIVE.get(positive.lower(), ())):

@@ -119,11 +119,13 @@ def interval(
             bounds = _bounds(model, rows._replace(frame=given))
         step(f"Writing {shown(out)}")
         write_table(new.with_columns(bounds), draft, out, decimal_comma=new.has_decimal_commas)
-    if bounds["lower"].null_count():
-        notes.append(f"{bounds['lower'].null_count():,} rows without a prediction have no interval")
+    from pimeter.coverage import counted
+
+    if n_empty := bounds["lower"].null_count():
+        notes.append(f"{counted(n_empty, 'row')} without a prediction {'has' if n_empty == 1 else 'have'} no interval")
     say(notes)
     _show(model, past, bounds, by)
-    typer.echo(f"Wrote {bounds.height:,} rows: {out}")
+    typer.echo(f"Wrote {counted(bounds.height, 'row')}: {out}")
 
 
 def _telling(table: Table, rows: _Rows, notes: list[str]) -> _Rows:
@@ -194,7 +196,7 @@ def _extent(model: pimeter.IntervalRegressor, bounds: pl.DataFrame) -> str:
 
 def _show(model: pimeter.IntervalRegressor, past: Table, bounds: pl.DataFrame, by: str | None) -> None:
     """What the intervals hold, all together and of each category."""
-    from pimeter.coverage import percent
+    from pimeter.coverage import counted, percent, percent_range
 
     where, n = _extent(model, bounds), model.n_calibration_
     said = f"{percent(model.guaranteed_level_)} of new targets are expected {where}."
@@ -204,10 +206,10 @@ def _show(model: pimeter.IntervalRegressor, past: Table, bounds: pl.DataFrame, b
     if by:
         _show_categories(model, said, by)
         return
-    low, high = (percent(bound, 3) for bound in model.coverage_range_)
     if not any(map(math.isnan, model.coverage_range_)):
-        within = f"the true coverage lies between {low} and {high} (90 % confidence)"
-        said += f" With {n:,} rows {within}, if new rows resemble these."
+        low, high = percent_range(*model.coverage_range_.tolist())
+        within = f"the true coverage lies between {low} and {high} % (90 % confidence)"
+        said += f" With {counted(n, 'row')} {within}, if new rows resemble these."
     typer.echo(said)
 
 
@@ -246,12 +248,12 @@ def plan(
     within: Annotated[float, typer.Option(help="How near the true coverage should be to the level.")] = 0.02,
 ) -> None:
     """Say how many rows to hold out."""
-    from pimeter.coverage import percent
+    from pimeter.coverage import counted, percent, rounded
 
     rows = pimeter.rows_needed(level, within)
-    least, most = percent(max(level - within, 0.0)), percent(min(level + within, 1.0))
+    least, most = rounded(100.0 * max(level - within, 0.0)), percent(min(level + within, 1.0))
     typer.echo(
-        f"Hold out {rows:,} rows: intervals for {percent(level)} then cover between {least} and {most} of "
+        f"Hold out {counted(rows, 'row')}: intervals for {percent(level)} then cover between {least} and {most} of "
         "new rows that resemble them (90 % confidence)."
     )
 

@@ -201,7 +201,8 @@ class ScoreQuantile:
             is_known, then = self.weakest(table.unseen).is_enough, SETS_ARE_FULL
         if others and not is_known:
             names = ", ".join(map(repr, others[:3])) + ", ..." * (len(others) > 3)
-            warn_of_coverage(f"by holds {len(others)} categories never seen in calibration ({names}), and {then}.")
+            n = "a category" if len(others) == 1 else f"{len(others)} categories"
+            warn_of_coverage(f"by holds {n} never seen in calibration ({names}), and {then}.")
 
     def weighted_margins(self, lines: Index, output: int, importance: Array) -> Array:
         """Margins below and above for new rows with importance weights of their own, (2, n)."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pimeter.arrays import even_array, some_rows
-from pimeter.coverage import percent
+from pimeter.coverage import counted, percent
 from pimeter.evaluation import paired
 from pimeter.evaluation.diagnosis.columns import categories, given, quintiles
 from pimeter.evaluation.losses import losses_of
@@ -242,7 +242,7 @@ def compare(
     findings = _findings(contrasts, names[first], names[second], places, len(target))
     dependence = "ranges allow for dependence in time" if order is not None else "each judged by all models"
     return Comparison(
-        headline=Headline(_claim(decisive, names, names[first]), f"{len(target):,} rows, {dependence}."),
+        headline=Headline(_claim(decisive, names, names[first]), f"{counted(len(target), 'row')}, {dependence}."),
         diagnosis=Diagnosis.of(findings, _choice(decisive, names[first], len(target))),
         models=names,
         n_rows=len(target),

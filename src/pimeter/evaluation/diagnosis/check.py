@@ -101,6 +101,11 @@ def count(m: int) -> str:
     return "1 row is" if m == 1 else f"{m:,} rows are"
 
 
+def some_of(n: int, m: int, nouns: str) -> str:
+    """Some of all and the verb: 1 of 8 residuals is, 2 of 8 are."""
+    return f"{n:,} of {m:,} {nouns} {'is' if n == 1 else 'are'}"
+
+
 def in_percent(fraction: float) -> str:
     """A fraction in per cent, in three digits."""
     return percent(fraction, 3)

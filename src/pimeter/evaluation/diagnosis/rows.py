@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.coverage import rows_needed
-from pimeter.evaluation.diagnosis.check import Check, count, in_percent, is_constant
+from pimeter.evaluation.diagnosis.check import Check, count, in_percent, is_constant, some_of
 from pimeter.evaluation.diagnosis.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ class CopiedRows(Check[Evidence]):
         """From rows that equal others."""
         if not equal.n:
             chance = ", as they may by chance" if equal.n_equal else ""
-            return self.finding(m, f"{equal.n_equal:,} of {m:,} rows equal others{chance}.", value=0, reference=0)
+            same = f"{some_of(equal.n_equal, m, 'rows')} equal to others"
+            return self.finding(m, f"{same}{chance}.", value=0, reference=0)
         return self.finding(
             m,
             f"{equal}: ranges count each of them, and are too narrow by a factor of {equal.factor:.3g}.",

@@ -9,7 +9,16 @@ import numpy as np
 from scipy.special import fdtrc, ndtr
 
 from pimeter.evaluation.diagnosis import symmetry
-from pimeter.evaluation.diagnosis.check import MIN_ROWS, UNUSUAL, Check, by_chance, count, in_percent, too_little
+from pimeter.evaluation.diagnosis.check import (
+    MIN_ROWS,
+    UNUSUAL,
+    Check,
+    by_chance,
+    count,
+    in_percent,
+    some_of,
+    too_little,
+)
 from pimeter.evaluation.diagnosis.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -138,7 +147,7 @@ class Outliers(Check[Evidence]):
             size = m // 4
             tails = np.concatenate([ordered[: size + 1], ordered[m - size - 1 :]]) / 2.0 - median / 2.0
             p_value, n_beyond = gap(np.sort(np.abs(tails))[: -size - 2 : -1], min(n, size // 2))
-        sentence = f"{n:,} of {m:,} residuals are farther than {FAR:.0f} interquartile ranges from the median"
+        sentence = f"{some_of(n, m, 'residuals')} farther than {FAR:.0f} interquartile ranges from the median"
         if n and p_value > self.significance:
             sentence += ", as heavy tails may have them" if p_value > UNUSUAL else f" (p = {p_value:.2g})"
         elif n:

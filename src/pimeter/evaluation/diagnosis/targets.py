@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import bdtrc
 
 from pimeter.arrays import some_rows
-from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check
+from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, some_of
 from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class DiscreteTarget(Check[Evidence]):
         m, largest = len(target), float(np.abs(target).max())
         values = distinct(target, largest)
         n, step = len(values), grid_step(values, largest)
-        sentence, advice = f"{n:,} of {m:,} targets are distinct", ""
+        sentence, advice = f"{some_of(n, m, 'targets')} distinct", ""
         coarse = self.threshold * margin
         typical = step if step >= coarse else float(np.median(np.diff(values))) if n > 1 else 0.0
         if m < MIN_ROWS or n > m / 2 or n == 1 or typical < coarse:
@@ -100,7 +100,7 @@ class ZeroResiduals(Check[Evidence]):
                 "Then leave them out. A bound or a step that is the same for target and prediction, such as the last "
                 "price, is no fault."
             )
-        sentence = f"{len(zeros):,} of {m:,} residuals are exactly 0."
+        sentence = f"{some_of(len(zeros), m, 'residuals')} exactly 0."
         return self.finding(m, sentence, advice, value=len(zeros) / m, reference=0.0, p_value=p_value)
 
 
