@@ -164,7 +164,7 @@ def _copy_counts(columns: Sequence[Column], targets: Sequence[Column], others: S
                 return n_rows[is_pure & (n_rows > 1)]
         if _do_thirds_agree([column[rows] for column in columns], keys[rows]):
             return repeated
-    pairs = (any(_has_a_pair(numbers_of(c), keys) for c in some) for some in (targets, others[:n_compared]))
+    pairs = (any(_has_a_pair(column, keys) for column in some) for some in (targets, others[:n_compared]))
     return repeated if all(pairs) else repeated[:0]
 
 
@@ -230,15 +230,19 @@ def _do_thirds_agree(columns: Sequence[Column], keys: Bits) -> bool:
     return d >= 5 and all(_n_pure(_hashes([columns[i] for i in some]), keys) for some in kept)
 
 
-def _has_a_pair(values: Array | None, keys: Bits) -> bool:
+def _has_a_pair(values: Column, keys: Bits) -> bool:
     """Whether numbers of more than 12 digits, on no grid, occur several times in equal rows alone."""
-    if values is None:
+    if values.dtype.kind != "f":
         return False
     bits = value_bits(values)
     counts, is_pure = _ties(bits, keys)
     held = np.unique(bits).view(np.float64)
     is_long = np.array([math.isfinite(x) and float(f"{x:.12g}") != x for x in held[counts > 1]], bool)
-    return bool(is_long.any() and is_pure[counts > 1][is_long].all() and not _is_on_a_grid(values, len(held) / 5))
+    return bool(
+        is_long.any()
+        and is_pure[counts > 1][is_long].all()
+        and not _is_on_a_grid(values.astype(np.float64), len(held) / 5)
+    )
 
 
 def _is_on_a_grid(values: Array, n_tied: float) -> bool:
@@ -323,7 +327,7 @@ def value_bits(values: Column) -> Bits:
             return bits
         with np.errstate(invalid="ignore"):  # the float next to the largest integer is none
             rest = (values - numbers.astype(values.dtype)).view(np.uint64)
-        return np.where(rest == 0, bits, _mixed(bits) + rest)
+        return np.where(rest == 0, bits, _mixed(bits) + rest) if rest.any() else bits
     objects = values.tolist()
     try:
         found = {value: _bits(value) for value in set(objects)}
