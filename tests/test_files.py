@@ -326,7 +326,13 @@ class TestCures:
         monkeypatch.setitem(sys.modules, "fastexcel", None)
         code, _, err = run("measure", "a.xlsx")
         assert code == 2
-        assert "'a.xlsx' is an Excel file, which needs fastexcel; install it with: pip install 'pimeter[excel]'" in err
+        assert "'a.xlsx' is an Excel file, which needs fastexcel: pip install 'pimeter[excel]'" in err
+
+    def test_a_sheet_of_a_file_that_has_none(self, run, tmp_path):
+        (tmp_path / "a.csv").write_text(text())
+        code, _, err = run("measure", "a.csv", "--sheet", "2")
+        assert code == 0
+        assert "--sheet says nothing about 'a.csv', which is no Excel file" in err
 
     def test_dask_reads_files_as_they_are(self, run, tmp_path):
         (tmp_path / "a.csv").write_text(text(";", comma))

@@ -53,10 +53,12 @@ def bare(column: pl.Series) -> pl.Series:
     import polars as pl
 
     text = column.str.strip_chars()
-    text = text.set(text.str.to_lowercase().is_in(MISSING), None)
-    if text.cast(pl.Float64, strict=False).null_count() == text.null_count():
+    numbers = text.cast(pl.Float64, strict=False)
+    if numbers.null_count() == text.null_count() and not numbers.is_nan().any():
         return text  # plain numbers
-    text = text.str.replace_many(SAME).str.replace(r"^\((.*)\)$", "-$1")
+    text = (
+        text.set(text.str.to_lowercase().is_in(MISSING), None).str.replace_many(SAME).str.replace(r"^\((.*)\)$", "-$1")
+    )
     has_unit = text.str.contains(f"^[+-]?{UNITS}|{UNITS}$").drop_nulls()
     if has_unit.all() and text.str.extract(UNITS).drop_nulls().n_unique() == 1:
         text = text.str.replace(rf"^([+-]?)\s*{UNITS}?\s*(.*?)\s*{UNITS}?$", "$1$3")
@@ -67,17 +69,21 @@ def notations(column: pl.Series, allowed: Sequence[Notation] = NOTATIONS) -> lis
     """The ways of writing numbers in which all cells of a column of strings are numbers, but for those missing."""
     found, text = list(allowed), column
     for cells in (column.head(CELLS_TO_TRY), column):
-        text = bare(cells) if found else text
-        found = [way for way in found if way.numbers(text).null_count() == text.null_count()]
+        text, tried, found = bare(cells) if found else text, found, []
+        for way in tried:  # numbers without thousands fit all ways with the same decimal mark
+            if Notation(way.decimal) in found or way.numbers(text).null_count() == text.null_count():
+                found.append(way)
     return found if text.null_count() < len(text) else []
 
 
-def as_numbers_if_all_are(column: pl.Series) -> pl.Series:
-    """Strings as floats where they are all plain numbers or missing; a column of other strings as it is."""
-    import polars as pl
+def are_plain(column: pl.Series) -> bool:
+    """Whether all cells of a column of strings are plain numbers or missing, or none holds anything."""
+    return column.null_count() == len(column) or bool(notations(column, [PLAIN]))
 
-    is_plain = column.dtype == pl.String and notations(column, [PLAIN])
-    return PLAIN.numbers(bare(column)) if is_plain else column
+
+def are_true_or_false(column: pl.Series) -> bool:
+    """Whether all cells of a column of strings are truth values or empty."""
+    return column.null_count() < len(column) and column.is_in(["true", "false"]).all()
 
 
 def date_formats(column: pl.Series, given: str | None = None) -> list[str]:

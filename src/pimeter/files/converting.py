@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pimeter.extras import how_to_install
 from pimeter.files.columns import DATE, NOTATIONS, bare
 from pimeter.files.naming import first_line, listed, shown
 from pimeter.files.packing import GZIP, ZSTD, check_unpacked, zip_sizes
@@ -136,8 +137,7 @@ def sheet_in(name: str, path: Path, reading: Reading, copy: Path) -> Path:
     try:
         import fastexcel
     except ImportError as missing:
-        what = f"{name} is an Excel file, which needs fastexcel; install it with: pip install 'pimeter[excel]'"
-        msg = f"{what}, or save the sheet as CSV."
+        msg = f"{name} is an Excel file, which needs fastexcel: {how_to_install('excel')}. Or save the sheet as CSV."
         raise ImportError(msg) from missing
     import polars as pl
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pimeter.extras import how_to_install
-from pimeter.files.columns import as_numbers_if_all_are
+from pimeter.files.columns import are_plain, are_true_or_false
 from pimeter.files.naming import first_line, shown
 from pimeter.files.opening import SEPARATORS, table_in
 from pimeter.files.reading import Reading
@@ -18,7 +18,6 @@ from pimeter.files.table import PARQUET, ROWS_TO_INFER, Table
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
-    import polars as pl
 
 SCHEDULER_TIMEOUT = 10  # seconds until a scheduler answers
 FILE = "file of these rows"  # a column of dask's
@@ -27,13 +26,7 @@ PLAINLY = Reading(decimal=".", thousands="")  # a part of a column tells too lit
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[None]:
-    """Dask's scheduler at an address for what happens inside; without one, threads here.
-
-    Raises
-    ------
-    ValueError
-        If nobody answers there.
-    """
+    """Dask's scheduler at an address for what happens inside; without one, threads here."""
     if address is None:
         yield
         return
@@ -52,13 +45,6 @@ def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ())
     """These columns of all files that match, as a dask frame: numbers as floats, others as `Table.read` takes them.
 
     Whether others are numbers is told by the first rows of each file; a string that comes later is refused.
-
-    Raises
-    ------
-    ValueError
-        If they are neither Parquet nor CSV, lack a column, or have rows of another length than the header.
-    ImportError
-        If dask is not installed.
     """
     dd = _dask_dataframe()
     wanted = list(dict.fromkeys([*numbers, *others]))
@@ -66,10 +52,12 @@ def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ())
     paths = [str(table.path) for table in tables]
     if tables[0].kind == PARQUET:
         return dd.read_parquet(paths)[wanted]
-    held = _held(tables, [name for name in wanted if name not in numbers])
-    # Files may differ: integers, decimals and nothing at all are numbers, all else are strings.
-    floats = [*numbers, *(name for name, types in held.items() if all(map(_is_numeric, types)))]
-    strings = [name for name, types in held.items() if name not in floats and not all(map(_is_boolean, types))]
+    heads = [table.scan(None).head(ROWS_TO_INFER).collect() for table in tables]
+    # Files may differ: integers, decimals and nothing at all are numbers, all else but truth values are strings.
+    floats = [name for name in wanted if name in numbers or all(are_plain(head[name]) for head in heads)]
+    strings = [
+        name for name in wanted if name not in floats and not all(are_true_or_false(head[name]) for head in heads)
+    ]
     frame = dd.read_csv(
         paths,
         sep=tables[0].kind,
@@ -106,33 +94,6 @@ def _checked_tables(pattern: str, wanted: Sequence[str]) -> list[Table]:
     for table in tables:
         table.check(wanted)
     return tables
-
-
-def _held(tables: Sequence[Table], columns: Sequence[str]) -> dict[str, set[pl.DataType]]:
-    """Types that each column has in the files, as far as their first rows tell."""
-    import polars as pl
-
-    found: dict[str, set[pl.DataType]] = {name: set() for name in columns}
-    for table in tables:
-        head, guess = table.scan(None).select(columns).head(ROWS_TO_INFER).collect(), table.scan({}).collect_schema()
-        if not head.height:  # a header alone says nothing of what its columns hold
-            continue
-        for name in columns:
-            is_text = guess[name] == pl.String
-            found[name].add(as_numbers_if_all_are(head[name]).dtype if is_text else guess[name])
-    return found
-
-
-def _is_numeric(held: pl.DataType) -> bool:
-    import polars as pl
-
-    return held.is_numeric() or held == pl.Null
-
-
-def _is_boolean(held: pl.DataType) -> bool:
-    import polars as pl
-
-    return held == pl.Boolean
 
 
 def _with_floats(part: Any, numbers: Sequence[str], wanted: Sequence[str]) -> Any:

@@ -48,13 +48,7 @@ FOREIGN |= dict.fromkeys(
 
 @contextmanager
 def opened(source: str, reading: Reading | None = None) -> Iterator[Table]:
-    """The table in a file, or in what comes from standard input or a named pipe, kept in a file meanwhile.
-
-    Raises
-    ------
-    ValueError
-        If there is no such file, or no table in it.
-    """
+    """The table in a file, or in what comes from standard input or a named pipe, kept in a file meanwhile."""
     path, name = Path(source), "standard input" if source == STDIN else shown(source)
     if source == STDIN and sys.stdin is None:
         msg = "standard input is closed; give a file."
@@ -87,7 +81,9 @@ def table_in(name: str, path: Path, reading: Reading, scratch: Callable[[], Path
     try:
         if table.kind == EXCEL:
             table = replace(table, path=sheet_in(name, path, reading, scratch()))
-        elif not table.kind:
+        elif reading.sheet is not None:
+            reading.notes.append(f"--sheet says nothing about {name}, which is no Excel file")
+        if not table.kind:
             table = _text_table(table, start, scratch)
         scan = table.scan(None)
         names = tuple(scan.collect_schema().names())

@@ -15,6 +15,7 @@ from pimeter.files.columns import (
     PLAIN,
     UNITS,
     Notation,
+    are_true_or_false,
     as_strings,
     bare,
     date_formats,
@@ -69,10 +70,10 @@ class Reading:
         found: dict[tuple[object, ...], tuple[str, list[str]]] = {}
         for column in columns if not self.tells_numbers else ():
             cells, numbers = as_strings(column), ways[column.name].numbers(bare(column))
-            plain, german = PLAIN.numbers(cells), GERMAN.numbers(cells)
+            plain = PLAIN.numbers(cells)
             odd = (plain.is_null() & numbers.is_not_null()) | (plain != numbers)
-            if separator != "," and not odd.any() and german.null_count() == cells.null_count():
-                odd = german != numbers
+            if separator != "," and not odd.any() and notations(cells, [GERMAN]):
+                odd = GERMAN.numbers(cells) != numbers
             for row in odd.arg_true()[:1]:
                 key = ways[column.name], *re.findall(UNITS, cells[row])
                 example = f"{shown(cells[row])} is {numbers[row]:.15g}"
@@ -88,7 +89,7 @@ class Reading:
         import polars as pl
 
         text = as_strings(column)
-        if text.is_in(["true", "false"]).all() and text.null_count() < len(text):
+        if are_true_or_false(text):
             return text == "true"
         formats = date_formats(text, self.date_format)
         if not formats:

@@ -26,43 +26,20 @@ BROKEN = "\ufffd"  # what stands for bytes that are no UTF-8
 
 @dataclass(frozen=True)
 class Table:
-    """A table in a file, of which only the names of the columns were read.
+    """A table in a file, of which only the names of the columns were read."""
 
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    path : Path
-        Where it is.
-    kind : str
-        "parquet", "arrow", "xlsx", "jsonl", or the character between the fields of a text file.
-    columns : tuple of str
-        Names of its columns.
-    reading : Reading
-        How it is read, as far as that is told.
-    has_header : bool
-        Whether the first line of a text file holds the names of the columns.
-    notations : dict of str to Notation
-        How numbers are written in those columns of strings that were read.
-    """
-
-    name: str
+    name: str  # what messages call it
     path: Path
-    kind: str
+    kind: str  # "parquet", "arrow", "xlsx", "jsonl", or the character between the fields of a text file
     columns: tuple[str, ...]
     reading: Reading = field(default_factory=Reading)
-    has_header: bool = True
-    notations: dict[str, Notation] = field(default_factory=dict)
+    has_header: bool = True  # whether the first line of a text file holds the names of the columns
+    notations: dict[str, Notation] = field(default_factory=dict)  # of columns of strings that were read
 
     def read(self, numbers: Sequence[str], others: Sequence[str] = ()) -> pl.DataFrame:
         """These columns alone: numbers as floats, null for what is missing; others as they are.
 
-        Of a text file others are numbers, too, if all of them are but for those that are missing.
-
-        Raises
-        ------
-        ValueError
-            If there are no rows, a column is missing, a number is none, or the file is broken.
+        Of a text file or a sheet others are numbers, too, or dates, if all of them are but for those that are missing.
         """
         import polars as pl
 
@@ -100,13 +77,7 @@ class Table:
         return self.scan(None if self._is_text else strings, n_inferred=None).select(wanted).collect(engine="streaming")
 
     def check(self, columns: Sequence[str]) -> None:
-        """Refuse a table without one of these columns, and a text file whose rows are not as long as the header.
-
-        Raises
-        ------
-        ValueError
-            If it is so, or the file is broken.
-        """
+        """Refuse a table without one of these columns, and a text file whose rows are not as long as the header."""
         import polars as pl
 
         for name in columns:
