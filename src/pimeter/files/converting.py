@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pimeter.extras import how_to_install
 from pimeter.files.columns import DATE, NOTATIONS, bare
 from pimeter.files.naming import first_line, listed, shown
-from pimeter.files.packing import GZIP, ZSTD, check_unpacked, zip_sizes
+from pimeter.files.packing import GZIP, ZSTD, check_unpacked, zip_parts
 from pimeter.files.text import numbered
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def sheet_in(name: str, path: Path, reading: Reading, copy: Path) -> Path:
     import polars as pl
 
     try:
-        check_unpacked(name, sum(zip_sizes(path).values()), path.stat().st_size)
+        check_unpacked(name, sum(zip_parts(path).values()), path.stat().st_size)
         sheet = _sheet(name, fastexcel.read_excel(path).sheet_names, reading)
         frame = _sheet_frame(path, sheet, has_header=reading.header is not False)
         if reading.header is None and are_values(frame.columns):

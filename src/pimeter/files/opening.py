@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pimeter.files.converting import are_values, encoding_of, is_document, json_lines, no_header, recoded, sheet_in
 from pimeter.files.naming import shown
-from pimeter.files.packing import check_size, check_unpacked, zip_sizes
+from pimeter.files.packing import check_size, check_unpacked, zip_parts
 from pimeter.files.reading import Reading
 from pimeter.files.table import ARROW, BROKEN, EXCEL, JSON, JSON_LINES, PARQUET, Table
 from pimeter.files.text import lines
@@ -148,7 +148,7 @@ def _suffix(path: Path) -> str:
 def _binary_kind(name: str, path: Path, start: bytes) -> str:
     """The kind of a file that is no text, by how it begins; what holds no table that can be read is refused."""
     found = next((kind for mark, kind in STARTS.items() if start.startswith(mark)), "")
-    if start.startswith(ZIP) and (SHEETS & {*zip_sizes(path)} or _suffix(path) == ".xlsx"):
+    if start.startswith(ZIP) and (SHEETS & {*zip_parts(path)} or _suffix(path) == ".xlsx"):
         found = EXCEL
     foreign = next((what for mark, what in FOREIGN.items() if start.startswith(mark)), None)
     if foreign and not found:

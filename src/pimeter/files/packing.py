@@ -68,7 +68,7 @@ def gzip_size(packed: mmap.mmap, most: int) -> tuple[int, int | None]:
     return size, None
 
 
-def zip_sizes(path: Path) -> dict[str, int]:
+def zip_parts(path: Path) -> dict[str, int]:
     """Bytes that each part of a zip file unpacks to; none where it is another file, or broken."""
     try:
         with zipfile.ZipFile(path) as packed:
