@@ -282,10 +282,7 @@ class TestInput:
             ([1.0], [1.0], {"by": "shop"}, r"for each of the 1 rows; got 'shop'\. Of a column .* by=X\['shop'\]"),
             ([1.0], [1.0], {"by": [1, 2]}, r"by must give one category for each of the 1 rows; got shape \(2,\)"),
             ([1.0], [1.0], {"X": [[1.0], [2.0]]}, "for each of the 1 targets"),
-            *[
-                ([1.0], [1.0], {"confidence_level": p}, "confidence_level must lie between")
-                for p in (0, 1, 95, "a")
-            ],
+            *[([1.0], [1.0], {"confidence_level": p}, "confidence_level must lie between") for p in (0, 1, 95, "a")],
         ],
     )
     def test_bad_input(self, y_true, y_pred, options, message):

@@ -232,7 +232,7 @@ class EnoughOfEachClass(CheckOfLabels):
     def _judged(self, evidence: ClassifierEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         n_negative, n_positive = evidence.labelled.n_by_class
         fewest = min(n_negative, n_positive)
-        sentence = f"{counted(n_positive, 'positive')} and {counted(n_negative, 'negative')} with a label."
+        sentence = f"{counted(n_positive, 'positive')} and {counted(n_negative, 'negative')} have a label."
         advice = ""
         if not fewest:
             advice = "Label rows of the other class, too: they are needed to judge a classifier."
