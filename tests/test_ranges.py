@@ -197,6 +197,12 @@ class TestTime:
         assert plain.scores == measure(prediction + residuals, prediction, X=frame, by=by, time=np.arange(n)).scores
         assert "if the future resembles their time" in plain.headline.evidence
 
+    def test_rows_are_named_as_they_were_given(self):
+        residuals = np.random.default_rng(0).standard_normal(300)
+        residuals[7] = 500.0
+        advice = measure(residuals, np.zeros(300), time=-np.arange(300)).diagnosis["outliers"].advice
+        assert "row 7 (500)" in advice
+
     def test_rows_of_one_moment_are_of_one_stretch(self):
         moments = np.repeat(np.arange(100), 50)
         units = Units.of_time(moments, np.random.default_rng(0).standard_normal(5000))

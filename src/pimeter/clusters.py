@@ -37,12 +37,15 @@ class Units:
         Number of units.
     refusal : str
         Why no range can be given; empty if one can.
+    n_groups : int
+        Number of groups; 0 if the units are others.
     """
 
     kind: str
     codes: Index | None
     n: int
     refusal: str = ""
+    n_groups: int = 0
 
     @classmethod
     def of(cls, m: int, groups: Index | None, moments: Index | None, values: Array) -> Units:
@@ -65,11 +68,11 @@ class Units:
     @classmethod
     def of_groups(cls, codes: Index) -> Units:
         """Groups of rows, by their numbers from 0; of more than 1,000, so many random parts."""
-        n = int(codes.max()) + 1
-        refusal = f"{_counted(n, 'group')}, at least {MIN_UNITS} are needed" if n < MIN_UNITS else ""
-        if n > MAX_UNITS:
-            codes, n = np.random.default_rng(n).integers(MAX_UNITS, size=n)[codes], MAX_UNITS
-        return cls("groups", codes, n, refusal)
+        n_groups = int(codes.max()) + 1
+        refusal = f"{_counted(n_groups, 'group')}, at least {MIN_UNITS} are needed" if n_groups < MIN_UNITS else ""
+        if n_groups > MAX_UNITS:
+            codes = np.random.default_rng(n_groups).integers(MAX_UNITS, size=n_groups)[codes]
+        return cls("groups", codes, min(n_groups, MAX_UNITS), refusal, n_groups)
 
     @classmethod
     def of_time(cls, moments: Index, values: Array) -> Units:

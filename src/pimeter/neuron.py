@@ -148,9 +148,7 @@ class QuantileNeuron(BaseEstimator):
         self._validate_params()
         if type(errors).__module__.partition(".")[0] == "dask":
             _refuse_targets(np.ndim(errors) == 1, y)
-            if groups is not None:
-                msg = "groups needs errors in memory; got a dask collection. Give errors.compute()."
-                raise ValueError(msg)
+            _refuse_lazy_groups(groups)
             return self._fit_lazily(errors, sample_weight)
         self._is_single = even_array("errors", errors).ndim == 1
         _refuse_targets(self._is_single, y)
@@ -165,15 +163,20 @@ class QuantileNeuron(BaseEstimator):
         self.quantile_ = self._own(np.asarray(learned, width))
         standard_errors = [column.standard_error(w, level) for column, w in zip(columns, learned, strict=True)]
         self.standard_error_ = self._own(np.array(standard_errors, width))
+        self._count_rows(samples, counts, columns)
+        if groups is not None:
+            self._count_groups(samples, counts, columns, groups)
+        return self
+
+    def _count_rows(self, samples: Floats, counts: Array | None, columns: list[SmoothedSample]) -> None:
+        """Ranges of the quantiles from ranks of independent rows."""
+        level, width = float(self.confidence_level), samples.dtype
         ranges, self.quantile_range_level_ = np.full((len(columns), 2), math.nan, width), math.nan
         if counts is None or (counts % 1.0 == 0.0).all():
             m = samples.shape[0] if counts is None else int(counts.sum())
             low, high, self.quantile_range_level_ = quantile_ranks(m, level)
             ranges = np.array([column.ranked(low, high) for column in columns], width)
         self.quantile_range_ = ranges[0] if self._is_single else ranges
-        if groups is not None:
-            self._count_groups(samples, counts, columns, groups)
-        return self
 
     def _count_groups(
         self, samples: Floats, counts: Array | None, columns: list[SmoothedSample], groups: ArrayLike
@@ -288,6 +291,12 @@ def _refuse_targets(is_single: bool, y: object) -> None:
             "fit takes errors of shape (m,) alone; got y as well. If these are targets and predictions, use "
             "fit(absolute_errors(y_true, y_pred))."
         )
+        raise ValueError(msg)
+
+
+def _refuse_lazy_groups(groups: object) -> None:
+    if groups is not None:
+        msg = "groups needs errors in memory; got a dask collection. Give errors.compute()."
         raise ValueError(msg)
 
 

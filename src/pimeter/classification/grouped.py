@@ -70,23 +70,34 @@ def by_groups(
     if groups.units.refusal:
         note = f"no interval: {groups.units.refusal}"
         return {name: Estimate(value, np.nan, np.nan, method, note) for name, value in values.items()}
-    wider = groups.units.factor(confidence_level)
     found: dict[str, Estimate] = {}
     rest: dict[str, Metric] = {}
     for name, metric in metrics.items():
-        kind = builtin(metric)
-        own = groups.proportion(*PROPORTIONS[kind], wider) if kind in PROPORTIONS else None
-        if own is not None and (method != "bootstrap" or not own.n or own.value in {0.0, 1.0}):
-            used = "clopper-pearson" if method == "bootstrap" else method
-            note = NO_ROWS if not own.n else ONE_KIND if own.value in {0.0, 1.0} else ""
-            found[name] = Estimate(values[name], *BINOMIAL[used](own, confidence_level), used, note)
-        elif kind and np.isnan(values[name]):
-            found[name] = Estimate(np.nan, *metric_range(metric), method, NO_CLASS)
-        else:
+        estimate = _of_proportion(groups, values[name], metric, method, confidence_level)
+        if estimate is None:
             rest[name] = metric
+        else:
+            found[name] = estimate
     if rest:
-        found |= _resampled(groups, values, rest, method, confidence_level, wider, sampling)
+        found |= _resampled(groups, values, rest, method, confidence_level, sampling)
     return {name: found[name] for name in metrics}
+
+
+def _of_proportion(
+    groups: Groups, value: float, metric: Metric, method: str, confidence_level: float
+) -> Estimate | None:
+    """An estimate by a binomial interval, or one without a class; None for what is to be resampled."""
+    kind = builtin(metric)
+    if kind in PROPORTIONS:
+        own = groups.proportion(*PROPORTIONS[kind], groups.units.factor(confidence_level))
+        is_one_kind = own.value in {0.0, 1.0}
+        if method != "bootstrap" or not own.n or is_one_kind:
+            used = "clopper-pearson" if method == "bootstrap" else method
+            note = NO_ROWS if not own.n else ONE_KIND if is_one_kind else ""
+            return Estimate(value, *BINOMIAL[used](own, confidence_level), used, note)
+    if kind and np.isnan(value):
+        return Estimate(np.nan, *metric_range(metric), method, NO_CLASS)
+    return None
 
 
 def _resampled(
@@ -95,11 +106,11 @@ def _resampled(
     metrics: Mapping[str, Metric],
     method: str,
     confidence_level: float,
-    wider: float,
     sampling: Sampling,
 ) -> dict[str, Estimate]:
     """By resampled groups (BCa), or the jackknife over groups; half a row more of each outcome where one is missing."""
     table, n, total = groups.table, len(groups.table), groups.cells.sums
+    wider = groups.units.factor(confidence_level)
     extra = 0.0 if total.all() else PSEUDO_COUNT * groups.cells.mean_weight
 
     def evaluated(cells: Array) -> dict[str, Array]:

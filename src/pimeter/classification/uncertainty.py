@@ -172,13 +172,7 @@ def classification_uncertainty(
     score = class_scores("y_score", y_score)
     weights = _relative_weights(sample_weight, len(score))
     _refuse_unused(method, weights, calibration)
-    units = None if groups is None else Units.of_groups(group_numbers(groups, len(score)))
-    if units is not None and (method in _BY_METHOD or (score.ndim == 2 and score.shape[1] > 2)):
-        msg = (
-            'groups needs two classes, and not method="calibrated" or "prediction-powered"; got '
-            f"method={method!r} and y_score of shape {score.shape}. Ask for one class against all others."
-        )
-        raise ValueError(msg)
+    units = None if groups is None else _groups(groups, score, method)
     known = _labels(y_true, len(score), method)
     others = None if calibration is None else calibration_rows(calibration)
     classes = ordered_classes(known, score, labels, pos_label, others)
@@ -230,6 +224,17 @@ def _labels(y_true: ArrayLike | None, n: int, method: str) -> Labels | None:
         raise ValueError(msg)
     labels = class_labels("y_true", y_true, n)
     return labels if method == "prediction-powered" else refuse_missing("y_true", labels)
+
+
+def _groups(groups: ArrayLike, score: Array, method: str) -> Units:
+    """Groups of rows, where they can be accounted for."""
+    if method in _BY_METHOD or (score.ndim == 2 and score.shape[1] > 2):
+        msg = (
+            'groups needs two classes, and not method="calibrated" or "prediction-powered"; got '
+            f"method={method!r} and y_score of shape {score.shape}. Ask for one class against all others."
+        )
+        raise ValueError(msg)
+    return Units.of_groups(group_numbers(groups, len(score)))
 
 
 def _relative_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:

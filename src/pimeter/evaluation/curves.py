@@ -153,7 +153,6 @@ class Context:
     """What a headline has to say beside the numbers: which rows are independent, and what the diagnosis doubts."""
 
     units: Units
-    n_groups: int = 0
     doubt: str = ""  # why future rows may be unlike these
 
     @property
@@ -206,7 +205,7 @@ def headline(m: int, level: float, margin: float, bounds: tuple[float, float], c
         return Headline(claim, f"{context.doubt} Were it not so, the true coverage would lie {between}.")
     with_rows, resemble = {
         "rows": (f"With {rows}", "new rows resemble these"),
-        "groups": (f"With {rows} in {context.n_groups:,} groups", "new groups resemble these"),
+        "groups": (f"With {rows} in {units.n_groups:,} groups", "new groups resemble these"),
         "time": (f"With {rows}, dependent as they are,", "the future resembles their time"),
     }[units.kind]
     return Headline(claim, f"{with_rows} the true coverage lies {between}, if {resemble}.")

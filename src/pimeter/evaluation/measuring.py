@@ -215,23 +215,22 @@ def _measured_points(
     target, prediction, residuals = checked_rows(y_true, y_pred)
     m = len(target)
     group = None if groups is None else group_numbers(groups, m)
-    moment = None if time is None else moment_numbers(time, m)
-    if moment is not None:
-        from sklearn.utils import _safe_indexing  # takes long to load
-
+    moment, order = None, None
+    if time is not None:
+        moment = moment_numbers(time, m)
         order = np.argsort(moment, kind="stable")
-        target, prediction, residuals = target[order], prediction[order], residuals[order]
-        X, by, group, moment = (None if one is None else _safe_indexing(one, order) for one in (X, by, group, moment))
+        target, prediction, residuals, moment = target[order], prediction[order], residuals[order], moment[order]
+        X, by, group = _in_order(order, X, by, group)
     known = given(X, by, m, some_rows(m, MAX_ROWS))
     fit, divisions = cross_fitted(residuals, prediction, known.labels, stops)
     ordered = kernel.sorted_groups(residuals)[0]
     equal = equal_rows(target, prediction, X)
     if lazy is not None:
         equal = equal.of_sample(lazy.n)
-    evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal)
+    evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal, order)
     judgement = judged(evidence)
     units = Units.of(m, group, moment, residuals)
-    context = Context(units, 0 if group is None else int(group.max()) + 1, _doubt(judgement.diagnosis, units))
+    context = Context(units, _doubt(judgement.diagnosis, units))
     curves = Curves.of(residuals, fit, divisions, len(evidence.subgroups), MarginRanges.of(fit, units), context)
     if lazy is not None and lazy.n > m:
         curves = replace(curves, **lazy.level_fields(context))
@@ -265,6 +264,13 @@ def _measured_points(
         sample=_sample(target, prediction, residuals, ordered),
         versions=dict(_versions()),
     )
+
+
+def _in_order(order: NDArray[np.intp], *columns: Any) -> list[Any]:
+    """Frames and columns in this order of their rows; None stays None."""
+    from sklearn.utils import _safe_indexing  # takes long to load
+
+    return [None if one is None else _safe_indexing(one, order) for one in columns]
 
 
 def _doubt(diagnosis: Diagnosis, units: Units) -> str:

@@ -82,6 +82,8 @@ class Evidence:
         Coverage across quintiles of the prediction and per category.
     copies : Copies
         Rows that equal others.
+    order : array of shape (m,) or None
+        The number of each row as it was given, where rows were put in the order of time.
     """
 
     target: Array
@@ -93,6 +95,7 @@ class Evidence:
     given: Given
     divisions: list[Division]
     copies: Copies
+    order: Counts | None = None
 
     @property
     def m(self) -> int:

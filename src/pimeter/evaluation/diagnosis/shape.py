@@ -131,10 +131,10 @@ class Outliers(Check[Evidence]):
     significance = 0.004
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
-        return self.judge(evidence.ordered, evidence.residuals)
+        return self.judge(evidence.ordered, evidence.residuals, evidence.order)
 
-    def judge(self, ordered: Array, residuals: Array) -> Finding:
-        """From residuals in rising order, and in that of the rows."""
+    def judge(self, ordered: Array, residuals: Array, order: NDArray[np.intp] | None = None) -> Finding:
+        """From residuals in rising order, in that of the rows, and the numbers of these if they are others."""
         m = len(ordered)
         places = 1.0 + (m - 1) * np.array([0.25, 0.5, 0.75])
         inner = ordered[np.array([*np.floor(places), *np.ceil(places)], np.intp) - 1].tolist()
@@ -152,7 +152,8 @@ class Outliers(Check[Evidence]):
             sentence += ", as heavy tails may have them" if p_value > UNUSUAL else f" (p = {p_value:.2g})"
         elif n:
             rows = np.argsort(-np.abs(residuals / 2.0 - median / 2.0), kind="stable")[: min(n_beyond, N_NAMED)].tolist()
-            named = ", ".join(f"row {row} ({residuals[row]:.3g})" for row in rows)
+            numbers = range(m) if order is None else order
+            named = ", ".join(f"row {numbers[row]} ({residuals[row]:.3g})" for row in rows)
             sentence += f", {n_beyond:,} of them beyond a gap that no heavy tail explains"
             advice = (
                 f"Look at the rows with extreme residuals, such as {named}, counted from 0: a slip in the data, or a "
