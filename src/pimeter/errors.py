@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pimeter.arrays import real_array
-from pimeter.validation import finite, first_index, not_empty
+from pimeter.validation import check_finite, first_index, not_empty
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -145,5 +145,5 @@ def finite_floats(name: str, values: ArrayLike) -> Floats:
     not_empty(name, array)
     if array.dtype.kind != "f":
         return array.astype(np.float64)
-    finite(name, array, "Leave these rows out of y_true and y_pred.")
+    check_finite(name, array, "Leave these rows out of y_true and y_pred.")
     return array

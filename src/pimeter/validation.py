@@ -68,13 +68,13 @@ def not_empty(name: str, array: NDArray[np.generic]) -> None:
         raise ValueError(msg)
 
 
-def finite(name: str, array: NDArray[np.floating], remedy: str = LEAVE_OUT) -> None:
+def check_finite(name: str, array: NDArray[np.floating], remedy: str = LEAVE_OUT) -> None:
     """Refuse NaN and infinite values, naming the first."""
     if not np.isfinite(array).all():
         _refuse(name, "be finite", array, ~np.isfinite(array), remedy)
 
 
-def check_finite(name: str, values: Array, remedy: str) -> None:
+def check_finite_rows(name: str, values: Array, remedy: str) -> None:
     """Refuse NaN and infinite values of rows, naming the first row; with "NaN" and "infinity", as scikit-learn asks."""
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values))[0, 0])
@@ -87,7 +87,7 @@ def finite_numbers(name: str, values: ArrayLike) -> Array:
     """Finite numbers as float64, at least one."""
     numbers = real_array(name, values).astype(np.float64, copy=False)
     not_empty(name, numbers)
-    finite(name, numbers)
+    check_finite(name, numbers)
     return numbers
 
 
@@ -112,7 +112,7 @@ def row_weights(name: str, given: ArrayLike, n: int, *, may_all_be_zero: bool = 
     if weights.shape != (n,):
         msg = f"{name} must hold one weight for each of the {n} rows; got shape {weights.shape}."
         raise ValueError(msg)
-    finite(name, weights)
+    check_finite(name, weights)
     if (weights < 0.0).any() or not (may_all_be_zero or weights.any()):
         msg = f"{name} must be finite, not negative and not all 0; got {weights.min():g} to {weights.max():g}."
         raise ValueError(msg)

@@ -73,18 +73,10 @@ class CategoryTable:
         min_rows: int | None = None,
         expected: Sequence[Any] | None = None,
     ) -> CategoryTable:
-        """Divide calibration rows into categories.
+        """Divide calibration rows into categories, by what rows guarantee to each output.
 
-        Parameters
-        ----------
-        labels : ndarray of shape (m,)
-            Category of each row.
-        guarantees : callable
-            What rows guarantee to each output.
-        min_rows : int or None, default=None
-            Rows from which on a category has a line of its own; None: as many as the guarantee takes.
-        expected : sequence or None, default=None
-            Categories in their order, also those without rows, which then all have lines of their own.
+        A category has a line of its own from `min_rows` on; None: from as many as the guarantee takes. Where some are
+        `expected`, they all have, in their order, also those without rows.
         """
         members = _members(labels, expected)
         lines: list[Any] = []

@@ -29,9 +29,7 @@ class FoldModels:
 
     list_of_row: NDArray[np.intp]  # (m,) rows of one list were left out by the same models
     means: Array  # (n_lists, n_models) the mean over these models, as a matrix
-    is_complete: bool = (
-        True  # whether all rows are among them, and each model was trained on all that it did not leave out
-    )
+    is_complete: bool = True  # whether these are all rows, and each model was trained on all that it did not leave out
 
     @classmethod
     def of(cls, left_out: NDArray[np.bool_], *, is_complete: bool = True) -> FoldModels:
@@ -55,24 +53,9 @@ class FoldModels:
 
 
 def kth_smallest(centres: Array, scales: Array | None, scores: Array, lists: NDArray[np.intp], k: int) -> Array:
-    """The k-th smallest of ``centre + scale * score`` over all scores, for each new row.
+    """The k-th smallest of ``centre + scale * score`` over all m scores, each of a list, for each of n new rows.
 
-    Parameters
-    ----------
-    centres : ndarray of shape (n_lists, n)
-        What each list's own model predicts for each new row.
-    scales : ndarray of shape (n_lists, n) or None
-        Scale of each list's model for each new row; None: 1.
-    scores : ndarray of shape (m,)
-        Scores of the calibration rows.
-    lists : ndarray of shape (m,)
-        List of each calibration row.
-    k : int
-        Rank, from 1 to m.
-
-    Returns
-    -------
-    ndarray of shape (n,)
+    Centres and scales (None: 1) are (n_lists, n): what each list's own model says of each new row.
     """
     order = np.lexsort([scores, lists])
     found, starts = np.unique(lists[order], return_index=True)

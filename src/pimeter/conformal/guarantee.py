@@ -173,32 +173,14 @@ def effective_counts(weights: Array) -> Array:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What calibration scores guarantee about new rows, and why where that is nothing.
+    """What calibration scores guarantee about new rows, and why where that is nothing."""
 
-    Attributes
-    ----------
-    m : float
-        Number of scores; of weighted ones the effective number.
-    rank : int
-        Rank of the score that bounds those of new rows, at most m.
-    level : float
-        Coverage that is guaranteed on average over calibration sets and new rows (``"training-conditional"``: for this
-        set, with 95 % confidence); NaN where nothing is.
-    needed : int
-        Number of scores from which on the confidence level itself can be guaranteed.
-    coverage_range : tuple of float
-        5 % and 95 % points of the coverage of the set at hand; with ties they are lower bounds. With ``"approximate"``
-        the 5 % point of the rank below the neuron and the 95 % point of that above. NaN where they are not known.
-    reason : str
-        Why nothing is guaranteed; empty where something is.
-    """
-
-    m: float
-    rank: int
-    level: float
-    needed: int
-    coverage_range: tuple[float, float]
-    reason: str = ""
+    m: float  # number of scores; of weighted ones the effective number
+    rank: int  # of the score that bounds those of new rows, at most m
+    level: float  # coverage that is guaranteed on average or, "training-conditional", to this set; NaN where none is
+    needed: int  # number of scores from which on the confidence level itself can be guaranteed
+    coverage_range: tuple[float, float]  # 5 % and 95 % points for the set at hand; with ties lower bounds
+    reason: str = ""  # why nothing is guaranteed; empty where something is
 
     @property
     def is_enough(self) -> bool:
@@ -212,20 +194,10 @@ def rank_guarantee(
 ) -> Guarantee:
     """What m scores that are exchangeable with those of new rows guarantee at confidence level p.
 
-    Parameters
-    ----------
-    m : float
-        Number of scores, of weighted ones the effective number; 0 guarantees nothing.
-    p : float
-        Confidence level, between 0 and 1.
-    kind : {"marginal", "training-conditional", "approximate"}, default="marginal"
-        "marginal": the least rank whose mean coverage is p. "training-conditional": the least rank that covers p with
-        the given confidence over calibration sets. "approximate": a neuron between the ranks next to ``(m + 1) p``, of
-        which the lower one's coverage is guaranteed.
-    n_cuts : {1, 2}, default=1
-        Whether the scores beyond the rank are cut off at one end of the sample or, with (1 - p)/2 each, at both.
-    confidence : float, default=0.95
-        Of ``"training-conditional"``.
+    The rank is, by `kind`, the least whose mean coverage is p ("marginal"), or the least that covers p with the given
+    confidence over calibration sets ("training-conditional"). "approximate" is a neuron between the ranks next to
+    ``(m + 1) p``: the level is that of the lower one, the range from its 5 % point to the 95 % point of the upper one.
+    With `n_cuts` of 2, scores are cut off on both sides of the sample, (1 - p)/2 on each. No scores guarantee nothing.
 
     Examples
     --------
@@ -240,7 +212,7 @@ def rank_guarantee(
     is_conditional = kind == "training-conditional"
     needed = _needed(p, is_conditional, n_cuts, confidence)
     if m <= 0:
-        return Guarantee(0.0, 0, math.nan, needed, (math.nan, math.nan), "there are no calibration scores")
+        return Guarantee(0.0, 0, math.nan, needed, UNKNOWN, "there are no calibration scores")
 
     def coverage(place: float) -> float:
         """Mean coverage within the score at this place, or within the two at this place from either end."""

@@ -132,18 +132,9 @@ class CalibrationScores:
 
     def rows(self, members: Any) -> CalibrationScores:
         """Some of the rows."""
-        below, labels, importance, keys = (
-            None if a is None else a[members] for a in (self.below, self.labels, self.importance, self.keys)
-        )
-        return replace(
-            self,
-            above=self.above[members],
-            below=below,
-            labels=labels,
-            importance=importance,
-            folds=None if self.folds is None else self.folds.rows(members),
-            keys=keys,
-        )
+        columns = {name: getattr(self, name) for name in ("above", "below", "labels", "importance", "keys")}
+        some: dict[str, Any] = {name: None if column is None else column[members] for name, column in columns.items()}
+        return replace(self, **some, folds=None if self.folds is None else self.folds.rows(members))
 
     def joined(self, other: CalibrationScores) -> CalibrationScores:
         """These rows and others, of one model; rows without an importance weight weigh 1."""

@@ -14,7 +14,7 @@ from pimeter.regression.features import Features
 from pimeter.regression.nearness import local_bounds, local_neurons
 from pimeter.regression.scaled import LEAST_SCALE, ROWS_IN_LEAF
 from pimeter.regression.width import IntervalShape, Width
-from pimeter.validation import check_finite
+from pimeter.validation import check_finite_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,7 +103,9 @@ class QuantileWidth(Width):
                 low, high = (np.asarray(model.predict(X)).reshape(len(prediction)) for model in models)
                 middle, half = (low + high) / 2.0, np.maximum((high - low) / 2.0, LEAST_SCALE)
                 bounds[..., j] = np.stack([half - middle, half + middle]) * self.mean_[j]
-        check_finite("quantile", bounds.sum(axis=0), "QuantileWidth's estimator has no finite answer; choose another.")
+        check_finite_rows(
+            "quantile", bounds.sum(axis=0), "QuantileWidth's estimator has no finite answer; choose another."
+        )
         return self._shape(bounds)
 
     def _shape(self, bounds: Array) -> IntervalShape:

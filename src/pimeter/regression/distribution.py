@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,11 +55,7 @@ class PredictedDistribution(TrainedIntervals):
         """
         check_calibrated(self)
         levels = one_or_more_levels("q", q)
-        X = self._same_table(X)
-        labels = self._widths()[0].labels(X, by)
-        prediction = self._predictions(X)
-        band = self._shape(X, prediction)
-        prediction, shape = band.middle(prediction), band.without_band()
+        labels, prediction, shape = self._around_middles(X, by)
         out = np.empty((*prediction.shape[1:], levels.size))
         both = np.empty((*out.shape[:2], 2))
         for i, level in enumerate(levels.ravel().tolist()):
@@ -95,11 +91,7 @@ class PredictedDistribution(TrainedIntervals):
         ndarray of the shape of y; for a scalar (n,) or (n, k)
         """
         check_calibrated(self)
-        X = self._same_table(X)
-        labels = self._widths()[0].labels(X, by)
-        prediction = self._predictions(X)
-        band = self._shape(X, prediction)
-        prediction, shape = band.middle(prediction), band.without_band()
+        labels, prediction, shape = self._around_middles(X, by)
         size = prediction.shape[1:]
         asked = _places(y, size if self._n_outputs is not None else size[:1])
         quantile = self._one_sided(self._quantile.level, "upper")
@@ -109,6 +101,16 @@ class PredictedDistribution(TrainedIntervals):
         found[table < low] = 0.0
         found[table >= high] = 1.0
         return found.reshape(asked.shape)
+
+    def _around_middles(
+        self, X: FeatureTable, by: ArrayLike | None
+    ) -> tuple[NDArray[Any] | None, Array, IntervalShape]:
+        """Categories of new rows, middles of the bands around predictions of all models, and shapes around these."""
+        X = self._same_table(X)
+        labels = self._widths()[0].labels(X, by)
+        prediction = self._predictions(X)
+        band = self._shape(X, prediction)
+        return labels, band.middle(prediction), band.without_band()
 
     def _one_sided(self, level: float, tails: str) -> ScoreQuantile:
         """Quantiles of signed scores; the same categories have a line at all levels, so that quantiles do not cross."""

@@ -30,24 +30,13 @@ class JointWidth(Width):
     def __init__(self, width: Width) -> None:
         self.width = width
 
-    def fit(
-        self,
-        X: FeatureTable,
-        prediction: Array,
-        residuals: Array,
-        *,
-        confidence_level: float,
-        tails: str,
-        random_state: int,
-    ) -> Self:
+    def fit(self, X: FeatureTable, prediction: Array, residuals: Array, **wanted: Any) -> Self:
         """Learn the width itself, then a margin for each output."""
         if self.width.learns:
-            self.width.fit(
-                X, prediction, residuals, confidence_level=confidence_level, tails=tails, random_state=random_state
-            )
+            self.width.fit(X, prediction, residuals, **wanted)
         scale = self.width.checked_shape(X, prediction).scale
         scores = np.abs(residuals if scale is None else residuals / scale)
-        margin = np.asarray(quantile(scores, confidence_level, axis=0, reflect=True))
+        margin = np.asarray(quantile(scores, wanted["confidence_level"], axis=0, reflect=True))
         self.margin_ = np.maximum(margin, LEAST_MARGIN * margin.max()) if margin.any() else np.ones_like(margin)
         return self
 

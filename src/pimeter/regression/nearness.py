@@ -119,7 +119,7 @@ class Leaves(NamedTuple):
         return cls(forest, starts[:-1], csr_array((fraction, (leaves.ravel(), rows)), shape=(starts[-1], m)))
 
     def weights(self, known: Any) -> Array:
-        """Mean over all trees of the fraction that the row is of the new one's leaf."""
+        """For each new row and each row, (n, m): the fraction that it is of the new one's leaf, averaged over trees."""
         leaves = self.forest.apply(known) + self.starts
         n, n_trees = leaves.shape
         ones = np.full(leaves.size, 1.0 / n_trees)
@@ -150,7 +150,7 @@ class Neighbours(NamedTuple):
         return cls(known, choices[int(np.argmin(losses))])
 
     def weights(self, known: Array) -> Array:
-        """By distance."""
+        """For each new row and each row, (n, m), by their distance."""
         return _within(euclidean_distances(known, self.rows, squared=True), self.k)
 
 

@@ -15,7 +15,7 @@ from pimeter.coverage import warn_of_coverage
 from pimeter.regression.features import Features
 from pimeter.regression.surroundings import Surroundings
 from pimeter.regression.width import IntervalShape, Width
-from pimeter.validation import check_finite
+from pimeter.validation import check_finite_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,7 +125,7 @@ class ScaledWidth(Width):
         for model, column in zip(self.models_, scales.T, strict=True):
             if model is not None:
                 column[:] = np.maximum(np.asarray(model.predict(known)).reshape(len(column)), LEAST_SCALE) ** self.power
-        check_finite("scale", scales, "ScaledWidth's estimator has no finite answer there; choose another.")
+        check_finite_rows("scale", scales, "ScaledWidth's estimator has no finite answer there; choose another.")
         return IntervalShape(scales)
 
     def _learned(self, X: FeatureTable, prediction: Array, residuals: Array, random_state: int) -> Any:

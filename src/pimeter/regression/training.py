@@ -29,7 +29,7 @@ from pimeter.regression.models import EstimatorWidth, QuantileModels, prediction
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
 from pimeter.regression.width import MISSING, ConstantWidth, IntervalShape, Width
-from pimeter.validation import check_finite
+from pimeter.validation import check_finite_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -233,7 +233,7 @@ class TrainedIntervals(ConformalEstimator):
         found = [predictions(model, X, self._n_outputs) for model in self._models()]
         table = found[0][None] if len(found) == 1 else np.stack(found)
         with np.errstate(over="ignore"):
-            check_finite("prediction", table[0] if len(found) == 1 else table.mean(axis=0), REMEDY)
+            check_finite_rows("prediction", table[0] if len(found) == 1 else table.mean(axis=0), REMEDY)
         return table
 
     def _squeezed(self, values: Array) -> Array:
@@ -271,7 +271,9 @@ class TrainedIntervals(ConformalEstimator):
         """Scores of calibration rows."""
         prediction = predictions(model, X, self._n_outputs)
         scores = width.checked_shape(X, prediction).scores(self._residuals(None, target, prediction))
-        check_finite("y in units of its width", scores.above, "It is too far from the prediction: leave such rows out.")
+        check_finite_rows(
+            "y in units of its width", scores.above, "It is too far from the prediction: leave such rows out."
+        )
         return scores
 
     def _fold(
@@ -317,7 +319,7 @@ class TrainedIntervals(ConformalEstimator):
         """Residuals (n, k), finite, and small enough to learn from where a width learns from them."""
         with np.errstate(over="ignore"):
             residuals = target.reshape(prediction.shape) - prediction
-        check_finite("prediction", residuals, REMEDY)
+        check_finite_rows("prediction", residuals, REMEDY)
         largest = np.maximum(np.abs(prediction), np.abs(residuals)).max(initial=0.0) if width and width.learns else 0.0
         if largest > LARGEST_TO_SQUARE:
             msg = (
@@ -365,7 +367,7 @@ class TrainedIntervals(ConformalEstimator):
         if not len(target):
             msg = "y has 0 sample(s), while a minimum of 1 is required: give at least one row."
             raise ValueError(msg)
-        check_finite("y", target, "Leave such rows out.")
+        check_finite_rows("y", target, "Leave such rows out.")
         self._check_range(target, given.dtype if given.dtype.kind == "f" else target.dtype)
         return target
 

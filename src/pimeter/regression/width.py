@@ -232,20 +232,8 @@ def write_bounds(
 ) -> None:
     """Lower and upper bounds of intervals, into `out` (n, k, 2).
 
-    Parameters
-    ----------
-    quantile : ScoreQuantile
-        Margins.
-    prediction : ndarray of shape (models, n, k)
-        Predictions of all models; the parts of `shape` are of this shape, too.
-    shape : IntervalShape
-        How intervals lie around predictions.
-    lines : ndarray of shape (n,) or None
-        Line of each row in the table of categories.
-    importance : ndarray of shape (n,) or None
-        Importance weights of the rows.
-    out : ndarray of shape (n, k, 2)
-        Where bounds are written to.
+    Predictions and the parts of their shape are those of all models, (models, n, k); `lines`, of the table of
+    categories, and importance weights are those of the rows, (n,).
     """
     try:
         with np.errstate(over="raise"):
