@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.dummy import DummyRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import PredefinedSplit, ShuffleSplit
+from sklearn.model_selection import KFold, PredefinedSplit, ShuffleSplit
 
 import pimeter as pm
 from pimeter.conformal import guarantee as of_scores
@@ -281,6 +281,14 @@ def test_folds_of_a_model_that_is_not_trained(estimator):
         pm.IntervalRegressor(estimator, cv=5).fit(X, Y)
     with pytest.raises(ValueError, match=r"^cv=5 is given, but this estimator is not trained"):
         pm.SetClassifier(lambda X: X / X.sum(axis=1, keepdims=True), cv=5).fit(X, (Y > 0).astype(int))
+
+
+def test_splits_of_rows_that_are_not_there():
+    splits = [(np.arange(200), np.arange(200, 401))]
+    with pytest.raises(ValueError, match=r"not among the 400 to split .*400"):
+        pm.IntervalRegressor(DummyRegressor(), cv=splits).fit(X, Y)
+    with pytest.raises(ValueError, match=r"not among the 384 to split .* needs a splitter"):
+        pm.SetClassifier(LogisticRegression(), conformity_score="raps", cv=list(KFold(5).split(X))).fit(X, Y > 0)
 
 
 def test_nothing_is_guaranteed_to_categories_never_seen_beside_heavy_rows():

@@ -338,8 +338,14 @@ def checked_splits(
     if len(rest) < len(target):
         X, target = _safe_indexing(X, rest), target[rest]
         codes, groups = taken(rest, codes, groups)
-    everyone = np.arange(len(rest))
-    found = [(everyone[rows], everyone[others]) for rows, others in splitter.split(X, target, groups)]
+    try:
+        found = [tuple(np.arange(len(rest))[part] for part in split) for split in splitter.split(X, target, groups)]
+    except IndexError as beyond:
+        msg = (
+            f"cv names rows that are not among the {len(rest)} to split ({beyond}). Rows that choose RAPS's constants "
+            "are set apart before: it needs a splitter, such as KFold(5), and no list of rows."
+        )
+        raise ValueError(msg) from beyond
     if not found:
         msg = "cv has no splits. A generator is used up by one fit: give a list, or a splitter such as KFold(5)."
         raise ValueError(msg)

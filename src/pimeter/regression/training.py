@@ -28,12 +28,10 @@ from pimeter.regression.local import LocalWidth
 from pimeter.regression.models import EstimatorWidth, QuantileModels, predictions
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
-from pimeter.regression.width import MISSING, ConstantWidth, IntervalShape, Width
+from pimeter.regression.width import ConstantWidth, IntervalShape, Width
 from pimeter.validation import check_finite_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
     from sklearn.utils import Tags
 
@@ -115,19 +113,15 @@ class TrainedIntervals(ConformalEstimator):
         times = left_out.sum(axis=1)
         seen = times > 0
 
-        def mean(parts: Sequence[Array | None], missing: float) -> Array | None:
+        def mean(parts: list[Array]) -> Array:
             """Of what the models say of the rows that they left out."""
-            if all(part is None for part in parts):
-                return None
             total: Array = np.zeros((n, k))
             for (_, others), part in zip(splits, parts, strict=True):
-                total[others] += missing if part is None else part
+                total[others] += part
             return np.asarray(total[seen] / times[seen, None])
 
-        prediction = mean(found, 0.0)
-        assert prediction is not None
-        parts = zip(zip(*shapes, strict=True), MISSING, strict=True)
-        shape = IntervalShape(*(mean(part, missing) for part, missing in parts))
+        prediction = mean(found)
+        shape = IntervalShape.merged(shapes, [one.shape for one in found], mean)
         scores = shape.scores(target[seen].reshape(prediction.shape) - prediction)
         self.estimator_, self.width_ = models, widths
         if to_come is not None:
