@@ -96,7 +96,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
         5 % and 95 % points of the coverage of this calibration set, for scores without ties; with "approximate"
         of the rank below and of that above. NaN with `cv` and for full sets.
-    categories_ : list of Category
+    categories_ : list of CategoryLine
         Rows, guaranteed level and source for each class or category; else empty.
     penalty_ : Penalty
         RAPS's constants.

@@ -25,7 +25,7 @@ TOGETHER = "guaranteed to all small categories and those never seen together, to
 LABEL_OF_UNSEEN = "(never seen)"
 
 
-class Category(NamedTuple):
+class CategoryLine(NamedTuple):
     """One line of the table of categories."""
 
     label: Any  # the category, or the class

@@ -12,7 +12,7 @@ import numpy as np
 
 from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import coded
-from pimeter.conformal.categories import LABEL_OF_UNSEEN, TOGETHER, Category, CategoryTable
+from pimeter.conformal.categories import LABEL_OF_UNSEEN, TOGETHER, CategoryLine, CategoryTable
 from pimeter.conformal.folds import kth_smallest
 from pimeter.conformal.guarantee import (
     ESTIMATED,
@@ -163,7 +163,7 @@ class ScoreQuantile:
         last = [] if self.scores.is_full_if_few else [self.table.unseen]
         return np.array([values[line] for line in (*self.table.lines, *last)])
 
-    def categories(self) -> list[Category]:
+    def categories(self) -> list[CategoryLine]:
         """Rows, guaranteed level and source of each category and, for intervals, of those never seen in a last line."""
         if self.table is None:
             return []
@@ -172,8 +172,8 @@ class ScoreQuantile:
             line = self.table.line_of[label]
             source = "shared" if line == self.table.shared else "own"
             source = "none" if is_set and not self.weakest(line).is_enough else source
-            found.append(Category(label, n, self.guaranteed(line), source, TOGETHER if source == "shared" else ""))
-        unseen = Category(LABEL_OF_UNSEEN, 0, np.nan, "shared" if self.table.pooled else "none", NEVER_SEEN)
+            found.append(CategoryLine(label, n, self.guaranteed(line), source, TOGETHER if source == "shared" else ""))
+        unseen = CategoryLine(LABEL_OF_UNSEEN, 0, np.nan, "shared" if self.table.pooled else "none", NEVER_SEEN)
         return found if is_set else [*found, unseen]
 
     def lines(self, labels: NDArray[Any] | None) -> Index | None:

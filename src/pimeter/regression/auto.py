@@ -83,24 +83,14 @@ class AutoWidth(Width):
     def __init__(self, candidates: Sequence[Width] | None = None) -> None:
         self.candidates = candidates
 
-    def fit(
-        self,
-        X: FeatureTable,
-        prediction: Array,
-        residuals: Array,
-        *,
-        confidence_level: float,
-        tails: str,
-        random_state: int,
-    ) -> Self:
+    def fit(self, X: FeatureTable, prediction: Array, residuals: Array, **wanted: Any) -> Self:
         """Compare the candidates, and let the winner learn from all rows."""
-        wanted: dict[str, Any] = {"confidence_level": confidence_level, "tails": tails, "random_state": random_state}
         widths = [ConstantWidth(), *self._checked_candidates(X, prediction)]
         self.candidates_: list[Candidate] = []
         self.chosen_: Width = widths[0]
         self.reason_ = f"constant width: {len(residuals)} rows are too few to compare others with ({FEWEST} are needed)"
         if len(residuals) >= FEWEST:
-            rows = np.random.default_rng(random_state).permutation(len(residuals))[:ROWS_TO_DECIDE]
+            rows = np.random.default_rng(wanted["random_state"]).permutation(len(residuals))[:ROWS_TO_DECIDE]
             table = _losses(widths, _safe_indexing(X, rows), prediction[rows], residuals[rows], wanted)
             self._choose(widths, table)
         if self.chosen_.learns:

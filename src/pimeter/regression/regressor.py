@@ -105,7 +105,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
     margin_ : ndarray of shape ([n_lines,] [n_outputs,] 2)
         How far bounds lie below and above the prediction, in units of the scale; beyond the bounds of a band of
         quantiles, where it may be negative; with `cv` that of the out-of-fold scores.
-    categories_ : list of Category
+    categories_ : list of CategoryLine
         Label, rows, guaranteed level, source of its scores ("own" or "shared") and a note for ``width="grouped"``; else
         empty. The last line is for all categories never seen in calibration: they are covered together with the small
         ones, and nothing is guaranteed to them by themselves (NaN). A frame library makes a table of it, such as

@@ -78,16 +78,7 @@ class ScaledWidth(Width):
         """Whether there is a scale to learn."""
         return not (isinstance(self.estimator, str) and self.estimator == "prediction")
 
-    def fit(
-        self,
-        X: FeatureTable,
-        prediction: Array,
-        residuals: Array,
-        *,
-        confidence_level: float,  # noqa: ARG002
-        tails: str,  # noqa: ARG002
-        random_state: int,
-    ) -> Self:
+    def fit(self, X: FeatureTable, prediction: Array, residuals: Array, *, random_state: int, **wanted: Any) -> Self:  # noqa: ARG002
         """Learn absolute residuals, one model per output."""
         if not self.learns:
             return self
