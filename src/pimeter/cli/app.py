@@ -22,6 +22,8 @@ pimeter interval predictions.csv --apply new.csv --out with-intervals.csv
 
 pimeter compare predictions.csv --models ridge,forest
 
+pimeter recalibrate held-out.csv --lower lo-90 --upper hi-90 --apply new.csv --out calibrated.csv
+
 pimeter plan --level 0.95 --within 0.02
 
 pimeter forecast forecasts.csv --out cone.html

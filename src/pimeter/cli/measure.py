@@ -12,14 +12,30 @@ import pimeter
 from pimeter.cli.app import app
 from pimeter.cli.columns import (
     NO_PAIR,
+    TARGETS,
     categories,
     complete_rows,
     feature_columns,
     left_out,
+    named_or_guessed,
     note_on_numbers,
     pair_columns,
+    refuse_one_for_two,
 )
-from pimeter.cli.options import Json, Level, Out, Prediction, Target, as_result, reads_files
+from pimeter.cli.given import NO_ROW, GivenColumns, given_columns
+from pimeter.cli.options import (
+    GivenLevel,
+    Json,
+    Lower,
+    Out,
+    Prediction,
+    Quantiles,
+    Std,
+    Target,
+    Upper,
+    as_result,
+    reads_files,
+)
 from pimeter.cli.terminal import answer, progress, say, say_where, show_measurement, warnings_as
 from pimeter.cli.writing import about_page, command_line, draft_of, write_result
 from pimeter.files import Reading, Table, cluster, lazy_frame, matches, opened, replaced, shown
@@ -33,12 +49,13 @@ DEMO = "pimeter-demo.html"
 class _Asked(NamedTuple):
     """What to measure: columns of a table, and the level."""
 
-    columns: tuple[str, str]  # target and prediction
+    columns: tuple[str, ...]  # target and prediction, or what else the model said
+    said: GivenColumns | None
     features: list[str]
     by: str | None
     groups: str | None
     time: str | None
-    level: float
+    level: float | None
 
     @property
     def others(self) -> list[str]:
@@ -55,6 +72,8 @@ pimeter measure results.parquet --target sales --prediction model_2 --by store -
 
 pimeter measure forecasts.csv --time date, or --groups patient for rows that belong together
 
+pimeter measure forecasts.csv --lower y-lo-90 --upper y-hi-90, or --quantiles q0.05,q0.5,q0.95, or --std sd
+
 zcat predictions.csv.gz | pimeter measure - --level 0.9 --json
 
 pimeter measure 'predictions/*.parquet' --engine dask --scheduler tcp://10.0.0.1:8786"""
@@ -66,6 +85,10 @@ def measure(
     ],
     target: Target = None,
     prediction: Prediction = None,
+    lower: Lower = None,
+    upper: Upper = None,
+    quantiles: Quantiles = None,
+    std: Std = None,
     features: Annotated[
         str | None, typer.Option(help="Columns that may tell where the model is weak: a,b or all.")
     ] = None,
@@ -74,7 +97,7 @@ def measure(
         str | None, typer.Option(help="Column of rows that belong together, such as a patient's.")
     ] = None,
     time: Annotated[str | None, typer.Option(help="Column of when each row was: rows near in time may depend.")] = None,
-    level: Level = 0.95,
+    level: GivenLevel = None,
     out: Out = None,
     json: Json = False,
     engine: Annotated[
@@ -89,28 +112,31 @@ def measure(
     if scheduler is not None and engine != "dask":
         msg = f"--scheduler {shown(scheduler)} is for --engine dask; add it, or leave --scheduler out."
         raise ValueError(msg)
-    if engine == "dask" and (groups or time):
-        msg = "--groups and --time need rows in memory; leave --engine dask out, or measure a sample of the rows."
+    if engine == "dask" and (groups or time or lower or upper or quantiles or std):
+        which = "--groups and --time" if groups or time else "intervals, quantiles and standard deviations"
+        msg = f"{which} need rows in memory; leave --engine dask out, or measure a sample of the rows."
         raise ValueError(msg)
     if engine == "dask" and reading != Reading():
         msg = "--engine dask reads files as they are; leave it out, or the options that say how files are read."
         raise ValueError(msg)
     sources = matches(file) if engine == "dask" else [file]
     with opened(sources[0], reading) as table, draft_of(out, *sources) as draft, progress() as step:
-        columns = pair_columns(table, target, prediction, notes)
+        named = {"lower": lower, "upper": upper, "quantiles": quantiles, "std": std, "prediction": prediction}
+        said = given_columns(table, named, level, notes)
+        columns = _columns(table, target, prediction, said, notes)
         taken = {*columns, by, groups, time}
-        asked = _Asked(columns, feature_columns(table, features, taken), by, groups, time, level)
+        asked = _Asked(columns, said, feature_columns(table, features, taken), by, groups, time, level)
         step(f"Reading {table.name}")
         if engine == "dask":
             result = _lazily(file, asked, scheduler, notes, step)
         else:
             result = _in_memory(table, asked, notes, step)
-        sample = _judged_sample(result, notes)
+        sample = None if said else _judged_sample(result, notes)
         if draft and out:
             step(f"Writing {shown(out)}")
             about = {
                 "target": columns[0],
-                "prediction": columns[1],
+                "intervals" if said else "prediction": ", ".join(columns[1:]),
                 "features": ", ".join(asked.features),
                 "categories": by,
                 "groups": groups,
@@ -121,9 +147,21 @@ def measure(
     answer(result, lambda: show_measurement(result), notes, out, as_json=json)
 
 
+def _columns(
+    table: Table, target: str | None, prediction: str | None, said: GivenColumns | None, notes: list[str]
+) -> tuple[str, ...]:
+    """Columns of the target and of what the model said."""
+    if said is None:
+        return pair_columns(table, target, prediction, notes)
+    own = named_or_guessed(table, TARGETS, "target", target, notes)
+    refuse_one_for_two(table, {"target": own, **{f"column {name}": name for name in said.names}})
+    return own, *said.names
+
+
 def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[str], object]) -> Measurement:
     """The measurement of rows that are read at once."""
-    frame = complete_rows(table, table.read(asked.columns, asked.others), asked.columns, notes)
+    what = NO_ROW if asked.said else NO_PAIR
+    frame = complete_rows(table, table.read(asked.columns, asked.others), asked.columns, notes, what)
     together = [name for name in (asked.groups, asked.time) if name]
     frame = complete_rows(table, frame, together, notes, "group or no time")
     notes += [note for name in asked.features if (note := note_on_numbers(table, frame[name]))]
@@ -131,15 +169,15 @@ def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[st
     from pimeter.timestamps import numbered
 
     with warnings_as(notes):
-        target, prediction = (frame[name].to_numpy() for name in asked.columns)
+        target, *prediction = (frame[name].to_numpy() for name in asked.columns)
         result: Measurement = pimeter.measure(
             target,
-            prediction,
+            **(asked.said.values(frame) if asked.said else {"y_pred": prediction[0]}),
             X=frame[asked.features] if asked.features else None,
             by=categories(frame[asked.by]) if asked.by else None,
             groups=frame[asked.groups].to_numpy() if asked.groups else None,
             time=numbered(table, frame[asked.time], notes) if asked.time else None,
-            confidence_level=asked.level,
+            confidence_level=asked.said.level if asked.said else asked.level,
         )
     return result
 

@@ -14,9 +14,9 @@ from pimeter.cli.writing import PACKED_ITSELF, PLAIN, RESULTS, TABLES, form_of
 from pimeter.files import Reading, shown
 
 
-def is_level(level: float) -> float:
+def is_level(level: float | None) -> float | None:
     """A level as it is; before anything is read."""
-    if 0.0 < level < 1.0:
+    if level is None or 0.0 < level < 1.0:
         return level
     msg = f"it must lie between 0 and 1; got {level:g}. 95 % is 0.95."
     raise typer.BadParameter(msg)
@@ -55,6 +55,19 @@ Out = Annotated[
     ),
 ]
 Target = Annotated[str | None, typer.Option(help="Column of what happened. Guessed when its name is obvious.")]
+GivenLevel = Annotated[
+    float | None,
+    typer.Option(
+        help="Proportion of targets that intervals should cover; told by names such as lo-90, else 0.95.",
+        callback=is_level,
+    ),
+]
+Lower = Annotated[str | None, typer.Option(help="Column of lower bounds that a model gave, with --upper.")]
+Upper = Annotated[str | None, typer.Option(help="Column of upper bounds.")]
+Quantiles = Annotated[
+    str | None, typer.Option(help="Columns of quantiles, whose names tell the levels: q0.05,q0.5,q0.95 or p5,p95.")
+]
+Std = Annotated[str | None, typer.Option(help="Column of standard deviations around the prediction.")]
 Prediction = Annotated[str | None, typer.Option(help="Column of what the model said. Guessed when obvious.")]
 
 

@@ -1,0 +1,190 @@
+"""Columns of intervals, quantiles and standard deviations with their levels, and `pimeter recalibrate`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import typer
+
+import pimeter
+from pimeter.cli.app import app
+from pimeter.cli.columns import PREDICTIONS, TARGETS, complete_rows, named_or_guessed, refuse_one_for_two
+from pimeter.cli.options import GivenLevel, Lower, Prediction, Quantiles, Std, Target, Upper, as_table, reads_files
+from pimeter.cli.terminal import progress, say, warnings_as
+from pimeter.cli.writing import write_table
+from pimeter.files import Reading, Table, opened, replaced, shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+CENTRAL = re.compile(r"(?:lo|hi|low|high|lower|upper)[-_ ]?(\d{1,2}(?:\.\d+)?)$", re.IGNORECASE)  # y-lo-90
+QUANTILE = re.compile(r"(?:^|[^a-z])(?:q|p|quantile|percentile)[-_ ]?(0?\.\d+|\d{1,3})$", re.IGNORECASE)  # q0.05, p10
+NUMBER = re.compile(r"^(0?\.\d+)$")
+NO_ROW = "target or no interval"
+
+
+class GivenColumns(NamedTuple):
+    """Columns that say what a probabilistic model said, and their levels."""
+
+    names: tuple[str, ...]
+    kind: Literal["intervals", "quantiles", "std"]
+    level: float | None  # of intervals
+    levels: tuple[float, ...] = ()  # of quantiles
+
+    def values(self, frame: pl.DataFrame) -> dict[str, Any]:
+        """Keywords of `measure` and `IntervalCalibrator`."""
+        table = frame.select(self.names).to_numpy()
+        if self.kind == "intervals":
+            return {"intervals": table}
+        if self.kind == "quantiles":
+            return {"quantiles": table, "levels": list(self.levels)}
+        return {"y_pred": table[:, 0], "std": table[:, 1]}
+
+
+def given_columns(
+    table: Table, asked: dict[str, str | None], level: float | None, notes: list[str]
+) -> GivenColumns | None:
+    """What --lower, --upper, --quantiles, --std and --prediction name; None if it is a prediction alone."""
+    lower, upper, quantiles, std = (asked[name] for name in ("lower", "upper", "quantiles", "std"))
+    if not (lower or upper or quantiles or std):
+        return None
+    if bool(lower) != bool(upper) or sum(map(bool, (lower, quantiles, std))) != 1:
+        msg = "give one of --lower with --upper, --quantiles, and --std with --prediction."
+        raise ValueError(msg)
+    if lower and upper:
+        return GivenColumns((lower, upper), "intervals", _central_level(table, lower, upper, level, notes))
+    if std:
+        prediction = named_or_guessed(table, PREDICTIONS, "prediction", asked["prediction"], notes)
+        return GivenColumns((prediction, std), "std", level)
+    names = tuple(name.strip() for name in (quantiles or "").split(",") if name.strip())
+    levels = tuple(_quantile_level(table, name) for name in names)
+    told = ", ".join(f"{shown(name)} is {p:g}" for name, p in zip(names, levels, strict=True))
+    notes.append(f"took levels of quantiles from their names: {told}")
+    return GivenColumns(names, "quantiles", level, levels)
+
+
+def _central_level(table: Table, lower: str, upper: str, level: float | None, notes: list[str]) -> float:
+    """The level given, or the one that both names tell."""
+    if level is not None:
+        return level
+    told = {match[1] for name in (lower, upper) if (match := CENTRAL.search(name.strip()))}
+    if len(told) != 1:
+        msg = f"{table.name}: {shown(lower)} and {shown(upper)} do not tell their level; give --level, such as 0.9."
+        raise ValueError(msg)
+    found = float(told.pop()) / 100.0
+    notes.append(f"took the level {found:g} from the names {shown(lower)} and {shown(upper)}; --level overrules it")
+    return found
+
+
+def _quantile_level(table: Table, name: str) -> float:
+    """The level of a quantile that its column's name tells: q0.05, q05, p10, y-lo-90."""
+    text = name.strip()
+    if match := CENTRAL.search(text):
+        tail = float(match[1]) / 200.0
+        return round(0.5 - tail if re.search(r"lo", text, re.IGNORECASE) else 0.5 + tail, 12)
+    match = QUANTILE.search(text) or NUMBER.match(text)
+    digits = match[1] if match else ""
+    found = float(digits) if "." in digits else float(f"0.{digits}" if digits[:1] == "0" else digits or "nan")
+    if found >= 1.0:
+        found /= 10.0 ** max(len(digits), 2)
+    if not 0.0 < found < 1.0:
+        msg = f"{table.name}: {shown(name)} does not tell its level; name quantiles like q0.05, p95 or y-lo-90."
+        raise ValueError(msg)
+    return found
+
+
+@app.command(
+    epilog="""Examples:
+
+pimeter recalibrate held-out.csv --lower lo-90 --upper hi-90 --apply new.csv --out new-calibrated.csv
+
+pimeter recalibrate held-out.csv --prediction mean --std sd --level 0.95 --apply new.csv --out out.parquet"""
+)
+@reads_files
+def recalibrate(
+    calibration: Annotated[str, typer.Argument(help="Rows that the model was not trained on, with their targets.")],
+    apply: Annotated[str, typer.Option(help="New rows with the same columns of what the model says.")],
+    out: Annotated[Path, typer.Option(help="Where to write them with lower and upper.", callback=as_table)],
+    target: Target = None,
+    prediction: Prediction = None,
+    lower: Lower = None,
+    upper: Upper = None,
+    quantiles: Quantiles = None,
+    std: Std = None,
+    level: GivenLevel = None,
+    method: Annotated[
+        Literal["auto", "additive", "multiplicative", "normalised", "distributional"],
+        typer.Option(help="How intervals are made to hold; auto learns it from rows that do not calibrate."),
+    ] = "auto",
+    *,
+    reading: Reading,
+) -> None:
+    """Make anyone's intervals hold: write `lower` and `upper` beside new rows."""
+    if calibration == apply == "-":
+        msg = "calibration rows and new rows cannot both come from standard input."
+        raise ValueError(msg)
+    notes = reading.notes
+    with (
+        opened(calibration, reading) as past,
+        opened(apply, reading) as new,
+        replaced(out, calibration, apply) as draft,
+        progress() as step,
+    ):
+        named = {"lower": lower, "upper": upper, "quantiles": quantiles, "std": std, "prediction": prediction}
+        given = given_columns(past, named, level, notes)
+        if given is None:
+            msg = "give the columns to recalibrate: --lower with --upper, --quantiles, or --std with --prediction."
+            raise ValueError(msg)
+        own = named_or_guessed(past, TARGETS, "target", target, notes)
+        refuse_one_for_two(past, {"target": own, **{f"column {name}": name for name in given.names}})
+        step(f"Reading {past.name}")
+        known = complete_rows(past, past.read([own, *given.names], []), [own, *given.names], notes, NO_ROW)
+        asked = given.level or level or _highest(given.levels)
+        step(f"Calibrating on {known.height:,} rows")
+        with warnings_as(notes):
+            calibrator = pimeter.IntervalCalibrator(asked, method=method)
+            calibrator.fit(known[own].to_numpy(), **given.values(known))
+        step(f"Reading {new.name}")
+        rows = new.read(list(given.names), [])
+        bounds = _bounds(calibrator, given, rows)
+        step(f"Writing {shown(out)}")
+        write_table(new.with_columns(bounds), draft, out, decimal_comma=new.has_decimal_commas)
+    if bounds["lower"].null_count():
+        notes.append(f"{bounds['lower'].null_count():,} rows without all columns have no interval")
+    say(notes)
+    _show(calibrator, known.height)
+    typer.echo(f"Wrote {bounds.height:,} rows: {out}")
+
+
+def _highest(levels: Sequence[float]) -> float:
+    """Level of the outermost pair of quantiles; .95 without any."""
+    pairs = [high for high in levels if any(math.isclose(low, 1.0 - high) for low in levels) and high > 0.5]
+    return round(2.0 * max(pairs) - 1.0, 12) if pairs else 0.95
+
+
+def _bounds(calibrator: pimeter.IntervalCalibrator, given: GivenColumns, rows: pl.DataFrame) -> pl.DataFrame:
+    """Lower and upper bounds; null where something is missing."""
+    import polars as pl
+
+    is_complete = rows.select(~pl.any_horizontal(pl.col(given.names).is_null())).to_series()
+    found = pl.DataFrame({name: pl.Series([None] * rows.height, dtype=pl.Float64) for name in ("lower", "upper")})
+    if not is_complete.any():
+        return found
+    bounds = calibrator.predict_interval(**given.values(rows.filter(is_complete)))
+    at = is_complete.arg_true()
+    return found.with_columns(found[name].scatter(at, pl.Series(bounds[:, i])) for i, name in enumerate(found.columns))
+
+
+def _show(calibrator: pimeter.IntervalCalibrator, n: int) -> None:
+    """What is guaranteed."""
+    from pimeter.coverage import percent
+
+    level = calibrator.guaranteed_level_
+    if math.isnan(level):
+        typer.echo(f"Nothing is guaranteed of these intervals: {calibrator.guarantee_reason_}.")
+    else:
+        typer.echo(f"{percent(level)} of new targets are expected inside, calibrated on {n:,} rows.")

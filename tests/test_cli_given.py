@@ -1,0 +1,139 @@
+"""Given intervals on the command line: columns, levels that names tell, and intervals that are made to hold."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+import pimeter as pm
+from pimeter import cli
+
+HALF = stats.norm.ppf(0.95)
+
+
+@pytest.fixture
+def frame(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=600)
+    y = mean + rng.normal(size=600)
+    held = {
+        "y": y,
+        "mean": mean,
+        "sd": np.ones(600),
+        "y-lo-90": mean - HALF,
+        "y-hi-90": mean + HALF,
+        "day": np.arange(600),
+    }
+    held |= {f"q{p:g}": mean + stats.norm.ppf(p) for p in (0.05, 0.25, 0.5, 0.75, 0.95)}
+    held |= {"low": mean - HALF / 1.5, "high": mean + HALF / 1.5}
+    table = pl.DataFrame(held)
+    table.write_csv("rows.csv")
+    return table
+
+
+@pytest.fixture
+def run(monkeypatch, capfd):
+    def command(*arguments):
+        monkeypatch.setattr(sys, "argv", ["pimeter", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            cli.run()
+        return left.value.code, *capfd.readouterr()
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("options", "level", "note"),
+    [
+        (("--lower", "y-lo-90", "--upper", "y-hi-90"), 0.9, "took the level 0.9 from the names"),
+        (("--lower", "low", "--upper", "high", "--level", "0.8"), 0.8, ""),
+        (("--quantiles", "q0.05,q0.25,q0.5,q0.75,q0.95"), 0.9, "'q0.25' is 0.25"),
+        (("--quantiles", "y-lo-90,q0.5,y-hi-90"), 0.9, "'y-hi-90' is 0.95"),
+        (("--prediction", "mean", "--std", "sd"), 0.95, ""),
+    ],
+)
+def test_what_names_tell(frame, run, options, level, note):
+    code, out, err = run("measure", "rows.csv", *options, "--time", "day", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["confidence_level"] == pytest.approx(level)
+    assert found["n_rows"] == 600
+    assert note in err
+
+
+def test_numbers_are_those_of_python(frame, run):
+    code, out, err = run("measure", "rows.csv", "--lower", "y-lo-90", "--upper", "y-hi-90", "--out", "page.html")
+    assert code == 0, err
+    expected = pm.measure(
+        frame["y"].to_numpy(), intervals=frame.select("y-lo-90", "y-hi-90").to_numpy(), confidence_level=0.9
+    )
+    assert str(expected.headline) in out
+    assert "By the centre of the interval" in Path("page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("names", "levels"),
+    [
+        ("p5,p50,p95", [0.05, 0.5, 0.95]),
+        ("q05,q975", [0.05, 0.975]),
+        ("0.1,0.9", [0.1, 0.9]),
+        ("y_q10,y_q90", [0.1, 0.9]),
+    ],
+)
+def test_levels_of_quantiles(frame, run, names, levels):
+    columns = names.split(",")
+    held = {name: frame["mean"] + stats.norm.ppf(p) for name, p in zip(columns, levels, strict=True)}
+    pl.DataFrame({"y": frame["y"], **held}).write_csv("named.csv")
+    code, _, err = run(
+        "measure", "named.csv", "--quantiles", names, "--json", *(["--level", 0.9] * (names == "p5,p50,p95"))
+    )
+    if levels[0] + levels[-1] == 1.0:
+        assert code == 0, err
+        assert ", ".join(f"'{name}' is {p:g}" for name, p in zip(columns, levels, strict=True)) in err
+    else:
+        assert "levels 0.025 and 0.975" in err  # 5 % and 97.5 % are no central interval
+
+
+def test_intervals_are_made_to_hold(frame, run):
+    frame[:300].write_csv("past.csv")
+    new = frame[300:].with_columns(pl.when(pl.col("day") == 310).then(None).otherwise(pl.col("low")).alias("low"))
+    new.write_csv("new.csv")
+    code, out, err = run(
+        "recalibrate", "past.csv", "--lower", "low", "--upper", "high", "--level", "0.9", "--apply", "new.csv",
+        "--out", "out.csv", "--method", "additive",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "90 % of new targets are expected inside, calibrated on 300 rows." in out
+    written = pl.read_csv("out.csv")
+    assert written["lower"].null_count() == 1
+    calibrator = pm.IntervalCalibrator(0.9, method="additive")
+    calibrator.fit(frame["y"][:300].to_numpy(), intervals=frame[:300].select("low", "high").to_numpy())
+    expected = calibrator.predict_interval(intervals=new.drop_nulls().select("low", "high").to_numpy())
+    assert_allclose(written.drop_nulls().select("lower", "upper").to_numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--lower", "low"), "--lower with --upper"),
+        (("--lower", "low", "--upper", "high"), "do not tell their level; give --level"),
+        (("--lower", "low", "--upper", "high", "--std", "sd"), "give one of"),
+        (("--quantiles", "low,high"), "'low' does not tell its level"),
+        (("--lower", "high", "--upper", "low", "--level", "0.9"), "cross in 600 of 600 rows"),
+        (("--lower", "nothing", "--upper", "high", "--level", "0.9"), "nothing"),
+        (("--lower", "y", "--upper", "high", "--level", "0.9"), "cannot be both"),
+    ],
+)
+def test_what_is_refused(frame, run, options, words, tmp_path):
+    code, _, err = run("measure", "rows.csv", *options, "--out", "page.html")
+    assert code == 2
+    assert words in err
+    assert not (tmp_path / "page.html").exists()
