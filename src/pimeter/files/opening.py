@@ -21,6 +21,7 @@ from pimeter.files.text import lines
 STDIN = "-"
 SEPARATORS = ",\t;|"
 LINES_TO_TRY = 20  # which tell the separator
+NAME = re.compile(r"[^\W\d]{4}")  # in no number and no date
 KINDS = {".parquet": PARQUET, ".pq": PARQUET, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES}
 KINDS |= dict.fromkeys((".arrow", ".feather", ".ipc"), ARROW)
 ZIP = b"PK\x03\x04"
@@ -113,7 +114,7 @@ def _text_table(table: Table, start: bytes, scratch: Callable[[], Path]) -> Tabl
         text = "\n".join(lines(path).collect()["line"].fill_null(""))
         path, kind = json_lines(name, text, scratch()), JSON_LINES
     has_header = reading.header is not False
-    if len(kind) == 1 and reading.header is None and head[0]:
+    if len(kind) == 1 and reading.header is None and head[0] and not NAME.search(head[0]):
         first = pl.read_csv(head[0].encode(), has_header=False, separator=kind, infer_schema=False)
         has_header = not are_values(first.row(0))
     return replace(table, path=path, kind=kind, has_header=has_header)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import mmap
-import zipfile
 import zlib
 from pathlib import Path
 
@@ -70,6 +69,8 @@ def gzip_size(packed: mmap.mmap, most: int) -> tuple[int, int | None]:
 
 def zip_parts(path: Path) -> dict[str, int]:
     """Bytes that each part of a zip file unpacks to; none where it is another file, or broken."""
+    import zipfile  # takes long to load
+
     try:
         with zipfile.ZipFile(path) as packed:
             return {part.filename: part.file_size for part in packed.infolist()}
