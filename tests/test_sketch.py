@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import pimeter as pm
-from pimeter.online import CHECKSUM, HEADER
+from pimeter.sketch import CHECKSUM, HEADER
 
 LEVELS = np.array([0.001, 0.05, 0.5, 0.9, 0.99])
 

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from pimeter.forecast import ForecastIntervals
     from pimeter.groups import grouped_quantile
     from pimeter.neuron import QuantileNeuron
-    from pimeter.online import OnlineNeuron, QuantileSketch
+    from pimeter.online import OnlineNeuron
     from pimeter.quantiles import quantile
     from pimeter.regression import (
         AutoWidth,
@@ -96,7 +96,7 @@ else:
         "Measurement": "evaluation.measurement",
         "OnlineNeuron": "online",
         "QuantileNeuron": "neuron",
-        "QuantileSketch": "online",
+        "QuantileSketch": "sketch",
         "QuantileWidth": "regression",
         "ScaledWidth": "regression",
         "ScalingBinning": "classification",
