@@ -12,6 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 from pimeter import CoverageWarning, ForecastIntervals, OnlineNeuron, coverage_score, quantile
+from pimeter._kernels import stream
+from pimeter.online import started
 
 TAILS = ("symmetric", "equal", "sided", "lower", "upper")
 EACH_TAIL = pytest.mark.parametrize("tails", TAILS)
@@ -383,13 +385,14 @@ class TestUpdate:
         # 4,000 errors around a weight that strays: the block of a thousand is held within .03 elsewhere.
         assert abs(coverage_score(y_true[2000:], cone.predict_interval(y_pred[2000:])) - 0.9) < 0.05
 
-    def test_a_step_is_an_online_neuron(self):
+    @pytest.mark.parametrize("learning_rate", ["adaptive", "decaying", 0.05])
+    def test_a_step_is_an_online_neuron(self, learning_rate, monkeypatch):
         y_true, y_pred = windows(300, h=1)
-        cone = ForecastIntervals(0.9).fit(y_true, y_pred)
-        neuron = OnlineNeuron(0.9)
+        cone = ForecastIntervals(0.9, learning_rate=learning_rate).fit(y_true, y_pred)
+        neuron = OnlineNeuron(0.9, learning_rate=learning_rate)
         sizes = np.abs(y_true - y_pred)[:, 0]
-        radius = cone.margin_[0, 0]
-        neuron._state = (radius, float(np.abs(sizes - radius).mean()), 0.0, 300.0)
+        neuron._state = tuple(started(sizes[:, None], cone.margin_[:, 0], learning_rate)[0])
+        monkeypatch.setattr(stream, "ADAPT", stream.FOLLOW)  # a step ahead has no inputs
         new = windows(500, seed=4, h=1)
         neuron.learn_many(np.abs(new[0] - new[1])[:, 0])
         assert_allclose(cone.update(*new).margin_[0, 0], neuron.quantile_)

@@ -561,7 +561,7 @@ def cones(draw: Draw) -> bool:
         tails=draw(st.sampled_from(["symmetric", "equal", "sided", "lower", "upper"])),
         joint=draw(st.booleans()),
         smooth=draw(st.booleans()),
-        learning_rate=draw(st.sampled_from(["adaptive", "decaying"])),
+        learning_rate=draw(st.sampled_from(["adaptive", "decaying", 0.1])),
     )
     words = (
         "y_true",

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import pimeter as pm
 from pimeter import bandwidth
-from pimeter._kernels import arrays, reference
+from pimeter._kernels import arrays, reference, stream
 
 native = pytest.importorskip("pimeter._kernels.native", reason="pimeter is installed without native code")
 _native = native._native
@@ -276,7 +276,12 @@ def test_nothing_to_select_and_nothing_to_sort():
 
 def test_results_are_not_written_to_a_copy():
     with pytest.raises(TypeError):
-        native.learn_columns(np.ones((3, 2)), 0.9, 0, np.zeros((2, 4), np.float32))
+        native.learn_columns(np.ones((3, 2)), 0.9, 0, 0.0, np.zeros((2, stream.N_FLOATS), np.float32))
+
+
+def test_a_state_of_another_width_is_refused():
+    with pytest.raises(TypeError):
+        native.learn_columns(np.ones((3, 2)), 0.9, 0, 0.0, np.zeros((2, 4)))
 
 
 class TestElsewhere:

@@ -1,7 +1,8 @@
 // pimeter._native: the kernels for NumPy's arrays. They trust what they are given; `_kernels/native.py` calls them.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/tuple.h>
+
+#include <cstring>
 
 #include "long_sample.hpp"
 #include "stream.hpp"
@@ -71,21 +72,17 @@ static void fixed_weighted(
     Solver().solve_fixed(view(x), view(counts), view(levels), h, view(starts), out.data());
 }
 
-static std::tuple<double, double, double, double> learn_errors(
-    Doubles errors, double p, Index kind, double rate, std::tuple<double, double, double, double> state) {
-    nb::gil_scoped_release released;
-    State own{std::get<0>(state), std::get<1>(state), std::get<2>(state), std::get<3>(state)};
-    learn(errors.data(), errors.size(), 1, p, kind, rate, own);
-    return {own.w, own.spread, own.memory, own.n};
-}
+// A state of another width, such as one that an older version has written, is a TypeError.
+using States = nb::ndarray<double, nb::shape<-1, stream::N_FLOATS>, nb::c_contig, nb::device::cpu>;
 
-static void learn_columns(Array<const double, 2> errors, double p, Index kind, Array<double, 2> states) {
+static void learn_columns(Array<const double, 2> errors, double p, Index kind, double rate, States states) {
     nb::gil_scoped_release released;
     for (std::size_t j = 0; j < errors.shape(1); ++j) {
-        double* at = states.data() + 4 * j;
-        State own{at[0], at[1], at[2], at[3]};
-        learn(errors.data() + j, errors.shape(0), errors.shape(1), p, kind, 0.0, own);
-        at[0] = own.w, at[1] = own.spread, at[2] = own.memory, at[3] = own.n;
+        State own;
+        double* at = states.data() + j * stream::N_FLOATS;
+        std::memcpy(&own, at, sizeof own);
+        learn(errors.data() + j, errors.shape(0), errors.shape(1), p, kind, rate, own);
+        std::memcpy(at, &own, sizeof own);
     }
 }
 
@@ -110,8 +107,7 @@ NB_MODULE(_native, module) {
     module.def("fixed_rows", &fixed_rows<double>);
     module.def("fixed_rows", &fixed_rows<float>);
     module.def("fixed_weighted", &fixed_weighted);
-    module.def("learn", &learn_errors);
-    module.def("learn_columns", &learn_columns, nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert());
+    module.def("learn_columns", &learn_columns, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert());
     module.def("constants", [] {
         nb::dict found;
         for_constants([&](const char* file, const char* name, double value) { found[nb::make_tuple(file, name)] = value; });

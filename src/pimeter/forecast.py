@@ -31,7 +31,7 @@ from pimeter.conformal.steps import (
     windows_until_known,
 )
 from pimeter.coverage import counted, percent, warn_of_coverage
-from pimeter.online import LARGEST, LEARNING_RATES, learn_columns, started
+from pimeter.online import LARGEST, LEARNING_RATES, learn_columns, margins, started
 from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
@@ -64,8 +64,10 @@ class ForecastIntervals(Replaceable, BaseEstimator):
     smooth : bool, default=False
         Smooth margins along the horizon, by a parabola through seven steps (Savitzky-Golay): neighbouring steps
         resemble each other, and few windows make margins jump.
-    learning_rate : {"adaptive", "decaying"}, default="adaptive"
-        How neurons learn in `update`, see `OnlineNeuron`.
+    learning_rate : {"adaptive", "decaying"} or float, default="adaptive"
+        How neurons learn in `update`: "adaptive" follows errors that drift, "decaying" converges to their quantile, a
+        number is a fixed step in the errors' own unit (with `joint` in that of the cone's size), see `OnlineNeuron`.
+        Unlike there, a margin does not follow the newest errors: those of later steps are old before they are known.
 
     Attributes
     ----------
@@ -121,7 +123,7 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         "tails": [StrOptions(set(TAILS))],
         "joint": ["boolean"],
         "smooth": ["boolean"],
-        "learning_rate": [StrOptions(set(LEARNING_RATES))],
+        "learning_rate": LEARNING_RATES,
     }
 
     def __init__(
@@ -131,7 +133,7 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         tails: Literal["symmetric", "equal", "sided", "lower", "upper"] = "symmetric",
         joint: bool = False,
         smooth: bool = False,
-        learning_rate: Literal["adaptive", "decaying"] = "adaptive",
+        learning_rate: Literal["adaptive", "decaying"] | float = "adaptive",
     ) -> None:
         self.confidence_level = confidence_level
         self.tails = tails
@@ -343,7 +345,7 @@ class ForecastIntervals(Replaceable, BaseEstimator):
                     "second ForecastIntervals at that level."
                 )
                 raise ValueError(msg)
-            found = [state[:, 0].reshape(self._quantiles[0].shape) for state in self._states]
+            found = [margins(state).reshape(self._quantiles[0].shape) for state in self._states]
             is_absolute = bool(self._cone) or not self._tails.has_centre
             # A step down may lead below 0, where no absolute error is.
             return [np.maximum(one, 0.0) for one in found] if is_absolute else found

@@ -20,31 +20,32 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 LARGEST = 1e300  # absolute error: distances and steps stay finite
-LEARNING_RATES = {"adaptive": stream.ADAPT, "decaying": stream.SETTLE}
+LEARNING_RATES = [StrOptions({"adaptive", "decaying"}), Interval(Real, 0, None, closed="neither")]
 
 
 class OnlineNeuron(BaseEstimator):
-    """A neuron that learns the quantile of errors from a stream, one error at a time.
+    """A neuron that learns from a stream, one error at a time, below which margin the next error lies.
 
     An error over the weight moves it up by p steps, any other down by 1 - p steps: the weight rests where the
-    fraction p of errors lies below. The neuron keeps four floats and no error.
+    fraction p of errors lies below. The neuron keeps 14 floats and no error.
 
     Parameters
     ----------
     confidence_level : float, default=0.95
         Fraction of errors that should lie below the quantile, between 0 and 1.
     learning_rate : {"adaptive", "decaying"} or float, default="adaptive"
-        "adaptive" follows errors that drift: a step is a fraction of their recent distance from the weight, so it has
-        no unit, and it grows while misses are too many or too few for chance. "decaying" converges to the quantile of
-        errors that do not drift, and comes as near to it as the quantile of all errors at once: after 10,000 errors
+        "adaptive" is for errors that drift or depend on those before: a step is a fraction of their recent distance
+        from the weight, so it has no unit, and it grows while misses are too many or too few for chance; where large
+        errors follow large ones, it learns how much larger the next margin has to be. "decaying" converges to the
+        quantile of errors that do neither, and comes as near to it as that of all errors at once: after 10,000 errors
         1.25 times as far off at most, up to level .95 and tails like t2's. At .99 it is twice as far off then, and 30
         times where errors end abruptly (uniform); `benchmarks/online_accuracy.py`. A number is a fixed step in the
-        errors' own unit, for the bound in the Notes.
+        errors' own unit, for the second bound in the Notes.
 
     Attributes
     ----------
     quantile_ : float
-        The weight now; NaN before the first error.
+        The margin for the next error; NaN before the first one.
     n_seen_ : int
         Number of errors learned.
 
@@ -55,10 +56,15 @@ class OnlineNeuron(BaseEstimator):
 
     Notes
     -----
-    With ``learning_rate=eta`` and errors between 0 and B the proportion of T errors that were below the weight of their
-    time (the first error, which only sets it, not counted) is within ``(B + eta) / (eta T)`` of the confidence level,
-    whatever the errors are: each of them moves the weight by ``eta (miss - (1 - p))``, and the weight cannot leave
-    ``[-eta, B + eta]``. The scale-free step has no such bound when scales grow without limit.
+    Both bounds hold whatever the errors are, for T errors after the first one, which only sets the weight.
+
+    The default: at most ``(1 - p) T + 102 + log2(B / b)`` errors lie over the margin of their time, b being the size of
+    the first error that is not 0 and B that of the largest. While there are 100 more misses than allowed, the margin
+    is twice the largest error so far, so that each further miss doubles that.
+
+    With ``learning_rate=eta`` and errors between 0 and B the proportion of errors below the margin of their time is
+    within ``(B + eta) / (eta T)`` of the confidence level: each of them moves the weight by ``eta (miss - (1 - p))``,
+    and the weight cannot leave ``[-eta, B + eta]``.
 
     Examples
     --------
@@ -80,10 +86,10 @@ class OnlineNeuron(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "learning_rate": [StrOptions(set(LEARNING_RATES)), Interval(Real, 0, None, closed="neither")],
+        "learning_rate": LEARNING_RATES,
     }
 
-    _state: tuple[float, float, float, float] = (math.nan, 0.0, 0.0, 0.0)
+    _state: tuple[float, ...] = (math.nan,) + (stream.N_FLOATS - 1) * (0.0,)
     _checked: tuple[Any, ...] | None = None  # settings that are known to be fine
 
     def __init__(
@@ -97,8 +103,8 @@ class OnlineNeuron(BaseEstimator):
 
     @property
     def quantile_(self) -> float:
-        """The weight now; NaN before the first error."""
-        return float(self._state[0])
+        """The margin for the next error; NaN before the first one."""
+        return stream.margin(self._state)
 
     @property
     def n_seen_(self) -> int:
@@ -121,7 +127,9 @@ class OnlineNeuron(BaseEstimator):
         if not (isinstance(error, Real) and abs(float(error)) <= LARGEST):
             msg = f"error must be a finite number; got {error!r}. Leave out errors that are not known."
             raise ValueError(msg)
-        self._state = stream.learn((float(error),), *self._task(), self._state)
+        task, state = self._task(), list(self._state)
+        stream.learn((float(error),), *task, state)
+        self._state = tuple(state)
         return self
 
     def learn_many(self, errors: ArrayLike) -> Self:
@@ -147,7 +155,9 @@ class OnlineNeuron(BaseEstimator):
             first = int(np.flatnonzero(~fine)[0])
             msg = f"errors must be finite; errors[{first}] is {values[first]}. Leave out errors that are not known."
             raise ValueError(msg)
-        self._state = kernel.learn(values, *self._task(), self._state)
+        task, states = self._task(), np.array([self._state])
+        kernel.learn_columns(values[:, None], *task, states)
+        self._state = tuple(states[0].tolist())
         return self
 
     def _task(self) -> tuple[float, int, float]:
@@ -156,25 +166,42 @@ class OnlineNeuron(BaseEstimator):
         if settings != self._checked:
             self._validate_params()
             self._checked = settings
-        if isinstance(self.learning_rate, str):
-            return float(self.confidence_level), LEARNING_RATES[self.learning_rate], 0.0
-        return float(self.confidence_level), stream.FIXED, float(self.learning_rate)
+        return float(self.confidence_level), *_rule(self.learning_rate, adaptive=stream.ADAPT)
 
 
-def learn_columns(errors: Array, level: float, learning_rate: str, states: Array) -> Array:
-    """States (k, 4) of k neurons after errors (n, k) of which NaN are not known yet."""
+def _rule(learning_rate: str | float, *, adaptive: int) -> tuple[int, float]:
+    """Kind of step and fixed step, as the kernels want them."""
+    if isinstance(learning_rate, str):
+        return {"adaptive": adaptive, "decaying": stream.SETTLE}[learning_rate], 0.0
+    return stream.FIXED, float(learning_rate)
+
+
+def learn_columns(errors: Array, level: float, learning_rate: str | float, states: Array) -> Array:
+    """States of k neurons, a row each, after errors (n, k) of which NaN are not known yet.
+
+    "adaptive" is without inputs here: several errors of a step ahead are not known yet when a margin is asked for.
+    """
     after = states.copy()
-    kernel.learn_columns(np.ascontiguousarray(errors), level, LEARNING_RATES[learning_rate], after)
+    kernel.learn_columns(np.ascontiguousarray(errors), level, *_rule(learning_rate, adaptive=stream.FOLLOW), after)
     return after
 
 
-def started(errors: Array, weights: Array, learning_rate: str) -> Array:
-    """States (k, 4) of neurons that go on from these weights, quantiles of errors (n, k) of which NaN are not known."""
+def margins(states: Array) -> Array:
+    """`stream.margin` of each row."""
+    w, debt, largest = states[:, 0], states[:, 12], states[:, 13]
+    return np.where(debt < stream.DEBT, w, np.maximum(w, 2.0 * largest))
+
+
+def started(errors: Array, weights: Array, learning_rate: str | float) -> Array:
+    """States of neurons that go on from these weights, quantiles of errors (n, k) of which NaN are not known."""
     n = np.maximum(np.count_nonzero(~np.isnan(errors), axis=0), 1)  # a weight without errors counts as one
     distance = np.abs(errors - weights)
     spread = np.nansum(distance, axis=0) / n
-    memory = np.zeros(len(weights))
-    if LEARNING_RATES[learning_rate] == stream.SETTLE:
+    states = np.zeros((len(weights), stream.N_FLOATS))
+    states[:, [0, 1, 3, -1]] = np.stack(
+        [weights, spread, n, np.fmax.reduce(np.abs(errors), axis=0, initial=0.0)], axis=1
+    )
+    if learning_rate == "decaying":
         window = stream.WINDOW * n**-stream.NARROWING
-        memory = 0.5 * np.count_nonzero(distance < window * spread, axis=0) / (n * window)
-    return np.stack([weights, spread, memory, n], axis=1)
+        states[:, 2] = 0.5 * np.count_nonzero(distance < window * spread, axis=0) / (n * window)
+    return states

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _native: Any = import_module("pimeter._native")  # no Python source, so that no tool need look for it
 
 # All at once: an older build, which lacks some, is noticed here.
-learn, learn_columns, place, _automatic, _weighted, _fixed, _fixed_weighted, _select, _sort_groups, _Knots = attrgetter(
-    "learn", "learn_columns", "place", "automatic_rows", "weighted_rows", "fixed_rows", "fixed_weighted",
+learn_columns, place, _automatic, _weighted, _fixed, _fixed_weighted, _select, _sort_groups, _Knots = attrgetter(
+    "learn_columns", "place", "automatic_rows", "weighted_rows", "fixed_rows", "fixed_weighted",
     "order_statistics", "sort_groups", "Knots",
 )(_native)  # fmt: skip
 

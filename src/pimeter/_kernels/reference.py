@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pimeter import bandwidth
-from pimeter._kernels.stream import learn, learn_columns
+from pimeter._kernels.stream import learn_columns
 from pimeter.bandwidth import BRACKET, KNOTS, LARGE, LEAST_WIDTH, SATURATION, Knots
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ __all__ = [  # what a kernel for arrays has; `native.py` has the same
     "automatic_rows",
     "fixed_rows",
     "fixed_weighted",
-    "learn",
     "learn_columns",
     "order_statistics",
     "place",
