@@ -71,7 +71,7 @@ def cone(learning_rate: str) -> Follower:
 def online(
     past: np.ndarray, happened: np.ndarray, now: np.ndarray, then: np.ndarray, ahead: int
 ) -> Iterator[tuple[float, float]]:
-    neuron = pm.OnlineNeuron(LEVEL).learn_many(np.abs(happened - past))
+    neuron = pm.OnlineNeuron(LEVEL, horizon=ahead).learn_many(np.abs(happened - past))
     for i in range(len(now)):
         if i >= ahead:
             neuron.learn_one(abs(then[i - ahead] - now[i - ahead]))

@@ -12,7 +12,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 from pimeter import CoverageWarning, ForecastIntervals, OnlineNeuron, coverage_score, quantile
-from pimeter._kernels import stream
 from pimeter.online import started
 
 TAILS = ("symmetric", "equal", "sided", "lower", "upper")
@@ -386,13 +385,12 @@ class TestUpdate:
         assert abs(coverage_score(y_true[2000:], cone.predict_interval(y_pred[2000:])) - 0.9) < 0.05
 
     @pytest.mark.parametrize("learning_rate", ["adaptive", "decaying", 0.05])
-    def test_a_step_is_an_online_neuron(self, learning_rate, monkeypatch):
+    def test_a_step_is_an_online_neuron(self, learning_rate):
         y_true, y_pred = windows(300, h=1)
         cone = ForecastIntervals(0.9, learning_rate=learning_rate).fit(y_true, y_pred)
-        neuron = OnlineNeuron(0.9, learning_rate=learning_rate)
+        neuron = OnlineNeuron(0.9, learning_rate=learning_rate, horizon=2)
         sizes = np.abs(y_true - y_pred)[:, 0]
-        neuron._state = tuple(started(sizes[:, None], cone.margin_[:, 0], learning_rate)[0])
-        monkeypatch.setattr(stream, "ADAPT", stream.FOLLOW)  # a step ahead has no inputs
+        neuron._state = started(sizes[:, None], cone.margin_[:, 0], learning_rate)
         new = windows(500, seed=4, h=1)
         neuron.learn_many(np.abs(new[0] - new[1])[:, 0])
         assert_allclose(cone.update(*new).margin_[0, 0], neuron.quantile_)

@@ -231,8 +231,9 @@ def online(draw: Draw) -> bool:
     neuron = pm.OnlineNeuron(
         draw(levels()),
         learning_rate=draw(mostly(["adaptive", "adaptive", "decaying", "decaying", 0.1, 1e300], ["none", 0.0, None])),
+        horizon=draw(mostly([1, 1, 2], [0, 1.5])),
     )
-    words = ("error", "confidence_level", "learning_rate")
+    words = ("error", "confidence_level", "learning_rate", "horizon")
     found = outcome(lambda: neuron.learn_many(e.value), words, e)
     one = draw(st.sampled_from([1.0, 0, True, np.float32(2.0), 1e308, np.nan, np.inf, None, "1", 1j, [1.0]]))
     after = outcome(lambda: clone(neuron).learn_one(one), words)

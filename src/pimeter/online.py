@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -41,6 +41,10 @@ class OnlineNeuron(BaseEstimator):
         1.25 times as far off at most, up to level .95 and tails like t2's. At .99 it is twice as far off then, and 30
         times where errors end abruptly (uniform); `benchmarks/online_accuracy.py`. A number is a fixed step in the
         errors' own unit, for the second bound in the Notes.
+    horizon : int, default=1
+        Which error the margin is for: 1 is the next one. Where a margin is asked for while the newest errors are not
+        known yet, such as for the day after tomorrow, "adaptive" needs to know: from 2 on it follows errors that drift,
+        and does not look at the newest ones.
 
     Attributes
     ----------
@@ -58,7 +62,7 @@ class OnlineNeuron(BaseEstimator):
     -----
     Both bounds hold whatever the errors are, for T errors after the first one, which only sets the weight.
 
-    The default: at most ``(1 - p) T + 102 + log2(B / b)`` errors lie over the margin of their time, b being the size of
+    "adaptive": at most ``(1 - p) T + 102 + log2(B / b)`` errors lie over the margin of their time, b being the size of
     the first error that is not 0 and B that of the largest. While there are 100 more misses than allowed, the margin
     is twice the largest error so far, so that each further miss doubles that.
 
@@ -87,9 +91,12 @@ class OnlineNeuron(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
         "learning_rate": LEARNING_RATES,
+        "horizon": [Interval(Integral, 1, None, closed="left")],
     }
 
-    _state: tuple[float, ...] = (math.nan,) + (stream.N_FLOATS - 1) * (0.0,)
+    _state = np.array(
+        [[math.nan] + (stream.N_FLOATS - 1) * [0.0]]
+    )  # a column of one neuron; replaced, never written to
     _checked: tuple[Any, ...] | None = None  # settings that are known to be fine
 
     def __init__(
@@ -97,19 +104,21 @@ class OnlineNeuron(BaseEstimator):
         confidence_level: float = 0.95,
         *,
         learning_rate: Literal["adaptive", "decaying"] | float = "adaptive",
+        horizon: int = 1,
     ) -> None:
         self.confidence_level = confidence_level
         self.learning_rate = learning_rate
+        self.horizon = horizon
 
     @property
     def quantile_(self) -> float:
         """The margin for the next error; NaN before the first one."""
-        return stream.margin(self._state)
+        return stream.margin(self._state[0].tolist())
 
     @property
     def n_seen_(self) -> int:
         """Number of errors learned."""
-        return int(self._state[3])
+        return int(self._state[0, 3])
 
     def learn_one(self, error: float) -> Self:
         """Learn one error.
@@ -127,10 +136,7 @@ class OnlineNeuron(BaseEstimator):
         if not (isinstance(error, Real) and abs(float(error)) <= LARGEST):
             msg = f"error must be a finite number; got {error!r}. Leave out errors that are not known."
             raise ValueError(msg)
-        task, state = self._task(), list(self._state)
-        stream.learn((float(error),), *task, state)
-        self._state = tuple(state)
-        return self
+        return self._learn(np.array([[error]], dtype=np.float64))
 
     def learn_many(self, errors: ArrayLike) -> Self:
         """Learn errors in their order: as `learn_one` for each of them, but compiled.
@@ -155,21 +161,26 @@ class OnlineNeuron(BaseEstimator):
             first = int(np.flatnonzero(~fine)[0])
             msg = f"errors must be finite; errors[{first}] is {values[first]}. Leave out errors that are not known."
             raise ValueError(msg)
-        task, states = self._task(), np.array([self._state])
-        kernel.learn_columns(values[:, None], *task, states)
-        self._state = tuple(states[0].tolist())
+        return self._learn(values[:, None])
+
+    def _learn(self, column: Array) -> Self:
+        """Learn checked errors (n, 1)."""
+        task, state = self._task(), self._state.copy()
+        kernel.learn_columns(column, *task, state)
+        self._state = state
         return self
 
     def _task(self) -> tuple[float, int, float]:
         """Level, kind of step and fixed step, as the kernels want them."""
-        settings = (self.confidence_level, self.learning_rate)
+        settings = (self.confidence_level, self.learning_rate, self.horizon)
         if settings != self._checked:
             self._validate_params()
             self._checked = settings
-        return float(self.confidence_level), *_rule(self.learning_rate, adaptive=stream.ADAPT)
+        adaptive = stream.ADAPT if self.horizon == 1 else stream.FOLLOW
+        return float(self.confidence_level), *_rule(self.learning_rate, adaptive)
 
 
-def _rule(learning_rate: str | float, *, adaptive: int) -> tuple[int, float]:
+def _rule(learning_rate: str | float, adaptive: int) -> tuple[int, float]:
     """Kind of step and fixed step, as the kernels want them."""
     if isinstance(learning_rate, str):
         return {"adaptive": adaptive, "decaying": stream.SETTLE}[learning_rate], 0.0
@@ -179,10 +190,10 @@ def _rule(learning_rate: str | float, *, adaptive: int) -> tuple[int, float]:
 def learn_columns(errors: Array, level: float, learning_rate: str | float, states: Array) -> Array:
     """States of k neurons, a row each, after errors (n, k) of which NaN are not known yet.
 
-    "adaptive" is without inputs here: several errors of a step ahead are not known yet when a margin is asked for.
+    "adaptive" is as with a horizon of 2 and more: the newest errors are not known yet when a margin is asked for.
     """
     after = states.copy()
-    kernel.learn_columns(np.ascontiguousarray(errors), level, *_rule(learning_rate, adaptive=stream.FOLLOW), after)
+    kernel.learn_columns(np.ascontiguousarray(errors), level, *_rule(learning_rate, stream.FOLLOW), after)
     return after
 
 
