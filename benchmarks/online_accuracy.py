@@ -2,7 +2,7 @@
 
     python benchmarks/online_accuracy.py [--quick]
 
-The root of the mean squared distance from the true quantile, of the neuron that sees each error once and keeps four
+The root of the mean squared distance from the true quantile, of the neuron that sees each error once and keeps a few
 floats, over that of numpy's quantile of all errors at once. The table goes to `results/online_accuracy.md`.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from provenance import save
 from scipy import stats
 
-from pimeter.online import learn_columns
+from pimeter import OnlineNeuron
 
 DISTRIBUTIONS = {
     "half-normal": stats.halfnorm(),
@@ -43,10 +43,9 @@ def main() -> None:
                 rng = np.random.default_rng([SEED, i, n])
                 off = np.empty((2, draws))
                 for j in range(draws):  # one by one, for the sake of memory
-                    errors = distribution.rvs(size=(n, 1), random_state=rng)
-                    off[0, j] = learn_columns(errors, level, "decaying", np.zeros((1, 4)))[0, 0] - distribution.ppf(
-                        level
-                    )
+                    errors = distribution.rvs(size=n, random_state=rng)
+                    neuron = OnlineNeuron(level, learning_rate="decaying").learn_many(errors)
+                    off[0, j] = neuron.quantile_ - distribution.ppf(level)
                     off[1, j] = np.quantile(errors, level) - distribution.ppf(level)
                 row.append(f"{np.sqrt(np.divide(*np.mean(off**2, axis=1))):.2f}")
             lines.append(f"| {level:g} | {n:,} | {' | '.join(row)} |")
