@@ -157,6 +157,32 @@ def test_intervals_without_width_and_infinite_bounds(method):
     assert pm.coverage_score(y, found) > 0.75
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [1, 2, 30, 250])
+def test_rows_of_which_little_is_said_are_covered_all_the_same(method, n):
+    y = np.random.default_rng(n).normal(size=n)
+    nothing = np.full(n, np.inf)
+    for given in (
+        {"intervals": np.stack([-nothing, nothing], axis=1)},
+        {"intervals": np.stack([-nothing, np.zeros(n)], axis=1)},
+        {"quantiles": np.zeros((n, 3)), "levels": [0.1, 0.5, 0.9]},
+        {"y_pred": np.zeros(n), "std": np.full(n, 1e-12)},
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pm.CoverageWarning)
+            calibrator = pm.IntervalCalibrator(0.9, method=method, random_state=0).fit(y, **given)
+        found = calibrator.predict_interval(**given)
+        assert not np.isnan(found).any()
+        assert pm.coverage_score(y, found) > 0.85
+
+
+def test_targets_that_are_all_predicted_exactly():
+    calibrator = pm.IntervalCalibrator(0.9, random_state=0).fit(np.zeros(60), y_pred=np.zeros(60), std=np.ones(60))
+    found = calibrator.predict_interval(y_pred=[1.0], std=[1.0])
+    assert found[0, 0] <= 1.0 <= found[0, 1]
+    assert np.ptp(found) < 0.1
+
+
 def test_all_intervals_without_width_become_constant_ones():
     rng = np.random.default_rng(6)
     mean = rng.normal(size=300)
@@ -220,7 +246,7 @@ def test_it_clones_and_the_same_seed_gives_the_same_intervals():
     np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("factor", [1e-9, 1e9])
+@pytest.mark.parametrize("factor", [1e-200, 1e-9, 1e9, 1e200])
 def test_intervals_follow_the_unit(factor):
     mean, spread, y = drawn(np.random.default_rng(10), 500)
     plain, scaled = (

@@ -371,16 +371,18 @@ class Still(RegressorMixin, BaseEstimator):
         self.first_ = np.asarray(y)[0]
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
-        return np.repeat(self.first_[None], X.shape[0] if hasattr(X, "shape") else len(X), axis=0)
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        found = np.repeat(self.first_[None], X.shape[0] if hasattr(X, "shape") else len(X), axis=0)
+        return (found, 1.0 + np.arange(len(found)) % 3.0) if return_std else found
 
 
 class Known:
     """Predicts the row's number."""
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         n = X.shape[0] if hasattr(X, "shape") else len(X)
-        return np.arange(n) % 5.0
+        found = np.arange(n) % 5.0
+        return (found, 1.0 + found % 3.0) if return_std else found
 
 
 REGRESSION = (
@@ -505,6 +507,42 @@ def quantile_width(draw: Draw) -> bool:
 @target("AutoWidth", share=0.2)
 def auto_width(draw: Draw) -> bool:
     return regression(draw, pm.AutoWidth())
+
+
+@target("EstimatorWidth", share=0.3)
+def estimator_width(draw: Draw) -> bool:
+    return regression(draw, pm.EstimatorWidth(draw(st.sampled_from(["additive", "multiplicative", "normalised"]))))
+
+
+@target("IntervalCalibrator", share=0.5)
+def calibrators(draw: Draw) -> bool:
+    n, kind = (
+        draw(st.sampled_from([1, 2, 8, 25, 60, 210])),
+        draw(st.sampled_from(["intervals", "quantiles", "samples"])),
+    )
+    y, std = draw(arrays((n,))), draw(arrays((n,), ["sizes", "huge", "subnormal", "zeros", "ties"]))
+    table = draw(arrays((n, {"intervals": 2, "quantiles": 3, "samples": 4}[kind])))
+    is_in_order = table.numbers.dtype.kind == "f" and draw(st.sampled_from([True, True, True, False]))
+    said: dict[str, Any] = {kind: np.sort(table.numbers, axis=1) if is_in_order else table.value}
+    said |= {"levels": [0.1, 0.5, 0.9]} if kind == "quantiles" else {}
+    if draw(st.integers(0, 3)) == 0:
+        said = {"y_pred": np.arange(n) % 5.0, "std": std.value}
+    calibrator = pm.IntervalCalibrator(
+        draw(st.sampled_from([0.5, 0.9, 0.9, 0.999])),
+        method=draw(st.sampled_from(["auto", "auto", "additive", "multiplicative", "normalised", "distributional"])),
+        guarantee=draw(st.sampled_from(["marginal", "marginal", "approximate", "training-conditional"])),
+        random_state=0,
+    )
+    words = ("y_true", "intervals", "quantiles", "samples", "std", "levels")
+    found = outcome(lambda: calibrator.fit(y.value, **said), words, y, table, std)
+    if isinstance(found, Refused):
+        assert not hasattr(calibrator, "margin_")
+        return False
+    bounds = outcome(lambda: calibrator.predict_interval(**said, confidence_level=draw(levels())), words, table, std)
+    if not isinstance(bounds, Refused):
+        assert not np.isnan(bounds).any()
+        assert (bounds[:, 0] <= bounds[:, 1]).all()
+    return True
 
 
 @target("interval_scorer", "coverage_scorer", "crps_scorer", share=0.3)

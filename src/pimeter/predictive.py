@@ -131,7 +131,8 @@ class Predictive:
             below = self.values[:, 0] - (self.knots[0] - z) * self._slope(0)
             above = self.values[:, -1] + (z - self.knots[-1]) * self._slope(1)
         found = np.where(z < self.knots[0], below, np.where(z > self.knots[-1], above, inside))
-        return np.where(np.isnan(found), np.where(np.isnan(low), high, low), found)
+        found = np.where(np.isnan(found), np.where(np.isnan(low), high, low), found)
+        return np.where(np.isinf(z), z, found)
 
     def z(self, y_true: ArrayLike) -> Array:
         """Normal quantile of the probability that each row's distribution gives to less than its target, (m,)."""

@@ -69,10 +69,12 @@ class MovedBand(ABC):
         lower, upper, scale = self.band(said)
         with np.errstate(over="ignore", invalid="ignore"):
             middle = np.where(np.isfinite(lower), np.where(np.isfinite(upper), lower / 2.0 + upper / 2.0, lower), upper)
-            low, high = lower - scale * margin[0], upper + scale * margin[1]
-            slack = ROUNDINGS * np.spacing(np.maximum(np.abs(lower), np.abs(upper)) + scale * np.abs(margin).max())
-        slack = np.where(np.isfinite(slack), slack, 0.0)
-        return np.stack([np.fmin(low, middle) - slack, np.fmax(high, middle) + slack], axis=1)
+            low, high = np.minimum(lower - scale * margin[0], middle), np.maximum(upper + scale * margin[1], middle)
+            largest = np.where(np.isfinite([low, high, lower, upper]), np.abs([low, high, lower, upper]), 0.0).max(
+                axis=0
+            )
+        low, high = _outwards(low, -1.0, largest), _outwards(high, 1.0, largest)
+        return np.stack([_open(low, lower), _open(high, upper)], axis=1)
 
 
 class Additive(MovedBand):
@@ -116,11 +118,14 @@ class Distributional:
 
     def bounds(self, said: Predictive, margin: Array) -> Array:
         """Quantiles of each row."""
-        slack = ROUNDINGS * np.spacing(np.abs(margin).max())
-        low, high = (np.full(len(said), sign * (one + slack)) for sign, one in zip((-1.0, 1.0), margin, strict=True))
-        found = np.stack([said.from_z(np.minimum(low, high)), said.from_z(np.maximum(low, high))], axis=1)
-        wide = np.where(np.isfinite(found), ROUNDINGS * np.spacing(np.abs(found)), 0.0)
-        return np.asarray(found + wide * np.array([-1.0, 1.0]))
+        least, most = _outwards(np.sort([-margin[0], margin[1]]), np.array([-1.0, 1.0]))
+        # Where a quantile is infinite, nothing is known between it and the next one.
+        is_open = np.isinf(said.values).any(axis=1)
+        below = np.where(is_open, min(least, said.knots[0]), least)
+        above = np.where(is_open, max(most, said.knots[-1]), most)
+        found = np.stack([said.from_z(below), said.from_z(above)], axis=1)
+        low, high = _outwards(found[:, 0], -1.0), _outwards(found[:, 1], 1.0)
+        return np.stack([_open(low, said.values[:, 0]), _open(high, said.values[:, -1])], axis=1)
 
 
 @dataclass(frozen=True)
@@ -146,10 +151,9 @@ class Blended(MovedBand):
         if self.moves is not None:
             moved = self.typical * (self.known(centre, below, above) @ self.moves.T)
             lower, upper = lower + moved[:, 0], upper + moved[:, 1]
-            middle, half = (lower + upper) / 2.0, np.maximum((upper - lower) / 2.0, LEAST_WIDTH * self.typical)
-            lower, upper = middle - half, middle + half
+        middle, half = lower / 2.0 + upper / 2.0, np.maximum(upper / 2.0 - lower / 2.0, LEAST_WIDTH * self.typical)
         given = said.band(self.level)
-        return Band(_open(lower, given[:, 0]), _open(upper, given[:, 1]), (upper - lower) / 2.0)
+        return Band(_open(middle - half, given[:, 0]), _open(middle + half, given[:, 1]), half)
 
     def _blended(self, half: Array) -> Array:
         """Half-widths, of which none is 0."""
@@ -167,10 +171,11 @@ class Blended(MovedBand):
         centre, below, above = _halves(said, level, 0.0)
         typical = float(np.median(below + above) / 2.0) or float(np.abs(y - centre).mean()) or 1.0
         centre, below, above = _halves(said, level, typical)
-        deviation = float(centre.std()) or 1.0
+        unit = float(np.abs(centre).max()) or 1.0  # squares of huge numbers are infinite
+        deviation = unit * float((centre / unit).std()) or 1.0
         found = []
         for blend in BLENDS:
-            one = cls(level, blend, 1.0, typical, float(centre.mean()), deviation)
+            one = cls(level, blend, 1.0, typical, unit * float((centre / unit).mean()), deviation)
             down, up = one._blended(below), one._blended(above)
             multiple = float(np.quantile(np.maximum((centre - y) / down, (y - centre) / up), level, method="higher"))
             missed = np.maximum(centre - multiple * down - y, 0.0) + np.maximum(y - centre - multiple * up, 0.0)
@@ -211,6 +216,13 @@ def _scale(lower: Array, upper: Array) -> Array:
         wide = upper - lower
     least = LEAST * np.maximum(np.maximum(np.abs(lower), np.abs(upper)), LEAST)
     return np.where(np.isfinite(wide), np.maximum(wide, least), 1.0)
+
+
+def _outwards(values: Array, sign: float | Array, largest: Array | None = None) -> Array:
+    """Values moved by what rounding may take from them, beside the largest numbers on the way; infinite ones stay."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        slack = ROUNDINGS * np.spacing(np.abs(values) if largest is None else largest)
+        return np.where(np.isfinite(values) & np.isfinite(slack), values + sign * slack, values)
 
 
 def _open(bound: Array, given: Array) -> Array:
