@@ -233,26 +233,9 @@ def predictive(
 
 def _from_intervals(intervals: Any, confidence_level: float | None) -> Predictive:
     """Lower and upper bounds at one level or several, as quantiles."""
-    if isinstance(intervals, Mapping) and as_frame(intervals) is None:
-        if not intervals:
-            msg = "intervals is an empty mapping; give at least one level, such as {0.9: bounds}."
-            raise ValueError(msg)
-        by_level = {one_level("a level of intervals", level): bounds for level, bounds in intervals.items()}
-    elif confidence_level is None:
-        msg = "intervals need their level: give confidence_level=, such as 0.9, or a mapping {0.9: intervals}."
-        raise ValueError(msg)
-    else:
-        by_level = {one_level("confidence_level", confidence_level): intervals}
+    by_level = _by_level(intervals, confidence_level)
     rising = sorted(by_level)
-    tables = []
-    for p in rising:
-        name = "intervals" if len(rising) == 1 else f"intervals[{p:g}]"
-        table = _numbers(name, by_level[p], ("lower", "upper"))
-        if table.ndim != 2 or table.shape[1] != 2:
-            msg = f"{name} must have shape (m, 2), lower and upper bounds; got {table.shape}."
-            raise ValueError(msg)
-        _refuse_crossed(name, table, "bounds", "Give the lower bound first.")
-        tables.append(table)
+    tables = [_bounds("intervals" if len(rising) == 1 else f"intervals[{p:g}]", by_level[p]) for p in rising]
     if len({len(table) for table in tables}) > 1:
         msg = f"intervals have {[len(table) for table in tables]} rows at levels {rising}; expected as many at each."
         raise ValueError(msg)
@@ -260,6 +243,29 @@ def _from_intervals(intervals: Any, confidence_level: float | None) -> Predictiv
     _refuse_crossed("intervals", values, "levels", "An interval of a higher level must hold that of a lower one.")
     tails = np.array(rising)
     return _made("intervals", np.concatenate([(1.0 - tails[::-1]) / 2.0, (1.0 + tails) / 2.0]), values)
+
+
+def _by_level(intervals: Any, confidence_level: float | None) -> dict[float, Any]:
+    """Intervals by their level."""
+    if isinstance(intervals, Mapping) and as_frame(intervals) is None:
+        if not intervals:
+            msg = "intervals is an empty mapping; give at least one level, such as {0.9: bounds}."
+            raise ValueError(msg)
+        return {one_level("a level of intervals", level): bounds for level, bounds in intervals.items()}
+    if confidence_level is None:
+        msg = "intervals need their level: give confidence_level=, such as 0.9, or a mapping {0.9: intervals}."
+        raise ValueError(msg)
+    return {one_level("confidence_level", confidence_level): intervals}
+
+
+def _bounds(name: str, given: Any) -> Array:
+    """Lower and upper bounds, (m, 2), in their order."""
+    table = _numbers(name, given, ("lower", "upper"))
+    if table.ndim != 2 or table.shape[1] != 2:
+        msg = f"{name} must have shape (m, 2), lower and upper bounds; got {table.shape}."
+        raise ValueError(msg)
+    _refuse_crossed(name, table, "bounds", "Give the lower bound first.")
+    return table
 
 
 def _from_quantiles(quantiles: Any, levels: ArrayLike) -> Predictive:

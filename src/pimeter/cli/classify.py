@@ -167,26 +167,28 @@ def _is_positive(table: Table, labels: pl.Series, positive: str | None, notes: l
     return np.where(labels.is_null().to_numpy(), np.nan, (labels == positive).fill_null(False).to_numpy())
 
 
+def _is_positive_of(name: str, other: str) -> bool:
+    """Whether two classes say themselves that the first is the positive one."""
+    return other.lower() in POSITIVE.get(name.lower(), ())
+
+
 def _positive_class(table: Table, labels: pl.Series, positive: str | None, notes: list[str]) -> str:
     """The class that was named, or the one of two that says so itself."""
     classes = sorted(labels.drop_nulls().unique().to_list())
     where = f"{table.name}: column {shown(labels.name)}"
     is_one = len(classes) == 1 and positive is not None
     if len(classes) != 2 and not is_one:
-        hint = ", or --positive to say which of two it is" if len(classes) == 1 else ""
-        held = "one class" if len(classes) == 1 else f"{len(classes)} classes"
+        held, hint = f"{len(classes)} classes", ""
+        if len(classes) == 1:
+            held, hint = "one class", ", or --positive to say which of two it is"
         msg = f"{where} holds {held} ({listed(classes)}); two are needed{hint}."
         raise ValueError(msg)
     if positive is not None:
-        if positive not in classes and not (is_one and classes[0].lower() in POSITIVE.get(positive.lower(), ())):
+        if positive not in classes and not (is_one and _is_positive_of(positive, classes[0])):
             msg = f"{where} holds {listed(classes)}; --positive {shown(positive)} is none of them."
             raise ValueError(msg)
         return positive
-    usual = [
-        name
-        for name, other in zip(classes, reversed(classes), strict=True)
-        if other.lower() in POSITIVE.get(name.lower(), ())
-    ]
+    usual = [name for name, other in zip(classes, reversed(classes), strict=True) if _is_positive_of(name, other)]
     if not usual:
         msg = f"{where} holds {listed(classes)}; say which one scores are about with --positive."
         raise ValueError(msg)

@@ -31,14 +31,14 @@ NOT_LATIN = re.compile(rb"[\0\x81\x8d\x8f\x90\x9d]|\xc3[\x80-\xbf]|\xe2[\x80-\xb
 
 def encoding_of(name: str, path: Path, start: bytes, reading: Reading) -> str | None:
     """The encoding of a text file, told or guessed; None for what needs no conversion."""
-    if reading.encoding is not None and reading.encoding.lower() not in {"utf-8", "utf8"}:
+    if (reading.encoding or "utf-8").lower() not in {"utf-8", "utf8"}:
         return reading.encoding
     marked = next((found for mark, found in MARKS.items() if start.startswith(mark)), None)
     if start[1:2] + start[3:4] == b"\0\0":
         return marked or "utf-16-le"
     if marked == "utf-8-sig" and start[3:4] not in {b"{", b"["}:
         return None  # of tables polars leaves the mark out
-    if marked is not None or reading.encoding is not None or start[:2] == GZIP or start[:4] == ZSTD:
+    if (marked or reading.encoding) is not None or start.startswith((GZIP, ZSTD)):
         return marked
     line = _line_of_latin(name, path)
     if line is None:

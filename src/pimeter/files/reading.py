@@ -56,14 +56,10 @@ class Reading:
         """How those columns of strings that hold numbers write them; if possible, all in the same way."""
         fitting = {column.name: found for column in columns if (found := notations(column, self.allowed))}
         common = [way for way in self.allowed if all(way in found for found in fitting.values())]
-        chosen = {name: (common or found)[0] for name, found in fitting.items()}
-        for name in [name for name in chosen if chosen[name] == COMMA and ENGLISH in (common or fitting[name])]:
-            if separator not in AMBIGUOUS:
-                what = f"{file}: commas in column {shown(name)} may be decimal commas or stand between thousands"
-                msg = f"{what}. Give --decimal , or --thousands , to say which."
-                raise ValueError(msg)
-            chosen[name] = AMBIGUOUS[separator]
-        return chosen
+        possible = dict.fromkeys(fitting, common) if common else fitting
+        chosen = {name: ways[0] for name, ways in possible.items()}
+        is_open = [name for name, ways in possible.items() if ways[0] == COMMA and ENGLISH in ways]
+        return chosen | {name: _meaning_of_commas(file, name, separator) for name in is_open}
 
     def note_numbers(self, file: str, columns: Sequence[pl.Series], ways: dict[str, Notation], separator: str) -> None:
         """Note how numbers are read that are not written plainly, or may be thousands, with an example of each way."""
@@ -102,3 +98,12 @@ class Reading:
             example = f"{shown(text[row])} is {dates[row]:%Y-%m-%d} (column {shown(column.name)})"
             self.notes.append(f"guessed how dates are written in {file}: {example}; --date-format says otherwise")
         return dates if "%H" in how else dates.cast(pl.Date)
+
+
+def _meaning_of_commas(file: str, name: str, separator: str) -> Notation:
+    """How numbers are written whose commas may be decimal ones or stand between thousands; or a ValueError."""
+    if separator not in AMBIGUOUS:
+        what = f"{file}: commas in column {shown(name)} may be decimal commas or stand between thousands"
+        msg = f"{what}. Give --decimal , or --thousands , to say which."
+        raise ValueError(msg)
+    return AMBIGUOUS[separator]

@@ -52,17 +52,28 @@ class Table:
         if not frame.height:
             msg = f"{self.name} has no rows."
             raise ValueError(msg)
+        return self._typed(frame, numbers)
+
+    def _typed(self, frame: pl.DataFrame, numbers: Sequence[str]) -> pl.DataFrame:
+        """With numbers, dates and truth values in the place of strings that are."""
+        import polars as pl
+
+        wanted = frame.columns
         is_loose = self._is_text or self.kind == EXCEL  # other kinds say what is a number
         strings = [one for one in frame if one.dtype == pl.String and (is_loose or one.name in numbers)]
-        # Between other signs than commas there are decimal commas: one in any column tells what points are.
-        beside = self.scan(None).drop(wanted).head(CELLS_TO_TRY).collect() if self._is_text and self.kind != "," else ()
-        found = self.reading.notations([*strings, *beside], self.name, self.kind)
-        ways = {name: way for name, way in found.items() if name in wanted}
+        ways = self._ways(strings, wanted)
         known = [self.numbers(frame[name], ways.get(name)) for name in wanted if name in {*numbers, *ways}]
         self.reading.note_numbers(self.name, [frame[name] for name in ways], ways, self.kind)
         self.notations.update(ways)
         words = [self.reading.as_known(self.name, one) for one in strings if one.name not in {*numbers, *ways}]
         return frame.with_columns(*known, *words)
+
+    def _ways(self, strings: Sequence[pl.Series], wanted: Sequence[str]) -> dict[str, Notation]:
+        """How numbers are written in those columns of strings that hold numbers."""
+        # Between other signs than commas there are decimal commas: one in any column tells what points are.
+        beside = self.scan(None).drop(wanted).head(CELLS_TO_TRY).collect() if self._is_text and self.kind != "," else ()
+        found = self.reading.notations([*strings, *beside], self.name, self.kind)
+        return {name: way for name, way in found.items() if name in wanted}
 
     def _collected(self, wanted: Sequence[str], numbers: Sequence[str]) -> pl.DataFrame:
         """These columns: numbers as floats where all are plain, otherwise as they stand in the file."""
@@ -171,11 +182,26 @@ class Table:
 
     def _check_fields(self) -> None:
         """Refuse rows of another length than the header's, which would be cut or filled up silently."""
-        import polars as pl
-
         n = len(self.columns)
         if not self._is_text or is_regular(self.path, self.kind, n):
             return
+        odd = self._odd_line(n)
+        if odd is not None and odd.is_quote:
+            what = f"{self.name}: line {odd.number:,} has a quote within a field, or one that is never closed"
+            msg = f'{what}. Write a field like 5" pipe as "5"" pipe".'
+            raise ValueError(msg)
+        if odd is not None:
+            fields = "1 field" if odd.n_fields == 1 else f"{odd.n_fields} fields"
+            like = "the header" if self.has_header else "the first line"
+            what = f"{self.name}: line {odd.number:,} has {fields}, expected {n} as in {like}"
+            commas = " If there are decimal commas, save the file with semicolons between fields."
+            msg = f"{what}.{self.doubt or (commas if self.kind == ',' and odd.n_fields > n else '')}"
+            raise ValueError(msg)
+
+    def _odd_line(self, n: int) -> OddLine | None:
+        """The first line that does not have n fields, if there is one."""
+        import polars as pl
+
         line = pl.col("line")
         n_fields = line.str.count_matches(self.kind, literal=True) + 1
         other = n_fields != n
@@ -189,20 +215,9 @@ class Table:
             .collect(engine="streaming")
             .row(0)
         )
-        odd = None if number is None else OddLine(number, found, False)
         if has_quotes:  # a separator within quotes is none
-            odd = odd_line(lines(self.path).collect(engine="streaming")["line"], self.kind, n)
-        if odd is not None and odd.is_quote:
-            what = f"{self.name}: line {odd.number:,} has a quote within a field, or one that is never closed"
-            msg = f'{what}. Write a field like 5" pipe as "5"" pipe".'
-            raise ValueError(msg)
-        if odd is not None:
-            fields = "1 field" if odd.n_fields == 1 else f"{odd.n_fields} fields"
-            like = "the header" if self.has_header else "the first line"
-            what = f"{self.name}: line {odd.number:,} has {fields}, expected {n} as in {like}"
-            commas = " If there are decimal commas, save the file with semicolons between fields."
-            msg = f"{what}.{self.doubt or (commas if self.kind == ',' and odd.n_fields > n else '')}"
-            raise ValueError(msg)
+            return odd_line(lines(self.path).collect(engine="streaming")["line"], self.kind, n)
+        return None if number is None else OddLine(number, found, False)
 
     @property
     def doubt(self) -> str:
