@@ -50,9 +50,10 @@ def given_columns(
 ) -> GivenColumns | None:
     """What --lower, --upper, --quantiles, --std and --prediction name; None if it is a prediction alone."""
     lower, upper, quantiles, std = (asked[name] for name in ("lower", "upper", "quantiles", "std"))
-    if not (lower or upper or quantiles or std):
+    n_ways = sum(one is not None for one in (lower or upper, quantiles, std))
+    if not n_ways:
         return None
-    if bool(lower) != bool(upper) or sum(map(bool, (lower, quantiles, std))) != 1:
+    if n_ways > 1 or (lower is None) != (upper is None):
         msg = "give one of --lower with --upper, --quantiles, and --std with --prediction."
         raise ValueError(msg)
     if lower and upper:
@@ -60,7 +61,7 @@ def given_columns(
     if std:
         prediction = named_or_guessed(table, PREDICTIONS, "prediction", asked["prediction"], notes)
         return GivenColumns((prediction, std), "std", level)
-    names = tuple(name.strip() for name in (quantiles or "").split(",") if name.strip())
+    names = tuple(filter(None, map(str.strip, str(quantiles).split(","))))
     levels = tuple(_quantile_level(table, name) for name in names)
     told = ", ".join(f"{shown(name)} is {p:g}" for name, p in zip(names, levels, strict=True))
     notes.append(f"took levels of quantiles from their names: {told}")

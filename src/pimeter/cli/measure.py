@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -41,6 +41,8 @@ from pimeter.cli.writing import about_page, command_line, draft_of, write_result
 from pimeter.files import Reading, Table, cluster, lazy_frame, matches, opened, replaced, shown
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pimeter.evaluation.measurement import Measurement
 
 DEMO = "pimeter-demo.html"
@@ -56,6 +58,17 @@ class _Asked(NamedTuple):
     groups: str | None
     time: str | None
     level: float | None
+
+    @property
+    def lacking(self) -> str:
+        """What rows that are left out do not have."""
+        return NO_ROW if self.said else NO_PAIR
+
+    def values(self, frame: pl.DataFrame) -> dict[str, Any]:
+        """What the model said, and at which level."""
+        if self.said:
+            return {**self.said.values(frame), "confidence_level": self.said.level}
+        return {"y_pred": frame[self.columns[1]].to_numpy(), "confidence_level": self.level}
 
     @property
     def others(self) -> list[str]:
@@ -109,19 +122,11 @@ def measure(
 ) -> None:
     """Say how good a model is, from what happened and what it said."""
     notes = reading.notes
-    if scheduler is not None and engine != "dask":
-        msg = f"--scheduler {shown(scheduler)} is for --engine dask; add it, or leave --scheduler out."
-        raise ValueError(msg)
-    if engine == "dask" and (groups or time or lower or upper or quantiles or std):
-        which = "--groups and --time" if groups or time else "intervals, quantiles and standard deviations"
-        msg = f"{which} need rows in memory; leave --engine dask out, or measure a sample of the rows."
-        raise ValueError(msg)
-    if engine == "dask" and reading != Reading():
-        msg = "--engine dask reads files as they are; leave it out, or the options that say how files are read."
-        raise ValueError(msg)
+    named = {"lower": lower, "upper": upper, "quantiles": quantiles, "std": std, "prediction": prediction}
+    together = {"--groups": groups, "--time": time, **{f"--{name}": named[name] for name in list(named)[:-1]}}
+    _check_engine(engine, scheduler, [name for name, value in together.items() if value], reading)
     sources = matches(file) if engine == "dask" else [file]
     with opened(sources[0], reading) as table, draft_of(out, *sources) as draft, progress() as step:
-        named = {"lower": lower, "upper": upper, "quantiles": quantiles, "std": std, "prediction": prediction}
         said = given_columns(table, named, level, notes)
         columns = _columns(table, target, prediction, said, notes)
         taken = {*columns, by, groups, time}
@@ -147,6 +152,20 @@ def measure(
     answer(result, lambda: show_measurement(result), notes, out, as_json=json)
 
 
+def _check_engine(engine: str, scheduler: str | None, in_memory: list[str], reading: Reading) -> None:
+    """Refuse what only rows in memory can give."""
+    if scheduler is not None and engine != "dask":
+        msg = f"--scheduler {shown(scheduler)} is for --engine dask; add it, or leave --scheduler out."
+        raise ValueError(msg)
+    if engine == "dask" and in_memory:
+        need = "needs" if len(in_memory) == 1 else "need"
+        msg = f"{' and '.join(in_memory)} {need} rows in memory; leave --engine dask out, or measure a sample."
+        raise ValueError(msg)
+    if engine == "dask" and reading != Reading():
+        msg = "--engine dask reads files as they are; leave it out, or the options that say how files are read."
+        raise ValueError(msg)
+
+
 def _columns(
     table: Table, target: str | None, prediction: str | None, said: GivenColumns | None, notes: list[str]
 ) -> tuple[str, ...]:
@@ -160,8 +179,7 @@ def _columns(
 
 def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[str], object]) -> Measurement:
     """The measurement of rows that are read at once."""
-    what = NO_ROW if asked.said else NO_PAIR
-    frame = complete_rows(table, table.read(asked.columns, asked.others), asked.columns, notes, what)
+    frame = complete_rows(table, table.read(asked.columns, asked.others), asked.columns, notes, asked.lacking)
     together = [name for name in (asked.groups, asked.time) if name]
     frame = complete_rows(table, frame, together, notes, "group or no time")
     notes += [note for name in asked.features if (note := note_on_numbers(table, frame[name]))]
@@ -169,15 +187,13 @@ def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[st
     from pimeter.timestamps import numbered
 
     with warnings_as(notes):
-        target, *prediction = (frame[name].to_numpy() for name in asked.columns)
         result: Measurement = pimeter.measure(
-            target,
-            **(asked.said.values(frame) if asked.said else {"y_pred": prediction[0]}),
+            frame[asked.columns[0]].to_numpy(),
+            **asked.values(frame),
             X=frame[asked.features] if asked.features else None,
             by=categories(frame[asked.by]) if asked.by else None,
             groups=frame[asked.groups].to_numpy() if asked.groups else None,
             time=numbered(table, frame[asked.time], notes) if asked.time else None,
-            confidence_level=asked.said.level if asked.said else asked.level,
         )
     return result
 

@@ -178,7 +178,7 @@ def compare(
         - of two classes, False and True or 0 and 1: probabilities ``(m,)`` of the second one; of any classes: the
           classes themselves.
 
-        Points and intervals together are compared as points, by the middles of the intervals.
+        Points and intervals together are compared as points, by the middles of intervals.
     X : frame or array-like of shape (m, d), optional
         Features, to find out where which model is better.
     by : array-like of shape (m,), optional
@@ -311,11 +311,6 @@ def _places(known: Given, centre: Array, difference: Array) -> tuple[Place, ...]
     return tuple(Place(of, label, len(rows), *paired.mean_range(rows, confidence)) for of, label, rows in held)
 
 
-def _margin_of(contrast: Contrast) -> float:
-    """By how much two models differ at least; negative where they may not differ."""
-    return max(contrast.lower, -contrast.upper)
-
-
 def _claim(decisive: list[Contrast], names: tuple[str, ...], best: str) -> str:
     """Which model is the best, as far as can be told."""
     kind = KINDS[decisive[0].score]
@@ -323,7 +318,7 @@ def _claim(decisive: list[Contrast], names: tuple[str, ...], best: str) -> str:
     against = [one for one in decisive if best in {one.model, one.other}]
     unclear = [one for one in against if one.better != best]
     confidence = f"{percent(paired.CONFIDENCE)} confidence"
-    least = min(map(_margin_of, against))
+    least = min(max(one.lower, -one.upper) for one in against)  # by how much the best is better
     if not unclear and len(names) == 2:
         other, most = names[names[0] == best], max(abs(against[0].lower), abs(against[0].upper))
         return f"{best} is better than {other}: its {kind.words} is {way} by {least:.3g} to {most:.3g} ({confidence})."
@@ -332,15 +327,24 @@ def _claim(decisive: list[Contrast], names: tuple[str, ...], best: str) -> str:
             f"{best} is the best of {len(names)} models: its {kind.words} is {way} than that of each other one by at "
             f"least {least:.3g} ({confidence})."
         )
+    return _undecided(unclear, names, best, kind)
+
+
+def _undecided(unclear: list[Contrast], names: tuple[str, ...], best: str, kind: Kind) -> str:
+    """Which models cannot be told from the best one."""
     equal = [one.other if one.model == best else one.model for one in unclear]
-    others = ", ".join(equal[:3]) + (f" and {len(equal) - 3} more" if len(equal) > 3 else "")
-    nearest = min(unclear, key=lambda one: abs(one.value))
     worse = [name for name in names if name not in {best, *equal}]
+    nearest = min(unclear, key=lambda one: abs(one.value))
     return (
-        f"{best} and {others} cannot be told apart: the {kind.words} differs by {nearest.lower:.3g} to "
-        f"{nearest.upper:.3g} ({nearest.model} less {nearest.other}, {confidence})."
-        + (f" {best} is better than {', '.join(worse[:3])}{' and others' * (len(worse) > 3)}." if worse else "")
+        f"{best} and {_listed(equal)} cannot be told apart: the {kind.words} differs by {nearest.lower:.3g} to "
+        f"{nearest.upper:.3g} ({nearest.model} less {nearest.other}, {percent(paired.CONFIDENCE)} confidence)."
+        + (f" {best} is better than {_listed(worse)}." if worse else "")
     )
+
+
+def _listed(names: list[str]) -> str:
+    """Three names, and how many more there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _choice(decisive: list[Contrast], best: str, n: int) -> str:

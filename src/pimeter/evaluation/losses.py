@@ -32,23 +32,30 @@ class Losses(NamedTuple):
 
 def losses_of(target: NDArray[Any], models: Mapping[str, Any], level: float) -> Losses:
     """Of classifiers if the targets are classes and the predictions classes or probabilities; else of regressors."""
-    plain = {
-        name: np.empty(0) if isinstance(said, Mapping) else even_array(name, said) for name, said in models.items()
-    }
-    for name, said in plain.items():
-        if not isinstance(models[name], Mapping) and said.shape[:1] != target.shape:
-            rows = f"{len(said)} rows" if said.ndim else "no rows"
-            msg = f"{name!r} has {rows}, but there are {len(target)} targets: give one row for each target."
-            raise ValueError(msg)
-    if all(said.shape == target.shape for said in plain.values()):
+    plain = [_plain(name, said, target) for name, said in models.items() if not isinstance(said, Mapping)]
+    if len(plain) == len(models) and all(said.shape == target.shape for said in plain):
         if target.dtype.kind in "OUS":
-            return _of_answers(np.stack([said == target for said in plain.values()], axis=1))
-        is_binary = np.isin(target, (0, 1)).all() and len(np.unique(target)) == 2
-        if is_binary and all(said.dtype.kind in "fiub" for said in plain.values()):
-            scores = np.stack([said.astype(np.float64) for said in plain.values()], axis=1)
+            return _of_answers(np.stack([said == target for said in plain], axis=1))
+        if _is_binary(target) and all(said.dtype.kind in "fiub" for said in plain):
+            scores = np.stack([said.astype(np.float64) for said in plain], axis=1)
             if ((scores >= 0.0) & (scores <= 1.0)).all():
                 return _of_probabilities(target == 1, scores)
     return _of_predictions(finite_numbers("y_true", target), models, level)
+
+
+def _plain(name: str, said: Any, target: NDArray[Any]) -> NDArray[Any]:
+    """What a model says as an array with a row for each target."""
+    found = even_array(name, said)
+    if found.shape[:1] != target.shape:
+        rows = f"{len(found)} rows" if found.ndim else "no rows"
+        msg = f"{name!r} has {rows}, but there are {len(target)} targets: give one row for each target."
+        raise ValueError(msg)
+    return found
+
+
+def _is_binary(target: NDArray[Any]) -> bool:
+    """Whether targets are both of 0 and 1, and nothing else."""
+    return bool(np.isin(target, (0, 1)).all()) and len(np.unique(target)) == 2
 
 
 def _of_answers(is_right: NDArray[np.bool_]) -> Losses:
@@ -76,15 +83,21 @@ def _of_predictions(target: Array, models: Mapping[str, Any], level: float) -> L
     found: dict[str, NDArray[Any]] = {"mae": np.abs(errors), "rmse": errors**2}
     known = [one for one in said.values() if isinstance(one, Predictive)]
     if len(known) == len(said):
-        bounds = np.stack([one.bounds(level) for one in known], axis=1)
-        width = _without_rounding(bounds[..., 1] - bounds[..., 0])
-        outside = np.maximum(bounds[..., 0] - target[:, None], 0.0) + np.maximum(target[:, None] - bounds[..., 1], 0.0)
-        found["coverage"] = outside == 0.0
-        if (width <= LARGEST).all():
-            found |= {"mean_width": width, "interval_score": width + 2.0 / (1.0 - level) * outside}
-        if all(is_distribution(one) for one in known):
-            found["crps"] = np.stack([crps_rows(target, one) for one in known], axis=1)
+        found |= _of_intervals(target, known, level)
     return Losses(found, points.mean(axis=1))
+
+
+def _of_intervals(target: Array, known: list[Predictive], level: float) -> dict[str, NDArray[Any]]:
+    """Of intervals at a level, and of distributions where all models have one."""
+    bounds = np.stack([one.bounds(level) for one in known], axis=1)
+    width = _without_rounding(bounds[..., 1] - bounds[..., 0])
+    outside = np.maximum(bounds[..., 0] - target[:, None], 0.0) + np.maximum(target[:, None] - bounds[..., 1], 0.0)
+    found: dict[str, NDArray[Any]] = {"coverage": outside == 0.0}
+    if (width <= LARGEST).all():
+        found |= {"mean_width": width, "interval_score": width + 2.0 / (1.0 - level) * outside}
+    if all(is_distribution(one) for one in known):
+        found["crps"] = np.stack([crps_rows(target, one) for one in known], axis=1)
+    return found
 
 
 def _without_rounding(width: Array) -> Array:

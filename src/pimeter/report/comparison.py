@@ -22,7 +22,7 @@ def comparison_html(data: Mapping[str, Any], about: Mapping[str, str], meaning: 
 
 def _plots(data: Mapping[str, Any]) -> list[Plot]:
     """Differences of all pairs, then of the best and the next model in subgroups."""
-    score, of = data["decided_by"], "of"
+    score = data["decided_by"]
     name = score.replace("_", " ")
     pairs = [one for one in data["contrasts"] if one["score"] == score]
     found = [
@@ -35,17 +35,19 @@ def _plots(data: Mapping[str, Any]) -> list[Plot]:
             [(one["lower"], one["upper"]) for one in pairs],
         )
     ]
-    for division in dict.fromkeys(place[of] for place in data["places"]):
-        places = [place for place in data["places"] if place[of] == division][:MAX_PLACES]
-        found.append(
-            ranges(
-                f"By {division}" if division != "by" else "By category",
-                f"{name.capitalize()} of {data['best']} less that of the next model; below 0 {data['best']} is better. "
-                "Ranges hold for all subgroups together.",
-                (division, f"difference in {name}"),
-                [place["label"] for place in places],
-                [place["value"] for place in places],
-                [(place["lower"], place["upper"]) for place in places],
-            )
-        )
+    found += [_by(division, data, name) for division in dict.fromkeys(place["of"] for place in data["places"])]
     return found
+
+
+def _by(division: str, data: Mapping[str, Any], name: str) -> Plot:
+    """Differences of the best and the next model in subgroups."""
+    places = [place for place in data["places"] if place["of"] == division][:MAX_PLACES]
+    return ranges(
+        f"By {division}" if division != "by" else "By category",
+        f"{name.capitalize()} of {data['best']} less that of the next model; below 0 {data['best']} is better. "
+        "Ranges hold for all subgroups together.",
+        (division, f"difference in {name}"),
+        [place["label"] for place in places],
+        [place["value"] for place in places],
+        [(place["lower"], place["upper"]) for place in places],
+    )
