@@ -490,7 +490,7 @@ class TestShift:
         X, y, new, _ = self.rows(rng, 200, 4)
         weights = np.r_[1.0, 1.0, np.zeros(198)]
         model = IntervalRegressor(zero, width="scaled", random_state=0)
-        with pytest.warns(UserWarning, match="scores can guarantee"):
+        with pytest.warns(UserWarning, match="1 score can guarantee"):
             model.calibrate(X, y, importance_weight=weights)
         assert model.n_calibration_ == 1
         assert np.isfinite(model.predict_interval(new)).all()

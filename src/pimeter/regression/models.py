@@ -1,4 +1,4 @@
-"""What models say: predictions and, however they say it, their own uncertainty, which `EstimatorWidth` calibrates."""
+"""What models say of their own uncertainty, however they say it, which `EstimatorWidth` calibrates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import _num_samples
 
 from pimeter.arrays import as_frame
 from pimeter.frames import named_columns
@@ -90,25 +89,6 @@ class EstimatorWidth(Width):
         band = BANDS[self.method](self.confidence_level_).band(said)
         lower, upper = (prediction[:, 0] - band.lower)[:, None], (band.upper - prediction[:, 0])[:, None]
         return IntervalShape(band.scale[:, None], lower, upper)
-
-
-def predictions(model: Any, X: Any, n_outputs: int | None) -> Array:
-    """Predictions of shape (n, k), finite, for targets of shape (n,) if `n_outputs` is None, else (n, n_outputs)."""
-    predict = getattr(model, "predict", None)
-    found = np.asarray(model(X) if predict is None else predict(X))
-    if found.dtype.kind not in "fiub":
-        msg = f"estimator predicts values of dtype {found.dtype}; intervals need real numbers."
-        raise ValueError(msg)
-    n = _num_samples(X)
-    expected = (n,) if n_outputs is None else (n, n_outputs)
-    if found.shape != expected and not (n_outputs == 1 and found.shape == (n,)):
-        msg = (
-            f"estimator returns predictions of shape {found.shape} for {n} rows of X; expected {expected}, one per "
-            "target. Return one column per output; ravel() turns a single column into shape (n,)."
-        )
-        raise ValueError(msg)
-    table: Array = found.reshape(n, n_outputs or 1).astype(np.float64, copy=False)
-    return table
 
 
 class QuantileModels:

@@ -25,10 +25,10 @@ from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.grouped import GroupedWidth
 from pimeter.regression.joint import JointWidth
 from pimeter.regression.local import LocalWidth
-from pimeter.regression.models import EstimatorWidth, QuantileModels, predictions
+from pimeter.regression.models import EstimatorWidth, QuantileModels
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
-from pimeter.regression.width import ConstantWidth, IntervalShape, Width
+from pimeter.regression.width import ConstantWidth, IntervalShape, Width, predictions
 from pimeter.validation import check_finite_rows
 
 if TYPE_CHECKING:

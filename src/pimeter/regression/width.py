@@ -1,4 +1,4 @@
-"""How intervals lie around predictions: their shape, the base class of all widths, and bounds."""
+"""Predictions, and how intervals lie around them: their shape, the base class of all widths, and bounds."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _num_samples
 
 from pimeter.conformal.scores import CalibrationScores
 
@@ -220,6 +221,24 @@ class ConstantWidth(Width):
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:  # noqa: ARG002
         """No scale and no band."""
         return IntervalShape()
+
+
+def predictions(model: Any, X: Any, n_outputs: int | None) -> Array:
+    """Predictions of shape (n, k), finite, for targets of shape (n,) if `n_outputs` is None, else (n, n_outputs)."""
+    predict = getattr(model, "predict", None)
+    found = np.asarray(model(X) if predict is None else predict(X))
+    if found.dtype.kind not in "fiub":
+        msg = f"estimator predicts values of dtype {found.dtype}; intervals need real numbers."
+        raise ValueError(msg)
+    n = _num_samples(X)
+    expected = (n,) if n_outputs is None else (n, n_outputs)
+    if found.shape != expected and not (n_outputs == 1 and found.shape == (n,)):
+        msg = (
+            f"estimator returns predictions of shape {found.shape} for {n} rows of X; expected {expected}, one per "
+            "target. Return one column per output; ravel() turns a single column into shape (n,)."
+        )
+        raise ValueError(msg)
+    return np.asarray(found.reshape(n, n_outputs or 1), np.float64)
 
 
 def write_bounds(
