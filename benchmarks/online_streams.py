@@ -318,8 +318,8 @@ def table(header: str, rows: list[list[str]]) -> list[str]:
 
 def speed_section(quick: bool) -> list[str]:
     asked = (
-        "Processor time of all threads together; `fit` has two, numpy.quantile one. Asked for: at most 1 for `learn_many` "
-        "at its default, and of elapsed time for `fit`."
+        "Processor time of all threads together; `fit` has two, numpy.quantile one. Asked for: at most 1 for "
+        "`learn_many` at its default, and of elapsed time for `fit`."
     )
     return ["## Speed", "", asked, "", *table("what | ratio | ours / peer", speed_table(quick))]
 
