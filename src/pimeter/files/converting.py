@@ -33,7 +33,7 @@ def encoding_of(name: str, path: Path, start: bytes, reading: Reading) -> str | 
     """The encoding of a text file, told or guessed; None for what needs no conversion."""
     if (reading.encoding or "utf-8").lower() not in {"utf-8", "utf8"}:
         return reading.encoding
-    marked = next((found for mark, found in MARKS.items() if start.startswith(mark)), None)
+    marked = MARKS.get(start[:2]) or MARKS.get(start[:3])
     if start[1:2] + start[3:4] == b"\0\0":
         return marked or "utf-16-le"
     if marked == "utf-8-sig" and start[3:4] not in {b"{", b"["}:

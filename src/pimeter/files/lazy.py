@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +18,7 @@ from pimeter.files.table import PARQUET, ROWS_TO_INFER, Table
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
+    import polars as pl
 
 SCHEDULER_TIMEOUT = 10  # seconds until a scheduler answers
 FILE = "file of these rows"  # a column of dask's
@@ -54,10 +55,8 @@ def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ())
         return dd.read_parquet(paths)[wanted]
     heads = [table.scan(None).head(ROWS_TO_INFER).collect() for table in tables]
     # Files may differ: integers, decimals and nothing at all are numbers, all else but truth values are strings.
-    floats = [name for name in wanted if name in numbers or all(are_plain(head[name]) for head in heads)]
-    strings = [
-        name for name in wanted if name not in floats and not all(are_true_or_false(head[name]) for head in heads)
-    ]
+    floats = [*dict.fromkeys([*numbers, *_that_are(are_plain, wanted, heads)])]
+    strings = [name for name in wanted if name not in {*floats, *_that_are(are_true_or_false, wanted, heads)}]
     frame = dd.read_csv(
         paths,
         sep=tables[0].kind,
@@ -70,6 +69,11 @@ def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ())
     )
     kept = {name: float if name in floats else frame.dtypes[name] for name in wanted}
     return frame.map_partitions(_with_floats, floats, wanted, meta=kept)
+
+
+def _that_are(kind: Callable[[pl.Series], bool], names: Sequence[str], heads: Sequence[pl.DataFrame]) -> list[str]:
+    """Names of the columns that are of a kind in each file."""
+    return [name for name in names if all(kind(head[name]) for head in heads)]
 
 
 def _dask_dataframe() -> ModuleType:
