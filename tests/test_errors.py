@@ -145,7 +145,7 @@ def test_missing_words_are_no_word():
         (np.datetime64("NaT"), *words[1:]),
         np.ma.MaskedArray(words, mask=np.arange(40) == 0),
     ):
-        with pytest.raises(ValueError, match="y_true has 1 missing labels, the first in row 0"):
+        with pytest.raises(ValueError, match="y_true has 1 missing label, the first in row 0"):
             pm.classification_uncertainty(partly, np.linspace(0.0, 1.0, 40), pos_label="yes")
         with pytest.raises(ValueError, match="by holds missing labels"):
             pm.grouped_quantile(np.arange(40.0), partly, 0.5)
