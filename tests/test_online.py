@@ -71,6 +71,26 @@ def test_columns_are_neurons_and_missing_errors_are_skipped(kind, level):
 
 
 @given(
+    hnp.arrays(
+        float,
+        st.tuples(st.integers(1, 60), st.integers(1, 3)),
+        elements=st.sampled_from([0.0, 1.0, -1.0, 2.5, 1e300, -1e300, 5e-324, 1e-160, np.nan]) | st.floats(-9, 9),
+    ),
+    st.sampled_from([stream.ADAPT, stream.SETTLE, stream.FIXED, stream.FOLLOW]),
+    st.floats(0.001, 0.999),
+    st.floats(0.0, 99.0),
+)
+def test_kernels_learn_alike_whatever_the_errors(errors, kind, level, debt):
+    states = np.zeros((2, errors.shape[1], stream.N_FLOATS))
+    states[:, :, 3] = [[40.0], [40.0]]  # past the first errors, where coefficients are learned
+    states[:, :, 12] = debt
+    for kernel, own in zip((reference, chosen), states, strict=True):
+        kernel.learn_columns(errors, level, kind, 0.5, own)
+    assert np.isfinite(states).all()
+    assert_allclose(states[1], states[0], rtol=1e-12)
+
+
+@given(
     st.lists(st.integers(-(10**6), 10**6).map(lambda k: k / 1024), min_size=2, max_size=60),
     st.sampled_from(["adaptive", "decaying"]),
     st.floats(0.05, 0.99),

@@ -60,13 +60,14 @@ class OnlineNeuron(BaseEstimator):
 
     Notes
     -----
-    Both bounds hold whatever the errors are, for T errors after the first one, which only sets the weight.
+    Both bounds hold whatever the errors are, for T errors after the first one, which only sets the weight, and for
+    margins right before each error is learned.
 
-    "adaptive": at most ``(1 - p) T + 102 + log2(B / b)`` errors lie over the margin of their time, b being the size of
+    "adaptive": at most ``(1 - p) T + 102 + log2(B / b)`` errors lie over their margin, b being the absolute value of
     the first error that is not 0 and B that of the largest. While there are 100 more misses than allowed, the margin
     is twice the largest error so far, so that each further miss doubles that.
 
-    With ``learning_rate=eta`` and errors between 0 and B the proportion of errors below the margin of their time is
+    With ``learning_rate=eta`` and errors between 0 and B the proportion of errors below their margin is
     within ``(B + eta) / (eta T)`` of the confidence level: each of them moves the weight by ``eta (miss - (1 - p))``,
     and the weight cannot leave ``[-eta, B + eta]``.
 
@@ -94,9 +95,8 @@ class OnlineNeuron(BaseEstimator):
         "horizon": [Interval(Integral, 1, None, closed="left")],
     }
 
-    _state = np.array(
-        [[math.nan] + (stream.N_FLOATS - 1) * [0.0]]
-    )  # a column of one neuron; replaced, never written to
+    # A column of one neuron; replaced, never written to.
+    _state = np.array([[math.nan] + (stream.N_FLOATS - 1) * [0.0]])
     _checked: tuple[Any, ...] | None = None  # settings that are known to be fine
 
     def __init__(
