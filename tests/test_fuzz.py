@@ -781,7 +781,7 @@ def sets(draw: Draw) -> bool:
 
 # --------------------------------------------------------------------------------------------------- measure
 
-MEASURE = ("y_true", "y_pred", "X", "by", "confidence_level", "column")
+MEASURE = ("y_true", "y_pred", "X", "by", "groups", "time", "confidence_level", "column")
 
 
 @target("measure", "Measurement", share=0.2)
@@ -790,9 +790,11 @@ def measurements(draw: Draw) -> bool:
     y, f, by = draw(arrays((n,))), draw(arrays((n,))), draw(categories(n))
     X = draw(st.one_of(st.none(), tables(n)))
     level = draw(levels())
+    groups, time = draw(st.one_of(st.none(), categories(n))), draw(st.one_of(st.none(), arrays((n,))))
+    more = {"groups": groups, "time": None if time is None else time.value, "confidence_level": level}
     found = outcome(
-        lambda: pm.measure(y.value, f.value, X=None if X is None else X.value, by=by, confidence_level=level),
-        MEASURE, y, f, by, X,
+        lambda: pm.measure(y.value, f.value, X=None if X is None else X.value, by=by, **more),
+        MEASURE, y, f, by, X, groups, time,
     )  # fmt: skip
     if isinstance(found, Refused):
         return False

@@ -148,6 +148,15 @@ class TestGroups:
         for name in ("mae", "coverage", "interval_score"):
             assert_allclose(other[name].upper, first[name].upper, rtol=0.05)  # resampled in another order
 
+    @pytest.mark.parametrize("far", [1e305, 1e15, 0.0])
+    def test_residuals_near_each_other_and_far_from_0(self, far, fast):
+        groups, residuals = clustered(np.random.default_rng(0))
+        for keywords in ({"groups": groups}, {"time": np.arange(600)}):
+            scores = measure(residuals, np.full(600, -far), **keywords).scores
+            for name in ("mae", "rmse", "mean_error", "interval_score"):
+                assert scores[name].lower <= scores[name].value <= scores[name].upper
+                assert math.isfinite(scores[name].upper)
+
     def test_few_groups_have_no_range(self):
         groups, residuals = clustered(np.random.default_rng(0), n_groups=9)
         found = measure(residuals, np.zeros(90), groups=groups)

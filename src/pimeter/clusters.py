@@ -130,12 +130,11 @@ class Units:
 
 def effective_rows(moments: Index, values: Array) -> float:
     """How many independent rows vary as much as the mean of these, which are in the order of their moments."""
-    counts = np.bincount(moments)
-    centred = values - values.mean()
-    largest = float(np.abs(centred).max()) or 1.0
-    series = np.bincount(moments, centred / largest) / counts
+    scaled = values / (float(np.abs(values).max()) or 1.0)
+    centred = scaled - scaled.mean()
+    series = np.bincount(moments, centred) / np.bincount(moments)
     of_mean = float(variance_inflation(autocorrelation(series))) * float(series.var()) / len(series)
-    return min(float(np.var(centred / largest)) / of_mean, float(len(values))) if of_mean else float(len(values))
+    return min(float(centred.var()) / of_mean, float(len(values))) if of_mean else float(len(values))
 
 
 def group_numbers(groups: ArrayLike, m: int) -> Index:

@@ -94,7 +94,7 @@ def _beyond(absolute: Array, thresholds: Array, units: Units) -> tuple[Array, Ar
     place = np.searchsorted(thresholds, absolute)  # so many thresholds are below
     shape, near = (n, len(thresholds) + 1), float(thresholds[0])
     unit = float(absolute.max() - near) or 1.0
-    x = (absolute - near) / unit
+    x = np.maximum(absolute - near, 0.0) / unit
     cells = (np.arange(len(x)) if units.codes is None else units.codes) * shape[1] + place
     count, first, second = (
         np.cumsum(np.bincount(cells, own, n * shape[1]).reshape(shape)[:, :0:-1], axis=1, dtype=np.float64)[:, ::-1].T
@@ -123,7 +123,7 @@ def _interval_scores(fit: CrossFit, units: Units) -> Array:
     u = np.minimum(fit.margin, ordered[max(lowest - 1, 0)])
     n = (m - np.searchsorted(ordered, u, "right")).astype(np.float64)
     near, unit = float(u[0]), float(ordered[-1] - u[0]) or 1.0
-    x = (ordered - near) / unit
+    x = np.maximum(ordered - near, 0.0) / unit
     start = (m - n).astype(np.intp)
     first, second = (np.append(np.cumsum(own[::-1])[::-1], 0.0)[start] for own in (x, x * x))
     at = (u - near) / unit
