@@ -36,10 +36,8 @@ def losses_of(target: NDArray[Any], models: Mapping[str, Any], level: float) -> 
     if len(plain) == len(models) and all(said.shape == target.shape for said in plain):
         if target.dtype.kind in "OUS":
             return _of_answers(np.stack([said == target for said in plain], axis=1))
-        if _is_binary(target) and all(said.dtype.kind in "fiub" for said in plain):
-            scores = np.stack([said.astype(np.float64) for said in plain], axis=1)
-            if ((scores >= 0.0) & (scores <= 1.0)).all():
-                return _of_probabilities(target == 1, scores)
+        if _is_binary(target) and all(_are_probabilities(said) for said in plain):
+            return _of_probabilities(target == 1, np.stack([said.astype(np.float64) for said in plain], axis=1))
     return _of_predictions(finite_numbers("y_true", target), models, level)
 
 
@@ -56,6 +54,11 @@ def _plain(name: str, said: Any, target: NDArray[Any]) -> NDArray[Any]:
 def _is_binary(target: NDArray[Any]) -> bool:
     """Whether targets are both of 0 and 1, and nothing else."""
     return bool(np.isin(target, (0, 1)).all()) and len(np.unique(target)) == 2
+
+
+def _are_probabilities(said: NDArray[Any]) -> bool:
+    """Whether all are numbers from 0 to 1."""
+    return said.dtype.kind in "fiub" and bool(((said >= 0) & (said <= 1)).all())
 
 
 def _of_answers(is_right: NDArray[np.bool_]) -> Losses:

@@ -40,6 +40,11 @@ def encoding_of(name: str, path: Path, start: bytes, reading: Reading) -> str | 
         return None  # of tables polars leaves the mark out
     if (marked or reading.encoding) is not None or start.startswith((GZIP, ZSTD)):
         return marked
+    return _guessed_latin(name, path, reading)
+
+
+def _guessed_latin(name: str, path: Path, reading: Reading) -> str | None:
+    """Latin-1 where a line is not UTF-8, with a note."""
     line = _line_of_latin(name, path)
     if line is None:
         return None
