@@ -128,6 +128,27 @@ def test_a_list_of_fitted_quantile_models_is_one_model(levels):
     assert clone(model).estimator is models
 
 
+@pytest.mark.parametrize("tails", ["symmetric", "equal", "sided", "lower", "upper"])
+@pytest.mark.parametrize("method", ["additive", "multiplicative", "normalised"])
+def test_all_tails_cover(tails, method):
+    # 40 calibrations of 60 rows: five standard errors of the mean coverage.
+    covered = []
+    for draw in range(40):
+        old, y = drawn(60, 100 + draw)
+        new, new_y = drawn(400, 1000 + draw)
+        width = pm.EstimatorWidth(method)
+        model = pm.IntervalRegressor(SaysQuantiles(), confidence_level=0.8, width=width, tails=tails).calibrate(old, y)
+        low, high = model.predict_interval(new).T
+        if tails == "sided":
+            covered.append(np.mean((low <= new_y)[new_y < new[:, 0]]))
+            covered.append(np.mean((new_y <= high)[new_y > new[:, 0]]))
+        else:
+            covered.append(np.mean((low <= new_y) & (new_y <= high)))
+        assert model.guaranteed_
+    error = np.sqrt(0.16 * (1 / 30 + 1 / 200) / 40) if tails == "sided" else np.sqrt(0.16 * (1 / 60 + 1 / 400) / 40)
+    assert -5 * error < np.mean(covered) - 0.8 < 5 * error + 2 / 30
+
+
 def test_models_that_say_nothing_of_their_uncertainty_are_told_what_to_have():
     with pytest.raises(ValueError, match=r'width="estimator" needs .* LinearRegression should have predict_interval'):
         pm.IntervalRegressor(LinearRegression(), width="estimator").fit(X, Y)

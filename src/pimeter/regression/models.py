@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from pimeter.arrays import as_frame
+from pimeter.conformal.scores import TAILS
 from pimeter.frames import named_columns
 from pimeter.predictive import predictive
 from pimeter.regression.bands import Additive, Multiplicative, Normalised
@@ -72,9 +73,9 @@ class EstimatorWidth(Width):
     def __init__(self, method: Literal["additive", "multiplicative", "normalised"] = "additive") -> None:
         self.method = method
 
-    def of_model(self, model: object, confidence_level: float) -> Self:
-        """The width of what this model says at this level."""
-        self.model_, self.confidence_level_ = model, confidence_level
+    def of_model(self, model: object, confidence_level: float, tails: str) -> Self:
+        """The width of what this model says at this level; where each sign is taken separately, there is no band."""
+        self.model_, self.confidence_level_, self.has_band_ = model, confidence_level, not TAILS[tails].is_by_sign
         return self
 
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
@@ -87,6 +88,8 @@ class EstimatorWidth(Width):
             msg = f"the estimator's intervals are infinite in {said.n_infinite} rows; IntervalCalibrator takes these."
             raise ValueError(msg)
         band = BANDS[self.method](self.confidence_level_).band(said)
+        if not self.has_band_:
+            return IntervalShape(Normalised(self.confidence_level_).band(said).scale[:, None])
         lower, upper = (prediction[:, 0] - band.lower)[:, None], (band.upper - prediction[:, 0])[:, None]
         return IntervalShape(band.scale[:, None], lower, upper)
 

@@ -127,7 +127,7 @@ class TrainedIntervals(ConformalEstimator):
         if to_come is not None:
             self.estimator_ = self._trained_model(X, target, to_come, fit_params)
             self.width_ = self._learned_width(width, X, target, codes, fit_params, to_come)
-            self.width_.of_model(self.estimator_, self.confidence_level)
+            self.width_.of_model(self.estimator_, self.confidence_level, self.tails)
         elif len(splits) == 1:  # the rows left out are one calibration set, whoever chose them
             self.estimator_, self.width_ = models[0], widths[0]
         else:
@@ -141,7 +141,7 @@ class TrainedIntervals(ConformalEstimator):
     ) -> tuple[CalibrationScores, Index | slice]:
         """Scores of the rows that calibrate, and these rows; a width that learns takes half of the rows for itself."""
         rows: Any = slice(None)
-        self.width_ = self._new_width().of_model(model, self.confidence_level)
+        self.width_ = self._new_width().of_model(model, self.confidence_level, self.tails)
         if self.width_.learns:
             rows = self._rows_left_by(self.width_, model, X, target, codes)
             X, target = _safe_indexing(X, rows), target[rows]
@@ -282,7 +282,9 @@ class TrainedIntervals(ConformalEstimator):
         """Train model and width on some rows; predictions and shapes of the others."""
         rows, others = split
         model = self._trained_model(X, target, rows, fit_params)
-        learned = self._learned_width(width, X, target, codes, fit_params, rows).of_model(model, self.confidence_level)
+        learned = self._learned_width(width, X, target, codes, fit_params, rows).of_model(
+            model, self.confidence_level, self.tails
+        )
         part = _safe_indexing(X, others)
         found = predictions(model, part, self._n_outputs)
         self._residuals(learned, target[others], found)

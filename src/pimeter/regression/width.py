@@ -191,7 +191,7 @@ class Width(BaseEstimator, ABC):
                 raise ValueError(msg)
         return found
 
-    def of_model(self, model: object, confidence_level: float) -> Self:  # noqa: ARG002
+    def of_model(self, model: object, confidence_level: float, tails: str) -> Self:  # noqa: ARG002
         """Hear which model it is about, once that is trained; only the model's own width listens."""
         return self
 
