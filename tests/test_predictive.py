@@ -93,7 +93,7 @@ def test_infinite_bounds_are_kept_and_counted():
         ({"y_pred": [1.0, 2.0, 3.0], "std": [1.0, 0.0, -1.0]}, r"2 of 3 are not, the first in row 1 \(0\)"),
         ({"y_pred": [1.0], "std": [np.inf]}, "std must be finite"),
         ({"samples": [[1.0], [2.0]]}, r"at least two draws for each row; got \(2, 1\)"),
-        ({"samples": [[1.0, 2.0]], "n": 3}, "samples has 1 rows, but there are 3 targets"),
+        ({"samples": [[1.0, 2.0]], "n": 3}, "samples has 1 row, but there are 3 targets"),
     ],
 )
 def test_what_cannot_be_read_is_named(given, message):

@@ -703,7 +703,7 @@ class TestScaled:
         model = IntervalRegressor(first, confidence_level=0.9, width=ScaledWidth("prediction", power=1)).calibrate(f, y)
         r = np.sort(np.abs(y / f[:, 0] - 1))[89]
         assert_allclose(model.predict_interval(f), f * [1 - r, 1 + r])
-        with pytest.warns(CoverageWarning, match="predictions of 0 in 1 rows, the first one row 1"):
+        with pytest.warns(CoverageWarning, match="predictions of 0 in 1 row, the first one row 1"):
             assert np.isfinite(model.predict_interval([[5.0], [0.0]])).all()
 
     def test_a_perfect_model_has_no_width(self):

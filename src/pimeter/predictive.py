@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from pimeter.arrays import as_frame
-from pimeter.coverage import ROUNDING, percent
+from pimeter.coverage import ROUNDING, counted, percent
 from pimeter.frames import named_columns
 from pimeter.validation import finite_numbers, known_numbers, levels_array, one_level
 
@@ -226,7 +226,7 @@ def predictive(
     else:
         found = _from_samples(samples)
     if n is not None and len(found) != n:
-        msg = f"{named[0]} has {len(found)} rows, but there are {n} targets: give one row for each target."
+        msg = f"{named[0]} has {counted(len(found), 'row')}, but there are {n} targets: give one row for each target."
         raise ValueError(msg)
     return found
 

@@ -11,7 +11,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from pimeter.coverage import warn_of_coverage
+from pimeter.coverage import counted, warn_of_coverage
 from pimeter.regression.features import Features
 from pimeter.regression.surroundings import Surroundings
 from pimeter.regression.width import IntervalShape, Width
@@ -104,9 +104,10 @@ class ScaledWidth(Width):
             rows = np.flatnonzero((prediction == 0.0).any(axis=1))
             if rows.size and self.power > 0.0:
                 warn_of_coverage(
-                    f'ScaledWidth("prediction") has predictions of 0 in {rows.size} rows, the first one row {rows[0]}, '
-                    "where relative errors have no meaning: calibration takes these rows for missed by far, and new "
-                    "ones get intervals without width. Choose another scale, or leave such rows to another model."
+                    f"ScaledWidth('prediction') has predictions of 0 in {counted(rows.size, 'row')}, the first one row "
+                    f"{rows[0]}, where relative errors have no meaning: calibration takes these rows for missed by far, "
+                    "and new ones get intervals without width. Choose another scale, or leave such rows to another "
+                    "model."
                 )
             return IntervalShape(np.asarray(np.maximum(np.abs(prediction), NOTHING) ** self.power))
         if all(model is None for model in self.models_):
