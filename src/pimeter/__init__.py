@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         shift_weights,
     )
     from pimeter.scores import coverage_score, crps_score, interval_score, mean_width_score
+    from pimeter.sketch import QuantileSketch
     from pimeter.versions import show_versions
 else:
     # Hidden from type checkers: with a module-level __getattr__ in sight they would accept any misspelt name.
