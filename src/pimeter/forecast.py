@@ -363,10 +363,7 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         return self._n_effective_by_series
 
     def _warn_of_few(self) -> None:
-        """Warn if there are effectively fewer errors than the level takes.
-
-        Of many errors it looks at the last step, which overlaps the most windows, of series drawn at random.
-        """
+        """Warn if errors, of many the last steps of series drawn at random, are effectively too few for the level."""
         p, n_series, seen = self._fitted_with[0], self._shape[0], self._seen
         if seen.size <= MOST_ERRORS_AT_FIT:
             found = self._n_effective()

@@ -106,8 +106,8 @@ class ScaledWidth(Width):
                 warn_of_coverage(
                     f"ScaledWidth('prediction') has predictions of 0 in {counted(rows.size, 'row')}, the first one row "
                     f"{rows[0]}, where relative errors have no meaning: calibration takes these rows for missed by "
-                    "far, and new ones get intervals without width. Choose another scale, or leave such rows to another "
-                    "model."
+                    "far, and new ones get intervals without width. Choose another scale, or leave such rows to "
+                    "another model."
                 )
             return IntervalShape(np.asarray(np.maximum(np.abs(prediction), NOTHING) ** self.power))
         if all(model is None for model in self.models_):
