@@ -811,6 +811,40 @@ def measurements(draw: Draw) -> bool:
     return True
 
 
+def given_intervals(draw: Draw) -> bool:
+    """`measure` of what a probabilistic model says."""
+    n = draw(st.sampled_from([1, 2, 8, 25, 60]))
+    y, by = draw(arrays((n,))), draw(categories(n))
+    kind = draw(st.sampled_from(["intervals", "quantiles", "std", "samples"]))
+    values = draw(arrays((n,) if kind == "std" else (n, draw(st.sampled_from([2, 2, 3, 9])))))
+    ordered = values
+    if kind != "std" and values.numbers is not None and values.numbers.ndim == 2 and draw(st.booleans()):
+        ordered = Given(np.sort(values.numbers, axis=1), np.sort(values.numbers, axis=1), values.is_tame)
+    said = {kind: ordered.value}
+    if kind == "quantiles":
+        said["levels"] = np.arange(1, 4) / 4
+    if kind == "std":
+        said["y_pred"] = y.value
+    level = draw(st.one_of(st.none(), levels()))
+    time = draw(st.one_of(st.none(), st.none(), arrays((n,))))
+    found = outcome(
+        lambda: pm.measure(y.value, **said, by=by, time=None if time is None else time.value, confidence_level=level),
+        (*MEASURE, "intervals", "quantiles", "levels", "std", "samples", "time"), y, ordered, by, time,
+    )  # fmt: skip
+    if isinstance(found, Refused):
+        return False
+    assert 0.0 <= found.coverage <= 1.0
+    for one in found.scores.values():
+        assert np.isnan(one.lower) or one.lower <= one.upper
+    assert json.loads(found.to_json())["headline"]["claim"]
+    assert "<html" in found.to_html()
+    return True
+
+
+def test_given_intervals_are_measured_or_refused():
+    fuzzed("measure of given intervals", given_intervals, 0.5)
+
+
 @target("compare", share=0.3)
 def comparisons(draw: Draw) -> bool:
     n = draw(st.sampled_from([1, 9, 10, 25, 60]))

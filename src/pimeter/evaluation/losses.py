@@ -78,16 +78,21 @@ def _of_predictions(target: Array, models: Mapping[str, Any], level: float) -> L
     """Of points, and of intervals and distributions where all models have some."""
     said = {name: _read(name, held, level, len(target)) for name, held in models.items()}
     points = np.stack([one.centre if isinstance(one, Predictive) else one for one in said.values()], axis=1)
-    largest = max(float(np.abs(values).max()) for values in (target, points))
-    if largest > LARGEST:
-        msg = f"y_true and predictions must not exceed {LARGEST:g} in size; got {largest:g}. Use a larger unit."
-        raise ValueError(msg)
+    check_magnitude(target, points)
     errors = target[:, None] - points
     found: dict[str, NDArray[Any]] = {"mae": np.abs(errors), "rmse": errors**2}
     known = [one for one in said.values() if isinstance(one, Predictive)]
     if len(known) == len(said):
         found |= _of_intervals(target, known, level)
     return Losses(found, points.mean(axis=1))
+
+
+def check_magnitude(*arrays: Array) -> None:
+    """Refuse finite numbers whose fourth powers are none."""
+    largest = max(float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) for values in arrays)
+    if largest > LARGEST:
+        msg = f"y_true and predictions must not exceed {LARGEST:g} in size; got {largest:g}. Use a larger unit."
+        raise ValueError(msg)
 
 
 def _of_intervals(target: Array, known: list[Predictive], level: float) -> dict[str, NDArray[Any]]:

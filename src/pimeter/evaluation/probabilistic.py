@@ -16,7 +16,7 @@ from pimeter.coverage import percent
 from pimeter.evaluation.diagnosis.columns import given
 from pimeter.evaluation.diagnosis.crossfit import folds
 from pimeter.evaluation.diagnosis.evidence import MAX_ROWS
-from pimeter.evaluation.losses import crps_rows, is_distribution
+from pimeter.evaluation.losses import check_magnitude, crps_rows, is_distribution
 from pimeter.evaluation.measurement import Score
 from pimeter.evaluation.paired import chance_of_gain, mean_range
 from pimeter.evaluation.probabilistic_checks import Alternative, Cell, IntervalEvidence, judged
@@ -137,6 +137,7 @@ def measured_predictions(
         msg = f"y_true must have shape (m,); got {target.shape}. Measure each output by itself."
         raise ValueError(msg)
     read = predictive(**said, confidence_level=confidence_level, n=len(target))
+    check_magnitude(target, read.values)
     level = _level(read, confidence_level)
     bounds = read.bounds(level)
     moment = None if time is None else moment_numbers(time, len(target))
