@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 MAX_ROWS_TO_LEARN = 2_000  # that a scaled width is tried on
+PROMISING = 1.0  # normal deviate of the first half, from which on the other one is looked at, too
 STANDARD_ERRORS = 2.75  # of the gain, to either side: its range
 
 
@@ -134,10 +135,9 @@ class ScaledGain(Check[Evidence]):
             return self.finding(m, f"What a scaled width would gain is not known: {why}.", reference=0.0)
         bins = forest.binned([*(column.numbers[rows] for column in columns), prediction])
         constant, scaled, z = _scores(np.abs(residuals) / np.abs(residuals).max(), bins, level)
-        p_value = float(ndtr(-z))
-        less, base = constant - scaled, float(constant.mean())
+        less, base, p_value = constant - scaled, float(constant.mean()), float(ndtr(-z))
         gain = float(less.mean()) / base
-        error = STANDARD_ERRORS * float(less.std(ddof=1)) / math.sqrt(m) / base
+        error = STANDARD_ERRORS * float(less.std(ddof=1)) / math.sqrt(len(less)) / base
         bounds = (gain - error, gain + error)
         sentence = (
             f"A scaled width {'lowers' if gain > 0 else 'raises'} the interval score by {in_percent(abs(gain))} (gain "
@@ -156,19 +156,23 @@ def _scores(absolute: Array, bins: NDArray[np.intp], level: float) -> tuple[Arra
     """Interval scores of rows with a constant width and with a scaled one, and whether the scale says anything.
 
     That is the rank correlation of scales and absolute residuals that they have not seen, as a normal deviate: the mean
-    of both halves, which say much the same and so have the variance of one at most.
+    of both halves, which say much the same and so have the variance of one at most. Where the first says that there is
+    nothing to gain, its own rows are all that is looked at.
     """
-    m = len(absolute)
-    rng = np.random.default_rng(m)
-    halves = np.array_split(rng.permutation(m), 2)
-    scaled, constant = np.empty((2, m))
-    z = 0.0
+    rng = np.random.default_rng(len(absolute))
+    halves = np.array_split(rng.permutation(len(absolute)), 2)
+    constant: list[Array] = []
+    scaled: list[Array] = []
+    deviates: list[float] = []
     for learned, judged in (halves, halves[::-1]):
+        own = absolute[judged]
         learned_scale = forest.learned_scale(bins, absolute, learned, rng)[judged]
-        for scores, scale in ((scaled, learned_scale), (constant, 1.0)):
-            fit = CrossFit.of(absolute[judged] / scale, np.array([level]))
-            scores[judged] = interval_scores(absolute[judged], fit.fold_margins[fit.fold, 0] * scale, level)
-        if not (is_constant(learned_scale) or is_constant(absolute[judged])):
-            correlation = np.corrcoef(ranks(learned_scale), ranks(absolute[judged]))[0, 1]
-            z += 0.5 * math.sqrt(len(judged) - 1) * float(correlation)
-    return constant, scaled, z
+        for scores, scale in ((scaled, learned_scale), (constant, np.ones(len(own)))):
+            fit = CrossFit.of(own / scale, np.array([level]))
+            scores.append(interval_scores(own, fit.fold_margins[fit.fold, 0] * scale, level))
+        is_known = not (is_constant(learned_scale) or is_constant(own))
+        correlation = np.corrcoef(ranks(learned_scale), ranks(own))[0, 1] if is_known else 0.0
+        deviates.append(math.sqrt(len(own) - 1) * float(correlation))
+        if deviates[0] < PROMISING:
+            break
+    return np.concatenate(constant), np.concatenate(scaled), float(np.mean(deviates))
