@@ -3,6 +3,7 @@
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.calibrator import IntervalCalibrator
 from pimeter.regression.cqr import QuantileWidth
+from pimeter.regression.following import OnlineIntervals
 from pimeter.regression.grouped import GroupedWidth
 from pimeter.regression.local import LocalWidth
 from pimeter.regression.models import EstimatorWidth
@@ -19,6 +20,7 @@ __all__ = [
     "IntervalRegressor",
     "IntervalShape",
     "LocalWidth",
+    "OnlineIntervals",
     "QuantileWidth",
     "ScaledWidth",
     "Width",
