@@ -157,7 +157,11 @@ class TestMeasure:
         expected = pimeter.measure(frame["y"], frame["y_hat"], X=frame.select("size"), by=frame["shop"].to_numpy())
         assert (code, err) == (0, "")
         assert out.startswith(str(expected.headline))
-        assert expected.code in out
+        command = (
+            "pimeter interval good.csv --apply new.csv --out intervals.csv --level 0.95 --target y --prediction y_hat"
+        )
+        assert out.rstrip().splitlines()[-2] == f"{command} {' '.join(expected.diagnosis.options)}"
+        assert "IntervalRegressor" not in out
         assert out.endswith("Report: report.html\n")
         page = (tmp_path / "report.html").read_text()
         assert expected.headline.claim in page

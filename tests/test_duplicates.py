@@ -443,8 +443,8 @@ class TestMeasure:
         rng = np.random.default_rng(0)
         X, y = sine(300, rng)
         rows = overwritten(300, rng)
-        found = measure(y[rows], X[rows, 1], X=np.column_stack([np.arange(300), X[rows]])).diagnosis["copies"]
-        assert found.value == 15
+        found = measure(y[rows], X[rows, 1], X=np.column_stack([np.arange(300), X[rows]])).diagnosis
+        assert found["copies"].value == 15
         assert "duplicate_groups(np.column_stack([y_true, y_pred]))" in found.code
 
     def test_features_tell_copies_of_rounded_rows(self):
@@ -453,8 +453,8 @@ class TestMeasure:
         X = rng.normal(size=(400, 2))[rows]
         y = rng.integers(5, size=400).astype(float)[rows]
         assert not measure(y, np.full(400, 2.0)).diagnosis["copies"].raised
-        found = measure(y, np.full(400, 2.0), X=X).diagnosis["copies"]
-        assert found.value == 20
+        found = measure(y, np.full(400, 2.0), X=X).diagnosis
+        assert found["copies"].value == 20
         assert "duplicate_groups(X, y_true)" in found.code
 
     def test_of_dask_collections(self, monkeypatch):

@@ -94,6 +94,8 @@ class Diagnosis:
         What to do, one sentence or two for each finding that raises an alarm, or that there is nothing to do.
     code : str
         Lines of code to paste; empty if there are none.
+    options : tuple of str
+        Options of the command that does the same; empty if there are none.
 
     Examples
     --------
@@ -107,6 +109,7 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     advice: tuple[str, ...]
     code: str
+    options: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, findings: Iterable[Finding], otherwise: str, code: str = "") -> Diagnosis:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -148,8 +150,25 @@ def measure(
                 "time": time,
                 "coverage, diagnosis and plots": sample,
             }
-            write_result(result, draft, out, about_page(file, about))
-    answer(result, lambda: show_measurement(result), notes, out, as_json=json)
+            page = (
+                _with_command(result, file, asked) if out.suffix.lower() == ".html" and engine == "memory" else result
+            )
+            write_result(page, draft, out, about_page(file, about))
+    shown_result = _with_command(result, file, asked) if engine == "memory" else result
+    answer(result, lambda: show_measurement(shown_result), notes, out, as_json=json)
+
+
+def _with_command(result: Measurement, file: str, asked: _Asked) -> Measurement:
+    """The measurement with the command that makes the intervals it recommends in the place of code."""
+    options = [*result.diagnosis.options]
+    if result.recommended_width == "grouped" and "--by" not in options and asked.by:
+        options += ["--by", asked.by]
+    elif result.recommended_width not in {"constant", "grouped"} and asked.features:
+        options += ["--features", ",".join(asked.features)]
+    target, prediction = asked.columns
+    command = ["pimeter", "interval", file, "--apply", "new.csv", "--out", "intervals.csv", "--level", str(asked.level)]
+    line = shlex.join([*command, "--target", target, "--prediction", prediction, *options])
+    return replace(result, diagnosis=replace(result.diagnosis, code=line))
 
 
 def _check_engine(engine: str, scheduler: str | None, in_memory: list[str], reading: Reading) -> None:

@@ -170,12 +170,15 @@ def measure(
     >>> rng = np.random.default_rng(0)
     >>> y_pred = rng.uniform(10, 20, size=442)
     >>> result = measure(y_pred + rng.normal(scale=1.6, size=442), y_pred)
-    >>> print(result)
+    >>> print(result)  # doctest: +NORMALIZE_WHITESPACE
     95 % of future residuals are expected within ±2.96. With 442 rows the true coverage lies between 93 and 97 % (90 %
     confidence), if new rows resemble these.
     <BLANKLINE>
     Nothing to do: a constant width with symmetric tails is enough.
-    IntervalRegressor(model, width="constant", tails="symmetric")
+    from pimeter.regression import IntervalRegressor
+    intervals = IntervalRegressor(model, confidence_level=0.95, width="constant",
+                                  tails="symmetric").calibrate(X, y_true)
+    lower, upper = intervals.predict_interval(X_new).T
     >>> round(result.scores["mae"].value, 2), result.to_frame().shape
     (1.21, (8, 6))
     """
@@ -215,7 +218,7 @@ def _measured_points(
     target, prediction, residuals = checked_rows(y_true, y_pred)
     m = len(target)
     group = None if groups is None else group_numbers(groups, m)
-    moment, order = None, None
+    moment, order = None, None if lazy is None else np.zeros(0, np.intp)
     if time is not None:
         moment = moment_numbers(time, m)
         order = np.argsort(moment, kind="stable")
@@ -227,7 +230,7 @@ def _measured_points(
     equal = equal_rows(target, prediction, X)
     if lazy is not None:
         equal = equal.of_sample(lazy.n)
-    evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal, order)
+    evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal, order, group is not None)
     judgement = judged(evidence)
     units = Units.of(m, group, moment, residuals)
     context = Context(units, _doubt(judgement.diagnosis, units))

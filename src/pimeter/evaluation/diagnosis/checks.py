@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.evaluation.diagnosis.bias import Bias
 from pimeter.evaluation.diagnosis.order import Drift, SerialDependence
+from pimeter.evaluation.diagnosis.recommendation import recommended
 from pimeter.evaluation.diagnosis.rows import CopiedRows, EnoughRows, Features, Variation
 from pimeter.evaluation.diagnosis.shape import HeavyTails, Outliers, Skewness
 from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
-from pimeter.evaluation.diagnosis.width import CoverageGap, Gap, ScaledGain
+from pimeter.evaluation.diagnosis.width import CoverageGap, ScaledGain
 from pimeter.findings import Diagnosis
 
 if TYPE_CHECKING:
@@ -35,15 +35,16 @@ CHECKS: tuple[Check[Evidence], ...] = (
     Drift(),
     SerialDependence(),
 )
+CUT = "Targets are never negative, but intervals would go below 0: cut them there (y_min=0)."
 NOTHING = "Nothing to do: a constant width with symmetric tails is enough."
 
 
 class Judgement(NamedTuple):
-    """What the checks found, and what `IntervalRegressor` should use."""
+    """What the checks found, and how to make intervals."""
 
     diagnosis: Diagnosis
-    width: Literal["constant", "scaled", "grouped"]
-    tails: Literal["symmetric", "equal"]
+    width: str
+    tails: str
 
 
 def judged(evidence: Evidence) -> Judgement:
@@ -51,22 +52,11 @@ def judged(evidence: Evidence) -> Judgement:
     found: dict[str, Finding] = {}
     for check in CHECKS:
         found[check.name] = check(evidence, found)
-    raised = {name for name, finding in found.items() if finding.raised}
-    width: Literal["constant", "scaled", "grouped"] = "constant"
-    code = ""
-    if "width" in raised:
-        code = Gap.of(evidence.subgroups, evidence.level, evidence.coverage).grouped_width(evidence.given.columns)
-    if raised & {"width", "gain"}:
-        width = "grouped" if code else "scaled"
-    is_enough = rank_guarantee(evidence.m, evidence.level, n_cuts=2).is_enough
-    tails: Literal["symmetric", "equal"] = "equal" if raised & {"bias", "skew"} and is_enough else "symmetric"
-    if raised & {"drift", "serial"}:
-        line = f"OnlineNeuron(confidence_level={evidence.level})"
-    else:
-        asked = "" if evidence.level == 0.95 else f"confidence_level={evidence.level}, "
-        chosen = code or f'"{width}"'
-        line = f'IntervalRegressor(model, {asked}width={chosen}, tails="{tails}")'
-    return Judgement(Diagnosis.of(found.values(), NOTHING, line), width, tails)
+    recommendation = recommended(evidence, found)
+    diagnosis = Diagnosis.of(found.values(), NOTHING, recommendation.code(evidence.level))
+    cut = () if recommendation.y_min is None else (CUT,)
+    diagnosis = replace(diagnosis, advice=(*diagnosis.advice, *cut), options=recommendation.options)
+    return Judgement(diagnosis, recommendation.width, recommendation.tails)
 
 
 def beside_mean_error(diagnosis: Diagnosis, mean: float, lower: float, upper: float) -> Diagnosis:

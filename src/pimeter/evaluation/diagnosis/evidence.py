@@ -83,7 +83,9 @@ class Evidence:
     copies : Copies
         Rows that equal others.
     order : array of shape (m,) or None
-        The number of each row as it was given, where rows were put in the order of time.
+        The number of each row as it was given, where rows were put in the order of time; empty where rows are a sample.
+    has_groups : bool
+        Whether it was said which rows belong together.
     """
 
     target: Array
@@ -96,6 +98,7 @@ class Evidence:
     divisions: list[Division]
     copies: Copies
     order: Counts | None = None
+    has_groups: bool = False
 
     @property
     def m(self) -> int:
@@ -134,13 +137,18 @@ class Evidence:
         return [Criterion(one.name, one.subgroups, one.numbers if one.is_numeric else None) for one in columns]
 
     @cached_property
-    def local_shift(self) -> Shift | None:
-        """The subgroup of `some` rows whose mean residual departs most from that of all."""
+    def criteria(self) -> list[Criterion]:
+        """What divides `some` rows into subgroups: the prediction, features, and categories."""
         prediction = self.prediction[self.some]
         criteria = [Criterion("prediction", quintiles(prediction), prediction), *self._columns]
         if self.given.labels is not None:
             criteria.append(Criterion("by", categories(self.given.labels[self.some]), None))
-        return local_shift(self.some_residuals, criteria)
+        return criteria
+
+    @cached_property
+    def local_shift(self) -> Shift | None:
+        """The subgroup of `some` rows whose mean residual departs most from that of all."""
+        return local_shift(self.some_residuals, self.criteria)
 
     @cached_property
     def subgroups(self) -> tuple[Subgroup, ...]:

@@ -71,9 +71,8 @@ class Drift(Check[Evidence]):
         else:
             sentence += ": residuals drift."
             advice = (
-                "Residuals drift in the order given, so the past does not guarantee the future: learn on with each new "
-                "residual (an online neuron), and train the model anew. If the order has no meaning, find out what it "
-                "stands for."
+                "Residuals drift in the order given, so the past does not guarantee the future: let intervals follow "
+                "each new residual, and train the model anew. If the order has no meaning, find out what it stands for."
             )
         return self.finding(m, sentence, advice, value=test.value, reference=test.shuffled, p_value=test.p_value)
 
@@ -115,8 +114,8 @@ class SerialDependence(Check[Evidence]):
         else:
             sentence += ": residuals depend on each other."
             advice = (
-                "Residuals depend on those before them, so these rows guarantee less than their number says: learn on "
-                "with each new residual (an online neuron), and let the model know its last residuals."
+                "Residuals depend on those before them, so these rows guarantee less than their number says: let "
+                "intervals follow each new residual, or let the model know its last ones."
             )
         return self.finding(m, sentence, advice, value=test.value, reference=test.shuffled, p_value=test.p_value)
 

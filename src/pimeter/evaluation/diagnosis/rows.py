@@ -127,14 +127,13 @@ class CopiedRows(Check[Evidence]):
     def judge(self, equal: Copies, m: int) -> Finding:
         """From rows that equal others."""
         if not equal.n:
-            chance = ", as they may by chance" if equal.n_equal else ""
+            chance = ", as rows of few possible values are" if equal.n_equal else ""
             same = f"{some_of(equal.n_equal, m, 'rows')} equal to others"
             return self.finding(m, f"{same}{chance}.", value=0, reference=0)
         return self.finding(
             m,
             f"{equal}: ranges count each of them, and are too narrow by a factor of {equal.factor:.3g}.",
-            f"{equal}, which say nothing new: measure each row once, the first of each kind.",
-            code=f"first_rows = np.unique(duplicate_groups({equal.compared}), return_index=True)[1]",
+            f"{equal}, which say nothing new: measure each row once, and calibrate with copies as one group.",
             value=equal.n,
             reference=0,
         )

@@ -153,10 +153,12 @@ class Outliers(Check[Evidence]):
         elif n:
             rows = np.argsort(-np.abs(residuals / 2.0 - median / 2.0), kind="stable")[: min(n_beyond, N_NAMED)].tolist()
             numbers = range(m) if order is None else order
-            named = ", ".join(f"row {numbers[row]} ({residuals[row]:.3g})" for row in rows)
+            named = ", ".join(
+                f"row {numbers[row]} ({residuals[row]:.3g})" if len(numbers) else f"{residuals[row]:.3g}" for row in rows
+            )
             sentence += f", {n_beyond:,} of them beyond a gap that no heavy tail explains"
             advice = (
-                f"Look at the rows with extreme residuals, such as {named}, counted from 0: a slip in the data, or a "
+                f"Look at the rows with extreme residuals, such as {named} (counted from 0): a slip in the data, or a "
                 "rare event?"
             )
         return self.finding(m, f"{sentence}.", advice, value=n, reference=0, p_value=p_value)

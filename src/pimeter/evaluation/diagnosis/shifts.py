@@ -56,6 +56,15 @@ class Shift(NamedTuple):
     departure: float = 0.0  # from the mean of all rows
     n_places: int = 1
 
+    def explained(self, residuals: Array) -> float:
+        """The fraction of the squared residuals that means of the subgroups explain."""
+        if self.criterion is None:
+            return 0.0
+        codes, labels = self.criterion.subgroups
+        x = residuals / power_of_two(float(np.abs(residuals).max()))
+        centred, n = x - x.mean(), np.bincount(codes, minlength=len(labels))
+        return float((np.bincount(codes, centred, len(labels)) ** 2 / np.maximum(n, 1)).sum() / (centred @ centred))
+
     @property
     def place(self) -> str:
         """Where it is, in words."""

@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import bdtrc
+from scipy.special import bdtrc, ndtr
 
 from pimeter.arrays import some_rows
-from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, some_of
+from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, is_constant, some_of
 from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+GEARY, GEARY_ERROR = (
+    0.7979,
+    0.2123,
+)  # mean distance of normal residuals, in standard deviations; its error, times root m
 STEP = 0.1  # least step between targets that matters, in margins
 
 
@@ -68,7 +72,7 @@ class ZeroResiduals(Check[Evidence]):
     """Residuals of exactly 0, as copies of training rows give them, that no common bound or step explains."""
 
     name = "zeros"
-    question = "Are there copies of training rows?"
+    question = "Was the model trained on some of these rows?"
     looks_at = "residuals of all rows"
     statistic = "the fraction of them that is exactly 0"
     threshold = 0.01  # least fraction that matters
@@ -100,8 +104,25 @@ class ZeroResiduals(Check[Evidence]):
                 "Then leave them out. A bound or a step that is the same for target and prediction, such as the last "
                 "price, is no fault."
             )
-        sentence = f"{some_of(len(zeros), m, 'residuals')} exactly 0."
+        sentence = f"{some_of(len(zeros), m, 'residuals')} exactly 0.{small_residuals(residuals[rows])}"
         return self.finding(m, sentence, advice, value=len(zeros) / m, reference=0.0, p_value=p_value)
+
+
+def small_residuals(residuals: Array) -> str:
+    """A sentence on more small residuals than normal ones have (Geary's ratio), which several things explain."""
+    m, largest = len(residuals), float(np.abs(residuals).max())
+    if m < MIN_ROWS or is_constant(residuals) or len(np.unique(residuals)) < m / 2:
+        return ""
+    x = residuals / largest
+    ratio = float(np.abs(x - np.median(x)).mean() / x.std()) if x.std() > 0.0 else math.nan
+    p_value = float(ndtr((ratio - GEARY) * math.sqrt(m) / GEARY_ERROR))
+    if not p_value <= ZeroResiduals.significance:
+        return ""
+    return (
+        f" Small ones are more frequent than among normal residuals (the mean distance from the median is {ratio:.3g} "
+        f"standard deviations, not .798; p = {p_value:.2g}): rows that the model was trained on would do that, but so "
+        "would heavy tails and a spread that differs, and residuals alone cannot tell which."
+    )
 
 
 def distinct(values: Array, largest: float) -> Array:

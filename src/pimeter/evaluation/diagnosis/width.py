@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
 from pimeter.arrays import ranks, some_rows
+from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.evaluation.diagnosis import forest
 from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, count, in_percent, is_constant
 from pimeter.evaluation.diagnosis.crossfit import CrossFit, interval_scores
@@ -150,6 +151,27 @@ class ScaledGain(Check[Evidence]):
             sentence += "."
             advice = f"Let the width follow the features: that lowers the interval score by {in_percent(gain)}."
         return self.finding(m, sentence, advice, value=gain, reference=0.0, bounds=bounds, p_value=p_value)
+
+
+def grouped_gain(residuals: Array, codes: NDArray[np.integer[Any]], level: float, is_signed: bool) -> float:
+    """By which fraction bounds of each category by itself lower the interval score, on rows that they have not seen.
+
+    Signed residuals have a bound on either side, with half of the misses each.
+    """
+    x = residuals / np.abs(residuals).max()
+    tails = [(-x, (1.0 + level) / 2.0), (x, (1.0 + level) / 2.0)] if is_signed else [(np.abs(x), level)] * 2
+    halves = np.array_split(np.random.default_rng(len(x)).permutation(len(x)), 2)
+    totals = np.zeros(2)
+    for learned, judged in (halves, halves[::-1]):
+        for own, p in tails:
+            margins = np.empty((2, len(judged)))
+            margins[:] = np.quantile(own[learned], p)
+            for code in np.unique(codes[judged]):
+                known = own[learned[codes[learned] == code]]
+                if rank_guarantee(len(known), p).is_enough:
+                    margins[1, codes[judged] == code] = np.quantile(known, p)
+            totals += (margins + np.maximum(own[judged] - margins, 0.0) / (1.0 - p)).sum(axis=1)
+    return float(1.0 - totals[1] / totals[0])
 
 
 def _scores(absolute: Array, bins: NDArray[np.intp], level: float) -> tuple[Array, Array, float]:

@@ -1,0 +1,155 @@
+"""What follows from all findings together: one width, tails, bounds, groups and order, as code and as options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.evaluation.diagnosis.bias import Bias
+from pimeter.evaluation.diagnosis.width import Gap, grouped_gain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from pimeter.evaluation.diagnosis.evidence import Evidence
+    from pimeter.findings import Finding
+
+    Width = Literal["constant", "scaled", "grouped", "quantile"]
+    Tails = Literal["symmetric", "equal"]
+
+SURELY = 6.0  # negative targets that residuals would make, if they could, and of which there is none: p = .0025
+ZEROS = 3  # targets of 0 that are the least ones: no chance
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """How to make intervals for rows like these.
+
+    Attributes
+    ----------
+    width, tails : str
+        Of `IntervalRegressor`.
+    by : object
+        Column of X with the categories of a grouped width; None if they are given as `by`.
+    y_min : float or None
+        Least possible target, where intervals would go beyond it.
+    groups : str
+        Code of the groups of rows that belong together; empty if each row stands for itself.
+    is_online : bool
+        Whether intervals should follow the rows in their order.
+    """
+
+    width: Width = "constant"
+    tails: Tails = "symmetric"
+    by: Any = None
+    y_min: float | None = None
+    groups: str = ""
+    is_online: bool = False
+
+    def code(self, level: float) -> str:
+        """Lines to paste, for a `model`, calibration rows `X, y_true` and new rows `X_new`."""
+        width, passed = f'"{self.width}"', ""
+        names = ["IntervalRegressor", *(["OnlineIntervals"] if self.is_online else [])]
+        if self.width == "grouped" and self.by is None:
+            passed = ", by=by"
+        elif self.width == "grouped":
+            width, names = f"GroupedWidth(by={self.by!r})", ["GroupedWidth", *names]
+        options = [f"confidence_level={level!r}", f"width={width}", f'tails="{self.tails}"']
+        options += [] if self.y_min is None else [f"y_min={self.y_min:g}"]
+        options += ["shuffle=False"] if self.is_online and self.width in {"scaled", "quantile"} else []
+        groups = f", groups={self.groups}" if self.groups else ""
+        copies = ["from pimeter import duplicate_groups"] if "duplicate_groups" in groups else []
+        lines = [
+            *(["import numpy as np"] if "np." in groups else []),
+            *copies,
+            f"from pimeter.regression import {', '.join(names)}",
+            f"intervals = IntervalRegressor(model, {', '.join(options)}).calibrate(X, y_true{passed}{groups})",
+        ]
+        new = ", by=by_new" if passed else ""
+        if not self.is_online:
+            return "\n".join([*lines, f"lower, upper = intervals.predict_interval(X_new{new}).T"])
+        return "\n".join(
+            [
+                *lines,
+                f"online = OnlineIntervals(intervals).fit(X, y_true{passed})  # rows in the order of time",
+                f"lower, upper = online.predict_interval(X_new{new}).T  # then online.follow(X_new, y_new{new})",
+            ]
+        )
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options of `pimeter interval` that ask for the same; categories in no column are left to the caller."""
+        found = ["--width", self.width]
+        found += [] if self.by is None else ["--by", str(self.by)]
+        found += [] if self.tails == "symmetric" else ["--tails", self.tails]
+        return (*found, *([] if self.y_min is None else ["--y-min", f"{self.y_min:g}"]))
+
+
+def recommended(evidence: Evidence, found: Mapping[str, Finding]) -> Recommendation:
+    """What all findings together ask for."""
+    raised = {name for name, finding in found.items() if finding.raised}
+    local = evidence.local_shift if Bias().is_local(evidence.local_shift, evidence.margin) else None
+    width, by = max(_widths(evidence, found, raised), key=lambda one: one[0])[1:]
+    n_calibrate = evidence.m if width in {"constant", "grouped"} else evidence.m // 2
+    is_enough = rank_guarantee(n_calibrate, evidence.level, n_cuts=2).is_enough
+    is_one_sided = "skew" in raised or ("bias" in raised and (local is None or width in {"grouped", "quantile"}))
+    groups = "groups" if evidence.has_groups else ""
+    if not groups and evidence.copies.n:
+        groups = f"duplicate_groups({evidence.copies.compared})"
+    return Recommendation(
+        width,
+        "equal" if is_one_sided and is_enough else "symmetric",
+        by,
+        0.0 if is_never_negative(evidence.target, evidence.prediction, evidence.ordered, evidence.margin) else None,
+        groups,
+        bool(raised & {"drift", "serial"}),
+    )
+
+
+def _widths(evidence: Evidence, found: Mapping[str, Finding], raised: set[str]) -> Iterator[tuple[float, Width, Any]]:
+    """Widths that findings speak for, with the gain to be expected of each, and the column of its categories."""
+    yield 0.0, "constant", None
+    gain = max(found["gain"].value, 0.0) if "gain" in raised else 0.0
+    categories: dict[str, Any] = {}  # what divides the rows into categories, and how a width finds them
+    places = {column.name: column.place for column in evidence.given.columns if not column.is_numeric}
+    if "width" in raised:
+        gap = Gap.of(evidence.subgroups, evidence.level, evidence.coverage)
+        of = gap.subgroup.of
+        if of == "by" or of in places:
+            categories[of] = places.get(of)
+        else:
+            gain = max(gain, np.finfo(float).tiny)
+    if gain > 0.0:
+        yield gain, "scaled", None
+    local = evidence.local_shift
+    if local is not None and local.criterion is not None and Bias().is_local(local, evidence.margin):
+        of = local.criterion.of
+        if local.criterion.values is None:
+            categories[of] = places.get(of)
+        else:  # what the means of its subgroups explain of the squares
+            yield gain + local.explained(evidence.some_residuals) / 2.0, "quantile", None
+    for of, place in categories.items():
+        criterion = next(one for one in evidence.criteria if one.of == of)
+        own = grouped_gain(evidence.some_residuals, criterion.subgroups.codes, evidence.level, found["bias"].raised)
+        yield own, "grouped", place
+
+
+def is_never_negative(
+    target: NDArray[np.float64], prediction: NDArray[np.float64], ordered: Any, margin: float
+) -> bool:
+    """Whether targets cannot be negative, as counts cannot, though intervals go below 0.
+
+    That is so for integers from 0 on, where several of them are 0, and where residuals like these around the
+    predictions would make several targets negative, but none is.
+    """
+    if target.min() < 0.0 or not float(prediction.min()) < margin or len(target) < ZEROS:
+        return False
+    n_zero = int(np.count_nonzero(target == 0.0))
+    if n_zero < len(target) and (n_zero >= ZEROS or (n_zero > 0 and bool((target == np.floor(target)).all()))):
+        return True
+    return float(np.searchsorted(ordered, -prediction).sum()) / len(target) >= SURELY

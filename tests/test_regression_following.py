@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pimeter import interval_score
+from pimeter.regression import IntervalRegressor, OnlineIntervals
+
+
+def model(X):
+    return 4.0 * X[:, 0]
+
+
+def series(noise, seed=0, n=3000):
+    """Features and targets in the order of time."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 2))
+    return X, model(X) + noise(rng, X)
+
+
+def autoregressive(rng, X):
+    noise = rng.standard_normal(len(X))
+    for i in range(1, len(noise)):
+        noise[i] = 0.5 * noise[i - 1] + 0.75**0.5 * noise[i]
+    return noise
+
+
+def score_ratio(noise, seed, **settings):
+    """Interval score on the last third of the rows, followed in their order, over that of the calibrated intervals."""
+    X, y = series(noise, seed)
+    intervals = IntervalRegressor(model, random_state=0, **settings).calibrate(X[:2000], y[:2000])
+    online = OnlineIntervals(intervals).fit(X[:2000], y[:2000])
+    scores = [
+        interval_score(y[2000:], found, 0.95)
+        for found in (online.follow(X[2000:], y[2000:]), intervals.predict_interval(X[2000:]))
+    ]
+    return scores[0] / scores[1]
+
+
+@pytest.mark.parametrize(
+    ("noise", "most"),
+    [
+        (lambda rng, X: rng.standard_normal(len(X)), 1.01),
+        (autoregressive, 0.92),  # .866 with the coefficient known
+        (lambda rng, X: np.linspace(-1, 2, len(X)) + rng.standard_normal(len(X)), 0.6),
+        (lambda rng, X: np.linspace(1, 3, len(X)) * rng.standard_normal(len(X)), 0.9),
+    ],
+)
+@pytest.mark.parametrize("tails", ["symmetric", "equal"])
+def test_what_goes_on_is_followed_and_chance_is_not(noise, most, tails):
+    assert np.mean([score_ratio(noise, seed, tails=tails) for seed in range(3)]) < most + 0.01 * (tails == "equal")
+
+
+def test_the_width_is_kept():
+    found = score_ratio(lambda rng, X: (1 + 4 * X[:, 0]) * autoregressive(rng, X), 0, width="scaled", shuffle=False)
+    assert found < 0.95
+
+
+def test_row_by_row_is_all_at_once():
+    X, y = series(autoregressive, n=400)
+    intervals = IntervalRegressor(model, y_min=-1.0).calibrate(X[:300], np.maximum(y[:300], -1.0))
+    followed = OnlineIntervals(intervals).fit(X[:300], y[:300]).follow(X[300:], y[300:])
+    assert followed.min() >= -1.0
+    again = OnlineIntervals(intervals).fit(X[:300], y[:300])
+    for i in range(300, 400):
+        assert again.predict_interval(X[[i]])[0].tolist() == followed[i - 300].tolist()
+        again.follow(X[[i]], y[[i]])
+
+
+def test_refusals():
+    X, y = series(autoregressive, n=100)
+    one_sided = IntervalRegressor(model, tails="upper").calibrate(X, y)
+    with pytest.raises(ValueError, match='tails="upper" cannot be followed'):
+        OnlineIntervals(one_sided).fit(X, y)
+    intervals = IntervalRegressor(model).calibrate(X, y)
+    with pytest.raises(ValueError, match="one target for each of the 100 rows"):
+        OnlineIntervals(intervals).fit(X, y[:50])
+    with pytest.raises(ValueError, match="finite"):
+        OnlineIntervals(IntervalRegressor(model, confidence_level=0.9).calibrate(X, y)).fit(X, np.full(100, np.nan))
