@@ -99,16 +99,16 @@ def raised_of(target: Array, prediction: Array, X: object, by: object) -> set[st
     return set(judged(evidence).diagnosis.raised)
 
 
-def of_reports(law: str, n_features: int, *, is_worded: bool = False) -> Callable[[np.random.Generator, int], set[str]]:
+def of_reports(name: str, n_features: int, *, is_worded: bool) -> Callable[[np.random.Generator, int], set[str]]:
     """False alarms of whole reports, with a category of each row."""
-    distribution, own = REPORTED[law]
+    distribution, own = REPORTED[name]
 
     def alarms(rng: np.random.Generator, n: int) -> set[str]:
         X = rng.standard_normal((n, n_features))
         if n_features > 1:
             X = 0.6 * X + 0.8 * rng.standard_normal((n, 1))
         y_pred = 3.0 * rng.standard_normal(n) if n_features == 0 else 2.0 * X[:, 0] + X.sum(axis=1)
-        if law in {"integers", "ties"}:
+        if name in {"integers", "ties"}:
             y_pred = np.round(y_pred)
         features = has_words(X, rng) if is_worded else X if n_features else None
         by = rng.choice(list("abcd"), n) if n_features else None
@@ -186,10 +186,10 @@ SHAPE = ("skew", "heavy", "bias", "zeros")
 
 def reports() -> Iterator[Cell]:
     for n in N_ROWS_OF_REPORTS:
-        for law in REPORTED:
+        for name in REPORTED:
             for features, (n_features, is_worded) in FEATURES.items():
-                alarms = of_reports(law, n_features, is_worded=is_worded)
-                yield Cell(f"{law}, {features}", n, ("report",), alarms, n_draws=DRAWS.get(n, N_DRAWS))
+                alarms = of_reports(name, n_features, is_worded=is_worded)
+                yield Cell(f"{name}, {features}", n, ("report",), alarms, n_draws=DRAWS.get(n, N_DRAWS))
 
 
 def cells() -> Iterator[Cell]:

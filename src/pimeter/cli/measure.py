@@ -166,7 +166,17 @@ def _with_command(result: Measurement, file: str, asked: _Asked) -> Measurement:
     elif result.recommended_width not in {"constant", "grouped"} and asked.features:
         options += ["--features", ",".join(asked.features)]
     target, prediction = asked.columns
-    command = ["pimeter", "interval", file, "--apply", "new.csv", "--out", "intervals.csv", "--level", str(asked.level)]
+    command = [
+        "pimeter",
+        "interval",
+        file,
+        "--apply",
+        "new.csv",
+        "--out",
+        "intervals.csv",
+        "--level",
+        str(result.confidence_level),
+    ]
     line = shlex.join([*command, "--target", target, "--prediction", prediction, *options])
     return replace(result, diagnosis=replace(result.diagnosis, code=line))
 

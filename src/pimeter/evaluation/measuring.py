@@ -230,7 +230,9 @@ def _measured_points(
     equal = equal_rows(target, prediction, X)
     if lazy is not None:
         equal = equal.of_sample(lazy.n)
-    evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal, order, group is not None)
+    evidence = Evidence(
+        target, prediction, residuals, ordered, fit, at, known, divisions, equal, order, group is not None
+    )
     judgement = judged(evidence)
     units = Units.of(m, group, moment, residuals)
     context = Context(units, _doubt(judgement.diagnosis, units))

@@ -154,7 +154,8 @@ class Outliers(Check[Evidence]):
             rows = np.argsort(-np.abs(residuals / 2.0 - median / 2.0), kind="stable")[: min(n_beyond, N_NAMED)].tolist()
             numbers = range(m) if order is None else order
             named = ", ".join(
-                f"row {numbers[row]} ({residuals[row]:.3g})" if len(numbers) else f"{residuals[row]:.3g}" for row in rows
+                f"row {numbers[row]} ({residuals[row]:.3g})" if len(numbers) else f"{residuals[row]:.3g}"
+                for row in rows
             )
             sentence += f", {n_beyond:,} of them beyond a gap that no heavy tail explains"
             advice = (
