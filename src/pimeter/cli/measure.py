@@ -150,35 +150,23 @@ def measure(
                 "time": time,
                 "coverage, diagnosis and plots": sample,
             }
-            page = (
-                _with_command(result, file, asked) if out.suffix.lower() == ".html" and engine == "memory" else result
-            )
-            write_result(page, draft, out, about_page(file, about))
-    shown_result = _with_command(result, file, asked) if engine == "memory" else result
-    answer(result, lambda: show_measurement(shown_result), notes, out, as_json=json)
+            is_page = out.suffix.lower() == ".html"
+            write_result(_with_command(result, file, asked) if is_page else result, draft, out, about_page(file, about))
+    answer(result, lambda: show_measurement(_with_command(result, file, asked)), notes, out, as_json=json)
 
 
 def _with_command(result: Measurement, file: str, asked: _Asked) -> Measurement:
-    """The measurement with the command that makes the intervals it recommends in the place of code."""
+    """The measurement of predictions with the command for the intervals it recommends in the place of code."""
     options = [*result.diagnosis.options]
+    if not options:
+        return result
     if result.recommended_width == "grouped" and "--by" not in options and asked.by:
         options += ["--by", asked.by]
     elif result.recommended_width not in {"constant", "grouped"} and asked.features:
         options += ["--features", ",".join(asked.features)]
-    target, prediction = asked.columns
-    command = [
-        "pimeter",
-        "interval",
-        file,
-        "--apply",
-        "new.csv",
-        "--out",
-        "intervals.csv",
-        "--level",
-        str(result.confidence_level),
-    ]
-    line = shlex.join([*command, "--target", target, "--prediction", prediction, *options])
-    return replace(result, diagnosis=replace(result.diagnosis, code=line))
+    command = f"pimeter interval {shlex.quote(file)} --apply new.csv --out intervals.csv"
+    named = ["--level", str(result.confidence_level), "--target", asked.columns[0], "--prediction", asked.columns[1]]
+    return replace(result, diagnosis=replace(result.diagnosis, code=f"{command} {shlex.join([*named, *options])}"))
 
 
 def _check_engine(engine: str, scheduler: str | None, in_memory: list[str], reading: Reading) -> None:
