@@ -34,7 +34,8 @@ from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
 
 SEED = 20261116
 N_DRAWS = 1000
-N_PLANTED = 500  # draws where something is planted
+N_SINGLE = 300  # draws of single findings
+N_PLANTED = 200  # draws where something is planted
 ALLOWED = 0.05  # fraction of false alarms
 ERROR = 0.05  # of all tests of it together
 
@@ -51,7 +52,7 @@ class Cell:
     names: tuple[str, ...]
     alarms: Callable[[np.random.Generator, int], set[str]]
     is_planted: bool = False
-    n_draws: int = N_DRAWS
+    n_draws: int = N_SINGLE
 
 
 def of_errors(distribution: Draw) -> Callable[[np.random.Generator, int], set[str]]:
@@ -180,7 +181,7 @@ FEATURES = {
 }
 N_ROWS = (200,)
 N_ROWS_OF_REPORTS = (30, 100, 1000, 5000)
-DRAWS = {100: 600, 1000: 200, 5000: 40}  # of reports of so many rows, which take long
+DRAWS = {100: 600, 1000: 200, 5000: 20}  # of reports of so many rows, which take long
 SHAPE = ("skew", "heavy", "bias", "zeros")
 
 
@@ -259,13 +260,13 @@ def main() -> None:
     ]
     most = max(tests, key=lambda test: test[2] / test[3])
     of_report = [k / n for _, name, k, n in tests if name == "report"]
-    fewer = ", ".join(f"{n:,} of reports of {m:,} rows" for m, n in DRAWS.items())
+    fewer = f"{N_SINGLE} of single findings, " + ", ".join(f"{n:,} of reports of {m:,} rows" for m, n in DRAWS.items())
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scipy"))
     text = f"""# How often do checks raise an alarm?
 
 {versions}, Python {platform.python_version()}.
 
-Seed {asked.seed}; {N_DRAWS:,} draws of each cell, {fewer},
+Seed {asked.seed}; {N_DRAWS:,} draws of each report, {fewer},
 {N_PLANTED:,} where something is planted.
 
 ## Where there is nothing

@@ -243,6 +243,7 @@ def test_the_slider_listens_to_keys_and_buttons(opened, tmp_path):
     page.get_by_role("button", name="80 %").click()
     assert page.locator("#shown").inner_text() == "80 %"
     assert page.locator("#headline").inner_text().startswith("80 % of future residuals")
+    assert "IntervalRegressor(model, confidence_level=0.8, " in page.locator("#code").inner_text()
 
 
 class TestWithoutABrowser:
