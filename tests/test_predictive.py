@@ -106,3 +106,19 @@ def test_a_level_that_was_not_given_is_refused_with_those_that_were():
     with pytest.raises(ValueError, match=r"not given at 80 %.*0.1 and 0.9.*were given: 60 %, 90 %"):
         said.bounds(0.8)
     assert predictive(**WAYS["normal"]).bounds(0.8).shape == (20, 2)
+
+
+def test_the_smallest_std_that_rounding_leaves_has_width():
+    apart = np.spacing(1e9)
+    assert predictive(y_pred=[1e9], std=[apart]).spread[0] > 0.0
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.95, 0.99])
+def test_the_centre_of_symmetric_intervals_is_their_exact_middle(level):
+    wide = np.random.default_rng(1).uniform(1.0, 3.0, size=50)
+    inner = np.stack([-wide, wide], axis=1)
+    np.testing.assert_array_equal(predictive(intervals=inner, confidence_level=level).centre, 0.0)
+    both = predictive(intervals={level: inner, 0.999: 2.0 * inner + [0.0, 1.0]})
+    np.testing.assert_array_equal(both.centre, 0.0)
+    huge = predictive(intervals=[[1.5e308, 1.7e308]], confidence_level=level)
+    np.testing.assert_array_equal(huge.centre, 1.6e308)

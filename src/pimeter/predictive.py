@@ -72,11 +72,14 @@ class Predictive:
     @property
     def centre(self) -> Array:
         """The median: given, or between the quantiles next to it; where one of these is infinite, the other one."""
-        found = self.at(0.5)
-        if np.isfinite(found).all():
-            return found
         right = min(max(int(np.searchsorted(self.knots, 0.0)), 1), len(self.knots) - 1)
         pair = self.values[:, right - 1 : right + 1]
+        with np.errstate(invalid="ignore"):
+            # Through z the middle of -1 and 1 would be 4e-16.
+            is_symmetric = abs(self.levels[right - 1] + self.levels[right] - 1.0) < ROUNDING
+            found = pair[:, 0] / 2.0 + pair[:, 1] / 2.0 if is_symmetric else self.at(0.5)
+        if np.isfinite(found).all():
+            return found
         known = np.where(np.isfinite(pair), pair, np.nan)
         only = np.where(np.isnan(known).all(axis=1), 0.0, np.nansum(known, axis=1))
         return np.where(np.isfinite(found), found, only)
