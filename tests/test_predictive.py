@@ -92,6 +92,16 @@ def test_infinite_bounds_are_kept_and_counted():
         ({"y_pred": [1.0, 2.0], "std": [1.0]}, r"got \(2,\) and \(1,\)"),
         ({"y_pred": [1.0, 2.0, 3.0], "std": [1.0, 0.0, -1.0]}, r"2 of 3 are not, the first in row 1 \(0\)"),
         ({"y_pred": [1.0], "std": [np.inf]}, "std must be finite"),
+        (
+            {"y_pred": [0.0, 1e9], "std": [1e-8, 1e-8]},
+            r"lost in rounding in 1 of 2 rows.*row 1: 1e-08 beside y_pred 1e\+09",
+        ),
+        (
+            {"y_pred": [1.0], "intervals": {0.9: [[0, 1]]}},
+            "y_pred goes with std=; intervals have a centre of their own",
+        ),
+        ({"y_pred": [1.0, 2.0], "quantiles": [[0, 1]], "levels": [0.1, 0.9]}, "Leave y_pred out"),
+        ({"y_pred": [1.0], "samples": [[0, 1]]}, "samples have a centre of their own"),
         ({"samples": [[1.0], [2.0]]}, r"at least two draws for each row; got \(2, 1\)"),
         ({"samples": [[1.0, 2.0]], "n": 3}, "samples has 1 row, but there are 3 targets"),
     ],

@@ -209,7 +209,7 @@ def predictive(
     ------
     ValueError
         If nothing or too much is given, shapes do not fit, bounds or quantiles cross, a value is NaN, a standard
-        deviation is not positive, or a level is missing.
+        deviation is not positive or lost in rounding, or a level is missing.
     """
     given = {"intervals": intervals, "quantiles": quantiles, "std": std, "samples": samples}
     named = [name for name, value in given.items() if value is not None]
@@ -219,6 +219,9 @@ def predictive(
         raise ValueError(msg)
     if (levels is None) != (quantiles is None):
         msg = "quantiles and levels go together: give levels=, one for each column of quantiles, and no levels without."
+        raise ValueError(msg)
+    if y_pred is not None and std is None:
+        msg = f"y_pred goes with std=; {named[0]} have a centre of their own, which is used. Leave y_pred out."
         raise ValueError(msg)
     if intervals is not None:
         found = _from_intervals(intervals, confidence_level)
@@ -304,6 +307,16 @@ def _from_moments(y_pred: ArrayLike | None, std: ArrayLike) -> Predictive:
         msg = (
             f"std must be positive; {wrong.size} of {len(deviation)} are not, the first in row {wrong[0]} "
             f"({deviation[wrong[0]]:g}). Give standard deviations, or leave such rows out."
+        )
+        raise ValueError(msg)
+    apart = np.spacing(np.abs(mean))
+    lost = np.flatnonzero(deviation < apart)
+    if lost.size:
+        first = lost[0]
+        msg = (
+            f"std is lost in rounding in {lost.size} of {len(mean)} rows, the first is row {first}: "
+            f"{deviation[first]:g} beside y_pred {mean[first]:g}, where neighbouring numbers are {apart[first]:.3g} "
+            "apart. Subtract a constant from targets and y_pred, or give larger standard deviations."
         )
         raise ValueError(msg)
     levels = np.array([NormalDist().cdf(-1.0), NormalDist().cdf(1.0)])
