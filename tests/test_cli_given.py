@@ -128,6 +128,7 @@ def test_intervals_are_made_to_hold(frame, run):
         (("--lower", "low", "--upper", "high", "--std", "sd"), "give one of"),
         (("--quantiles", "low,high"), "'low' does not tell its level"),
         (("--lower", "high", "--upper", "low", "--level", "0.9"), "cross in 600 of 600 rows"),
+        (("--quantiles", "p100"), "'p100' does not tell its level"),
         (("--lower", "nothing", "--upper", "high", "--level", "0.9"), "nothing"),
         (("--lower", "y", "--upper", "high", "--level", "0.9"), "cannot be both"),
     ],

@@ -567,8 +567,9 @@ def shifts(draw: Draw) -> bool:
     found = outcome(lambda: pm.shift_weights(X.value, new.value, random_state=0), REGRESSION, X, new)
     if isinstance(found, Refused):
         return False
-    assert np.isfinite(np.concatenate(found[:2])).all()
-    assert (np.concatenate(found[:2]) > 0.0).all()
+    weights = np.concatenate([found.calibration, found.new])
+    assert np.isfinite(weights).all()
+    assert (weights > 0.0).all()
     return True
 
 

@@ -77,8 +77,8 @@ class TestNumbers:
 
     def test_groups_widen_the_ranges(self):
         rng = np.random.default_rng(2)
-        group = np.repeat(np.arange(50), 20)
-        y = rng.normal(size=50)[group]
+        group = np.repeat(np.arange(200), 10)
+        y = rng.normal(size=200)[group]
         plain, grouped = (
             pm.measure(y, intervals=around(0 * y, HALF), confidence_level=0.9, groups=g) for g in (None, group)
         )
@@ -92,6 +92,26 @@ class TestNumbers:
         score = pm.measure(y[:40], intervals=around(centre[:40], HALF), confidence_level=0.9).scores["interval_score"]
         assert np.isnan(score.lower)
         assert score.assumes == "no range: fewer than 5 misses are expected"
+
+    def test_too_few_groups_have_no_ranges_and_no_alarms(self):
+        y = np.repeat([0.0, 9.0, 0.0, 0.0, 0.0], 20)
+        found = pm.measure(y, intervals=around(0 * y, 1.0), confidence_level=0.9, groups=np.repeat(np.arange(5), 20))
+        assert np.isnan(found.coverage_range).all()
+        assert "5 groups, at least 10 are needed" in found.headline.evidence
+        assert not found.diagnosis.raised
+        assert all(one.upper - one.lower > 0.9 for one in found.subgroups)
+
+    def test_no_misses_of_groups_have_no_range(self):
+        y = np.random.default_rng(0).normal(size=40)
+        found = pm.measure(y, intervals=around(0 * y, 9.0), confidence_level=0.9, groups=np.repeat(np.arange(20), 2))
+        score = found.scores["interval_score"]
+        assert score.upper > score.lower or np.isnan(score.lower)
+
+    def test_ids_are_left_out_and_named(self, rows):
+        centre, y = rows
+        X = pd.DataFrame({"row_id": np.arange(1000), "x": centre})
+        found = pm.measure(y, intervals=around(centre, HALF), confidence_level=0.9, X=X)
+        assert "row_id" in found.diagnosis["features"].sentence
 
     def test_infinite_bounds_are_measured_as_far_as_they_can_be(self, rows):
         centre, y = rows
@@ -120,8 +140,9 @@ class TestAlternatives:
         y = scale * rng.normal(size=4000)
         given = around(0 * y, HALF * scale / 1.4)
         found = pm.measure(y[:2000], intervals=given[:2000], confidence_level=0.9)
-        calibrator = eval(found.code, {"pm": pm, "y_true": y[:2000], "intervals": given[:2000]})
-        fresh = calibrator.predict_interval(intervals=given[2000:])
+        names = {"y_true": y[:2000], "intervals": given[:2000], "new_intervals": given[2000:]}
+        exec(found.code, names)
+        fresh = np.stack([names["lower"], names["upper"]], axis=1)
         assert_allclose(pm.coverage_score(y[2000:], fresh), 0.9, atol=0.025)
 
     @pytest.mark.parametrize("kind", ["quantiles", "normal", "samples"])
@@ -137,7 +158,8 @@ class TestAlternatives:
         used = {"quantiles": ("quantiles", "levels"), "normal": ("y_pred", "std"), "samples": ("samples",)}[kind]
         found = pm.measure(y, **{name: names[name] for name in used})
         assert found.diagnosis.raised
-        assert eval(found.code, {"pm": pm, "y_true": y, **names}).guaranteed_level_ > 0.0
+        names |= {f"new_{name}": value for name, value in names.items()}
+        exec(found.code, names | {"y_true": y})
 
 
 class TestAlarms:

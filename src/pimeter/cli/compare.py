@@ -59,13 +59,16 @@ def compare(
         others = feature_columns(table, features, {own, *names, by, time})
         frame = table.read([own, *dict.fromkeys(names)], list(dict.fromkeys([*others, *filter(None, (by, time))])))
         frame = complete_rows(table, frame, [own, *names], notes, "target or no prediction")
+        frame = complete_rows(table, frame, [time] if time else [], notes, "time")
         step(f"Comparing {len(names)} models on {frame.height:,} rows")
+        from pimeter.timestamps import numbered
+
         found = pimeter.compare(
             frame[own].to_numpy(),
             {name: frame[name].to_numpy() for name in names},
             X=frame.select(others) if others else None,
             by=categories(frame[by]) if by else None,
-            time=frame[time].to_numpy() if time else None,
+            time=numbered(table, frame[time], notes) if time else None,
             confidence_level=level,
         )
         if draft and out:

@@ -21,8 +21,13 @@ from pimeter.files import Reading, Table, opened, replaced, shown
 if TYPE_CHECKING:
     import polars as pl
 
-CENTRAL = re.compile(r"(?:lo|hi|low|high|lower|upper)[-_ ]?(\d{1,2}(?:\.\d+)?)$", re.IGNORECASE)  # y-lo-90
-QUANTILE = re.compile(r"(?:^|[^a-z])(?:q|p|quantile|percentile)[-_ ]?(0?\.\d+|\d{1,3})$", re.IGNORECASE)  # q0.05, p10
+CENTRAL = re.compile(  # y-lo-90, upper_0.9
+    r"(?:^|[^a-z])(lo|low|lower|hi|high|upper)[-_ ]?(0?\.\d+|\d{2}(?:\.\d+)?)$", re.IGNORECASE
+)
+QUANTILE = re.compile(  # q0.05, q05, p10, p97.5
+    r"(?:^|[^a-z])(?:q|p|quantile|percentile)[-_ ]?(0?\.\d+|\d{1,2}\.\d+|\d{1,3})$", re.IGNORECASE
+)
+LEAST, MOST = 0.3, 0.9999  # levels of intervals that names tell
 NUMBER = re.compile(r"^(0?\.\d+)$")
 NO_ROW = "target or no interval"
 
@@ -72,27 +77,31 @@ def _central_level(table: Table, lower: str, upper: str, level: float | None, no
     """The level given, or the one that both names tell."""
     if level is not None:
         return level
-    told = {match[1] for name in (lower, upper) if (match := CENTRAL.search(name.strip()))}
-    if len(told) != 1:
+    told = {_fraction(match[2]) for name in (lower, upper) if (match := CENTRAL.search(name.strip()))}
+    found = told.pop() if len(told) == 1 else math.nan
+    if not LEAST <= found <= MOST:
         msg = f"{table.name}: {shown(lower)} and {shown(upper)} do not tell their level; give --level, such as 0.9."
         raise ValueError(msg)
-    found = float(told.pop()) / 100.0
     notes.append(f"took the level {found:g} from the names {shown(lower)} and {shown(upper)}; --level overrules it")
     return found
+
+
+def _fraction(digits: str) -> float:
+    """What digits say: .9 and 0.9 are that, 90 and 97.5 are per cent, 05 is .05 and 975 is .975."""
+    if digits.startswith((".", "0.")):
+        return float(digits)
+    return float(digits) / (1000.0 if "." not in digits and len(digits) == 3 else 100.0)
 
 
 def _quantile_level(table: Table, name: str) -> float:
     """The level of a quantile that its column's name tells: q0.05, q05, p10, y-lo-90."""
     text = name.strip()
     if match := CENTRAL.search(text):
-        tail = float(match[1]) / 200.0
-        return round(0.5 - tail if re.search(r"lo", text, re.IGNORECASE) else 0.5 + tail, 12)
+        tail = _fraction(match[2]) / 2.0
+        return round(0.5 - tail if match[1].lower().startswith("lo") else 0.5 + tail, 12)
     match = QUANTILE.search(text) or NUMBER.match(text)
-    digits = match[1] if match else ""
-    found = float(digits) if "." in digits else float(f"0.{digits}" if digits[:1] == "0" else digits or "nan")
-    if found >= 1.0:
-        found /= 10.0 ** max(len(digits), 2)
-    if not 0.0 < found < 1.0:
+    found = _fraction(match[1]) if match else math.nan
+    if not 0.0 < found < 1.0 or (match and match[1] == "100"):
         msg = f"{table.name}: {shown(name)} does not tell its level; name quantiles like q0.05, p95 or y-lo-90."
         raise ValueError(msg)
     return found
@@ -142,12 +151,16 @@ def recalibrate(
             raise ValueError(msg)
         own = named_or_guessed(past, TARGETS, "target", target, notes)
         refuse_one_for_two(past, {"target": own, **{f"column {name}": name for name in given.names}})
+        taken = [name for name in ("lower", "upper") if name in new.columns]
+        if taken:
+            msg = f"{new.name} has {' and '.join(map(shown, taken))} already, where bounds are written; rename them."
+            raise ValueError(msg)
         step(f"Reading {past.name}")
         known = complete_rows(past, past.read([own, *given.names], []), [own, *given.names], notes, NO_ROW)
         asked = given.level or level or _highest(given.levels)
         step(f"Calibrating on {known.height:,} rows")
         with warnings_as(notes):
-            calibrator = pimeter.IntervalCalibrator(asked, method=method)
+            calibrator = pimeter.IntervalCalibrator(asked, method=method, random_state=0)
             calibrator.fit(known[own].to_numpy(), **given.values(known))
         step(f"Reading {new.name}")
         rows = new.read(list(given.names), [])
@@ -157,7 +170,7 @@ def recalibrate(
     if bounds["lower"].null_count():
         notes.append(f"{bounds['lower'].null_count():,} rows without all columns have no interval")
     say(notes)
-    _show(calibrator, known.height)
+    _show(calibrator)
     typer.echo(f"Wrote {bounds.height:,} rows: {out}")
 
 
@@ -180,7 +193,7 @@ def _bounds(calibrator: pimeter.IntervalCalibrator, given: GivenColumns, rows: p
     return found.with_columns(found[name].scatter(at, pl.Series(bounds[:, i])) for i, name in enumerate(found.columns))
 
 
-def _show(calibrator: pimeter.IntervalCalibrator, n: int) -> None:
+def _show(calibrator: pimeter.IntervalCalibrator) -> None:
     """What is guaranteed."""
     from pimeter.coverage import percent
 
@@ -188,4 +201,6 @@ def _show(calibrator: pimeter.IntervalCalibrator, n: int) -> None:
     if math.isnan(level):
         typer.echo(f"Nothing is guaranteed of these intervals: {calibrator.guarantee_reason_}.")
     else:
-        typer.echo(f"{percent(level)} of new targets are expected inside, calibrated on {n:,} rows.")
+        typer.echo(
+            f"{percent(level)} of new targets are expected inside, calibrated on {calibrator.n_calibration_:,} rows."
+        )

@@ -124,7 +124,7 @@ def interval(
     if n_empty := bounds["lower"].null_count():
         notes.append(f"{counted(n_empty, 'row')} without a prediction {'has' if n_empty == 1 else 'have'} no interval")
     say(notes)
-    _show(model, past, bounds, by)
+    _show(model, bounds, by)
     typer.echo(f"Wrote {counted(bounds.height, 'row')}: {out}")
 
 
@@ -194,14 +194,14 @@ def _extent(model: pimeter.IntervalRegressor, bounds: pl.DataFrame) -> str:
     return f"in intervals that are {least} to {most} wide, half of them at most {half}"
 
 
-def _show(model: pimeter.IntervalRegressor, past: Table, bounds: pl.DataFrame, by: str | None) -> None:
+def _show(model: pimeter.IntervalRegressor, bounds: pl.DataFrame, by: str | None) -> None:
     """What the intervals hold, all together and of each category."""
     from pimeter.coverage import counted, percent, percent_range
 
     where, n = _extent(model, bounds), model.n_calibration_
     said = f"{percent(model.guaranteed_level_)} of new targets are expected {where}."
     if math.isnan(model.guaranteed_level_):
-        why = f"rows of {past.name} are copies of others. Leave the copies out, and run this again"
+        why = model.guarantee_reason_.rstrip(".")
         said = f"New targets are looked for {where}. How many new targets they hold is not known: {why}."
     if by:
         _show_categories(model, said, by)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from pimeter.arrays import even_array
+from pimeter.arrays import even_array, is_missing
 from pimeter.predictive import Predictive, predictive
 from pimeter.scores import level_weights
 from pimeter.validation import finite_numbers
@@ -35,7 +35,7 @@ def losses_of(target: NDArray[Any], models: Mapping[str, Any], level: float) -> 
     plain = [_plain(name, said, target) for name, said in models.items() if not isinstance(said, Mapping)]
     if len(plain) == len(models) and all(said.shape == target.shape for said in plain):
         if target.dtype.kind in "OUS":
-            return _of_answers(np.stack([said == target for said in plain], axis=1))
+            return _of_answers(target, dict(zip(models, plain, strict=True)))
         if _is_binary(target) and all(_are_probabilities(said) for said in plain):
             return _of_probabilities(target == 1, np.stack([said.astype(np.float64) for said in plain], axis=1))
     return _of_predictions(finite_numbers("y_true", target), models, level)
@@ -61,7 +61,16 @@ def _are_probabilities(said: NDArray[Any]) -> bool:
     return said.dtype.kind in "fiub" and bool(((said >= 0) & (said <= 1)).all())
 
 
-def _of_answers(is_right: NDArray[np.bool_]) -> Losses:
+def _of_answers(target: NDArray[Any], answers: Mapping[str, NDArray[Any]]) -> Losses:
+    """Whether each class is the true one."""
+    for name, labels in {"y_true": target, **answers}.items():
+        if any(map(is_missing, labels.tolist())):
+            msg = f"{name} has missing classes; leave these rows out."
+            raise ValueError(msg)
+        if labels.dtype.kind not in "OUS":
+            msg = f"{name} holds numbers, and y_true strings: give the classes that y_true has."
+            raise ValueError(msg)
+    is_right = np.stack([labels == target for labels in answers.values()], axis=1)
     return Losses({"accuracy": is_right}, is_right.mean(axis=1))
 
 
@@ -103,7 +112,7 @@ def _of_intervals(target: Array, known: list[Predictive], level: float) -> dict[
     found: dict[str, NDArray[Any]] = {"coverage": outside == 0.0}
     if (width <= LARGEST).all():
         found |= {"mean_width": width, "interval_score": width + 2.0 / (1.0 - level) * outside}
-    if all(is_distribution(one) for one in known):
+    if all(is_distribution(one) and np.isfinite(one.values).all() for one in known):
         found["crps"] = np.stack([crps_rows(target, one) for one in known], axis=1)
     return found
 

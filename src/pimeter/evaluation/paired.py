@@ -76,7 +76,7 @@ def of_proportions(is_right: NDArray[np.bool_], *, is_ordered: bool) -> Pairs:
     return found._replace(p_value=_adjusted(exact, _maxima(difference)))
 
 
-def of_auc(scores: Array, is_positive: NDArray[np.bool_]) -> tuple[Array, Pairs]:
+def of_auc(scores: Array, is_positive: NDArray[np.bool_], *, is_ordered: bool) -> tuple[Array, Pairs]:
     """Areas under the ROC curve of each column of scores, and their differences by DeLong's variance."""
     n, n_positive = len(scores), int(np.count_nonzero(is_positive))
     influence, areas = np.empty_like(scores), np.empty(scores.shape[1])
@@ -87,13 +87,15 @@ def of_auc(scores: Array, is_positive: NDArray[np.bool_]) -> tuple[Array, Pairs]
             place = below / len(ordered) if sign > 0.0 else 1.0 - below / len(ordered)
             areas[i] = place.mean()
             influence[own, i] = areas[i] + (place - areas[i]) * n / (n_positive if sign > 0.0 else n - n_positive)
-    return areas, of_means(influence, is_ordered=False)
+    return areas, of_means(influence, is_ordered=is_ordered)
 
 
-def mean_range(difference: Array, confidence: float) -> tuple[float, float, float]:
-    """Mean difference of some rows, and its range."""
+def mean_range(difference: Array, confidence: float, *, is_ordered: bool = False) -> tuple[float, float, float]:
+    """Mean difference of some rows, which may be in the order of time, and its range."""
     value = float(difference.mean())
     found = _mean_spread(difference[:, None] - value)
+    if is_ordered:
+        found = _in_time(found, difference[:, None] - value)
     margin = float(stdtrit(found.df[0], (1.0 + confidence) / 2.0) * math.sqrt(found.variance[0]))
     shift = float(found.shift[0])
     return value, value + min(shift, 0.0) - margin, value + max(shift, 0.0) + margin
@@ -119,6 +121,8 @@ class Spread(NamedTuple):
 def _mean_spread(centred: Array) -> Spread:
     """Of the mean of each column."""
     n = len(centred)
+    unit = np.maximum(np.abs(centred).max(axis=0), np.finfo(np.float64).tiny)  # fourth powers of small numbers vanish
+    centred = centred / unit
     square = centred * centred
     squares, fourths = square.mean(axis=0), np.einsum("ij,ij->j", square, square) / n
     thirds = np.einsum("ij,ij->j", square, centred) / n
@@ -126,7 +130,14 @@ def _mean_spread(centred: Array) -> Spread:
     kurtosis = np.divide(fourths, squares**2, out=np.full_like(squares, np.inf), where=known)
     df = np.clip(2.0 * n / np.maximum(kurtosis - 1.0, 1e-9), MIN_DF, max(n - 1.0, MIN_DF))
     third = np.divide(thirds, squares, out=np.zeros_like(squares), where=known)
-    return Spread(squares / max(n - 1, 1), df, third * (1.0 + 2.0 * NORMAL**2) / (6.0 * n))
+    return Spread(unit**2 * squares / max(n - 1, 1), df, unit * third * (1.0 + 2.0 * NORMAL**2) / (6.0 * n))
+
+
+def _in_time(spread: Spread, centred: Array) -> Spread:
+    """With the long-run variance of rows in the order of time."""
+    n_cosines = min(len(centred) - 1, max(4, int(N_COSINES * len(centred) ** GROWTH)))
+    ratio = _long_run_ratio(centred, n_cosines)
+    return Spread(spread.variance * ratio, np.minimum(spread.df, n_cosines), spread.shift)
 
 
 def _long_run_ratio(centred: Array, n_cosines: int) -> Array:
@@ -147,8 +158,7 @@ def _pairs(difference: Array, *, is_ordered: bool, pseudo_rows: int = 0) -> Pair
         discordant = (np.abs(difference).sum(axis=0) + pseudo_rows) / (n + pseudo_rows)
         variance, df, shift = (discordant - centre**2) / (n + pseudo_rows), np.full_like(df, n), np.zeros_like(df)
     if is_ordered:
-        n_cosines = min(n - 1, max(4, int(N_COSINES * n**GROWTH)))
-        variance, df = variance * _long_run_ratio(difference - value, n_cosines), np.minimum(df, n_cosines)
+        variance, df, shift = _in_time(Spread(variance, df, shift), difference - value)
     error = np.sqrt(variance)
     maxima = _maxima(difference)
     margin = stdtrit(df, ndtr(np.quantile(maxima, CONFIDENCE))) * error

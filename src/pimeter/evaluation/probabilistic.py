@@ -11,15 +11,14 @@ from scipy.special import betaincinv
 
 from pimeter.arrays import some_rows
 from pimeter.clusters import Units, group_numbers, moment_numbers
-from pimeter.conformal.guarantee import rank
 from pimeter.coverage import percent
+from pimeter.evaluation.alternatives import Alternative, alternatives
 from pimeter.evaluation.diagnosis.columns import given
-from pimeter.evaluation.diagnosis.crossfit import folds
-from pimeter.evaluation.diagnosis.evidence import MAX_ROWS
+from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, refuse_other_order
 from pimeter.evaluation.losses import check_magnitude, crps_rows, is_distribution
 from pimeter.evaluation.measurement import Score
-from pimeter.evaluation.paired import chance_of_gain, mean_range
-from pimeter.evaluation.probabilistic_checks import Alternative, Cell, IntervalEvidence, judged
+from pimeter.evaluation.paired import mean_range
+from pimeter.evaluation.probabilistic_checks import Cell, IntervalEvidence, judged
 from pimeter.evaluation.ranges import median_range
 from pimeter.evaluation.results import Result
 from pimeter.findings import Headline
@@ -49,9 +48,9 @@ MIN_MISSES = 5.0  # expected, below which nothing is said of the interval score
 PRIOR_MISSES = 4.0  # with exponential excesses, that are added to those seen
 NORMAL = 1.6448536269514722  # standard errors to either side for 90 %
 NONE_SEEN = -math.log(0.1)  # misses that may be expected where none was seen
-N_FOLDS = 10
 N_BLOCKS = 20  # of rows in the order of time, at most
 MIN_BLOCK = 20  # rows of one
+MIN_ROWS = 10  # below which nothing is claimed
 
 
 @dataclass(frozen=True)
@@ -132,6 +131,8 @@ def measured_predictions(
     confidence_level: float | None,
 ) -> IntervalMeasurement:
     """Measure what a probabilistic model said of rows, given by the keywords of `predictive`."""
+    for name, one in said.items():
+        refuse_other_order(y_true, one, name)
     target = finite_numbers("y_true", y_true)
     if target.ndim != 1:
         msg = f"y_true must have shape (m,); got {target.shape}. Measure each output by itself."
@@ -147,13 +148,13 @@ def measured_predictions(
     known = given(X, by, len(target), some_rows(len(target), MAX_ROWS))
     effect = _effect(is_inside, units)
     evidence = IntervalEvidence(target, read, bounds, level, known, order, effect)
-    alternatives = _alternatives(target, read.centre, bounds, level)
+    others = alternatives(target, read.centre, bounds, level, units)
     coverage_range = (math.nan, math.nan)
     if units.kind == "rows" or not units.refusal:
         coverage_range = exact_range(int(is_inside.sum()), len(target), RANGE, effect)
     return IntervalMeasurement(
         headline=_headline(level, float(is_inside.mean()), len(target), coverage_range, units),
-        diagnosis=judged(evidence, alternatives),
+        diagnosis=judged(evidence, others),
         kind=read.kind,
         confidence_level=level,
         n_rows=len(target),
@@ -164,7 +165,7 @@ def measured_predictions(
         pit=evidence.cells,
         subgroups=evidence.subgroups,
         over_time=_over_time(is_inside, order),
-        alternatives=alternatives,
+        alternatives=others,
     )
 
 
@@ -215,7 +216,9 @@ def _headline(level: float, coverage: float, n: int, bounds: tuple[float, float]
     seen = f"{percent(coverage, 3)} of {n:,} targets"
     if math.isnan(low):
         return Headline(f"Intervals of {percent(level)} cover {seen}.", f"Nothing more can be said: {units.refusal}.")
-    if high < level:
+    if n < MIN_ROWS:
+        claim = f"Intervals of {percent(level)} cover {seen}: so few rows say next to nothing."
+    elif high < level:
         claim = f"Intervals of {percent(level)} cover too little: {seen}."
     elif low > level:
         claim = f"Intervals of {percent(level)} cover more than they say: {seen}."
@@ -249,7 +252,7 @@ def _scores(target: Array, said: Predictive, bounds: Array, level: float, units:
         beyond = target[:, None] - said.values
         loss = np.maximum(said.levels * beyond, (said.levels - 1.0) * beyond).mean(axis=1)
         found["pinball"] = _mean_score(loss, units, "mean pinball loss of the quantiles given; lower is better")
-    if is_distribution(said):
+    if is_distribution(said) and np.isfinite(said.values).all():
         found["crps"] = _mean_score(crps_rows(target, said), units, "score of the whole distribution; lower is better")
     return found
 
@@ -264,9 +267,11 @@ def _proportion(is_so: NDArray[np.bool_], units: Units, meaning: str) -> Score:
 
 
 def _effect(is_so: NDArray[np.bool_], units: Units) -> float:
-    """How many times fewer independent rows say as much, also of how they vary."""
+    """How many times fewer independent rows say as much, also of how they vary; as one where that cannot be told."""
     if units.kind == "rows":
         return 1.0
+    if units.refusal:
+        return float(len(is_so))
     return float(units.design_effect(is_so.astype(np.float64))) * units.factor() ** 2
 
 
@@ -284,11 +289,13 @@ def _interval_score(width: Array, below: Array, above: Array, level: float, unit
     found = _mean_score(
         width + factor * (below + above), units, "width plus a penalty for misses (Winkler); lower is better"
     )
-    if math.isnan(found.lower) or units.kind != "rows":
+    if math.isnan(found.lower):
         return found
-    if n * (1.0 - level) < MIN_MISSES * (1.0 - 1e-9):
+    if n / _effect((below + above) > 0.0, units) * (1.0 - level) < MIN_MISSES * (1.0 - 1e-9):
         why = f"no range: fewer than {MIN_MISSES:g} misses are expected"
         return replace(found, lower=math.nan, upper=math.nan, assumes=why)
+    if units.kind != "rows":
+        return found
     farthest = float(max(below.max(), above.max()))
     sides = [_excess(own[own > 0.0], n, farthest) for own in (below, above)]
     downward = math.hypot(*(max(side[0] - side[1], 0.0) for side in sides))
@@ -330,47 +337,3 @@ def _over_time(is_inside: NDArray[np.bool_], order: NDArray[np.intp] | None) -> 
         return ()
     blocks = np.array_split(is_inside[order], min(N_BLOCKS, len(order) // MIN_BLOCK))
     return tuple(float(block.mean()) for block in blocks)
-
-
-def _alternatives(target: Array, centre: Array, bounds: Array, level: float) -> tuple[Alternative, ...]:
-    """Intervals as given, recalibrated in two ways, and constant ones; none where bounds are infinite."""
-    if not np.isfinite(bounds).all() or len(target) < 2 * N_FOLDS:
-        return ()
-    lower, upper = bounds.T
-    middle, half = (lower + upper) / 2.0, (upper - lower) / 2.0
-    fold = folds(len(target), N_FOLDS)
-    given = _score_rows(target, lower, upper, level)
-    found = [_alternative("as given", math.nan, target, lower, upper, level, given)]
-    ways = {"moved by": (np.maximum(lower - target, target - upper), lower, upper, np.ones_like(half))}
-    if (half > 0.0).all():
-        ways["widened by"] = (np.abs(target - middle) / half, middle, middle, half)
-    ways["constant"] = (np.abs(target - centre), centre, centre, np.ones_like(half))
-    for name, (scores, below, above, unit) in ways.items():
-        margin = np.empty_like(scores)
-        for i in range(N_FOLDS):
-            margin[fold == i] = _quantile(scores[fold != i], level)
-        low, high = below - margin * unit, above + margin * unit
-        low, high = (np.where(low > high, middle, bound) for bound in (low, high))
-        found.append(_alternative(name, _quantile(scores, level), target, low, high, level, given))
-    return tuple(found)
-
-
-def _quantile(scores: Array, level: float) -> float:
-    """The order statistic of split conformal prediction, or the largest score."""
-    k = min(rank(len(scores), level), len(scores))
-    return float(np.partition(scores, k - 1)[k - 1])
-
-
-def _score_rows(target: Array, lower: Array, upper: Array, level: float) -> Array:
-    outside = np.maximum(lower - target, 0.0) + np.maximum(target - upper, 0.0)
-    return np.asarray(upper - lower + 2.0 / (1.0 - level) * outside)
-
-
-def _alternative(
-    name: str, value: float, target: Array, lower: Array, upper: Array, level: float, given: Array
-) -> Alternative:
-    """Intervals, judged against those that were given."""
-    rows = _score_rows(target, lower, upper, level)
-    inside = float(((lower <= target) & (target <= upper)).mean())
-    value_of = float((upper - lower).mean()), float(rows.mean())
-    return Alternative(name, value, inside, *value_of, *mean_range(given - rows, RANGE), chance_of_gain(given - rows))

@@ -12,6 +12,7 @@ from scipy.special import bdtr, bdtrc, chdtrc, gammaln
 
 from pimeter.arrays import some_rows
 from pimeter.coverage import percent, rounded
+from pimeter.evaluation.alternatives import shown
 from pimeter.evaluation.diagnosis.columns import categories, quintiles
 from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Subgroup, simultaneous_bounds
 from pimeter.findings import Diagnosis, Finding
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pimeter.evaluation.alternatives import Alternative
     from pimeter.evaluation.diagnosis.columns import Given, Subgroups
     from pimeter.predictive import Predictive
 
@@ -38,35 +40,6 @@ class Cell:
 
     rows: int
     probability: float
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """What other intervals would do, each row being judged by what other rows taught.
-
-    Attributes
-    ----------
-    name : str
-        As given, widened by a factor, moved by a constant, or constant around the same centre.
-    value : float
-        The factor, the constant, or the half-width, of all rows; NaN for the intervals as given.
-    coverage, mean_width, interval_score : float
-        Of these intervals.
-    gain : float
-        By how much the interval score is lower than that of the intervals as given; `lower` and `upper` are its range.
-    p_value : float
-        How often chance alone gives such a gain.
-    """
-
-    name: str
-    value: float
-    coverage: float
-    mean_width: float
-    interval_score: float
-    gain: float
-    lower: float
-    upper: float
-    p_value: float
 
 
 @dataclass(frozen=True)
@@ -128,7 +101,7 @@ class IntervalEvidence:
         found = [("prediction", quintiles(self.said.centre), self.is_inside)]
         width = self.bounds[:, 1] - self.bounds[:, 0]
         if np.isfinite(width).all() and np.ptp(width) > 1e-9 * width.max():
-            found.append(("width", quintiles(width), self.is_inside))
+            found.append(("interval width", quintiles(width), self.is_inside))
         if self.known.labels is not None:
             found.append(("by", categories(self.known.labels), self.is_inside))
         return found + [(column.name, column.subgroups, self.is_inside[some]) for column in self.known.columns]
@@ -143,7 +116,7 @@ class IntervalEvidence:
             if (codes == i).any()
         ]
         rows, within = (np.array([one[i] for one in counted]) for i in (2, 3))
-        lower, upper = simultaneous_bounds(within, rows, len(counted))
+        lower, upper = simultaneous_bounds(within / self.effect, rows / self.effect, len(counted))
         return tuple(
             Subgroup(of, label, n, k / n, float(low), float(high))
             for (of, label, n, k), low, high in zip(counted, lower, upper, strict=True)
@@ -156,6 +129,7 @@ GIVEN = {
     "normal": "y_pred=y_pred, std=std",
     "samples": "samples=samples",
 }
+NEW = {kind: text.replace("=", "=new_").replace("=new_levels", "=levels") for kind, text in GIVEN.items()}
 
 
 class Asked(NamedTuple):
@@ -193,8 +167,24 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative]) -> D
     code = ""
     if any(finding.raised for finding in found):
         method = {"moved by": "additive", "widened by": "multiplicative"}.get(_best_name(alternatives), "auto")
-        code = f'pm.IntervalCalibrator({evidence.level:g}, method="{method}").fit(y_true, {GIVEN[evidence.said.kind]})'
-    return Diagnosis.of(found, "Nothing to do: no check raises an alarm.", code)
+        given = GIVEN[evidence.said.kind]
+        code = (
+            "from pimeter import IntervalCalibrator\n"
+            f'calibrator = IntervalCalibrator({evidence.level:g}, method="{method}").fit(y_true, {given})\n'
+            f"lower, upper = calibrator.predict_interval({NEW[evidence.said.kind]}).T"
+        )
+    left = Finding(
+        name="features", question="Which columns were looked at?", sentence=_columns(evidence), rows=evidence.n
+    )
+    return Diagnosis.of([*found, left], "Nothing to do: no check raises an alarm.", code)
+
+
+def _columns(evidence: IntervalEvidence) -> str:
+    """What was looked at, and what was left out."""
+    if evidence.known.left_out:
+        return " ".join(evidence.known.left_out)
+    names = [column.name for column in evidence.known.columns]
+    return f"{', '.join(names)}." if names else "No features were given."
 
 
 def _binomial_p(k: int, n: int, p: float, effect: float) -> float:
@@ -221,8 +211,9 @@ def balance(evidence: IntervalEvidence) -> Asked:
     below, above = int(evidence.is_below.sum()), int(evidence.is_above.sum())
     p_value = _binomial_p(below, below + above, 0.5, evidence.effect) if below + above else math.nan
     said = f"{below:,} targets are below their interval and {above:,} above"
+    tested = f" (p = {p_value:.2g})" if below + above else ""
     return Asked(
-        "balance", "Are there as many misses below as above?", 2.0, p_value, f"{said} (p = {p_value:.2g}).",
+        "balance", "Are there as many misses below as above?", 2.0, p_value, f"{said}{tested}.",
         f"Move the intervals {'down' if below > above else 'up'}, or calibrate each bound by itself.",
         below / max(below + above, 1), 0.5,
     )  # fmt: skip
@@ -280,7 +271,8 @@ def calibration(evidence: IntervalEvidence) -> Asked:
     statistic = float((((counts - expected) ** 2) / expected).sum())
     p_value = float(chdtrc(len(counts) - 1, statistic / evidence.effect))
     tails = (counts[0] + counts[-1]) / (expected[0] + expected[-1])
-    what = "too narrow" if tails > 1.0 else "too wide in the tails, or shifted"
+    both = min(counts[0] / expected[0], counts[-1] / expected[-1])
+    what = "too narrow" if both > 1.0 else "shifted" if tails > 1.0 else "too wide, or shifted"
     said = (
         f"Of {len(counts)} cells of the distributions the outermost hold {rounded(tails, 3)} times the rows they should"
     )
@@ -386,14 +378,3 @@ def better(evidence: IntervalEvidence, alternatives: Sequence[Alternative]) -> A
         f"Use {shown(best)}: {percent(evidence.level)} hold, and the interval score falls by {rounded(best.gain, 3)}."
     )
     return Asked("better", question, 2.0, p_value, f"{said} (p = {p_value:.2g}).", advice, best.gain, 0.0)
-
-
-def shown(alternative: Alternative) -> str:
-    """What an alternative does, in words."""
-    way = "outwards" if alternative.value >= 0.0 else "inwards"
-    return {
-        "as given": "as given",
-        "moved by": f"both bounds {way} by {rounded(abs(alternative.value), 3)}",
-        "widened by": f"widths multiplied by {rounded(alternative.value, 3)}",
-        "constant": f"constant ±{rounded(alternative.value, 3)} around the same centre",
-    }[alternative.name]

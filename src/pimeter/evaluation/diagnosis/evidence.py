@@ -179,15 +179,15 @@ class Evidence:
         return max(self.level, float(self.divisions[0].covered.inside[:, self.at].sum()) / self.m)
 
 
-def simultaneous_bounds(inside: Counts, rows: Counts, n_subgroups: int) -> tuple[Array, Array]:
+def simultaneous_bounds(inside: Counts | Array, rows: Counts | Array, n_subgroups: int) -> tuple[Array, Array]:
     """Clopper-Pearson bounds of proportions that hold for so many subgroups together; (0, 1) for one without rows."""
     tail = SIGNIFICANCE / 2 / n_subgroups
-    lower = np.where(inside > 0, betaincinv(np.maximum(inside, 1), rows - inside + 1, tail), 0.0)
-    upper = np.where(inside < rows, betaincinv(inside + 1, np.maximum(rows - inside, 1), 1.0 - tail), 1.0)
+    lower = np.where(inside > 0, betaincinv(np.maximum(inside, 1e-9), rows - inside + 1, tail), 0.0)
+    upper = np.where(inside < rows, betaincinv(inside + 1, np.maximum(rows - inside, 1e-9), 1.0 - tail), 1.0)
     return lower, upper
 
 
-def _refuse_other_order(y_true: object, y_pred: object) -> None:
+def refuse_other_order(y_true: object, y_pred: object, name: str = "y_pred") -> None:
     """Refuse Series with the same labels in another order: rows are matched by position."""
     own: Any = getattr(y_true, "index", None)
     other: Any = getattr(y_pred, "index", None)
@@ -195,15 +195,15 @@ def _refuse_other_order(y_true: object, y_pred: object) -> None:
         return
     if len(own.difference(other, sort=False)) == 0:
         msg = (
-            "y_true and y_pred have the same index in another order, and rows are matched by position. Give "
-            "y_pred.loc[y_true.index], or, if positions are right, y_pred.to_numpy()."
+            f"y_true and {name} have the same index in another order, and rows are matched by position. Give "
+            f"{name}.loc[y_true.index], or, if positions are right, {name}.to_numpy()."
         )
         raise ValueError(msg)
 
 
 def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Array]:
     """Targets, predictions and residuals as columns of finite numbers."""
-    _refuse_other_order(y_true, y_pred)
+    refuse_other_order(y_true, y_pred)
     target, prediction = real_array("y_true", y_true), real_array("y_pred", y_pred)
     target, prediction = (a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for a in (target, prediction))
     residuals = signed_errors(target, prediction)

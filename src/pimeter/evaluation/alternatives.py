@@ -1,0 +1,121 @@
+"""Other intervals than those given: moved, widened, or of constant width, each row judged by what other rows taught."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from pimeter.conformal.guarantee import rank
+from pimeter.coverage import rounded
+from pimeter.evaluation.diagnosis.crossfit import folds
+from pimeter.evaluation.paired import chance_of_gain, mean_range
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pimeter.clusters import Units
+
+    Array = NDArray[np.float64]
+
+RANGE = 0.9  # confidence of ranges
+N_FOLDS = 10
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """What other intervals would do, each row being judged by what other rows taught.
+
+    Attributes
+    ----------
+    name : str
+        As given, widened by a factor, moved by a constant, or constant around the same centre.
+    value : float
+        The factor, the constant, or the half-width, of all rows; NaN for the intervals as given.
+    coverage, mean_width, interval_score : float
+        Of these intervals.
+    gain : float
+        By how much the interval score is lower than that of the intervals as given; `lower` and `upper` are its range.
+    p_value : float
+        How often chance alone gives such a gain.
+    """
+
+    name: str
+    value: float
+    coverage: float
+    mean_width: float
+    interval_score: float
+    gain: float
+    lower: float
+    upper: float
+    p_value: float
+
+
+def alternatives(target: Array, centre: Array, bounds: Array, level: float, units: Units) -> tuple[Alternative, ...]:
+    """Intervals as given, recalibrated in two ways, and constant ones; none where bounds are infinite."""
+    if not np.isfinite(bounds).all() or len(target) < 2 * N_FOLDS:
+        return ()
+    lower, upper = bounds.T
+    middle, half = (lower + upper) / 2.0, (upper - lower) / 2.0
+    fold = folds(len(target), N_FOLDS)
+    given = _score_rows(target, lower, upper, level)
+    found = [_alternative("as given", math.nan, target, lower, upper, level, given, units)]
+    ways = {"moved by": (np.maximum(lower - target, target - upper), lower, upper, np.ones_like(half))}
+    if (half > 0.0).all():
+        ways["widened by"] = (np.abs(target - middle) / half, middle, middle, half)
+    ways["constant"] = (np.abs(target - centre), centre, centre, np.ones_like(half))
+    for name, (scores, below, above, unit) in ways.items():
+        margin = np.empty_like(scores)
+        for i in range(N_FOLDS):
+            margin[fold == i] = _quantile(scores[fold != i], level)
+        low, high = below - margin * unit, above + margin * unit
+        low, high = (np.where(low > high, middle, bound) for bound in (low, high))
+        found.append(_alternative(name, _quantile(scores, level), target, low, high, level, given, units))
+    return tuple(found)
+
+
+def _quantile(scores: Array, level: float) -> float:
+    """The order statistic of split conformal prediction, or the largest score."""
+    k = min(rank(len(scores), level), len(scores))
+    return float(np.partition(scores, k - 1)[k - 1])
+
+
+def _score_rows(target: Array, lower: Array, upper: Array, level: float) -> Array:
+    outside = np.maximum(lower - target, 0.0) + np.maximum(target - upper, 0.0)
+    return np.asarray(upper - lower + 2.0 / (1.0 - level) * outside)
+
+
+def _alternative(
+    name: str, value: float, target: Array, lower: Array, upper: Array, level: float, given: Array, units: Units
+) -> Alternative:
+    """Intervals, judged against those that were given."""
+    rows = _score_rows(target, lower, upper, level)
+    inside = float(((lower <= target) & (target <= upper)).mean())
+    gain = given - rows
+    is_plain = units.kind == "rows"
+    found = (*mean_range(gain, RANGE), chance_of_gain(gain)) if is_plain else _gain_of_units(gain, units)
+    return Alternative(name, value, inside, float((upper - lower).mean()), float(rows.mean()), *found)
+
+
+def _gain_of_units(gain: Array, units: Units) -> tuple[float, float, float, float]:
+    """Mean gain, its range and how often chance gives it, of groups or of rows in time."""
+    mean = float(gain.mean())
+    error = math.sqrt(float(units.variance(units.sums(gain - mean)))) / len(gain)
+    if units.refusal or not error:
+        return mean, math.nan, math.nan, math.nan
+    margin = error * float(stdtrit(units.n - 1, (1.0 + RANGE) / 2.0))
+    return mean, mean - margin, mean + margin, float(stdtr(units.n - 1, -mean / error))
+
+
+def shown(alternative: Alternative) -> str:
+    """What an alternative does, in words."""
+    way = "outwards" if alternative.value >= 0.0 else "inwards"
+    return {
+        "as given": "as given",
+        "moved by": f"both bounds {way} by {rounded(abs(alternative.value), 3)}",
+        "widened by": f"widths multiplied by {rounded(alternative.value, 3)}",
+        "constant": f"constant ±{rounded(alternative.value, 3)} around the same centre",
+    }[alternative.name]
