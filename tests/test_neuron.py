@@ -379,3 +379,12 @@ def test_whole_counts_of_tied_errors_are_copies():
 def test_a_box_beyond_all_floats_has_no_end():
     side = np.array([1e20, 1.0])
     assert Box(side, side, np.zeros(2)).margins(1e300).tolist() == [[np.inf, np.inf], [1e300, 1e300]]
+
+
+def test_wrong_groups_leave_a_fitted_neuron_as_it_was():
+    errors = np.random.default_rng(0).normal(size=100)
+    neuron = QuantileNeuron(0.9).fit(errors)
+    before = neuron.quantile_
+    with pytest.raises(ValueError, match="groups must hold one group for each of the 100 rows"):
+        neuron.fit(10 * errors, groups=[1, 2])
+    assert neuron.quantile_ == before

@@ -156,6 +156,7 @@ class QuantileNeuron(BaseEstimator):
         counts = None if sample_weight is None else _checked_counts(sample_weight, samples)
         if counts is not None:
             samples, counts = samples[counts > 0.0], counts[counts > 0.0]
+        units = None if groups is None else _units(groups, samples, counts)
         level, width = float(self.confidence_level), samples.dtype
         columns = [SmoothedSample.of(column, counts, self.beta, self.reflect) for column in samples.T]
         self._smoothers = [column.smoother for column in columns]
@@ -164,8 +165,8 @@ class QuantileNeuron(BaseEstimator):
         standard_errors = [column.standard_error(w, level) for column, w in zip(columns, learned, strict=True)]
         self.standard_error_ = self._own(np.array(standard_errors, width))
         self._count_rows(samples, counts, columns)
-        if groups is not None:
-            self._count_groups(samples, counts, columns, groups)
+        if units is not None:
+            self._count_groups(samples, columns, units)
         return self
 
     def _count_rows(self, samples: Floats, counts: Array | None, columns: list[SmoothedSample]) -> None:
@@ -178,14 +179,8 @@ class QuantileNeuron(BaseEstimator):
             ranges = np.array([column.ranked(low, high) for column in columns], width)
         self.quantile_range_ = ranges[0] if self._is_single else ranges
 
-    def _count_groups(
-        self, samples: Floats, counts: Array | None, columns: list[SmoothedSample], groups: ArrayLike
-    ) -> None:
+    def _count_groups(self, samples: Floats, columns: list[SmoothedSample], units: Units) -> None:
         """Standard errors and ranges of rows that belong together: of as many rows as vary as much, if independent."""
-        if counts is not None:
-            msg = "groups cannot be used with sample_weight; give one of them."
-            raise ValueError(msg)
-        units = Units.of_groups(group_numbers(groups, len(samples)))
         is_beyond = (samples > np.atleast_1d(self.quantile_)).T.astype(np.float64)
         effects = units.design_effect(is_beyond)
         m, level, wider = len(samples), float(self.confidence_level), units.factor(0.95) ** 2
@@ -292,6 +287,14 @@ def _refuse_targets(is_single: bool, y: object) -> None:
             "fit(absolute_errors(y_true, y_pred))."
         )
         raise ValueError(msg)
+
+
+def _units(groups: ArrayLike, samples: Floats, counts: Array | None) -> Units:
+    """Rows that belong together."""
+    if counts is not None:
+        msg = "groups cannot be used with sample_weight; give one of them."
+        raise ValueError(msg)
+    return Units.of_groups(group_numbers(groups, len(samples)))
 
 
 def _refuse_lazy_groups(groups: object) -> None:
