@@ -858,6 +858,7 @@ class TestBias:
             if not found.diagnosis.raised and not score.lower <= 0.0 <= score.upper:
                 seen += 1
                 assert any("their prediction on average" in line for line in found.advice)
+                assert "Nothing to do" not in found.advice[0] or "too little to matter" in found.advice[1]
         assert seen > 2
 
 

@@ -36,6 +36,7 @@ CHECKS: tuple[Check[Evidence], ...] = (
     SerialDependence(),
 )
 CUT = "Targets are never negative, but intervals would go below 0: cut them there (y_min=0)."
+ENOUGH = "A constant width with symmetric tails is enough."
 NOTHING = "Nothing to do: a constant width with symmetric tails is enough."
 
 
@@ -63,8 +64,11 @@ def beside_mean_error(diagnosis: Diagnosis, mean: float, lower: float, upper: fl
     """Where nothing is to be done, a word on a mean error whose range does not hold 0."""
     if diagnosis.raised or not (lower > 0.0 or upper < 0.0):
         return diagnosis
-    why = "too little to matter beside the margin."
+    why, first = "too little to matter beside the margin.", diagnosis.advice[0]
     if diagnosis["bias"].p_value > Bias.significance:
         why = "by itself that would be no chance, but a report asks much at once. More rows would tell."
+        first = first.replace(NOTHING, ENOUGH)
     said = f"Targets are {abs(mean):.3g} {'above' if mean > 0.0 else 'below'} their prediction on average (between "
-    return replace(diagnosis, advice=(*diagnosis.advice, f"{said}{lower:.3g} and {upper:.3g}, 90 % confidence): {why}"))
+    return replace(
+        diagnosis, advice=(first, *diagnosis.advice[1:], f"{said}{lower:.3g} and {upper:.3g}, 90 % confidence): {why}")
+    )
