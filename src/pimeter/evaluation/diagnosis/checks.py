@@ -62,12 +62,12 @@ def judged(evidence: Evidence) -> Judgement:
 
 def beside_mean_error(diagnosis: Diagnosis, mean: float, lower: float, upper: float) -> Diagnosis:
     """Where nothing is to be done, a word on a mean error whose range does not hold 0."""
-    if diagnosis.raised or not (lower > 0.0 or upper < 0.0):
+    if NOTHING not in diagnosis.advice or not (lower > 0.0 or upper < 0.0):
         return diagnosis
-    why, first = "too little to matter beside the margin.", diagnosis.advice[0]
+    why, first = "too little to matter beside the margin.", NOTHING
     if diagnosis["bias"].p_value > Bias.significance:
         why = "by itself that would be no chance, but a report asks much at once. More rows would tell."
-        first = first.replace(NOTHING, ENOUGH)
+        first = ENOUGH
     said = f"Targets are {abs(mean):.3g} {'above' if mean > 0.0 else 'below'} their prediction on average (between "
     return replace(
         diagnosis, advice=(first, *diagnosis.advice[1:], f"{said}{lower:.3g} and {upper:.3g}, 90 % confidence): {why}")
