@@ -13,7 +13,8 @@ from sklearn.exceptions import NotFittedError
 import pimeter as pm
 from pimeter.regression.bands import Additive, Blended
 
-METHODS = ("auto", "additive", "multiplicative", "normalised", "distributional")
+MULTIPLIED = ("multiplicative", "normalised", "distributional")  # a multiple of no width is none
+METHODS = ("auto", "additive", *MULTIPLIED)
 
 
 def drawn(rng, n):
@@ -137,12 +138,12 @@ def test_auto_follows_widths_that_tell_something_and_no_others(useless, best):
     assert np.median(np.abs(np.log(wide / ideal))) < 0.15
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_intervals_without_width_and_infinite_bounds(method):
+@pytest.mark.parametrize(("method", "width"), [("auto", 0.0), ("additive", 0.0), *((one, 1e-9) for one in METHODS)])
+def test_intervals_without_width_and_infinite_bounds(method, width):
     rng = np.random.default_rng(5)
     y = rng.normal(size=400)
     intervals = np.stack([np.full(400, -1.0), np.full(400, 1.0)], axis=1)
-    intervals[:20] = 0.0
+    intervals[:20] = 0.0, width
     intervals[20:60, 0] = -np.inf
     intervals[60:70] = -np.inf, np.inf
     calibrator = pm.IntervalCalibrator(0.8, method=method, random_state=0).fit(y, intervals=intervals)
@@ -165,7 +166,7 @@ def test_rows_of_which_little_is_said_are_covered_all_the_same(method, n):
     for given in (
         {"intervals": np.stack([-nothing, nothing], axis=1)},
         {"intervals": np.stack([-nothing, np.zeros(n)], axis=1)},
-        {"quantiles": np.zeros((n, 3)), "levels": [0.1, 0.5, 0.9]},
+        {"quantiles": np.tile([0.0, 0.0, 1e-9 * (method in MULTIPLIED)], (n, 1)), "levels": [0.1, 0.5, 0.9]},
         {"y_pred": np.zeros(n), "std": np.full(n, 1e-12)},
     ):
         with warnings.catch_warnings():
@@ -256,3 +257,43 @@ def test_intervals_follow_the_unit(factor):
         for f in (1.0, factor)
     )
     np.testing.assert_allclose(scaled / factor, plain, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", MULTIPLIED)
+def test_rows_without_width_are_refused_where_widths_are_multiplied(method):
+    # They would move the bounds of all other rows to 1e18 or infinity, with a guarantee and without a warning.
+    y = np.random.default_rng(11).normal(size=200)
+    intervals = np.tile([-1.0, 1.0], (200, 1))
+    calibrator = pm.IntervalCalibrator(0.9, method=method).fit(y, intervals=intervals)
+    message = r'no width in 40 of 200 rows, the first is row 160 .*"additive"'
+    for point in ([0.25, 0.25], [1e9, 1e9 + 2e-7]):
+        some = np.where(np.arange(200)[:, None] < 160, intervals, point)
+        with pytest.raises(ValueError, match=message):
+            clone(calibrator).fit(y, intervals=some)
+        with pytest.raises(ValueError, match=message):
+            calibrator.predict_interval(intervals=some)
+    assert np.isfinite(calibrator.predict_interval(intervals=[[-np.inf, 1.0]])[0, 1]) == (method != "distributional")
+
+
+def test_targets_beyond_tied_quantiles_warn_of_infinite_intervals():
+    y = np.random.default_rng(12).normal(size=200)
+    quantiles = np.tile([-1.0, 0.0, 1.0], (200, 1))
+    quantiles[:80, 2] = 0.0
+    calibrator = pm.IntervalCalibrator(0.9, method="distributional")
+    with pytest.warns(pm.CoverageWarning, match=r'margin is infinite.*tied or infinite.*method="auto"'):
+        calibrator.fit(y, quantiles=quantiles, levels=[0.05, 0.5, 0.95])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        calibrator.fit(-np.abs(y), quantiles=quantiles, levels=[0.05, 0.5, 0.95])
+    assert np.isfinite(calibrator.margin_).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_few_draws_are_calibrated_at_any_level(method):
+    rng = np.random.default_rng(13)
+    centre, y = rng.normal(size=(2, 999))
+    draws = centre[:, None] + rng.normal(size=(999, 5))
+    calibrator = pm.IntervalCalibrator(0.95, method=method, random_state=0).fit(centre + y, samples=draws)
+    found = calibrator.predict_interval(samples=draws, confidence_level=[0.9, 0.95, 0.99])
+    for i, level in enumerate((0.9, 0.95, 0.99)):
+        assert abs(pm.coverage_score(centre + y, found[..., i]) - level) < 0.02

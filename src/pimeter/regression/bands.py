@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 ROUNDINGS = 8.0  # units in the last place that the way from a score back to its bound may take
-LEAST = 1e-9  # smallest scale, in units of the larger bound: a band without width has no scale of its own
 FEWEST_TO_MOVE = 20  # rows with a finite bound
 BLENDS = (0.0, 0.25, 0.5, 0.75, 1.0)
 LEAST_WIDTH = 0.02  # smallest half-width that is learned, in typical ones
@@ -96,7 +95,7 @@ class Multiplicative(MovedBand):
 
 
 class Normalised(MovedBand):
-    """Around the centre, in units of half the width of the band at a level; of a normal distribution, of its std."""
+    """Around the centre, in units of half the width of the band at a level: for a normal one, a multiple of its std."""
 
     def band(self, said: Predictive) -> Band:
         """Of no width, around the centre."""
@@ -114,10 +113,12 @@ class Distributional:
 
     def scores(self, said: Predictive, y: Array) -> CalibrationScores:
         """Normal quantiles of the probability integral transform."""
+        _refuse_no_width(said.values[:, 0], said.values[:, -1])
         return CalibrationScores(said.z(y)[:, None])
 
     def bounds(self, said: Predictive, margin: Array) -> Array:
         """Quantiles of each row."""
+        _refuse_no_width(said.values[:, 0], said.values[:, -1])
         least, most = _outwards(np.sort([-margin[0], margin[1]]), np.array([-1.0, 1.0]))
         # Where a quantile is infinite, nothing is known between it and the next one.
         is_open = np.isinf(said.values).any(axis=1)
@@ -211,11 +212,26 @@ def _halves(said: Predictive, level: float, typical: float) -> tuple[Array, Arra
 
 
 def _scale(lower: Array, upper: Array) -> Array:
-    """Widths, of which none is 0; 1 where a bound is infinite."""
-    with np.errstate(invalid="ignore"):
+    """Widths, of which none may be 0; 1 where a bound is infinite."""
+    _refuse_no_width(lower, upper)
+    with np.errstate(invalid="ignore", over="ignore"):
         wide = upper - lower
-    least = LEAST * np.maximum(np.maximum(np.abs(lower), np.abs(upper)), LEAST)
-    return np.where(np.isfinite(wide), np.maximum(wide, least), 1.0)
+    return np.where(np.isfinite(wide), wide, 1.0)
+
+
+def _refuse_no_width(lower: Array, upper: Array) -> None:
+    """A ValueError if rows have no width but for rounding: no multiple of it would be one."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        least = ROUNDINGS * np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
+        missing = np.flatnonzero(upper - lower <= least)
+    if missing.size:
+        first = missing[0]
+        msg = (
+            f"intervals have no width in {missing.size} of {len(lower)} rows, the first is row {first} "
+            f"({lower[first]:g} to {upper[first]:g}): no multiple of it covers other targets, and margins get huge "
+            'for all rows. Use method="additive", "auto" of IntervalCalibrator, or leave such rows out, old and new.'
+        )
+        raise ValueError(msg)
 
 
 def _outwards(values: Array, sign: float | Array, largest: Array | None = None) -> Array:

@@ -58,7 +58,7 @@ class IntervalCalibrator(Replaceable, BaseEstimator):
         any level.
     method : {"auto", "additive", "multiplicative", "normalised", "distributional"}, default="auto"
         "additive": both bounds move by the same distance (conformalised quantile regression). "multiplicative": by the
-        same multiple of the width. "normalised": a multiple of the half-width or standard deviation around the centre.
+        same multiple of the width. "normalised": a multiple of the half-width around the centre.
         "distributional": between two quantiles of each row's distribution, the same two for all rows, which never cross
         and serve every level at once. "auto": learned on rows that do not calibrate, as said below.
     guarantee : {"marginal", "training-conditional", "approximate"}, default="marginal"
@@ -93,7 +93,8 @@ class IntervalCalibrator(Replaceable, BaseEstimator):
     quantile regression on centre and width. If there are fewer, all calibrate, and the method is additive. Numbers, the
     penalty and the features were chosen on generated data.
 
-    Infinite bounds stay infinite. Rows without width get some of their own with "additive" and "auto".
+    Infinite bounds stay infinite. Rows without width get some with "additive" and "auto"; the other methods refuse
+    them, in `fit` and in `predict_interval`, since no multiple of such a width covers anything.
 
     References
     ----------
@@ -260,6 +261,11 @@ class IntervalCalibrator(Replaceable, BaseEstimator):
             warn_of_coverage(f"{too_few(own, p)}.")
         self.n_calibration_ = len(scores)
         self.margin_ = self._quantile.margins[0, 0]
+        if own.is_enough and np.isposinf(self.margin_).any():
+            warn_of_coverage(
+                "the margin is infinite, and so are intervals: too many targets lie beyond quantiles that are tied or "
+                'infinite, so that nothing says how far. Use method="auto" or "additive".'
+            )
         self.guaranteed_level_ = self._quantile.guaranteed(0)
         self.guarantee_reason_ = self._quantile.reason()
         self.guaranteed_ = bool(self.guaranteed_level_ >= p)
