@@ -118,6 +118,22 @@ def test_a_level_that_was_not_given_is_refused_with_those_that_were():
     assert predictive(**WAYS["normal"]).bounds(0.8).shape == (20, 2)
 
 
+def test_draws_hold_no_level_beyond_them():
+    draws = np.arange(10.0).reshape(2, 5)
+    said = predictive(samples=draws)
+    assert said.highest_level == pytest.approx(2 / 3)
+    np.testing.assert_array_equal(said.bounds(said.highest_level), draws[:, [0, -1]])
+    np.testing.assert_array_equal(said.bounds(1 / 3), draws[:, [1, -2]])
+    with pytest.raises(ValueError, match=r"5 draws hold intervals of up to 66.7 %; 95 % takes 39 or more"):
+        said.bounds(0.95)
+    assert said.band(0.95)[0, 0] < 0.0
+    for s, p in ((39, 0.95), (19, 0.9), (199, 0.99), (3, 0.5)):
+        assert predictive(samples=np.zeros((1, s))).bounds(p).shape == (1, 2)
+        with pytest.raises(ValueError, match=f"takes {s} or more"):
+            predictive(samples=np.zeros((1, s - 1))).bounds(p)
+    assert [predictive(**WAYS[kind]).highest_level for kind in ("normal", "quantiles", "intervals")] == [None] * 3
+
+
 def test_the_smallest_std_that_rounding_leaves_has_width():
     apart = np.spacing(1e9)
     assert predictive(y_pred=[1e9], std=[apart]).spread[0] > 0.0

@@ -64,6 +64,19 @@ class TestNumbers:
         assert_allclose(pm.measure(y, samples=samples).scores["crps"].value, exact.value, rtol=0.01)
         assert exact.lower < 1 / np.sqrt(np.pi) < exact.upper
 
+    @pytest.mark.parametrize(("s", "level"), [(2, 1 / 3), (5, 2 / 3), (19, 0.9), (39, 0.95), (100, 0.95)])
+    def test_level_of_samples_is_one_that_they_hold(self, rows, s, level):
+        centre, y = rows
+        samples = centre[:, None] + np.random.default_rng(2).normal(size=(1000, s))
+        found = pm.measure(y, samples=samples)
+        assert found.confidence_level == pytest.approx(level)
+        assert max(one.level for one in found.reliability) == pytest.approx(level)
+        # New draws and targets are divided equally by s draws, so that the coverage is the level.
+        assert stats.binomtest(round(1000 * found.coverage), 1000, level).pvalue > 1e-4
+        if s < 39:
+            with pytest.raises(ValueError, match=f"{s} draws hold intervals of up to"):
+                pm.measure(y, samples=samples, confidence_level=0.95)
+
     def test_level_is_that_which_was_given(self, rows):
         centre, y = rows
         several = {p: around(centre, stats.norm.ppf((1 + p) / 2)) for p in (0.5, 0.8, 0.9)}

@@ -6,6 +6,7 @@ quantile z of their level: exact for a normal distribution, of which the quantil
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -70,6 +71,11 @@ class Predictive:
         return tuple((2.0 * upper[has_both] - 1.0).round(12).tolist())
 
     @property
+    def highest_level(self) -> float | None:
+        """Highest level of central intervals that s draws hold, (s - 1) / (s + 1); None where nothing limits it."""
+        return 1.0 - 2.0 / (len(self.levels) + 1.0) if self.kind == "samples" else None
+
+    @property
     def centre(self) -> Array:
         """The median: given, or between the quantiles next to it; where one of these is infinite, the other one."""
         right = min(max(int(np.searchsorted(self.knots, 0.0)), 1), len(self.knots) - 1)
@@ -101,7 +107,7 @@ class Predictive:
         return Predictive(self.kind, self.levels, self.knots, self.values[rows])
 
     def bounds(self, confidence_level: float) -> Array:
-        """Central intervals (m, 2) at a level that was given; any level of a normal distribution or of samples."""
+        """Central intervals (m, 2) at a level that was given; any of a normal distribution; those that draws hold."""
         p = one_level("confidence_level", confidence_level)
         given = self.confidence_levels
         if self.kind in {"intervals", "quantiles"} and not np.isclose(given, p, rtol=0.0, atol=ROUNDING).any():
@@ -110,6 +116,13 @@ class Predictive:
                 f"{self.kind} were not given at {percent(p)}, which takes the quantiles at levels "
                 f"{(1.0 - p) / 2.0:.6g} and {(1.0 + p) / 2.0:.6g}; central intervals that were given: {known}. Ask for "
                 "one of these, or give the level that you ask for."
+            )
+            raise ValueError(msg)
+        highest = self.highest_level
+        if highest is not None and p > highest + ROUNDING:
+            msg = (
+                f"{len(self.levels)} draws hold intervals of up to {percent(highest, 3)}; {percent(p)} takes "
+                f"{math.ceil(2.0 / (1.0 - p) - 1.0 - ROUNDING)} or more. Ask for a lower level, or give more samples."
             )
             raise ValueError(msg)
         return self.band(p)

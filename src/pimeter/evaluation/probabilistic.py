@@ -170,13 +170,13 @@ def measured_predictions(
 
 
 def _level(said: Predictive, asked: float | None) -> float:
-    """The level asked for; else .95 if it was given, else the highest one that was."""
+    """The level asked for; else .95 if it was given or draws hold it, else the highest one that was or that they do."""
     if asked is not None:
         return one_level("confidence_level", asked)
     known = said.confidence_levels
     if known and not np.isclose(known, DEFAULT_LEVEL).any():
         return known[-1]
-    return DEFAULT_LEVEL
+    return min(DEFAULT_LEVEL, said.highest_level or DEFAULT_LEVEL)
 
 
 def _units(is_inside: NDArray[np.bool_], group: NDArray[np.intp] | None, moment: NDArray[np.intp] | None) -> Units:
@@ -321,7 +321,8 @@ def _excess(excess: Array, n: int, farthest: float) -> tuple[float, float, float
 
 def _reliability(target: Array, said: Predictive, level: float, effect: float) -> tuple[Reliability, ...]:
     """Coverage of each level given, of nine levels of a whole distribution, with ranges for all of them together."""
-    levels = said.confidence_levels or tuple(sorted({*(i / 10 for i in range(1, 10)), level}))
+    held = (i / 10 for i in range(1, 10) if i / 10 <= (said.highest_level or 1.0))
+    levels = said.confidence_levels or tuple(sorted({*held, level}))
     confidence = 1.0 - (1.0 - RANGE) / len(levels)
     found = []
     for p in levels:
