@@ -77,6 +77,15 @@ class TestNumbers:
             with pytest.raises(ValueError, match=f"{s} draws hold intervals of up to"):
                 pm.measure(y, samples=samples, confidence_level=0.95)
 
+    def test_targets_between_few_right_draws_raise_no_alarm(self, rows):
+        centre, y = rows
+        samples = centre[:, None] + np.random.default_rng(3).normal(size=(1000, 4))
+        found = pm.measure(y, samples=samples)
+        inside = np.bincount((samples < y[:, None]).sum(axis=1), minlength=5)
+        assert [cell.rows for cell in found.pit] == inside.tolist()
+        assert_allclose([cell.probability for cell in found.pit], 0.2)
+        assert not any(one.raised for one in found.diagnosis.findings if one.name == "calibration")
+
     def test_level_is_that_which_was_given(self, rows):
         centre, y = rows
         several = {p: around(centre, stats.norm.ppf((1 + p) / 2)) for p in (0.5, 0.8, 0.9)}

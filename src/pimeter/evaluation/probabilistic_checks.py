@@ -77,7 +77,7 @@ class IntervalEvidence:
     @cached_property
     def edges(self) -> Array:
         """Probabilities at which the distributions are cut into cells."""
-        if self.said.kind in {"normal", "samples"}:
+        if self.said.kind == "normal" or (self.said.kind == "samples" and len(self.said.levels) >= N_CELLS - 1):
             return np.arange(1, N_CELLS) / N_CELLS
         return self.said.levels
 
