@@ -369,3 +369,25 @@ def test_sums_of_parts_add_up_to_those_of_the_whole():
     for one, other in zip(parts.errors(), whole.errors(), strict=True):
         assert_allclose(one[0], other[0], atol=1e-15)
         assert_allclose(one[2] - one[0], other[2] - other[0], rtol=0.2)  # other random parts
+
+
+def test_groups_that_resemble_each_other_are_no_bias_and_no_dependence_in_time():
+    """Of 40 samples of patients with effects of their own three or more have a probability of .3 % each at 1 %."""
+    rng = np.random.default_rng(5)
+    group = np.repeat(np.arange(60), 10)
+    raised = []
+    for _ in range(40):
+        y_pred = rng.normal(size=600)
+        y_true = y_pred + rng.normal(size=60)[group] + 0.5 * rng.normal(size=600)
+        raised += measure(y_true, y_pred, groups=group).diagnosis.raised
+    assert raised.count("bias") < 3
+    assert "serial" not in raised
+    assert "drift" not in raised
+
+
+def test_a_bias_of_groups_is_found():
+    rng = np.random.default_rng(6)
+    group = np.repeat(np.arange(60), 10)
+    y_pred = rng.normal(size=600)
+    y_true = y_pred + 1.0 + rng.normal(size=60)[group] + 0.5 * rng.normal(size=600)
+    assert "bias" in measure(y_true, y_pred, groups=group).diagnosis.raised

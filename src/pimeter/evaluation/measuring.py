@@ -230,11 +230,10 @@ def _measured_points(
     equal = equal_rows(target, prediction, X)
     if lazy is not None:
         equal = equal.of_sample(lazy.n)
-    evidence = Evidence(
-        target, prediction, residuals, ordered, fit, at, known, divisions, equal, order, group is not None
-    )
-    judgement = judged(evidence)
     units = Units.of(m, group, moment, residuals)
+    parts = (order, group is not None, None if units.kind == "rows" else units)
+    evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal, *parts)
+    judgement = judged(evidence)
     context = Context(units, _doubt(judgement.diagnosis, units))
     curves = Curves.of(residuals, fit, divisions, len(evidence.subgroups), MarginRanges.of(fit, units), context)
     if lazy is not None and lazy.n > m:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pimeter.clusters import Units
     from pimeter.findings import Finding
 
     Array = NDArray[np.float64]
@@ -31,14 +32,14 @@ class Bias(Check[Evidence]):
     significance = 2 * PLACES
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
-        return self.judge(evidence.residuals, evidence.margin, evidence.local_shift)
+        return self.judge(evidence.residuals, evidence.margin, evidence.local_shift, evidence.units)
 
-    def judge(self, residuals: Array, margin: float, local: Shift | None = None) -> Finding:
-        """From residuals, the margin that says what is much, and the subgroup that departs most."""
+    def judge(self, residuals: Array, margin: float, local: Shift | None = None, units: Units | None = None) -> Finding:
+        """From residuals, what is much, the subgroup that departs most, and what is independent of what."""
         m = len(residuals)
         if m < MIN_ROWS:
             return self.finding(m, f"{count(m)} too few to tell a mean residual from 0.", reference=0.0)
-        whole, found = mean_residual(residuals), None
+        whole, found = mean_residual(residuals, units), None
         advice = []
         sentence = f"The mean residual is {_in_range(whole)} with {in_percent(CONFIDENCE)} confidence)"
         if whole.p_value > PLACES:

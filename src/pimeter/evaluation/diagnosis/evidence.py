@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from pimeter.evaluation.diagnosis.shifts import Criterion, Shift, local_shift
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.clusters import Units
     from pimeter.evaluation.diagnosis.columns import Given
     from pimeter.protocols import FeatureTable
 
@@ -82,6 +83,8 @@ class Evidence:
         Coverage across quintiles of the prediction and per category.
     copies : Copies
         Rows that equal others.
+    units : Units, optional
+        Groups of rows or stretches of time that are independent of each other; None for independent rows.
     order : array of shape (m,) or None
         The number of each row as it was given, where rows were put in the order of time; empty where rows are a sample.
     has_groups : bool
@@ -99,6 +102,7 @@ class Evidence:
     copies: Copies
     order: Counts | None = None
     has_groups: bool = False
+    units: Units | None = None
 
     @property
     def m(self) -> int:
@@ -148,7 +152,10 @@ class Evidence:
     @cached_property
     def local_shift(self) -> Shift | None:
         """The subgroup of `some` rows whose mean residual departs most from that of all."""
-        return local_shift(self.some_residuals, self.criteria)
+        units = self.units
+        if units is not None and units.codes is not None:
+            units = replace(units, codes=units.codes[self.some])
+        return local_shift(self.some_residuals, self.criteria, units)
 
     @cached_property
     def subgroups(self) -> tuple[Subgroup, ...]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+GROUPED = "Rows belong to groups, whose rows resemble each other: their order is not looked at."
 N_LAGS = 10
 ROWS_PER_BLOCK = 20  # that are shuffled as one, so that serial dependence does not pass for drift
 N_STRETCHES = 10  # of the rows whose own level is taken off, so that drift does not pass for serial dependence
@@ -51,6 +52,8 @@ class Drift(Check[Evidence]):
     significance = 0.01
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+        if evidence.has_groups:
+            return self.finding(evidence.m, GROUPED)
         return self.judge(evidence.some_residuals, evidence.margin)
 
     def judge(self, residuals: Array, margin: float) -> Finding:
@@ -97,6 +100,8 @@ class SerialDependence(Check[Evidence]):
     significance = 0.004
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+        if evidence.has_groups:
+            return self.finding(evidence.m, GROUPED)
         return self.judge(evidence.first_residuals)
 
     def judge(self, residuals: Array) -> Finding:

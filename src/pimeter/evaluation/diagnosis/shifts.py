@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pimeter.clusters import Units
     from pimeter.evaluation.diagnosis.columns import Subgroups
 
     Array = NDArray[np.float64]
@@ -78,15 +79,17 @@ def place(of: str, label: str) -> str:
     return f"where {'the prediction' if of == 'prediction' else of} is {label}"
 
 
-def mean_residual(residuals: Array) -> Shift:
-    """The mean of all residuals with its range, and the larger of two p-values.
+def mean_residual(residuals: Array, units: Units | None = None) -> Shift:
+    """The mean of all residuals with its range, and the larger of two p-values; of units that are independent.
 
     Student's t rejects 5 % of samples of 30 lognormal residuals where it should reject .6 %; Johnson's, which corrects
     for skewness, rejects too many where tails are heavy. Both together reject 1.6 % at most.
     """
-    m, unit = len(residuals), power_of_two(float(np.abs(residuals).max()))
+    unit = power_of_two(float(np.abs(residuals).max()))
     x = residuals / unit
-    mean = float(x.mean())
+    if units is not None:
+        x = units.whole(units.sums(x)) * (units.n / len(x))
+    m, mean = len(x), float(x.mean())
     x -= mean
     variance = float(x @ x) / (m - 1)
     if variance <= np.finfo(np.float64).tiny:
@@ -100,12 +103,13 @@ def mean_residual(residuals: Array) -> Shift:
     return Shift(mean * unit, (mean - half) * unit, (mean + half) * unit, p_value)
 
 
-def local_shift(residuals: Array, criteria: Sequence[Criterion]) -> Shift | None:
+def local_shift(residuals: Array, criteria: Sequence[Criterion], units: Units | None = None) -> Shift | None:
     """The subgroup whose mean residual departs most from that of all rows, with a range that holds for all together.
 
     A sum of centred residuals over the root of the sum of their squares is normal whatever their spread, and rather
     smaller where tails are heavy (self-normalised sums). Shuffled residuals, which know of skewness and few rows, have
-    to agree. Numbers also have a trend: the sum of residuals weighed by ranks. None without subgroups.
+    to agree. Numbers also have a trend: the sum of residuals weighed by ranks. Of groups, or of stretches of time, sums
+    over these are taken in the place of rows, with Student's quantiles. None without subgroups.
     """
     named = [(criterion, *contrast) for criterion in criteria for contrast in criterion.contrasts]
     if not named:
@@ -114,9 +118,14 @@ def local_shift(residuals: Array, criteria: Sequence[Criterion]) -> Shift | None
     m, unit = len(residuals), power_of_two(float(np.abs(residuals).max()))
     x = residuals / unit
     centred = x - x.mean()
-    z = _studentised(centred[None], weights)[0]
-    p_value = min(1.0, 2.0 * len(named) * float(ndtr(-z.max())))
-    if p_value <= PLACES:
+    if units is None:
+        z = _studentised(centred[None], weights)[0]
+        tail = ndtr(-z.max())
+    else:
+        z = _studentised_by_units(centred, weights, units)
+        tail = stdtr(max(units.n - 1, 1), -z.max())
+    p_value = min(1.0, 2.0 * len(named) * float(tail))
+    if units is None and p_value <= PLACES:
         rng = np.random.default_rng(m)
 
         def shuffled(n: int) -> Array:
@@ -142,3 +151,10 @@ def _studentised(centred: Array, weights: Array) -> Array:
     """Absolute weighted sums of residuals, (samples, m), over the root of the sum of squares, (samples, places)."""
     squares = (centred * centred) @ (weights * weights)
     return np.asarray(np.abs(centred @ weights) / np.sqrt(np.where(squares > 0.0, squares, math.inf)))
+
+
+def _studentised_by_units(centred: Array, weights: Array, units: Units) -> Array:
+    """Absolute weighted sums of residuals over the root of the sum of squares of those of units, (places,)."""
+    sums = units.whole(units.sums((centred[:, None] * weights).T))
+    squares = (sums * sums).sum(axis=1)
+    return np.asarray(np.abs(sums.sum(axis=1)) / np.sqrt(np.where(squares > 0.0, squares, math.inf)))
