@@ -262,3 +262,15 @@ def test_from_the_command_line(monkeypatch, capfd, tmp_path, rows):
     code, _, err = run("--models", "good")
     assert code == 2
     assert "give two or more" in err
+
+
+def test_rows_needed_count_all_pairs():
+    losses = np.random.default_rng(12).normal(size=(200, 6)) + [0.0, 0.2, 0.1, 0.1, 0.1, 0.1]
+    two = paired.of_means(losses[:, :2], is_ordered=False).n_needed[0]
+    assert paired.of_means(losses, is_ordered=False).n_needed[0] > 1.4 * two
+
+
+def test_areas_need_ten_rows_of_each_class():
+    y = np.arange(60) < 5
+    said = {name: np.random.default_rng(i).uniform(size=60) for i, name in enumerate("ab")}
+    assert "auc" not in pm.compare(y, said).scores

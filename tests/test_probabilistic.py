@@ -297,3 +297,41 @@ def test_page_shows_all_of_it(rows):
         "crps",
     ):
         assert text in page
+
+
+class TestFoundBySimulation:
+    def test_groups_of_very_unequal_size_have_no_ranges(self):
+        group = np.repeat(np.arange(15), [400] + [10] * 14)
+        y = np.random.default_rng(0).normal(size=15)[group]
+        found = pm.measure(y, 0 * y, std=1 + 0 * y, groups=group)
+        assert "15 groups say as little as 2 of equal size" in found.headline.evidence
+        assert not found.diagnosis.raised
+
+    def test_groups_that_resemble_each_other_raise_few_alarms(self):
+        """At 5 % nine or more of 60 have a probability of .4 %."""
+        rng = np.random.default_rng(1)
+        group = np.repeat(np.arange(40), 20)
+        raised = 0
+        for _ in range(60):
+            y = 0.9**0.5 * rng.normal(size=40)[group] + 0.1**0.5 * rng.normal(size=800)
+            raised += bool(pm.measure(y, 1e-9 * rng.normal(size=800), std=np.ones(800), groups=group).diagnosis.raised)
+        assert raised < 9
+
+    def test_counts_on_their_own_quantiles_are_not_called_uncalibrated(self):
+        levels = [0.05, 0.25, 0.5, 0.75, 0.95]
+        y = np.random.default_rng(2).poisson(10, 500).astype(float)
+        given = np.tile(stats.poisson.ppf(levels, 10), (500, 1))
+        found = pm.measure(y, quantiles=given, levels=levels).diagnosis["calibration"]
+        assert np.isnan(found.p_value)
+        assert "Targets lie on quantiles" in found.sentence
+
+    def test_few_expected_misses_tell_no_gain(self):
+        rng = np.random.default_rng(3)
+        mean, std = rng.normal(size=50), np.exp(0.5 * rng.normal(size=50))
+        found = pm.measure(mean + std * rng.normal(size=50), mean, std=std, confidence_level=0.99)
+        assert np.isnan(found.diagnosis["better"].p_value)
+
+    def test_widths_between_true_samples_are_no_fault(self):
+        rng = np.random.default_rng(4)
+        found = pm.measure(rng.normal(size=1000), samples=rng.normal(size=(1000, 60)), confidence_level=0.8)
+        assert "interval width" not in {one.of for one in found.subgroups}

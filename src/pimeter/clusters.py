@@ -39,6 +39,8 @@ class Units:
         Why no range can be given; empty if one can.
     n_groups : int
         Number of groups; 0 if the units are others.
+    n_equal : float
+        Number of groups of equal size that vary as much; 0 if the units are others.
     """
 
     kind: str
@@ -46,6 +48,7 @@ class Units:
     n: int
     refusal: str = ""
     n_groups: int = 0
+    n_equal: float = 0.0
 
     @classmethod
     def of(cls, m: int, groups: Index | None, moments: Index | None, values: Array) -> Units:
@@ -68,11 +71,18 @@ class Units:
     @classmethod
     def of_groups(cls, codes: Index) -> Units:
         """Groups of rows, by their numbers from 0; of more than 1,000, so many random parts."""
-        n_groups = int(codes.max()) + 1
-        refusal = f"{_counted(n_groups, 'group')}, at least {MIN_UNITS} are needed" if n_groups < MIN_UNITS else ""
+        n_groups, rows = int(codes.max()) + 1, np.bincount(codes).astype(np.float64)
+        n_equal = min(float(rows.sum() ** 2 / (rows @ rows)), float(n_groups))
+        refusal = ""
+        if n_groups < MIN_UNITS:
+            refusal = f"{_counted(n_groups, 'group')}, at least {MIN_UNITS} are needed"
+        elif n_equal < MIN_UNITS * (1.0 - 1e-9):
+            refusal = (
+                f"{n_groups:,} groups say as little as {n_equal:.0f} of equal size, at least {MIN_UNITS} are needed"
+            )
         if n_groups > MAX_UNITS:
             codes = np.random.default_rng(n_groups).integers(MAX_UNITS, size=n_groups)[codes]
-        return cls("groups", codes, min(n_groups, MAX_UNITS), refusal, n_groups)
+        return cls("groups", codes, min(n_groups, MAX_UNITS), refusal, n_groups, n_equal)
 
     @classmethod
     def of_time(cls, moments: Index, values: Array) -> Units:
@@ -82,7 +92,7 @@ class Units:
         refusal = ""
         if n_blocks < MIN_UNITS:
             refusal = f"{_counted(n_moments, 'moment')} of time, too few to see how rows depend on each other"
-        elif (n := effective_rows(moments, values)) < MIN_EFFECTIVE_ROWS:
+        elif (n := min(effective_rows(moments, one) for one in (values, np.abs(values)))) < MIN_EFFECTIVE_ROWS:
             refusal = f"{m:,} rows say as little as {n:.0f} independent ones, at least {MIN_EFFECTIVE_ROWS} are needed"
         return cls("time", moments * (2 * n_blocks) // n_moments, n_blocks, refusal)
 
@@ -105,7 +115,8 @@ class Units:
         Of stretches of time twice that of whole ones less that of their halves, which the dependence between neighbours
         makes too small by twice as much (Vats and Flegal's lugsail estimator), and no less than that of whole ones.
         """
-        found: Array = self.n / max(self.n - 1, 1) * np.square(self.whole(sums)).sum(axis=-1)
+        n = self.n_equal or self.n
+        found: Array = n / max(n - 1.0, 1.0) * np.square(self.whole(sums)).sum(axis=-1)
         if self.kind == "time":
             halves = 2 * self.n / max(2 * self.n - 1, 1) * np.square(sums).sum(axis=-1)
             found = np.clip(2.0 * found - halves, found, 2.0 * found)
@@ -114,7 +125,8 @@ class Units:
     def factor(self, confidence: float = 0.9) -> float:
         """By what factor ranges are wider than normal ones, as the variance of so many units is not known exactly."""
         point = (1.0 + confidence) / 2.0
-        return float(stdtrit(self.n - 1, point) / ndtri(point)) if self.n > 1 else 1.0
+        n = self.n_equal or self.n
+        return float(stdtrit(n - 1, point) / ndtri(point)) if n > 1.0 else 1.0
 
     def design_effect(self, is_counted: Array) -> Array:
         """Times by which proportions vary more than of independent rows, at least 1; rows are 0 or 1, (..., m)."""

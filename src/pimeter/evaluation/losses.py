@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CLIP = 1e-15  # probabilities are at least so far from 0 and 1 in the log loss
 LARGEST = 1e70  # size of targets and predictions: fourth powers of it are floats
+MIN_ROWS_OF_CLASS = 10  # below which nothing is said of an AUC
 KEYWORDS = {"intervals", "quantiles", "levels", "y_pred", "std", "samples"}
 
 
@@ -79,7 +80,9 @@ def _of_probabilities(is_positive: NDArray[np.bool_], scores: Array) -> Losses:
     found: dict[str, NDArray[Any]] = {}
     if not np.isin(scores, (0.0, 1.0)).all():
         said = np.clip(np.where(is_positive[:, None], scores, 1.0 - scores), CLIP, 1.0)
-        found = {"log_loss": -np.log(said), "brier": (scores - is_positive[:, None]) ** 2, "auc": scores}
+        found = {"log_loss": -np.log(said), "brier": (scores - is_positive[:, None]) ** 2}
+        if MIN_ROWS_OF_CLASS <= np.count_nonzero(is_positive) <= len(is_positive) - MIN_ROWS_OF_CLASS:
+            found["auc"] = scores
     return Losses({**found, "accuracy": (scores > 0.5) == is_positive[:, None]}, scores.mean(axis=1))
 
 

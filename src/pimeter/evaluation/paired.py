@@ -164,7 +164,7 @@ def _pairs(difference: Array, *, is_ordered: bool, pseudo_rows: int = 0) -> Pair
     margin = stdtrit(df, ndtr(np.quantile(maxima, CONFIDENCE))) * error
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(centre == 0.0, 0.0, np.abs(centre) / error)
-        wanted = ndtri((1.0 + CONFIDENCE) / 2.0) + ndtri(POWER)
+        wanted = np.quantile(maxima, CONFIDENCE) + ndtri(POWER)
         n_needed = np.where(value == 0.0, np.inf, n * (wanted * error / np.abs(value)) ** 2)
     p_value = _adjusted(2.0 * stdtr(df, -t), maxima)
     lower, upper = centre + np.minimum(shift, 0.0) - margin, centre + np.maximum(shift, 0.0) + margin

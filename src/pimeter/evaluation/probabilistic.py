@@ -146,7 +146,8 @@ def measured_predictions(
     is_inside = (bounds[:, 0] <= target) & (target <= bounds[:, 1])
     units = _units(is_inside, None if groups is None else group_numbers(groups, len(target)), moment)
     known = given(X, by, len(target), some_rows(len(target), MAX_ROWS))
-    effect = _effect(is_inside, units)
+    sides = (is_inside, target < bounds[:, 0], target > bounds[:, 1], target > read.centre)
+    effect = max(_effect(one, units) for one in sides)
     evidence = IntervalEvidence(target, read, bounds, level, known, order, effect)
     others = alternatives(target, read.centre, bounds, level, units)
     coverage_range = (math.nan, math.nan)
@@ -291,7 +292,8 @@ def _interval_score(width: Array, below: Array, above: Array, level: float, unit
     )
     if math.isnan(found.lower):
         return found
-    if n / _effect((below + above) > 0.0, units) * (1.0 - level) < MIN_MISSES * (1.0 - 1e-9):
+    n_independent = units.n_equal or n / _effect((below + above) > 0.0, units)
+    if n_independent * (1.0 - level) < MIN_MISSES * (1.0 - 1e-9):
         why = f"no range: fewer than {MIN_MISSES:g} misses are expected"
         return replace(found, lower=math.nan, upper=math.nan, assumes=why)
     if units.kind != "rows":

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 FALSE_ALARMS = 0.05  # of all checks of a report together
 N_CELLS = 10  # of equal probability, in which targets of whole distributions are counted
 MIN_EXPECTED = 5.0  # rows in a cell
+MAX_TIED = 0.01  # fraction of targets on bounds or quantiles
 MIN_MISSES = 5  # from which on it is asked whether they come in runs
 
 
@@ -75,6 +76,12 @@ class IntervalEvidence:
         return ~(self.is_below | self.is_above)
 
     @cached_property
+    def is_tied(self) -> bool:
+        """Whether targets lie on bounds or quantiles: what is discrete need not be spread as these say."""
+        values = self.bounds if len(self.edges) < 3 else self.said.values
+        return bool((self.target[:, None] == values).any(axis=1).mean() > MAX_TIED)
+
+    @cached_property
     def edges(self) -> Array:
         """Probabilities at which the distributions are cut into cells."""
         if self.said.kind == "normal" or (self.said.kind == "samples" and len(self.said.levels) >= N_CELLS - 1):
@@ -100,7 +107,8 @@ class IntervalEvidence:
         some = some_rows(self.n, MAX_ROWS)
         found = [("prediction", quintiles(self.said.centre), self.is_inside)]
         width = self.bounds[:, 1] - self.bounds[:, 0]
-        if np.isfinite(width).all() and np.ptp(width) > 1e-9 * width.max():
+        # Widths between samples also tell how these fell out.
+        if self.said.kind != "samples" and np.isfinite(width).all() and np.ptp(width) > 1e-9 * width.max():
             found.append(("interval width", quintiles(width), self.is_inside))
         if self.known.labels is not None:
             found.append(("by", categories(self.known.labels), self.is_inside))
@@ -209,9 +217,10 @@ def coverage(evidence: IntervalEvidence) -> Asked:
 def balance(evidence: IntervalEvidence) -> Asked:
     """Whether there are as many misses below as above: exact, binomial."""
     below, above = int(evidence.is_below.sum()), int(evidence.is_above.sum())
-    p_value = _binomial_p(below, below + above, 0.5, evidence.effect) if below + above else math.nan
+    is_asked = bool(below + above) and not evidence.is_tied
+    p_value = _binomial_p(below, below + above, 0.5, evidence.effect) if is_asked else math.nan
     said = f"{below:,} targets are below their interval and {above:,} above"
-    tested = f" (p = {p_value:.2g})" if below + above else ""
+    tested = f" (p = {p_value:.2g})" if is_asked else ""
     return Asked(
         "balance", "Are there as many misses below as above?", 2.0, p_value, f"{said}{tested}.",
         f"Move the intervals {'down' if below > above else 'up'}, or calibrate each bound by itself.",
@@ -265,6 +274,8 @@ def calibration(evidence: IntervalEvidence) -> Asked:
     question = "Do the quantiles hold at all levels?"
     if not evidence.cells:
         return Asked("calibration", question, 2.0, math.nan, "One interval has no other levels.", "")
+    if evidence.is_tied:
+        return Asked("calibration", question, 2.0, math.nan, "Targets lie on quantiles, so it cannot be told.", "")
     counts, expected = _joined([(cell.rows, cell.probability * evidence.n) for cell in evidence.cells])
     if len(counts) < 2:
         return Asked("calibration", question, 2.0, math.nan, "There are too few rows to tell.", "")
@@ -365,6 +376,7 @@ def better(evidence: IntervalEvidence, alternatives: Sequence[Alternative]) -> A
     question = "How much better could they be?"
     if not alternatives:
         return Asked("better", question, 2.0, math.nan, "It is not asked of infinite intervals, nor of few rows.", "")
+    is_asked = evidence.n * (1.0 - evidence.level) >= MIN_MISSES * (1.0 - 1e-9)
     given, *others = alternatives
     best, constant = min(others, key=lambda one: one.interval_score), others[-1]
     said = (
@@ -373,8 +385,17 @@ def better(evidence: IntervalEvidence, alternatives: Sequence[Alternative]) -> A
     )
     if constant is not best:
         said += f", {rounded(constant.interval_score, 3)} with {shown(constant)}"
-    p_value = min(1.0, min(one.p_value for one in others) * len(others))
+    p_value = min(1.0, min(one.p_value for one in others) * len(others)) if is_asked else math.nan
     advice = (
         f"Use {shown(best)}: {percent(evidence.level)} hold, and the interval score falls by {rounded(best.gain, 3)}."
     )
-    return Asked("better", question, 2.0, p_value, f"{said} (p = {p_value:.2g}).", advice, best.gain, 0.0)
+    return Asked(
+        "better",
+        question,
+        2.0,
+        p_value,
+        f"{said}{f' (p = {p_value:.2g})' if is_asked else ''}.",
+        advice,
+        best.gain,
+        0.0,
+    )

@@ -51,7 +51,10 @@ class MarginRanges:
             (confidence >= CONFIDENCE)[:, None], fit.order_statistics(ranks.ravel()).reshape(-1, 2), math.nan
         )
         score = _interval_scores(fit, units)
-        score[m / effect * (1.0 - levels) < MIN_MISSES * (1.0 - 1e-9)] = math.nan
+        # Of groups by their number alone: what their rows seem to say is most wrong where it is most optimistic.
+        is_few = (units.n_equal or m / effect) * (1.0 - levels) < MIN_MISSES * (1.0 - 1e-9)
+        score[is_few] = math.nan
+        margin[is_few & (units.kind == "groups")] = math.nan
         if units.refusal:
             score[:] = math.nan
             if units.kind != "rows":
