@@ -224,18 +224,7 @@ def predictive(
         If nothing or too much is given, shapes do not fit, bounds or quantiles cross, a value is NaN, a standard
         deviation is not positive or lost in rounding, or a level is missing.
     """
-    given = {"intervals": intervals, "quantiles": quantiles, "std": std, "samples": samples}
-    named = [name for name, value in given.items() if value is not None]
-    if len(named) != 1:
-        what = " and ".join(named) or ("y_pred alone" if y_pred is not None else "nothing")
-        msg = f"give what the model says in one of four ways: {ONE_OF}; got {what}."
-        raise ValueError(msg)
-    if (levels is None) != (quantiles is None):
-        msg = "quantiles and levels go together: give levels=, one for each column of quantiles, and no levels without."
-        raise ValueError(msg)
-    if y_pred is not None and std is None:
-        msg = f"y_pred goes with std=; {named[0]} have a centre of their own, which is used. Leave y_pred out."
-        raise ValueError(msg)
+    name = _only({"intervals": intervals, "quantiles": quantiles, "std": std, "samples": samples}, levels, y_pred)
     if intervals is not None:
         found = _from_intervals(intervals, confidence_level)
     elif quantiles is not None:
@@ -245,9 +234,25 @@ def predictive(
     else:
         found = _from_samples(samples)
     if n is not None and len(found) != n:
-        msg = f"{named[0]} has {counted(len(found), 'row')}, but there are {n} targets: give one row for each target."
+        msg = f"{name} has {counted(len(found), 'row')}, but there are {n} targets: give one row for each target."
         raise ValueError(msg)
     return found
+
+
+def _only(given: dict[str, Any], levels: ArrayLike | None, y_pred: ArrayLike | None) -> str:
+    """The way in which something is given; a ValueError if there are none or several, or if something does not fit."""
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) != 1:
+        what = " and ".join(named) or ("y_pred alone" if y_pred is not None else "nothing")
+        msg = f"give what the model says in one of four ways: {ONE_OF}; got {what}."
+        raise ValueError(msg)
+    if (levels is None) != (named[0] != "quantiles"):
+        msg = "quantiles and levels go together: give levels=, one for each column of quantiles, and no levels without."
+        raise ValueError(msg)
+    if y_pred is not None and named[0] != "std":
+        msg = f"y_pred goes with std=; {named[0]} have a centre of their own, which is used. Leave y_pred out."
+        raise ValueError(msg)
+    return named[0]
 
 
 def _from_intervals(intervals: Any, confidence_level: float | None) -> Predictive:
