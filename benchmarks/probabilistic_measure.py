@@ -61,7 +61,8 @@ def drawn(kind: str, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.n
 
 def measured(y: np.ndarray, values: np.ndarray) -> dict[str, tuple[float, float, float]]:
     found = pm.measure(y, intervals=values[:, [0, -1]], confidence_level=LEVEL).scores
-    found |= pm.measure(y, quantiles=values[:, 1:-1], levels=LEVELS, confidence_level=0.8).scores | found
+    of_quantiles = pm.measure(y, quantiles=values[:, 1:-1], levels=LEVELS, confidence_level=0.8).scores
+    found |= {"crps": of_quantiles["crps"], "pinball of nine": of_quantiles["pinball"]}
     return {name: (found[name].value, found[name].lower, found[name].upper) for name in COLUMNS}
 
 
@@ -168,7 +169,7 @@ def main() -> None:
     lines.append(f"\nFalse alarms above 5 %, judged together (Holm): {holm(rates)} of {len(rates)} cells.\n")
     cells = ranges(n_draws, options.seed, ROWS[:1] if options.quick else (30, *ROWS))
     names = " | ".join(COLUMNS)
-    lines += ["## Coverage of ranges (nominal .9)\n", f"| distribution | rows | {names} |", "|" + "---|" * 10]
+    lines += ["## Coverage of ranges (nominal .9)\n", f"| distribution | rows | {names} |", "|" + "---|" * 11]
     for k in range(0, len(cells), len(COLUMNS)):
         own = cells[k : k + len(COLUMNS)]
         texts = [f"{c['coverage']:.3f}" if c["given"] else "refused" for c in own]

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
+from sklearn.metrics import mean_pinball_loss
 
 import pimeter as pm
 from pimeter.evaluation.probabilistic_checks import _hypergeometric_p, _runs_p, christoffersen
@@ -37,6 +38,8 @@ class TestNumbers:
         assert_allclose(found.coverage, pm.coverage_score(y, given))
         assert_allclose(found.scores["interval_score"].value, pm.interval_score(y, given, 0.9))
         assert_allclose(found.scores["mean_width"].value, 2 * HALF)
+        losses = [mean_pinball_loss(y, given[:, i], alpha=p) for i, p in enumerate((0.05, 0.95))]
+        assert_allclose(found.scores["pinball"].value, np.mean(losses))
         misses = found.scores["misses_below"].value + found.scores["misses_above"].value
         assert_allclose(misses, 1 - found.coverage)
         exact = stats.binomtest(round(1000 * found.coverage), 1000).proportion_ci(0.9)

@@ -250,12 +250,22 @@ def _scores(target: Array, said: Predictive, bounds: Array, level: float, units:
     if is_finite:
         found["interval_score"] = _interval_score(width, below, above, level, units)
     if said.kind in {"intervals", "quantiles"} and np.isfinite(said.values).all():
-        beyond = target[:, None] - said.values
-        loss = np.maximum(said.levels * beyond, (said.levels - 1.0) * beyond).mean(axis=1)
-        found["pinball"] = _mean_score(loss, units, "mean pinball loss of the quantiles given; lower is better")
+        found["pinball"] = _pinball(target, said, found["interval_score"], level, units)
     if is_distribution(said) and np.isfinite(said.values).all():
         found["crps"] = _mean_score(crps_rows(target, said), units, "score of the whole distribution; lower is better")
     return found
+
+
+def _pinball(target: Array, said: Predictive, interval_score: Score, level: float, units: Units) -> Score:
+    """Mean pinball loss of the quantiles given; of the bounds of one interval it is a part of the interval score."""
+    meaning = "mean pinball loss of the quantiles given; lower is better"
+    if len(said.levels) == 2:
+        part = (1.0 - level) / 4.0
+        values = {key: part * getattr(interval_score, key) for key in ("value", "lower", "upper")}
+        return replace(interval_score, **values, meaning=meaning)
+    beyond = target[:, None] - said.values
+    loss = np.maximum(said.levels * beyond, (said.levels - 1.0) * beyond).mean(axis=1)
+    return _mean_score(loss, units, meaning)
 
 
 def _proportion(is_so: NDArray[np.bool_], units: Units, meaning: str) -> Score:
