@@ -39,6 +39,7 @@ COLUMNS = (
     "median_width",
     "interval_score",
     "pinball",
+    "pinball of nine",
     "crps",
 )
 

@@ -265,7 +265,7 @@ def test_from_the_command_line(monkeypatch, capfd, tmp_path, rows):
 
 
 def test_rows_needed_count_all_pairs():
-    losses = np.random.default_rng(12).normal(size=(200, 6)) + [0.0, 0.2, 0.1, 0.1, 0.1, 0.1]
+    losses = np.random.default_rng(12).normal([0.0, 0.2, 0.1, 0.1, 0.1, 0.1], size=(200, 6))
     two = paired.of_means(losses[:, :2], is_ordered=False).n_needed[0]
     assert paired.of_means(losses, is_ordered=False).n_needed[0] > 1.4 * two
 

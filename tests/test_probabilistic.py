@@ -304,7 +304,7 @@ def test_page_shows_all_of_it(rows):
 
 class TestFoundBySimulation:
     def test_groups_of_very_unequal_size_have_no_ranges(self):
-        group = np.repeat(np.arange(15), [400] + [10] * 14)
+        group = np.repeat(np.arange(15), [400, *[10] * 14])
         y = np.random.default_rng(0).normal(size=15)[group]
         found = pm.measure(y, 0 * y, std=1 + 0 * y, groups=group)
         assert "15 groups say as little as 2 of equal size" in found.headline.evidence

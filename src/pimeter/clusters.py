@@ -57,6 +57,11 @@ class Units:
             return cls.of_groups(groups)
         return cls.of_rows(m) if moments is None else cls.of_time(moments, values)
 
+    @property
+    def if_dependent(self) -> Units | None:
+        """Groups and stretches of time; None for independent rows."""
+        return None if self.kind == "rows" else self
+
     @classmethod
     def of_rows(cls, m: int) -> Units:
         """Independent rows; of more than 1,000, so many random parts."""

@@ -231,7 +231,7 @@ def _measured_points(
     if lazy is not None:
         equal = equal.of_sample(lazy.n)
     units = Units.of(m, group, moment, residuals)
-    parts = (order, group is not None, None if units.kind == "rows" else units)
+    parts = (order, group is not None, units.if_dependent)
     evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal, *parts)
     judgement = judged(evidence)
     context = Context(units, _doubt(judgement.diagnosis, units))

@@ -107,7 +107,6 @@ class IntervalEvidence:
         some = some_rows(self.n, MAX_ROWS)
         found = [("prediction", quintiles(self.said.centre), self.is_inside)]
         width = self.bounds[:, 1] - self.bounds[:, 0]
-        # Widths between samples also tell how these fell out.
         if self.said.kind != "samples" and np.isfinite(width).all() and np.ptp(width) > 1e-9 * width.max():
             found.append(("interval width", quintiles(width), self.is_inside))
         if self.known.labels is not None:

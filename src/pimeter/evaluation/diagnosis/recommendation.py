@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.evaluation.diagnosis.evidence import Evidence
+    from pimeter.evaluation.diagnosis.shifts import Criterion
     from pimeter.findings import Finding
 
     Width = Literal["constant", "scaled", "grouped", "quantile"]
@@ -53,24 +54,17 @@ class Recommendation:
 
     def code(self, level: float) -> str:
         """Lines to paste, for a `model`, calibration rows `X, y_true` and new rows `X_new`."""
-        width, passed = f'"{self.width}"', ""
-        names = ["IntervalRegressor", *(["OnlineIntervals"] if self.is_online else [])]
-        if self.width == "grouped" and self.by is None:
-            passed = ", by=by"
-        elif self.width == "grouped":
-            width, names = f"GroupedWidth(by={self.by!r})", ["GroupedWidth", *names]
+        has_labels = self.width == "grouped" and self.by is None
+        passed, new = (", by=by", ", by=by_new") if has_labels else ("", "")
+        width = f'"{self.width}"' if self.width != "grouped" or has_labels else f"GroupedWidth(by={self.by!r})"
         options = [f"confidence_level={level!r}", f"width={width}", f'tails="{self.tails}"']
         options += [] if self.y_min is None else [f"y_min={self.y_min:g}"]
         options += ["shuffle=False"] if self.is_online and self.width in {"scaled", "quantile"} else []
         groups = f", groups={self.groups}" if self.groups else ""
-        copies = ["from pimeter import duplicate_groups"] if "duplicate_groups" in groups else []
         lines = [
-            *(["import numpy as np"] if "np." in groups else []),
-            *copies,
-            f"from pimeter.regression import {', '.join(names)}",
+            *self._imports,
             f"intervals = IntervalRegressor(model, {', '.join(options)}).calibrate(X, y_true{passed}{groups})",
         ]
-        new = ", by=by_new" if passed else ""
         if not self.is_online:
             return "\n".join([*lines, f"lower, upper = intervals.predict_interval(X_new{new}).T"])
         return "\n".join(
@@ -80,6 +74,15 @@ class Recommendation:
                 f"lower, upper = online.predict_interval(X_new{new}).T  # then online.follow(X_new, y_new{new})",
             ]
         )
+
+    @property
+    def _imports(self) -> list[str]:
+        """Lines that import what the others use."""
+        names = ["GroupedWidth"] if self.width == "grouped" and self.by is not None else []
+        names += ["IntervalRegressor", *(["OnlineIntervals"] if self.is_online else [])]
+        found = ["import numpy as np"] if "np." in self.groups else []
+        found += ["from pimeter import duplicate_groups"] if "duplicate_groups" in self.groups else []
+        return [*found, f"from pimeter.regression import {', '.join(names)}"]
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -98,45 +101,46 @@ def recommended(evidence: Evidence, found: Mapping[str, Finding]) -> Recommendat
     n_calibrate = evidence.m if width in {"constant", "grouped"} else evidence.m // 2
     is_enough = rank_guarantee(n_calibrate, evidence.level, n_cuts=2).is_enough
     is_one_sided = "skew" in raised or ("bias" in raised and (local is None or width in {"grouped", "quantile"}))
-    groups = "groups" if evidence.has_groups else ""
-    if not groups and evidence.copies.n:
-        groups = f"duplicate_groups({evidence.copies.compared})"
-    return Recommendation(
-        width,
-        "equal" if is_one_sided and is_enough else "symmetric",
-        by,
-        0.0 if is_never_negative(evidence.target, evidence.prediction, evidence.ordered, evidence.margin) else None,
-        groups,
-        bool(raised & {"drift", "serial"}),
-    )
+    is_positive = is_never_negative(evidence.target, evidence.prediction, evidence.ordered, evidence.margin)
+    tails: Tails = "equal" if is_one_sided and is_enough else "symmetric"
+    is_online = bool(raised & {"drift", "serial"})
+    return Recommendation(width, tails, by, 0.0 if is_positive else None, _groups(evidence), is_online)
+
+
+def _groups(evidence: Evidence) -> str:
+    """Code of the groups of rows that belong together."""
+    if evidence.has_groups:
+        return "groups"
+    return f"duplicate_groups({evidence.copies.compared})" if evidence.copies.n else ""
 
 
 def _widths(evidence: Evidence, found: Mapping[str, Finding], raised: set[str]) -> Iterator[tuple[float, Width, Any]]:
     """Widths that findings speak for, with the gain to be expected of each, and the column of its categories."""
     yield 0.0, "constant", None
+    places = _places(evidence)
+    gap = Gap.of(evidence.subgroups, evidence.level, evidence.coverage).subgroup.of if "width" in raised else ""
     gain = max(found["gain"].value, 0.0) if "gain" in raised else 0.0
-    categories: dict[str, Any] = {}  # what divides the rows into categories, and how a width finds them
-    places = {column.name: column.place for column in evidence.given.columns if not column.is_numeric}
-    if "width" in raised:
-        gap = Gap.of(evidence.subgroups, evidence.level, evidence.coverage)
-        of = gap.subgroup.of
-        if of == "by" or of in places:
-            categories[of] = places.get(of)
-        else:
-            gain = max(gain, np.finfo(float).tiny)
-    if gain > 0.0:
-        yield gain, "scaled", None
-    local = evidence.local_shift
-    if local is not None and local.criterion is not None and Bias().is_local(local, evidence.margin):
-        of = local.criterion.of
-        if local.criterion.values is None:
-            categories[of] = places.get(of)
-        else:  # what the means of its subgroups explain of the squares
-            yield gain + local.explained(evidence.some_residuals) / 2.0, "quantile", None
-    for of, place in categories.items():
-        criterion = next(one for one in evidence.criteria if one.of == of)
+    gain = max(gain, np.finfo(float).tiny) if gap and gap not in places else gain
+    yield gain - (gain == 0.0), "scaled", None
+    shift = _local_criterion(evidence)
+    if shift is not None and shift.values is not None and evidence.local_shift is not None:
+        # What the means of its subgroups explain of the squares.
+        yield gain + evidence.local_shift.explained(evidence.some_residuals) / 2.0, "quantile", None
+    named = {gap, shift.of if shift is not None and shift.values is None else ""} & {*places}
+    for criterion in filter(lambda one: one.of in named, evidence.criteria):
         own = grouped_gain(evidence.some_residuals, criterion.subgroups.codes, evidence.level, found["bias"].raised)
-        yield own, "grouped", place
+        yield own, "grouped", places[criterion.of]
+
+
+def _places(evidence: Evidence) -> dict[str, Any]:
+    """Names of what divides the rows into categories, and how a width finds them: in a column, or given as `by`."""
+    return {column.name: column.place for column in evidence.given.columns if not column.is_numeric} | {"by": None}
+
+
+def _local_criterion(evidence: Evidence) -> Criterion | None:
+    """What divides the rows into subgroups of which one is biased; None if none is."""
+    local = evidence.local_shift
+    return local.criterion if local is not None and Bias().is_local(local, evidence.margin) else None
 
 
 def is_never_negative(
