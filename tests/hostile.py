@@ -46,17 +46,17 @@ USES = ["tests.test_fuzz", "tests.test_fuzz_files", "pimeter.__main__"]  # and a
 SECONDS = 120  # after which one example counts as a hang
 ALLOWED = (CoverageWarning, ConvergenceWarning, DataConversionWarning, UndefinedMetricWarning)
 
-LAWS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] = {
+DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]] = {
     "normal": lambda rng, shape: rng.standard_normal(shape),
-    "sizes": lambda rng, shape: rng.exponential(size=shape),
-    "shares": lambda rng, shape: rng.random(shape),
+    "magnitudes": lambda rng, shape: rng.exponential(size=shape),
+    "fractions": lambda rng, shape: rng.random(shape),
     "labels": lambda rng, shape: rng.integers(2, size=shape).astype(np.float64),
     "ties": lambda rng, shape: rng.integers(-2, 3, size=shape).astype(np.float64),
     "constant": lambda rng, shape: np.full(shape, rng.standard_normal()),
     "zeros": lambda rng, shape: rng.choice([0.0, -0.0], shape),
     "huge": lambda rng, shape: rng.choice([-1.7e308, 1e308, 1.7e308, 8e307], shape),
     "subnormal": lambda rng, shape: rng.integers(-3, 4, shape) * 5e-324,
-    "all sizes": lambda rng, shape: rng.standard_normal(shape) * 10.0 ** rng.integers(-300, 300, shape),
+    "all magnitudes": lambda rng, shape: rng.standard_normal(shape) * 10.0 ** rng.integers(-300, 300, shape),
     "far away": lambda rng, shape: 1e15 + rng.standard_normal(shape),
     "one far": lambda rng, shape: np.where(rng.random(shape) < 0.1, 1e12, rng.standard_normal(shape)),
 }
@@ -109,7 +109,7 @@ def _as(kind: type | str) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def _frame(x: np.ndarray) -> Any:
-    """A pandas object with an index that is no range, and columns of which two may share a name."""
+    """A pandas object with an index that is no range, and columns of which two may have one name."""
     index = pd.Index(np.arange(len(x))[::-1] * 3)
     return pd.Series(x, index) if x.ndim == 1 else pd.DataFrame(x, index)
 
@@ -123,7 +123,7 @@ def _polars(x: np.ndarray) -> Any:
 
 
 def _whole(kind: str) -> Callable[[np.ndarray], np.ndarray]:
-    """Whole numbers keep what fits into their type."""
+    """Integers keep what fits into their type."""
 
     def cast(x: np.ndarray) -> np.ndarray:
         info = np.iinfo(kind)
@@ -157,7 +157,7 @@ NUMERIC: dict[str, Callable[[np.ndarray], Any]] = {
     "objects": _as(object),
     "memory": lambda x: memoryview(np.ascontiguousarray(x)),
 }
-STRANGE: dict[str, Callable[[np.ndarray], Any]] = {
+ODD: dict[str, Callable[[np.ndarray], Any]] = {
     "objects with None": lambda x: np.where(np.arange(x.size).reshape(x.shape) % 3 == 0, None, x.astype(object)),
     "words": lambda x: np.array([f"w{i % 3}" for i in range(x.size)]).reshape(x.shape),
     "number words": lambda x: x.astype(str),
@@ -212,30 +212,30 @@ def _numbers(value: Any) -> np.ndarray:
 def arrays(
     draw: st.DrawFn,
     shape: tuple[int, ...],
-    laws: Sequence[str] = tuple(LAWS),
+    distributions: Sequence[str] = tuple(DISTRIBUTIONS),
     *,
     tameness: int = 12,
     kinds: Sequence[str] = tuple(NUMERIC),
 ) -> Given:
     """An array-like of this shape, or of another one, or of no numbers at all: the fewer, the more `tameness`."""
-    law = draw(st.sampled_from(laws))
+    distribution = draw(st.sampled_from(distributions))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    # Of tameness + 4 draws one each is strange, of another shape or poisoned.
-    fault = draw(st.sampled_from(["", *[""] * tameness, "strange", "twist", "poison"]))
+    # Of tameness + 4 draws one each is odd, of another shape or poisoned.
+    fault = draw(st.sampled_from(["", *[""] * tameness, "odd", "twist", "poison"]))
     asked = shape
     if fault == "twist":
         shape = _twisted(shape, draw(st.sampled_from(TWISTS)))
-    x = np.asarray(LAWS[law](rng, shape), np.float64)
+    x = np.asarray(DISTRIBUTIONS[distribution](rng, shape), np.float64)
     if fault == "poison" and x.size:
         bad = POISON[draw(st.sampled_from(sorted(POISON)))]
         x.ravel()[rng.integers(x.size, size=1 + x.size // 8)] = rng.choice(bad, 1 + x.size // 8)
-    if fault == "strange":
-        return Given(STRANGE[draw(st.sampled_from(sorted(STRANGE)))](x), None, False)
+    if fault == "odd":
+        return Given(ODD[draw(st.sampled_from(sorted(ODD)))](x), None, False)
     kind = draw(st.sampled_from(kinds))
     if x.ndim not in {1, 2} and kind in {"pandas", "pandas array", "nullable", "polars", "tuple"}:
         kind = "plain"
     value = NUMERIC[kind](x)
-    tame = fault == "" and shape == asked and law in {"normal", "sizes", "shares", "labels"}
+    tame = fault == "" and shape == asked and distribution in {"normal", "magnitudes", "fractions", "labels"}
     return Given(value, _numbers(value), tame and kind in {"plain", "fortran", "strided", "read-only", "backwards"})
 
 
@@ -347,7 +347,7 @@ _armed = [-math.inf]
 
 
 def _watch() -> None:
-    """A hang ends the process with a traceback, also in compiled code; arming is slow, so it is done now and then."""
+    """A hang stops the process with a traceback, also in compiled code; arming is slow, so it is done now and then."""
     if time.monotonic() - _armed[0] > SECONDS / 10:
         _armed[0] = time.monotonic()
         faulthandler.dump_traceback_later(SECONDS, exit=True)
@@ -371,9 +371,9 @@ def _fingerprint(value: Any) -> Any:
     return pickle.dumps(copy.copy(value))
 
 
-def fuzzed(names: str, attempt: Callable[[Draw], bool], share: float = 1.0) -> None:
+def fuzzed(names: str, attempt: Callable[[Draw], bool], fraction: float = 1.0) -> None:
     """Try examples until one is at fault; `attempt` tells whether there was an answer."""
-    n = max(3, round((ASKED or FEW) * share))
+    n = max(3, round((ASKED or FEW) * fraction))
     code = _digest()
     done = json.loads(DONE.read_text()) if ASKED and DONE.exists() else {}
     if done.get(names, {}).get("code") == code and done[names]["examples"] >= n:

@@ -17,7 +17,7 @@ import pimeter as pm
 
 ANSWERS = Path(__file__).parent / "data" / "quantiles.json"
 N_CASES = 500
-SIZES = (1, 2, 3, 4, 7, 19, 20, 50, 100, 333, 1000, 1999, 2000, 2001, 2500, 6000, 20_000, 100_000)
+LENGTHS = (1, 2, 3, 4, 7, 19, 20, 50, 100, 333, 1000, 1999, 2000, 2001, 2500, 6000, 20_000, 100_000)
 CHANCES = np.array([1.0] * 14 + [1.0, 1.0, 0.5, 0.25])  # long samples take long
 
 
@@ -65,19 +65,19 @@ class Case(NamedTuple):
 def case(number: int) -> Case:
     """The case of this number, made from its seed."""
     rng = np.random.default_rng([22, number])
-    m = int(rng.choice(SIZES, p=CHANCES / CHANCES.sum()))
+    m = int(rng.choice(LENGTHS, p=CHANCES / CHANCES.sum()))
     options: dict[str, Any] = {}
     shape: tuple[int, ...] = (m,)
     if m <= 2500 and rng.random() < 0.3:
         options["axis"] = int(rng.integers(2))
         shape = (3, m) if options["axis"] == 1 else (m, 3)
     name, a = _sample(rng, shape)
-    levels = rng.choice(["one", "one", "several", "tails", "ends"])
+    levels = rng.choice(["one", "one", "several", "tails", "outermost"])
     q: Any = {
         "one": lambda: float(rng.choice([0.5, 0.9, 0.95, rng.random()])),
         "several": lambda: rng.random(int(rng.integers(2, 10))),
         "tails": lambda: np.array([0.001, 0.01, 0.99, 0.999]),
-        "ends": lambda: np.array([[0.0, 0.3], [1.0, 0.3]]),
+        "outermost": lambda: np.array([[0.0, 0.3], [1.0, 0.3]]),
     }[levels]()
     if rng.random() < 0.15:
         options["reflect"] = True

@@ -1,4 +1,4 @@
-"""Sets of classes: what is promised, to whom, and that draws belong to rows."""
+"""Sets of classes: what is guaranteed, to whom, and that draws belong to rows."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_limit_is_the_score_of_its_rank():
 )
 @pytest.mark.parametrize("guarantee", ["marginal", "approximate"])
 def test_coverage_on_average_over_calibration_sets(score, randomized, guarantee):
-    p, m, shares = 0.8, 60, []
+    p, m, fractions = 0.8, 60, []
     for seed in range(150):
         sets = SetClassifier(
             model,
@@ -85,13 +85,13 @@ def test_coverage_on_average_over_calibration_sets(score, randomized, guarantee)
         )
         sets.calibrate(*rows(m, [seed, 0]))
         new, y = rows(300, [seed, 1])
-        shares.append(covered(sets.predict_set(new), y).mean())
-    error = np.std(shares) / len(shares) ** 0.5
+        fractions.append(covered(sets.predict_set(new), y).mean())
+    error = np.std(fractions) / len(fractions) ** 0.5
     m = m - m // 5 if score == "raps" else m
     slack = 0.0 if guarantee == "marginal" else 1 / (m + 1)
-    assert np.mean(shares) > p - slack - 3 * error
+    assert np.mean(fractions) > p - slack - 3 * error
     if score == "lac" or randomized:  # without ties
-        assert np.mean(shares) < p + 1 / (m + 1) + 3 * error
+        assert np.mean(fractions) < p + 1 / (m + 1) + 3 * error
 
 
 def test_guarantee_for_the_set_at_hand():
@@ -102,11 +102,11 @@ def test_guarantee_for_the_set_at_hand():
         )
         new, y = rows(2000, [seed, 3])
         kept.append(covered(sets.predict_set(new), y).mean() >= 0.8)
-    # 2,000 new rows blur the border by .009; promised are 95 %.
+    # 2,000 new rows blur the border by .009; guaranteed are 95 %.
     assert np.mean(kept) > 0.87
 
 
-def test_too_few_rows_give_full_sets_and_the_promise_holds():
+def test_too_few_rows_give_full_sets_and_the_guarantee_holds():
     with pytest.warns(
         CoverageWarning, match="12 scores can guarantee 92.3 %, not 95 %; 19 are needed: their sets are full"
     ):
@@ -119,17 +119,17 @@ def test_too_few_rows_give_full_sets_and_the_promise_holds():
 
 def test_each_class_is_covered():
     rng = np.random.default_rng(0)
-    shares = np.zeros((80, K))
+    fractions = np.zeros((80, K))
     for i in range(80):
         X, y = rows(600, [i, 4])
         keep = (y != 0) | (rng.uniform(size=600) < 0.3)  # a rare class
         found = SetClassifier(model, confidence_level=0.8, by="class").calibrate(X[keep], y[keep])
         new, true = rows(1500, [i, 5])
         hit = covered(found.predict_set(new), true)
-        shares[i] = [hit[true == k].mean() for k in range(K)]
-    error = shares.std(axis=0) / 80**0.5
-    assert (shares.mean(axis=0) > 0.8 - 3 * error).all()
-    assert (shares.mean(axis=0) < 0.8 + 1 / 20 + 3 * error).all()
+        fractions[i] = [hit[true == k].mean() for k in range(K)]
+    error = fractions.std(axis=0) / 80**0.5
+    assert (fractions.mean(axis=0) > 0.8 - 3 * error).all()
+    assert (fractions.mean(axis=0) < 0.8 + 1 / 20 + 3 * error).all()
     assert [line.label for line in found.categories_] == list(range(K))
     assert found.limit_.shape == (K,)
 
@@ -152,15 +152,15 @@ def test_each_category_is_covered_and_small_ones_together():
         kind = rng.choice(["calm", "wild", "rare", "odd"], n, p=[0.6, 0.3, 0.05, 0.05])
         return np.where((kind != "calm")[:, None], 0.3, 1.0) * X, y, kind  # harder than it looks
 
-    shares = []
+    fractions = []
     for i in range(60):
         X, y, kind = data(300, [i, 6])
         found = SetClassifier(model, confidence_level=0.9, guarantee="marginal").calibrate(X, y, by=kind)
         new, true, new_kind = data(1000, [i, 7])
         hit = covered(found.predict_set(new, by=new_kind), true)
-        shares.append([hit[new_kind == name].mean() for name in ("calm", "wild")])
-    shares = np.array(shares)
-    assert (shares.mean(axis=0) > 0.9 - 3 * shares.std(axis=0) / 60**0.5).all()
+        fractions.append([hit[new_kind == name].mean() for name in ("calm", "wild")])
+    fractions = np.array(fractions)
+    assert (fractions.mean(axis=0) > 0.9 - 3 * fractions.std(axis=0) / 60**0.5).all()
     few = SetClassifier(model, confidence_level=0.99).calibrate(X, y, by=kind)  # 99 rows are needed
     assert {line.label: line.source for line in few.categories_} == {
         "calm": "own",
@@ -233,10 +233,10 @@ def test_categories_of_another_type_make_a_warning():
 def test_a_missing_category_is_a_category():
     by = np.where(X[:, 0] > 0, 1.0, np.nan)
     named = np.where(X[:, 0] > 0, "up", "missing")
-    ends = [SetClassifier(model, confidence_level=0.8).calibrate(X, Y, by=labels) for labels in (by, named)]
+    bounds = [SetClassifier(model, confidence_level=0.8).calibrate(X, Y, by=labels) for labels in (by, named)]
     new_by = np.where(NEW[:, 0] > 0, 1.0, np.nan)
-    expected = ends[1].predict_set(NEW, by=np.where(NEW[:, 0] > 0, "up", "missing"))
-    assert_array_equal(ends[0].predict_set(NEW, by=new_by), expected)
+    expected = bounds[1].predict_set(NEW, by=np.where(NEW[:, 0] > 0, "up", "missing"))
+    assert_array_equal(bounds[0].predict_set(NEW, by=new_by), expected)
 
 
 def test_categories_of_a_column_or_a_function():
@@ -253,9 +253,9 @@ def test_categories_of_a_column_or_a_function():
         of_frame.predict_set(new, by=new["kind"])
     with pytest.raises(ValueError, match="by='hue' is not a column of X, which has"):
         SetClassifier(model, by="hue").calibrate(frame, Y)
-    ends = [SetClassifier(lambda X: model(X[:, :K]), confidence_level=0.8, by=by) for by in (K, -1)]
+    bounds = [SetClassifier(lambda X: model(X[:, :K]), confidence_level=0.8, by=by) for by in (K, -1)]
     table, new = (np.column_stack([rows, rows[:, 0] > 0]) for rows in (X, NEW))
-    for positioned in ends:
+    for positioned in bounds:
         assert_array_equal(positioned.calibrate(table, Y).predict_set(new), given)
     for by in (K + 1, -K - 2, "hue"):
         with pytest.raises(ValueError, match=f"by={by!r} is not the position of a column"):
@@ -340,11 +340,11 @@ def test_raps_chooses_its_constants_on_rows_that_do_not_calibrate():
     assert 1 <= found.penalty_.n_free <= K
     p = model(NEW)
     chosen = chosen_penalty(p, Y_NEW, None, 0.9)
-    sizes = {}
+    magnitudes = {}
     for weight in PENALTIES:
         scores = aps(p, None, Penalty(weight, chosen.n_free))
-        sizes[weight] = (scores <= np.sort(covered(scores, Y_NEW))[451 - 1]).sum()
-    assert sizes[chosen.weight] == min(sizes.values())
+        magnitudes[weight] = (scores <= np.sort(covered(scores, Y_NEW))[451 - 1]).sum()
+    assert magnitudes[chosen.weight] == min(magnitudes.values())
 
 
 # Training -------------------------------------------------------------------------------------------------------------
@@ -368,16 +368,16 @@ def test_fit_trains_calibrates_and_leaves_the_estimator_alone():
 
 @pytest.mark.parametrize("score", ["lac", "aps", "raps"])
 def test_folds(score):
-    shares = []
+    fractions = []
     for seed in range(40):
         found = SetClassifier(GaussianNB(), confidence_level=0.8, conformity_score=score, cv=4, random_state=seed)
         found.fit(*rows(100, [seed, 8]))
         new, y = rows(400, [seed, 9])
-        shares.append(covered(found.predict_set(new), y).mean())
+        fractions.append(covered(found.predict_set(new), y).mean())
     # What is proven is less (0.46), but the model hardly changes when a fold is left out.
-    assert np.mean(shares) > 0.8 - 0.03
+    assert np.mean(fractions) > 0.8 - 0.03
     if score == "lac":  # others are tied at 0 where the likeliest class is the true one
-        assert np.mean(shares) < 0.8 + 0.03
+        assert np.mean(fractions) < 0.8 + 0.03
         uneven = [(np.arange(100, 300), np.arange(100)), (np.arange(100), np.arange(100, 300))]
         assert np.isnan(clone(found).set_params(cv=uneven).fit(X, Y).guaranteed_level_)  # nothing is proven
     n = 100 - 4 if score == "raps" else 100

@@ -1,4 +1,4 @@
-"""Intervals for a classifier's metrics: formulas, what is promised, and what is refused."""
+"""Intervals for a classifier's metrics: formulas, what is guaranteed, and what is refused."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ def test_it_says_which_method_made_which_interval():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["accuracy", "ppv", "f1", "mcc"])
 def test_intervals_hold_the_value_and_grow_with_the_level(method, name):
-    ends = []
+    bounds = []
     for level in (0.5, 0.8, 0.95, 0.99):
         found = pm.classification_uncertainty(Y, Q, method=method, confidence_level=level, random_state=0)
         assert found.lower[name] <= found.value[name] <= found.upper[name]
-        ends.append((found.lower[name], -found.upper[name]))
-    assert np.all(np.diff(ends, axis=0) < 0)
+        bounds.append((found.lower[name], -found.upper[name]))
+    assert np.all(np.diff(bounds, axis=0) < 0)
 
 
 # Propagation ----------------------------------------------------------------------------------------------------------
@@ -185,11 +185,11 @@ def test_normal_is_of_width_zero_where_the_paper_is_and_says_so():
 )
 def test_coverage(method, name):
     rng = np.random.default_rng(7)
-    law = np.array([0.42, 0.38, 0.12, 0.08])
-    truth = float(METRICS[name](Rates.of(law)))
+    distribution = np.array([0.42, 0.38, 0.12, 0.08])
+    truth = float(METRICS[name](Rates.of(distribution)))
     held = 0
     for _ in range(400):
-        y, score = cells(*rng.multinomial(250, law))
+        y, score = cells(*rng.multinomial(250, distribution))
         found = pm.classification_uncertainty(
             y, score, method=method, metrics=[name], n_resamples=1000, random_state=rng
         )
@@ -224,7 +224,7 @@ def test_calibrated_delta_method_agrees_with_resampled_rows():
 def test_the_calibrators_own_variance_restores_coverage():
     rng = np.random.default_rng(1)
     bent = lambda q: expit(2 * logit(np.clip(q, 1e-12, 1 - 1e-12)))  # noqa: E731
-    truth = 0.5 + 1 / np.pi  # mean of max(q, 1 - q) under the arcsine law
+    truth = 0.5 + 1 / np.pi  # mean of max(q, 1 - q) under the arcsine distribution
     held = {"alone": 0, "handed over": 0}
     for _ in range(120):
         q, new = rng.beta(0.5, 0.5, 200), rng.beta(0.5, 0.5, 1000)
@@ -246,16 +246,18 @@ def test_the_calibrators_own_variance_restores_coverage():
 
 @pytest.mark.parametrize("case", ["a map that does not fit", "rows of another kind"])
 def test_one_of_two_may_be_wrong(case):
-    """Platt's map, if the rows are alike; the rows, if the map fits."""
+    """Platt's map, if the rows resemble each other; the rows, if the map fits."""
     rng = np.random.default_rng(2)
     is_bent = case == "a map that does not fit"
     bent = (lambda q: q + 0.15 * np.sin(2 * np.pi * q)) if is_bent else (lambda q: expit(2 * logit(q)))
-    # Beyond the calibration rows the map has to reach far, and is known the less.
+    # Beyond the calibration rows the map has to extrapolate far, and is known the less.
     of_rows, of_new = ((0.5, 0.5), (0.5, 0.5)) if is_bent else ((8.0, 8.0), (0.5, 0.5))
-    truth = 0.5 + 1 / np.pi  # mean of max(q, 1 - q) under the arcsine law
+    truth = 0.5 + 1 / np.pi  # mean of max(q, 1 - q) under the arcsine distribution
     held = 0
     for _ in range(120):
-        q, new = (np.clip(rng.beta(*law, n), 1e-9, 1 - 1e-9) for law, n in ((of_rows, 500), (of_new, 1000)))
+        q, new = (
+            np.clip(rng.beta(*distribution, n), 1e-9, 1 - 1e-9) for distribution, n in ((of_rows, 500), (of_new, 1000))
+        )
         y = rng.uniform(size=500) < q
         found = pm.classification_uncertainty(
             None,
@@ -271,14 +273,14 @@ def test_one_of_two_may_be_wrong(case):
 
 
 def test_calibration_rows_without_a_mistake_do_not_make_sure():
-    """What never occurred among the calibration rows counts as half a row, so that the interval reaches farther."""
+    """What never occurred among the calibration rows counts as half a row, so that the interval is wider."""
     q = np.linspace(0.02, 0.98, 50)
     right = q > 0.5
     more = {"method": "calibrated", "metrics": "accuracy", "random_state": 0}
     found = pm.classification_uncertainty(None, q, calibration=(right, q), **more)
-    reach = pm.classification_uncertainty(right, q, metrics="accuracy")
-    assert reach.lower["accuracy"] == pytest.approx(0.929, abs=0.001)  # Wilson of 50 rows that are all right
-    assert 0.85 < found.lower["accuracy"] < reach.lower["accuracy"] - 0.02  # without the half row it is above
+    counted = pm.classification_uncertainty(right, q, metrics="accuracy")
+    assert counted.lower["accuracy"] == pytest.approx(0.929, abs=0.001)  # Wilson of 50 rows that are all right
+    assert 0.85 < found.lower["accuracy"] < counted.lower["accuracy"] - 0.02  # without the half row it is above
 
 
 def test_scores_that_all_get_the_same_answer_have_intervals_of_some_width():
@@ -294,7 +296,7 @@ def test_scores_that_all_get_the_same_answer_have_intervals_of_some_width():
         assert (found.lower["ppv"], found.upper["ppv"]) == (0.0, 1.0)
 
 
-def test_calibrated_metrics_that_are_not_defined_have_the_ends_that_they_can_have():
+def test_calibrated_metrics_that_are_not_defined_have_the_bounds_that_they_can_have():
     own = {"mcc": "mcc", "ppv": "ppv", "cost": lambda r: 100 * r.p_n * r.fp / (r.p_p * r.tp + r.p_n * r.fp)}
     found = pm.classification_uncertainty(None, np.linspace(0, 0.4, 50), method="calibrated", metrics=own)
     assert np.isnan(list(found.value.values())).all()
@@ -317,8 +319,8 @@ def test_refits_in_blocks_are_those_at_once(monkeypatch):
     at_once = pm.classification_uncertainty(None, q, **settings)
     monkeypatch.setattr(unlabelled, "MAX_NUMBERS_HELD", 7 * 300)
     in_blocks = pm.classification_uncertainty(None, q, **settings)
-    for ends in ("lower", "upper"):
-        found, expected = (list(getattr(one, ends).values()) for one in (in_blocks, at_once))
+    for bounds in ("lower", "upper"):
+        found, expected = (list(getattr(one, bounds).values()) for one in (in_blocks, at_once))
         assert_allclose(found, expected, rtol=1e-5)
 
 
@@ -488,7 +490,7 @@ def test_several_classes_are_scikit_learns():
     assert found.method["tpr[b]"] == "wilson"
     for name in expected:
         assert found.lower[name] < found.value[name] < found.upper[name]
-    # The overall accuracy is a share of rows; by bootstrap (micro F1 is the same number) it is as wide.
+    # The overall accuracy is a fraction of rows; by bootstrap (micro F1 is the same number) it is as wide.
     widths = [found.upper[name] - found.lower[name] for name in ("accuracy", "micro_f1")]
     assert widths[0] == pytest.approx(widths[1], rel=0.06)
 
@@ -535,13 +537,13 @@ def test_a_class_that_is_always_right_or_never_is_not_sure(missed):
 def test_coverage_of_averages_over_classes(k, n, rare):
     """Few rows in the last class, or in each of many classes, where padding must not move the average."""
     rng = np.random.default_rng(3)
-    share = np.append(np.full(k - 1, (1 - rare / n) / (k - 1)), rare / n)
+    fraction = np.append(np.full(k - 1, (1 - rare / n) / (k - 1)), rare / n)
     right = np.append(np.full(k - 1, 0.95), 0.9)
-    law = np.diag(share * right) + np.roll(np.diag(share * (1 - right)), 1, axis=1)
+    distribution = np.diag(fraction * right) + np.roll(np.diag(fraction * (1 - right)), 1, axis=1)
     labels, table = np.divmod(np.arange(k * k), k)
     held = []
     while len(held) < 100:
-        counts = rng.multinomial(n, law.ravel())
+        counts = rng.multinomial(n, distribution.ravel())
         y, z = np.repeat(labels, counts), np.repeat(table, counts)
         if len(np.unique(y)) == k:
             found = pm.classification_uncertainty(
@@ -553,9 +555,9 @@ def test_coverage_of_averages_over_classes(k, n, rare):
 
 def zipf(k, right):
     """Cells of k classes of which the i-th is i times as rare as the first, and mistakes go where rows are."""
-    share = 1 / np.arange(1, k + 1) / np.sum(1 / np.arange(1, k + 1))
-    wrong = np.tile(share, (k, 1)) * (1 - np.eye(k))
-    return share[:, None] * (np.diag(right) + (1 - right)[:, None] * wrong / wrong.sum(axis=1, keepdims=True))
+    fraction = 1 / np.arange(1, k + 1) / np.sum(1 / np.arange(1, k + 1))
+    wrong = np.tile(fraction, (k, 1)) * (1 - np.eye(k))
+    return fraction[:, None] * (np.diag(right) + (1 - right)[:, None] * wrong / wrong.sum(axis=1, keepdims=True))
 
 
 @pytest.mark.slow
@@ -563,19 +565,19 @@ def zipf(k, right):
 def test_averages_over_classes_with_few_rows_or_none(n):
     """Averages are those of all ten classes: the bootstrap's intervals held them in .87 to .91 of samples of 50."""
     k, right = 10, np.linspace(0.95, 0.4, 10)
-    law = zipf(k, right)
-    tp, called = np.diag(law), law.sum(axis=0)
+    distribution = zipf(k, right)
+    tp, called = np.diag(distribution), distribution.sum(axis=0)
     truth = {
         "macro_tpr": right.mean(),
         "macro_ppv": np.mean(tp / called),
-        "macro_f1": np.mean(2 * tp / (called + law.sum(axis=1))),
+        "macro_f1": np.mean(2 * tp / (called + distribution.sum(axis=1))),
         "balanced_accuracy": right.mean(),
     }
     rng = np.random.default_rng(4)
     labels, table = np.divmod(np.arange(k * k), k)
     held = {name: [] for name in truth}
     for _ in range(200):
-        counts = rng.multinomial(n, law.ravel())
+        counts = rng.multinomial(n, distribution.ravel())
         y, z = np.repeat(labels, counts), np.repeat(table, counts)
         found = pm.classification_uncertainty(
             y, np.eye(k)[z], labels=range(k), metrics=["tpr", "ppv", "f1", "balanced_accuracy"], n_resamples=200
@@ -763,7 +765,7 @@ def test_a_mistake_of_small_weight_makes_nothing_surer():
         assert "half a row" in found.note["f1"]
         # The bootstrap of a few rows is coarse.
         assert_allclose(widths, np.broadcast_to(widths[0], (3, 2)), rtol=0.25)
-    # Weights 4, 1 and 1: Kish's 36 / 18, where the variance of the share alone would say 3 rows.
+    # Weights 4, 1 and 1: Kish's 36 / 18, where the variance of the fraction alone would say 3 rows.
     assert proportion((0,), (0, 1), np.array([16.0, 2.0]), np.array([4.0, 2.0])).n == pytest.approx(2.0)
 
 
@@ -953,7 +955,7 @@ def test_enough_resamples_for_the_level(level, n_resamples):
 
 
 @pytest.mark.parametrize("method", ["wilson", "clopper-pearson", "normal"])
-def test_shares_need_no_resamples(method):
+def test_fractions_need_no_resamples(method):
     found = pm.classification_uncertainty(Y, Q, confidence_level=0.99999, metrics=["accuracy", "tpr"], method=method)
     assert set(found.method.values()) == {method}
 

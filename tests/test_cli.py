@@ -119,7 +119,7 @@ class TestMeasure:
         assert pimeter.Measurement.from_json(out) == pimeter.measure(frame["y"], frame["y_hat"])
 
     def test_marks_of_other_systems_and_odd_names(self, frame, pimeter_command, tmp_path):
-        """A byte order mark, line ends of two signs, an empty line at the end, and signs that stand for other names."""
+        """A byte order mark, line breaks of two characters, an empty last line, and odd names."""
         text = (tmp_path / "good.csv").read_text().replace("\n", "\r\n")
         (tmp_path / "[a]*.csv").write_bytes(b"\xef\xbb\xbf" + text.encode() + b"\r\n")
         frame.write_ndjson("[a]*.jsonl")
@@ -379,7 +379,7 @@ class TestMistakes:
         self.check(pimeter_command("measure", "dates.parquet"), "column 'y' holds Date, not numbers")
 
     @pytest.mark.parametrize("text", ["y,y_hat\x01\x01\n1,\xff2\n", 'y,y_hat\n1,2\r3,4\r"5\n'])
-    def test_odd_separators_and_ends_of_lines(self, text, pimeter_command, tmp_path):
+    def test_odd_separators_and_line_breaks(self, text, pimeter_command, tmp_path):
         (tmp_path / "odd.csv").write_bytes(text.encode("latin-1"))
         code, out, err = pimeter_command("measure", "odd.csv")
         assert (code, out) == (2, "")
@@ -392,7 +392,7 @@ class TestMistakes:
         for name in ("parquet.csv", "parquet.jsonl", "parquet.gz"):
             frame.write_parquet(name)
         for name in ("table.parquet.csv", "TABLE.CSV", "parquet.csv", "parquet.jsonl", "parquet.gz"):
-            assert pimeter_command("measure", name)[1] == expected, name
+            assert pimeter_command("measure", name)[1].replace(name, "good.csv") == expected, name
 
     def test_broken_json_lines(self, pimeter_command, tmp_path):
         (tmp_path / "a.jsonl").write_text('{"y":1,"y_hat":2}\n{"y":1.5,"y_hat":"two"}\n')
@@ -594,7 +594,7 @@ class TestInterval:
         code, out, err = pimeter_command("interval", "twice.csv", "--apply", "good.csv", "--out", "out.csv")
         assert code == 0, err
         assert "note: 300 of 600 rows are copies of others" in err
-        assert "How many new targets they hold is not known: rows of 'twice.csv' are copies of others." in out
+        assert "How many new targets they hold is not known: some rows are copies of others." in out
         assert "nan" not in out
         code, out, err = pimeter_command("measure", "twice.csv")
         assert code == 0, err
@@ -676,7 +676,7 @@ class TestTheEndingDecides:
         assert (tmp_path / "out.html").read_text().startswith("<!doctype html>")
         table = pl.read_parquet("out.parquet")
         assert table.columns == columns
-        assert_frame_equal(pl.read_csv("out.csv"), table, check_dtypes=False)  # whole numbers have no kind in text
+        assert_frame_equal(pl.read_csv("out.csv"), table, check_dtypes=False)  # integers have no kind in text
         assert (tmp_path / "OUT.CSV").read_bytes() == (tmp_path / "out.csv").read_bytes()
         assert (tmp_path / "out.json").read_text() + "\n" == pimeter_command(*command, "--json")[1]
         if command[0] == "measure":

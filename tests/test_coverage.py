@@ -292,7 +292,7 @@ def test_no_fraction_between_0_and_1_reads_as_one_of_them(fraction):
     assert " 0 %" not in too_few(few, fraction)
 
 
-def test_words_of_a_shortage():
+def test_words_of_too_few_rows():
     assert (
         too_few(rank_guarantee(5000, 0.9999), 0.9999)
         == "5000 scores can guarantee 99.98 %, not 99.99 %; 9999 are needed"

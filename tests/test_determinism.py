@@ -93,7 +93,7 @@ def answers() -> dict[str, list[float]]:
     found |= {
         "quantile": pm.quantile(X, [0.0, 0.1, 0.9, 1.0], axis=0, weights=np.arange(200)),
         "threads": pm.quantile(many, 0.9, axis=1),
-        "judged": [ends[name] for ends in (judged.lower, judged.upper) for name in sorted(judged.value)],
+        "judged": [bounds[name] for bounds in (judged.lower, judged.upper) for name in sorted(judged.value)],
         "measured": [*curves.margin, *curves.interval_score, *(score.value for score in measured.scores.values())],
         "sketch": sketch.quantile([0.1, 0.9]),
         "white": paper.white_test(Y, X).statistic,

@@ -40,13 +40,13 @@ def rows(seed=0, n=500):
     return X, rng.choice(["a", "b"], size=n, p=[0.9, 0.1]), 4 * X[:, 0] + 4 * X[:, 1], rng.standard_normal(n)
 
 
-LAWS = {
+DISTRIBUTIONS = {
     "normal": lambda rng, m: rng.standard_normal(m),
-    "sizes": lambda rng, m: np.abs(rng.standard_normal(m)),
+    "magnitudes": lambda rng, m: np.abs(rng.standard_normal(m)),
     "cauchy": lambda rng, m: rng.standard_cauchy(m),
     "tied": lambda rng, m: rng.integers(-2, 3, m).astype(float),
     "zeros": lambda rng, m: np.zeros(m) * rng.choice([-1.0, 1.0], m),
-    "nearly alike": lambda rng, m: 1e6 + 1e-6 * rng.standard_normal(m),
+    "nearly tied": lambda rng, m: 1e6 + 1e-6 * rng.standard_normal(m),
     "huge and tiny": lambda rng, m: rng.choice([1e300, 1e-300, -1e300, 5e-324], m),
     "rising": lambda rng, m: np.sort(rng.standard_normal(m)),
 }
@@ -84,11 +84,11 @@ IDS = {
 class TestCrossFit:
     def test_errors_that_repeat_in_a_rhythm_are_tied(self):
         # Of 20,000 errors every fourth differs from all others: a stride of 4 would see no tie. None is at a radius.
-        sizes = np.arange(1.0, 20_001.0)
-        sizes[1:5000:4] = sizes[2:5000:4]
-        shuffled = np.random.default_rng(1).permutation(sizes)
+        magnitudes = np.arange(1.0, 20_001.0)
+        magnitudes[1:5000:4] = magnitudes[2:5000:4]
+        shuffled = np.random.default_rng(1).permutation(magnitudes)
         assert (
-            CrossFit.of(sizes, LEVELS).coverage_ranges.tolist()
+            CrossFit.of(magnitudes, LEVELS).coverage_ranges.tolist()
             == CrossFit.of(shuffled, LEVELS).coverage_ranges.tolist()
         )
 
@@ -96,26 +96,26 @@ class TestCrossFit:
     @pytest.mark.parametrize("ties", [False, True])
     def test_radii_and_coverage_are_those_of_plain_sorting(self, m, ties):
         rng = np.random.default_rng(m)
-        sizes = np.abs(rng.standard_normal(m))
-        sizes = np.round(sizes, 1) if ties else sizes
+        magnitudes = np.abs(rng.standard_normal(m))
+        magnitudes = np.round(magnitudes, 1) if ties else magnitudes
         part = rng.integers(3, size=m)
-        fit = CrossFit.of(sizes, LEVELS)
+        fit = CrossFit.of(magnitudes, LEVELS)
         inside = np.zeros((m, len(LEVELS)), bool)
         scores = np.zeros((m, len(LEVELS)))
         for i in range(min(10, m)):
             own = fit.fold == i
-            others = np.sort(sizes[~own])
+            others = np.sort(magnitudes[~own])
             k = np.minimum(np.ceil((len(others) + 1) * LEVELS - 1e-9).astype(int), len(others))
             assert_allclose(fit.fold_margins[i], others[k - 1], rtol=0)
-            inside[own] = sizes[own, None] <= others[k - 1]
-            scores[own] = 2 * others[k - 1] + 2 / (1 - LEVELS) * np.maximum(sizes[own, None] - others[k - 1], 0)
+            inside[own] = magnitudes[own, None] <= others[k - 1]
+            scores[own] = 2 * others[k - 1] + 2 / (1 - LEVELS) * np.maximum(magnitudes[own, None] - others[k - 1], 0)
         found = fit.subgroups(part, 3)
         assert found.inside.tolist() == [inside[part == i].sum(axis=0).tolist() for i in range(3)]
         assert found.rows.tolist() == np.bincount(part, minlength=3).tolist()
         assert_allclose(fit.mean_interval_scores(), scores.mean(axis=0), rtol=1e-12)
         assert fit.covered(np.arange(m), 2).tolist() == inside[:, 2].tolist()
         for i in range(3):
-            own = np.sort(sizes[part == i])
+            own = np.sort(magnitudes[part == i])
             if len(own):
                 assert_allclose(found.margin[i], own[ranks(len(own), LEVELS) - 1], rtol=0)
 
@@ -292,8 +292,8 @@ class TestColumns:
 
 
 class TestOrder:
-    # 300 draws: a share of .05 has a standard error of .013.
-    def test_false_alarms_are_as_frequent_as_promised(self):
+    # 300 draws: a fraction of .05 has a standard error of .013.
+    def test_false_alarms_are_as_frequent_as_stated(self):
         noise = np.random.default_rng(1).standard_normal((300, 100))
         for test in (order.drift, order.serial_dependence):
             p_values = np.array([test(errors).p_value for errors in noise])
@@ -329,12 +329,12 @@ class TestForest:
     def test_it_is_about_as_near_to_the_truth_as_that_of_scikit_learn(self, spread):
         X, _, y_pred, noise = rows(n=2000)
         truth = np.log(spread(X))
-        sizes, learned = np.abs(spread(X) * noise), np.arange(0, 2000, 2)
-        ours = forest.learned_scale(forest.binned([*X.T, y_pred]), sizes, learned, np.random.default_rng(0))
+        magnitudes, learned = np.abs(spread(X) * noise), np.arange(0, 2000, 2)
+        ours = forest.learned_scale(forest.binned([*X.T, y_pred]), magnitudes, learned, np.random.default_rng(0))
         width = pm.ScaledWidth().fit(
             X[learned],
             y_pred[learned, None],
-            sizes[learned, None],
+            magnitudes[learned, None],
             confidence_level=0.95,
             tails="symmetric",
             random_state=0,
@@ -346,21 +346,21 @@ class TestForest:
         )  # bins blur a jump: .89 to 1.47 in 24 draws, 1.11 on average; 1.23 at most in these
         assert far[0] < 0.5 * np.std(truth)
 
-    def test_sizes_of_rows_to_judge_are_not_looked_at(self):
+    def test_magnitudes_of_rows_to_judge_are_not_looked_at(self):
         X, _, _, noise = rows()
         bins, learned = forest.binned([*X.T]), np.arange(250)
-        sizes = np.abs(noise)
-        seen = forest.learned_scale(bins, sizes, learned, np.random.default_rng(0))
-        sizes[250:] = np.nan
-        assert (forest.learned_scale(bins, sizes, learned, np.random.default_rng(0)) == seen).all()
+        magnitudes = np.abs(noise)
+        seen = forest.learned_scale(bins, magnitudes, learned, np.random.default_rng(0))
+        magnitudes[250:] = np.nan
+        assert (forest.learned_scale(bins, magnitudes, learned, np.random.default_rng(0)) == seen).all()
         assert len(np.unique(seen[250:])) > 100
 
     def test_missing_values_can_be_told_from_all_others(self):
         rng = np.random.default_rng(0)
         feature = np.where(np.arange(4000) % 4 == 0, np.nan, rng.uniform(size=4000))
-        sizes = np.where(np.isnan(feature), 5.0, 1.0)
-        scale = forest.learned_scale(forest.binned([feature]), sizes, np.arange(2000), rng)
-        assert_allclose(scale / 2.0**-0.75, sizes**0.75)  # their mean is 2
+        magnitudes = np.where(np.isnan(feature), 5.0, 1.0)
+        scale = forest.learned_scale(forest.binned([feature]), magnitudes, np.arange(2000), rng)
+        assert_allclose(scale / 2.0**-0.75, magnitudes**0.75)  # their mean is 2
 
     @pytest.mark.parametrize("feature", [np.zeros(200), np.full(200, np.nan)])
     def test_what_tells_nothing_leaves_the_scale_constant(self, feature):
@@ -425,7 +425,7 @@ class TestDiagnose:
         rng = np.random.default_rng(0)
         n = 400
         y_pred = rng.uniform(size=n)
-        inhabitants = np.round(rng.lognormal(12, 1, n))  # whole numbers, nearly all of them distinct
+        inhabitants = np.round(rng.lognormal(12, 1, n))  # integers, nearly all of them distinct
         assert len(np.unique(inhabitants)) > 0.98 * n
         frame = pd.DataFrame(
             {"inhabitants": inhabitants, "cents": rng.choice(10**9, n, replace=False), "x": rng.uniform(size=n)}
@@ -547,7 +547,7 @@ class TestDiagnose:
         assert "discrete" not in diagnose(y_true, y_true + 20 * rng.standard_normal(3000)).raised
 
     @pytest.mark.parametrize("unit", [1.0, 0.01, 0.1, 25.0])
-    def test_zeros_of_a_grid_that_targets_and_predictions_share_are_no_copies(self, unit):
+    def test_zeros_of_a_grid_common_to_targets_and_predictions_are_no_copies(self, unit):
         rng = np.random.default_rng(0)
         y_pred = np.round(rng.uniform(500, 1000, 3000)) * unit
         for noise in (12 * rng.standard_normal(3000), rng.laplace(scale=5, size=3000)):
@@ -625,32 +625,32 @@ class TestDiagnose:
         assert (found["bias"].rows, found["drift"].rows, found["gain"].rows) == (100_000, 5_000, 2_000)
 
     @pytest.mark.parametrize("m", [2000, 5000])
-    def test_ties_that_lift_the_coverage_of_all_rows_alike_ask_for_no_width(self, m):
+    def test_ties_that_lift_the_coverage_of_all_rows_equally_ask_for_no_width(self, m):
         rng = np.random.default_rng(0)
         y_pred = rng.uniform(0, 100, m).round()
-        alike = measure(y_pred + rng.choice([-1, 0, 1], size=m, p=[0.2, 0.6, 0.2]), y_pred)
-        assert (alike.diagnosis.raised, alike.recommended_width) == (("discrete",), "constant")
+        tied = measure(y_pred + rng.choice([-1, 0, 1], size=m, p=[0.2, 0.6, 0.2]), y_pred)
+        assert (tied.diagnosis.raised, tied.recommended_width) == (("discrete",), "constant")
         grown = diagnose(y_pred + np.round(np.where(y_pred > 80, 3, 1) * rng.standard_normal(m)), y_pred)
         assert {"width", "gain"} & set(grown.raised)
 
     @pytest.mark.parametrize("name", ["skew", "heavy"])
-    @pytest.mark.parametrize("law", SYMMETRIC)
-    def test_symmetric_errors_in_steps_raise_no_alarm(self, law, name):
-        """`benchmarks/false_alarms.py` has more draws and laws: there less than 2 % of the draws raise one."""
+    @pytest.mark.parametrize("distribution", SYMMETRIC)
+    def test_symmetric_errors_in_steps_raise_no_alarm(self, distribution, name):
+        """`benchmarks/false_alarms.py` has more draws and distributions: there less than 2 % of the draws raise one."""
         checks = {"skew": lambda errors: Skewness().judge(errors, 0.95), "heavy": HeavyTails().judge}
         rng = np.random.default_rng(0)
-        raised = [checks[name](SYMMETRIC[law](rng, m)).raised for m in (200, 1000) for _ in range(50)]
-        # At 2 % six of 100 have a probability of 1.5 %; before, 30 to 99 of 100 of some of these laws were raised.
+        raised = [checks[name](SYMMETRIC[distribution](rng, m)).raised for m in (200, 1000) for _ in range(50)]
+        # At 2 % six of 100 have a probability of 1.5 %; before, 30 to 99 of 100 of some distributions were.
         assert sum(raised) < 6
 
-    @pytest.mark.parametrize("law", SKEWED)
-    def test_skewed_errors_are_found(self, law):
+    @pytest.mark.parametrize("distribution", SKEWED)
+    def test_skewed_errors_are_found(self, distribution):
         rng = np.random.default_rng(0)
-        found = [Skewness().judge(SKEWED[law](rng, 300), 0.95) for _ in range(20)]
+        found = [Skewness().judge(SKEWED[distribution](rng, 300), 0.95) for _ in range(20)]
         # Each is found with a probability of more than .97.
         assert sum(finding.raised for finding in found) >= 18
         assert all(finding.value > 0.0 for finding in found)
-        assert Skewness().judge(-SKEWED[law](rng, 300), 0.95).value < 0.0
+        assert Skewness().judge(-SKEWED[distribution](rng, 300), 0.95).value < 0.0
 
     def test_skewness_is_hoggs(self):
         errors = np.random.default_rng(0).exponential(size=200)
@@ -691,7 +691,7 @@ class TestDiagnose:
             inside = round(part.coverage * part.rows)
             assert_allclose(stats.binom.sf(inside - 1, part.rows, part.lower) if inside else tail, tail, rtol=1e-6)
 
-    def test_errors_that_are_nothing_beside_others_are_alike(self):
+    def test_errors_that_are_nothing_beside_others_are_tied(self):
         y_true = np.where(np.arange(200) % 9 < 2, 1.0, 5e-324 * (np.arange(200) % 5))
         finding = diagnose(y_true, np.zeros(200))["heavy"]
         assert np.isnan(finding.value)
@@ -878,7 +878,7 @@ class TestRowsTheModelWasTrainedOn:
 
 
 class TestFalseAlarms:
-    """All checks of a report share 5 %."""
+    """All checks of a report fraction 5 %."""
 
     def test_the_parts_are_no_more_than_the_whole(self):
         assert sum(one.significance for one in CHECKS) <= check.FALSE_ALARMS + 1e-12

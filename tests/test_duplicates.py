@@ -33,7 +33,7 @@ from pimeter.duplicates import copies, row_keys
 from pimeter.evaluation import lazy_rows
 from pimeter.evaluation.diagnosis.evidence import equal_rows
 
-SIZES = (100, 1000)
+MAGNITUDES = (100, 1000)
 
 
 def is_found(X, y):
@@ -136,7 +136,7 @@ class TestGroups:
 @pytest.mark.parametrize("name", sorted(set(DISCRETE) - {LIMIT}))
 def test_chance_raises_no_alarm(name):
     """At a rate of 5 % more than 3 of 20 alarms have a probability of 1.6 %; the benchmark draws thousands."""
-    found = [is_found(*DISCRETE[name](n, np.random.default_rng([n, i]))) for n in SIZES for i in range(10)]
+    found = [is_found(*DISCRETE[name](n, np.random.default_rng([n, i]))) for n in MAGNITUDES for i in range(10)]
     assert sum(found) <= 3
 
 
@@ -157,7 +157,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("name", [*CONTINUOUS, *FRAMES])
-@pytest.mark.parametrize("n", [*SIZES, 120_000])
+@pytest.mark.parametrize("n", [*MAGNITUDES, 120_000])
 def test_five_per_cent_of_copies_are_always_found(name, n):
     for i in range(1 if n > 1000 else 10):
         rng = np.random.default_rng([n, i])
@@ -202,7 +202,7 @@ def test_few_continuous_rows_with_copies_are_found(n, times, n_copied):
 
 
 def test_dry_days_are_no_copies():
-    """Zeros, and ends that several rows reach, are equal by chance in all columns."""
+    """Zeros, and bounds that several rows have, are equal by chance in all columns."""
     rng = np.random.default_rng(0)
     X = np.clip(rng.normal(size=(200, 1)), 0.0, 1.0)
     assert not is_found(X, X[:, 0] * np.sqrt(2.0))
@@ -414,7 +414,7 @@ class TestMeasure:
             "copies"
         ]
         assert not found.raised
-        assert "equal to others, as they may by chance" in found.sentence
+        assert "equal to others, as rows of few possible values are" in found.sentence
 
     def test_a_prediction_is_no_witness(self):
         """It determines X, and rare targets are nearly constant: 7 of 10 and 20 of 20 such sets raised an alarm."""
@@ -513,7 +513,7 @@ class TestSets:
         assert (model.limit_, model.n_calibration_) == (once.limit_, 200)
         assert_array_equal(model.coverage_range_, once.coverage_range_)
 
-    def test_other_groups_are_not_parted_and_promise_nothing(self):
+    def test_other_groups_are_not_split_and_guarantee_nothing(self):
         class Memory(KNeighborsClassifier):
             def fit(self, X, y):
                 self.seen_ = set(X[:, 0])

@@ -99,7 +99,7 @@ class TestProtocol:
         assert session["commit"] == (provenance._git("rev-parse", "HEAD") or None)
 
     @pytest.mark.parametrize("n_units", range(5))
-    def test_resumed_run_ends_with_the_same_bytes(self, tmp_path, whole, n_units):
+    def test_resumed_run_writes_the_same_bytes(self, tmp_path, whole, n_units):
         store = Store(tmp_path, "toy")
         with pytest.raises(KeyboardInterrupt):
             run(stop_after(n_units), TOY.settings, store)
@@ -122,8 +122,8 @@ class TestProtocol:
         """Every tenth, and all next to the end of a line."""
         rows, record = contents(whole)
         store = Store(tmp_path, "toy")
-        ends = [i + near for i, byte in enumerate(rows) if byte == ord("\n") for near in (0, 1, 2)]
-        for length in sorted({*range(0, len(rows), 10), *ends} & set(range(len(rows)))):
+        bounds = [i + near for i, byte in enumerate(rows) if byte == ord("\n") for near in (0, 1, 2)]
+        for length in sorted({*range(0, len(rows), 10), *bounds} & set(range(len(rows)))):
             store.csv.write_bytes(rows[:length])
             store.json.write_bytes(record)
             run(TOY, TOY.settings, store)
@@ -132,10 +132,10 @@ class TestProtocol:
     def test_every_point_at_which_writing_a_unit_can_be_killed(self, tmp_path, whole, same_origin):
         rows, record = contents(whole)
         held = json.loads(record)
-        ends = list(held["done"].values())
+        bounds = list(held["done"].values())
         held["done"] = dict(list(held["done"].items())[:2])
         store = Store(tmp_path, "toy")
-        for length in range(ends[1], ends[2] + 1):
+        for length in range(bounds[1], bounds[2] + 1):
             store.csv.write_bytes(rows[:length])
             store.json.write_text(json.dumps(held))
             assert len(store.rows()) == 6
@@ -373,7 +373,7 @@ class TestFig1:
         return run(TINY, TINY.settings, Store(tmp_path_factory.mktemp("fig1"), "fig1"))
 
     def test_exact_interval(self):
-        # The quartiles of a standard normal law are at -+0.67449, its 5 % points at -+1.64485.
+        # The quartiles of a standard normal distribution are at -+0.67449, its 5 % points at -+1.64485.
         assert_allclose(fig1.exact_interval(np.array([0.5, 0.9])), [2 * 0.6744897501960817, 2 * 1.6448536269514722])
         assert_allclose(fig1.LEVELS, np.linspace(0.05, 0.9, 18))
 
@@ -438,7 +438,7 @@ class TestFig1:
         errors = np.random.default_rng(2).standard_normal((5, 4000))
         found = fig1.estimated_interval(fig1.ESTIMATORS[name], errors, symmetric=symmetric).quantiles
         # The least certain level, .9, has standard error sqrt(.09 / 4000) / .103 = .046; four of these. Beta 10
-        # stretches I(.9) by 1.6 % (.06); where |e| ends at 0 it may lose all of I(.05) = .125, which is known to .01.
+        # stretches I(.9) by 1.6 % (.06); where |e| stops at 0 it may lose all of I(.05) = .125, which is known to .01.
         assert_allclose(found, np.tile(fig1.exact_interval(fig1.LEVELS)[:, None], 5), atol=4 * 0.046 + 0.06)
 
     def test_processes_do_not_change_the_rows(self, tmp_path):
@@ -544,7 +544,7 @@ class TestIntervals:
                 assert blend.weights_.argmax() == best
 
     def test_gradient_of_the_process(self):
-        """The search ends where small steps make it no likelier."""
+        """The search stops where small steps make it no likelier."""
         rng = np.random.default_rng(1)
         X = rng.normal(size=(60, 2))
         y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=60)

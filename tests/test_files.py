@@ -107,7 +107,7 @@ VARIANTS = {
         "'a.csv' is in Latin-1 (cp1252): line 2 is not UTF-8; --encoding",
     ),
     "UTF-16 of a spreadsheet": ("a.txt", text("\t").encode("utf-16"), [], ""),
-    "mark, ends of Windows, empty lines": (
+    "mark, bounds of Windows, empty lines": (
         "a.csv",
         (text() + "\n\n").replace("\n", "\r\n").encode("utf-8-sig"),
         [],

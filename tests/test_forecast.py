@@ -68,7 +68,7 @@ class TestFit:
     def test_coverage_of_independent_windows(self, tails):
         fit, new = windows(4000, seed=1), windows(4000, seed=2)
         inside = coverage_score(new[0], ForecastIntervals(0.9, tails=tails).fit(*fit).predict_interval(new[1]))
-        # Mean over 4 steps of binomial shares: radius and test add up to sqrt(2 * .09 / 16000) = .0034; four of these.
+        # Mean over 4 steps of binomial fractions: margin and test add up to sqrt(2 * .09 / 16000) = .0034; four times.
         assert abs(inside - 0.9) < 0.0135
 
     def test_levels(self):
@@ -82,11 +82,11 @@ class TestFit:
 
     @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")  # a side without errors
     @pytest.mark.parametrize("tails", ["symmetric", "equal", "sided"])
-    def test_ends_never_cross(self, tails):
+    def test_bounds_never_cross(self, tails):
         y_true, y_pred = windows(50, bias=30.0)
         cone = ForecastIntervals(0.01, tails=tails).fit(y_true, y_pred)
-        ends = cone.predict_interval(y_pred)
-        assert (ends[..., 0] <= ends[..., 1]).all()
+        bounds = cone.predict_interval(y_pred)
+        assert (bounds[..., 0] <= bounds[..., 1]).all()
 
     def test_a_missing_step_is_skipped_and_counted(self):
         y_true, y_pred = windows(100)
@@ -98,7 +98,7 @@ class TestFit:
         expected = [quantile(column[~np.isnan(column)], 0.8) for column in error.T]
         assert_allclose(cone.margin_[:, 0], expected)
 
-    def test_a_side_without_errors_reaches_as_far_as_any(self):
+    def test_a_side_without_errors_is_as_wide_as_any(self):
         y_pred = np.zeros((30, 2))
         y_true = np.random.default_rng(0).random((30, 2)) + 1
         with pytest.warns(CoverageWarning, match=r"as good as about 0 independent errors .*; 50 % takes 1"):
@@ -160,7 +160,7 @@ class TestSmooth:
         if h <= 3:  # a parabola goes through three points
             assert_allclose(smooth, plain)
 
-    def test_sizes_stay_sizes(self):
+    def test_absolute_residuals_stay_positive(self):
         y_pred = np.zeros((100, 9))
         y_true = np.where(np.arange(9) == 4, np.random.default_rng(0).normal(size=(100, 9)), 0.0)
         assert (ForecastIntervals(0.5, smooth=True).fit(y_true, y_pred).margin_ >= 0).all()
@@ -186,24 +186,24 @@ def fitted(errors, level=0.95, stride=1, **settings):
         return ForecastIntervals(level, **settings).fit(errors, np.zeros(errors.shape), stride=stride)
 
 
-class TestWorth:
-    """What dependent errors are worth. `benchmarks/forecast_worth.py` has many more laws, and what does not hold."""
+class TestEffectiveNumber:
+    """How many independent errors dependent ones count for; `benchmarks/forecast_worth.py` has more distributions."""
 
-    def test_errors_that_last_are_worth_less(self):
+    def test_errors_that_last_count_for_less(self):
         # 500 errors of AR(.9): the coverage varies as that of about 75 independent ones (4,000 draws). Medians of 100
         # series; a single one lies between half and twice of that.
         n_effective = fitted(lasting(0.9, 500, 100)).n_effective_
         assert 50 < np.median(n_effective) < 85
         assert n_effective.max() < 250
 
-    def test_windows_that_do_not_overlap_are_worth_nearly_all(self):
+    def test_windows_that_do_not_overlap_count_for_nearly_all(self):
         errors = walking(300, 20, h=24, stride=24)
         told, untold = fitted(errors, stride=24).n_effective_, fitted(errors).n_effective_
-        assert np.median(told) > 250  # 24 steps share an estimate
+        assert np.median(told) > 250  # 24 steps have one estimate
         assert np.median(untold) > 100  # the fewest of 24 estimates; n / h would be 12.5
         assert (told <= 300).all()
 
-    def test_windows_that_overlap_are_worth_less(self):
+    def test_windows_that_overlap_count_for_less(self):
         assert np.median(fitted(walking(300, 20, h=24)).n_effective_) < 30
 
     @pytest.mark.parametrize("tails", ["symmetric", "equal", "upper"])
@@ -225,9 +225,9 @@ class TestWorth:
         # 90 % of 400 draws with a standard error of 1.5 %: two of these. Many cells hold more, .88 is the least.
         assert np.mean((low <= covered) & (covered <= high)) > 0.87
 
-    def test_whole_paths_have_a_worth_too(self):
+    def test_whole_paths_have_an_effective_number_too(self):
         cone = fitted(walking(600, 50, h=7), joint=True)
-        assert 15 < np.median(cone.n_effective_) < 150  # 300 windows that share six of seven steps
+        assert 15 < np.median(cone.n_effective_) < 150  # 300 windows that have six of seven steps in common
         assert cone.coverage_range_.shape == (50, 2)
 
     @pytest.mark.parametrize("n", [200, 9000])  # more than fit looks at
@@ -248,7 +248,7 @@ class TestWorth:
         one, other = (fitted(errors, stride=stride, tails=tails, joint=joint).margin_ for stride in (1, 3.5))
         assert_array_equal(one, other)
 
-    def test_a_step_without_errors_that_are_known_is_worth_none(self):
+    def test_a_step_without_errors_that_are_known_counts_for_none(self):
         errors = lasting(0.0, 200, 1, h=4)[0].copy()
         errors[1:, 3] = np.nan
         assert fitted(errors).n_effective_ <= 1.0
@@ -258,7 +258,7 @@ class TestWorth:
 
     @pytest.mark.parametrize("n", [1, 2, 3, 40, 100])
     @pytest.mark.parametrize("tails", ["symmetric", "equal", "upper"])
-    def test_errors_that_are_all_alike_are_worth_one(self, n, tails):
+    def test_errors_that_are_all_tied_count_for_one(self, n, tails):
         with pytest.warns(CoverageWarning, match=rf"^{n} windows? (is|are) as good as about 1 independent error \("):
             cone = ForecastIntervals(tails=tails).fit(np.ones((n, 2)), np.zeros((n, 2)))
         assert cone.n_effective_ == 1.0
@@ -266,7 +266,7 @@ class TestWorth:
         stuck[:, 1] = 3.0  # one step of two
         assert fitted(stuck).n_effective_ == 1.0
 
-    def test_more_windows_are_not_worth_less(self):
+    def test_more_windows_do_not_count_for_less(self):
         # It was 2, 3, .67 and .97 for AR(.9): below four windows nothing was known, which counted as independence.
         errors = lasting(0.9, 40, 200)
         medians = [np.median(fitted(errors[:, :n]).n_effective_) for n in (1, 2, 3, 4, 6, 10, 40)]
@@ -274,12 +274,12 @@ class TestWorth:
         assert medians == sorted(medians)
         assert (fitted(errors[:, :4]).n_effective_ >= 1.0).all()
 
-    def test_a_side_with_three_errors_is_worth_one(self):
+    def test_a_side_with_three_errors_counts_for_one(self):
         errors = -np.abs(lasting(0.0, 60, 1)[0])
         errors[[5, 30, 50]] *= -1.0
         assert fitted(errors, tails="sided").n_effective_ == 1.0
 
-    def test_a_level_that_no_error_is_beyond_makes_them_not_alike(self):
+    def test_a_level_that_no_error_is_beyond_makes_them_not_tied(self):
         errors = lasting(0.0, 40, 50)
         assert np.median(fitted(errors, level=0.999).n_effective_) > 20
 
@@ -315,8 +315,8 @@ class TestJoint:
             fit, new = windows(400, seed=[1, seed], bias=2.0), windows(400, seed=[2, seed], bias=2.0)
             for joint, found in hits.items():
                 cone = ForecastIntervals(0.9, tails=tails, joint=joint).fit(*fit)
-                ends = cone.predict_interval(new[1])
-                found.append(((new[0] >= ends[..., 0]) & (new[0] <= ends[..., 1])).all(axis=1).mean())
+                bounds = cone.predict_interval(new[1])
+                found.append(((new[0] >= bounds[..., 0]) & (new[0] <= bounds[..., 1])).all(axis=1).mean())
         # 60 neurons on 200 scores each: a standard error of sqrt(.09 / 200 / 60) = .003; four of these.
         assert abs(np.mean(hits[True]) - 0.9) < 0.012
         assert np.mean(hits[False]) < 0.8
@@ -389,8 +389,8 @@ class TestUpdate:
         y_true, y_pred = windows(300, h=1)
         cone = ForecastIntervals(0.9, learning_rate=learning_rate).fit(y_true, y_pred)
         neuron = OnlineNeuron(0.9, learning_rate=learning_rate, horizon=2)
-        sizes = np.abs(y_true - y_pred)[:, 0]
-        neuron._state = started(sizes[:, None], cone.margin_[:, 0], learning_rate)
+        magnitudes = np.abs(y_true - y_pred)[:, 0]
+        neuron._state = started(magnitudes[:, None], cone.margin_[:, 0], learning_rate)
         new = windows(500, seed=4, h=1)
         neuron.learn_many(np.abs(new[0] - new[1])[:, 0])
         assert_allclose(cone.update(*new).margin_[0, 0], neuron.quantile_)
@@ -425,16 +425,18 @@ class TestBaseline:
     def test_formula(self):
         y_true, y_pred = windows(200)
         cone = ForecastIntervals(0.95).fit(y_true, y_pred)
-        ends = cone.baseline_interval(y_pred, n_past=10)
+        bounds = cone.baseline_interval(y_pred, n_past=10)
         sigma = np.std(y_true - y_pred, ddof=1)
-        assert_allclose(ends[..., 1] - y_pred, 1.959964 * sigma * np.sqrt(1.1), rtol=1e-6)
-        assert_allclose(y_pred - ends[..., 0], ends[..., 1] - y_pred)
+        assert_allclose(bounds[..., 1] - y_pred, 1.959964 * sigma * np.sqrt(1.1), rtol=1e-6)
+        assert_allclose(y_pred - bounds[..., 0], bounds[..., 1] - y_pred)
 
     def test_the_papers_own_looks_at_the_window(self):
         y_true, y_pred = windows(200)
-        ends = ForecastIntervals(0.95).fit(y_true, y_pred).baseline_interval(y_pred[:3], n_past=5, y_true=y_true[:3])
+        bounds = ForecastIntervals(0.95).fit(y_true, y_pred).baseline_interval(y_pred[:3], n_past=5, y_true=y_true[:3])
         sigma = np.std((y_true - y_pred)[:3], axis=1, ddof=1)
-        assert_allclose(np.ptp(ends, axis=-1), np.repeat(2 * 1.959964 * sigma[:, None] * np.sqrt(1.2), H, 1), rtol=1e-6)
+        assert_allclose(
+            np.ptp(bounds, axis=-1), np.repeat(2 * 1.959964 * sigma[:, None] * np.sqrt(1.2), H, 1), rtol=1e-6
+        )
 
     def test_each_series_has_its_own_sigma(self):
         y_true, y_pred = windows(100, series=2)
@@ -524,10 +526,10 @@ class TestMistakes:
         assert clone(cone).get_params() == cone.get_params()
 
 
-class TestMendedForGood:
+class TestFixedForGood:
     """What once went wrong without a word."""
 
-    def test_sizes_stay_sizes_after_updates(self):
+    def test_absolute_residuals_stay_positive_after_updates(self):
         rng = np.random.default_rng(0)
         for tails in ("symmetric", "sided"):
             cone = ForecastIntervals(0.9, tails=tails).fit(rng.standard_normal((300, 1)), np.zeros((300, 1)))
@@ -580,8 +582,8 @@ def test_a_joint_cone_over_a_step_without_errors_is_finite(tails):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CoverageWarning)
         cone = ForecastIntervals(0.8, tails=tails, joint=True).fit(y_true, y_pred)
-    ends = cone.predict_interval(y_pred)
-    assert np.isfinite(ends[..., 1]).all()
+    bounds = cone.predict_interval(y_pred)
+    assert np.isfinite(bounds[..., 1]).all()
 
 
 def test_forecasts_beyond_all_measure_are_refused():
@@ -595,7 +597,7 @@ def test_forecasts_beyond_all_measure_are_refused():
 
 
 @pytest.mark.parametrize("learning_rate", ["adaptive", "decaying"])
-def test_errors_beyond_all_measure_do_not_reach_the_joint_neuron(learning_rate):
+def test_errors_beyond_all_measure_do_not_get_to_the_joint_neuron(learning_rate):
     y_true = np.random.default_rng(0).integers(-3, 4, (100, 2)) * 5e-324
     cone = ForecastIntervals(0.8, joint=True, learning_rate=learning_rate).fit(y_true, np.zeros((100, 2)))
     before = cone.predict_interval(np.zeros((1, 2)))

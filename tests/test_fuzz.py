@@ -33,21 +33,21 @@ class Target(NamedTuple):
     """How a public name is tried."""
 
     attempt: Callable[[Draw], bool]  # whether there was an answer
-    share: float  # of the examples that a cheap name gets
+    fraction: float  # of the examples that a cheap name gets
 
 
 TARGETS: dict[str, Target] = {}
 
 
-def target(*names: str, share: float = 1.0) -> Callable[[Callable[[Draw], bool]], Callable[[Draw], bool]]:
+def target(*names: str, fraction: float = 1.0) -> Callable[[Callable[[Draw], bool]], Callable[[Draw], bool]]:
     def register(attempt: Callable[[Draw], bool]) -> Callable[[Draw], bool]:
-        TARGETS.update(dict.fromkeys(names, Target(attempt, share)))
+        TARGETS.update(dict.fromkeys(names, Target(attempt, fraction)))
         return attempt
 
     return register
 
 
-def sizes() -> st.SearchStrategy[int]:
+def lengths() -> st.SearchStrategy[int]:
     return st.sampled_from([1, 2, 3, 5, 8, 20, 60])
 
 
@@ -79,13 +79,13 @@ def fits(found: Any, *given: Given) -> bool:
 
 @target("absolute_errors", "sided_errors")
 def errors(draw: Draw) -> bool:
-    y, f = same_rows(draw, draw(sizes()), *draw(st.sampled_from([(), (), (2,)])))
+    y, f = same_rows(draw, draw(lengths()), *draw(st.sampled_from([(), (), (2,)])))
     found = outcome(lambda: pm.absolute_errors(y.value, f.value), ("y_true", "y_pred"), y, f)
     sides = outcome(lambda: paper.sided_errors(y.value, f.value), ("y_true", "y_pred", "one column"), y, f)
     if not fits(found, y, f):
         assert isinstance(sides, Refused)
         return False
-    if found.dtype.itemsize <= 8:  # differences in long doubles reach farther
+    if found.dtype.itemsize <= 8:  # differences in long doubles go farther
         assert_allclose(found, np.abs(y.numbers - f.numbers), rtol=2e-3, atol=1e-3 * np.finfo(found.dtype).tiny)
     assert np.isfinite(found).all()
     if not isinstance(sides, Refused):
@@ -95,7 +95,7 @@ def errors(draw: Draw) -> bool:
 
 @target("horizon_errors")
 def horizons(draw: Draw) -> bool:
-    n, h = draw(sizes()), draw(st.integers(1, 4))
+    n, h = draw(lengths()), draw(st.integers(1, 4))
     f = draw(arrays((n, h)))
     y = draw(arrays(draw(st.sampled_from([(n, h), (n + h - 1,)]))))
     found = outcome(lambda: horizon_errors(y.value, f.value), ("y_true", "y_pred"), y, f)
@@ -108,8 +108,8 @@ def horizons(draw: Draw) -> bool:
 
 @target("outcome_errors", "score_spread")
 def outcomes(draw: Draw) -> bool:
-    n = draw(sizes())
-    y, score = draw(arrays((n,), ["labels"])), draw(arrays((n,), ["shares", "labels", "subnormal", "huge"]))
+    n = draw(lengths())
+    y, score = draw(arrays((n,), ["labels"])), draw(arrays((n,), ["fractions", "labels", "subnormal", "huge"]))
     cut = draw(levels())
     found = outcome(
         lambda: paper.outcome_errors(y.value, score.value, threshold=cut), ("y_true", "y_score", "threshold"), y, score
@@ -128,7 +128,7 @@ def outcomes(draw: Draw) -> bool:
 # ------------------------------------------------------------------------------------------------- quantiles
 
 
-@target("quantile", share=3.0)
+@target("quantile", fraction=3.0)
 def quantiles(draw: Draw) -> bool:
     shape = draw(st.sampled_from([(1,), (2,), (7,), (40,), (300,), (6, 4), (2, 3, 5), (0,)]))
     a = draw(arrays(shape))
@@ -137,7 +137,7 @@ def quantiles(draw: Draw) -> bool:
     beta = draw(mostly(["auto", "auto", "auto", 10.0, 1e-300, 1e300], [0.0, -1, "sharp", np.inf, None]))
     options = {"reflect": draw(st.sampled_from([False, False, True])), "keepdims": draw(st.booleans())}
     weights = draw(st.sampled_from([None, None, None, "draw"]))
-    w = draw(arrays(shape, ["sizes", "labels", "zeros", "ties", "huge", "subnormal"])) if weights else None
+    w = draw(arrays(shape, ["magnitudes", "labels", "zeros", "ties", "huge", "subnormal"])) if weights else None
     found = outcome(
         lambda: pm.quantile(a.value, q, axis, weights=None if w is None else w.value, beta=beta, **options),
         ("a ", "q ", "axis", "weights", "beta", "reflect"),
@@ -164,7 +164,7 @@ def quantiles(draw: Draw) -> bool:
 
 @target("grouped_quantile")
 def group_quantiles(draw: Draw) -> bool:
-    m = draw(sizes())
+    m = draw(lengths())
     e, by = draw(arrays((m,))), draw(categories(m))
     q = draw(mostly([0.0, 0.5, 0.9, [0.1, 0.9]], [1.1, np.nan, "a", None]))
     beta, reflect = draw(mostly(["auto", 10.0], [0.0, "sharp"])), draw(st.sampled_from([False, False, True]))
@@ -186,16 +186,16 @@ def group_quantiles(draw: Draw) -> bool:
     return True
 
 
-@target("QuantileNeuron", "DescendingNeuron", share=0.5)
+@target("QuantileNeuron", "DescendingNeuron", fraction=0.5)
 def neurons(draw: Draw) -> bool:
-    m = draw(sizes())
+    m = draw(lengths())
     e = draw(
         arrays(
             draw(st.sampled_from([(m,), (m, 2)])),
-            ["sizes", "normal", "ties", "constant", "zeros", "huge", "subnormal", "all sizes"],
+            ["magnitudes", "normal", "ties", "constant", "zeros", "huge", "subnormal", "all magnitudes"],
         )
     )
-    w = draw(st.one_of(st.none(), arrays((m,), ["sizes", "labels", "zeros", "subnormal"])))
+    w = draw(st.one_of(st.none(), arrays((m,), ["magnitudes", "labels", "zeros", "subnormal"])))
     level = draw(levels())
     settings = {
         "learning_rate": draw(mostly([None, 0.05, 1e-300, 1e300], [0.0, "a", np.nan])),
@@ -219,15 +219,15 @@ def neurons(draw: Draw) -> bool:
         assert (learned >= x.min() - abs(x.min()) * 1e-3).all()
         assert (learned <= x.max() + abs(x.max()) * 1e-3).all()
     assert e.is_finite
-    shares = outcome(lambda: neuron.smoothed_coverage(e.value), words, e)
-    if not isinstance(shares, Refused):
-        assert np.all((shares >= -1e-9) & (shares <= 1.0 + 1e-9)), shares
+    fractions = outcome(lambda: neuron.smoothed_coverage(e.value), words, e)
+    if not isinstance(fractions, Refused):
+        assert np.all((fractions >= -1e-9) & (fractions <= 1.0 + 1e-9)), fractions
     return True
 
 
 @target("OnlineNeuron")
 def online(draw: Draw) -> bool:
-    e = draw(arrays((draw(sizes()),)))
+    e = draw(arrays((draw(lengths()),)))
     neuron = pm.OnlineNeuron(
         draw(levels()),
         learning_rate=draw(mostly(["adaptive", "adaptive", "decaying", "decaying", 0.1, 1e300], ["none", 0.0, None])),
@@ -259,7 +259,7 @@ def sketches(draw: Draw) -> bool:
     if isinstance(sketch, Refused):
         return False
     x = draw(arrays((draw(st.sampled_from([1, 3, 40, 200])),)))
-    w = draw(st.one_of(st.none(), arrays((40,), ["sizes", "labels", "zeros", "huge"])))
+    w = draw(st.one_of(st.none(), arrays((40,), ["magnitudes", "labels", "zeros", "huge"])))
     found = outcome(lambda: sketch.update(x.value, None if w is None else w.value), words, x, w)
     if isinstance(found, Refused):
         assert sketch.count == 0.0
@@ -301,55 +301,55 @@ def rows(draw: Draw) -> bool:
 
 
 def intervals(draw: Draw, n: int, *shape: int) -> Given:
-    """Lower and upper ends, most of them in order."""
-    ends = draw(arrays((n, *shape, 2)))
-    if ends.numbers is None or ends.numbers.shape != (n, *shape, 2) or draw(st.sampled_from([False] * 5 + [True])):
-        return ends
-    ordered = np.sort(ends.numbers, axis=-1)
-    return Given(ordered, ordered, ends.is_tame)
+    """Lower and upper bounds, most of them in order."""
+    bounds = draw(arrays((n, *shape, 2)))
+    if bounds.numbers is None or bounds.numbers.shape != (n, *shape, 2) or draw(st.sampled_from([False] * 5 + [True])):
+        return bounds
+    ordered = np.sort(bounds.numbers, axis=-1)
+    return Given(ordered, ordered, bounds.is_tame)
 
 
-@target("coverage_score", "mean_width_score", "coverage_width_criterion", "interval_score", share=0.7)
+@target("coverage_score", "mean_width_score", "coverage_width_criterion", "interval_score", fraction=0.7)
 def interval_scores(draw: Draw) -> bool:
-    n = draw(sizes())
-    y, ends = draw(arrays((n,))), intervals(draw, n)
-    w = draw(st.one_of(st.none(), st.none(), arrays((n,), ["sizes", "labels", "zeros", "subnormal", "huge"])))
+    n = draw(lengths())
+    y, bounds = draw(arrays((n,))), intervals(draw, n)
+    w = draw(st.one_of(st.none(), st.none(), arrays((n,), ["magnitudes", "labels", "zeros", "subnormal", "huge"])))
     weight = None if w is None else w.value
     level = draw(levels())
     words = ("y_true", "y_interval", "bound", "sample_weight", "confidence_level", "target_range", "range")
-    args = (y, ends, *([] if w is None else [w]))
+    args = (y, bounds, *([] if w is None else [w]))
     calls: dict[str, Callable[[], Any]] = {
-        "coverage": lambda: pm.coverage_score(y.value, ends.value, sample_weight=weight),
-        "width": lambda: pm.mean_width_score(ends.value, sample_weight=weight),
-        "criterion": lambda: paper.coverage_width_criterion(y.value, ends.value, level, sample_weight=weight),
-        "score": lambda: pm.interval_score(y.value, ends.value, level, sample_weight=weight),
+        "coverage": lambda: pm.coverage_score(y.value, bounds.value, sample_weight=weight),
+        "width": lambda: pm.mean_width_score(bounds.value, sample_weight=weight),
+        "criterion": lambda: paper.coverage_width_criterion(y.value, bounds.value, level, sample_weight=weight),
+        "score": lambda: pm.interval_score(y.value, bounds.value, level, sample_weight=weight),
     }
     found = {name: outcome(call, words, *args) for name, call in calls.items()}
     for one in found.values():
         if not isinstance(one, Refused):
-            no_silent_gap(one, *([ends] if one is found["width"] else args))
+            no_silent_gap(one, *([bounds] if one is found["width"] else args))
     counts = w is None or (w.fits(n) and (w.numbers >= 0.0).all() and w.numbers.any())
-    if y.is_tame and ends.is_tame and counts and (ends.numbers[:, 0] <= ends.numbers[:, 1]).all():
-        lower, upper = ends.numbers.T
-        share = np.ones(n) if w is None else w.numbers / w.numbers.max()
+    if y.is_tame and bounds.is_tame and counts and (bounds.numbers[:, 0] <= bounds.numbers[:, 1]).all():
+        lower, upper = bounds.numbers.T
+        fraction = np.ones(n) if w is None else w.numbers / w.numbers.max()
         inside = [a <= t <= b for a, t, b in zip(lower, y.numbers, upper, strict=True)]
         if w is not None and not w.is_tame and isinstance(found["coverage"], Refused):
             return False
-        assert_allclose(found["coverage"], np.average(inside, weights=share))
-        assert_allclose(found["width"], np.average(upper - lower, weights=share))
+        assert_allclose(found["coverage"], np.average(inside, weights=fraction))
+        assert_allclose(found["width"], np.average(upper - lower, weights=fraction))
         if is_level(level) and 1e-6 < level < 1.0 - 1e-6:
             misses = np.maximum(lower - y.numbers, 0.0) + np.maximum(y.numbers - upper, 0.0)
             score = upper - lower + 2.0 / (1.0 - level) * misses
-            assert_allclose(found["score"], np.average(score, weights=share), rtol=1e-6)
+            assert_allclose(found["score"], np.average(score, weights=fraction), rtol=1e-6)
     return not isinstance(found["score"], Refused)
 
 
 @target("crps_score")
 def crps(draw: Draw) -> bool:
-    n, k = draw(sizes()), draw(st.integers(1, 3))
+    n, k = draw(lengths()), draw(st.integers(1, 3))
     y, quantile_table = draw(arrays((n,))), draw(arrays((n, k)))
     asked = draw(st.one_of(st.just(np.linspace(0.1, 0.9, k)), st.just([0.5]), levels()))
-    w = draw(st.one_of(st.none(), arrays((n,), ["sizes", "labels", "zeros"])))
+    w = draw(st.one_of(st.none(), arrays((n,), ["magnitudes", "labels", "zeros"])))
     words = ("y_true", "quantiles", "levels", "sample_weight")
     found = outcome(
         lambda: pm.crps_score(y.value, quantile_table.value, asked, sample_weight=None if w is None else w.value),
@@ -407,7 +407,7 @@ REGRESSION = (
 def regression(draw: Draw, width: Any, *, may_train: bool = True) -> bool:
     n = draw(st.sampled_from([1, 2, 3, 8, 25, 60]))
     X, y = draw(tables(n)), draw(arrays(draw(st.sampled_from([(n,), (n,), (n,), (n, 2)]))))
-    w = draw(st.one_of(st.none(), st.none(), arrays((n,), ["sizes", "labels", "zeros", "subnormal", "huge"])))
+    w = draw(st.one_of(st.none(), st.none(), arrays((n,), ["magnitudes", "labels", "zeros", "subnormal", "huge"])))
     grouped = isinstance(width, pm.GroupedWidth)
     by = draw(categories(n)) if grouped and (width.by is None or draw(st.integers(0, 9)) == 0) else None
     trains = may_train and draw(st.booleans())
@@ -438,19 +438,19 @@ def regression(draw: Draw, width: Any, *, may_train: bool = True) -> bool:
         assert_allclose(model.margin_, np.sort(np.abs(y.numbers - np.arange(n) % 5.0))[rank - 1])
     new = X if draw(st.booleans()) else draw(tables(n))
     level = draw(st.one_of(st.none(), levels()))
-    ends = outcome(lambda: model.predict_interval(new.value, level, by=by), REGRESSION, new, by)
-    if not isinstance(ends, Refused):
-        assert not np.isnan(ends).any()
-        lower, upper = (ends[..., i, :] if np.ndim(level) else ends[..., i] for i in (0, 1))
+    bounds = outcome(lambda: model.predict_interval(new.value, level, by=by), REGRESSION, new, by)
+    if not isinstance(bounds, Refused):
+        assert not np.isnan(bounds).any()
+        lower, upper = (bounds[..., i, :] if np.ndim(level) else bounds[..., i] for i in (0, 1))
         assert (lower <= upper).all()
         if model.tails not in {"lower", "upper"} and w is None and not np.ma.is_masked(y.value):
-            assert np.isfinite(ends).all()
+            assert np.isfinite(bounds).all()
     q = draw(st.sampled_from([0.1, 0.5, 0.9, [0.1, 0.9], 0.0, np.nan, "a", None]))
     quantile_table = outcome(lambda: model.predict_quantile(new.value, q, by=by), REGRESSION, new, by)
     assert isinstance(quantile_table, Refused) or not np.isnan(quantile_table).any()
     at = draw(st.sampled_from([0.0, 1e308, np.inf, np.nan, "a", None, [[1.0, 2.0]] * n]))
-    shares = outcome(lambda: model.predict_cdf(new.value, at, by=by), REGRESSION, new, by)
-    assert isinstance(shares, Refused) or ((shares >= 0.0) & (shares <= 1.0)).all()
+    fractions = outcome(lambda: model.predict_cdf(new.value, at, by=by), REGRESSION, new, by)
+    assert isinstance(fractions, Refused) or ((fractions >= 0.0) & (fractions <= 1.0)).all()
     n_before, before = model.n_calibration_, np.array(model.margin_)
     more = draw(arrays((n,)))
     grown = outcome(lambda: model.update(new.value, more.value, by=by), REGRESSION, new, more, by)
@@ -460,18 +460,18 @@ def regression(draw: Draw, width: Any, *, may_train: bool = True) -> bool:
     return True
 
 
-@target("IntervalRegressor", share=1.0)
+@target("IntervalRegressor", fraction=1.0)
 def constant_width(draw: Draw) -> bool:
     return regression(draw, "constant")
 
 
-@target("GroupedWidth", share=0.5)
+@target("GroupedWidth", fraction=0.5)
 def grouped_width(draw: Draw) -> bool:
     by = draw(st.sampled_from([None] * 6 + ["x0", "x0", 0, 0, 7, "nowhere", len]))
     return regression(draw, pm.GroupedWidth(by=by, min_size=draw(st.sampled_from([None, None, 1, 5]))))
 
 
-@target("ScaledWidth", share=0.3)
+@target("ScaledWidth", fraction=0.3)
 def scaled_width(draw: Draw) -> bool:
     how = draw(st.sampled_from([None, "neighbours", "prediction", DummyRegressor()]))
     return regression(draw, pm.ScaledWidth(how, power=draw(st.sampled_from([0.75, 1.0, 0.0]))))
@@ -489,38 +489,38 @@ class OwnWidth(pm.Width):
         return pm.IntervalShape(scale=np.full(prediction.shape, self.scale))
 
 
-@target("Width", "IntervalShape", share=0.2)
+@target("Width", "IntervalShape", fraction=0.2)
 def own_width(draw: Draw) -> bool:
     return regression(draw, OwnWidth(draw(mostly([1.0, 0.1, 1e10], [0.0, -1.0, np.nan, np.inf]))))
 
 
-@target("LocalWidth", share=0.3)
+@target("LocalWidth", fraction=0.3)
 def local_width(draw: Draw) -> bool:
     return regression(draw, pm.LocalWidth(nearness=draw(st.sampled_from(["kernel", "kernel", "forest"]))))
 
 
-@target("QuantileWidth", share=0.2)
+@target("QuantileWidth", fraction=0.2)
 def quantile_width(draw: Draw) -> bool:
     return regression(draw, pm.QuantileWidth())
 
 
-@target("AutoWidth", share=0.2)
+@target("AutoWidth", fraction=0.2)
 def auto_width(draw: Draw) -> bool:
     return regression(draw, pm.AutoWidth())
 
 
-@target("EstimatorWidth", share=0.3)
+@target("EstimatorWidth", fraction=0.3)
 def estimator_width(draw: Draw) -> bool:
     return regression(draw, pm.EstimatorWidth(draw(st.sampled_from(["additive", "multiplicative", "normalised"]))))
 
 
-@target("IntervalCalibrator", share=0.5)
+@target("IntervalCalibrator", fraction=0.5)
 def calibrators(draw: Draw) -> bool:
     n, kind = (
         draw(st.sampled_from([1, 2, 8, 25, 60, 210])),
         draw(st.sampled_from(["intervals", "quantiles", "samples"])),
     )
-    y, std = draw(arrays((n,))), draw(arrays((n,), ["sizes", "huge", "subnormal", "zeros", "ties"]))
+    y, std = draw(arrays((n,))), draw(arrays((n,), ["magnitudes", "huge", "subnormal", "zeros", "ties"]))
     table = draw(arrays((n, {"intervals": 2, "quantiles": 3, "samples": 4}[kind])))
     is_in_order = table.numbers.dtype.kind == "f" and draw(st.sampled_from([True, True, True, False]))
     said: dict[str, Any] = {kind: np.sort(table.numbers, axis=1) if is_in_order else table.value}
@@ -545,7 +545,7 @@ def calibrators(draw: Draw) -> bool:
     return True
 
 
-@target("interval_scorer", "coverage_scorer", "crps_scorer", share=0.3)
+@target("interval_scorer", "coverage_scorer", "crps_scorer", fraction=0.3)
 def scorers(draw: Draw) -> bool:
     n = draw(st.sampled_from([1, 3, 25]))
     X, y = draw(tables(n)), draw(arrays((n,)))
@@ -560,7 +560,7 @@ def scorers(draw: Draw) -> bool:
     return not isinstance(found[0], Refused)
 
 
-@target("shift_weights", share=0.3)
+@target("shift_weights", fraction=0.3)
 def shifts(draw: Draw) -> bool:
     n = draw(st.sampled_from([3, 8, 40]))
     X, new = draw(tables(n)), draw(tables(n))
@@ -622,12 +622,12 @@ def cones(draw: Draw) -> bool:
     new, later = draw(arrays(shape)), draw(arrays(shape))
     n_past = draw(st.sampled_from([1, 5, 0, None, np.nan]))
     for _ in range(2):
-        ends = outcome(lambda: cone.predict_interval(new.value), words, new)
-        if not isinstance(ends, Refused):
-            assert not np.isnan(ends).any()
-            assert (ends[..., 0] <= ends[..., 1]).all()
+        bounds = outcome(lambda: cone.predict_interval(new.value), words, new)
+        if not isinstance(bounds, Refused):
+            assert not np.isnan(bounds).any()
+            assert (bounds[..., 0] <= bounds[..., 1]).all()
             if cone.tails not in {"lower", "upper"} and not cone.joint:
-                assert np.isfinite(ends).all()
+                assert np.isfinite(bounds).all()
         base = outcome(lambda: cone.baseline_interval(new.value, n_past=n_past), words, new)
         assert isinstance(base, Refused) or np.isfinite(base).all()
         before = np.array(cone.margin_)
@@ -652,24 +652,24 @@ CLASSES = (
 )
 
 
-@target("classification_uncertainty", share=0.5)
+@target("classification_uncertainty", fraction=0.5)
 def uncertainties(draw: Draw) -> bool:
-    n = draw(sizes())
+    n = draw(lengths())
     y = draw(arrays((n,), ["labels", "labels", "labels", "ties"]))
     score = draw(
-        arrays(draw(st.sampled_from([(n,), (n,), (n, 2), (n, 3)])), ["shares", "shares", "labels", "constant"])
+        arrays(draw(st.sampled_from([(n,), (n,), (n, 2), (n, 3)])), ["fractions", "fractions", "labels", "constant"])
     )
     if score.is_finite and score.numbers.ndim == 2 and draw(st.integers(0, 3)):
         odds = 1.0 + np.abs(score.numbers)
-        shares = odds / odds.sum(axis=1, keepdims=True)
-        score = Given(shares, shares, score.is_tame)
-    w = draw(st.one_of(st.none(), st.none(), arrays((n,), ["sizes", "labels", "zeros", "subnormal", "huge"])))
+        fractions = odds / odds.sum(axis=1, keepdims=True)
+        score = Given(fractions, fractions, score.is_tame)
+    w = draw(st.one_of(st.none(), st.none(), arrays((n,), ["magnitudes", "labels", "zeros", "subnormal", "huge"])))
     method = draw(
         st.sampled_from(
             ["none", "wilson", "clopper-pearson", "normal", "bootstrap", "calibrated", "prediction-powered"]
         )
     )
-    other = draw(st.one_of(st.none(), st.none(), st.tuples(arrays((n,), ["labels"]), arrays((n,), ["shares"]))))
+    other = draw(st.one_of(st.none(), st.none(), st.tuples(arrays((n,), ["labels"]), arrays((n,), ["fractions"]))))
     found = outcome(
         lambda: pm.classification_uncertainty(
             y.value,
@@ -700,11 +700,11 @@ def uncertainties(draw: Draw) -> bool:
     return True
 
 
-@target("calibration_error", "calibrated_scores", "ScalingBinning", share=0.3)
+@target("calibration_error", "calibrated_scores", "ScalingBinning", fraction=0.3)
 def calibrations(draw: Draw) -> bool:
-    n = draw(sizes())
-    laws = ["shares", "shares", "labels", "constant", "subnormal"]
-    y, score, new = draw(arrays((n,), ["labels"])), draw(arrays((n,), laws)), draw(arrays((n,), laws))
+    n = draw(lengths())
+    distributions = ["fractions", "fractions", "labels", "constant", "subnormal"]
+    y, score, new = draw(arrays((n,), ["labels"])), draw(arrays((n,), distributions)), draw(arrays((n,), distributions))
     n_bins = draw(st.sampled_from([1, 10, 1000, 0, "a", 2.5]))
     words = (*CLASSES, "n_bins", "y ", "y_", "sample", "array", "Input", "inconsistent", "X ")
     how = draw(mostly(["debiased", "plugin", "lower"], ["none"]))
@@ -720,12 +720,12 @@ def calibrations(draw: Draw) -> bool:
     return not isinstance(error, Refused)
 
 
-@target("plot_reliability", "plot_outcomes", share=0.03)
+@target("plot_reliability", "plot_outcomes", fraction=0.03)
 def classifier_pictures(draw: Draw) -> bool:
     from matplotlib import pyplot as plt
 
-    n = draw(sizes())
-    y, score = draw(arrays((n,), ["labels"])), draw(arrays((n,), ["shares", "labels", "constant", "subnormal"]))
+    n = draw(lengths())
+    y, score = draw(arrays((n,), ["labels"])), draw(arrays((n,), ["fractions", "labels", "constant", "subnormal"]))
     words = (*CLASSES, "sample", "array", "Input", "inconsistent")
     found = [
         outcome(lambda draw_it=draw_it: draw_it(y.value, score.value), words, y, score)
@@ -747,7 +747,7 @@ class Odds:
         return odds / odds.sum(axis=1, keepdims=True)
 
 
-@target("SetClassifier", share=0.7)
+@target("SetClassifier", fraction=0.7)
 def sets(draw: Draw) -> bool:
     n = draw(st.sampled_from([1, 2, 3, 8, 25, 60]))
     X, y = draw(tables(n)), draw(arrays((n,), ["labels", "ties"]))
@@ -785,7 +785,7 @@ def sets(draw: Draw) -> bool:
 MEASURE = ("y_true", "y_pred", "X", "by", "groups", "time", "confidence_level", "column")
 
 
-@target("measure", "Measurement", share=0.2)
+@target("measure", "Measurement", fraction=0.2)
 def measurements(draw: Draw) -> bool:
     n = draw(st.sampled_from([1, 2, 3, 8, 25, 60]))
     y, f, by = draw(arrays((n,))), draw(arrays((n,))), draw(categories(n))
@@ -846,7 +846,7 @@ def test_given_intervals_are_measured_or_refused():
     fuzzed("measure of given intervals", given_intervals, 0.5)
 
 
-@target("compare", share=0.3)
+@target("compare", fraction=0.3)
 def comparisons(draw: Draw) -> bool:
     n = draw(st.sampled_from([1, 9, 10, 25, 60]))
     shape = draw(st.sampled_from([(n,), (n,), (n, 2), (n, 3)]))
@@ -871,7 +871,7 @@ def comparisons(draw: Draw) -> bool:
     return True
 
 
-@target("backtest", share=0.3)
+@target("backtest", fraction=0.3)
 def backtests(draw: Draw) -> bool:
     n, h = draw(st.sampled_from([1, 4, 12, 40])), draw(st.integers(1, 4))
     y, f = draw(arrays((n, h))), draw(arrays((n, h)))
@@ -887,10 +887,13 @@ def backtests(draw: Draw) -> bool:
     return True
 
 
-@target("scorecard", share=0.3)
+@target("scorecard", fraction=0.3)
 def scorecards(draw: Draw) -> bool:
     n = draw(st.sampled_from([1, 2, 8, 60]))
-    y, score = draw(arrays((n,), ["labels", "labels", "ties"])), draw(arrays((n,), ["shares", "shares", "constant"]))
+    y, score = (
+        draw(arrays((n,), ["labels", "labels", "ties"])),
+        draw(arrays((n,), ["fractions", "fractions", "constant"])),
+    )
     by = draw(categories(n))
     found = outcome(
         lambda: pm.scorecard(y.value, score.value, by=by, confidence_level=draw(levels()), n_resamples=200),
@@ -904,9 +907,9 @@ def scorecards(draw: Draw) -> bool:
     return True
 
 
-@target("WhiteTest", "white_test", "power_spectral_entropy", share=0.5)
+@target("WhiteTest", "white_test", "power_spectral_entropy", fraction=0.5)
 def spreads(draw: Draw) -> bool:
-    n = draw(sizes())
+    n = draw(lengths())
     e, X = draw(arrays((n,))), draw(arrays((n, 2)))
     entropy = outcome(lambda: paper.power_spectral_entropy(e.value, squared=draw(st.booleans())), ("errors",), e)
     assert isinstance(entropy, Refused) or 0.0 <= entropy <= 1.0 + 1e-9

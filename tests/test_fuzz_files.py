@@ -182,7 +182,7 @@ def test_broken_files(tmp_path):
         finally:
             (tmp_path / "out.html" if out is None else out).unlink(missing_ok=True)
 
-    fuzzed("command line", attempt, share=0.1)
+    fuzzed("command line", attempt, fraction=0.1)
 
 
 def test_a_hundred_thousand_columns(tmp_path):

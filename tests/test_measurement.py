@@ -40,7 +40,7 @@ def result():
 
 
 class TestNumbers:
-    def test_radius_and_range_are_those_of_the_promise(self, result):
+    def test_margin_and_range_are_those_of_the_guarantee(self, result):
         y_true, y_pred = rows()
         errors = np.sort(np.abs(y_true - y_pred))
         kept = rank_guarantee(442, 0.95)
@@ -125,9 +125,9 @@ class TestNumbers:
         noise = np.round(np.random.default_rng(5).standard_normal(300) * 2**10) / 2**10 + 2**8
         near, far = (measure(noise + bias, np.zeros(300)).curves for bias in (0.0, 2.0**40))
         assert_allclose(np.subtract(far.interval_score, 2.0**41), near.interval_score, rtol=1e-9, atol=1e-3)
-        reach, farther = (np.subtract(c.interval_score_upper, c.interval_score) for c in (near, far))
+        near_by, farther = (np.subtract(c.interval_score_upper, c.interval_score) for c in (near, far))
         # Scores near 2 ** 41 are right to 2 ** -12; without cancellation nothing else is lost.
-        assert_allclose(farther, reach, atol=2.0**-10)
+        assert_allclose(farther, near_by, atol=2.0**-10)
 
     def test_ranges_of_scores_hold_the_truth_nine_times_in_ten(self, fast):
         truth = {"mae": np.sqrt(2 / np.pi), "rmse": 1.0, "mean_error": 0.0, "median_error": 0.0, "mean_width": 2 * 1.96}
@@ -137,7 +137,7 @@ class TestNumbers:
             scores = measure(rng.standard_normal(300), rng.uniform(size=300) * 0.0).scores
             for name, value in truth.items():
                 held[name] += scores[name].lower <= value <= scores[name].upper
-        # Standard error of a share of .9 in 300 draws: .017. Ranks reach .9 or a little more.
+        # Standard error of a fraction of .9 in 300 draws: .017. Ranks give .9 or a little more.
         for name, count in held.items():
             assert 0.9 - 3 * 0.017 < count / 300 < 0.97, name
 
@@ -184,9 +184,9 @@ def test_pictures_show_every_day_of_the_week(n, n_shown):
     day = np.arange(n) % 7
     result = measure(day + np.sin(np.arange(n)), day)
     assert len(result.sample.y_pred) == n_shown
-    ends = result.plot_intervals().collections[0].get_segments()
-    assert len(ends) == 60
-    assert {round(float(np.mean(end[:, 1]))) for end in ends} == set(range(7))
+    bounds = result.plot_intervals().collections[0].get_segments()
+    assert len(bounds) == 60
+    assert {round(float(np.mean(end[:, 1]))) for end in bounds} == set(range(7))
     assert result.sample == measure(day + np.sin(np.arange(n)), day).sample
 
 
@@ -395,24 +395,24 @@ def test_long_doubles_whose_errors_are_no_floats_are_refused():
         measure(huge, -huge)
 
 
-def test_targets_that_are_alike_beside_the_errors_have_no_variance_to_explain():
+def test_targets_that_are_tied_beside_the_errors_have_no_variance_to_explain():
     y_true = np.random.default_rng(0).normal(size=60)
-    alike, huge, large = (
+    tied, huge, large = (
         measure(y, y_pred).scores["r2"].value
         for y, y_pred in ((np.ones(60), y_true), (y_true, 1e200 * y_true), (y_true, 1e20 * y_true))
     )
-    assert np.isnan([alike, huge]).all()
+    assert np.isnan([tied, huge]).all()
     assert large < -1e39
 
 
 def test_a_radius_that_occurs_once_among_errors_that_repeat():
-    """Beyond what the upper point says lies the true share of 5 % of sets at most, though few rows show the ties."""
+    """Beyond what the upper point says lies the true fraction of 5 % of sets at most, though few rows show the ties."""
     rng = np.random.default_rng(0)
-    shares = np.array([0.5, 0.3, 0.12, 0.04, 0.04])
-    errors = rng.choice(5, size=(400, 30), p=shares).astype(float)
+    fractions = np.array([0.5, 0.3, 0.12, 0.04, 0.04])
+    errors = rng.choice(5, size=(400, 30), p=fractions).astype(float)
     fits = [CrossFit.of(rows, np.array([0.95])) for rows in errors]
     radius = np.array([fit.margin[0] for fit in fits])
-    is_more = np.cumsum(shares)[radius.astype(int)] > [fit.coverage_ranges[0, 1] for fit in fits]
+    is_more = np.cumsum(fractions)[radius.astype(int)] > [fit.coverage_ranges[0, 1] for fit in fits]
     assert ((errors == radius[:, None]).sum(axis=1) == 1).sum() > 50  # here the ties are elsewhere
     assert stats.binom.sf(is_more.sum() - 1, len(fits), 0.05) > 1e-3
     assert measure(np.arange(5.0), np.zeros(5)).coverage_range[1] < 1.0  # nothing repeats

@@ -196,15 +196,15 @@ class TestFig3:
         rng = np.random.default_rng(1)
         series, h = np.cumsum(rng.standard_normal(300)), 5
 
-        def ends(series):
+        def bounds(series):
             held = np.lib.stride_tricks.sliding_window_view(series, h + 1)
             y_true, y_pred = held[:, 1:], np.repeat(held[:, :1], h, axis=1)
             return rolled_forward(ForecastIntervals(0.8).fit(y_true[:150], y_pred[:150]), y_true, y_pred, 160)
 
         changed = series.copy()
         changed[221:] += 1000.0  # what window 220 forecasts; the windows overlap, so later ones start from it
-        assert_array_equal(ends(series)[: 221 - 160], ends(changed)[: 221 - 160])
-        assert (ends(series)[221 - 160 :] != ends(changed)[221 - 160 :]).any()
+        assert_array_equal(bounds(series)[: 221 - 160], bounds(changed)[: 221 - 160])
+        assert (bounds(series)[221 - 160 :] != bounds(changed)[221 - 160 :]).any()
 
     def test_no_data_is_refused_with_a_message(self, monkeypatch, tmp_path):
         for folder in (None, str(tmp_path)):

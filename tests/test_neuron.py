@@ -222,25 +222,25 @@ def test_quantile_range_of_too_few_errors_says_its_level():
 
 
 @pytest.mark.parametrize(
-    ("Neuron", "sizes"),
+    ("Neuron", "lengths"),
     [
         (QuantileNeuron, {100: 200, 1000: 100, 10_000: 40, 100_000: 10, 1_000_000: 4}),
         (DescendingNeuron, {100: 200, 1000: 100, 10_000: 20, 100_000: 6, 1_000_000: 1}),
     ],
 )
-def test_error_falls_like_the_square_root_of_the_number_of_errors(Neuron, sizes):
+def test_error_falls_like_the_square_root_of_the_number_of_errors(Neuron, lengths):
     """Each size is weighted by its samples: a root mean square of n of them is known to 1/sqrt(2 n).
 
     With the samples at hand the exponent is then known to .019 and .024, and three times that is allowed.
     """
     rng = np.random.default_rng(15)
     true = expon.ppf(0.9)
-    misses = [Neuron(0.9).fit(rng.exponential(size=size)).quantile_ - true for size in sizes.items()]
-    sizes_log, misses_log = np.log(list(sizes)), [np.log(np.mean(miss**2)) / 2 for miss in misses]
-    exponent = np.polyfit(sizes_log, misses_log, 1, w=np.sqrt(list(sizes.values())))[0]
+    misses = [Neuron(0.9).fit(rng.exponential(size=size)).quantile_ - true for size in lengths.items()]
+    lengths_log, misses_log = np.log(list(lengths)), [np.log(np.mean(miss**2)) / 2 for miss in misses]
+    exponent = np.polyfit(lengths_log, misses_log, 1, w=np.sqrt(list(lengths.values())))[0]
     assert_allclose(exponent, -0.5, atol=0.07)
     # One standard error of the plain quantile is sqrt(p (1 - p) / m) / density = 3 / sqrt(m); none is far beyond it.
-    assert all(np.abs(miss).max() < 4 * 3 / np.sqrt(m) for m, miss in zip(sizes, misses, strict=True))
+    assert all(np.abs(miss).max() < 4 * 3 / np.sqrt(m) for m, miss in zip(lengths, misses, strict=True))
 
 
 # --- bad input -----------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def test_columns_are_neurons_and_missing_errors_are_skipped(kind, level):
     st.floats(0.001, 0.999),
     st.floats(0.0, 99.0),
 )
-def test_kernels_learn_alike_whatever_the_errors(errors, kind, level, debt):
+def test_kernels_learn_the_same_whatever_the_errors(errors, kind, level, debt):
     states = np.zeros((2, errors.shape[1], stream.N_FLOATS))
     states[:, :, 3] = [[40.0], [40.0]]  # past the first errors, where coefficients are learned
     states[:, :, 12] = debt
@@ -251,22 +251,22 @@ def switching(n, rng):
 @pytest.mark.parametrize(("errors", "most"), [(autoregressive, 0.82), (switching, 0.88)])
 def test_margins_follow_errors_that_depend_on_those_before(errors, most):
     """Interval score over that of the best constant margin: .71 to .77 and .82 to .84 with seeds 0 to 9."""
-    sizes = errors(3000, np.random.default_rng(20))
-    met_margins = met(OnlineNeuron(0.9), sizes)
-    met_margins[0] = constant = np.quantile(sizes, 0.9)
-    adaptive, best = (np.mean(w + 10 * np.maximum(sizes - w, 0)) for w in (met_margins, constant))
+    magnitudes = errors(3000, np.random.default_rng(20))
+    met_margins = met(OnlineNeuron(0.9), magnitudes)
+    met_margins[0] = constant = np.quantile(magnitudes, 0.9)
+    adaptive, best = (np.mean(w + 10 * np.maximum(magnitudes - w, 0)) for w in (met_margins, constant))
     assert adaptive < most * best
-    assert abs(np.mean(sizes[1:] <= met_margins[1:]) - 0.9) < 0.015
+    assert abs(np.mean(magnitudes[1:] <= met_margins[1:]) - 0.9) < 0.015
 
 
 def test_a_horizon_keeps_coverage_where_errors_are_known_late():
     """Sums of ten overlapping steps, each known ten steps later: .89 with the horizon, .76 as if it were the next."""
-    sizes = np.abs(np.convolve(np.random.default_rng(21).standard_normal(6000), np.ones(10), "valid"))
+    magnitudes = np.abs(np.convolve(np.random.default_rng(21).standard_normal(6000), np.ones(10), "valid"))
     coverage = {}
     for horizon in (1, 10):
-        neuron = OnlineNeuron(0.9, horizon=horizon).learn_one(sizes[0])
+        neuron = OnlineNeuron(0.9, horizon=horizon).learn_one(magnitudes[0])
         inside = []
-        for known, size in zip(sizes[1:-10], sizes[11:], strict=True):
+        for known, size in zip(magnitudes[1:-10], magnitudes[11:], strict=True):
             neuron.learn_one(known)
             inside.append(size <= neuron.quantile_)
         coverage[horizon] = np.mean(inside)

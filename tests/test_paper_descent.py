@@ -46,8 +46,8 @@ def test_curves_start_at_the_start_and_pass_the_closest_approach():
     assert_array_equal(neuron.weight_curve_[0], 0.5)
     closest = np.nanargmin(neuron.loss_curve_, axis=0)
     assert_array_equal(neuron.weight_curve_[closest, [0, 1]], neuron.quantile_)
-    shares = 1 / (1 + np.exp(20.0 * (errors - 0.5)))
-    assert_allclose(neuron.loss_curve_[0], (shares.mean(axis=0) - 0.9) ** 2)
+    fractions = 1 / (1 + np.exp(20.0 * (errors - 0.5)))
+    assert_allclose(neuron.loss_curve_[0], (fractions.mean(axis=0) - 0.9) ** 2)
     assert_array_equal(np.isnan(neuron.loss_curve_).sum(axis=0), neuron.n_iter_.max() - neuron.n_iter_)
 
 

@@ -99,7 +99,7 @@ class TestWhite:
 
 class TestEntropy:
     def test_one_rhythm_has_little_and_an_impulse_all(self):
-        # A sine has two components of n, an impulse has all alike.
+        # A sine has two components of n, an impulse has all of one size.
         n = 64
         assert_allclose(power_spectral_entropy(np.sin(2 * np.pi * np.arange(n) / 8)), np.log(2) / np.log(n))
         assert_allclose(power_spectral_entropy(np.eye(n)[0]), 1.0)

@@ -60,8 +60,8 @@ class TestIndependentRows:
         for _ in range(120):
             residuals = rng.standard_t(3, 50)
             count += held(measure(residuals, np.zeros(50)).scores, "rmse", math.sqrt(3))
-            reach = 1.645 * (residuals**2).std(ddof=1) / np.sqrt(50)
-            plain += abs((residuals**2).mean() - 3) <= reach
+            half_width = 1.645 * (residuals**2).std(ddof=1) / np.sqrt(50)
+            plain += abs((residuals**2).mean() - 3) <= half_width
         assert count / 120 > 0.7
         assert count > plain + 12
 
@@ -84,11 +84,11 @@ class TestIndependentRows:
     def test_many_rows_have_the_normal_range(self, fast):
         residuals = np.random.default_rng(1).standard_normal(20_000)
         scores = measure(residuals, np.zeros(20_000)).scores
-        reach = 1.645 * residuals.std() / np.sqrt(20_000)
+        half_width = 1.645 * residuals.std() / np.sqrt(20_000)
         # Quantiles of 399 resamples of 1,000 parts are right to a few per cent.
-        assert_allclose(scores["mean_error"].upper - scores["mean_error"].value, reach, rtol=0.15)
-        reach = 1.645 * np.abs(residuals).std() / np.sqrt(20_000)
-        assert_allclose(scores["mae"].value - scores["mae"].lower, reach, rtol=0.15)
+        assert_allclose(scores["mean_error"].upper - scores["mean_error"].value, half_width, rtol=0.15)
+        half_width = 1.645 * np.abs(residuals).std() / np.sqrt(20_000)
+        assert_allclose(scores["mae"].value - scores["mae"].lower, half_width, rtol=0.15)
 
     @pytest.mark.parametrize("factor", [0.5, 3.0])  # a good model, and one that is worse than the mean
     def test_explained_variance_of_models_good_and_bad(self, factor, fast):

@@ -51,10 +51,12 @@ X, Y = linear_data(300)
 
 class TestRadius:
     def test_is_the_error_of_rank_k(self):
-        sizes = np.sort(np.abs(Y - X[:, 0]))
+        magnitudes = np.sort(np.abs(Y - X[:, 0]))
         model = IntervalRegressor(first, confidence_level=0.9).calibrate(X, Y)
-        assert model.margin_.tolist() == [sizes[270]] * 2  # ceil(301 * .9) = 271
-        assert_allclose(model.predict_interval(X), np.stack([X[:, 0] - sizes[270], X[:, 0] + sizes[270]], axis=1))
+        assert model.margin_.tolist() == [magnitudes[270]] * 2  # ceil(301 * .9) = 271
+        assert_allclose(
+            model.predict_interval(X), np.stack([X[:, 0] - magnitudes[270], X[:, 0] + magnitudes[270]], axis=1)
+        )
         assert model.guaranteed_
         assert model.guaranteed_level_ == 0.9
 
@@ -66,7 +68,7 @@ class TestRadius:
     @pytest.mark.parametrize("width", ["constant", ScaledWidth("prediction", power=1)])
     @pytest.mark.parametrize("tails", ["symmetric", "equal", "upper"])
     def test_rounding_leaves_no_target_of_few_decimals_outside(self, tails, width):
-        """1.4 - |.33 - 1.4| is more than .33 in floats, and a fifth of the targets may be .33."""
+        """1.4 - |.33 - 1.4| is more than .33 in floats, and 20 % of the targets may be .33."""
         rng = np.random.default_rng(0)
         for prediction in (1.4, 0.3, 7.0, -2.56):
             y = rng.choice([0.33, 1.5, 2.1], size=199, p=[0.2, 0.6, 0.2])
@@ -175,7 +177,7 @@ class TestRadius:
         one = IntervalRegressor(first, tails="lower", y_max=10).calibrate(X, Y).predict_interval(X)
         assert (one[:, 1] == 10).all()
 
-    def test_targets_beyond_the_ends_are_refused(self):
+    def test_targets_beyond_the_bounds_are_refused(self):
         with pytest.raises(ValueError, match=r"y goes from -11.5127 to 9.34827, beyond y_min=0 or y_max=None"):
             IntervalRegressor(first, y_min=0).calibrate(X, Y)
         with pytest.raises(ValueError, match="beyond y_min=None or y_max=9"):
@@ -184,17 +186,17 @@ class TestRadius:
         IntervalRegressor(Ridge(), y_min=-1e300).fit(X, Y.astype(np.float32))  # which knows no 1e300
 
     @pytest.mark.parametrize("sign", [1.0, -1.0])
-    def test_ends_rounded_to_the_precision_of_targets_are_not_cut_off(self, sign):
+    def test_bounds_rounded_to_the_precision_of_targets_are_not_cut_off(self, sign):
         y = (sign * np.minimum(0.1 * Y, 0.3)).astype(np.float32)  # .3 is a little more there
-        ends = {"y_max": 0.3} if sign > 0 else {"y_min": -0.3}
-        model = IntervalRegressor(zero, confidence_level=0.5, **ends).calibrate(X[:100], y[:100])
+        bounds = {"y_max": 0.3} if sign > 0 else {"y_min": -0.3}
+        model = IntervalRegressor(zero, confidence_level=0.5, **bounds).calibrate(X[:100], y[:100])
         model.update(X[100:], np.zeros(200))
         at = float(y.max() if sign > 0 else y.min())
         assert model.predict_interval(X, 0.99)[0, int(sign > 0)] == at
-        share = model.predict_cdf(X[:1], at)[0]
-        assert share == 1.0 if sign > 0 else share > 0.0
+        fraction = model.predict_cdf(X[:1], at)[0]
+        assert fraction == 1.0 if sign > 0 else fraction > 0.0
 
-    def test_ends_that_are_set_later_count_from_the_next_calibration_on(self):
+    def test_bounds_that_are_set_later_count_from_the_next_calibration_on(self):
         model = IntervalRegressor(zero, confidence_level=0.9).calibrate(X, Y)
         before = model.predict_interval(X), model.predict_cdf(X, Y)
         model.set_params(y_min=5, y_max=-5)
@@ -294,7 +296,7 @@ class TestModel:
         )
         assert_allclose(scaled.predict_interval(X), constant.predict_interval(X))
 
-    def test_nothing_is_promised_where_rows_of_groups_may_be_alike(self):
+    def test_nothing_is_guaranteed_where_rows_of_groups_may_be_equal(self):
         groups = np.repeat(np.arange(20), 15)
         few = IntervalRegressor(Ridge(), random_state=0)
         with pytest.warns(CoverageWarning, match="scores of 4 groups calibrate.* 19 groups or more do better"):
@@ -353,7 +355,7 @@ class TestModel:
             assert_array_equal(bounds, expected)
 
     @pytest.mark.filterwarnings("ignore:scores of . groups calibrate")
-    def test_groups_are_never_parted(self):
+    def test_groups_are_never_split(self):
         groups = np.repeat(np.arange(30), 10)
 
         class Memory(DummyRegressor):
@@ -434,7 +436,7 @@ class TestUpdate:
         assert_array_equal(every.margin_, some.margin_)
         assert every.n_calibration_ == some.n_calibration_ == 200
 
-    def test_keeps_both_ends_of_a_band(self):
+    def test_keeps_both_bounds_of_a_band(self):
         halves = [IntervalRegressor(first, width="quantile", random_state=0).calibrate(X[:200], Y[:200])]
         halves.append(clone(halves[0]).calibrate(X[:200], Y[:200]))
         bounds = halves[0].predict_interval(X)
@@ -501,7 +503,7 @@ class TestGrouped:
             assert len(model.categories_) == 3 + 1
             assert_array_equal(model.predict_interval(X[:2], by=by[:2]), before)
 
-    def test_nothing_is_said_of_the_coverage_of_one_of_those_that_share_a_neuron(self):
+    def test_nothing_is_said_of_the_coverage_of_one_of_those_pooled(self):
         by = np.repeat([0, 1, 2], [280, 10, 10])
         model = IntervalRegressor(zero, width="grouped").calibrate(X, Y, by=by)
         assert [line.source for line in model.categories_] == ["own", "shared", "shared", "shared"]
@@ -531,7 +533,7 @@ class TestGrouped:
         assert np.isnan(last.level)
         assert "nothing is guaranteed to categories never seen" in last.note
         assert model.guaranteed_level_ == min(line.level for line in seen)
-        assert_array_equal(model.margin_[-1], model.margin_[1])  # they reach as far as the small ones
+        assert_array_equal(model.margin_[-1], model.margin_[1])  # they are as wide as the small ones
         asked = model.predict_interval(X[:4], by=["a", "b", "z", "y"], importance_weight=np.ones(4), as_frame=True)
         found = asked.groupby("row")["guaranteed_level"].first() if "joint" in width else asked["guaranteed_level"]
         assert_array_equal(np.isnan(found), [False, False, True, True])
@@ -563,7 +565,7 @@ class TestGrouped:
         assert_array_equal(bounds[:, 1], above(model.margin_[1::-1, 1]))
         assert model.coverage_range_.shape == (3, 2)
 
-    def test_small_and_unseen_categories_share_one_neuron(self):
+    def test_small_and_unseen_categories_are_pooled(self):
         by = np.repeat(["big", "a", "b"], [250, 25, 25])
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -654,14 +656,14 @@ class TestGrouped:
         model = IntervalRegressor(Ridge(), width="grouped", cv=KFold(3)).fit(X, Y, by=by)
         plain = IntervalRegressor(Ridge(), cv=KFold(3)).fit(X, Y)
         folds = np.repeat([0, 1, 2], 100)
-        sizes = np.abs(
+        magnitudes = np.abs(
             Y - [m.predict(X[[i]])[0] for m, i in zip(np.array(plain.estimator_)[folds], range(300), strict=True)]
         )
         centres = np.array([m.predict(X[:5]) for m in plain.estimator_])[folds]
         for i in range(5):
             mine = by == by[i]
             k = int(np.ceil((mine.sum() + 1) * 0.95))
-            expected = np.sort(centres[mine, i] + sizes[mine])[k - 1]
+            expected = np.sort(centres[mine, i] + magnitudes[mine])[k - 1]
             assert_allclose(model.predict_interval(X[:5], by=by[:5])[i, 1], expected)
 
 
@@ -733,9 +735,9 @@ class TestWeights:
                 found = [model.predict_interval(y[:1, None], levels, importance_weight=w) for w in ([0.5], [4.0], None)]
                 quantiles = model.predict_quantile(y[:1, None], levels)
             assert (np.diff(quantiles) >= 0.0).all()
-            for ends in found:
-                assert (np.diff(ends[0], axis=0) >= 0.0).all()
-                assert (np.diff(ends[0, 1] - ends[0, 0]) >= -1e-12).all()
+            for bounds in found:
+                assert (np.diff(bounds[0], axis=0) >= 0.0).all()
+                assert (np.diff(bounds[0, 1] - bounds[0, 0]) >= -1e-12).all()
 
     def test_no_row_depends_on_the_weights_of_others_between_ranks(self):
         model = IntervalRegressor(zero, guarantee="approximate")
@@ -759,11 +761,11 @@ class TestWeights:
         rng = np.random.default_rng(0)
         weight, new = rng.uniform(0.1, 1, size=300), rng.uniform(0.1, 3, size=20)
         model = IntervalRegressor(zero, confidence_level=0.9).calibrate(X, Y, importance_weight=weight)
-        sizes = np.abs(Y)
-        order = np.argsort(sizes)
+        magnitudes = np.abs(Y)
+        order = np.argsort(magnitudes)
         for w, (_, upper) in zip(new, model.predict_interval(X[:20], importance_weight=new), strict=True):
-            share = np.cumsum(weight[order]) / (weight.sum() + w)
-            assert upper == above(sizes[order][np.argmax(share >= 0.9)])
+            fraction = np.cumsum(weight[order]) / (weight.sum() + w)
+            assert upper == above(magnitudes[order][np.argmax(fraction >= 0.9)])
         assert_allclose(effective_counts(weight).sum(), weight.sum() ** 2 / (weight @ weight))
 
     def test_zero_removes_a_row(self):
@@ -995,7 +997,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match="set cv=None"):
             IntervalRegressor(Ridge(), cv=3, guarantee="training-conditional").fit(X, Y)
 
-    def test_one_group_cannot_be_parted(self):
+    def test_one_group_cannot_be_split(self):
         with pytest.raises(ValueError, match="groups has a single group, but this width needs rows of another one"):
             IntervalRegressor(first, width="scaled").calibrate(X, Y, groups=np.zeros(300))
 
@@ -1034,8 +1036,8 @@ def test_the_column_of_categories_may_be_numbered():
     pandas = pytest.importorskip("pandas")
     X, y = np.arange(80.0)[:, None] % 2, np.arange(80.0)
     model = IntervalRegressor(lambda X: np.zeros(len(X)), confidence_level=0.8, width=GroupedWidth(by=0))
-    ends = model.calibrate(pandas.DataFrame(X), y).predict_interval(pandas.DataFrame(X))
-    assert_array_equal(ends, clone(model).calibrate(X, y).predict_interval(X))
+    bounds = model.calibrate(pandas.DataFrame(X), y).predict_interval(pandas.DataFrame(X))
+    assert_array_equal(bounds, clone(model).calibrate(X, y).predict_interval(X))
 
 
 @pytest.mark.parametrize("width", ["constant", "scaled", "grouped", "local", "quantile", "auto"])
@@ -1063,7 +1065,7 @@ def test_weights_beyond_all_measure_are_refused(unit):
         IntervalRegressor(zero).calibrate(X, Y, importance_weight=np.full(300, unit))
 
 
-def test_a_share_beyond_all_errors_is_whole():
+def test_a_fraction_beyond_all_errors_is_whole():
     tiny = IntervalRegressor(lambda X: np.full(len(X), 1e-300), width=ScaledWidth("prediction", power=1))
     model = tiny.calibrate(X, Y * 1e-300)
     assert model.predict_cdf(X[:2], 1e308).tolist() == [300.5 / 301] * 2
@@ -1104,7 +1106,7 @@ def test_a_column_may_have_any_name():
 
 
 @pytest.mark.parametrize("cv", [None, 2])
-def test_ends_beyond_all_floats_are_refused(cv):
+def test_bounds_beyond_all_floats_are_refused(cv):
     model = IntervalRegressor(DummyRegressor(), cv=cv).fit(X, 1e306 * np.sin(np.arange(300.0)))
     assert np.isfinite(model.predict_interval(X)).all()
     for i, one in enumerate([model.estimator_] if cv is None else model.estimator_):

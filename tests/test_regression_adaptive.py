@@ -77,8 +77,8 @@ class TestLocal:
         model.set_params(random_state=0, y_min=-1e3, y_max=1e3).calibrate(X, y)
         new = np.array([[0.05, 0.5], [0.95, 0.5]])
         low, high = model.predict_interval(new).T
-        reach = high if tails == "upper" else -low
-        assert 4.0 < reach[1] / reach[0] < 14.0  # 10^.9 = 7.9
+        margin = high if tails == "upper" else -low
+        assert 4.0 < margin[1] / margin[0] < 14.0  # 10^.9 = 7.9
         X, y = steep_data(4000, seed=1)
         bounds = model.predict_interval(X)
         hard = X[:, 0] > 0.9
@@ -105,7 +105,7 @@ class TestLocal:
         near = nearness._within(np.array([[0.0, 0.0, 0.0, 0.5, 0.9]]), 2)
         assert_array_equal(near[0], [1.0, 1.0, 1.0, 0.0, 0.0])
 
-    def test_leaves_share_their_weight(self):
+    def test_leaves_divide_their_weight(self):
         rng = np.random.default_rng(0)
         X = rng.uniform(size=(200, 3))
         width = LocalWidth().fit(X, np.zeros((200, 1)), rng.normal(size=(200, 1)), **WANTED)
@@ -210,7 +210,7 @@ class TestQuantile:
         not_crossed = bounds[:, 0, 0] < bounds[:, 1, 0]
         assert_allclose(moved[not_crossed], moved[not_crossed][0])
 
-    def test_ends_that_cross_meet_in_the_middle(self):
+    def test_bounds_that_cross_meet_in_the_middle(self):
         X, y = steep_data(600)
         model = IntervalRegressor(zero, confidence_level=0.95, width="quantile", random_state=0).calibrate(X, y)
         low, high = model.predict_interval(X, 0.02).T

@@ -35,7 +35,7 @@ OTHERS = [
 ]
 
 
-# The checks use few rows; that a promise cannot be kept then is not what they look for.
+# The checks use few rows; that a guarantee cannot be kept then is not what they look for.
 @pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
 @parametrize_with_checks(
     [

@@ -76,9 +76,9 @@ class TestQuantile:
         assert (np.diff(found, axis=1) >= 0.0).all()
         new, y = data(2000, seed=1)
         below = (y[:, None] <= model.predict_quantile(new, levels)).mean(axis=0)
-        # How far shares of so many errors stray from their levels in 99 of 100 samples, or on purpose for the set.
-        reach = 1.63 / model.n_calibration_**0.5 * (2.0 if params.get("guarantee") == "training-conditional" else 1.0)
-        assert np.abs(below - levels).max() < reach
+        # How far fractions of so many errors stray from their levels in 99 of 100 samples, or on purpose for the set.
+        slack = 1.63 / model.n_calibration_**0.5 * (2.0 if params.get("guarantee") == "training-conditional" else 1.0)
+        assert np.abs(below - levels).max() < slack
 
     @pytest.mark.parametrize("cv", [None, 4])
     @pytest.mark.parametrize("guarantee", ["marginal", "approximate"])
@@ -111,9 +111,9 @@ class TestQuantile:
     def test_categories_keep_their_neuron_at_all_levels(self):
         rng = np.random.default_rng(0)
         labels = np.repeat(["a", *(f"s{i}" for i in range(60)), "c"], [12, *[5] * 60, 100])
-        sizes = np.where(labels == "a", 10.0, np.where(labels == "c", 1.0, 0.1))
+        magnitudes = np.where(labels == "a", 10.0, np.where(labels == "c", 1.0, 0.1))
         model = IntervalRegressor(zero, width="grouped", confidence_level=0.9)
-        model.calibrate(np.zeros((len(labels), 1)), sizes * rng.normal(size=len(labels)), by=labels)
+        model.calibrate(np.zeros((len(labels), 1)), magnitudes * rng.normal(size=len(labels)), by=labels)
         with pytest.warns(UserWarning, match="scores of a category can guarantee"):
             found = model.predict_quantile(np.zeros((3, 1)), [0.5, 0.8, 0.9, 0.95, 0.99], by=["a", "c", "s1"])
         assert (np.diff(found, axis=1) >= 0.0).all()
@@ -197,12 +197,12 @@ class TestCdf:
         with warnings.catch_warnings(record=True) as short:
             warnings.simplefilter("always")
             model.predict_quantile(rows, level)
-        if short:  # as many as there are do not reach so far
+        if short:  # as many as there are do not go so far
             return
         assert (found >= level if level >= 0.5 else found <= level).all()
 
-    def test_of_the_ends_of_an_interval(self):
-        """Errors between the ends are as many as the level takes; of one on an end, the cdf counts half."""
+    def test_of_the_bounds_of_an_interval(self):
+        """Errors between the bounds are as many as the level takes; of one on an end, the cdf counts half."""
         for offset in (0.0, 1e3, 1e9):
             for tails, n_cut in {"symmetric": 2, "equal": 2, "lower": 1, "upper": 1}.items():
                 model = IntervalRegressor(lambda X: X[:, 0], confidence_level=0.9, tails=tails).calibrate(X, Y)
@@ -255,7 +255,7 @@ class TestCdf:
         assert low > 0.97
         assert high < 0.75
 
-    def test_ends_at_the_limits(self):
+    def test_bounds_at_the_limits(self):
         model = IntervalRegressor(zero, y_min=0.0, y_max=7.0).calibrate(X, Y)
         assert_array_equal(model.predict_cdf(X[:3], [-0.1, 7.0, 8.0]), [0.0, 1.0, 1.0])
 
@@ -362,7 +362,7 @@ class TestShift:
         assert found[b].mean() == pytest.approx(5.0, rel=0.4)
         assert found[~b].mean() == pytest.approx(5 / 9, rel=0.3)
 
-    def test_each_row_has_its_promise(self):
+    def test_each_row_has_its_guarantee(self):
         rng = np.random.default_rng(0)
         X, y, new, _ = self.rows(rng, 100, 4)
         weights = np.exp(X[:, 0])

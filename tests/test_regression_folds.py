@@ -1,4 +1,4 @@
-"""CV+: the ends are the order statistics that its definition names, by bisection and written out."""
+"""CV+: the bounds are the order statistics that its definition names, by bisection and written out."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pimeter.conformal.folds import FoldModels, _bisected, _written_out, kth_sma
 RNG = np.random.default_rng(0)
 
 
-def written_down(centres, scales, sizes, lists, k):
+def written_down(centres, scales, magnitudes, lists, k):
     """The definition."""
-    return np.sort(centres[lists] + scales[lists] * sizes[:, None], axis=0)[k - 1]
+    return np.sort(centres[lists] + scales[lists] * magnitudes[:, None], axis=0)[k - 1]
 
 
 @settings(max_examples=60, deadline=None)
@@ -34,31 +34,31 @@ def written_down(centres, scales, sizes, lists, k):
 def test_bisection_finds_the_order_statistic(n_lists, m, seed, apart, has_ties):
     rng = np.random.default_rng(seed)
     lists = np.concatenate([np.arange(n_lists), rng.integers(n_lists, size=m)])
-    sizes = rng.normal(size=len(lists))
-    sizes = np.round(sizes) if has_ties else sizes
+    magnitudes = rng.normal(size=len(lists))
+    magnitudes = np.round(magnitudes) if has_ties else magnitudes
     centres, scales = apart * rng.normal(size=(n_lists, 7)), rng.uniform(0.1, 3, size=(n_lists, 7))
-    by_list = [np.sort(sizes[lists == i]) for i in range(n_lists)]
-    for k in {1, len(sizes), int(rng.integers(1, len(sizes) + 1))}:
-        expected = written_down(centres, scales, sizes, lists, k)
+    by_list = [np.sort(magnitudes[lists == i]) for i in range(n_lists)]
+    for k in {1, len(magnitudes), int(rng.integers(1, len(magnitudes) + 1))}:
+        expected = written_down(centres, scales, magnitudes, lists, k)
         assert_allclose(_bisected(centres, scales, by_list, k), expected, rtol=1e-14, atol=1e-14 * (1 + apart))
-        assert_allclose(_written_out(centres, scales, sizes, lists, k), expected, rtol=1e-14)
-        plain = written_down(centres, np.ones_like(scales), sizes, lists, k)
-        assert_allclose(kth_smallest(centres, None, sizes, lists, k), plain, rtol=1e-14, atol=1e-14 * (1 + apart))
+        assert_allclose(_written_out(centres, scales, magnitudes, lists, k), expected, rtol=1e-14)
+        plain = written_down(centres, np.ones_like(scales), magnitudes, lists, k)
+        assert_allclose(kth_smallest(centres, None, magnitudes, lists, k), plain, rtol=1e-14, atol=1e-14 * (1 + apart))
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.3, 1.7e9, 1e13])
 @pytest.mark.parametrize("step", [0.1, 1e-3])
-def test_bisection_ends_where_values_are_apart_by_rounding_alone(offset, step):
+def test_bisection_stops_where_values_are_apart_by_rounding_alone(offset, step):
     rng = np.random.default_rng(int(10 * offset) + int(1 / step))
     for _ in range(50):
-        sizes, lists = np.round(rng.normal(size=200) / step) * step, np.repeat(np.arange(4), 50)
+        magnitudes, lists = np.round(rng.normal(size=200) / step) * step, np.repeat(np.arange(4), 50)
         centres = offset + np.round(rng.normal(size=(4, 30)) / step) * step
         for scales in (None, rng.choice([0.1, 0.3, 1.7], size=(4, 30))):
-            found = _bisected(centres, scales, list(np.sort(sizes.reshape(4, 50), axis=1)), 181)
-            assert_array_equal(found, _written_out(centres, scales, sizes, lists, 181))
+            found = _bisected(centres, scales, list(np.sort(magnitudes.reshape(4, 50), axis=1)), 181)
+            assert_array_equal(found, _written_out(centres, scales, magnitudes, lists, 181))
 
 
-def test_ends_of_cross_conformal_intervals():
+def test_bounds_of_cross_conformal_intervals():
     X, new = RNG.normal(size=(200, 3)), RNG.normal(size=(50, 3))
     y = X.sum(axis=1) + RNG.standard_t(3, size=200)
     cv = KFold(5, shuffle=True, random_state=1)
@@ -102,7 +102,7 @@ def test_rows_that_no_split_leaves_out_do_not_calibrate():
     assert 30 <= model.n_calibration_ <= 60
 
 
-def test_rows_left_out_together_share_a_list():
+def test_rows_left_out_together_have_one_list():
     folds = FoldModels.of(np.array([[True, False], [False, True], [True, True], [True, False]]))
     assert folds.list_of_row[0] == folds.list_of_row[3]
     assert_array_equal(folds.averaged(np.array([[1.0], [3.0]]))[folds.list_of_row].ravel(), [1, 3, 2, 1])
@@ -129,7 +129,7 @@ def test_memory_is_bounded():
     assert peak < 4e6
 
 
-def test_what_is_proven_of_folds_is_promised_of_fair_ones_alone():
+def test_what_is_proven_of_folds_is_guaranteed_of_fair_ones_alone():
     X = RNG.normal(size=(103, 2))
     y = X[:, 0] + RNG.normal(size=103)
     rows = np.arange(103)
@@ -142,7 +142,7 @@ def test_what_is_proven_of_folds_is_promised_of_fair_ones_alone():
     assert_allclose(levels, [0.9 - (2 / 103) ** 0.5, *[np.nan] * 4])
 
 
-def test_the_warning_of_too_few_rows_says_what_is_promised():
+def test_the_warning_of_too_few_rows_says_what_is_guaranteed():
     X = RNG.normal(size=(15, 1))
     with pytest.warns(
         UserWarning, match=r"15 scores can guarantee 51 %, not 95 %; 19 are needed \(with cv they guarantee 2"

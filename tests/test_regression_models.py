@@ -85,8 +85,8 @@ def test_calibrate_uses_what_is_trained(model):
     model.fit(NUMBERS[:400], Y[:400])
     regressor = IntervalRegressor(model, confidence_level=0.9).calibrate(NUMBERS[400:], Y[400:])
     assert regressor.estimator_ is model
-    sizes = np.sort(np.abs(Y[400:] - model.predict(NUMBERS[400:])))
-    assert_allclose(regressor.margin_, sizes[[180, 180]])  # ceil(201 * .9) = 181
+    magnitudes = np.sort(np.abs(Y[400:] - model.predict(NUMBERS[400:])))
+    assert_allclose(regressor.margin_, magnitudes[[180, 180]])  # ceil(201 * .9) = 181
     assert_covers(regressor, NEW_NUMBERS)
     in_steps = IntervalRegressor(model, confidence_level=0.9).calibrate(NUMBERS[400:500], Y[400:500])
     assert_array_equal(in_steps.update(NUMBERS[500:], Y[500:]).margin_, regressor.margin_)
@@ -126,7 +126,7 @@ def test_frozen_ones_are_not_trained(model):
     assert_covers(regressor, NEW)
 
 
-def test_fit_params_reach_the_model(model):
+def test_fit_params_arrive_at_the_model(model):
     late = np.where(np.arange(N) < N // 2, 1e-6, 1.0)
     y = np.where(np.arange(N) < N // 2, 100.0, Y)
     regressor = IntervalRegressor(model, random_state=0).fit(NUMBERS, y, sample_weight=late)

@@ -18,7 +18,7 @@ from pimeter.evaluation.diagnosis import checks
 from pimeter.evaluation.scorecards import Scorecard
 from pimeter.findings import Diagnosis, Finding, Headline
 
-HEADLINE = Headline("Right. With <b> Over 3 rows", "With 7 rows the true share, for 95 %, Over 9 windows.")
+HEADLINE = Headline("Right. With <b> Over 3 rows", "With 7 rows the true coverage, for 95 %, Over 9 windows.")
 
 
 def measurement():

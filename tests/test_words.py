@@ -58,6 +58,13 @@ EXCEPTIONS = [
     Allowed("experiments/uci_page.py", "share", "460 share all", PRINTED),
     Allowed("experiments/uci_page.py", "alike", 'return "alike"', PRINTED),
     Allowed("experiments/uci_page.py", "ends", "descent ends where", PRINTED),
+    Allowed("tests/test_classifiers.py", "sizes", "sizes=(60,)", STORED),
+    Allowed("tests/test_dask.py", "sizes", "compute_chunk_sizes", "a method of dask's arrays"),
+    Allowed("tests/test_experiments.py", "sizes", "sizes=", STORED),
+    Allowed("tests/test_experiments.py", "sizes", "of 2 sizes", PRINTED),
+    Allowed("tests/test_experiments.py", "alike", '"alike")', PRINTED),
+    Allowed("tests/test_forecast.py", "worth", "forecast_worth", "the name of a stored result"),
+    Allowed("tests/test_simulate.py", "promise", 'row["promise"]', STORED),
 ]
 # How many are left, by file. A file that gets better shrinks its number here; none is added.
 LEFT: dict[str, int] = {}
@@ -75,8 +82,17 @@ def metrics(monkeypatch):
 
 @pytest.fixture
 def found(metrics):
-    patterns = (*metrics.READ, "benchmarks/*.py", "experiments/*.py", "examples/*.py", "CONTRIBUTING.md", "src/**/*.md")
-    return [own for own in metrics.house_words(patterns) if own.path != "benchmarks/code_metrics.py"]  # the list
+    patterns = (
+        *metrics.READ,
+        "benchmarks/*.py",
+        "experiments/*.py",
+        "examples/*.py",
+        "tests/*.py",
+        "CONTRIBUTING.md",
+        "src/**/*.md",
+    )
+    lists = {"benchmarks/code_metrics.py", "tests/test_words.py"}
+    return [own for own in metrics.house_words(patterns) if own.path not in lists]
 
 
 def test_house_words_are_where_they_are_listed(found):

@@ -164,8 +164,8 @@ def backtest(
     >>> windows = np.lib.stride_tricks.sliding_window_view(series, 4)
     >>> found = backtest(windows[:, 1:], np.repeat(windows[:, :1], 3, axis=1), confidence_level=0.9)
     >>> print(found)
-    90 % of targets are expected within ±1.8 one step ahead and ±2.83 at step 3. Over 999 windows that it had not seen,
-    the cone covered 88 %; updated as targets became known, 89.7 %. The margins are those of the updated cone.
+    90 % of targets are expected within ±1.76 one step ahead and ±2.9 at step 3. Over 999 windows that it had not seen,
+    the cone covered 88 %; updated as targets became known, 89.5 %. The margins are those of the updated cone.
     <BLANKLINE>
     Nothing to do: the cone keeps its level.
     ForecastIntervals(confidence_level=0.9).fit(y_true, y_pred)  # all windows; update it from here on
