@@ -170,7 +170,7 @@ def backtest(
     Nothing to do: the cone keeps its level.
     ForecastIntervals(confidence_level=0.9).fit(y_true, y_pred)  # all windows; update it from here on
     >>> found.to_frame()["updated_coverage"].round(2).tolist()
-    [0.89, 0.9, 0.9]
+    [0.89, 0.89, 0.9]
     """
     true, predicted = _checked(y_true, y_pred)
     n, h = true.shape
