@@ -192,7 +192,7 @@ def test_lightgbm_pairs():
 
 @pytest.mark.filterwarnings("ignore")
 def test_ngboost():
-    ngboost = pytest.importorskip("ngboost", reason="ngboost is not installed")
+    ngboost = pytest.importorskip("ngboost", reason="no peer: ngboost is not installed")
     estimator = ngboost.NGBRegressor(n_estimators=50, verbose=False, random_state=0)
     model = pm.IntervalRegressor(estimator, confidence_level=LEVEL, width="estimator", random_state=0).fit(X, Y)
     assert abs(pm.coverage_score(NEW_Y, model.predict_interval(NEW)) - LEVEL) < 0.06
@@ -208,7 +208,7 @@ def test_quantile_forest():
 
 @pytest.mark.parametrize("loss", ["RMSEWithUncertainty", "MultiQuantile:alpha=0.05,0.5,0.95"])
 def test_catboost(loss):
-    catboost = pytest.importorskip("catboost", reason="catboost is not installed")
+    catboost = pytest.importorskip("catboost", reason="no peer: catboost is not installed")
     model = catboost.CatBoostRegressor(
         iterations=50, loss_function=loss, verbose=False, thread_count=1, allow_writing_files=False
     )
