@@ -1,8 +1,8 @@
 """Fixtures, and the rule that in CI a test may only be skipped for a reason that CI cannot help.
 
 Tests say why they skip with a reason that starts with "no GPU", "no peer" (a large library that only docs mention), "no
-data" or "no Chromium". Under PIMETER_CI=1 every other skip fails the run. A machine without data has no PIMETER_DATA; a user who is not root may not be able to read
-the data or to start Chromium.
+data" or "no Chromium". Under PIMETER_CI=1 every other skip fails the run. A machine without data has no PIMETER_DATA; a
+user who is not root may not be able to read the data or to start Chromium.
 """
 
 from __future__ import annotations
