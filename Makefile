@@ -68,7 +68,7 @@ mutants: .venv-mutants/.mutmut ## Change formulas one by one and see whether tes
 	@cd mutants && ../.venv-mutants/bin/mutmut run --max-children 2 $(ARGS)
 	@.venv-mutants/bin/python benchmarks/mutants.py
 
-simulate: $(VENV)/.dev ## Simulate every promise for an hour, then make fuzz; goes on where it stopped (ARGS="--minutes 10")
+simulate: $(VENV)/.dev ## Simulate every guarantee for an hour, then make fuzz; goes on where it stopped (ARGS="--minutes 10")
 	@$(BIN)/python benchmarks/simulate.py $(ARGS)
 	@$(MAKE) --no-print-directory fuzz
 

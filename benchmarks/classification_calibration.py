@@ -22,7 +22,7 @@ from scipy import stats
 from scipy.special import expit, logit
 
 from pimeter.classification.calibration import _equal_bins
-from pimeter.classification.consistency import Calibrated
+from pimeter.classification.consistency import consistency
 from pimeter.classification.proportions import Proportion, clopper_pearson, wilson
 
 SEED = 20261201
@@ -59,11 +59,12 @@ def samples(
         q = distribution(rate, n, rng)
         score = bend(q)
         codes, _ = _equal_bins(score, min(10, max(1, n // 20)))
-        calibrated, rows = Calibrated.of(score, codes, LEVEL), np.bincount(codes)
+        rows = np.bincount(codes)
         for _ in range(min(LABELS, draws)):
-            counts = np.bincount(codes[rng.uniform(size=n) < q], minlength=len(rows))
-            found = calibrated.judged(counts)
-            yield Sample(found.p_value <= 1.0 - LEVEL, counts, rows, calibrated.expected / rows)
+            is_positive = rng.uniform(size=n) < q
+            counts = np.bincount(codes[is_positive], minlength=len(rows))
+            found = consistency(score, is_positive, codes, LEVEL)
+            yield Sample(found.p_value <= 1.0 - LEVEL, counts, rows, np.bincount(codes, score) / rows)
 
 
 class Sample(NamedTuple):
