@@ -21,6 +21,11 @@ MIN_UNITS = 10  # below which nothing is known of how they vary
 MAX_UNITS = 1000  # more rows or groups are put together at random: what is left of their skewness is the same
 MIN_EFFECTIVE_ROWS = 30  # of rows in time
 BLOCKS_PER_ROOT = 2.4  # stretches of n moments, per cube root of n: long against the dependence, and not too few
+INDEPENDENT = {  # what ranges assume, by kind of units
+    "rows": "independent rows",
+    "groups": "groups that are independent of each other",
+    "time": "dependence that fades with time, and no drift",
+}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
-from pimeter.clusters import Units, group_numbers, moment_numbers
+from pimeter.clusters import INDEPENDENT, Units, group_numbers, moment_numbers
 from pimeter.evaluation.curves import Context, Curves, floats, widened
 from pimeter.evaluation.diagnosis.checks import beside_mean_error, judged
 from pimeter.evaluation.diagnosis.columns import given
@@ -39,11 +39,6 @@ N_BINS = 60  # of the histogram of residuals, at most
 N_SHOWN = 400  # rows that plots show
 SIGNED = ("mean_error", "median_error", "r2")  # scores that may be negative
 AT_MOST_1 = ("coverage", "r2")  # scores
-INDEPENDENT = {
-    "rows": "independent rows",
-    "groups": "groups that are independent of each other",
-    "time": "dependence that fades with time, and no drift",
-}
 HEAVY = "; no range is safe if tails are heavy: of t3 or lognormal residuals it holds the truth 8 times in 10"
 BEYOND_INDEPENDENCE = {
     "coverage": "; any distribution",

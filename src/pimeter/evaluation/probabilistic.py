@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 from pimeter.arrays import some_rows
-from pimeter.clusters import Units, group_numbers, moment_numbers
+from pimeter.clusters import INDEPENDENT, Units, group_numbers, moment_numbers
 from pimeter.coverage import percent
 from pimeter.evaluation.alternatives import Alternative, alternatives
 from pimeter.evaluation.diagnosis.columns import given
@@ -19,7 +19,7 @@ from pimeter.evaluation.losses import check_magnitude, crps_rows, is_distributio
 from pimeter.evaluation.measurement import Score
 from pimeter.evaluation.paired import mean_range
 from pimeter.evaluation.probabilistic_checks import Cell, IntervalEvidence, judged
-from pimeter.evaluation.ranges import median_range
+from pimeter.evaluation.ranges import NORMAL, median_range
 from pimeter.evaluation.results import Result
 from pimeter.findings import Headline
 from pimeter.predictive import predictive
@@ -37,16 +37,10 @@ if TYPE_CHECKING:
 
 RANGE = 0.9  # confidence of ranges
 DEFAULT_LEVEL = 0.95
-INDEPENDENT = {
-    "rows": "independent rows",
-    "groups": "groups that are independent of each other",
-    "time": "dependence that fades with time, and no drift",
-}
 FINITE = "; tails that have a variance"
 HEAVY = "; excesses as those seen: no range is safe if tails are heavy"
 MIN_MISSES = 5.0  # expected, below which nothing is said of the interval score
 PRIOR_MISSES = 4.0  # with exponential excesses, that are added to those seen
-NORMAL = 1.6448536269514722  # standard errors to either side for 90 %
 NONE_SEEN = -math.log(0.1)  # misses that may be expected where none was seen
 N_BLOCKS = 20  # of rows in the order of time, at most
 MIN_BLOCK = 20  # rows of one
@@ -146,8 +140,10 @@ def measured_predictions(
     is_inside = (bounds[:, 0] <= target) & (target <= bounds[:, 1])
     units = _units(is_inside, None if groups is None else group_numbers(groups, len(target)), moment)
     known = given(X, by, len(target), some_rows(len(target), MAX_ROWS))
-    sides = (is_inside, target < bounds[:, 0], target > bounds[:, 1], target > read.centre)
-    effect = max(_effect(one, units) for one in sides)
+    effect = _effect(is_inside, units)
+    if units.kind == "groups":  # whose misses may all be of one side, and few
+        sides = (target < bounds[:, 0], target > bounds[:, 1], target > read.centre)
+        effect = max(effect, *(_effect(one, units) for one in sides))
     evidence = IntervalEvidence(target, read, bounds, level, known, order, effect)
     others = alternatives(target, read.centre, bounds, level, units)
     coverage_range = (math.nan, math.nan)

@@ -208,7 +208,7 @@ def coverage(evidence: IntervalEvidence) -> Asked:
     way = "narrower" if k / n > evidence.level else "wider"
     said = f"{percent(k / n, 3)} of targets are inside, {percent(evidence.level)} should be"
     return Asked(
-        "coverage", "Is the level kept?", 3.0, p_value, f"{said} (p = {p_value:.2g}).",
+        "coverage", "Is the level kept?", 2.0, p_value, f"{said} (p = {p_value:.2g}).",
         f"Make intervals {way}.", k / n, evidence.level,
     )  # fmt: skip
 
@@ -240,7 +240,7 @@ def subgroups(evidence: IntervalEvidence) -> Asked:
         asked.append((_hypergeometric_p(*counts), one))
     if not asked:
         return Asked(
-            "subgroups", "Is the coverage the same everywhere?", 2.0, math.nan, "There are no subgroups to compare.", ""
+            "subgroups", "Is the coverage the same everywhere?", 4.0, math.nan, "There are no subgroups to compare.", ""
         )
     p_value, one = min(asked, key=lambda pair: pair[0])
     where = f"where {one.of} is {one.label}" if one.of != "by" else f"in category {one.label}"
@@ -249,7 +249,7 @@ def subgroups(evidence: IntervalEvidence) -> Asked:
         f"{percent(one.coverage, 3)} of {one.rows:,} rows {where} are inside, {percent(total / evidence.n, 3)} of all"
     )
     return Asked(
-        "subgroups", "Is the coverage the same everywhere?", 2.0, p_value,
+        "subgroups", "Is the coverage the same everywhere?", 4.0, p_value,
         f"The largest difference of {len(asked)} subgroups: {said} (p = {p_value:.2g}, all together).",
         f"Calibrate rows {where} by themselves, or let widths follow {'the category' if one.of == 'by' else one.of}.",
         one.coverage, total / evidence.n,
@@ -374,7 +374,7 @@ def better(evidence: IntervalEvidence, alternatives: Sequence[Alternative]) -> A
     """How much better intervals could be: gains of three other ones, together by Bonferroni."""
     question = "How much better could they be?"
     if not alternatives:
-        return Asked("better", question, 2.0, math.nan, "It is not asked of infinite intervals, nor of few rows.", "")
+        return Asked("better", question, 1.0, math.nan, "It is not asked of infinite intervals, nor of few rows.", "")
     is_asked = evidence.n * (1.0 - evidence.level) >= MIN_MISSES * (1.0 - 1e-9)
     given, *others = alternatives
     best, constant = min(others, key=lambda one: one.interval_score), others[-1]
