@@ -1,7 +1,7 @@
 # People, hooks and CI call the same targets.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
 	$(BIN)/python -m pip install -qq
 # What builds the native code is installed first: in an environment of its own pip would build all of it anew each time.
@@ -84,11 +84,12 @@ wheel: ## Build wheel and sdist, install the wheel into an empty environment and
 	@$(subst $(BIN),.venv-wheel/bin,$(PIP)) "$$(echo dist/*.whl)[app]" pandas
 	@sed -n '/^```python/,/^```/{/^```/!p}' README.md > dist/readme.py && cd dist && ../.venv-wheel/bin/python readme.py
 
-check: $(VENV)/.dev $(TORCH) ## Check format, lint, types and the import contract; changes nothing
+check: $(VENV)/.dev $(TORCH) ## Check format, lint, types, the import contract and the workflows; changes nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(TYPED)
 	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows $(wildcard .github/workflows/*.yml)
 
 format: $(VENV)/.dev ## Format the code and fix what the linter can fix
 	$(BIN)/ruff check --fix-only .
