@@ -11,6 +11,7 @@
 - **Complexity** is radon's count for each function or method, closures included, outside of kernels.
 - **Lines** are those of Python files, empty ones and comments included, without kernels.
 - **Any**: lines of functions' signatures in which `Any` stands, and those where it is bare, not `NDArray[Any]`.
+- **Constants**: names in capitals that three or more files outside of kernels define, each with a meaning of its own.
 - **House words** are those of `WORDS`, in names (`own_share` has one), comments, docstrings, messages and docs.
 """
 
@@ -108,6 +109,18 @@ def lines_with_any(text: str, pattern: str) -> int:
     return sum(re.search(pattern, lines[i]) is not None for i in own)
 
 
+def repeated_constants() -> dict[str, list[str]]:
+    """Names in capitals that three or more files give a value, with these files; lists of checks are of one kind."""
+    found: dict[str, list[str]] = {}
+    for path in python_files():
+        for node in ast.parse(path.read_text()).body:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            names = [name.id for target in targets if target for name in ast.walk(target) if isinstance(name, ast.Name)]
+            for name in {name for name in names if name.isupper()} - {"CHECKS"}:
+                found.setdefault(name, []).append(str(path.relative_to(SOURCE)))
+    return {name: files for name, files in sorted(found.items()) if len(files) > 2}
+
+
 class HouseWord(NamedTuple):
     """A house word and where it stands."""
 
@@ -148,6 +161,7 @@ def rows() -> list[tuple[str, str]]:
         (f"files > {LONG} lines outside of kernels; median", f"{n_long}; {statistics.median(lengths.values()):g}"),
         ("lines without kernels", f"{sum(lengths.values()):,}"),
         ("signature lines with `Any`; bare", f"{n_any}; {n_bare}"),
+        ("names of constants in three files or more", listed(repeated_constants())),
         ("public names at the top", f"{len(pm.__all__)}"),
         ("house words", f"{words.total():,}: {', '.join(f'{word} {n}' for word, n in words.most_common())}"),
     ]

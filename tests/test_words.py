@@ -113,6 +113,10 @@ def test_exceptions_are_needed(found):
         assert matches, f"no {own.word!r} stands in {own.phrase!r} of {own.path} any more; drop the exception"
 
 
+def test_constants_say_what_they_limit(metrics):
+    assert not metrics.repeated_constants(), "Name each by what it limits: MAX_ROWS_FOR_FEATURES, not a third MAX_ROWS."
+
+
 def test_words_are_found_in_names_and_sentences(metrics, tmp_path, monkeypatch):
     """Also within names with underscores and capitals, and not within longer words."""
     monkeypatch.setattr(metrics, "ROOT", tmp_path)

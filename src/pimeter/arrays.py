@@ -69,7 +69,7 @@ def as_frame(table: object) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def columns_of(X: Any, rows: NDArray[np.intp] | slice = slice(None)) -> dict[Any, NDArray[Any]]:
+def columns_of(X: object, rows: NDArray[np.intp] | slice = slice(None)) -> dict[Any, NDArray[Any]]:
     """Some rows of the columns of a frame or a series by name, of an array by position; dates are numpy's."""
     frame = as_frame(X.to_frame() if hasattr(X, "to_frame") and not hasattr(X, "columns") else X)
     if frame is not None:

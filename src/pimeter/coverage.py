@@ -13,7 +13,7 @@ import numpy as np
 from pimeter.validation import one_level
 
 ROUNDING = 1e-9  # (m + 1) p is an integer if it is this near to one: in floats 100 * .55 is a little more than 55
-MAX_ROWS = 10**12  # rows that `rows_needed` answers with
+MAX_NEEDED = 10**12  # rows that `rows_needed` answers with
 LONG = 1e10  # variance of a binomial number from which on its probabilities are not listed one by one
 ALTERNATING, TOGETHER = 10_000, 200  # numbers of rows that it looks at one by one, and together
 RANGE = (0.05, 0.95)  # the points of the Beta distribution that a coverage range spans
@@ -73,8 +73,10 @@ def rows_needed(confidence_level: float, within: float) -> int:
     few = enough = TOGETHER  # fewer are looked at one by one: with one or two rows all ranks are the largest
     while may_be_off(enough):
         few, enough = enough, 2 * enough
-        if enough > MAX_ROWS:
-            msg = f"within={within!r} takes more than {MAX_ROWS:.0e} rows at confidence_level={p!r}; give a larger one."
+        if enough > MAX_NEEDED:
+            msg = (
+                f"within={within!r} takes more than {MAX_NEEDED:.0e} rows at confidence_level={p!r}; give a larger one."
+            )
             raise ValueError(msg)
     while enough - few > 1:
         middle = (few + enough) // 2

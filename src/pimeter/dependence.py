@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-FEWEST = 4  # values in a row, below which nothing is known of their dependence, and all together count as one
+MIN_VALUES = 4  # values in a row, below which nothing is known of their dependence, and all together count as one
 PART, ROOTS = 0.25, 8.0  # Bartlett's window spans this part of the lags, or so many roots of their number
 MIN_LEFT = 0.2  # of the true sum, which is what is left of the sample's at worst
 
@@ -49,7 +49,7 @@ def variance_inflation(correlations: Array) -> Array:
     large than too small: fewer than four values, which say nothing of their dependence, count as if they were all one.
     """
     n = correlations.shape[-1]
-    if n < FEWEST:
+    if n < MIN_VALUES:
         return np.full(correlations.shape[:-1], float(n))
     pairs = correlations[..., : n - n % 2].reshape(*correlations.shape[:-1], -1, 2).sum(axis=-1)
     is_summed = np.logical_and.accumulate(pairs > 0.0, axis=-1)

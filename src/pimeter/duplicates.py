@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 UNPROVEN = "nothing is guaranteed (guaranteed_level_ is NaN)"
 # The constants of splitmix64, whose last steps mix the bits.
-STEP, FIRST, SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+HASH_STEP, FIRST, SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 ROWS_AT_ONCE = 32_768  # rows that are hashed together: their bits stay in the cache
 HASHES_OF_SPARSE_ROW = 12
 MAX_ROWS_COMPARED = 100_000  # drawn at random; all rows are counted
@@ -206,7 +206,7 @@ def _n_pure(bits: Bits, keys: Bits) -> int:
 
 
 def _ties(bits: Bits, keys: Column) -> tuple[Index, NDArray[np.bool_]]:
-    """Of each distinct value how many rows have it, and whether these are equal, by their keys."""
+    """Number of rows of each distinct value, and whether these are equal, by their keys."""
     order = np.argsort(bits)
     starts = np.flatnonzero(is_new(bits[order]))
     keys = keys[order]
@@ -291,7 +291,7 @@ def _sparse_columns(X: Any) -> list[Column]:
     X.eliminate_zeros()
     row, column = X.coords[0], X.coords[-1]
     found = np.zeros((X.shape[0], HASHES_OF_SPARSE_ROW), np.uint64)
-    entries = _mixed(_mixed(column.astype(np.uint64) * STEP) + value_bits(X.data))
+    entries = _mixed(_mixed(column.astype(np.uint64) * HASH_STEP) + value_bits(X.data))
     np.add.at(found, (row, column % HASHES_OF_SPARSE_ROW), entries)
     return list(found.view("V8").T)
 
@@ -302,7 +302,7 @@ def _hashes(columns: Sequence[Column], seed: int = 0) -> Bits:
     for start in range(0, len(found), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
         for column in columns:
-            found[rows] = _mixed(found[rows] * FIRST + value_bits(column[rows]) + STEP)
+            found[rows] = _mixed(found[rows] * FIRST + value_bits(column[rows]) + HASH_STEP)
     return found
 
 
@@ -336,7 +336,7 @@ def value_bits(values: Column) -> Bits:
     return np.array([found[value] for value in objects], np.uint64)
 
 
-def _bits(value: Any) -> int:
+def _bits(value: float) -> int:
     """64 bits of one object."""
     if isinstance(value, np.ndarray | list | tuple):  # a long array's text would leave out its middle
         held = np.ravel(value) if isinstance(value, np.ndarray) else np.fromiter(value, object, len(value))

@@ -19,17 +19,17 @@ def plain(value: object) -> Any:
     return [plain(held) for held in value] if isinstance(value, list | tuple) else value
 
 
-def with_nulls(value: Any) -> Any:
+def with_nulls(value: object) -> object:
     """Plain values with None for numbers that JSON does not have."""
     return _replaced(value, lambda _: None)
 
 
-def with_names(value: Any) -> Any:
+def with_names(value: object) -> object:
     """Plain values with "nan", "inf" and "-inf" for numbers that JSON does not have: nothing is lost."""
     return _replaced(value, str)
 
 
-def _replaced(value: Any, otherwise: Callable[[float], str | None]) -> Any:
+def _replaced(value: object, otherwise: Callable[[float], str | None]) -> object:
     """Plain values with something else in the place of numbers that are not finite."""
     if isinstance(value, dict):
         return {key: _replaced(held, otherwise) for key, held in value.items()}
@@ -43,7 +43,7 @@ def digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def built(kind: Any, value: Any, where: str) -> Any:
+def built(kind: Any, value: object, where: str) -> Any:
     """A value of this type from plain values, not finite numbers by name; a ValueError says what does not fit."""
     found = _of_parts(kind, value, where)
     if found is None and _is(kind, value):
@@ -54,7 +54,7 @@ def built(kind: Any, value: Any, where: str) -> Any:
     return found
 
 
-def _of_parts(kind: Any, value: Any, where: str) -> Any:
+def _of_parts(kind: Any, value: object, where: str) -> Any:
     """A dataclass, tuple or dict from what it consists of; None if it is none of these, or does not fit."""
     if is_dataclass(kind) and isinstance(value, dict):
         return _dataclass(kind, value, where)

@@ -31,7 +31,7 @@ from pimeter.conformal.steps import (
     windows_until_known,
 )
 from pimeter.coverage import counted, percent, warn_of_coverage
-from pimeter.online import LARGEST, LEARNING_RATES, learn_columns, margins, started
+from pimeter.online import LARGEST_ERROR, LEARNING_RATES, learn_columns, margins, started
 from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
@@ -391,10 +391,10 @@ class ForecastIntervals(Replaceable, BaseEstimator):
             expected = f"(n, {h})" if n_series is None else f"({n_series}, n, {h})"
             msg = f"y_pred must have shape {expected}, as in fit; got {forecast.shape}. One path is y_pred[None]."
             raise ValueError(msg)
-        wrong = ~(np.abs(forecast) <= LARGEST)
+        wrong = ~(np.abs(forecast) <= LARGEST_ERROR)
         if wrong.any():
             n_wrong = np.count_nonzero(wrong)
-            what = f"NaN or infinite, or beyond {LARGEST:g}"
+            what = f"NaN or infinite, or beyond {LARGEST_ERROR:g}"
             msg = f"y_pred must be finite; {n_wrong} of {forecast.size} values are {what}."
             raise ValueError(msg)
         return forecast

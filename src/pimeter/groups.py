@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class GroupQuantiles(NamedTuple):
-    """What `grouped_quantile` finds."""
+    """The quantile of the errors of each group, which `grouped_quantile` returns."""
 
     labels: NDArray[Any]  # (groups,) in rising order
     rows: NDArray[np.intp]  # (groups,)

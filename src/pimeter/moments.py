@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NEGLIGIBLE = 1e-100  # a variance that is less than this of the squared errors is none
 ROWS_AT_ONCE = 1 << 13  # that stay in the cache
-N_DRAWS = 399  # of the bootstrap
+N_RESAMPLES = 399  # of the bootstrap
 TAIL = 0.05  # of each side of a range
 FREEDOM = 0.7  # of the degrees of freedom by the kurtosis, which is too small in a sample
 LARGEST_LOG = 600.0  # farther no range goes on the scale of logarithms
@@ -184,8 +184,8 @@ def _bootstrap_t(rows: Array, totals: Array, mean: float | None) -> tuple[float,
 @lru_cache(maxsize=4)
 def _resamples(n: int) -> Array:
     """How often each of n units is drawn in each resample."""
-    drawn = np.random.default_rng(n).integers(n, size=(N_DRAWS, n)) + n * np.arange(N_DRAWS)[:, None]
-    return np.bincount(drawn.ravel(), minlength=N_DRAWS * n).reshape(N_DRAWS, n).astype(np.float64)
+    drawn = np.random.default_rng(n).integers(n, size=(N_RESAMPLES, n)) + n * np.arange(N_RESAMPLES)[:, None]
+    return np.bincount(drawn.ravel(), minlength=N_RESAMPLES * n).reshape(N_RESAMPLES, n).astype(np.float64)
 
 
 def _scaled(numbers: Array | list[float], unit: float) -> Range:

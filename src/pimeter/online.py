@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-LARGEST = 1e300  # absolute error: distances and steps stay finite
+LARGEST_ERROR = 1e300  # absolute error: distances and steps stay finite
 LEARNING_RATES = [StrOptions({"adaptive", "decaying"}), Interval(Real, 0, None, closed="neither")]
 
 
@@ -133,7 +133,7 @@ class OnlineNeuron(BaseEstimator):
         OnlineNeuron
             Itself; as it was before if the error is no finite number.
         """
-        if not (isinstance(error, Real) and abs(float(error)) <= LARGEST):
+        if not (isinstance(error, Real) and abs(float(error)) <= LARGEST_ERROR):
             msg = f"error must be a finite number; got {error!r}. Leave out errors that are not known."
             raise ValueError(msg)
         return self._learn(np.array([[error]], dtype=np.float64))
@@ -156,7 +156,7 @@ class OnlineNeuron(BaseEstimator):
             msg = f"errors must have shape (n,); got {given.shape}."
             raise ValueError(msg)
         values = np.ascontiguousarray(given, dtype=np.float64)
-        fine = np.abs(values) <= LARGEST
+        fine = np.abs(values) <= LARGEST_ERROR
         if not fine.all():
             first = int(np.flatnonzero(~fine)[0])
             msg = f"errors must be finite; errors[{first}] is {values[first]}. Leave out errors that are not known."

@@ -28,7 +28,7 @@ TIME_PARTS = (
     "day", "weekday", "day_of_week", "dayofweek", "dow", "week", "month",
 )  # fmt: skip
 CROSSED = 0.9  # of windows and series, that have all their rows
-ENOUGH = 10  # times that come several times within a series, each with one target: no chance
+MIN_REPEATS = 10  # times that come several times within a series, each with one target: no chance
 
 
 def panel_error(table: Table, column: pl.Series) -> ValueError:
@@ -88,7 +88,7 @@ def column_of_targets(table: Table, used: Sequence[str], moment: Numbers, target
     for column in _candidates(table, used):
         both = _joined(moment[known], _codes(column)[known])
         _, counts = np.unique(both, return_counts=True)
-        if (counts > 1).sum() >= ENOUGH and not has_several(both, y):
+        if (counts > 1).sum() >= MIN_REPEATS and not has_several(both, y):
             return column
     return None
 

@@ -22,6 +22,8 @@ from pimeter.validation import finite_numbers, known_numbers, levels_array, one_
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.protocols import GivenIntervals, Table
+
     Array = NDArray[np.float64]
 
 Kind = Literal["intervals", "quantiles", "normal", "samples"]
@@ -102,7 +104,7 @@ class Predictive:
         """Number of rows with an infinite quantile."""
         return int(np.count_nonzero(np.isinf(self.values).any(axis=1)))
 
-    def rows(self, rows: Any) -> Predictive:
+    def rows(self, rows: slice | NDArray[Any]) -> Predictive:
         """Some of the rows."""
         return Predictive(self.kind, self.levels, self.knots, self.values[rows])
 
@@ -186,12 +188,12 @@ class Predictive:
 
 def predictive(
     *,
-    intervals: Any = None,
-    quantiles: Any = None,
+    intervals: GivenIntervals | None = None,
+    quantiles: Table | None = None,
     levels: ArrayLike | None = None,
     y_pred: ArrayLike | None = None,
     std: ArrayLike | None = None,
-    samples: Any = None,
+    samples: Table | None = None,
     confidence_level: float | None = None,
     n: int | None = None,
 ) -> Predictive:
@@ -232,7 +234,7 @@ def predictive(
     elif std is not None:
         found = _from_moments(y_pred, std)
     else:
-        found = _from_samples(samples)
+        found = _from_samples(cast("Table", samples))
     if n is not None and len(found) != n:
         msg = f"{name} has {counted(len(found), 'row')}, but there are {n} targets: give one row for each target."
         raise ValueError(msg)
@@ -255,7 +257,7 @@ def _only(given: dict[str, Any], levels: ArrayLike | None, y_pred: ArrayLike | N
     return named[0]
 
 
-def _from_intervals(intervals: Any, confidence_level: float | None) -> Predictive:
+def _from_intervals(intervals: GivenIntervals, confidence_level: float | None) -> Predictive:
     """Lower and upper bounds at one level or several, as quantiles."""
     by_level = _by_level(intervals, confidence_level)
     rising = sorted(by_level)
@@ -269,7 +271,7 @@ def _from_intervals(intervals: Any, confidence_level: float | None) -> Predictiv
     return _made("intervals", np.concatenate([(1.0 - tails[::-1]) / 2.0, (1.0 + tails) / 2.0]), values)
 
 
-def _by_level(intervals: Any, confidence_level: float | None) -> dict[float, Any]:
+def _by_level(intervals: GivenIntervals, confidence_level: float | None) -> dict[float, Any]:
     """Intervals by their level."""
     if isinstance(intervals, Mapping) and as_frame(intervals) is None:
         if not intervals:
@@ -282,7 +284,7 @@ def _by_level(intervals: Any, confidence_level: float | None) -> dict[float, Any
     return {one_level("confidence_level", confidence_level): intervals}
 
 
-def _bounds(name: str, given: Any) -> Array:
+def _bounds(name: str, given: Table) -> Array:
     """Lower and upper bounds, (m, 2), in their order."""
     table = _numbers(name, given, ("lower", "upper"))
     if table.ndim != 2 or table.shape[1] != 2:
@@ -292,7 +294,7 @@ def _bounds(name: str, given: Any) -> Array:
     return table
 
 
-def _from_quantiles(quantiles: Any, levels: ArrayLike) -> Predictive:
+def _from_quantiles(quantiles: Table, levels: ArrayLike) -> Predictive:
     """Quantiles at any levels, in rising order."""
     asked = np.atleast_1d(levels_array("levels", levels))
     table = _numbers("quantiles", quantiles)
@@ -312,7 +314,7 @@ def _from_quantiles(quantiles: Any, levels: ArrayLike) -> Predictive:
 
 
 def _from_moments(y_pred: ArrayLike | None, std: ArrayLike) -> Predictive:
-    """Normal distributions."""
+    """Means and standard deviations of normal distributions, as quantiles."""
     if y_pred is None:
         msg = "std needs the predictions that it is about: give y_pred=."
         raise ValueError(msg)
@@ -341,7 +343,7 @@ def _from_moments(y_pred: ArrayLike | None, std: ArrayLike) -> Predictive:
     return _made("normal", levels, np.stack([mean - deviation, mean + deviation], axis=1), np.array([-1.0, 1.0]))
 
 
-def _from_samples(samples: Any) -> Predictive:
+def _from_samples(samples: Table) -> Predictive:
     """Draws: s of them, in order, are quantiles at the levels i / (s + 1), by which new draws are divided equally."""
     table = _numbers("samples", samples)
     if table.ndim != 2 or table.shape[1] < 2:
@@ -361,10 +363,10 @@ def _made(kind: Kind, levels: Array, values: Array, knots: Array | None = None) 
     return Predictive(kind, levels, np.asarray(ndtri(levels)) if knots is None else knots, values)
 
 
-def _numbers(name: str, given: Any, columns: tuple[str, ...] | None = None) -> Array:
+def _numbers(name: str, given: Table, columns: tuple[str, ...] | None = None) -> Array:
     """Numbers of an array or a frame, of which none is NaN."""
     frame = as_frame(given)
-    return known_numbers(name, given if frame is None else named_columns(name, frame, columns))
+    return known_numbers(name, cast("ArrayLike", given) if frame is None else named_columns(name, frame, columns))
 
 
 def _refuse_crossed(name: str, values: Array, what: str, remedy: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike
 
 
@@ -26,11 +28,13 @@ class SparseMatrix(Protocol):
         """Rows and columns."""
 
     def tocsr(self) -> object:
-        """It by rows."""
+        """The matrix, stored by rows."""
 
 
 if TYPE_CHECKING:
-    FeatureTable = ArrayLike | Frame | SparseMatrix
+    Table = ArrayLike | Frame
+    FeatureTable = Table | SparseMatrix
+    GivenIntervals = Table | Mapping[float, Table]
 
 
 class Model(Protocol):

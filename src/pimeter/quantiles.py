@@ -26,7 +26,7 @@ class Lazy(Protocol):
     """A collection of dask's, for type checkers that may not have dask."""
 
     def compute(self) -> NDArray[np.floating]:
-        """The values."""
+        """The values, computed."""
 
     def __dask_graph__(self) -> object: ...
 

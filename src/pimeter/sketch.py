@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-LARGEST = 1e300  # absolute value and weight: sums and differences stay finite
+LARGEST_VALUE = 1e300  # absolute value and weight: sums and differences stay finite
 MAGIC, VERSION = b"PIMQ", 1
 HEADER = struct.Struct("<4sHHIIdd")  # magic, version, is it exact, size, means, smallest, largest; a checksum follows
 CHECKSUM = 4  # bytes
@@ -96,12 +96,12 @@ class QuantileSketch:
         if counts.shape != x.shape:
             msg = f"weights have shape {counts.shape}, values {x.shape}; give one for each value, in the same shape."
             raise ValueError(msg)
-        if not ((counts >= 0.0) & (counts <= LARGEST)).all():
+        if not ((counts >= 0.0) & (counts <= LARGEST_VALUE)).all():
             msg = "weights are counts: finite and at least 0; got a negative, infinite or missing one."
             raise ValueError(msg)
         x, counts = x[counts > 0.0], counts[counts > 0.0]
-        if not (np.abs(x) <= LARGEST).all():
-            msg = f"values must be finite, of size {LARGEST:g} at most; drop NaN and infinities first."
+        if not (np.abs(x) <= LARGEST_VALUE).all():
+            msg = f"values must be finite, of size {LARGEST_VALUE:g} at most; drop NaN and infinities first."
             raise ValueError(msg)
         if x.size:
             self._add(x, counts, float(x.min()), float(x.max()))

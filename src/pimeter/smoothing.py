@@ -115,7 +115,7 @@ class SmoothedSample(NamedTuple):
         return min(self.automatic, self.smoother, key=lambda one: one.steepness * one.slope(weight))
 
     def standard_error(self, weight: float, level: float) -> float:
-        """Of the quantile by ranks or, where the neuron is less sharp than the errors allow, of its weight as a root.
+        """Standard error of the quantile by ranks or, where the neuron is less sharp than errors allow, of its root.
 
         NaN with too few errors beyond the quantile, or where that root is the smallest or largest error.
         """

@@ -63,7 +63,7 @@ class Cells(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """How to draw."""
+    """How many resamples the bootstrap draws, and from which random numbers."""
 
     n_resamples: int
     rng: np.random.Generator

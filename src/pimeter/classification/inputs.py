@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_STANDARD_ERRORS = 4.0  # by which ranks of the positive class may be lower without a warning
 MIN_ROWS_TO_COMPARE = 10  # of each class, from which on these errors are known
-ROUNDING = 1e-9  # by which scores may be lower, which may be rounding
+SCORE_ROUNDING = 1e-9  # by which scores may be lower, which may be rounding
 MAX_OFF_1 = 0.01  # by which the scores of two classes may miss 1, such as those of few digits
 
 Metrics = str | Metric | Sequence[str | Metric] | Mapping[str, Metric]
@@ -244,7 +244,7 @@ def warn_if_swapped(
         means.append(np.average(ranks[members], weights=own))
         error += np.var(ranks[every]) * (own @ own) / own.sum() ** 2
     middles = [float(np.median(score[members])) for members in counts]
-    if means[0] < means[1] - MAX_STANDARD_ERRORS * np.sqrt(error) and middles[0] < middles[1] - ROUNDING:
+    if means[0] < means[1] - MAX_STANDARD_ERRORS * np.sqrt(error) and middles[0] < middles[1] - SCORE_ROUNDING:
         msg = (
             f"{name} is lower where the label is {label!r} (median {middles[0]:.3g}, elsewhere {middles[1]:.3g}), but "
             "it is read as the score of that class. Is it about the other one? Then give that as pos_label."

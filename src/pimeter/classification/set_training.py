@@ -89,7 +89,9 @@ class TrainedSets(ConformalEstimator):
         found[:] = label_list(labels)
         return found
 
-    def _begin(self, X: FeatureTable, target: NDArray[Any], by: ArrayLike | None, model: Any) -> NDArray[Any] | None:
+    def _begin(
+        self, X: FeatureTable, target: NDArray[Any], by: ArrayLike | None, model: Model | None
+    ) -> NDArray[Any] | None:
         """Remember the classes; the category of each row, or its class."""
         labels = self._labels(X, by)
         self.classes_ = _trained_classes(target) if model is None else _classes(model, X)
@@ -157,7 +159,7 @@ class TrainedSets(ConformalEstimator):
 
     def _probabilities(self, model: Model, X: FeatureTable) -> Array:
         """Probabilities (n, n_classes); 0 for a class that the model has not seen."""
-        found = np.asarray(_asked(model, X), dtype=np.float64)
+        found = _asked(model, X)
         own = np.asarray(getattr(model, "classes_", self.classes_))
         if found.shape != (_num_samples(X), len(own)):
             msg = (
@@ -215,16 +217,16 @@ def _classes(model: Model, X: FeatureTable) -> NDArray[Any]:
     """Classes of a model; of one that does not tell, the numbers of its columns."""
     if hasattr(model, "classes_"):
         return np.asarray(model.classes_)
-    shape = np.shape(_asked(model, _safe_indexing(X, np.arange(1))))
+    shape = _asked(model, _safe_indexing(X, np.arange(1))).shape
     if len(shape) != 2:
         msg = f"estimator returns {shape} for one row; it has to return (n, n_classes) probabilities."
         raise ValueError(msg)
     return np.arange(shape[1])
 
 
-def _asked(model: Any, X: Any) -> Any:
+def _asked(model: Any, X: FeatureTable) -> Array:
     """What an object or a function says of rows."""
-    return model.predict_proba(X) if hasattr(model, "predict_proba") else model(X)
+    return np.asarray(model.predict_proba(X) if hasattr(model, "predict_proba") else model(X), dtype=np.float64)
 
 
 def _trained_classes(target: NDArray[Any]) -> NDArray[Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 HALF_ROWS = "half a row of each class was added"
-ROUNDING = 1e-12  # part of the total that is nothing, but for rounding
+NEGLIGIBLE = 1e-12  # part of the total that is nothing, but for rounding
 NEGLIGIBLE_VARIANCE = 1e-14  # of a metric between 0 and 1, which is rounding
 
 
@@ -175,7 +175,7 @@ def _averaged(own: _Jackknife, padded: _Jackknife, limits: tuple[float, float], 
     span = most - least
 
     def scaled(part: _Jackknife, mean: float) -> tuple[Array, Array]:
-        """Of all classes and then of their mean: values between 0 and 1, and their variances."""
+        """Values of all classes and then of their mean, between 0 and 1, and their variances."""
         values = (np.append(part.values[own.is_known], mean) - least) / span
         return np.clip(values, 0.0, 1.0), np.append(part.variances[own.is_known], part.variance) / span**2
 
@@ -211,7 +211,7 @@ def _one_against_rest(k: int) -> Callable[[Array], Array]:
         total = cells.sum(axis=0)
         three = (against @ cells).reshape(3, k, *cells.shape[1:])
         rest = total - three.sum(axis=0)
-        return np.concatenate([np.where(rest > ROUNDING * total, rest, 0.0)[None], three])
+        return np.concatenate([np.where(rest > NEGLIGIBLE * total, rest, 0.0)[None], three])
 
     return outcomes
 

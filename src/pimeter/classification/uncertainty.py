@@ -200,7 +200,7 @@ def classification_uncertainty(
 
 
 class _Task(NamedTuple):
-    """Checked input."""
+    """What `classification_uncertainty` was asked, checked."""
 
     known: Labels | None
     is_positive: NDArray[np.bool_] | None

@@ -194,7 +194,7 @@ def _bounds(calibrator: pimeter.IntervalCalibrator, given: GivenColumns, rows: p
 
 
 def _show(calibrator: pimeter.IntervalCalibrator) -> None:
-    """What is guaranteed."""
+    """Print what is guaranteed of the recalibrated intervals."""
     from pimeter.coverage import percent
 
     level = calibrator.guaranteed_level_

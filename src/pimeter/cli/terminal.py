@@ -42,7 +42,7 @@ def progress() -> Iterator[Callable[[str], object]]:
 
 @contextmanager
 def warnings_as(notes: list[str]) -> Iterator[None]:
-    """Warnings become notes."""
+    """Add warnings of what runs within to the notes, instead of showing them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield

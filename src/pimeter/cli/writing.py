@@ -21,7 +21,7 @@ RESULTS = {".html": "a page", ".csv": "a table", ".parquet": "a table", ".json":
 ARROW = ("feather", "arrow")
 TABLES = ("csv", "tsv", "jsonl", "ndjson", "json", "parquet", "pq", *ARROW)
 PACKED_ITSELF = ("json", "parquet", "pq", *ARROW)
-PLAIN: Literal["uncompressed"] = "uncompressed"
+UNCOMPRESSED: Literal["uncompressed"] = "uncompressed"
 PACKED: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 
 
@@ -34,8 +34,8 @@ def draft_of(out: Path | None, *sources: str) -> Iterator[Path | None]:
 
 def form_of(out: Path) -> tuple[str, Literal["uncompressed", "gzip", "zstd"]]:
     """What the name of a file says: its ending, and how it is packed."""
-    packed = PACKED.get(out.suffix.lower(), PLAIN)
-    named = out if packed == PLAIN else out.with_suffix("")
+    packed = PACKED.get(out.suffix.lower(), UNCOMPRESSED)
+    named = out if packed == UNCOMPRESSED else out.with_suffix("")
     return named.suffix.lower().removeprefix("."), packed
 
 
@@ -83,5 +83,5 @@ def about_page(file: str, columns: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def command_line() -> str:
-    """What was typed."""
+    """The command as it was typed, for the page that it writes."""
     return shlex.join(["pimeter", *sys.argv[1:]])

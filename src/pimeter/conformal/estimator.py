@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from pimeter.conformal.guarantee import GuaranteeKind
     from pimeter.conformal.quantile import ScoreQuantile
     from pimeter.conformal.scores import CalibrationScores
-    from pimeter.protocols import FeatureTable
+    from pimeter.protocols import FeatureTable, Model
 
     Array = NDArray[np.float64]
     Index = NDArray[np.intp]
+    Values = NDArray[Any]  # targets of any kind, or categories
     Split = tuple[Index, Index]  # rows that train, and rows that are left out
 
 HELD_OUT = 0.2  # fraction of rows that calibrate with cv=None, as in the paper
@@ -84,18 +85,18 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
         return tags
 
     @abstractmethod
-    def _targets(self, X: FeatureTable, y: ArrayLike) -> NDArray[Any]:
+    def _targets(self, X: FeatureTable, y: ArrayLike) -> Values:
         """Targets that can be learned from, one for each row; or a ValueError."""
 
     @abstractmethod
-    def _begin(self, X: FeatureTable, target: NDArray[Any], by: ArrayLike | None, model: Any) -> NDArray[Any] | None:
+    def _begin(self, X: FeatureTable, target: Values, by: ArrayLike | None, model: Model | None) -> Values | None:
         """Remember what targets look like; the category of each row. `model` is None if one is yet to train."""
 
     @abstractmethod
     def _train(
         self,
         X: FeatureTable,
-        target: NDArray[Any],
+        target: Values,
         codes: Index | None,
         splits: list[Split],
         to_come: Index | None,
@@ -105,7 +106,7 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
 
     @abstractmethod
     def _score(
-        self, model: Any, X: FeatureTable, target: NDArray[Any], codes: Index | None
+        self, model: Model, X: FeatureTable, target: Values, codes: Index | None
     ) -> tuple[CalibrationScores, Index | slice]:
         """Scores of the rows that calibrate a model, and these rows: all that nothing else is learned from."""
 
@@ -133,9 +134,7 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
             msg = f"fit_params {sorted(fit_params)} are given, but this estimator is not trained; leave them out."
             raise ValueError(msg)
         if self.cv is not None:
-            msg = (
-                f"cv={self.cv!r} is given, but this estimator is not trained, so that there are no folds; set cv=None."
-            )
+            msg = f"cv={self.cv!r} is given, but this estimator is not trained: there are no folds. Set cv=None."
             raise ValueError(msg)
         draft._calibrate(X, y, by, groups)
         return self._become(draft)
@@ -240,7 +239,7 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
         """The models that predict: one, or one for each fold."""
         return self.estimator_ if isinstance(self.estimator_, list) else [self.estimator_]
 
-    def _trained_model(self, X: FeatureTable, y: NDArray[Any], rows: Index, fit_params: dict[str, Any]) -> Any:
+    def _trained_model(self, X: FeatureTable, y: Values, rows: Index, fit_params: dict[str, Any]) -> Any:
         """A clone of the estimator, trained on some of the rows."""
         params = _check_method_params(X, fit_params, rows)
         return clone(self.estimator).fit(_safe_indexing(X, rows), y[rows], **params)
@@ -286,7 +285,7 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
         return table
 
     def _keys_and_doubts(
-        self, method: str, X: FeatureTable, target: NDArray[Any], codes: Index | None
+        self, method: str, X: FeatureTable, target: Values, codes: Index | None
     ) -> tuple[NDArray[np.uint64] | None, tuple[str, ...]]:
         """Hashes of rows, and why rows are not taken for exchangeable with new ones; warns of copies."""
         keys = row_keys(X, target)
@@ -326,13 +325,13 @@ def check_calibrated(estimator: object) -> None:
     check_is_fitted(estimator, msg=f"This %(name)s instance is not fitted yet: {how}, before you ask for answers.")
 
 
-def _columns(table: Any) -> list[Any]:
+def _columns(table: object) -> list[object]:
     """Names of columns; scikit-learn looks at strings alone, and pyarrow's columns are the data."""
     return list(getattr(table, "column_names", getattr(table, "columns", [])))
 
 
 def checked_splits(
-    splitter: Any, X: FeatureTable, target: NDArray[Any], groups: ArrayLike | None, codes: Index | None, rest: Index
+    splitter: Any, X: FeatureTable, target: Values, groups: ArrayLike | None, codes: Index | None, rest: Index
 ) -> list[Split]:
     """Rows that train and rows that are left out, of `rest`, which are in order; no group is divided."""
     if len(rest) < len(target):
@@ -367,7 +366,7 @@ def checked_splits(
     return [(rest[rows], rest[others]) for rows, others in found]
 
 
-def splitter_of(cv: Any, n: int, seed: int, *, has_groups: bool, are_copies: bool, shuffle: bool) -> Any:
+def splitter_of(cv: object, n: int, seed: int, *, has_groups: bool, are_copies: bool, shuffle: bool) -> Any:
     """One split of 80 to 20, folds of an integer, equal in rows or, if groups are copies, in groups, or `cv` itself."""
     from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, ShuffleSplit, check_cv, train_test_split
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GuaranteeKind = Literal["marginal", "training-conditional", "approximate"]
 GUARANTEES = frozenset(get_args(GuaranteeKind))
 
-CONFIDENCE = 0.95  # of guarantee="training-conditional"
+SET_CONFIDENCE = 0.95  # of guarantee="training-conditional"
 STRAYS = 0.15  # standard errors by which a neuron's place follows t, see `neuron_level` ...
 AHEAD, BEHIND = 0.2, 0.45  # ... and ranks that it goes ahead, and stays behind for a single error beyond it
 UNKNOWN = (math.nan, math.nan)
@@ -110,7 +110,7 @@ def _doubt(
 
 def confidence_of(tails: Tails) -> float:
     """Where each sign has its own sample, each keeps its level with confidence sqrt(.95), so that both do with .95."""
-    return math.sqrt(CONFIDENCE) if tails.is_by_sign else CONFIDENCE
+    return math.sqrt(SET_CONFIDENCE) if tails.is_by_sign else SET_CONFIDENCE
 
 
 def rank(m: float, p: float) -> int:
@@ -190,7 +190,7 @@ class Guarantee:
 
 @lru_cache(maxsize=4096)
 def rank_guarantee(
-    m: float, p: float, *, kind: GuaranteeKind = "marginal", n_cuts: int = 1, confidence: float = CONFIDENCE
+    m: float, p: float, *, kind: GuaranteeKind = "marginal", n_cuts: int = 1, confidence: float = SET_CONFIDENCE
 ) -> Guarantee:
     """What m scores that are exchangeable with those of new rows guarantee at confidence level p.
 

@@ -16,7 +16,6 @@ from pimeter.conformal.categories import LABEL_OF_UNSEEN, TOGETHER, CategoryLine
 from pimeter.conformal.folds import kth_smallest
 from pimeter.conformal.guarantee import (
     ESTIMATED,
-    NEVER_SEEN,
     Guarantee,
     confidence_of,
     guarantee,
@@ -150,7 +149,7 @@ class ScoreQuantile:
         return next((one.reason for line in self.seen for one in self.guarantees[line] if one.reason), "")
 
     def coverage_ranges(self) -> Array:
-        """Of the first output, for each category; NaN where small ones have common scores: none has them by itself."""
+        """Coverage ranges of the first output, by category; NaN where small ones have common scores, none by itself."""
         found = [line[0].coverage_range for line in self.guarantees]
         if self.table is not None:
             found[self.table.shared] = found[self.table.unseen] = (np.nan, np.nan)
@@ -173,7 +172,8 @@ class ScoreQuantile:
             source = "shared" if line == self.table.shared else "own"
             source = "none" if is_set and not self.weakest(line).is_enough else source
             found.append(CategoryLine(label, n, self.guaranteed(line), source, TOGETHER if source == "shared" else ""))
-        unseen = CategoryLine(LABEL_OF_UNSEEN, 0, np.nan, "shared" if self.table.pooled else "none", NEVER_SEEN)
+        level, why = self.guaranteed(self.table.unseen), self.weakest(self.table.unseen).reason
+        unseen = CategoryLine(LABEL_OF_UNSEEN, 0, level, "shared" if self.table.pooled else "none", why)
         return found if is_set else [*found, unseen]
 
     def lines(self, labels: NDArray[Any] | None) -> Index | None:

@@ -130,7 +130,7 @@ class CalibrationScores:
         """Effective number of rows, drawn where the new ones come from."""
         return self.n_counted if self.effective_size is None else self.effective_size
 
-    def rows(self, members: Any) -> CalibrationScores:
+    def rows(self, members: slice | NDArray[Any]) -> CalibrationScores:
         """Some of the rows."""
         columns = {name: getattr(self, name) for name in ("above", "below", "labels", "importance", "keys")}
         some: dict[str, Any] = {name: None if column is None else column[members] for name, column in columns.items()}

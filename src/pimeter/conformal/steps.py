@@ -13,7 +13,7 @@ from pimeter.arrays import real_array
 from pimeter.bandwidth import safe_factor
 from pimeter.boxes import Box
 from pimeter.coverage import RANGE, ROUNDING
-from pimeter.dependence import FEWEST, autocorrelation, variance_inflation
+from pimeter.dependence import MIN_VALUES, autocorrelation, variance_inflation
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 WINDOW, DEGREE = 7, 2  # steps and degree of the polynomial through which margins are smoothed
-LARGEST = 1e300  # error: distances and steps of online learning stay finite
+LARGEST_ERROR = 1e300  # error: distances and steps of online learning stay finite
 THINNEST = 1e-9  # side of a joint cone, in units of its widest
 ONE_PATH = "One-step forecasts are y[:, None], one path of h steps is y[None]; of a Series take to_numpy() first."
 SCORES_AT_A_TIME = 250_000  # what fits into a cache is not read twice
@@ -50,7 +50,7 @@ def effective_numbers(seen: Array, tails: Tails, quantiles: list[Array], overlap
             pooled = np.add.reduceat(correlations, first, axis=1) / n_steps[:, None]
             inflation = np.maximum(inflation, np.repeat(variance_inflation(pooled), n_steps, axis=1))
         each = np.maximum(n_known / inflation, 1.0)
-        says_nothing = (n_known < FEWEST) | _are_tied(sample)
+        says_nothing = (n_known < MIN_VALUES) | _are_tied(sample)
         each = np.where(says_nothing, np.minimum(n_known, 1.0), each)
         fewest = np.minimum(fewest, each.min(axis=-1))
     return fewest
@@ -121,13 +121,13 @@ def window_errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, bool]:
         block = errors[part]
         with np.errstate(over="ignore", invalid="ignore"):
             block[:] = np.subtract(target[part], forecast[part], dtype=np.float64).transpose(0, 2, 1)
-            fine = np.abs(block) <= LARGEST
+            fine = np.abs(block) <= LARGEST_ERROR
         if not fine.all() and (
             np.isinf(target[part]).any() or np.isinf(forecast[part]).any() or not (fine | np.isnan(block)).all()
         ):
             msg = (
                 "y_true and y_pred must be finite, or NaN where a step is not known; got infinite values, or errors "
-                f"of more than {LARGEST:g}."
+                f"of more than {LARGEST_ERROR:g}."
             )
             raise ValueError(msg)
     return errors, has_series
@@ -185,8 +185,8 @@ def learned_boxes(errors: Array, tails: Tails, p: float, *, is_smooth: bool) -> 
 def box_scores(boxes: list[Box], errors: Array) -> Array:
     """What the joint neurons see of errors (series, h, n): (series, 1, n)."""
     found = np.stack([box.scores(own.T) for box, own in zip(boxes, errors, strict=True)])[:, None, :]
-    if (found > LARGEST).any():
-        msg = f"errors of one window are more than {LARGEST:g} times as large as usual. Leave it out."
+    if (found > LARGEST_ERROR).any():
+        msg = f"errors of one window are more than {LARGEST_ERROR:g} times as large as usual. Leave it out."
         raise ValueError(msg)
     return found
 

@@ -13,6 +13,7 @@ from pimeter.conformal.guarantee import rank
 from pimeter.coverage import rounded
 from pimeter.evaluation.diagnosis.crossfit import folds
 from pimeter.evaluation.paired import chance_of_gain, mean_range
+from pimeter.evaluation.ranges import CONFIDENCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-RANGE = 0.9  # confidence of ranges
 N_FOLDS = 10
 
 
@@ -96,7 +96,7 @@ def _alternative(
     inside = float(((lower <= target) & (target <= upper)).mean())
     gain = given - rows
     is_plain = units.kind == "rows"
-    found = (*mean_range(gain, RANGE), chance_of_gain(gain)) if is_plain else _gain_of_units(gain, units)
+    found = (*mean_range(gain, CONFIDENCE), chance_of_gain(gain)) if is_plain else _gain_of_units(gain, units)
     return Alternative(name, value, inside, float((upper - lower).mean()), float(rows.mean()), *found)
 
 
@@ -106,7 +106,7 @@ def _gain_of_units(gain: Array, units: Units) -> tuple[float, float, float, floa
     error = math.sqrt(float(units.variance(units.sums(gain - mean)))) / len(gain)
     if units.refusal or not error:
         return mean, math.nan, math.nan, math.nan
-    margin = error * float(stdtrit(units.n - 1, (1.0 + RANGE) / 2.0))
+    margin = error * float(stdtrit(units.n - 1, (1.0 + CONFIDENCE) / 2.0))
     return mean, mean - margin, mean + margin, float(stdtr(units.n - 1, -mean / error))
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 FRACTION_FITTED = 0.5  # of the windows, the oldest
-FAR = 0.3  # from its level, in roots of the fraction of misses: 7 % at 95, 10 % at 90
+FAR_FROM_LEVEL = 0.3  # from its level, in roots of the fraction of misses: 7 % at 95, 10 % at 90
 BLOCKS = 12  # of the newer windows, over which coverage is shown as time goes by
 
 
@@ -270,7 +270,7 @@ class Tried(NamedTuple):
 
     def is_kept(self, cone: Cone) -> bool:
         """Whether coverage is near the level, as far as it is known."""
-        return cone.coverage is None or abs(cone.coverage - self.level) <= FAR * math.sqrt(1.0 - self.level)
+        return cone.coverage is None or abs(cone.coverage - self.level) <= FAR_FROM_LEVEL * math.sqrt(1.0 - self.level)
 
     def diagnosis(self, stride: float) -> Diagnosis:
         """Whether either cone keeps its level, and code that fits one."""
@@ -287,7 +287,7 @@ class CheckOfCone(Check[Tried]):
     """Whether a cone keeps its level."""
 
     statistic = "the fraction of targets inside"
-    threshold = FAR
+    threshold = FAR_FROM_LEVEL
 
     def judge(self, tried: Tried, cone: Cone, how: str, advice: str) -> Finding:
         """From what the cone covered."""

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-N_BINS = 10  # of the reliability diagram, at most
+N_RELIABILITY_BINS = 10  # of the reliability diagram, at most
 ROWS_PER_BIN = 20  # that each of them shall have
-NOTHING = "Nothing to do: no check raises an alarm."
+NOTHING_TO_DO = "Nothing to do: no check raises an alarm."
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Labelled:
 
     @property
     def n(self) -> int:
-        """Their number."""
+        """Number of rows."""
         return len(self.score)
 
     @property
@@ -69,7 +69,7 @@ class Labelled:
     @property
     def n_bins(self) -> int:
         """Bins of a reliability diagram."""
-        return min(N_BINS, max(1, self.n // ROWS_PER_BIN))
+        return min(N_RELIABILITY_BINS, max(1, self.n // ROWS_PER_BIN))
 
     def cells(self, threshold: float) -> Array:
         """Numbers of rows of the four outcomes."""
@@ -344,7 +344,7 @@ def judged(evidence: ClassifierEvidence) -> Diagnosis:
     for check in CHECKS:
         if check.applies(evidence):
             found[check.name] = check(evidence, found)
-    return Diagnosis.of(found.values(), NOTHING)
+    return Diagnosis.of(found.values(), NOTHING_TO_DO)
 
 
 def is_above(score: NDArray[Any], threshold: float) -> NDArray[np.bool_]:

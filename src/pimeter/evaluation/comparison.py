@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
     from pimeter.evaluation.diagnosis.columns import Given, Subgroups
     from pimeter.evaluation.paired import Pairs
+    from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]
 
-MAX_ROWS = 5000  # on which features are looked at
-MIN_ROWS = 10  # of a comparison, and of a subgroup
+MAX_ROWS_FOR_FEATURES = 5000  # on which features are looked at
+MIN_ROWS_TO_COMPARE = 10  # of a comparison, and of a subgroup
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -92,7 +93,7 @@ def compare(
     y_true: ArrayLike,
     models: Mapping[str, Any],
     *,
-    X: Any = None,
+    X: FeatureTable | None = None,
     by: ArrayLike | None = None,
     time: ArrayLike | None = None,
     confidence_level: float = 0.95,
@@ -157,12 +158,12 @@ def compare(
     'good'
     """
     names, target, level = _names(models), even_array("y_true", y_true), one_level("confidence_level", confidence_level)
-    if target.ndim != 1 or len(target) < MIN_ROWS:
-        msg = f"y_true must have shape (m,) with at least {MIN_ROWS} rows; got {target.shape}."
+    if target.ndim != 1 or len(target) < MIN_ROWS_TO_COMPARE:
+        msg = f"y_true must have shape (m,) with at least {MIN_ROWS_TO_COMPARE} rows; got {target.shape}."
         raise ValueError(msg)
     _refuse_other_orders(y_true, models)
     columns, centre = losses_of(target, models, level)
-    known = given(X, by, len(target), some_rows(len(target), MAX_ROWS))
+    known = given(X, by, len(target), some_rows(len(target), MAX_ROWS_FOR_FEATURES))
     order = None if time is None else np.argsort(moment_numbers(time, len(target)), kind="stable")
     scores, contrasts = {}, []
     for name, rows in columns.items():
@@ -237,7 +238,7 @@ def _contrasts(kind: Kind, names: tuple[str, ...], pairs: Pairs) -> list[Contras
 def _places(known: Given, centre: Array, difference: Array, order: NDArray[np.intp] | None) -> tuple[Place, ...]:
     """Differences across quintiles of the mean prediction and of each feature, and per category."""
     n = len(difference)
-    every, some = np.arange(n), some_rows(n, MAX_ROWS)
+    every, some = np.arange(n), some_rows(n, MAX_ROWS_FOR_FEATURES)
     when = every if order is None else np.argsort(order)
     divisions: list[tuple[str, Subgroups, NDArray[np.intp]]] = [("prediction", quintiles(centre), every)]
     if known.labels is not None:
@@ -247,7 +248,7 @@ def _places(known: Given, centre: Array, difference: Array, order: NDArray[np.in
         (of, label, rows[codes == i])
         for of, (codes, labels), rows in divisions
         for i, label in enumerate(labels)
-        if np.count_nonzero(codes == i) >= MIN_ROWS
+        if np.count_nonzero(codes == i) >= MIN_ROWS_TO_COMPARE
     ]
     confidence = 1.0 - (1.0 - paired.CONFIDENCE) / max(len(held), 1)
     found = []

@@ -54,7 +54,7 @@ class LazyRows:
     moments: Moments
 
     @classmethod
-    def read(cls, levels: Array, y_true: Any, y_pred: Any, X: FeatureTable, by: Any) -> LazyRows:
+    def read(cls, levels: Array, y_true: Any, y_pred: Any, X: FeatureTable | None, by: Any) -> LazyRows:
         """Read all partitions three times, or once if they hold few rows."""
         from pimeter._kernels.dask.rows import read_rows
 

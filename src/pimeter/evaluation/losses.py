@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 CLIP = 1e-15  # probabilities are at least so far from 0 and 1 in the log loss
-LARGEST = 1e70  # size of targets and predictions: fourth powers of it are floats
+LARGEST_TO_RAISE = 1e70  # size of targets and predictions: fourth powers of it are floats
 MIN_ROWS_OF_CLASS = 10  # below which nothing is said of an AUC
 KEYWORDS = {"intervals", "quantiles", "levels", "y_pred", "std", "samples"}
 
 
 class Losses(NamedTuple):
-    """Of each score the loss of each row and model, (rows, models), and a number by which rows are put in order."""
+    """Losses of each score by row and model, (rows, models), and a number by which rows are put in order."""
 
     columns: dict[str, NDArray[Any]]
     centre: Array  # (rows,) mean prediction
@@ -42,7 +42,7 @@ def losses_of(target: NDArray[Any], models: Mapping[str, Any], level: float) -> 
     return _of_predictions(finite_numbers("y_true", target), models, level)
 
 
-def _plain(name: str, said: Any, target: NDArray[Any]) -> NDArray[Any]:
+def _plain(name: str, said: object, target: NDArray[Any]) -> NDArray[Any]:
     """What a model says as an array with a row for each target."""
     found = even_array(name, said)
     if found.shape[:1] != target.shape:
@@ -102,8 +102,10 @@ def _of_predictions(target: Array, models: Mapping[str, Any], level: float) -> L
 def check_magnitude(*arrays: Array) -> None:
     """Refuse finite numbers whose fourth powers are none."""
     largest = max(float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) for values in arrays)
-    if largest > LARGEST:
-        msg = f"y_true and predictions must not exceed {LARGEST:g} in size; got {largest:g}. Use a larger unit."
+    if largest > LARGEST_TO_RAISE:
+        msg = (
+            f"y_true and predictions must not exceed {LARGEST_TO_RAISE:g} in size; got {largest:g}. Use a larger unit."
+        )
         raise ValueError(msg)
 
 
@@ -113,7 +115,7 @@ def _of_intervals(target: Array, known: list[Predictive], level: float) -> dict[
     width = _without_rounding(bounds[..., 1] - bounds[..., 0])
     outside = np.maximum(bounds[..., 0] - target[:, None], 0.0) + np.maximum(target[:, None] - bounds[..., 1], 0.0)
     found: dict[str, NDArray[Any]] = {"coverage": outside == 0.0}
-    if (width <= LARGEST).all():
+    if (width <= LARGEST_TO_RAISE).all():
         found |= {"mean_width": width, "interval_score": width + 2.0 / (1.0 - level) * outside}
     if all(is_distribution(one) and np.isfinite(one.values).all() for one in known):
         found["crps"] = np.stack([crps_rows(target, one) for one in known], axis=1)

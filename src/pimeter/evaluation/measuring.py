@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pimeter.evaluation.probabilistic import IntervalMeasurement
     from pimeter.findings import Diagnosis
     from pimeter.moments import Moments, Range
+    from pimeter.protocols import FeatureTable, GivenIntervals, Table
 
     Array = NDArray[np.float64]
 
@@ -58,7 +59,7 @@ def measure(
     y_true: ArrayLike,
     y_pred: ArrayLike,
     *,
-    X: Any = None,
+    X: FeatureTable | None = None,
     by: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
@@ -69,12 +70,12 @@ def measure(
     y_true: ArrayLike,
     y_pred: ArrayLike | None = None,
     *,
-    intervals: Any = None,
-    quantiles: Any = None,
+    intervals: GivenIntervals | None = None,
+    quantiles: Table | None = None,
     levels: ArrayLike | None = None,
     std: ArrayLike | None = None,
-    samples: Any = None,
-    X: Any = None,
+    samples: Table | None = None,
+    X: FeatureTable | None = None,
     by: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
@@ -84,12 +85,12 @@ def measure(
     y_true: ArrayLike,
     y_pred: ArrayLike | None = None,
     *,
-    intervals: Any = None,
-    quantiles: Any = None,
+    intervals: GivenIntervals | None = None,
+    quantiles: Table | None = None,
     levels: ArrayLike | None = None,
     std: ArrayLike | None = None,
-    samples: Any = None,
-    X: Any = None,
+    samples: Table | None = None,
+    X: FeatureTable | None = None,
     by: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     time: ArrayLike | None = None,
@@ -185,7 +186,13 @@ def measure(
             raise ValueError(msg)
         from pimeter.evaluation.probabilistic import measured_predictions
 
-        shared = {"X": X, "by": by, "groups": groups, "time": time, "confidence_level": confidence_level}
+        shared: dict[str, Any] = {
+            "X": X,
+            "by": by,
+            "groups": groups,
+            "time": time,
+            "confidence_level": confidence_level,
+        }
         return measured_predictions(y_true, {**said, "y_pred": y_pred}, **shared)
     level = 0.95 if confidence_level is None else one_level("confidence_level", confidence_level)
     return _measured_points(y_true, y_pred, X, by, groups, time, level)
@@ -194,7 +201,7 @@ def measure(
 def _measured_points(
     y_true: ArrayLike,
     y_pred: ArrayLike,
-    X: Any,
+    X: FeatureTable | None,
     by: ArrayLike | None,
     groups: ArrayLike | None,
     time: ArrayLike | None,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NORMAL = 1.959963984540054  # standard errors to either side for 95 %
 CONFIDENCE = 0.95  # of ranges, for all pairs of models together
 POWER = 0.8  # with which so many rows as are needed would tell two models apart
-N_DRAWS = 4000  # of the largest of several normal numbers
+N_MAXIMA = 4000  # of the largest of several normal numbers
 MIN_DF = 2.0
 PSEUDO_ROWS = 2  # of a pair of proportions, one for each model (Bonett and Price)
 N_COSINES, GROWTH = 0.3, 0.6  # N_COSINES * n**GROWTH cosines tell the long-run variance of n rows
@@ -119,7 +119,7 @@ class Spread(NamedTuple):
 
 
 def _mean_spread(centred: Array) -> Spread:
-    """Of the mean of each column."""
+    """Standard error of the mean of each column."""
     n = len(centred)
     unit = np.maximum(np.abs(centred).max(axis=0), np.finfo(np.float64).tiny)  # fourth powers of small numbers vanish
     centred = centred / unit
@@ -175,12 +175,12 @@ def _maxima(difference: Array) -> Array:
     """The largest of as many normal numbers as there are pairs, correlated as these are: draws."""
     n_pairs = difference.shape[1]
     if n_pairs == 1:
-        return np.asarray(np.abs(ndtri((np.arange(N_DRAWS) + 0.5) / N_DRAWS)))
+        return np.asarray(np.abs(ndtri((np.arange(N_MAXIMA) + 0.5) / N_MAXIMA)))
     deviation = difference.std(axis=0)
     centred = (difference - difference.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
     values, vectors = np.linalg.eigh(centred.T @ centred / len(difference))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    draws = np.random.default_rng(0).standard_normal((N_DRAWS, n_pairs))
+    draws = np.random.default_rng(0).standard_normal((N_MAXIMA, n_pairs))
     return np.asarray(np.abs(draws @ root.T).max(axis=1))
 
 

@@ -19,7 +19,7 @@ from pimeter.evaluation.losses import check_magnitude, crps_rows, is_distributio
 from pimeter.evaluation.measurement import Score
 from pimeter.evaluation.paired import mean_range
 from pimeter.evaluation.probabilistic_checks import Cell, IntervalEvidence, judged
-from pimeter.evaluation.ranges import NORMAL, median_range
+from pimeter.evaluation.ranges import CONFIDENCE, NORMAL, median_range
 from pimeter.evaluation.results import Result
 from pimeter.findings import Headline
 from pimeter.predictive import predictive
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
     from pimeter.evaluation.diagnosis.evidence import Subgroup
     from pimeter.predictive import Predictive
+    from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]
 
-RANGE = 0.9  # confidence of ranges
 DEFAULT_LEVEL = 0.95
 FINITE = "; tails that have a variance"
 HEAVY = "; excesses as those seen: no range is safe if tails are heavy"
@@ -118,7 +118,7 @@ def measured_predictions(
     y_true: ArrayLike,
     said: Mapping[str, Any],
     *,
-    X: Any,
+    X: FeatureTable | None,
     by: ArrayLike | None,
     groups: ArrayLike | None,
     time: ArrayLike | None,
@@ -148,7 +148,7 @@ def measured_predictions(
     others = alternatives(target, read.centre, bounds, level, units)
     coverage_range = (math.nan, math.nan)
     if units.kind == "rows" or not units.refusal:
-        coverage_range = exact_range(int(is_inside.sum()), len(target), RANGE, effect)
+        coverage_range = exact_range(int(is_inside.sum()), len(target), CONFIDENCE, effect)
     return IntervalMeasurement(
         headline=_headline(level, float(is_inside.mean()), len(target), coverage_range, units),
         diagnosis=judged(evidence, others),
@@ -199,7 +199,7 @@ def exact_range(n_inside: int, n: int, confidence: float, effect: float = 1.0) -
 def _mean_score(values: Array, units: Units, meaning: str) -> Score:
     """A mean with its range."""
     if units.kind == "rows" and not units.refusal:
-        return Score(*mean_range(values, RANGE), meaning, INDEPENDENT["rows"] + FINITE)
+        return Score(*mean_range(values, CONFIDENCE), meaning, INDEPENDENT["rows"] + FINITE)
     mean = float(values.mean())
     if units.refusal:
         return Score(mean, math.nan, math.nan, meaning, f"no range: {units.refusal}")
@@ -223,8 +223,8 @@ def _headline(level: float, coverage: float, n: int, bounds: tuple[float, float]
         claim = f"Intervals of {percent(level)} cover {seen}: they may well hold."
     return Headline(
         claim,
-        f"The true coverage lies between {percent(low, 3)} and {percent(high, 3)} ({percent(RANGE)} confidence), if "
-        f"new rows resemble these, assuming {INDEPENDENT[units.kind]}.",
+        f"The true coverage lies between {percent(low, 3)} and {percent(high, 3)} ({percent(CONFIDENCE)} confidence), "
+        f"if new rows resemble these, assuming {INDEPENDENT[units.kind]}.",
     )
 
 
@@ -269,7 +269,7 @@ def _proportion(is_so: NDArray[np.bool_], units: Units, meaning: str) -> Score:
     value = float(is_so.mean())
     if units.kind != "rows" and units.refusal:
         return Score(value, math.nan, math.nan, meaning, f"no range: {units.refusal}")
-    bounds = exact_range(int(is_so.sum()), len(is_so), RANGE, _effect(is_so, units))
+    bounds = exact_range(int(is_so.sum()), len(is_so), CONFIDENCE, _effect(is_so, units))
     return Score(value, *bounds, meaning, INDEPENDENT[units.kind])
 
 
@@ -331,7 +331,7 @@ def _reliability(target: Array, said: Predictive, level: float, effect: float) -
     """Coverage of each level given, of nine levels of a whole distribution, with ranges for all of them together."""
     held = (i / 10 for i in range(1, 10) if i / 10 <= (said.highest_level or 1.0))
     levels = said.confidence_levels or tuple(sorted({*held, level}))
-    confidence = 1.0 - (1.0 - RANGE) / len(levels)
+    confidence = 1.0 - (1.0 - CONFIDENCE) / len(levels)
     found = []
     for p in levels:
         bounds = said.bounds(p)

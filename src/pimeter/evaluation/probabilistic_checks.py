@@ -32,7 +32,7 @@ FALSE_ALARMS = 0.05  # of all checks of a report together
 N_CELLS = 10  # of equal probability, in which targets of whole distributions are counted
 MIN_EXPECTED = 5.0  # rows in a cell
 MAX_TIED = 0.01  # fraction of targets on bounds or quantiles
-MIN_MISSES = 5  # from which on it is asked whether they come in runs
+MIN_MISSES_FOR_RUNS = 5  # from which on it is asked whether they come in runs
 
 
 @dataclass(frozen=True)
@@ -315,7 +315,7 @@ def runs(evidence: IntervalEvidence) -> Asked:
         return Asked("runs", question, 1.0, math.nan, "No time was given, so it cannot be asked.", "")
     miss = ~evidence.is_inside[evidence.order]
     n_miss = int(miss.sum())
-    if not MIN_MISSES <= n_miss <= evidence.n - MIN_MISSES:
+    if not MIN_MISSES_FOR_RUNS <= n_miss <= evidence.n - MIN_MISSES_FOR_RUNS:
         return Asked("runs", question, 1.0, math.nan, f"{n_miss:,} misses are too few to tell.", "")
     after_miss, after_hit = miss[1:][miss[:-1]], miss[1:][~miss[:-1]]
     ratio_uc, ratio_ind = christoffersen(miss, evidence.level)
@@ -375,7 +375,7 @@ def better(evidence: IntervalEvidence, alternatives: Sequence[Alternative]) -> A
     question = "How much better could they be?"
     if not alternatives:
         return Asked("better", question, 1.0, math.nan, "It is not asked of infinite intervals, nor of few rows.", "")
-    is_asked = evidence.n * (1.0 - evidence.level) >= MIN_MISSES * (1.0 - 1e-9)
+    is_asked = evidence.n * (1.0 - evidence.level) >= MIN_MISSES_FOR_RUNS * (1.0 - 1e-9)
     given, *others = alternatives
     best, constant = min(others, key=lambda one: one.interval_score), others[-1]
     said = (

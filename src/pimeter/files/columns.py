@@ -11,7 +11,7 @@ from pimeter.files.naming import shown
 if TYPE_CHECKING:
     import polars as pl
 
-MISSING = ["", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"]  # strings that say that a value is not known
+NO_VALUE = ["", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"]  # strings that say that it is not known
 UNITS = r"(%|€|\$|£|¥|EUR|USD|GBP|CHF|JPY)"  # beside a number
 SAME = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-"}  # signs and how they are read
 CELLS_TO_TRY = 100  # which tell most columns of words from numbers and dates
@@ -57,7 +57,7 @@ def bare(column: pl.Series) -> pl.Series:
     if numbers.null_count() == text.null_count() and not numbers.is_nan().any():
         return text  # plain numbers
     text = (
-        text.set(text.str.to_lowercase().is_in(MISSING), None).str.replace_many(SAME).str.replace(r"^\((.*)\)$", "-$1")
+        text.set(text.str.to_lowercase().is_in(NO_VALUE), None).str.replace_many(SAME).str.replace(r"^\((.*)\)$", "-$1")
     )
     has_unit = text.str.contains(f"^[+-]?{UNITS}|{UNITS}$").drop_nulls()
     if has_unit.all() and text.str.extract(UNITS).drop_nulls().n_unique() == 1:
@@ -115,4 +115,4 @@ def as_strings(column: pl.Series) -> pl.Series:
     if column.dtype.is_float():
         return column.fill_nan(None).cast(pl.String).str.replace(r"\.0$", "")
     text = column.cast(pl.String).str.strip_chars()
-    return text.set(text.str.to_lowercase().is_in(MISSING), None)
+    return text.set(text.str.to_lowercase().is_in(NO_VALUE), None)

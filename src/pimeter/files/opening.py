@@ -22,8 +22,8 @@ STDIN = "-"
 SEPARATORS = ",\t;|"
 LINES_TO_TRY = 20  # which tell the separator
 NAME = re.compile(r"[^\W\d]{4}")  # in no number and no date
-KINDS = {".parquet": PARQUET, ".pq": PARQUET, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES}
-KINDS |= dict.fromkeys((".arrow", ".feather", ".ipc"), ARROW)
+KIND_OF_ENDING = {".parquet": PARQUET, ".pq": PARQUET, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES}
+KIND_OF_ENDING |= dict.fromkeys((".arrow", ".feather", ".ipc"), ARROW)
 ZIP = b"PK\x03\x04"
 STARTS = {b"PAR1": PARQUET, b"ARROW1": ARROW, b"\xd0\xcf\x11\xe0": EXCEL}
 SHEETS = {
@@ -105,7 +105,7 @@ def _text_table(table: Table, start: bytes, scratch: Callable[[], Path]) -> Tabl
 
     name, path, reading = table.name, table.path, table.reading
     check_size(name, path, start)
-    kind = KINDS.get(_suffix(path))
+    kind = KIND_OF_ENDING.get(_suffix(path))
     if encoding := encoding_of(name, path, start, reading):
         path = recoded(name, path, start, encoding, scratch())
     head = lines(path).head(LINES_TO_TRY).collect()["line"].fill_null("").to_list()
@@ -155,7 +155,7 @@ def _binary_kind(name: str, path: Path, start: bytes) -> str:
     if foreign and not found:
         msg = f"{name} is {foreign}."
         raise ValueError(msg)
-    return found or ({PARQUET, ARROW} & {KINDS.get(_suffix(path), "")} or {""}).pop()
+    return found or ({PARQUET, ARROW} & {KIND_OF_ENDING.get(_suffix(path), "")} or {""}).pop()
 
 
 def _text_kind(head: Sequence[str]) -> str:
@@ -166,7 +166,7 @@ def _text_kind(head: Sequence[str]) -> str:
     plain = [re.sub('"[^"]*"', "", line) for line in head if line]
 
     def rank(separator: str) -> tuple[bool, bool, int]:
-        """The same number in each line, rather not the comma, which may be a decimal comma; or many in the first."""
+        """How well it would separate: each line has as many, it is no (decimal) comma, the first line has many."""
         counts = [line.count(separator) for line in plain] or [0]
         is_even = counts[0] > 0 and len({*counts}) == 1
         return is_even, is_even and separator != ",", counts[0]

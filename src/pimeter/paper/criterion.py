@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pimeter.coverage import ROUNDING
 from pimeter.interval_arrays import Multioutput, aligned, levels_of, mean_row, over_outputs, relative_weights
 from pimeter.validation import finite_numbers
 
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Array = NDArray[np.float64]
-
-ROUNDING = 1e-9  # coverage that misses its level by less than this is rounding
 
 
 def coverage_width_criterion(

@@ -55,7 +55,7 @@ class MovedBand(ABC):
 
     @abstractmethod
     def band(self, said: Predictive) -> Band:
-        """Of each row, before it is moved."""
+        """The band of each row, before calibration moves it."""
 
     def scores(self, said: Predictive, y: Array) -> CalibrationScores:
         """How far each target lies beyond the lower and the upper bound, in units of the scale."""
@@ -80,7 +80,7 @@ class Additive(MovedBand):
     """The band at a level, both bounds moved by the same distance (conformalised quantile regression)."""
 
     def band(self, said: Predictive) -> Band:
-        """Around the intervals at the level."""
+        """The intervals at the level, moved by a constant."""
         lower, upper = said.band(self.level).T
         return Band(lower, upper, np.ones(len(said)))
 
@@ -89,7 +89,7 @@ class Multiplicative(MovedBand):
     """The band at a level, both bounds moved by a multiple of its width."""
 
     def band(self, said: Predictive) -> Band:
-        """Around the intervals at the level, their width as scale."""
+        """The intervals at the level, moved in units of their width."""
         lower, upper = said.band(self.level).T
         return Band(lower, upper, _scale(lower, upper))
 
@@ -98,7 +98,7 @@ class Normalised(MovedBand):
     """Around the centre, in units of half the width of the band at a level: for a normal one, a multiple of its std."""
 
     def band(self, said: Predictive) -> Band:
-        """Of no width, around the centre."""
+        """A band of no width at the centre, with half of the interval as scale."""
         lower, upper = said.band(self.level).T
         centre = said.centre
         scale = _scale(lower, upper) / 2.0
@@ -145,7 +145,7 @@ class Blended(MovedBand):
     moves: Array | None = None  # (2, 3): intercept, centre and width, for both bounds, in units of the typical width
 
     def band(self, said: Predictive) -> Band:
-        """As learned, with half its width as scale."""
+        """The learned band, with half its width as scale."""
         centre, below, above = _halves(said, self.level, self.typical)
         halves = (self.multiple * self._blended(half) for half in (below, above))
         lower, upper = (centre + sign * half for sign, half in zip((-1.0, 1.0), halves, strict=True))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pimeter.conformal.guarantee import GuaranteeKind
     from pimeter.predictive import Predictive
+    from pimeter.protocols import GivenIntervals, Table
     from pimeter.regression.bands import Shape
 
     Array = NDArray[np.float64]
@@ -37,7 +38,7 @@ SHAPES: dict[str, type[Additive | Multiplicative | Normalised | Distributional]]
     "normalised": Normalised,
     "distributional": Distributional,
 }
-FEWEST = 50  # calibration rows of which some can be spared to learn from
+MIN_ROWS_TO_SPARE = 50  # calibration rows of which some can be spared to learn from
 MISSES_TO_BLEND = 5  # rows to be missed from which on a third of the rows learns a blend ...
 MISSES_TO_MOVE = 20  # ... and half of them how both bounds move with the centre and the width
 MOST_TO_LEARN = 1000  # rows are enough to learn from
@@ -148,12 +149,12 @@ class IntervalCalibrator(Replaceable, BaseEstimator):
         self,
         y_true: ArrayLike,
         *,
-        intervals: Any = None,
-        quantiles: Any = None,
+        intervals: GivenIntervals | None = None,
+        quantiles: Table | None = None,
         levels: ArrayLike | None = None,
         y_pred: ArrayLike | None = None,
         std: ArrayLike | None = None,
-        samples: Any = None,
+        samples: Table | None = None,
     ) -> Self:
         """Calibrate on rows that the model was not trained on.
 
@@ -201,12 +202,12 @@ class IntervalCalibrator(Replaceable, BaseEstimator):
     def predict_interval(
         self,
         *,
-        intervals: Any = None,
-        quantiles: Any = None,
+        intervals: GivenIntervals | None = None,
+        quantiles: Table | None = None,
         levels: ArrayLike | None = None,
         y_pred: ArrayLike | None = None,
         std: ArrayLike | None = None,
-        samples: Any = None,
+        samples: Table | None = None,
         confidence_level: ArrayLike | None = None,
     ) -> Array:
         """Calibrated intervals of new rows.
@@ -296,7 +297,7 @@ class IntervalCalibrator(Replaceable, BaseEstimator):
 def _rows_to_learn(n: int, p: float, guarantee: GuaranteeKind) -> tuple[int, bool]:
     """How many of n rows ``method="auto"`` learns from, and whether they are enough to move both bounds."""
     misses, needed = n * (1.0 - p) + ROUNDING, rank_guarantee(1, p, kind=guarantee).needed
-    if n < FEWEST or misses < MISSES_TO_BLEND or n - n // 3 < needed:
+    if n < MIN_ROWS_TO_SPARE or misses < MISSES_TO_BLEND or n - n // 3 < needed:
         return 0, False
     if misses < MISSES_TO_MOVE or n - n // 2 < needed:
         return n // 3, False

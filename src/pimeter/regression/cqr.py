@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 LEVEL_NAMES = ("quantile", "quantile_alpha", "alpha")  # what regressors call the level; the first one that they have
-KINDS = ("loss", "objective")  # what they call their loss
+LOSS_NAMES = ("loss", "objective")  # what they call their loss
 
 
 class QuantileWidth(Width):
@@ -93,7 +93,7 @@ class QuantileWidth(Width):
         return self
 
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
-        """The band."""
+        """A band between the learned quantiles."""
         if self.estimator is None:
             found = local_bounds(self.neurons_, self.features_, X, prediction, self.levels_)
             return IntervalShape() if found is None else self._shape(found)
@@ -127,7 +127,9 @@ def level_name(learner: Any, what: str) -> str:
     for wanted in LEVEL_NAMES:
         for name in params:
             owner, _, last = name.rpartition("__")
-            kinds = [params[key] for key in (f"{owner}__{kind}" if owner else kind for kind in KINDS) if key in params]
+            kinds = [
+                params[key] for key in (f"{owner}__{kind}" if owner else kind for kind in LOSS_NAMES) if key in params
+            ]
             # A penalty may be called alpha, too, and a level without its loss does nothing.
             if last == wanted and (any("quantile" in str(kind) for kind in kinds) if kinds else wanted != "alpha"):
                 return str(name)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Column = Array | list[str | None]  # numbers with NaN, or words with None, for what is missing
 
 MOST_KINDS = 20  # of a category that are told apart by distance
-LARGEST = 1e30  # numbers beyond this are as far away as this: trees know float32 alone
+LARGEST_FEATURE = 1e30  # numbers beyond this are as far away as this: trees know float32 alone
 
 
 class Features:
@@ -69,7 +69,7 @@ class Features:
             return last
         if hasattr(X, "toarray"):
             table = X.tocsr().astype(np.float64)
-            table.data = np.clip(table.data, -LARGEST, LARGEST)
+            table.data = np.clip(table.data, -LARGEST_FEATURE, LARGEST_FEATURE)
             columns = [table.toarray() if self.for_distance else table, last]
             return np.column_stack(columns) if self.for_distance else sparse.hstack(columns, format="csr")
         found: list[Array] = []
@@ -81,7 +81,7 @@ class Features:
         """A column as numbers: as it is, or categories as codes or as columns of zeros and ones."""
         if codes is None:
             numbers = column if isinstance(column, np.ndarray) else np.full(n, np.nan)
-            return [np.clip(numbers, -LARGEST, LARGEST)]
+            return [np.clip(numbers, -LARGEST_FEATURE, LARGEST_FEATURE)]
         strings = column if isinstance(column, list) else [None] * n
         known = np.array([np.nan if one is None else codes.get(one, np.nan) for one in strings], np.float64)
         if not self.for_distance:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # weights of the newest residual in the mean of recent ones
-FAR = 2.0  # half-widths beyond which a residual counts no more for the level
+MOST_HALF_WIDTHS = 2.0  # half-widths beyond which a residual counts no more for the level
 LEAST_GAIN = 12.0  # by which a level that follows has to lower n times the logarithm of the squared residuals
 TAILS = ("symmetric", "equal")
 
@@ -90,7 +90,7 @@ class OnlineIntervals(BaseEstimator):
             raise ValueError(msg)
         middle, half = self._shape(X, by)
         scores = (self._targets(y, len(middle)) - middle) / half
-        near = np.clip(scores, -FAR, FAR)
+        near = np.clip(scores, -MOST_HALF_WIDTHS, MOST_HALF_WIDTHS)
         found = [(*_following(near, rate), rate) for rate in RATES]
         loss, self.weight_, self.rate_ = min(found)
         if len(near) * (np.log(max(float(near @ near), 1e-300)) - np.log(max(loss, 1e-300))) < LEAST_GAIN:
@@ -123,7 +123,7 @@ class OnlineIntervals(BaseEstimator):
             level = self.weight_ * self._recent
             for neuron, sign in zip(self._neurons, self._signs, strict=True):
                 neuron.learn_one(_seen(sign * (score - level), self._signs))
-            self._recent += self.rate_ * (min(max(score, -FAR), FAR) - self._recent)
+            self._recent += self.rate_ * (min(max(score, -MOST_HALF_WIDTHS), MOST_HALF_WIDTHS) - self._recent)
         return self._cut(middle[:, None] + half[:, None] * bounds)
 
     def predict_interval(self, X: FeatureTable, *, by: ArrayLike | None = None) -> Array:
@@ -141,7 +141,7 @@ class OnlineIntervals(BaseEstimator):
 
     @property
     def _signs(self) -> Sequence[float]:
-        """Of the scores that neurons see: their absolute values, or those below and above."""
+        """Signs of the residuals that neurons see: 1 for absolute ones, or -1 below and 1 above the prediction."""
         return (1.0,) if self.intervals.tails == "symmetric" else (-1.0, 1.0)
 
     def _neuron(self, scores: Array) -> OnlineNeuron:

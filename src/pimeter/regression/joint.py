@@ -41,7 +41,7 @@ class JointWidth(Width):
         return self
 
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
-        """That of the width itself, in units of the margins."""
+        """The shape of the width inside, in units of the margins of the outputs."""
         shape = self.width.checked_shape(X, prediction)
         unit = np.broadcast_to(self.margin_, prediction.shape)
         return shape._replace(scale=unit if shape.scale is None else shape.scale * unit)

@@ -17,12 +17,12 @@ from pimeter.regression.cqr import level_name
 from pimeter.regression.width import IntervalShape, Width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from pimeter.predictive import Predictive
-    from pimeter.protocols import FeatureTable
+    from pimeter.protocols import FeatureTable, Table
     from pimeter.regression.bands import MovedBand
 
     Array = NDArray[np.float64]
@@ -106,7 +106,7 @@ class QuantileModels:
         self.levels, self.models = np.asarray(levels)[order], [models[i] for i in order]
 
     def predict(self, X: FeatureTable) -> Array:
-        """Medians."""
+        """Medians between the quantiles that the models predict."""
         return self.predictive(X).centre
 
     def predictive(self, X: FeatureTable) -> Predictive:
@@ -139,7 +139,7 @@ def own_predictive(model: Any, X: FeatureTable, level: float) -> Predictive:
     raise ValueError(msg)
 
 
-def _arguments(method: Any) -> list[str]:
+def _arguments(method: Callable[..., Any]) -> list[str]:
     """Names of the arguments of a method; none where nobody can tell."""
     try:
         return list(signature(method).parameters)
@@ -147,24 +147,24 @@ def _arguments(method: Any) -> list[str]:
         return []
 
 
-def _asked(method: Any, X: FeatureTable, names: tuple[str, ...], value: Any) -> Any:
+def _asked(method: Callable[..., Any], X: FeatureTable, names: tuple[str, ...], value: object) -> Any:
     """What a method says at a level or levels, by the first of these names that it has for them."""
     name = next((name for name in names if name in _arguments(method)), None)
     return method(X) if name is None else method(X, **{name: value})
 
 
-def _numbers(found: Any) -> Array:
+def _numbers(found: Table) -> Array:
     """An array of numbers, also of a frame."""
     frame = as_frame(found)
     return np.asarray(found if frame is None else named_columns("what the estimator predicts", frame), np.float64)
 
 
-def _pair(found: Any) -> Array:
+def _pair(found: Table | tuple[Table, Table]) -> Array:
     """Lower and upper bounds (n, 2), also where they come with predictions or an axis of levels."""
     table = _numbers(found[1] if isinstance(found, tuple) and len(found) == 2 else found)
     return table[..., 0] if table.ndim == 3 else table
 
 
-def _in_order(found: Any, levels: list[float]) -> Predictive:
+def _in_order(found: Table, levels: list[float]) -> Predictive:
     """Quantiles, in order where they cross."""
     return predictive(quantiles=np.sort(_numbers(found), axis=1), levels=levels)

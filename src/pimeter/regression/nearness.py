@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 WEIGHTS_AT_ONCE = 4_000_000  # weights that are held at a time
 PILOT = 1000  # rows that choose the number of neighbours
 SAME = 1e-9  # squared distance, in standard deviations, below which rows are at the same place
-FEWEST = 25  # neighbours to choose from: this many, twice, four times ... as many
+MIN_NEIGHBOURS = 25  # neighbours to choose from: this many, twice, four times ... as many
 
 
 class Nearness(Protocol):
@@ -138,7 +138,7 @@ class Neighbours(NamedTuple):
         """With the number of neighbours that tells most of each other's errors, among some of the rows."""
         m = len(absolute)
         pilot = np.random.default_rng(random_state).permutation(m)[:PILOT]
-        choices = [FEWEST * 2**i for i in range(20) if FEWEST * 2**i < m - 2] + [m - 2]
+        choices = [MIN_NEIGHBOURS * 2**i for i in range(20) if MIN_NEIGHBOURS * 2**i < m - 2] + [m - 2]
         losses = np.zeros(len(choices))
         for some in np.array_split(pilot, -(-len(pilot) * m // WEIGHTS_AT_ONCE)):
             distances = euclidean_distances(known[some], known, squared=True)

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 LEAST_SCALE = 0.05  # smallest scale, in mean absolute errors: a scale of 0 would mean a model without error
-NOTHING = np.finfo(np.float64).tiny ** 0.25  # stands for a prediction of 0, where relative errors have no meaning
+STANDS_FOR_ZERO = (
+    np.finfo(np.float64).tiny ** 0.25
+)  # stands for a prediction of 0, where relative errors have no meaning
 ROWS_IN_LEAF = 20  # at least, and of rows to learn a scale from
 ROWS_OF_TREE = 10_000  # that are enough for each tree
 
@@ -109,7 +111,7 @@ class ScaledWidth(Width):
                     "far, and new ones get intervals without width. Choose another scale, or leave such rows to "
                     "another model."
                 )
-            return IntervalShape(np.asarray(np.maximum(np.abs(prediction), NOTHING) ** self.power))
+            return IntervalShape(np.asarray(np.maximum(np.abs(prediction), STANDS_FOR_ZERO) ** self.power))
         if all(model is None for model in self.models_):
             return IntervalShape()
         scales = np.ones(prediction.shape)
@@ -155,7 +157,9 @@ def grown_forest(known: Any, absolute: Array, output: int, shared: dict[int, Any
     return forests[output]
 
 
-def _forest(n: int, random_state: int, **options: Any) -> Any:
-    """For n rows."""
+def _forest(n: int, random_state: int, max_features: float = 1.0) -> RandomForestRegressor:
+    """An untrained forest for n rows: large leaves, and trees that learn from no more rows than they need."""
     most = ROWS_OF_TREE if n > ROWS_OF_TREE else None
-    return RandomForestRegressor(min_samples_leaf=ROWS_IN_LEAF, max_samples=most, random_state=random_state, **options)
+    return RandomForestRegressor(
+        min_samples_leaf=ROWS_IN_LEAF, max_samples=most, max_features=max_features, random_state=random_state
+    )

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, RobustScaler, SplineTransformer
 from sklearn.utils.validation import _num_samples
 
@@ -131,7 +131,7 @@ def shift_weights(
     return ShiftWeights(ratio[:m], ratio[m:], size)
 
 
-def _additive(penalty: float) -> Any:
+def _additive(penalty: float) -> Pipeline:
     """Logistic regression on a line and a curve of each column.
 
     Knots, range and penalties were chosen on shifts of normal, uniform, exponential, lognormal, t2 and Cauchy columns,
@@ -144,7 +144,7 @@ def _additive(penalty: float) -> Any:
     )
 
 
-def _linear(penalty: float) -> Any:
+def _linear(penalty: float) -> Pipeline:
     """Logistic regression on a line of each column, enlarged as beside curves."""
     return make_pipeline(RobustScaler(), _near(), LogisticRegression(C=LINE**2 * penalty, max_iter=1000))
 

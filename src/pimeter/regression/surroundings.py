@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from pimeter.regression.features import LARGEST, Features, is_table
+from pimeter.regression.features import LARGEST_FEATURE, Features, is_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,14 +44,14 @@ class Surroundings:
         return self._joined(X, prediction, columns)
 
     def transform(self, X: FeatureTable, prediction: Array) -> Array:
-        """New rows."""
+        """What is known of new rows: their features, and residuals of rows near them."""
         found = self.near.kneighbors(self._places(X, prediction))
         return self._joined(X, prediction, self._columns(prediction, *found))
 
     def _joined(self, X: FeatureTable, prediction: Array, columns: Array) -> Array:
         plain = self.plain.transform(X, prediction)
         plain = plain.toarray() if hasattr(plain, "toarray") else plain
-        return np.column_stack([plain, np.clip(columns, -LARGEST, LARGEST)])
+        return np.column_stack([plain, np.clip(columns, -LARGEST_FEATURE, LARGEST_FEATURE)])
 
     def _places(self, X: FeatureTable, prediction: Array) -> Array:
         return np.asarray(self.places.transform(X, _beside(X, prediction)))

@@ -80,7 +80,7 @@ class TrainedIntervals(ConformalEstimator):
         """Settings that a width is learned with."""
         return {"width": repr(self.width), "tails": self.tails, "joint": self.joint}
 
-    def _begin(self, X: FeatureTable, target: Array, by: ArrayLike | None, model: Any) -> NDArray[Any] | None:  # noqa: ARG002
+    def _begin(self, X: FeatureTable, target: Array, by: ArrayLike | None, model: Model | None) -> NDArray[Any] | None:  # noqa: ARG002
         """Remember how many outputs there are, and what bounds are cut at; the category of each row."""
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
         self._cuts = self._cuts_of(target)
@@ -367,7 +367,7 @@ class TrainedIntervals(ConformalEstimator):
         self._check_range(target, given.dtype if given.dtype.kind == "f" else target.dtype)
         return target
 
-    def _check_range(self, target: Array, dtype: Any) -> None:
+    def _check_range(self, target: Array, dtype: np.dtype[Any]) -> None:
         """Refuse targets beyond `y_min` and `y_max` in the precision of y: .3 in single precision is above .3."""
         with np.errstate(over="ignore"):
             low = dtype.type(-np.inf if self.y_min is None else self.y_min)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Index = NDArray[np.intp]
 
-MISSING = (1.0, 0.0, 0.0)  # what None stands for in a shape
+PARTS_OF_NONE = (1.0, 0.0, 0.0)  # what None stands for in a shape
 ROUNDINGS = 6.0  # units in the last place that difference, quotient, product and sum may take from a bound
 
 
@@ -85,7 +85,7 @@ class IntervalShape(NamedTuple):
                 [np.full(size, missing) if one is None else one for one, size in zip(parts, extents, strict=True)]
             )
 
-        return cls(*map(part, zip(*shapes, strict=True), MISSING))
+        return cls(*map(part, zip(*shapes, strict=True), PARTS_OF_NONE))
 
 
 class Width(BaseEstimator, ABC):

@@ -43,7 +43,7 @@ class Plot(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """Values to places."""
+    """How values become places in a plot."""
 
     start: float
     end: float

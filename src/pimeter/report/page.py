@@ -116,7 +116,7 @@ def _marked(text: str) -> Markup:
     return Markup(text)
 
 
-def escaped_json(value: Any) -> str:
+def escaped_json(value: object) -> str:
     """JSON that may stand within a page, whatever the names in it; null for numbers that JSON does not have."""
     return json.dumps(with_nulls(value), allow_nan=False, separators=(",", ":")).translate(ESCAPES)
 

@@ -44,7 +44,7 @@ def _plots(data: Mapping[str, Any]) -> list[Plot]:
 
 
 def _reliability(curve: list[Any]) -> Plot:
-    """Coverage against level."""
+    """Plot of coverage against level."""
     bounds = [(one["lower"], one["upper"]) for one in curve]
     return against_diagonal(
         "Do all levels hold?",
@@ -73,7 +73,7 @@ def _cells(data: Mapping[str, Any]) -> Plot:
 
 
 def _by(division: str, places: list[Any], level: float) -> Plot:
-    """Coverage in subgroups."""
+    """Plot of coverage in subgroups."""
     return ranges(
         {"by": "By category", "prediction": "By the centre of the interval"}.get(division, f"By {division}"),
         f"Targets covered, with ranges for all subgroups together; dashed: {percent(level)}.",

@@ -33,7 +33,7 @@ class Source:
         self._graph, self._key = graph, key
 
     def load(self) -> NDArray[Any]:
-        """The chunk."""
+        """The rows of one chunk, read from where they are."""
         chunk: NDArray[Any] = dask.get(self._graph, self._key)
         return chunk
 

@@ -603,7 +603,7 @@ def from_sorted(x: Tensor, p: float, near: Near) -> tuple[Tensor, Tensor]:
 
 
 class NearPlaces(NamedTuple):
-    """Tables for `near_rows`."""
+    """Tables by which `near_rows` finds the errors around each level."""
 
     ranks: Tensor
     cells: Tensor

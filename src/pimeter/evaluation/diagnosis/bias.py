@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, by_chance, count, in_percent
 from pimeter.evaluation.diagnosis.evidence import Evidence
-from pimeter.evaluation.diagnosis.shifts import CONFIDENCE, PLACES, Shift, mean_residual
+from pimeter.evaluation.diagnosis.shifts import MEAN_CONFIDENCE, PLACES, Shift, mean_residual
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +41,7 @@ class Bias(Check[Evidence]):
             return self.finding(m, f"{count(m)} too few to tell a mean residual from 0.", reference=0.0)
         whole, found = mean_residual(residuals, units), None
         advice = []
-        sentence = f"The mean residual is {_in_range(whole)} with {in_percent(CONFIDENCE)} confidence)"
+        sentence = f"The mean residual is {_in_range(whole)} with {in_percent(MEAN_CONFIDENCE)} confidence)"
         if whole.p_value > PLACES:
             sentence += by_chance(whole.p_value)
         elif abs(whole.mean) < self.threshold * margin:

@@ -22,7 +22,7 @@ E = TypeVar("E")
 MIN_ROWS = 20  # below which chance explains everything
 FALSE_ALARMS = 0.05  # how often, at most, a report on a model without faults raises any alarm, all checks together
 UNUSUAL = 0.05  # p-value of a single check, from which on chance is no longer the first explanation
-N_DRAWS, BATCH, ENOUGH = 999, 37, 10  # samples drawn at most, at a time, and as extreme ones that say enough
+N_DRAWS, BATCH, N_EXTREME = 999, 37, 10  # samples drawn at most, at a time, and as extreme ones that say enough
 
 
 class Check(ABC, Generic[E]):
@@ -136,7 +136,7 @@ def sequential_p_value(observed: float, drawn: Callable[[int], Array]) -> tuple[
     `drawn` gives statistics of so many samples. What is clear early is not drawn to the end.
     """
     found = drawn(BATCH)
-    while len(found) < N_DRAWS and np.count_nonzero(found >= observed) < ENOUGH:
+    while len(found) < N_DRAWS and np.count_nonzero(found >= observed) < N_EXTREME:
         found = np.append(found, drawn(BATCH))
     exceeded = int(np.count_nonzero(found >= observed))
     return (1 + exceeded) / (1 + len(found)), float(np.median(found))

@@ -36,8 +36,8 @@ CHECKS: tuple[Check[Evidence], ...] = (
     SerialDependence(),
 )
 CUT = "Targets are never negative, but intervals would go below 0: cut them there (y_min=0)."
-ENOUGH = "A constant width with symmetric tails is enough."
-NOTHING = "Nothing to do: a constant width with symmetric tails is enough."
+CONSTANT_IS_ENOUGH = "A constant width with symmetric tails is enough."
+NOTHING_TO_DO = "Nothing to do: a constant width with symmetric tails is enough."
 
 
 class Judgement(NamedTuple):
@@ -54,7 +54,7 @@ def judged(evidence: Evidence) -> Judgement:
     for check in CHECKS:
         found[check.name] = check(evidence, found)
     recommendation = recommended(evidence, found)
-    diagnosis = Diagnosis.of(found.values(), NOTHING, recommendation.code(evidence.level))
+    diagnosis = Diagnosis.of(found.values(), NOTHING_TO_DO, recommendation.code(evidence.level))
     cut = () if recommendation.y_min is None else (CUT,)
     diagnosis = replace(diagnosis, advice=(*diagnosis.advice, *cut), options=recommendation.options)
     return Judgement(diagnosis, recommendation.width, recommendation.tails)
@@ -62,12 +62,12 @@ def judged(evidence: Evidence) -> Judgement:
 
 def beside_mean_error(diagnosis: Diagnosis, mean: float, lower: float, upper: float) -> Diagnosis:
     """Where nothing is to be done, a word on a mean error whose range does not hold 0."""
-    if NOTHING not in diagnosis.advice or not (lower > 0.0 or upper < 0.0):
+    if NOTHING_TO_DO not in diagnosis.advice or not (lower > 0.0 or upper < 0.0):
         return diagnosis
-    why, first = "too little to matter beside the margin.", NOTHING
+    why, first = "too little to matter beside the margin.", NOTHING_TO_DO
     if diagnosis["bias"].p_value > Bias.significance:
         why = "by itself that would be no chance, but a report asks much at once. More rows would tell."
-        first = ENOUGH
+        first = CONSTANT_IS_ENOUGH
     said = f"Targets are {abs(mean):.3g} {'above' if mean > 0.0 else 'below'} their prediction on average (between "
     return replace(
         diagnosis, advice=(first, *diagnosis.advice[1:], f"{said}{lower:.3g} and {upper:.3g}, 90 % confidence): {why}")

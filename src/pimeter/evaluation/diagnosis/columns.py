@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 N_CATEGORIES = 20  # that are looked at one by one: the largest; the others together
 QUINTILES = (0.2, 0.4, 0.6, 0.8)
 MAX_ROWS_FOR_QUINTILES = 100_000  # which tell their borders
-PLAIN = 1e7  # numbers below it are written without an exponent
+WITHOUT_EXPONENT = 1e7  # numbers below it are written without an exponent
 MISSING = "missing"
 OWN = ("prediction", "by")  # names of divisions that belong to no feature
 MIN_VALUES_OF_IDS = 20  # fewer may well be distinct by chance
@@ -52,7 +52,7 @@ class Column(NamedTuple):
 
     @property
     def subgroups(self) -> Subgroups:
-        """Quintiles or categories."""
+        """Subgroups of the column: quintiles of numbers, or categories."""
         return quintiles(self.values, self.text) if self.is_numeric else categories(self.values)
 
     @property
@@ -72,7 +72,7 @@ class Given(NamedTuple):
     left_out: list[str]
 
 
-def given(X: FeatureTable, by: ArrayLike | None, n: int, rows: NDArray[np.intp]) -> Given:
+def given(X: FeatureTable | None, by: ArrayLike | None, n: int, rows: NDArray[np.intp]) -> Given:
     """Some rows of X, which has n, as columns, and a category of each row; ids are left out."""
     kept, left_out = [], []
     for column in [] if X is None else columns(X, n, rows):
@@ -129,7 +129,7 @@ def columns(X: FeatureTable, n: int, rows: NDArray[np.intp]) -> list[Column]:
     return [_column(place, values, is_array) for place, values in columns_of(table, rows).items()]
 
 
-def _column(place: Any, values: NDArray[Any], is_array: bool) -> Column:
+def _column(place: object, values: NDArray[Any], is_array: bool) -> Column:
     """Numbers, dates and durations as numbers; all else as labels."""
     name = f"column {place}" if is_array else f"feature {place}" if place in OWN else str(place)
     numbers = numbers_of(values)
@@ -176,7 +176,7 @@ def _numbers(values: list[float]) -> list[str]:
     """Numbers with three digits, or as many more as it takes to tell them apart; up to millions without exponents."""
     names: list[str] = []
     for digits in range(3, 18):
-        names = [f"{x:.{max(digits, len(f'{abs(x):.0f}')) if abs(x) < PLAIN else digits}g}" for x in values]
+        names = [f"{x:.{max(digits, len(f'{abs(x):.0f}')) if abs(x) < WITHOUT_EXPONENT else digits}g}" for x in values]
         if len(set(names)) == len(names):
             break
     return names

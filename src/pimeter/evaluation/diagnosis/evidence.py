@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Counts = NDArray[np.intp]
 
-LARGEST = 1e305  # target or prediction, of which some can be added up
+LARGEST_TO_ADD = 1e305  # target or prediction, of which some can be added up
 MAX_ROWS = 5_000  # of the checks that would take long on all
 SIGNIFICANCE = 0.003  # how often chance may make any subgroup's coverage stand out, of all together
 
@@ -218,15 +218,15 @@ def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Ar
         msg = f"y_true must have shape (m,); got {target.shape}. Measure each output by itself."
         raise ValueError(msg)
     largest = max(float(np.abs(values).max()) for values in (target, prediction))
-    if largest > LARGEST:
-        msg = f"y_true and y_pred must not exceed {LARGEST:g} in size; got {largest:g}. Use a larger unit."
+    if largest > LARGEST_TO_ADD:
+        msg = f"y_true and y_pred must not exceed {LARGEST_TO_ADD:g} in size; got {largest:g}. Use a larger unit."
         raise ValueError(msg)
     exact = {target.dtype, prediction.dtype} <= {np.dtype(np.float64)}
     target, prediction = (a.astype(np.float64, copy=False) for a in (target, prediction))
     return target, prediction, residuals.astype(np.float64, copy=False) if exact else target - prediction
 
 
-def equal_rows(target: Array, prediction: Array, X: FeatureTable) -> Copies:
+def equal_rows(target: Array, prediction: Array, X: FeatureTable | None) -> Copies:
     """Rows with the same features, where they are given, and target; else with the same pair, as ids hide copies."""
     if X is not None:
         found = copies(row_keys(X, target), X, target)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Integers = NDArray[np.intp]
 
 N_TREES = 50  # half as many as a scaled width has, enough to see a gain
-N_BINS = 65  # of each feature: all but the last have as many rows each, the last one holds missing values
+N_FEATURE_BINS = 65  # of each feature: all but the last have as many rows each, the last one holds missing values
 IN_TREE = 0.632  # fraction of the rows that a tree learns from: that of distinct ones in a bootstrap sample
 # As `ScaledWidth` has them:
 IN_LEAF = 20  # rows, at least
@@ -32,7 +32,7 @@ def binned(features: list[Array]) -> Integers:
     for values in features:
         rank = ranks(values)
         n = int(np.isfinite(rank).sum())
-        bins.append(np.nan_to_num((rank - 0.5) * (N_BINS - 1) / max(n, 1), nan=N_BINS - 1))
+        bins.append(np.nan_to_num((rank - 0.5) * (N_FEATURE_BINS - 1) / max(n, 1), nan=N_FEATURE_BINS - 1))
     return np.column_stack(bins).astype(np.intp)
 
 
@@ -54,12 +54,12 @@ def _leaves(bins: Integers, own: Integers, absolute: Array) -> Integers:
     """
     m, d = bins.shape
     leaf, n_leaves = np.zeros(m, np.intp), 1
-    cells = bins[own] + N_BINS * np.arange(d)
+    cells = bins[own] + N_FEATURE_BINS * np.arange(d)
     while True:
-        shape = (n_leaves, d, N_BINS)
-        places = (cells + leaf[own, None] * (d * N_BINS)).ravel()
+        shape = (n_leaves, d, N_FEATURE_BINS)
+        places = (cells + leaf[own, None] * (d * N_FEATURE_BINS)).ravel()
         below, total = (
-            np.cumsum(np.bincount(places, weights, n_leaves * d * N_BINS).reshape(shape), axis=2)
+            np.cumsum(np.bincount(places, weights, n_leaves * d * N_FEATURE_BINS).reshape(shape), axis=2)
             for weights in (None, np.repeat(absolute, d))
         )
         n = below[:, :1, -1:]
@@ -67,7 +67,7 @@ def _leaves(bins: Integers, own: Integers, absolute: Array) -> Integers:
         between = (total - below * mean) ** 2 / np.maximum(below * above, 1)  # sum of squares between sides, over n
         between[np.minimum(below, above) < IN_LEAF] = 0.0
         splits = between.reshape(n_leaves, -1)
-        feature, border = np.divmod(splits.argmax(axis=1), N_BINS)
+        feature, border = np.divmod(splits.argmax(axis=1), N_FEATURE_BINS)
         is_split = splits.max(axis=1) > 0.0
         if not is_split.any():
             return leaf

@@ -34,7 +34,7 @@ TAIL = 0.05  # fraction of the residuals in each tail, or what intervals leave o
 MIN_ROWS_FOR_TAILS = 50
 NORMAL_RATIO = 3.449  # of the 98 % point to the median of absolute residuals that are normal ...
 LOG_RATIO_ERROR = 1.62  # ... and the standard error of its logarithm, times the root of the number of rows, at most
-FAR = 10.0  # interquartile ranges from the median: no normal residual is ever there
+FAR_FROM_MEDIAN = 10.0  # interquartile ranges from the median: no normal residual is ever there
 N_NAMED = 5  # rows, at most
 
 
@@ -141,13 +141,15 @@ class Outliers(Check[Evidence]):
         low, median, high = (a + (b - a) * t for a, b, t in zip(inner[:3], inner[3:], places % 1.0, strict=True))
         n, p_value, advice = 0, math.nan, ""
         if high > low and m >= MIN_ROWS:
-            far = FAR * (high - low)
+            far = FAR_FROM_MEDIAN * (high - low)
             n = int(np.searchsorted(ordered, median - far)) + m - int(np.searchsorted(ordered, median + far, "right"))
         if n:
             size = m // 4
             tails = np.concatenate([ordered[: size + 1], ordered[m - size - 1 :]]) / 2.0 - median / 2.0
             p_value, n_beyond = gap(np.sort(np.abs(tails))[: -size - 2 : -1], min(n, size // 2))
-        sentence = f"{some_of(n, m, 'residuals')} farther than {FAR:.0f} interquartile ranges from the median"
+        sentence = (
+            f"{some_of(n, m, 'residuals')} farther than {FAR_FROM_MEDIAN:.0f} interquartile ranges from the median"
+        )
         if n and p_value > self.significance:
             sentence += ", as heavy tails may have them" if p_value > UNUSUAL else f" (p = {p_value:.2g})"
         elif n:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-CONFIDENCE = 0.9  # of the range of the mean of all residuals
+MEAN_CONFIDENCE = 0.9  # of the range of the mean of all residuals
 PLACES = 0.006  # how often chance may make any place stand out, of all together
 
 
@@ -98,7 +98,7 @@ def mean_residual(residuals: Array, units: Units | None = None) -> Shift:
     third = float((x * x) @ x) / m / variance
     t, johnson = mean / error, (mean + third / (6.0 * m) + third * mean * (mean / variance) / 3.0) / error
     agreed = min(abs(t), abs(johnson)) if t * johnson > 0.0 else 0.0
-    half = float(stdtrit(m - 1, (1.0 + CONFIDENCE) / 2.0)) * error
+    half = float(stdtrit(m - 1, (1.0 + MEAN_CONFIDENCE) / 2.0)) * error
     p_value = 2.0 * float(stdtr(m - 1, -agreed))
     return Shift(mean * unit, (mean - half) * unit, (mean + half) * unit, p_value)
 

@@ -25,7 +25,7 @@ GEARY, GEARY_ERROR = (
     0.7979,
     0.2123,
 )  # mean distance of normal residuals, in standard deviations; its error, times root m
-STEP = 0.1  # least step between targets that matters, in margins
+LEAST_STEP = 0.1  # least step between targets that matters, in margins
 
 
 class DiscreteTarget(Check[Evidence]):
@@ -35,7 +35,7 @@ class DiscreteTarget(Check[Evidence]):
     question = "Is the target discrete?"
     looks_at = "up to 5,000 targets, drawn at random"
     statistic = "how many are distinct, and the step between them"
-    threshold = STEP
+    threshold = LEAST_STEP
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.target[evidence.some], evidence.margin)
@@ -93,7 +93,7 @@ class ZeroResiduals(Check[Evidence]):
         # Where targets and predictions lie on one grid, residuals of one step are as common; on a coarse one most are 0
         largest = float(np.abs(target).max() + np.abs(residuals).max())
         step = grid_step(distinct(residuals[rows], largest), largest)
-        is_coarse = is_discrete or step >= STEP * margin
+        is_coarse = is_discrete or step >= LEAST_STEP * margin
         n_beside = int(np.count_nonzero(np.abs(np.abs(residuals) - step) <= 0.01 * step))
         p_value = float(bdtrc(n - 1, n + n_beside, 0.5)) if n_beside else math.nan
         is_explained = is_coarse or p_value > self.significance
