@@ -668,7 +668,7 @@ class TestDiagnose:
         for errors in (rng.standard_normal(100), rng.gamma(20.0, size=100), rng.exponential(size=100)):
             soon = symmetry.p_value(errors, 0.05)
             with monkeypatch.context() as patched:
-                patched.setattr(check, "ENOUGH", 10**9)
+                patched.setattr(check, "N_EXTREME", 10**9)
                 late = symmetry.p_value(errors, 0.05)
             # Ten exceedances give a p-value to within a third or so; fewer are never cut short.
             assert late == soon if soon < 0.01 else 0.3 * late < soon < 3.0 * late
