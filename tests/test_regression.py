@@ -884,7 +884,7 @@ class TestFrames:
 
 
 def outside(X):
-    return np.zeros((len(X), 1))
+    return np.zeros((len(X), 2))
 
 
 def holes(X):
@@ -905,7 +905,7 @@ class TestBadInput:
             ({"importance_weight": -np.ones(300)}, "not negative and not all 0; got -1 to -1"),
             ({"importance_weight": np.zeros(300)}, "not all 0; got 0 to 0"),
             ({"importance_weight": np.full(300, np.nan)}, r"must be finite; importance_weight\[0\] is nan"),
-            ({"estimator": outside}, r"expected \(300,\).*ravel"),
+            ({"estimator": outside}, r"shape \(300, 2\) for 300 rows of X; expected \(300,\)"),
             ({"estimator": lambda X: np.zeros(5)}, r"shape \(5,\) for 300 rows"),
             ({"estimator": lambda X: np.full(len(X), "a")}, "need real numbers"),
             ({"estimator": holes}, "prediction contains NaN, first in row 3"),

@@ -39,7 +39,9 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
     estimator : regressor, FrozenEstimator, callable or list of regressors
         The model. `fit` trains a clone of a scikit-learn regressor; `calibrate` takes a fitted one as it is. A
         ``FrozenEstimator``, an object that only predicts and a function ``f(X)`` are never trained, and the latter two
-        are kept by reference through ``clone``. A list holds fitted regressors for quantiles, which predict the median.
+        are kept by reference through ``clone``; so are trained torch modules, Keras models, boosters of XGBoost and
+        LightGBM, results of statsmodels and sessions of ONNX Runtime. A list holds fitted regressors for quantiles,
+        which predict the median.
     confidence_level : float, default=0.95
         Proportion of new targets that intervals shall cover, between 0 and 1.
     width : {"constant", "scaled", "grouped", "local", "quantile", "auto", "estimator"} or Width, default="constant"
@@ -146,7 +148,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "estimator": [HasMethods(["predict"]), callable, list, tuple],
+        "estimator": [HasMethods(["predict"]), callable, HasMethods(["run", "get_inputs"]), list, tuple],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
         "width": [StrOptions(set(WIDTHS)), Width],
         "tails": [StrOptions(set(TAILS))],

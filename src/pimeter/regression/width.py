@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _num_samples
 
 from pimeter.conformal.scores import CalibrationScores
+from pimeter.prediction import predicted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -225,17 +226,16 @@ class ConstantWidth(Width):
 
 def predictions(model: Any, X: Any, n_outputs: int | None) -> Array:
     """Predictions of shape (n, k), finite, for targets of shape (n,) if `n_outputs` is None, else (n, n_outputs)."""
-    predict = getattr(model, "predict", None)
-    found = np.asarray(model(X) if predict is None else predict(X))
+    found = predicted(model, X)
     if found.dtype.kind not in "fiub":
         msg = f"estimator predicts values of dtype {found.dtype}; intervals need real numbers."
         raise ValueError(msg)
     n = _num_samples(X)
     expected = (n,) if n_outputs is None else (n, n_outputs)
-    if found.shape != expected and not (n_outputs == 1 and found.shape == (n,)):
+    if found.shape != expected and not ((n_outputs or 1) == 1 and found.shape in {(n,), (n, 1)}):
         msg = (
             f"estimator returns predictions of shape {found.shape} for {n} rows of X; expected {expected}, one per "
-            "target. Return one column per output; ravel() turns a single column into shape (n,)."
+            "target. Return one column per output."
         )
         raise ValueError(msg)
     return np.asarray(found.reshape(n, n_outputs or 1), np.float64)
