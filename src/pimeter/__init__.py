@@ -19,6 +19,7 @@ __all__ = [
     "QuantileNeuron",
     "QuantileSketch",
     "QuantileWidth",
+    "RiskController",
     "ScaledWidth",
     "ScalingBinning",
     "SetClassifier",
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
         Width,
         shift_weights,
     )
+    from pimeter.risk import RiskController
     from pimeter.scores import coverage_score, crps_score, interval_score, mean_width_score
     from pimeter.sketch import QuantileSketch
     from pimeter.versions import show_versions
@@ -99,6 +101,7 @@ else:
         "QuantileNeuron": "neuron",
         "QuantileSketch": "sketch",
         "QuantileWidth": "regression",
+        "RiskController": "risk",
         "ScaledWidth": "regression",
         "ScalingBinning": "classification",
         "SetClassifier": "classification",
