@@ -780,6 +780,50 @@ def sets(draw: Draw) -> bool:
     return True
 
 
+@target("RiskController", fraction=0.7)
+def decisions(draw: Draw) -> bool:
+    n = draw(lengths())
+    metric = draw(
+        mostly(
+            ["precision", "npv", "recall", "fpr", "exceedance", "shortfall", "set_size", ("npv", "precision")],
+            ["accuracy", ("npv", "recall"), ()],
+        )
+    )
+    y = draw(arrays((n,), ["labels"] if metric not in {"exceedance", "shortfall"} else ["fractions", "ties", "huge"]))
+    score = draw(arrays((n, 3) if metric == "set_size" else (n,)))
+    level = draw(mostly([0.5, 0.1, 0.9], [0.0, 1.0, 2, -1, "a", np.nan, (0.9, 0.8)]))
+    control = pm.RiskController(
+        metric,
+        level,
+        confidence_level=draw(levels()),
+        guarantee=draw(st.sampled_from(["training-conditional", "training-conditional", "marginal"])),
+        limit=draw(st.sampled_from([0.5, 0.5, None])),
+        y_min=-3.0,
+        y_max=draw(st.sampled_from([10.0, 10.0, None, 1e308])),
+    )
+    words = (
+        *CLASSES,
+        "'metric'",
+        "'level'",
+        "level",
+        "guarantee",
+        "metric",
+        "limit",
+        "y_max",
+        "Targets",
+        "confidence_",
+    )
+    found = outcome(lambda: control.fit(y.value, score.value), words, y, score)
+    if isinstance(found, Refused):
+        assert not hasattr(control, "threshold_")
+        return False
+    assert not np.isnan(control.threshold_).any()
+    assert bool(control.guarantee_reason_) == bool(np.isnan(control.guaranteed_level_).any())
+    answer = outcome(lambda: control.predict(score.value), words, score)
+    assert np.isfinite(answer).all()
+    return True
+
+
 # --------------------------------------------------------------------------------------------------- measure
 
 MEASURE = ("y_true", "y_pred", "X", "by", "groups", "time", "confidence_level", "column")
