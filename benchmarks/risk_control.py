@@ -288,7 +288,7 @@ def report(found: list[Cell], peers: str, draws: int) -> str:
     adjusted = holm([cell.p_value for cell in found])
     most = max(cell.violations / cell.draws for cell in found if cell.guarantee != "marginal")
     about = (
-        f"{draws:,} draws per cell (set sizes a tenth of that), confidence {CONFIDENCE:.0%}. `violations`: fraction of "
+        f"{draws:,} draws per cell (set size: a tenth of that), confidence {CONFIDENCE:.0%}. `violations`: fraction of "
         "draws whose true risk at the chosen threshold is above the allowed one, to be 10 % at most; `mean`: mean true "
         'risk, which is what `guarantee="marginal"` bounds. p-values with Holm\'s correction over all cells.'
     )

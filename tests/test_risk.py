@@ -61,7 +61,7 @@ class TestPValues:
         assert betting_p_value(0.31 * losses, 0.3) >= p
         assert betting_p_value(np.ones(50), 0.3) == 1.0
 
-    def test_the_first_failure_ends_it(self):
+    def test_the_first_failure_stops_it(self):
         p = np.array([0.5, 0.01, 0.02, 0.3, 0.01])
         assert accepted(p, 0.1, 1) == slice(1, 3)
         assert accepted(p, 0.1) == slice(0, 0)
@@ -74,7 +74,7 @@ class TestRates:
         score = np.arange(60, 0, -1.0)
         y = np.arange(60) < 30
         control = RiskController("precision", 0.9).fit(y, score)
-        # One error among 38 or more is accepted, and fewer have none: the walk ends before the 31st row.
+        # One error among 38 or more is accepted, and fewer have none: the walk stops before the 31st row.
         assert control.threshold_ == score[30]
         assert control.answered_ == 0.5
         assert control.estimate_ == 1.0
@@ -301,7 +301,7 @@ class TestNothingCanBeGuaranteed:
             control.fit(y, y)
         assert control.predict([3.0]).tolist() == [10.0]
 
-    def test_no_number_of_rows_mends_a_risk_that_is_too_high(self):
+    def test_no_number_of_rows_helps_a_risk_that_is_too_high(self):
         found = Candidates(np.array([0.5]), np.array([10.0]), np.array([9.0]))
         assert math.isinf(rows_that_would_do(found, 10, 0.1, 0.1))
 

@@ -22,9 +22,8 @@ from pimeter.risk.inputs import (
     positives,
     rate_risk,
     shortfalls,
-    sizes,
 )
-from pimeter.risk.losses import OwnLoss, order
+from pimeter.risk.losses import OwnLoss, order, set_size
 from pimeter.risk.rates import RATES
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ class RiskController(BaseEstimator):
     guarantee_reason_ : str
         Why it is NaN; empty where it is not.
     answered_ : float
-        Fraction of these rows that are declared anything; NaN for shortfalls, sizes and functions.
+        Fraction of these rows that are declared anything; NaN for all but rates.
     estimate_ : float or ndarray of shape (2,)
         The metric of these rows at the threshold, which was chosen by them; NaN where nothing is declared.
     rows_needed_ : float
@@ -206,7 +205,7 @@ class RiskController(BaseEstimator):
             self.answered_ = float(RATES[metric].declares(scores, choice.threshold).mean())
             return self
         if metric == "set_size":
-            losses = sizes(score)
+            losses = set_size(class_score(score))
         elif metric == "shortfall":
             losses = shortfalls(y_true, one_score(score), float(self.y_min), self.y_max)
         else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pimeter.classification.inputs import class_labels, refuse_missing
-from pimeter.risk.losses import OwnLoss, RowLosses, own_loss, set_size, shortfall
+from pimeter.risk.losses import OwnLoss, RowLosses, own_loss, shortfall
 from pimeter.risk.rates import RATES
 from pimeter.validation import finite_numbers
 
@@ -129,11 +129,6 @@ def own_losses(
         )
         raise ValueError(msg)
     return found
-
-
-def sizes(score: ArrayLike) -> RowLosses:
-    """Sizes of sets of classes."""
-    return set_size(class_score(score))
 
 
 def _given(y_true: ArrayLike | None) -> ArrayLike:

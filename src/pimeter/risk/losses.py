@@ -1,4 +1,4 @@
-"""Losses of single rows that a threshold decides on: shortfalls, sizes of sets, and functions of one's own."""
+"""Losses of single rows that a threshold decides on: shortfalls, set size, and functions of one's own."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def set_size(score: Array) -> RowLosses:
     cuts = np.append(np.unique(score)[::-1], -np.inf)
 
     def at(place: int) -> Array:
-        sizes: Array = (score > cuts[place]).mean(axis=1)
-        return sizes
+        size: Array = (score > cuts[place]).mean(axis=1)
+        return size
 
     return RowLosses(cuts, at, float(score.shape[1]), np.inf, True)
 

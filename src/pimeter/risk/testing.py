@@ -1,7 +1,7 @@
 """Learn, then test: p-values of "the risk is too high", and the order in which thresholds are tested.
 
 Thresholds are tested from the safest to the riskiest, each at the whole level, and the first one that is not accepted
-ends it (fixed-sequence testing): to accept a threshold that is too risky, the first such has to be accepted, so that
+stops it (fixed-sequence testing): to accept a threshold that is too risky, the first such has to be accepted, so that
 any number of thresholds costs no more than one.
 """
 
