@@ -12,7 +12,8 @@ from scipy.stats import rankdata
 from pimeter.arrays import real_array
 from pimeter.bandwidth import safe_factor
 from pimeter.boxes import Box
-from pimeter.coverage import RANGE, ROUNDING
+from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.coverage import RANGE, ROUNDING, counted, percent, warn_of_coverage
 from pimeter.dependence import MIN_VALUES, autocorrelation, variance_inflation
 from pimeter.quantiles import quantile
 
@@ -27,6 +28,7 @@ WINDOW, DEGREE = 7, 2  # steps and degree of the polynomial through which margin
 LARGEST_ERROR = 1e300  # error: distances and steps of online learning stay finite
 THINNEST = 1e-9  # side of a joint cone, in units of its widest
 ONE_PATH = "One-step forecasts are y[:, None], one path of h steps is y[None]; of a Series take to_numpy() first."
+MOST_ERRORS_TO_LOOK_AT = 30_000  # for the effective number at `fit`: it takes ten times as long as margins
 SCORES_AT_A_TIME = 250_000  # what fits into a cache is not read twice
 
 
@@ -189,6 +191,52 @@ def box_scores(boxes: list[Box], errors: Array) -> Array:
         msg = f"errors of one window are more than {LARGEST_ERROR:g} times as large as usual. Leave it out."
         raise ValueError(msg)
     return found
+
+
+def finite_forecasts(y_pred: ArrayLike, n_series: int | None, h: int) -> Array:
+    """Finite forecasts ([n_series,] n, h) of the horizon and series of `fit`."""
+    forecast: Array = real_array("y_pred", y_pred).astype(np.float64, copy=False)
+    fits = forecast.ndim == (2 if n_series is None else 3) and forecast.shape[-1] == h
+    if not fits or (n_series is not None and len(forecast) != n_series):
+        expected = f"(n, {h})" if n_series is None else f"({n_series}, n, {h})"
+        msg = f"y_pred must have shape {expected}, as in fit; got {forecast.shape}. One path is y_pred[None]."
+        raise ValueError(msg)
+    wrong = ~(np.abs(forecast) <= LARGEST_ERROR)
+    if wrong.any():
+        n_wrong = np.count_nonzero(wrong)
+        what = f"NaN or infinite, or beyond {LARGEST_ERROR:g}"
+        msg = f"y_pred must be finite; {n_wrong} of {forecast.size} values are {what}."
+        raise ValueError(msg)
+    return forecast
+
+
+def uncrossed(lower: Array, upper: Array) -> tuple[Array, Array]:
+    """Bounds that meet in the middle where they cross: possible below 50 %, and while signed neurons learn."""
+    crossed = lower > upper
+    with np.errstate(invalid="ignore"):  # bounds that are both infinite do not cross
+        middle = np.where(crossed, 0.5 * lower + 0.5 * upper, 0.0)
+    return np.where(crossed, middle, lower), np.where(crossed, middle, upper)
+
+
+def warn_of_few(
+    seen: Array, tails: Tails, quantiles: list[Array], overlaps: NDArray[np.intp], p: float, n_series: int | None
+) -> None:
+    """Warn if errors (series, h, n) are effectively too few for the level; of many some series drawn at random."""
+    if seen.size > MOST_ERRORS_TO_LOOK_AT:
+        n_some = min(len(seen), max(1, MOST_ERRORS_TO_LOOK_AT // seen.shape[-1]))
+        some = np.random.default_rng(0).choice(len(seen), n_some, replace=False)
+        quantiles = [one[some, -1:] for one in quantiles]
+        seen, overlaps = seen[some, -1:], overlaps[-1:]
+    found = effective_numbers(seen, tails, quantiles, overlaps)
+    needed = rank_guarantee(0.0, p, n_cuts=tails.n_cuts).needed
+    n_short = np.count_nonzero(found < needed)
+    if n_short:
+        whose = "" if n_series is None else f" of {n_short} of {len(found)} series"
+        warn_of_coverage(
+            f"{counted(seen.shape[-1], 'window')}{whose} {'is' if seen.shape[-1] == 1 else 'are'} as good as about "
+            f"{counted(found.min(), 'independent error', 3)} (n_effective_); {percent(p, 6)} takes {needed}. Take "
+            "more windows, or a lower confidence_level."
+        )
 
 
 def deviation(errors: Array, axes: tuple[int, ...]) -> Array:

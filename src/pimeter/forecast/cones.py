@@ -7,44 +7,26 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from pimeter.arrays import real_array
-from pimeter.conformal.estimator import Replaceable
-from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.conformal.scores import TAILS
-from pimeter.conformal.steps import (
-    as_columns,
-    box_scores,
-    coverage_ranges,
-    deviation,
-    effective_numbers,
-    known_quantile,
-    learned_boxes,
-    n_missing,
-    series_blocks,
-    smoothed,
-    step_quantiles,
-    window_errors,
-    windows_until_known,
-)
-from pimeter.coverage import counted, percent, warn_of_coverage
-from pimeter.online import LARGEST_ERROR, LEARNING_RATES, learn_columns, margins, started
+from pimeter.conformal.steps import coverage_ranges, deviation, finite_forecasts, warn_of_few, window_errors
+from pimeter.forecast.limits import check_limits
+from pimeter.forecast.memory import forecast_columns
+from pimeter.forecast.neurons import StepNeurons
+from pimeter.online import LEARNING_RATES
 from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.boxes import Box
+    from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]
 
-MOST_ERRORS_AT_FIT = 30_000  # of which `fit` finds the effective number: it takes ten times as long as margins
 
-
-class ForecastIntervals(Replaceable, BaseEstimator):
+class ForecastIntervals(StepNeurons):
     """Intervals around forecasts of h steps, from the errors of earlier forecasts by whatever forecaster.
 
     One neuron per step ahead learns how far targets are from the forecast (the paper's cone). `update` lets each of
@@ -68,11 +50,19 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         How neurons learn in `update`: "adaptive" follows errors that drift, "decaying" converges to their quantile, a
         number is a fixed step in the errors' own unit (with `joint` in that of the cone's size), see `OnlineNeuron`.
         Unlike there, a margin does not follow the newest errors: those of later steps are old before they are known.
+    context : {"recent"} or None, default=None
+        "recent": what was known when a forecast was made moves and scales its interval. The newest errors, the
+        forecast, how it differs from the newest ones, and `features` predict the error to come and how large it may
+        be, by regressions that learn with each update; the neurons see what remains. For series whose errors resemble
+        those before. `fit` then ends when the window after its last one is made: targets that were not known by then
+        are left aside, and come with `follow` or `update`.
+    y_min, y_max : float, optional
+        Targets are never below or above: intervals end there.
 
     Attributes
     ----------
     margin_ : ndarray of shape ([n_series,] h, 2)
-        How far intervals lie below and above the forecast now.
+        How far intervals lie below and above the forecast now; with `context` below and above their centre, in scales.
     n_windows_ : int
         Windows of `fit`.
     n_missing_ : int
@@ -96,6 +86,15 @@ class ForecastIntervals(Replaceable, BaseEstimator):
     horizon_errors : The errors alone.
     OnlineNeuron : What follows a step.
 
+    Notes
+    -----
+    With `context`, updated by each row, at most ``(1 - p) T + c (101 + d (2 + log2(B / b)))`` of T targets of a step
+    miss their interval, whatever the series: d is how many windows later the target is known, c the number of tails
+    that are learned (2 with equal ones, else 1), b the largest absolute standardised error of `fit` and B that of all.
+    Misses count against the interval as it was when the window was made; while there are 100 more than allowed, a
+    margin is twice the largest standardised error. Of bounded errors B is bounded: a scale is at least 8e-5 of the mean
+    absolute error of `fit`.
+
     Examples
     --------
     >>> import numpy as np
@@ -116,6 +115,17 @@ class ForecastIntervals(Replaceable, BaseEstimator):
     >>> newest = np.where(np.arange(5) == 0, y_true[1000:1001], np.nan)
     >>> cone.update(newest, y_pred[1000:1001]).margin_[:, 1].round(1)
     array([1.5, 2.3, 2.8, 3.3, 3.7])
+
+    Errors that resemble those before: half of the width is enough.
+
+    >>> lasting, zeros = np.zeros((1500, 1)), np.zeros((1500, 1))
+    >>> for t in range(1, 1500):
+    ...     lasting[t] = 0.9 * lasting[t - 1] + rng.standard_normal()
+    >>> for context in (None, "recent"):
+    ...     cone = ForecastIntervals(0.9, context=context).fit(lasting[:1000], zeros[:1000])
+    ...     print(np.diff(cone.follow(lasting[1000:], zeros[1000:])).mean().round(1))
+    7.4
+    3.6
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -124,6 +134,9 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         "joint": ["boolean"],
         "smooth": ["boolean"],
         "learning_rate": LEARNING_RATES,
+        "context": [StrOptions({"recent"}), None],
+        "y_min": [Real, None],
+        "y_max": [Real, None],
     }
 
     def __init__(
@@ -134,14 +147,22 @@ class ForecastIntervals(Replaceable, BaseEstimator):
         joint: bool = False,
         smooth: bool = False,
         learning_rate: Literal["adaptive", "decaying"] | float = "adaptive",
+        context: Literal["recent"] | None = None,
+        y_min: float | None = None,
+        y_max: float | None = None,
     ) -> None:
         self.confidence_level = confidence_level
         self.tails = tails
         self.joint = joint
         self.smooth = smooth
         self.learning_rate = learning_rate
+        self.context = context
+        self.y_min = y_min
+        self.y_max = y_max
 
-    def fit(self, y_true: ArrayLike, y_pred: ArrayLike, *, stride: float = 1.0) -> Self:
+    def fit(
+        self, y_true: ArrayLike, y_pred: ArrayLike, *, stride: float = 1.0, features: FeatureTable | None = None
+    ) -> Self:
         """Learn from windows of forecasts and what then happened; forgets all updates.
 
         Parameters
@@ -154,7 +175,11 @@ class ForecastIntervals(Replaceable, BaseEstimator):
             How many steps after the one before a window starts: 1 if one is made at each step, h if windows follow each
             other without overlap, 1/24 for hourly windows of daily steps. Steps that overlap equally many windows
             have one estimate of their dependence, which makes `n_effective_` more certain; margins do not depend on
-            it, and a stride that is too small only makes `n_effective_` smaller than need be.
+            it, and a stride that is too small only makes `n_effective_` smaller than need be. With `context` it says
+            when a target is known, and must not be too large.
+        features : array-like of shape (n, q) or (n, h, q), or frame of n rows, optional
+            With `context`: what else was known when each window was made, of all its steps or of each. Dates in a frame
+            become the time of the day, the week and the year.
 
         Returns
         -------
@@ -167,52 +192,34 @@ class ForecastIntervals(Replaceable, BaseEstimator):
             If errors depend on each other so much that there are effectively fewer than the level takes.
         """
         draft = self._draft()
-        draft._fit(y_true, y_pred, stride)
-        draft._warn_of_few()
+        draft._fit(y_true, y_pred, stride, features)
+        level, n_series = draft._fitted_with[0], draft._shape[0]
+        warn_of_few(draft._seen, draft._seen_by, draft._quantiles, draft._overlaps, level, n_series)
         return self._become(draft)
 
     def _draft(self) -> Self:
         """A copy to work on, after a look at the settings."""
         self._validate_params()
+        check_limits(self.y_min, self.y_max)
+        if self.context is not None and self.joint:
+            msg = "context='recent' is for each step by itself; leave out joint=True, or the context."
+            raise ValueError(msg)
         return super()._draft()
 
-    def _fit(self, y_true: ArrayLike, y_pred: ArrayLike, stride: float) -> None:
-        """Set everything that the cone is known by."""
-        tails, p = TAILS[self.tails], float(self.confidence_level)
-        errors, has_series = window_errors(y_true, y_pred)
-        n_series, h, n = errors.shape
-        until_known = windows_until_known(h, stride)
-        missing = n_missing(errors)
-        boxes: list[Box] = []
-        if self.joint:
-            boxes = learned_boxes(errors[..., : n // 2], tails, p, is_smooth=self.smooth)
-            seen = box_scores(boxes, errors[..., n // 2 :])
-            if np.isnan(seen).all(axis=-1).any():
-                msg = "joint=True needs windows of which all steps are known; the later half of the windows has none."
-                raise ValueError(msg)
-            quantiles = [known_quantile(seen, p)]
-        else:
-            seen, quantiles = errors, step_quantiles(errors, tails, p)
-        self._errors, self._seen, self._quantiles = errors, seen, quantiles
-        self._cone, self._tails, self._fitted_with = boxes, tails, (p, self.learning_rate)
-        self._is_smooth = self.smooth
-        self._states: list[Array] = []
-        self._shape = (n_series if has_series else None, h)
-        self.n_windows_, self.n_missing_ = n, missing
-        self._seen_by = TAILS["symmetric"] if boxes else tails  # the joint neuron sees absolute scores
-        self._overlaps = until_known[-1:] if boxes else until_known
-        self._n_effective_by_series: Array | None = None
-
-    def update(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
+    def update(self, y_true: ArrayLike, y_pred: ArrayLike, *, features: FeatureTable | None = None) -> Self:
         """Learn from what has happened since; each step ahead follows its own errors.
 
         Parameters
         ----------
         y_true : array-like of shape (n, h) or (n_series, n, h)
             Targets in the order in which they became known. NaN for what is not known yet or was given before: each
-            error is to be given once. With `joint` only windows of which all steps are known count.
+            error is to be given once. With `joint` only windows of which all steps are known count. With `context` each
+            row is what became known until the next window was made: step 1 of the newest window, step 2 of the one
+            before (with a stride of 1), and so on.
         y_pred : array-like of the same shape
             Their forecasts.
+        features : array-like or frame of n rows, optional
+            With `context`: as in `fit`, of the newest window that was made before each row became known.
 
         Returns
         -------
@@ -220,26 +227,47 @@ class ForecastIntervals(Replaceable, BaseEstimator):
             Itself; as it was before if anything is wrong with the input.
         """
         check_is_fitted(self)
-        errors, has_series = window_errors(y_true, y_pred)
-        n_series, h = self._shape
-        if has_series != (n_series is not None) or errors.shape[:2] != (n_series or 1, h):
-            expected = f"(n, {h})" if n_series is None else f"({n_series}, n, {h})"
-            msg = f"update takes windows of the horizon and series of fit, {expected}; got {np.shape(y_true)}."
-            raise ValueError(msg)
-        p, learning_rate = self._fitted_with
-        tails = self._seen_by
-        seen = box_scores(self._cone, errors) if self._cone else errors
-        states = self._states or [
-            started(as_columns(tails.scores(self._seen, direction)), weights.ravel(), learning_rate)
-            for direction, weights in zip(tails.directions, self._quantiles, strict=True)
-        ]
-        self._states = [
-            learn_columns(as_columns(tails.scores(seen, direction)), tails.level(p), learning_rate, state)
-            for direction, state in zip(tails.directions, states, strict=True)
-        ]
+        errors = self._checked_errors(y_true, y_pred)
+        rows, table = forecast_columns(y_pred, errors), self._features(features, errors.shape[-1])
+        self._newest = self._newest.forgotten()
+        self._learn(errors, rows, table)
         return self
 
-    def predict_interval(self, y_pred: ArrayLike, confidence_level: ArrayLike | None = None) -> Array:
+    def follow(self, y_true: ArrayLike, y_pred: ArrayLike, *, features: FeatureTable | None = None) -> Array:
+        """Intervals of the windows after those of `fit`, each from what was known when it was made; and learn them.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n, h) or (n_series, n, h)
+            Targets of each window, NaN for what is not known yet.
+        y_pred : array-like of the same shape
+            Their forecasts, all of them known.
+        features : array-like or frame of n rows, optional
+            With `context`: as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape ([n_series,] n, h, 2)
+            Lower and upper bounds; the cone then knows what is known when the next window is made.
+        """
+        check_is_fitted(self)
+        errors = self._checked_errors(y_true, y_pred)
+        forecast = finite_forecasts(y_pred, *self._shape)
+        table, every = self._features(features, errors.shape[-1]), forecast_columns(forecast, errors)
+        arriving, newest = self._newest.followed(errors, every)
+        found = []
+        for i in range(errors.shape[-1]):
+            now = slice(i, i + 1)
+            found.append(
+                self._intervals(forecast[..., now, :], self._margins(self._fitted_with[0])[..., None], table[now])
+            )
+            self._learn(arriving.errors[..., now], arriving.forecasts[..., now], table[now])
+        self._newest = newest
+        return np.concatenate(found, axis=-4)[..., 0]
+
+    def predict_interval(
+        self, y_pred: ArrayLike, confidence_level: ArrayLike | None = None, *, features: FeatureTable | None = None
+    ) -> Array:
         """Intervals around new forecasts.
 
         Parameters
@@ -248,6 +276,8 @@ class ForecastIntervals(Replaceable, BaseEstimator):
             Forecasts.
         confidence_level : float or array-like of shape (L,), optional
             Other levels than that of the estimator. Updated neurons know their own level only.
+        features : array-like or frame of n rows, optional
+            With `context`: as in `fit`, of these windows.
 
         Returns
         -------
@@ -255,15 +285,11 @@ class ForecastIntervals(Replaceable, BaseEstimator):
             Lower and upper bounds.
         """
         check_is_fitted(self)
-        forecast = self._forecast(y_pred)
+        forecast = finite_forecasts(y_pred, *self._shape)
         asked = self._fitted_with[0] if confidence_level is None else confidence_level
         levels = one_or_more_levels("confidence_level", asked)
         margins = np.stack([self._margins(p) for p in levels.ravel().tolist()], axis=-1)  # ([series,] h, 2, levels)
-        lower, upper = (forecast[..., None] + sign * margins[..., None, :, i, :] for i, sign in enumerate((-1.0, 1.0)))
-        crossed = lower > upper  # possible below 50 %, and while signed neurons learn
-        with np.errstate(invalid="ignore"):  # bounds that are both infinite do not cross
-            middle = np.where(crossed, 0.5 * lower + 0.5 * upper, 0.0)
-        bounds = np.stack([np.where(crossed, middle, lower), np.where(crossed, middle, upper)], axis=-2)
+        bounds = self._intervals(forecast, margins, self._features(features, forecast.shape[-2]))
         return np.asarray(bounds[..., 0] if levels.ndim == 0 else bounds)
 
     def baseline_interval(self, y_pred: ArrayLike, *, n_past: int, y_true: ArrayLike | None = None) -> Array:
@@ -287,12 +313,12 @@ class ForecastIntervals(Replaceable, BaseEstimator):
             Lower and upper bounds, with both tails whatever `tails` is.
         """
         check_is_fitted(self)
-        forecast = self._forecast(y_pred)
+        forecast = finite_forecasts(y_pred, *self._shape)
         if not (isinstance(n_past, Real) and n_past >= 1):
             msg = f"n_past must be the number of observations that a forecast looks back on, at least 1; got {n_past}."
             raise ValueError(msg)
         if y_true is None:
-            sigma = deviation(self._errors, (1, 2))
+            sigma = deviation(self._given, (1, 2))
             sigma = sigma[0] if self._shape[0] is None else sigma[:, None, None]
         else:
             errors, _ = window_errors(y_true, y_pred)
@@ -323,78 +349,3 @@ class ForecastIntervals(Replaceable, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_quantiles")
-
-    def _margins(self, p: float) -> Array:
-        """Margins at this level, ([series,] h, 2)."""
-        quantiles = self._quantiles_at(p)
-        if self._cone:
-            factors = quantiles[0][:, 0].tolist()
-            margins = np.stack([box.margins(factor) for box, factor in zip(self._cone, factors, strict=True)])
-        else:
-            margins = self._tails.margins(quantiles)
-            margins = smoothed(margins, self._tails) if self._is_smooth else margins
-        return margins[0] if self._shape[0] is None else margins
-
-    def _quantiles_at(self, p: float) -> list[Array]:
-        """Quantiles of scores at this level, one for each direction, as they were fitted or are after updates."""
-        fitted = self._fitted_with[0]
-        if self._states:
-            if p != fitted:
-                msg = (
-                    f"confidence_level={p:.6g} is not the level {fitted:.6g} that the updated neurons follow. Fit a "
-                    "second ForecastIntervals at that level."
-                )
-                raise ValueError(msg)
-            found = [margins(state).reshape(self._quantiles[0].shape) for state in self._states]
-            is_absolute = bool(self._cone) or not self._tails.has_centre
-            # A step down may lead below 0, where no absolute error is.
-            return [np.maximum(one, 0.0) for one in found] if is_absolute else found
-        if p == fitted:
-            return self._quantiles
-        return [known_quantile(self._seen, p)] if self._cone else step_quantiles(self._errors, self._tails, p)
-
-    def _n_effective(self) -> Array:
-        """Effective number of errors of each series: found when first asked for, as it takes longer than margins."""
-        if self._n_effective_by_series is None:
-            seen = self._seen
-            parts = [(seen[part], [one[part] for one in self._quantiles]) for part in series_blocks(seen)]
-            found = [effective_numbers(part, self._seen_by, own, self._overlaps) for part, own in parts]
-            self._n_effective_by_series = np.concatenate(found)
-        return self._n_effective_by_series
-
-    def _warn_of_few(self) -> None:
-        """Warn if errors, of many the last steps of series drawn at random, are effectively too few for the level."""
-        p, n_series, seen = self._fitted_with[0], self._shape[0], self._seen
-        if seen.size <= MOST_ERRORS_AT_FIT:
-            found = self._n_effective()
-        else:
-            n_some = min(len(seen), max(1, MOST_ERRORS_AT_FIT // seen.shape[-1]))
-            some = np.random.default_rng(0).choice(len(seen), n_some, replace=False)
-            quantiles = [one[some, -1:] for one in self._quantiles]
-            found = effective_numbers(seen[some, -1:], self._seen_by, quantiles, self._overlaps[-1:])
-        needed = rank_guarantee(0.0, p, n_cuts=self._seen_by.n_cuts).needed
-        n_short = np.count_nonzero(found < needed)
-        if n_short:
-            whose = "" if n_series is None else f" of {n_short} of {len(found)} series"
-            warn_of_coverage(
-                f"{counted(seen.shape[-1], 'window')}{whose} {'is' if seen.shape[-1] == 1 else 'are'} as good as about "
-                f"{counted(found.min(), 'independent error', 3)} (n_effective_); {percent(p, 6)} takes {needed}. Take "
-                "more windows, or a lower confidence_level."
-            )
-
-    def _forecast(self, y_pred: ArrayLike) -> Array:
-        """Finite forecasts of the horizon and series of `fit`."""
-        n_series, h = self._shape
-        forecast = real_array("y_pred", y_pred).astype(np.float64, copy=False)
-        fits = forecast.ndim == (2 if n_series is None else 3) and forecast.shape[-1] == h
-        if not fits or (n_series is not None and len(forecast) != n_series):
-            expected = f"(n, {h})" if n_series is None else f"({n_series}, n, {h})"
-            msg = f"y_pred must have shape {expected}, as in fit; got {forecast.shape}. One path is y_pred[None]."
-            raise ValueError(msg)
-        wrong = ~(np.abs(forecast) <= LARGEST_ERROR)
-        if wrong.any():
-            n_wrong = np.count_nonzero(wrong)
-            what = f"NaN or infinite, or beyond {LARGEST_ERROR:g}"
-            msg = f"y_pred must be finite; {n_wrong} of {forecast.size} values are {what}."
-            raise ValueError(msg)
-        return forecast
