@@ -602,6 +602,7 @@ def cones(draw: Draw) -> bool:
         joint=draw(st.booleans()),
         smooth=draw(st.booleans()),
         learning_rate=draw(st.sampled_from(["adaptive", "decaying", 0.1])),
+        context=draw(st.sampled_from([None, None, "recent"])),
     )
     words = (
         "y_true",

@@ -29,6 +29,8 @@ RANGE_OF_LOGS = (0.05, 20.0)  # absolute innovations, in scales, between which l
 MEAN_LOG = -0.635  # of the absolute value of a standard normal
 LEAST = 1e-3  # smallest size, in units of the residuals of `fit`
 REACH = 2.5  # by which the logarithm of a scale differs from that of the slowest mean at most
+FAR = 1e8  # units beyond which residuals and forecasts are all the same
+MOST_WEIGHT = 1e6  # of a squared input: matrices stay far from singular
 WARM_UP = 300  # rows whose innovations do not count, or a quarter of all: coefficients are not learned yet
 
 
@@ -98,13 +100,13 @@ class Context:
         )
         self.of_scale = ForgettingRegressions(start, MEMORY_OF_SCALE, PENALTY_OF_SCALE)
         self._n_known = np.zeros(k)
-        self.largest = unit.copy()  # absolute residual so far: no centre is further from the forecast
         # Of each of the newest windows as they were when it was made, the present moment in the place of the next one.
         size = int(until_known.max()) + 1
         self._now = 0
         self._residuals = np.zeros((size, LAGS, k))
         self._forecasts = np.tile(self.location, (size, LAGS, 1))
         self._sizes = np.tile(unit, (size, len(RATES), 1))
+        self._largest = np.tile(unit, (size, 1))  # absolute residual: no centre is further from the forecast
         self._for_centre = np.tile(self.of_centre.coefficients, (size, 1, 1))
         self._for_scale = np.tile(start, (size, 1, 1))
         self._features = np.zeros((size, k, n_features))
@@ -113,7 +115,8 @@ class Context:
         """A window is made: with these features of its steps (k, n_features), and with what is known now."""
         now, after = self._now, (self._now + 1) % len(self._residuals)
         self._features[now] = features
-        for ring in (self._residuals, self._forecasts, self._sizes, self._for_centre, self._for_scale):
+        rings = (self._residuals, self._forecasts, self._sizes, self._largest, self._for_centre, self._for_scale)
+        for ring in rings:
             ring[after] = ring[now]
         self._now = after
 
@@ -130,7 +133,8 @@ class Context:
         innovation = np.where(is_known, residuals - said.centre, 0.0)
         standardised = innovation / said.scale
         usual = (said.centre + np.clip(standardised, -WILD, WILD) * said.scale) / self.unit
-        self.of_centre.learn(said.for_centre, usual, np.where(is_known, (self.unit / said.scale) ** 2, 0.0))
+        weights = np.minimum((self.unit / said.scale) ** 2, MOST_WEIGHT / (said.for_centre**2).max(axis=1))
+        self.of_centre.learn(said.for_centre, usual, np.where(is_known, weights, 0.0))
         logs = np.log(np.clip(np.abs(standardised), *RANGE_OF_LOGS) * said.scale / self.unit) - MEAN_LOG
         self.of_scale.learn(said.for_scale, logs, is_known.astype(np.float64))
         self._remember(np.where(is_known, residuals, np.nan), forecast, np.where(is_known, np.abs(innovation), np.nan))
@@ -148,13 +152,13 @@ class Context:
         self._sizes[now] = np.where(is_known, moved, self._sizes[now])
         self._for_centre[now] = self.of_centre.coefficients
         self._for_scale[now] = self.of_scale.coefficients
-        self.largest = np.fmax(self.largest, np.abs(residuals))
+        self._largest[now] = np.fmax(self._largest[now], np.abs(residuals))
 
     def _outlook(self, made: Numbers, forecast: Array, features: Array) -> Outlook:
         """What was said of the window that each column is of, by the places (k,) of these windows."""
         own, fresh = self._columns, self.first
         unit = self.unit[:, None]
-        residuals = self._residuals[made, :, own] / unit
+        residuals = np.clip(self._residuals[made, :, own] / unit, -FAR, FAR)
         sizes = self._logs(self._sizes[made, :, own], unit)
         level = self._residuals[made, 0, own] + self._forecasts[made, 0, own]
         others = np.where(self._is_first, 0.0, 1.0)[:, None]
@@ -163,15 +167,15 @@ class Context:
             [
                 ones,
                 residuals,
-                others * self._residuals[made, :FRESH, fresh] / unit,
-                (forecast[:, None] - self._forecasts[made, :, own]) / unit,
-                ((forecast - self.location) / self.spread)[:, None],
+                others * np.clip(self._residuals[made, :FRESH, fresh] / unit, -FAR, FAR),
+                np.clip((forecast[:, None] - self._forecasts[made, :, own]) / unit, -FAR, FAR),
+                np.clip((forecast - self.location) / self.spread, -FAR, FAR)[:, None],
                 features,
             ],
             axis=1,
         )
         centre = np.einsum("kd,kd->k", for_centre, self._for_centre[made, own]) * self.unit
-        centre = np.clip(centre, -self.largest, self.largest)
+        centre = np.clip(centre, -self._largest[made, own], self._largest[made, own])
         change = np.abs(centre / self.unit - residuals[:, 0])[:, None] + 0.1
         size_of_level = np.maximum(np.abs(level), 0.05 * self.spread) / self.spread
         for_scale = np.concatenate(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Numbers = NDArray[np.intp]
 
+LARGEST_SQUARED = 1e100  # error or forecast: squares stay finite
+SMALLEST = 1e-100  # mean absolute error that is a unit
 DEBT = 100.0  # misses beyond those allowed from which on a margin is twice the largest score
 
 
@@ -47,10 +49,14 @@ class Memory:
         table = feature_array(features, n, n_series, h)
         delays = np.tile(until_known, n_series)
         known = arriving(rows, delays), arriving(forecasts, delays)
-        unit = np.nanmean(np.where(np.isnan(rows), np.nan, np.abs(rows)), axis=0)
-        context = Context(
-            np.where(unit > 0.0, unit, 1.0), forecasts, np.arange(n_series).repeat(h) * h, delays, table.shape[-1]
-        )
+        if np.isnan(known[0]).all(axis=0).any():
+            step = int(np.isnan(known[0]).all(axis=0).argmax()) % h + 1
+            msg = f"No target of step {step} was known when the window after the last one was made; give more windows."
+            raise ValueError(msg)
+        unit = np.nanmean(np.abs(known[0]), axis=0)
+        is_unit = unit > SMALLEST
+        first = np.arange(n_series).repeat(h) * h
+        context = Context(np.where(is_unit, unit, 1.0), known[1], first, delays, table.shape[-1])
         memory = cls(context, Standardised.of(table), (n_series, h), tails)
         units = memory._standardised.units(table)
         found = np.full_like(rows, np.nan)
@@ -149,3 +155,11 @@ def arriving(rows: Array, delays: Numbers) -> Array:
     for column, delay in enumerate(delays.tolist()):
         found[delay - 1 :, column] = rows[: max(len(rows) - delay + 1, 0), column]
     return found
+
+
+def check_sizes(errors: Array, y_pred: ArrayLike) -> None:
+    """Refuse errors and forecasts that are too large to be squared."""
+    largest = max(np.fmax.reduce(np.abs(each), axis=None, initial=0.0) for each in (errors, np.asarray(y_pred)))
+    if largest > LARGEST_SQUARED:
+        msg = f"with a context y_true and y_pred may be {LARGEST_SQUARED:g} at most; got {largest:g}. Choose a larger unit."
+        raise ValueError(msg)
