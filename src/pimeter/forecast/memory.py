@@ -161,5 +161,5 @@ def check_sizes(errors: Array, y_pred: ArrayLike) -> None:
     """Refuse errors and forecasts that are too large to be squared."""
     largest = max(np.fmax.reduce(np.abs(each), axis=None, initial=0.0) for each in (errors, np.asarray(y_pred)))
     if largest > LARGEST_SQUARED:
-        msg = f"with a context y_true and y_pred may be {LARGEST_SQUARED:g} at most; got {largest:g}. Choose a larger unit."
+        msg = f"a context takes y_true and y_pred up to {LARGEST_SQUARED:g}; got {largest:g}. Choose a larger unit."
         raise ValueError(msg)
