@@ -170,7 +170,7 @@ def test_a_context_is_not_for_whole_paths():
 
 @pytest.mark.parametrize("delay", [1, 6])
 def test_the_bound_on_misses_holds_against_an_opponent(delay):
-    """Every error lies beyond the bound, doubling until it reaches a million: most of them cannot."""
+    """Every error lies beyond the bound, doubling up to a million: most of them cannot."""
     rng = np.random.default_rng(0)
     n, h = 3000, delay
     fitted = rng.standard_normal((200, h))

@@ -54,7 +54,7 @@ class ForecastIntervals(StepNeurons):
         "recent": what was known when a forecast was made moves and scales its interval. The newest errors, the
         forecast, how it differs from the newest ones, and `features` predict the error to come and how large it may
         be, by regressions that learn with each update; the neurons see what remains. For series whose errors resemble
-        those before. `fit` then ends when the window after its last one is made: targets that were not known by then
+        those before. `fit` then stops when the window after its last one is made: targets that were not known by then
         are left aside, and come with `follow` or `update`.
     y_min, y_max : float, optional
         Targets are never below or above: intervals end there.

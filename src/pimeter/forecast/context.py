@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 LAGS = 3  # newest residuals of a step that are looked at, and as many of its newest forecasts
 FRESH = 2  # newest residuals of the first step, which are the newest of all
-RATES = (0.3, 0.1, 0.03, 0.005)  # weights of the newest innovation in the means of absolute ones
+MAGNITUDE_RATES = (0.3, 0.1, 0.03, 0.005)  # weights of the newest innovation in the means of absolute ones
 MEMORY_OF_CENTRE, MEMORY_OF_SCALE = 0.9995, 0.999  # what a row counts one row later
 PENALTY_OF_CENTRE, PENALTY_OF_SCALE = 10.0, 30.0  # rows that speak for coefficients as they were at the start
 WILD = 6.0  # scales beyond which an innovation counts no more for the centre
 RANGE_OF_LOGS = (0.05, 20.0)  # absolute innovations, in scales, between which logarithms are taken
 MEAN_LOG = -0.635  # of the absolute value of a standard normal
 LEAST = 1e-3  # smallest size, in units of the residuals of `fit`
-REACH = 2.5  # by which the logarithm of a scale differs from that of the slowest mean at most
+MAX_LOG_SCALE = 2.5  # by which the logarithm of a scale differs from that of the slowest mean at most
 FAR = 1e8  # units beyond which residuals and forecasts are all the same
 MOST_WEIGHT = 1e6  # of a squared input: matrices stay far from singular
 WARM_UP = 300  # rows whose innovations do not count, or a quarter of all: coefficients are not learned yet
@@ -93,8 +93,8 @@ class Context:
         self.spread = np.where(spread > 0.0, spread, unit)
         self._columns = np.arange(k)
         self._is_first = first == self._columns
-        start = np.zeros((k, 1 + len(RATES) + FRESH + 2 + n_features))
-        start[:, 1 + RATES.index(0.03)] = 1.0
+        start = np.zeros((k, 1 + len(MAGNITUDE_RATES) + FRESH + 2 + n_features))
+        start[:, 1 + MAGNITUDE_RATES.index(0.03)] = 1.0
         self.of_centre = ForgettingRegressions(
             np.zeros((k, 2 + 2 * LAGS + FRESH + n_features)), MEMORY_OF_CENTRE, PENALTY_OF_CENTRE
         )
@@ -105,7 +105,7 @@ class Context:
         self._now = 0
         self._residuals = np.zeros((size, LAGS, k))
         self._forecasts = np.tile(self.location, (size, LAGS, 1))
-        self._sizes = np.tile(unit, (size, len(RATES), 1))
+        self._magnitudes = np.tile(unit, (size, len(MAGNITUDE_RATES), 1))
         self._largest = np.tile(unit, (size, 1))  # absolute residual: no centre is further from the forecast
         self._for_centre = np.tile(self.of_centre.coefficients, (size, 1, 1))
         self._for_scale = np.tile(start, (size, 1, 1))
@@ -115,7 +115,7 @@ class Context:
         """A window is made: with these features of its steps (k, n_features), and with what is known now."""
         now, after = self._now, (self._now + 1) % len(self._residuals)
         self._features[now] = features
-        rings = (self._residuals, self._forecasts, self._sizes, self._largest, self._for_centre, self._for_scale)
+        rings = (self._residuals, self._forecasts, self._magnitudes, self._largest, self._for_centre, self._for_scale)
         for ring in rings:
             ring[after] = ring[now]
         self._now = after
@@ -147,9 +147,9 @@ class Context:
             held = ring[now].copy()
             ring[now, 1:], ring[now, 0] = held[:-1], np.where(is_known, newest, held[0])
         self._n_known += is_known
-        rates = np.maximum(np.array(RATES)[:, None], 1.0 / (self._n_known + 5.0))
-        moved = self._sizes[now] + rates * (innovations - self._sizes[now])
-        self._sizes[now] = np.where(is_known, moved, self._sizes[now])
+        rates = np.maximum(np.array(MAGNITUDE_RATES)[:, None], 1.0 / (self._n_known + 5.0))
+        moved = self._magnitudes[now] + rates * (innovations - self._magnitudes[now])
+        self._magnitudes[now] = np.where(is_known, moved, self._magnitudes[now])
         self._for_centre[now] = self.of_centre.coefficients
         self._for_scale[now] = self.of_scale.coefficients
         self._largest[now] = np.fmax(self._largest[now], np.abs(residuals))
@@ -159,7 +159,7 @@ class Context:
         own, fresh = self._columns, self.first
         unit = self.unit[:, None]
         residuals = np.clip(self._residuals[made, :, own] / unit, -FAR, FAR)
-        sizes = self._logs(self._sizes[made, :, own], unit)
+        magnitudes = self._logs(self._magnitudes[made, :, own], unit)
         level = self._residuals[made, 0, own] + self._forecasts[made, 0, own]
         others = np.where(self._is_first, 0.0, 1.0)[:, None]
         ones = np.ones_like(unit)
@@ -177,23 +177,23 @@ class Context:
         centre = np.einsum("kd,kd->k", for_centre, self._for_centre[made, own]) * self.unit
         centre = np.clip(centre, -self._largest[made, own], self._largest[made, own])
         change = np.abs(centre / self.unit - residuals[:, 0])[:, None] + 0.1
-        size_of_level = np.maximum(np.abs(level), 0.05 * self.spread) / self.spread
+        magnitude_of_level = np.maximum(np.abs(level), 0.05 * self.spread) / self.spread
         for_scale = np.concatenate(
             [
                 ones,
-                sizes,
-                others * self._logs(self._sizes[made, :FRESH, fresh], self.unit[fresh][:, None]),
+                magnitudes,
+                others * self._logs(self._magnitudes[made, :FRESH, fresh], self.unit[fresh][:, None]),
                 np.log(change),
-                np.log(size_of_level)[:, None],
+                np.log(magnitude_of_level)[:, None],
                 features,
             ],
             axis=1,
         )
         log_scale = np.einsum("kd,kd->k", for_scale, self._for_scale[made, own])
-        log_scale = np.clip(log_scale, sizes[:, -1] - REACH, sizes[:, -1] + REACH)
+        log_scale = np.clip(log_scale, magnitudes[:, -1] - MAX_LOG_SCALE, magnitudes[:, -1] + MAX_LOG_SCALE)
         return Outlook(centre, np.exp(log_scale) * self.unit, for_centre, for_scale)
 
     @staticmethod
-    def _logs(sizes: Array, unit: Array) -> Array:
-        """Logarithms of sizes, in units of the residuals of `fit`, none too small."""
-        return np.log(np.maximum(sizes / unit, LEAST))
+    def _logs(magnitudes: Array, unit: Array) -> Array:
+        """Logarithms of magnitudes, in units of the residuals of `fit`, none too small."""
+        return np.log(np.maximum(magnitudes / unit, LEAST))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 PERIODS = {"day": 86_400.0, "week": 7 * 86_400.0, "year": 365.2425 * 86_400.0}  # in seconds
-FARTHEST = 5.0  # standard deviations that a feature counts at most
+MOST_DEVIATIONS = 5.0  # standard deviations that a feature counts at most
 
 
 class Standardised(NamedTuple):
@@ -37,7 +37,7 @@ class Standardised(NamedTuple):
     def units(self, features: Array) -> Array:
         """Features of these windows in standard deviations."""
         units = (features - self.location) / self.deviation
-        return np.where(np.isnan(units), 0.0, np.clip(units, -FARTHEST, FARTHEST))
+        return np.where(np.isnan(units), 0.0, np.clip(units, -MOST_DEVIATIONS, MOST_DEVIATIONS))
 
 
 def feature_array(given: FeatureTable | None, n: int, n_series: int, h: int) -> Array:

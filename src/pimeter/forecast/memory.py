@@ -157,7 +157,7 @@ def arriving(rows: Array, delays: Numbers) -> Array:
     return found
 
 
-def check_sizes(errors: Array, y_pred: ArrayLike) -> None:
+def check_magnitudes(errors: Array, y_pred: ArrayLike) -> None:
     """Refuse errors and forecasts that are too large to be squared."""
     largest = max(np.fmax.reduce(np.abs(each), axis=None, initial=0.0) for each in (errors, np.asarray(y_pred)))
     if largest > LARGEST_SQUARED:

@@ -24,7 +24,7 @@ from pimeter.conformal.steps import (
     windows_until_known,
 )
 from pimeter.forecast.limits import check_within, within_limits
-from pimeter.forecast.memory import Memory, Newest, check_sizes
+from pimeter.forecast.memory import Memory, Newest, check_magnitudes
 from pimeter.online import learn_columns, margins, started
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class StepNeurons(Replaceable, BaseEstimator):
         self._newest = Newest.of(errors, y_pred, until_known, is_learned=self.context is None)
         self._memory: Memory | None = None
         if self.context is not None:
-            check_sizes(errors, y_pred)
+            check_magnitudes(errors, y_pred)
             self._memory, errors = Memory.started(errors, y_pred, until_known, features, tails)
         boxes: list[Box] = []
         if self.joint:
@@ -96,7 +96,7 @@ class StepNeurons(Replaceable, BaseEstimator):
             raise ValueError(msg)
         check_within(y_true, *self._limits)
         if self._memory is not None:
-            check_sizes(errors, y_pred)
+            check_magnitudes(errors, y_pred)
         return errors
 
     def _features(self, given: FeatureTable | None, n: int) -> Array:
