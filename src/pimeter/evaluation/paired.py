@@ -4,7 +4,7 @@ Every score is a smooth function of means over rows, so a difference of two scor
 standard error is that of their mean. Rows in the order of time get the long-run variance in its place, as in the test
 of Diebold and Mariano. The quantile is Student's, with as many degrees of freedom as the tails of the influences leave:
 few rows decide about interval scores, and a variance that rests on few rows is itself uncertain. Skewness extends a
-range on its side.
+range on its side. Dependence in time divides the rows by as much as it multiplies the variance, also for both of these.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import fft
-from scipy.special import bdtr, ndtr, ndtri, stdtr, stdtrit
+from scipy.special import bdtr, betaincinv, ndtr, ndtri, stdtr, stdtrit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,8 +27,8 @@ CONFIDENCE = 0.95  # of ranges, for all pairs of models together
 POWER = 0.8  # with which so many rows as are needed would tell two models apart
 N_MAXIMA = 4000  # of the largest of several normal numbers
 MIN_DF = 2.0
-PSEUDO_ROWS = 2  # of a pair of proportions, one for each model (Bonett and Price)
-N_COSINES, GROWTH = 0.3, 0.6  # N_COSINES * n**GROWTH cosines tell the long-run variance of n rows
+JEFFREYS = 0.5  # pseudo-counts of either kind of rows, where a proportion is estimated
+N_COSINES, GROWTH = 0.25, 0.6  # N_COSINES * n**GROWTH cosines tell the long-run variance of n rows
 
 
 class Pairs(NamedTuple):
@@ -65,15 +65,40 @@ def of_roots(squares: Array, *, is_ordered: bool) -> Pairs:
 
 
 def of_proportions(is_right: NDArray[np.bool_], *, is_ordered: bool) -> Pairs:
-    """Differences of proportions: ranges with a pseudo-row in favour of each model, and McNemar's exact test."""
+    """Differences of proportions: ranges by the rows in which one model alone is right, and McNemar's exact test."""
     first, second = all_pairs(is_right.shape[1]).T
     difference = is_right[:, first].astype(np.float64) - is_right[:, second]
-    found = _pairs(difference, is_ordered=is_ordered, pseudo_rows=PSEUDO_ROWS)
+    found, maxima = _pairs(difference, is_ordered=is_ordered), _maxima(difference)
+    critical, effect = float(np.quantile(maxima, CONFIDENCE)), np.ones(difference.shape[1])
     if is_ordered:
-        return found
-    n_more, n_less = np.count_nonzero(difference > 0.0, axis=0), np.count_nonzero(difference < 0.0, axis=0)
-    exact = np.minimum(1.0, 2.0 * bdtr(np.minimum(n_more, n_less), n_more + n_less, 0.5))
-    return found._replace(p_value=_adjusted(exact, _maxima(difference)))
+        centred = difference - found.value
+        n_cosines = _n_cosines(len(centred))
+        effect = _long_run_ratio(centred, n_cosines) * (stdtrit(n_cosines, ndtr(critical)) / critical) ** 2
+    n_more, n_less = (np.count_nonzero(sign * difference > 0.0, axis=0) / effect for sign in (1.0, -1.0))
+    lower, upper = _difference_range(n_more, n_less, len(difference) / effect, float(ndtr(-critical)))
+    n_more, n_less = np.round(n_more), np.round(n_less)
+    exact = np.minimum(1.0, 2.0 * bdtr(np.minimum(n_more, n_less), (n_more + n_less).astype(np.intp), 0.5))
+    return found._replace(lower=lower, upper=upper, p_value=_adjusted(exact, maxima))
+
+
+def _difference_range(n_more: Array, n_less: Array, n: Array, tail: float) -> tuple[Array, Array]:
+    """Range of the difference of two proportions of the same rows, from their Jeffreys ranges (MOVER)."""
+    more, less = n_more / n, n_less / n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = -np.sqrt(np.nan_to_num(more * less / ((1.0 - more) * (1.0 - less))))
+    lowers, uppers = [], []
+    for k in (n_more, n_less):
+        a, b = k + JEFFREYS, n - k + JEFFREYS
+        lowers.append(np.where(k > 0.0, betaincinv(a, b, tail), 0.0))
+        uppers.append(np.where(k < n, betaincinv(a, b, 1.0 - tail), 1.0))
+
+    def away(of_more: Array, of_less: Array) -> Array:
+        return np.sqrt(np.maximum(of_more**2 + of_less**2 - 2.0 * correlation * of_more * of_less, 0.0))
+
+    value = more - less
+    lower = value - away(more - lowers[0], uppers[1] - less)
+    upper = value + away(uppers[0] - more, less - lowers[1])
+    return np.maximum(lower, -1.0), np.minimum(upper, 1.0)
 
 
 def of_auc(scores: Array, is_positive: NDArray[np.bool_], *, is_ordered: bool) -> tuple[Array, Pairs]:
@@ -133,11 +158,18 @@ def _mean_spread(centred: Array) -> Spread:
     return Spread(unit**2 * squares / max(n - 1, 1), df, unit * third * (1.0 + 2.0 * NORMAL**2) / (6.0 * n))
 
 
+def _n_cosines(n: int) -> int:
+    """How many cosines tell the long-run variance of n rows."""
+    return min(n - 1, max(4, int(N_COSINES * n**GROWTH)))
+
+
 def _in_time(spread: Spread, centred: Array) -> Spread:
-    """With the long-run variance of rows in the order of time."""
-    n_cosines = min(len(centred) - 1, max(4, int(N_COSINES * len(centred) ** GROWTH)))
+    """With the long-run variance of rows in the order of time, which are as good as fewer independent ones."""
+    n_cosines = _n_cosines(len(centred))
     ratio = _long_run_ratio(centred, n_cosines)
-    return Spread(spread.variance * ratio, np.minimum(spread.df, n_cosines), spread.shift)
+    fewer = np.maximum(ratio, 1.0)
+    df = np.minimum(np.maximum(spread.df / fewer, MIN_DF), n_cosines)
+    return Spread(spread.variance * ratio, df, spread.shift * fewer)
 
 
 def _long_run_ratio(centred: Array, n_cosines: int) -> Array:
@@ -148,26 +180,22 @@ def _long_run_ratio(centred: Array, n_cosines: int) -> Array:
     return ratio
 
 
-def _pairs(difference: Array, *, is_ordered: bool, pseudo_rows: int = 0) -> Pairs:
+def _pairs(difference: Array, *, is_ordered: bool) -> Pairs:
     """From the difference that each row makes, (rows, pairs)."""
     n = len(difference)
     value = difference.mean(axis=0)
-    centre, (variance, df, shift) = value, _mean_spread(difference - value)
-    if pseudo_rows:
-        centre = value * n / (n + pseudo_rows)
-        discordant = (np.abs(difference).sum(axis=0) + pseudo_rows) / (n + pseudo_rows)
-        variance, df, shift = (discordant - centre**2) / (n + pseudo_rows), np.full_like(df, n), np.zeros_like(df)
+    spread = _mean_spread(difference - value)
     if is_ordered:
-        variance, df, shift = _in_time(Spread(variance, df, shift), difference - value)
-    error = np.sqrt(variance)
-    maxima = _maxima(difference)
-    margin = stdtrit(df, ndtr(np.quantile(maxima, CONFIDENCE))) * error
+        spread = _in_time(spread, difference - value)
+    error, maxima = np.sqrt(spread.variance), _maxima(difference)
+    critical = np.quantile(maxima, CONFIDENCE)
+    margin = stdtrit(spread.df, ndtr(critical)) * error
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(centre == 0.0, 0.0, np.abs(centre) / error)
-        wanted = np.quantile(maxima, CONFIDENCE) + ndtri(POWER)
-        n_needed = np.where(value == 0.0, np.inf, n * (wanted * error / np.abs(value)) ** 2)
-    p_value = _adjusted(2.0 * stdtr(df, -t), maxima)
-    lower, upper = centre + np.minimum(shift, 0.0) - margin, centre + np.maximum(shift, 0.0) + margin
+        t = np.where(value == 0.0, 0.0, np.abs(value) / error)
+        n_needed = np.where(value == 0.0, np.inf, n * ((critical + ndtri(POWER)) * error / np.abs(value)) ** 2)
+    p_value = _adjusted(2.0 * stdtr(spread.df, -t), maxima)
+    lower = value + np.minimum(spread.shift, 0.0) - margin
+    upper = value + np.maximum(spread.shift, 0.0) + margin
     return Pairs(value, lower, upper, p_value, n_needed)
 
 
