@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtr
 
+from pimeter.arrays import some_rows
 from pimeter.conformal.guarantee import rank
 from pimeter.coverage import rounded
 from pimeter.evaluation.diagnosis.crossfit import folds
-from pimeter.evaluation.paired import chance_of_gain, mean_range
-from pimeter.evaluation.ranges import CONFIDENCE
+from pimeter.evaluation.interval_scores import interval_score
+from pimeter.evaluation.paired import chance_of_gain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 N_FOLDS = 10
+MAX_TIED = 0.8  # with fewer distinct scores margins jump from one to the next, and no range holds
+ROWS_FOR_TIES = 1000
+MANY_ROWS = 100_000  # from which on half of them teach as much as nine tenths
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,10 @@ class Alternative:
         The factor, the constant, or the half-width, of all rows; NaN for the intervals as given.
     coverage, mean_width, interval_score : float
         Of these intervals.
+    lower, upper : float
+        Range of the interval score; NaN where it has none, and where targets are so discrete that `value` jumps.
     gain : float
-        By how much the interval score is lower than that of the intervals as given; `lower` and `upper` are its range.
+        By how much the interval score is lower than that of the intervals as given.
     p_value : float
         How often chance alone gives such a gain.
     """
@@ -48,9 +54,9 @@ class Alternative:
     coverage: float
     mean_width: float
     interval_score: float
-    gain: float
     lower: float
     upper: float
+    gain: float
     p_value: float
 
 
@@ -60,7 +66,8 @@ def alternatives(target: Array, centre: Array, bounds: Array, level: float, unit
         return ()
     lower, upper = bounds.T
     middle, half = (lower + upper) / 2.0, (upper - lower) / 2.0
-    fold = folds(len(target), N_FOLDS)
+    n_folds = N_FOLDS if len(target) < MANY_ROWS else 2
+    fold = folds(len(target), n_folds)
     given = _score_rows(target, lower, upper, level)
     found = [_alternative("as given", math.nan, target, lower, upper, level, given, units)]
     ways = {"moved by": (np.maximum(lower - target, target - upper), lower, upper, np.ones_like(half))}
@@ -69,11 +76,14 @@ def alternatives(target: Array, centre: Array, bounds: Array, level: float, unit
     ways["constant"] = (np.abs(target - centre), centre, centre, np.ones_like(half))
     for name, (scores, below, above, unit) in ways.items():
         margin = np.empty_like(scores)
-        for i in range(N_FOLDS):
+        for i in range(n_folds):
             margin[fold == i] = _quantile(scores[fold != i], level)
         low, high = below - margin * unit, above + margin * unit
         low, high = (np.where(low > high, middle, bound) for bound in (low, high))
-        found.append(_alternative(name, _quantile(scores, level), target, low, high, level, given, units))
+        own = _alternative(name, _quantile(scores, level), target, low, high, level, given, units)
+        some = scores[some_rows(len(scores), ROWS_FOR_TIES)]
+        is_tied = len(np.unique(some)) < MAX_TIED * len(some)
+        found.append(replace(own, lower=math.nan, upper=math.nan) if is_tied else own)
     return tuple(found)
 
 
@@ -92,22 +102,20 @@ def _alternative(
     name: str, value: float, target: Array, lower: Array, upper: Array, level: float, given: Array, units: Units
 ) -> Alternative:
     """Intervals, judged against those that were given."""
-    rows = _score_rows(target, lower, upper, level)
-    inside = float(((lower <= target) & (target <= upper)).mean())
-    gain = given - rows
-    is_plain = units.kind == "rows"
-    found = (*mean_range(gain, CONFIDENCE), chance_of_gain(gain)) if is_plain else _gain_of_units(gain, units)
-    return Alternative(name, value, inside, float((upper - lower).mean()), float(rows.mean()), *found)
+    width, below, above = upper - lower, np.maximum(lower - target, 0.0), np.maximum(target - upper, 0.0)
+    score = interval_score(width, below, above, level, units)
+    coverage = float(((below == 0.0) & (above == 0.0)).mean())
+    gain = given - _score_rows(target, lower, upper, level)
+    p_value = chance_of_gain(gain) if units.kind == "rows" else _chance_of_units(gain, units)
+    ranged = (score.value, score.lower, score.upper)
+    return Alternative(name, value, coverage, float(width.mean()), *ranged, float(gain.mean()), p_value)
 
 
-def _gain_of_units(gain: Array, units: Units) -> tuple[float, float, float, float]:
-    """Mean gain, its range and how often chance gives it, of groups or of rows in time."""
+def _chance_of_units(gain: Array, units: Units) -> float:
+    """How often chance gives so large a mean gain, of groups or of rows in time; NaN where it cannot be told."""
     mean = float(gain.mean())
     error = math.sqrt(float(units.variance(units.sums(gain - mean)))) / len(gain)
-    if units.refusal or not error:
-        return mean, math.nan, math.nan, math.nan
-    margin = error * float(stdtrit(units.n - 1, (1.0 + CONFIDENCE) / 2.0))
-    return mean, mean - margin, mean + margin, float(stdtr(units.n - 1, -mean / error))
+    return math.nan if units.refusal or not error else float(stdtr(units.n - 1, -mean / error))
 
 
 def shown(alternative: Alternative) -> str:

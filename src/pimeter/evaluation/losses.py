@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CLIP = 1e-15  # probabilities are at least so far from 0 and 1 in the log loss
 LARGEST_TO_RAISE = 1e70  # size of targets and predictions: fourth powers of it are floats
+ROWS_AT_ONCE = 1 << 12  # whose losses stay in the cache
 MIN_ROWS_OF_CLASS = 10  # below which nothing is said of an AUC
 KEYWORDS = {"intervals", "quantiles", "levels", "y_pred", "std", "samples"}
 
@@ -101,12 +102,18 @@ def _of_predictions(target: Array, models: Mapping[str, Any], level: float) -> L
 
 def check_magnitude(*arrays: Array) -> None:
     """Refuse finite numbers whose fourth powers are none."""
-    largest = max(float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) for values in arrays)
+    largest = max(_largest(values) for values in arrays)
     if largest > LARGEST_TO_RAISE:
         msg = (
             f"y_true and predictions must not exceed {LARGEST_TO_RAISE:g} in size; got {largest:g}. Use a larger unit."
         )
         raise ValueError(msg)
+
+
+def _largest(values: Array) -> float:
+    """Size of the largest finite number; 0 without any."""
+    found = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    return found if np.isfinite(found) else float(np.abs(values[np.isfinite(values)]).max(initial=0.0))
 
 
 def _of_intervals(target: Array, known: list[Predictive], level: float) -> dict[str, NDArray[Any]]:
@@ -164,6 +171,14 @@ def crps_rows(target: Array, said: Predictive) -> Array:
         return np.asarray(spread * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)))
     n = said.values.shape[1]
     levels = (np.arange(n) + 0.5) / n if said.kind == "samples" else said.levels
-    beyond = target[:, None] - said.values
-    pinball = np.maximum(levels * beyond, (levels - 1.0) * beyond)
-    return np.asarray(2.0 * pinball @ level_weights(levels))
+    return 2.0 * pinball_rows(target, said.values, levels, level_weights(levels))
+
+
+def pinball_rows(target: Array, quantiles: Array, levels: Array, weights: Array) -> Array:
+    """Weighted sum over levels of the pinball losses of each row."""
+    found = np.empty(len(target))
+    for start in range(0, len(target), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        beyond = target[some, None] - quantiles[some]
+        found[some] = np.maximum(levels * beyond, (levels - 1.0) * beyond) @ weights
+    return found

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import betaincinv
 
 from pimeter.arrays import some_rows
 from pimeter.clusters import INDEPENDENT, Units, group_numbers, moment_numbers
 from pimeter.coverage import percent
 from pimeter.evaluation.alternatives import Alternative, alternatives
+from pimeter.evaluation.decomposition import Decomposition, decomposition
 from pimeter.evaluation.diagnosis.columns import given
 from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, refuse_other_order
-from pimeter.evaluation.losses import check_magnitude, crps_rows, is_distribution
-from pimeter.evaluation.measurement import Score
-from pimeter.evaluation.paired import mean_range
-from pimeter.evaluation.probabilistic_checks import Cell, IntervalEvidence, judged
-from pimeter.evaluation.ranges import CONFIDENCE, NORMAL, median_range
+from pimeter.evaluation.interval_evidence import Cell, IntervalEvidence, divisions
+from pimeter.evaluation.interval_scores import design_effect, exact_range, scores
+from pimeter.evaluation.losses import check_magnitude, is_distribution
+from pimeter.evaluation.probabilistic_checks import judged
+from pimeter.evaluation.ranges import CONFIDENCE
 from pimeter.evaluation.results import Result
 from pimeter.findings import Headline
 from pimeter.predictive import predictive
@@ -31,30 +31,46 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.evaluation.diagnosis.evidence import Subgroup
+    from pimeter.evaluation.measurement import Score
     from pimeter.predictive import Predictive
     from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]
 
 DEFAULT_LEVEL = 0.95
-FINITE = "; tails that have a variance"
-HEAVY = "; excesses as those seen: no range is safe if tails are heavy"
-MIN_MISSES = 5.0  # expected, below which nothing is said of the interval score
-PRIOR_MISSES = 4.0  # with exponential excesses, that are added to those seen
-NONE_SEEN = -math.log(0.1)  # misses that may be expected where none was seen
-N_BLOCKS = 20  # of rows in the order of time, at most
-MIN_BLOCK = 20  # rows of one
 MIN_ROWS = 10  # below which nothing is claimed
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """How often a level that was given is covered, with a range for all levels together."""
+    """How intervals of a level that was given do.
+
+    Attributes
+    ----------
+    level : float
+        What the level says.
+    coverage : float
+        Fraction of targets inside; `lower` and `upper` are its range, for all levels together.
+    misses_below, misses_above : float
+        Fractions of targets below and above their interval.
+    mean_width, interval_score : float
+        How sharp the intervals are, and width plus a penalty for misses (Winkler).
+    subgroups : tuple of Subgroup
+        Coverage in subgroups of the rows.
+    over_time : tuple of float
+        Coverage in blocks of rows, the oldest first.
+    """
 
     level: float
     coverage: float
     lower: float
     upper: float
+    misses_below: float
+    misses_above: float
+    mean_width: float
+    interval_score: float
+    subgroups: tuple[Subgroup, ...]
+    over_time: tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -89,6 +105,8 @@ class IntervalMeasurement(Result):
         Coverage in blocks of rows, the oldest first; empty where no time was given.
     alternatives : tuple of Alternative
         Intervals as given, recalibrated, and of constant width.
+    decomposition : Decomposition or None
+        The CRPS as miscalibration, discrimination and uncertainty; None where no whole distribution is known.
     """
 
     kind: str
@@ -102,6 +120,7 @@ class IntervalMeasurement(Result):
     subgroups: tuple[Subgroup, ...]
     over_time: tuple[float, ...]
     alternatives: tuple[Alternative, ...]
+    decomposition: Decomposition | None
 
     def _table(self) -> dict[str, Any]:
         """The scores with their ranges."""
@@ -140,29 +159,31 @@ def measured_predictions(
     is_inside = (bounds[:, 0] <= target) & (target <= bounds[:, 1])
     units = _units(is_inside, None if groups is None else group_numbers(groups, len(target)), moment)
     known = given(X, by, len(target), some_rows(len(target), MAX_ROWS))
-    effect = _effect(is_inside, units)
+    effect = design_effect(is_inside, units)
     if units.kind == "groups":  # whose misses may all be of one side, and few
         sides = (target < bounds[:, 0], target > bounds[:, 1], target > read.centre)
-        effect = max(effect, *(_effect(one, units) for one in sides))
-    evidence = IntervalEvidence(target, read, bounds, level, known, order, effect)
+        effect = max(effect, *(design_effect(one, units) for one in sides))
+    evidence = IntervalEvidence(target, read, bounds, level, divisions(read, bounds, known), known, order, effect)
+    parts = decomposition(target, read) if is_distribution(read) else None
     others = alternatives(target, read.centre, bounds, level, units)
     coverage_range = (math.nan, math.nan)
     if units.kind == "rows" or not units.refusal:
         coverage_range = exact_range(int(is_inside.sum()), len(target), CONFIDENCE, effect)
     return IntervalMeasurement(
         headline=_headline(level, float(is_inside.mean()), len(target), coverage_range, units),
-        diagnosis=judged(evidence, others),
+        diagnosis=judged(evidence, others, parts),
         kind=read.kind,
         confidence_level=level,
         n_rows=len(target),
         coverage=float(is_inside.mean()),
         coverage_range=coverage_range,
-        scores=_scores(target, read, bounds, level, units),
-        reliability=_reliability(target, read, level, effect),
+        scores=scores(target, read, bounds, level, units),
+        reliability=_reliability(evidence),
         pit=evidence.cells,
         subgroups=evidence.subgroups,
-        over_time=_over_time(is_inside, order),
+        over_time=evidence.over_time,
         alternatives=others,
+        decomposition=parts,
     )
 
 
@@ -187,26 +208,6 @@ def _units(is_inside: NDArray[np.bool_], group: NDArray[np.intp] | None, moment:
     return Units("time", codes, found.n, found.refusal)
 
 
-def exact_range(n_inside: int, n: int, confidence: float, effect: float = 1.0) -> tuple[float, float]:
-    """Clopper and Pearson's range of a proportion, of so many fewer rows as dependence leaves."""
-    tail = (1.0 - confidence) / 2.0
-    k, rest = n_inside / effect, (n - n_inside) / effect
-    lower = float(betaincinv(k, rest + 1.0, tail)) if n_inside else 0.0
-    upper = float(betaincinv(k + 1.0, rest, 1.0 - tail)) if n_inside < n else 1.0
-    return lower, upper
-
-
-def _mean_score(values: Array, units: Units, meaning: str) -> Score:
-    """A mean with its range."""
-    if units.kind == "rows" and not units.refusal:
-        return Score(*mean_range(values, CONFIDENCE), meaning, INDEPENDENT["rows"] + FINITE)
-    mean = float(values.mean())
-    if units.refusal:
-        return Score(mean, math.nan, math.nan, meaning, f"no range: {units.refusal}")
-    margin = NORMAL * units.factor() * math.sqrt(float(units.variance(units.sums(values - mean)))) / len(values)
-    return Score(mean, mean - margin, mean + margin, meaning, INDEPENDENT[units.kind] + FINITE)
-
-
 def _headline(level: float, coverage: float, n: int, bounds: tuple[float, float], units: Units) -> Headline:
     """Whether the level is kept, as far as so many rows can tell."""
     low, high = bounds
@@ -228,121 +229,20 @@ def _headline(level: float, coverage: float, n: int, bounds: tuple[float, float]
     )
 
 
-def _scores(target: Array, said: Predictive, bounds: Array, level: float, units: Units) -> dict[str, Score]:
-    """Numbers that describe intervals, each with a range."""
-    width = bounds[:, 1] - bounds[:, 0]
-    below, above = np.maximum(bounds[:, 0] - target, 0.0), np.maximum(target - bounds[:, 1], 0.0)
-    found = {}
-    for name, is_so, meaning in (
-        ("coverage", (below == 0.0) & (above == 0.0), "targets inside their interval"),
-        ("misses_below", below > 0.0, "targets below their interval"),
-        ("misses_above", above > 0.0, "targets above their interval"),
-    ):
-        found[name] = _proportion(is_so, units, meaning)
-    is_finite = bool(np.isfinite(width).all())
-    if is_finite:
-        found["mean_width"] = _mean_score(width, units, "mean width of the intervals")
-    found["median_width"] = _median_score(width, units)
-    if is_finite:
-        found["interval_score"] = _interval_score(width, below, above, level, units)
-    if said.kind in {"intervals", "quantiles"} and np.isfinite(said.values).all():
-        found["pinball"] = _pinball(target, said, found["interval_score"], level, units)
-    if is_distribution(said) and np.isfinite(said.values).all():
-        found["crps"] = _mean_score(crps_rows(target, said), units, "score of the whole distribution; lower is better")
-    return found
-
-
-def _pinball(target: Array, said: Predictive, interval_score: Score, level: float, units: Units) -> Score:
-    """Mean pinball loss of the quantiles given; of the bounds of one interval it is a part of the interval score."""
-    meaning = "mean pinball loss of the quantiles given; lower is better"
-    if len(said.levels) == 2:
-        part = (1.0 - level) / 4.0
-        values = {key: part * getattr(interval_score, key) for key in ("value", "lower", "upper")}
-        return replace(interval_score, **values, meaning=meaning)
-    beyond = target[:, None] - said.values
-    loss = np.maximum(said.levels * beyond, (said.levels - 1.0) * beyond).mean(axis=1)
-    return _mean_score(loss, units, meaning)
-
-
-def _proportion(is_so: NDArray[np.bool_], units: Units, meaning: str) -> Score:
-    """A proportion with an exact range, of fewer rows where these depend on each other."""
-    value = float(is_so.mean())
-    if units.kind != "rows" and units.refusal:
-        return Score(value, math.nan, math.nan, meaning, f"no range: {units.refusal}")
-    bounds = exact_range(int(is_so.sum()), len(is_so), CONFIDENCE, _effect(is_so, units))
-    return Score(value, *bounds, meaning, INDEPENDENT[units.kind])
-
-
-def _effect(is_so: NDArray[np.bool_], units: Units) -> float:
-    """How many times fewer independent rows say as much, also of how they vary; as one where that cannot be told."""
-    if units.kind == "rows":
-        return 1.0
-    if units.refusal:
-        return float(len(is_so))
-    return float(units.design_effect(is_so.astype(np.float64))) * units.factor() ** 2
-
-
-def _median_score(width: Array, units: Units) -> Score:
-    """The median width, with a range by ranks."""
-    lower, upper = median_range(np.sort(width), width, units)
-    middle = float(np.median(width))
-    assumes = INDEPENDENT[units.kind] if not math.isnan(lower) else "no range: too few rows"
-    return Score(middle, lower, upper, "median width of the intervals", assumes)
-
-
-def _interval_score(width: Array, below: Array, above: Array, level: float, units: Units) -> Score:
-    """Winkler's score: the range of a mean, extended to one that models the excesses on either side."""
-    n, factor = len(width), 2.0 / (1.0 - level)
-    found = _mean_score(
-        width + factor * (below + above), units, "width plus a penalty for misses (Winkler); lower is better"
-    )
-    if math.isnan(found.lower):
-        return found
-    n_independent = units.n_equal or n / _effect((below + above) > 0.0, units)
-    if n_independent * (1.0 - level) < MIN_MISSES * (1.0 - 1e-9):
-        why = f"no range: fewer than {MIN_MISSES:g} misses are expected"
-        return replace(found, lower=math.nan, upper=math.nan, assumes=why)
-    if units.kind != "rows":
-        return found
-    farthest = float(max(below.max(), above.max()))
-    sides = [_excess(own[own > 0.0], n, farthest) for own in (below, above)]
-    downward = math.hypot(*(max(side[0] - side[1], 0.0) for side in sides))
-    upward = math.hypot(*(max(side[2] - side[0], 0.0) for side in sides))
-    lower = max(min(found.lower, found.value - factor * downward), 0.0)
-    upper = max(found.upper, found.value + factor * upward)
-    return replace(found, lower=lower, upper=upper, assumes=INDEPENDENT["rows"] + HEAVY)
-
-
-def _excess(excess: Array, n: int, farthest: float) -> tuple[float, float, float]:
-    """Mean excess over n rows on one side, and its bounds: a count times a mean, both Gamma on the log scale."""
-    from scipy.special import digamma, polygamma
-
-    k = len(excess)
-    if k == 0:
-        return 0.0, 0.0, NONE_SEEN / n * farthest
-    mean, variance = float(excess.mean()), float(excess.var(ddof=1)) if k > 1 else 0.0
-    heavier = max((PRIOR_MISSES + k * variance / mean**2) / (PRIOR_MISSES + k), 1.0)
-    middle = math.log((k + 1) / n * mean) + float(digamma(k + 1)) - math.log(k + 1) + math.log(k) - float(digamma(k))
-    away = NORMAL * math.sqrt(float(polygamma(1, k + 1.0)) + heavier * float(polygamma(1, float(k))))
-    return k * mean / n, math.exp(middle - away), math.exp(middle + away)
-
-
-def _reliability(target: Array, said: Predictive, level: float, effect: float) -> tuple[Reliability, ...]:
+def _reliability(evidence: IntervalEvidence) -> tuple[Reliability, ...]:
     """Coverage of each level given, of nine levels of a whole distribution, with ranges for all of them together."""
+    said, n = evidence.said, evidence.n
     held = (i / 10 for i in range(1, 10) if i / 10 <= (said.highest_level or 1.0))
-    levels = said.confidence_levels or tuple(sorted({*held, level}))
+    levels = said.confidence_levels or tuple(sorted({*held, evidence.level}))
     confidence = 1.0 - (1.0 - CONFIDENCE) / len(levels)
     found = []
-    for p in levels:
-        bounds = said.bounds(p)
-        inside = int(np.count_nonzero((bounds[:, 0] <= target) & (target <= bounds[:, 1])))
-        found.append(Reliability(p, inside / len(target), *exact_range(inside, len(target), confidence, effect)))
+    for level in levels:
+        own = evidence.at(level)
+        n_inside = int(np.count_nonzero(own.is_inside))
+        below, above = (float(is_so.mean()) for is_so in (own.is_below, own.is_above))
+        width, score = own.mean_width_and_score
+        bounds = exact_range(n_inside, n, confidence, evidence.effect)
+        found.append(
+            Reliability(level, n_inside / n, *bounds, below, above, width, score, own.subgroups, own.over_time)
+        )
     return tuple(found)
-
-
-def _over_time(is_inside: NDArray[np.bool_], order: NDArray[np.intp] | None) -> tuple[float, ...]:
-    """Coverage in blocks of rows."""
-    if order is None or len(order) < 2 * MIN_BLOCK:
-        return ()
-    blocks = np.array_split(is_inside[order], min(N_BLOCKS, len(order) // MIN_BLOCK))
-    return tuple(float(block.mean()) for block in blocks)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import bdtr, bdtrc, chdtrc, gammaln
 
-from pimeter.arrays import some_rows
 from pimeter.coverage import percent, rounded
 from pimeter.evaluation.alternatives import shown
-from pimeter.evaluation.diagnosis.columns import categories, quintiles
-from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Subgroup, simultaneous_bounds
 from pimeter.findings import Diagnosis, Finding
 
 if TYPE_CHECKING:
@@ -23,111 +18,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.evaluation.alternatives import Alternative
-    from pimeter.evaluation.diagnosis.columns import Given, Subgroups
-    from pimeter.predictive import Predictive
+    from pimeter.evaluation.decomposition import Decomposition
+    from pimeter.evaluation.diagnosis.evidence import Subgroup
+    from pimeter.evaluation.interval_evidence import IntervalEvidence
 
     Array = NDArray[np.float64]
 
 FALSE_ALARMS = 0.05  # of all checks of a report together
-N_CELLS = 10  # of equal probability, in which targets of whole distributions are counted
 MIN_EXPECTED = 5.0  # rows in a cell
-MAX_TIED = 0.01  # fraction of targets on bounds or quantiles
 MIN_MISSES_FOR_RUNS = 5  # from which on it is asked whether they come in runs
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Rows whose targets lie between two neighbouring quantiles of their distributions, and the probability of that."""
-
-    rows: int
-    probability: float
-
-
-@dataclass(frozen=True)
-class IntervalEvidence:
-    """Targets, intervals and distributions that were given for them, and what is known of the rows."""
-
-    target: Array
-    said: Predictive
-    bounds: Array  # (rows, 2) at the level judged
-    level: float
-    known: Given
-    order: NDArray[np.intp] | None  # of time
-    effect: float = 1.0  # rows of groups or in time say as much as so many times fewer independent ones
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.target)
-
-    @cached_property
-    def is_below(self) -> NDArray[np.bool_]:
-        """Targets below their interval."""
-        return np.asarray(self.target < self.bounds[:, 0])
-
-    @cached_property
-    def is_above(self) -> NDArray[np.bool_]:
-        """Targets above their interval."""
-        return np.asarray(self.target > self.bounds[:, 1])
-
-    @cached_property
-    def is_inside(self) -> NDArray[np.bool_]:
-        """Targets inside their interval."""
-        return ~(self.is_below | self.is_above)
-
-    @cached_property
-    def is_tied(self) -> bool:
-        """Whether targets lie on bounds or quantiles: what is discrete need not be spread as these say."""
-        values = self.bounds if len(self.edges) < 3 else self.said.values
-        return bool((self.target[:, None] == values).any(axis=1).mean() > MAX_TIED)
-
-    @cached_property
-    def edges(self) -> Array:
-        """Probabilities at which the distributions are cut into cells."""
-        if self.said.kind == "normal" or (self.said.kind == "samples" and len(self.said.levels) >= N_CELLS - 1):
-            return np.arange(1, N_CELLS) / N_CELLS
-        return self.said.levels
-
-    @cached_property
-    def cells(self) -> tuple[Cell, ...]:
-        """Targets in each cell of the distributions, those on a border by chance on one side; none of two cuts."""
-        if len(self.edges) < 3:
-            return ()
-        values = np.stack([self.said.at(float(edge)) for edge in self.edges], axis=1)
-        first, last = (self.target[:, None] > values).sum(axis=1), (self.target[:, None] >= values).sum(axis=1)
-        chance = np.random.default_rng(0).random(self.n)
-        cell = first + np.floor(chance * (last - first + 1)).astype(np.intp)
-        counts = np.bincount(cell, minlength=len(self.edges) + 1).tolist()
-        probabilities = np.diff(np.concatenate([[0.0], self.edges, [1.0]])).tolist()
-        return tuple(map(Cell, counts, probabilities))
-
-    @cached_property
-    def divisions(self) -> list[tuple[str, Subgroups, NDArray[np.bool_]]]:
-        """Names, subgroups and which of their rows are inside."""
-        some = some_rows(self.n, MAX_ROWS)
-        found = [("prediction", quintiles(self.said.centre), self.is_inside)]
-        width = self.bounds[:, 1] - self.bounds[:, 0]
-        if self.said.kind != "samples" and np.isfinite(width).all() and np.ptp(width) > 1e-9 * width.max():
-            found.append(("interval width", quintiles(width), self.is_inside))
-        if self.known.labels is not None:
-            found.append(("by", categories(self.known.labels), self.is_inside))
-        return found + [(column.name, column.subgroups, self.is_inside[some]) for column in self.known.columns]
-
-    @cached_property
-    def subgroups(self) -> tuple[Subgroup, ...]:
-        """Coverage in each of them, with ranges for all together."""
-        counted = [
-            (of, label, int(np.count_nonzero(codes == i)), int(np.count_nonzero(inside[codes == i])))
-            for of, (codes, labels), inside in self.divisions
-            for i, label in enumerate(labels)
-            if (codes == i).any()
-        ]
-        rows, within = (np.array([one[i] for one in counted]) for i in (2, 3))
-        lower, upper = simultaneous_bounds(within / self.effect, rows / self.effect, len(counted))
-        return tuple(
-            Subgroup(of, label, n, k / n, float(low), float(high))
-            for (of, label, n, k), low, high in zip(counted, lower, upper, strict=True)
-        )
 
 
 GIVEN = {
@@ -152,7 +51,7 @@ class Asked(NamedTuple):
     reference: float = math.nan
 
 
-def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative]) -> Diagnosis:
+def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], parts: Decomposition | None) -> Diagnosis:
     """Ask everything; alarms of all checks together are false in 5 % of reports at most (weighted Bonferroni)."""
     asked = [*(check(evidence) for check in CHECKS), better(evidence, alternatives)]
     total = sum(one.weight for one in asked if not math.isnan(one.p_value))
@@ -183,7 +82,26 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative]) -> D
     left = Finding(
         name="features", question="Which columns were looked at?", sentence=_columns(evidence), rows=evidence.n
     )
-    return Diagnosis.of([*found, left], "Nothing to do: no check raises an alarm.", code)
+    told = [*found, left] if parts is None else [*found, _parts(parts), left]
+    return Diagnosis.of(told, "Nothing to do: no check raises an alarm.", code)
+
+
+def _parts(parts: Decomposition) -> Finding:
+    """What the CRPS is made of, in words."""
+    numbers = (parts.miscalibration, parts.by_chance, parts.discrimination, parts.uncertainty, parts.crps)
+    own, by_chance, discrimination, uncertainty, crps = (rounded(value, 3) for value in numbers)
+    sentence = (
+        f"Miscalibration {own} (up to {by_chance} by chance alone) less discrimination {discrimination} plus "
+        f"uncertainty {uncertainty} is {crps}, by isotonic quantiles of {parts.rows:,} rows."
+    )
+    return Finding(
+        name="decomposition",
+        question="What is the CRPS made of?",
+        sentence=sentence,
+        value=parts.miscalibration,
+        reference=parts.by_chance,
+        rows=parts.rows,
+    )
 
 
 def _columns(evidence: IntervalEvidence) -> str:
@@ -231,7 +149,7 @@ def subgroups(evidence: IntervalEvidence) -> Asked:
     """Whether the coverage is the same in all subgroups: exact for each, all together by Bonferroni."""
     total = int(evidence.is_inside.sum())
     asked: list[tuple[float, Subgroup]] = []
-    by_division = {of: (len(inside), int(inside.sum())) for of, _, inside in evidence.divisions}
+    by_division = {one.of: (len(one.rows), int(evidence.is_inside[one.rows].sum())) for one in evidence.divisions}
     for one in evidence.subgroups:
         n, k = by_division[one.of]
         if one.rows == n or total in {0, evidence.n}:

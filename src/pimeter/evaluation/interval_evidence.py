@@ -1,0 +1,152 @@
+"""Targets, and the intervals and distributions that were given for them: what checks and pages look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pimeter.arrays import some_rows
+from pimeter.evaluation.diagnosis.columns import categories, quintiles
+from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Subgroup, simultaneous_bounds
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pimeter.evaluation.diagnosis.columns import Given, Subgroups
+    from pimeter.predictive import Predictive
+
+    Array = NDArray[np.float64]
+
+N_CELLS = 10  # of equal probability, in which targets of whole distributions are counted
+MAX_TIED = 0.01  # fraction of targets on bounds or quantiles
+N_BLOCKS = 20  # of rows in the order of time, at most
+MIN_BLOCK = 20  # rows of one
+
+
+class Division(NamedTuple):
+    """A way to divide rows into subgroups."""
+
+    of: str
+    subgroups: Subgroups
+    rows: NDArray[np.intp]  # that were looked at
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Rows whose targets lie between two neighbouring quantiles of their distributions, and the probability of that."""
+
+    rows: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class IntervalEvidence:
+    """Targets, intervals and distributions that were given for them, and what is known of the rows."""
+
+    target: Array
+    said: Predictive
+    bounds: Array  # (rows, 2) at the level judged
+    level: float
+    divisions: tuple[Division, ...]
+    known: Given
+    order: NDArray[np.intp] | None  # of time
+    effect: float = 1.0  # rows of groups or in time say as much as so many times fewer independent ones
+
+    def at(self, level: float) -> IntervalEvidence:
+        """The same rows and subgroups with the intervals of another level."""
+        return self if level == self.level else replace(self, level=level, bounds=self.said.bounds(level))
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.target)
+
+    @cached_property
+    def is_below(self) -> NDArray[np.bool_]:
+        """Targets below their interval."""
+        return np.asarray(self.target < self.bounds[:, 0])
+
+    @cached_property
+    def is_above(self) -> NDArray[np.bool_]:
+        """Targets above their interval."""
+        return np.asarray(self.target > self.bounds[:, 1])
+
+    @cached_property
+    def is_inside(self) -> NDArray[np.bool_]:
+        """Targets inside their interval."""
+        return ~(self.is_below | self.is_above)
+
+    @cached_property
+    def is_tied(self) -> bool:
+        """Whether targets lie on bounds or quantiles: what is discrete need not be spread as these say."""
+        values = self.bounds if len(self.edges) < 3 else self.said.values
+        return bool((self.target[:, None] == values).any(axis=1).mean() > MAX_TIED)
+
+    @cached_property
+    def edges(self) -> Array:
+        """Probabilities at which the distributions are cut into cells."""
+        if self.said.kind == "normal" or (self.said.kind == "samples" and len(self.said.levels) >= N_CELLS - 1):
+            return np.arange(1, N_CELLS) / N_CELLS
+        return self.said.levels
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """Targets in each cell of the distributions, those on a border by chance on one side; none of two cuts."""
+        if len(self.edges) < 3:
+            return ()
+        first, last = np.zeros((2, self.n), np.intp)
+        for edge in self.edges:
+            value = self.said.at(float(edge))
+            first += self.target > value
+            last += self.target >= value
+        chance = np.random.default_rng(0).random(self.n)
+        cell = first + np.floor(chance * (last - first + 1)).astype(np.intp)
+        counts = np.bincount(cell, minlength=len(self.edges) + 1).tolist()
+        probabilities = np.diff(np.concatenate([[0.0], self.edges, [1.0]])).tolist()
+        return tuple(map(Cell, counts, probabilities))
+
+    @cached_property
+    def subgroups(self) -> tuple[Subgroup, ...]:
+        """Coverage in each of them, with ranges for all together."""
+        counted = []
+        for of, (codes, labels), chosen in self.divisions:
+            n_rows = np.bincount(codes, minlength=len(labels)).tolist()
+            n_inside = np.bincount(codes[self.is_inside[chosen]], minlength=len(labels)).tolist()
+            counted += [one for one in zip([of] * len(labels), labels, n_rows, n_inside, strict=True) if one[2]]
+        rows, within = (np.array([one[i] for one in counted]) for i in (2, 3))
+        lower, upper = simultaneous_bounds(within / self.effect, rows / self.effect, len(counted))
+        return tuple(
+            Subgroup(of, label, n, k / n, float(low), float(high))
+            for (of, label, n, k), low, high in zip(counted, lower, upper, strict=True)
+        )
+
+    @property
+    def mean_width_and_score(self) -> tuple[float, float]:
+        """Mean width, and mean interval score."""
+        low, high = self.bounds.T
+        width = float((high - low).mean())
+        outside = (low - self.target)[self.is_below].sum() + (self.target - high)[self.is_above].sum()
+        return width, width + 2.0 / (1.0 - self.level) * float(outside) / self.n
+
+    @property
+    def over_time(self) -> tuple[float, ...]:
+        """Coverage in blocks of rows, the oldest first; none without a time, or for few rows."""
+        if self.order is None or self.n < 2 * MIN_BLOCK:
+            return ()
+        blocks = np.array_split(self.is_inside[self.order], min(N_BLOCKS, self.n // MIN_BLOCK))
+        return tuple(float(block.mean()) for block in blocks)
+
+
+def divisions(said: Predictive, bounds: Array, known: Given) -> tuple[Division, ...]:
+    """Quintiles of the centre, of the width at one level and of features, and categories."""
+    every, some = np.arange(len(bounds)), some_rows(len(bounds), MAX_ROWS)
+    found = [Division("prediction", quintiles(said.centre), every)]
+    width = bounds[:, 1] - bounds[:, 0]
+    if said.kind != "samples" and np.isfinite(width).all() and np.ptp(width) > 1e-9 * width.max():
+        found.append(Division("interval width", quintiles(width), every))
+    if known.labels is not None:
+        found.append(Division("by", categories(known.labels), every))
+    return (*found, *(Division(column.name, column.subgroups, some) for column in known.columns))

@@ -1,0 +1,147 @@
+"""Scores of given intervals, each with a range, and with what that assumes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import betaincinv
+
+from pimeter.clusters import INDEPENDENT, Units
+from pimeter.evaluation.losses import crps_rows, is_distribution, pinball_rows
+from pimeter.evaluation.measurement import Score
+from pimeter.evaluation.paired import mean_range
+from pimeter.evaluation.ranges import CONFIDENCE, NORMAL, median_range
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pimeter.predictive import Predictive
+
+    Array = NDArray[np.float64]
+
+FINITE = "; tails that have a variance"
+HEAVY = "; excesses as those seen: no range is safe if tails are heavy"
+MIN_MISSES = 5.0  # expected, below which nothing is said of the interval score
+PRIOR_MISSES = 4.0  # with exponential excesses, that are added to those seen
+NONE_SEEN = -math.log(0.1)  # misses that may be expected where none was seen
+
+
+def scores(target: Array, said: Predictive, bounds: Array, level: float, units: Units) -> dict[str, Score]:
+    """Numbers that describe intervals, each with a range."""
+    width = bounds[:, 1] - bounds[:, 0]
+    below, above = np.maximum(bounds[:, 0] - target, 0.0), np.maximum(target - bounds[:, 1], 0.0)
+    found = {}
+    for name, is_so, meaning in (
+        ("coverage", (below == 0.0) & (above == 0.0), "targets inside their interval"),
+        ("misses_below", below > 0.0, "targets below their interval"),
+        ("misses_above", above > 0.0, "targets above their interval"),
+    ):
+        found[name] = _proportion(is_so, units, meaning)
+    is_finite = bool(np.isfinite(width).all())
+    if is_finite:
+        found["mean_width"] = _mean_score(width, units, "mean width of the intervals")
+    found["median_width"] = _median_score(width, units)
+    if is_finite:
+        found["interval_score"] = interval_score(width, below, above, level, units)
+    if said.kind in {"intervals", "quantiles"} and np.isfinite(said.values).all():
+        found["pinball"] = _pinball(target, said, found["interval_score"], level, units)
+    if is_distribution(said) and np.isfinite(said.values).all():
+        found["crps"] = _mean_score(crps_rows(target, said), units, "score of the whole distribution; lower is better")
+    return found
+
+
+def _pinball(target: Array, said: Predictive, interval_score: Score, level: float, units: Units) -> Score:
+    """Mean pinball loss of the quantiles given; of the bounds of one interval it is a part of the interval score."""
+    meaning = "mean pinball loss of the quantiles given; lower is better"
+    if len(said.levels) == 2:
+        part = (1.0 - level) / 4.0
+        values = {key: part * getattr(interval_score, key) for key in ("value", "lower", "upper")}
+        return replace(interval_score, **values, meaning=meaning)
+    weights = np.full(len(said.levels), 1.0 / len(said.levels))
+    return _mean_score(pinball_rows(target, said.values, said.levels, weights), units, meaning)
+
+
+def _proportion(is_so: NDArray[np.bool_], units: Units, meaning: str) -> Score:
+    """A proportion with an exact range, of fewer rows where these depend on each other."""
+    value = float(is_so.mean())
+    if units.kind != "rows" and units.refusal:
+        return Score(value, math.nan, math.nan, meaning, f"no range: {units.refusal}")
+    bounds = exact_range(int(is_so.sum()), len(is_so), CONFIDENCE, design_effect(is_so, units))
+    return Score(value, *bounds, meaning, INDEPENDENT[units.kind])
+
+
+def design_effect(is_so: NDArray[np.bool_], units: Units) -> float:
+    """How many times fewer independent rows say as much, also of how they vary; as one where that cannot be told."""
+    if units.kind == "rows":
+        return 1.0
+    if units.refusal:
+        return float(len(is_so))
+    return float(units.design_effect(is_so.astype(np.float64))) * units.factor() ** 2
+
+
+def _median_score(width: Array, units: Units) -> Score:
+    """The median width, with a range by ranks."""
+    lower, upper = median_range(np.sort(width), width, units)
+    middle = float(np.median(width))
+    assumes = INDEPENDENT[units.kind] if not math.isnan(lower) else "no range: too few rows"
+    return Score(middle, lower, upper, "median width of the intervals", assumes)
+
+
+def interval_score(width: Array, below: Array, above: Array, level: float, units: Units) -> Score:
+    """Winkler's score: the range of a mean, extended to one that models the excesses on either side."""
+    n, factor = len(width), 2.0 / (1.0 - level)
+    found = _mean_score(
+        width + factor * (below + above), units, "width plus a penalty for misses (Winkler); lower is better"
+    )
+    if math.isnan(found.lower):
+        return found
+    n_independent = units.n_equal or n / design_effect((below + above) > 0.0, units)
+    if n_independent * (1.0 - level) < MIN_MISSES * (1.0 - 1e-9):
+        why = f"no range: fewer than {MIN_MISSES:g} misses are expected"
+        return replace(found, lower=math.nan, upper=math.nan, assumes=why)
+    if units.kind != "rows":
+        return found
+    farthest = float(max(below.max(), above.max()))
+    sides = [_excess(own[own > 0.0], n, farthest) for own in (below, above)]
+    downward = math.hypot(*(max(side[0] - side[1], 0.0) for side in sides))
+    upward = math.hypot(*(max(side[2] - side[0], 0.0) for side in sides))
+    lower = max(min(found.lower, found.value - factor * downward), 0.0)
+    upper = max(found.upper, found.value + factor * upward)
+    return replace(found, lower=lower, upper=upper, assumes=INDEPENDENT["rows"] + HEAVY)
+
+
+def _excess(excess: Array, n: int, farthest: float) -> tuple[float, float, float]:
+    """Mean excess over n rows on one side, and its bounds: a count times a mean, both Gamma on the log scale."""
+    from scipy.special import digamma, polygamma
+
+    k = len(excess)
+    if k == 0:
+        return 0.0, 0.0, NONE_SEEN / n * farthest
+    mean, variance = float(excess.mean()), float(excess.var(ddof=1)) if k > 1 else 0.0
+    heavier = max((PRIOR_MISSES + k * variance / mean**2) / (PRIOR_MISSES + k), 1.0)
+    middle = math.log((k + 1) / n * mean) + float(digamma(k + 1)) - math.log(k + 1) + math.log(k) - float(digamma(k))
+    away = NORMAL * math.sqrt(float(polygamma(1, k + 1.0)) + heavier * float(polygamma(1, float(k))))
+    return k * mean / n, math.exp(middle - away), math.exp(middle + away)
+
+
+def exact_range(n_inside: int, n: int, confidence: float, effect: float = 1.0) -> tuple[float, float]:
+    """Clopper and Pearson's range of a proportion, of so many fewer rows as dependence leaves."""
+    tail = (1.0 - confidence) / 2.0
+    k, rest = n_inside / effect, (n - n_inside) / effect
+    lower = float(betaincinv(k, rest + 1.0, tail)) if n_inside else 0.0
+    upper = float(betaincinv(k + 1.0, rest, 1.0 - tail)) if n_inside < n else 1.0
+    return lower, upper
+
+
+def _mean_score(values: Array, units: Units, meaning: str) -> Score:
+    """A mean with its range."""
+    if units.kind == "rows" and not units.refusal:
+        return Score(*mean_range(values, CONFIDENCE), meaning, INDEPENDENT["rows"] + FINITE)
+    mean = float(values.mean())
+    if units.refusal:
+        return Score(mean, math.nan, math.nan, meaning, f"no range: {units.refusal}")
+    margin = NORMAL * units.factor() * math.sqrt(float(units.variance(units.sums(values - mean)))) / len(values)
+    return Score(mean, mean - margin, mean + margin, meaning, INDEPENDENT[units.kind] + FINITE)
