@@ -72,8 +72,8 @@ def decomposition(target: Array, said: Predictive) -> Decomposition | None:
     rng = np.random.default_rng(0)
     drawn = [some.from_z(rng.standard_normal(len(y))) for _ in range(N_DRAWS)]
     excess = [_excess(one, quantiles, levels) for one in (y, *drawn)]
-    alike = np.quantile(y, levels, method="inverted_cdf")
-    uncertainty, given = (_score(y, own, levels) for own in (alike[:, None], quantiles))
+    climatology = np.quantile(y, levels, method="inverted_cdf")
+    uncertainty, given = (_score(y, own, levels) for own in (climatology[:, None], quantiles))
     return Decomposition(excess[0], max(excess[1:]), uncertainty - given + excess[0], uncertainty, len(y))
 
 
@@ -93,7 +93,7 @@ def isotonic_quantiles(y: Array, by: Array, levels: Array) -> Array:
     """Quantiles of y (rows,) at each level that rise with `by` (levels, rows) and have the least pinball loss.
 
     The value of each row is found by bisection among the sorted targets, for all rows and levels at once: where
-    neighbours in the order share the same candidates, the best cut sends those after it to the upper half of these
+    neighbours in the order have the same candidates, the best cut sends those after it to the upper half of these
     (Stout, 2013).
     """
     k, n = by.shape
@@ -112,12 +112,12 @@ def isotonic_quantiles(y: Array, by: Array, levels: Array) -> Array:
         before = np.concatenate([[0.0], np.cumsum(cost)])  # of all rows before each one
         is_start[1:] |= (low[1:] != low[:-1]) | (high[1:] != high[:-1])
         starts = np.flatnonzero(is_start)
-        ends = np.append(starts[1:], k * n)
-        lengths = ends - starts
+        stops = np.append(starts[1:], k * n)
+        lengths = stops - starts
         at = np.where(is_cut, before[:-1], -np.inf)  # cut before a row: the higher the costs before it the better
         highest = np.maximum.reduceat(at, starts)
         first = np.minimum.reduceat(np.where(at == np.repeat(highest, lengths), rows, k * n), starts)
-        goes_up = rows >= np.repeat(np.where(before[ends] >= highest, ends, first), lengths)
+        goes_up = rows >= np.repeat(np.where(before[stops] >= highest, stops, first), lengths)
         low, high = np.where(is_open & goes_up, middle, low), np.where(is_open & ~goes_up, middle, high)
     found = np.empty((k, n))
     np.put_along_axis(found, order, values[low].reshape(k, n), axis=1)
