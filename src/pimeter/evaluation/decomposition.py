@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-MAX_ROWS = 2000  # rows that are looked at
-MIN_ROWS = 50  # below which isotonic regression finds patterns in noise
+MAX_ROWS_FOR_ISOTONIC = 2000  # rows that are looked at
+MIN_ROWS_FOR_ISOTONIC = 50  # below which isotonic regression finds patterns in noise
 N_DRAWS = 19  # of targets from the distributions: the largest miscalibration of these is exceeded in 1 of 20 cases
 GRID = np.arange(1, 20) / 20  # levels at which normal distributions and samples are looked at
 
@@ -62,9 +62,9 @@ class Decomposition:
 
 def decomposition(target: Array, said: Predictive) -> Decomposition | None:
     """Of whole distributions with finite quantiles; None for others, and for few rows."""
-    if len(target) < MIN_ROWS or not np.isfinite(said.values).all():
+    if len(target) < MIN_ROWS_FOR_ISOTONIC or not np.isfinite(said.values).all():
         return None
-    rows = some_rows(len(target), MAX_ROWS)
+    rows = some_rows(len(target), MAX_ROWS_FOR_ISOTONIC)
     y, some = target[rows], said.rows(rows)
     has_all = said.kind == "normal" or (said.kind == "samples" and len(said.levels) >= len(GRID))
     levels = GRID if has_all else said.levels

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CLIP = 1e-15  # probabilities are at least so far from 0 and 1 in the log loss
 LARGEST_TO_RAISE = 1e70  # size of targets and predictions: fourth powers of it are floats
-ROWS_AT_ONCE = 1 << 12  # whose losses stay in the cache
+ROWS_OF_LOSSES_AT_ONCE = 1 << 12  # whose losses stay in the cache
 MIN_ROWS_OF_CLASS = 10  # below which nothing is said of an AUC
 KEYWORDS = {"intervals", "quantiles", "levels", "y_pred", "std", "samples"}
 
@@ -177,8 +177,8 @@ def crps_rows(target: Array, said: Predictive) -> Array:
 def pinball_rows(target: Array, quantiles: Array, levels: Array, weights: Array) -> Array:
     """Weighted sum over levels of the pinball losses of each row."""
     found = np.empty(len(target))
-    for start in range(0, len(target), ROWS_AT_ONCE):
-        some = slice(start, start + ROWS_AT_ONCE)
+    for start in range(0, len(target), ROWS_OF_LOSSES_AT_ONCE):
+        some = slice(start, start + ROWS_OF_LOSSES_AT_ONCE)
         beyond = target[some, None] - quantiles[some]
         found[some] = np.maximum(levels * beyond, (levels - 1.0) * beyond) @ weights
     return found
