@@ -6,7 +6,7 @@ import math
 import sys
 import warnings
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -133,8 +133,16 @@ def rounded(value: float, digits: int = 4, *, whole: float = 1.0) -> str:
     return f"{value:.{digits}g}"
 
 
+class QuantileRanks(NamedTuple):
+    """Ranks of two errors that have a quantile between them, and the probability that they do."""
+
+    low: int
+    high: int
+    level: float
+
+
 @lru_cache(maxsize=256)
-def quantile_ranks(m: int, p: float, level: float = 0.95) -> tuple[int, int, float]:
+def quantile_ranks(m: int, p: float, level: float = 0.95) -> QuantileRanks:
     """Ranks of two of m errors that have the quantile at level p between them, and the probability that they do.
 
     Whatever the distribution, the number of independent errors below their quantile is binomial, so the quantile lies
@@ -147,28 +155,29 @@ def quantile_ranks(m: int, p: float, level: float = 0.95) -> tuple[int, int, flo
         from scipy.stats import binom
 
         least, most = (float(binom.ppf(tail, m, p)) for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
-        return int(least), int(most) + 1, float(binom.cdf(most, m, p) - binom.cdf(least - 1.0, m, p))
+        return QuantileRanks(int(least), int(most) + 1, float(binom.cdf(most, m, p) - binom.cdf(least - 1.0, m, p)))
     first, below = binomial_cdf(m, p)  # below[i]: probability of fewer than first + i errors under the quantile
     low = np.arange(max(first, 1), min(first + below.size, m + 1))
     start = below[low - first]
     end = np.searchsorted(below, start + level)  # below[high - first] is the first to have the level
     reached = (end < below.size) & (first + end <= m)
     if not reached.any():
-        return 1, m, max(0.0, 1.0 - p**m - (1.0 - p) ** m)
+        return QuantileRanks(1, m, max(0.0, 1.0 - p**m - (1.0 - p) ** m))
     low, end = low[reached], end[reached]
     probability = below[end] - start[reached]
     distance = first + end - low
     best = np.lexsort([-probability, distance])[0]
-    return int(low[best]), int(first + end[best]), float(probability[best])
+    return QuantileRanks(int(low[best]), int(first + end[best]), float(probability[best]))
 
 
-def effective_ranks(m: int, p: float, effect: float, level: float) -> tuple[int, int, float]:
+def effective_ranks(m: int, p: float, effect: float, level: float) -> QuantileRanks:
     """`quantile_ranks` of m errors that vary as much as m over a design effect independent ones."""
     n = max(int(m / effect), 1)
-    low, high, exact_level = quantile_ranks(n, p, level)
+    found = quantile_ranks(n, p, level)
     if n == m:
-        return low, high, exact_level
-    return max(math.floor(low / (n + 1) * (m + 1)), 1), min(math.ceil(high / (n + 1) * (m + 1)), m), exact_level
+        return found
+    low, high = (rank / (n + 1) * (m + 1) for rank in found[:2])
+    return QuantileRanks(max(math.floor(low), 1), min(math.ceil(high), m), found.level)
 
 
 def binomial_cdf(m: int, p: float) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.float64]]]:

@@ -175,8 +175,9 @@ class QuantileNeuron(BaseEstimator):
         ranges, self.quantile_range_level_ = np.full((len(columns), 2), math.nan, width), math.nan
         if counts is None or (counts % 1.0 == 0.0).all():
             m = samples.shape[0] if counts is None else int(counts.sum())
-            low, high, self.quantile_range_level_ = quantile_ranks(m, level)
-            ranges = np.array([column.ranked(low, high) for column in columns], width)
+            ranks = quantile_ranks(m, level)
+            self.quantile_range_level_ = ranks.level
+            ranges = np.array([column.ranked(ranks.low, ranks.high) for column in columns], width)
         self.quantile_range_ = ranges[0] if self._is_single else ranges
 
     def _count_groups(self, samples: Floats, columns: list[SmoothedSample], units: Units) -> None:
@@ -185,9 +186,11 @@ class QuantileNeuron(BaseEstimator):
         effects = units.design_effect(is_beyond)
         m, level, wider = len(samples), float(self.confidence_level), units.factor(0.95) ** 2
         ranks = [effective_ranks(m, level, float(effect) * wider, 0.95) for effect in effects]
-        ranges = np.array([one.ranked(*pair[:2]) for one, pair in zip(columns, ranks, strict=True)], samples.dtype)
+        ranges = np.array(
+            [one.ranked(own.low, own.high) for one, own in zip(columns, ranks, strict=True)], samples.dtype
+        )
         errors = np.atleast_1d(self.standard_error_) * np.sqrt(effects)
-        self.quantile_range_level_ = min(exact for *_, exact in ranks)
+        self.quantile_range_level_ = min(own.level for own in ranks)
         if units.refusal:
             warn_of_coverage(f"groups: {units.refusal} for standard_error_ and quantile_range_, which are NaN.")
             ranges[:], errors[:], self.quantile_range_level_ = math.nan, math.nan, math.nan

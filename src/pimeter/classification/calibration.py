@@ -184,7 +184,7 @@ class _LogOdds(ClassifierMixin, BaseEstimator):
         return found
 
 
-class Reliability(NamedTuple):
+class ReliabilityBins(NamedTuple):
     """What scores say and what happened, in bins of equally many rows."""
 
     rows: Array
@@ -198,7 +198,7 @@ class Reliability(NamedTuple):
 
 def reliability(
     y_true: ArrayLike, y_score: ArrayLike, *, n_bins: int = 10, confidence_level: float = 0.95
-) -> Reliability:
+) -> ReliabilityBins:
     """Mean score and proportion of positives in bins of equally many rows, and whether the two contradict each other.
 
     Intervals are Clopper-Pearson's, of each bin by itself: they hold the mean probability of the bin's rows as often as
@@ -214,7 +214,7 @@ def reliability(
     lower, upper = np.array(bounds).T
     p_value, by_bin = consistency(score, label, codes, level)
     is_off = (by_bin <= 1.0 - level) & (p_value <= 1.0 - level)
-    return Reliability(rows, mean, proportion, lower, upper, is_off, p_value)
+    return ReliabilityBins(rows, mean, proportion, lower, upper, is_off, p_value)
 
 
 def calibration_error(

@@ -94,12 +94,12 @@ def asked_ranks(levels: Array, n: int) -> tuple[Ranks, Ranks]:
 
     Those of absolute residuals are for margins, bounds of these and neighbours; of residuals for tails and the median.
     """
-    low, high, _ = quantile_ranks(n, 0.5, CONFIDENCE)
+    median = quantile_ranks(n, 0.5, CONFIDENCE)
     tails = np.clip(np.ceil(n * tail_levels(levels)), 1, n)
     kept = ranks(n, levels)
     return (
         np.clip(np.concatenate([kept, margin_ranks(n, levels)[0].ravel(), kept - 1, kept + 1]), 1, n),
-        np.concatenate([tails, [low, (n + 1) // 2, n // 2 + 1, high]]).astype(np.intp),
+        np.concatenate([tails, [median.low, (n + 1) // 2, n // 2 + 1, median.high]]).astype(np.intp),
     )
 
 

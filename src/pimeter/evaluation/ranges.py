@@ -77,8 +77,10 @@ def median_range(ordered: Array, residuals: Array, units: Units) -> tuple[float,
     effect = 1.0
     if units.kind != "rows":
         effect = float(units.design_effect((residuals > middle).astype(np.float64))) * units.factor() ** 2
-    low, high, confidence = effective_ranks(len(ordered), 0.5, effect, CONFIDENCE)
-    return (float(ordered[low - 1]), float(ordered[high - 1])) if confidence >= CONFIDENCE else (math.nan, math.nan)
+    ranks = effective_ranks(len(ordered), 0.5, effect, CONFIDENCE)
+    if ranks.level < CONFIDENCE:
+        return math.nan, math.nan
+    return float(ordered[ranks.low - 1]), float(ordered[ranks.high - 1])
 
 
 def _rarer(coverage: Array, fit: CrossFit, effect: Array) -> Array:

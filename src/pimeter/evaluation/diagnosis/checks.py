@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pimeter.evaluation.diagnosis.bias import Bias
 from pimeter.evaluation.diagnosis.order import Drift, SerialDependence
 from pimeter.evaluation.diagnosis.recommendation import recommended
-from pimeter.evaluation.diagnosis.rows import CopiedRows, EnoughRows, Features, Variation
+from pimeter.evaluation.diagnosis.rows import CopiedRows, EnoughRows, GivenFeatures, Variation
 from pimeter.evaluation.diagnosis.shape import HeavyTails, Outliers, Skewness
 from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
 from pimeter.evaluation.diagnosis.width import CoverageGap, ScaledGain
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CHECKS: tuple[Check[Evidence], ...] = (
     EnoughRows(),
     Variation(),
-    Features(),
+    GivenFeatures(),
     CoverageGap(),
     ScaledGain(),
     Bias(),

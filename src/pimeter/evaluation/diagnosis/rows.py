@@ -95,7 +95,7 @@ class Variation(Check[Evidence]):
         return self.finding(m, sentence, advice, value=len(same), reference=0)
 
 
-class Features(Check[Evidence]):
+class GivenFeatures(Check[Evidence]):
     """What was looked at beside the predictions, and what was not."""
 
     name = "features"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-class Tails(NamedTuple):
+class TailMeans(NamedTuple):
     """Means of the largest residuals, of the smallest, and of the middle half, in each of some samples."""
 
     upper: Array
@@ -26,7 +26,7 @@ class Tails(NamedTuple):
     middle: Array
 
     @classmethod
-    def of(cls, samples: Array, fraction: float) -> Tails:
+    def of(cls, samples: Array, fraction: float) -> TailMeans:
         """Of sorted samples, (samples, m), and the fraction of the residuals that each tail holds."""
         m = samples.shape[1]
         n, quarter = max(1, round(fraction * m)), m // 4
@@ -41,10 +41,10 @@ class Tails(NamedTuple):
         return np.divide(apart, width, out=np.zeros_like(width), where=width > 0.0)
 
 
-def tails(residuals: Array, fraction: float) -> Tails:
+def tails(residuals: Array, fraction: float) -> TailMeans:
     """Tails of one sample."""
     unit = power_of_two(float(np.abs(residuals).max()))
-    return Tails(*(values * unit for values in Tails.of(np.sort(residuals)[None] / unit, fraction)))
+    return TailMeans(*(values * unit for values in TailMeans.of(np.sort(residuals)[None] / unit, fraction)))
 
 
 def p_value(residuals: Array, fraction: float) -> float:
@@ -71,6 +71,6 @@ def _chance(absolute: Array, fraction: float, skewness: float) -> float:
 
     def drawn(n: int) -> Array:
         signs = rng.integers(2, size=(n, len(absolute)), dtype=np.int8) * 2 - 1
-        return np.abs(Tails.of(np.sort(absolute * signs, axis=1), fraction).skewness)
+        return np.abs(TailMeans.of(np.sort(absolute * signs, axis=1), fraction).skewness)
 
     return sequential_p_value(skewness, drawn)[0]
