@@ -6,11 +6,16 @@ import math
 import sys
 import warnings
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from pimeter.validation import one_level
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
 
 ROUNDING = 1e-9  # (m + 1) p is an integer if it is this near to one: in floats 100 * .55 is a little more than 55
 MAX_NEEDED = 10**12  # rows that `rows_needed` answers with
@@ -133,6 +138,26 @@ def rounded(value: float, digits: int = 4, *, whole: float = 1.0) -> str:
     return f"{value:.{digits}g}"
 
 
+def proportion_bounds(inside: ArrayLike, rows: ArrayLike, tail: float) -> tuple[Array, Array]:
+    """Clopper and Pearson's bounds of proportions, each missed with a probability of `tail`; (0, 1) without rows.
+
+    Rows may be effective ones, which are no integers: SciPy's binomtest refuses them, and statsmodels, whose
+    proportion_confint takes them, is no dependency.
+
+    Examples
+    --------
+    >>> from pimeter.coverage import proportion_bounds
+    >>> [bound.round(3) for bound in proportion_bounds([0, 9], [10, 10], 0.025)]
+    [array([0.   , 0.555]), array([0.308, 0.997])]
+    """
+    from scipy.special import betaincinv
+
+    k, rest = np.asarray(inside, np.float64), np.subtract(rows, inside)
+    lower = np.where(k > 0.0, betaincinv(np.maximum(k, ROUNDING), rest + 1.0, tail), 0.0)
+    upper = np.where(rest > 0.0, betaincinv(k + 1.0, np.maximum(rest, ROUNDING), 1.0 - tail), 1.0)
+    return lower, upper
+
+
 class QuantileRanks(NamedTuple):
     """Ranks of two errors that have a quantile between them, and the probability that they do."""
 
@@ -180,7 +205,7 @@ def effective_ranks(m: int, p: float, effect: float, level: float) -> QuantileRa
     return QuantileRanks(max(math.floor(low), 1), min(math.ceil(high), m), found.level)
 
 
-def binomial_cdf(m: int, p: float) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def binomial_cdf(m: int, p: float) -> tuple[int, Array]:
     """Smallest count that matters, and the probabilities of fewer than it, than it plus 1, ... up to all.
 
     Binomial, from the ratios of neighbouring terms. At m = 1e6 SciPy's bdtr takes 50 times as long and is 1e-9 off.

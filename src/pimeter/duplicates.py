@@ -336,7 +336,7 @@ def value_bits(values: Column) -> Bits:
     return np.array([found[value] for value in objects], np.uint64)
 
 
-def _bits(value: float) -> int:
+def _bits(value: Any) -> int:
     """64 bits of one object."""
     if isinstance(value, np.ndarray | list | tuple):  # a long array's text would leave out its middle
         held = np.ravel(value) if isinstance(value, np.ndarray) else np.fromiter(value, object, len(value))

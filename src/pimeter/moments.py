@@ -167,7 +167,10 @@ def _stretched(units: Units, totals: Array) -> Array:
 
 
 def _bootstrap_t(rows: Array, totals: Array, mean: float | None) -> tuple[float, float]:
-    """5 % and 95 % points of the studentised mean over resampled units; of its logarithm if the mean is given."""
+    """5 % and 95 % points of the studentised mean over resampled units; of its logarithm if the mean is given.
+
+    SciPy's bootstrap studentises nothing, and resamples rows, not units of unequal numbers of rows.
+    """
     n, weights = len(rows), _resamples(len(rows))
     count, count2, total, squares, both = (
         weights @ np.stack([rows, rows**2, totals, totals**2, totals * rows], axis=1)

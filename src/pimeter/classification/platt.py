@@ -29,7 +29,8 @@ def platt_lines(
     """Slopes and intercepts (B,) of ``expit(a odds + b)``, one for each row of counts (B, m): how often a row counts.
 
     This is the likeliest map, with a very weak pull of the slope to 0 for classes that scores separate. The targets of
-    Platt (1999), a little inside of 0 and 1, would take half a standard error off the mean probability at 200 rows.
+    Platt (1999), a little inside of 0 and 1, would take half a standard error off the mean probability at 200 rows;
+    scikit-learn's sigmoid has them, and fits one map at a time.
     """
     target = is_positive.astype(np.float64)
     centre = odds.mean()

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
+from pimeter.coverage import proportion_bounds
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
-
-# Numbers of rows are effective ones, which statsmodels' proportion_confint takes, too, but SciPy's binomtest does not;
-# statsmodels is no dependency.
 
 
 class Proportion(NamedTuple):
@@ -61,15 +60,10 @@ def wilson(found: Proportion, confidence_level: float) -> tuple[float, float]:
 
 def clopper_pearson(found: Proportion, confidence_level: float) -> tuple[float, float]:
     """The exact interval, which with equal weights covers at least as often as it says; everything without rows."""
-    from scipy.special import betaincinv
-
-    value, n = found
-    if not n:
+    if not found.n:
         return 0.0, 1.0
-    k, tail = value * n, (1.0 - confidence_level) / 2.0
-    lower = 0.0 if value == 0.0 else float(betaincinv(k, n - k + 1.0, tail))
-    upper = 1.0 if value == 1.0 else float(betaincinv(k + 1.0, n - k, 1.0 - tail))
-    return lower, upper
+    lower, upper = proportion_bounds(found.value * found.n, found.n, (1.0 - confidence_level) / 2.0)
+    return float(lower), float(upper)
 
 
 def normal(found: Proportion, confidence_level: float) -> tuple[float, float]:

@@ -104,8 +104,7 @@ class ScoreQuantile:
     def margins(self) -> Array:
         """Margins below and above for new rows of average importance, (lines, outputs, 2)."""
         outputs, one = range(self.scores.above.shape[1]), np.ones(1)
-        lines = range(len(self.members))
-        return np.array([[[side[0] for side in self._margins(line, j, one)] for j in outputs] for line in lines])
+        return np.array([[self._margins(line, j, one)[0] for j in outputs] for line in range(len(self.members))])
 
     def guaranteed(self, line: int) -> float:
         """Coverage that is guaranteed to each output of a line."""
@@ -209,7 +208,7 @@ class ScoreQuantile:
         margins = np.empty((2, len(lines)))
         for line in np.unique(lines):
             rows = lines == line
-            margins[:, rows] = self._margins(int(line), output, importance[rows], is_importance=True)
+            margins[:, rows] = self._margins(int(line), output, importance[rows], is_importance=True).T
         return margins
 
     def are_too_heavy(self, line: int, importance: Array) -> NDArray[np.bool_]:
@@ -287,17 +286,14 @@ class ScoreQuantile:
         m, confidence = 0.0 if is_unknown else sample.n_counted, confidence_of(self.tails)
         return rank_guarantee(m, self.level, kind=self.kind, n_cuts=self.tails.n_cuts, confidence=confidence)
 
-    def _margins(self, line: int, output: int, new: Array, *, is_importance: bool = False) -> list[Array]:
-        """Margins below and above for new rows of these counts or importance weights; infinite without a bound."""
-        found = [np.full(len(new), np.inf), np.full(len(new), np.inf)]
+    def _margins(self, line: int, output: int, new: Array, *, is_importance: bool = False) -> Array:
+        """Margins below and above, (n, 2), for new rows of these counts or importance weights; infinite without bound."""
+        found = []
         for direction in self.tails.directions:
             sample = self.sample(line, output, direction)
-            own = self._rank(line, sample)
-            margin = self._margin(own, sample, new * _unit(sample) if is_importance else new)
-            for side in (0, 1):
-                if direction in {0, 2 * side - 1}:
-                    found[side] = margin
-        return found
+            counts = new * _unit(sample) if is_importance else new
+            found.append(self._margin(self._rank(line, sample), sample, counts))
+        return self.tails.margins(found)
 
     def _margin(self, own: Guarantee, sample: CalibrationScores, new_counts: Array) -> Array:
         """Quantile of a sample of scores, by its rank, for new rows of these counts."""

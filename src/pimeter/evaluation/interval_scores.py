@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import betaincinv
 
 from pimeter.clusters import INDEPENDENT, Units
+from pimeter.coverage import proportion_bounds
 from pimeter.evaluation.losses import crps_rows, is_distribution, pinball_rows
 from pimeter.evaluation.measurement import Score
 from pimeter.evaluation.paired import mean_range
@@ -129,11 +129,8 @@ def _excess(excess: Array, n: int, farthest: float) -> tuple[float, float, float
 
 def exact_range(n_inside: int, n: int, confidence: float, effect: float = 1.0) -> tuple[float, float]:
     """Clopper and Pearson's range of a proportion, of so many fewer rows as dependence leaves."""
-    tail = (1.0 - confidence) / 2.0
-    k, rest = n_inside / effect, (n - n_inside) / effect
-    lower = float(betaincinv(k, rest + 1.0, tail)) if n_inside else 0.0
-    upper = float(betaincinv(k + 1.0, rest, 1.0 - tail)) if n_inside < n else 1.0
-    return lower, upper
+    lower, upper = proportion_bounds(n_inside / effect, n / effect, (1.0 - confidence) / 2.0)
+    return float(lower), float(upper)
 
 
 def _mean_score(values: Array, units: Units, meaning: str) -> Score:

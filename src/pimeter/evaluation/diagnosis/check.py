@@ -133,7 +133,8 @@ def by_chance(p_value: float) -> str:
 def sequential_p_value(observed: float, drawn: Callable[[int], Array]) -> tuple[float, float]:
     """How often samples under the null hypothesis are as extreme (Besag and Clifford), and their median.
 
-    `drawn` gives statistics of so many samples. What is clear early is not drawn to the end.
+    `drawn` gives statistics of so many samples. What is clear early is not drawn to the end, as SciPy's
+    permutation_test would.
     """
     found = drawn(BATCH)
     while len(found) < N_DRAWS and np.count_nonzero(found >= observed) < N_EXTREME:

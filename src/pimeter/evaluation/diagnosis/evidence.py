@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.special import betaincinv
 
 from pimeter.arrays import real_array, some_rows
+from pimeter.coverage import proportion_bounds
 from pimeter.duplicates import Copies, copies, row_keys
 from pimeter.errors import signed_errors
 from pimeter.evaluation.diagnosis.columns import categories, quintiles
@@ -188,10 +188,7 @@ class Evidence:
 
 def simultaneous_bounds(inside: Counts | Array, rows: Counts | Array, n_subgroups: int) -> tuple[Array, Array]:
     """Clopper-Pearson bounds of proportions that hold for so many subgroups together; (0, 1) for one without rows."""
-    tail = SIGNIFICANCE / 2 / n_subgroups
-    lower = np.where(inside > 0, betaincinv(np.maximum(inside, 1e-9), rows - inside + 1, tail), 0.0)
-    upper = np.where(inside < rows, betaincinv(inside + 1, np.maximum(rows - inside, 1e-9), 1.0 - tail), 1.0)
-    return lower, upper
+    return proportion_bounds(inside, rows, SIGNIFICANCE / 2 / n_subgroups)
 
 
 def refuse_other_order(y_true: object, y_pred: object, name: str = "y_pred") -> None:
