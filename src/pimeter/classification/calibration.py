@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from pimeter.arrays import real_array
 from pimeter.classification.consistency import consistency
 from pimeter.classification.platt import log_odds, platt_lines
-from pimeter.classification.proportions import Proportion, clopper_pearson
+from pimeter.coverage import proportion_bounds
 from pimeter.validation import integer, one_level, scores_between_0_and_1
 
 if TYPE_CHECKING:
@@ -210,8 +210,7 @@ def reliability(
     rows = np.bincount(codes).astype(np.float64)
     mean, proportion = np.bincount(codes, score) / rows, np.bincount(codes, label) / rows
     level = one_level("confidence_level", confidence_level)
-    bounds = [clopper_pearson(Proportion(*one), level) for one in zip(proportion.tolist(), rows.tolist(), strict=True)]
-    lower, upper = np.array(bounds).T
+    lower, upper = proportion_bounds(np.bincount(codes, label), rows, (1.0 - level) / 2.0)
     p_value, by_bin = consistency(score, label, codes, level)
     is_off = (by_bin <= 1.0 - level) & (p_value <= 1.0 - level)
     return ReliabilityBins(rows, mean, proportion, lower, upper, is_off, p_value)

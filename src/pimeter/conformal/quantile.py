@@ -287,7 +287,7 @@ class ScoreQuantile:
         return rank_guarantee(m, self.level, kind=self.kind, n_cuts=self.tails.n_cuts, confidence=confidence)
 
     def _margins(self, line: int, output: int, new: Array, *, is_importance: bool = False) -> Array:
-        """Margins below and above, (n, 2), for new rows of these counts or importance weights; infinite if unbounded."""
+        """Margins below and above, (n, 2), for rows of these counts or importance weights; infinite without a bound."""
         found = []
         for direction in self.tails.directions:
             sample = self.sample(line, output, direction)
