@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, vali
 from pimeter.arrays import unmasked
 from pimeter.conformal.exchangeability import group_codes, in_groups, warn_of_shuffled_dates
 from pimeter.conformal.guarantee import COPIES, ORDER
+from pimeter.conformal.quantile import Calibrated
 from pimeter.coverage import warn_of_coverage
 from pimeter.duplicates import are_copies, copies, row_keys
 
@@ -52,7 +53,7 @@ class Replaceable:
         return self
 
 
-class ConformalEstimator(Replaceable, BaseEstimator, ABC):
+class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
     """A model and its calibration.
 
     `estimator` is one of four things: a function or an object that only predicts; a ``FrozenEstimator``; a trained
@@ -113,10 +114,6 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
     @abstractmethod
     def _quantile_of(self, scores: CalibrationScores) -> ScoreQuantile:
         """The quantile of scores at the confidence level."""
-
-    @abstractmethod
-    def _warn_of_few(self, quantile: ScoreQuantile) -> None:
-        """Say where scores are too few for the level."""
 
     @abstractmethod
     def _settings_now(self) -> dict[str, Any]:
@@ -203,20 +200,9 @@ class ConformalEstimator(Replaceable, BaseEstimator, ABC):
 
     def _learn(self, scores: CalibrationScores) -> None:
         """Set everything that calibration is known by."""
-        self._scores_seen, self.n_calibration_ = scores, len(scores)
-        self._quantile = quantile = self._quantile_of(scores)
-        self._warn_of_few(quantile)
-        self.categories_ = quantile.categories()
-        self.guaranteed_level_ = float(np.min([quantile.guaranteed(line) for line in quantile.seen]))
-        self.guarantee_reason_ = quantile.reason()
-        self.coverage_range_ = quantile.coverage_ranges()
-
-    def _quantile_at(self, level: float) -> ScoreQuantile:
-        """The quantile of the scores seen at another level; warns where they are too few for it."""
-        found = self._quantile.at(level)
-        if found is not self._quantile:
-            self._warn_of_few(found)
-        return found
+        self._scores_seen = scores
+        self._know(self._quantile_of(scores))
+        self.categories_ = self._quantile.categories()
 
     def _rows_to_split(self, n: int, codes: Index | None) -> Index:  # noqa: ARG002
         """Rows that train models and calibrate, in their order: all that nothing else is learned from."""

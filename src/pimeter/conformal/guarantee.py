@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from pimeter.coverage import RANGE, ROUNDING, binomial_cdf, counted, percent
+from pimeter.coverage import RANGE, ROUNDING, binomial_cdf, counted, percent, warn_of_coverage
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pimeter.conformal.quantile import ScoreQuantile
     from pimeter.conformal.scores import CalibrationScores, Tails
 
     Array = NDArray[np.float64]
@@ -27,6 +28,7 @@ GUARANTEES = frozenset(get_args(GuaranteeKind))
 SET_CONFIDENCE = 0.95  # of guarantee="training-conditional"
 STRAYS = 0.15  # standard errors by which a neuron's place follows t, see `neuron_level` ...
 AHEAD, BEHIND = 0.2, 0.45  # ... and ranks that it goes ahead, and stays behind for a single error beyond it
+ENOUGH_ESTIMATED = 5  # times the rows that a guarantee takes: with fewer effective ones estimated weights may fail
 UNKNOWN = (math.nan, math.nan)
 
 # Why calibration rows are not taken for exchangeable with new ones.
@@ -279,3 +281,45 @@ def too_few(guarantee: Guarantee, p: float, of: str = "") -> str:
     can = "nothing" if math.isnan(guarantee.level) else percent(guarantee.level, 3)
     scores = counted(float(guarantee.m), "score")
     return f"{scores}{of} can guarantee {can}, not {percent(p, 6)}; {guarantee.needed} are needed"
+
+
+def warn_of_few_groups(quantile: ScoreQuantile) -> None:
+    """Say that groups of rows which resemble each other are fewer than scores would have to be."""
+    n_groups, level = quantile.scores.n_groups, quantile.level
+    needed = rank_guarantee(1, level, kind=quantile.kind, n_cuts=quantile.tails.n_cuts).needed
+    if n_groups is not None and n_groups < needed:
+        warn_of_coverage(
+            f"scores of {n_groups} groups calibrate, and rows of one group may resemble each other: nothing is "
+            f"guaranteed to rows of new groups, of which {percent(level, 6)} intervals may cover far less. {needed} "
+            "groups or more do better."
+        )
+
+
+def warn_of_few_scores(quantile: ScoreQuantile) -> None:
+    """Say where scores are too few for a guarantee or, with estimated weights, to come near the level."""
+    if quantile.scores.effective_size is not None:
+        _warn_of_few_effective(quantile, quantile.scores.effective_size)
+        return
+    lines, table = set(quantile.seen), quantile.table
+    small = set() if table is None else {table.shared}
+    own = "" if table is None else " of a category"
+    side = " on one side of the prediction" if quantile.tails.is_by_sign else ""
+    most = "" if quantile.scores.folds is None else " (with cv they guarantee 2 p - 1 at most)"
+    for of, some in ((own, sorted(lines - small)), (" of the smaller categories", sorted(lines & small))):
+        few = [line for line in some if not quantile.weakest(line).is_enough]
+        if few:
+            several = f" (the smallest of {len(few)} such)" if len(few) > 1 else ""
+            least = min(few, key=lambda line: quantile.weakest(line).m)
+            weak = replace(quantile.weakest(least), level=quantile.guaranteed(least))
+            warn_of_coverage(f"{too_few(weak, quantile.level, of + several + side)}{most}.")
+
+
+def _warn_of_few_effective(quantile: ScoreQuantile, size: float) -> None:
+    """Say that rows with estimated weights are effectively too few to come near the level."""
+    enough = ENOUGH_ESTIMATED * rank_guarantee(1, quantile.level, n_cuts=quantile.tails.n_cuts).needed
+    if size < enough:
+        warn_of_coverage(
+            f"by their estimated weights the calibration rows are about as good as {size:.3g} rows like the new ones: "
+            f"{percent(quantile.level, 6)} intervals may cover far less, and nothing is guaranteed. As a rule of thumb "
+            f"take {enough} or more: calibrate on more rows, or on rows more like the new ones."
+        )

@@ -22,7 +22,7 @@ from pimeter.conformal.guarantee import (
     neuron_level,
     rank_below,
     rank_guarantee,
-    too_few,
+    warn_of_few_scores,
 )
 from pimeter.coverage import ROUNDING, percent, warn_of_coverage
 from pimeter.quantiles import quantile
@@ -43,7 +43,6 @@ SETS_ARE_FULL = "too few small ones to learn from: their sets are full"
 INTERVALS_ARE_WIDE = (
     "no small ones to learn from: their intervals go as far as the largest score, and nothing is guaranteed"
 )
-ENOUGH_ESTIMATED = 5  # times the rows that a guarantee takes: with fewer effective ones estimated weights may fail
 
 
 @dataclass(frozen=True)
@@ -336,43 +335,26 @@ def _least_level(guarantees: list[Guarantee]) -> float:
     return math.nan if any(map(math.isnan, levels)) else min(levels)
 
 
-def warn_of_few_groups(quantile: ScoreQuantile) -> None:
-    """Say that groups of rows which resemble each other are fewer than scores would have to be."""
-    n_groups, level = quantile.scores.n_groups, quantile.level
-    needed = rank_guarantee(1, level, kind=quantile.kind, n_cuts=quantile.tails.n_cuts).needed
-    if n_groups is not None and n_groups < needed:
-        warn_of_coverage(
-            f"scores of {n_groups} groups calibrate, and rows of one group may resemble each other: nothing is "
-            f"guaranteed to rows of new groups, of which {percent(level, 6)} intervals may cover far less. {needed} "
-            "groups or more do better."
-        )
+class Calibrated:
+    """Answers by a quantile of calibration scores, and says what that guarantees."""
 
+    _quantile: ScoreQuantile
 
-def warn_of_few_scores(quantile: ScoreQuantile) -> None:
-    """Say where scores are too few for a guarantee or, with estimated weights, to come near the level."""
-    if quantile.scores.effective_size is not None:
-        _warn_of_few_effective(quantile, quantile.scores.effective_size)
-        return
-    lines, table = set(quantile.seen), quantile.table
-    small = set() if table is None else {table.shared}
-    own = "" if table is None else " of a category"
-    side = " on one side of the prediction" if quantile.tails.is_by_sign else ""
-    most = "" if quantile.scores.folds is None else " (with cv they guarantee 2 p - 1 at most)"
-    for of, some in ((own, sorted(lines - small)), (" of the smaller categories", sorted(lines & small))):
-        few = [line for line in some if not quantile.weakest(line).is_enough]
-        if few:
-            several = f" (the smallest of {len(few)} such)" if len(few) > 1 else ""
-            least = min(few, key=lambda line: quantile.weakest(line).m)
-            weak = replace(quantile.weakest(least), level=quantile.guaranteed(least))
-            warn_of_coverage(f"{too_few(weak, quantile.level, of + several + side)}{most}.")
+    def _know(self, quantile: ScoreQuantile) -> None:
+        """Set what calibration is known by."""
+        self._quantile, self.n_calibration_ = quantile, len(quantile.scores)
+        self._warn_of_few(quantile)
+        self.guaranteed_level_ = float(np.min([quantile.guaranteed(line) for line in quantile.seen]))
+        self.guarantee_reason_ = quantile.reason()
+        self.coverage_range_ = quantile.coverage_ranges()
 
+    def _quantile_at(self, level: float) -> ScoreQuantile:
+        """The quantile of the scores seen at another level; warns where they are too few for it."""
+        found = self._quantile.at(level)
+        if found is not self._quantile:
+            self._warn_of_few(found)
+        return found
 
-def _warn_of_few_effective(quantile: ScoreQuantile, size: float) -> None:
-    """Say that rows with estimated weights are effectively too few to come near the level."""
-    enough = ENOUGH_ESTIMATED * rank_guarantee(1, quantile.level, n_cuts=quantile.tails.n_cuts).needed
-    if size < enough:
-        warn_of_coverage(
-            f"by their estimated weights the calibration rows are about as good as {size:.3g} rows like the new ones: "
-            f"{percent(quantile.level, 6)} intervals may cover far less, and nothing is guaranteed. As a rule of thumb "
-            f"take {enough} or more: calibrate on more rows, or on rows more like the new ones."
-        )
+    def _warn_of_few(self, quantile: ScoreQuantile) -> None:
+        """Say where scores are too few for the level."""
+        warn_of_few_scores(quantile)

@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from pimeter.conformal.estimator import Replaceable
-from pimeter.conformal.guarantee import COPIES, GUARANTEES, rank_guarantee, too_few
-from pimeter.conformal.quantile import ScoreQuantile
+from pimeter.conformal.guarantee import COPIES, GUARANTEES, rank_guarantee
+from pimeter.conformal.quantile import Calibrated, ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.coverage import ROUNDING, warn_of_coverage
 from pimeter.duplicates import UNPROVEN, copies, row_keys
@@ -44,7 +44,7 @@ MISSES_TO_MOVE = 20  # ... and half of them how both bounds move with the centre
 MOST_TO_LEARN = 1000  # rows are enough to learn from
 
 
-class IntervalCalibrator(Replaceable, BaseEstimator):
+class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
     """Intervals of any probabilistic model, made to hold on rows that it was not trained on: conformal prediction.
 
     Give `fit` the targets of rows that the model was not trained on and what it said of them, in one of four ways, and
@@ -256,31 +256,14 @@ class IntervalCalibrator(Replaceable, BaseEstimator):
             self.shape_ = SHAPES[self.method](p)
         scores = replace(self.shape_.scores(said.rows(rest), y[rest]), doubts=doubts)
         self._said_before = said.rows(slice(0))
-        self._quantile = ScoreQuantile(scores, TAILS["symmetric"], p, self.guarantee)
-        own = self._quantile.weakest(0)
-        if not own.is_enough:
-            warn_of_coverage(f"{too_few(own, p)}.")
-        self.n_calibration_ = len(scores)
+        self._know(ScoreQuantile(scores, TAILS["symmetric"], p, self.guarantee))
         self.margin_ = self._quantile.margins[0, 0]
-        if own.is_enough and np.isposinf(self.margin_).any():
+        if self._quantile.weakest(0).is_enough and np.isposinf(self.margin_).any():
             warn_of_coverage(
                 "the margin is infinite, and so are intervals: too many targets lie beyond quantiles that are tied or "
                 'infinite, so that nothing says how far. Use method="auto" or "additive".'
             )
-        self.guaranteed_level_ = self._quantile.guaranteed(0)
-        self.guarantee_reason_ = self._quantile.reason()
         self.guaranteed_ = bool(self.guaranteed_level_ >= p)
-        self.coverage_range_ = np.array(own.coverage_range)
-
-    def _quantile_at(self, level: float) -> ScoreQuantile:
-        """Margins at another level, from the same scores; warns where these are too few."""
-        own = self._quantile
-        if level == own.level:
-            return own
-        found = own.at(level)
-        if not found.weakest(0).is_enough:
-            warn_of_coverage(f"{too_few(found.weakest(0), level)}.")
-        return found
 
     def _refuse_another_kind(self, said: Predictive) -> None:
         """A ValueError if new rows are described in another way than those that calibrated."""

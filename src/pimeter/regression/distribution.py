@@ -8,7 +8,7 @@ import numpy as np
 
 from pimeter.arrays import real_array
 from pimeter.conformal.estimator import check_calibrated
-from pimeter.conformal.quantile import ScoreQuantile, warn_of_few_scores
+from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.training import TrainedIntervals
 from pimeter.regression.width import move_out, of_output, rows_of_lines, score_at, write_bounds
@@ -61,7 +61,7 @@ class PredictedDistribution(TrainedIntervals):
         for i, level in enumerate(levels.ravel().tolist()):
             side = int(level >= 0.5)
             quantile = self._one_sided(max(level, 1.0 - level), "upper" if side else "lower")
-            warn_of_few_scores(quantile)
+            self._warn_of_few(quantile)
             lines = quantile.lines(labels)
             write_bounds(quantile, prediction, shape, lines, None, both)
             out[..., i] = both[..., side]

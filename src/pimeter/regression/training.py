@@ -15,8 +15,8 @@ from sklearn.utils.validation import _num_samples, check_array
 from pimeter.arrays import real_array, unmasked
 from pimeter.conformal.estimator import ConformalEstimator, is_function
 from pimeter.conformal.folds import FoldModels
-from pimeter.conformal.guarantee import COPIES
-from pimeter.conformal.quantile import ScoreQuantile, warn_of_few_groups, warn_of_few_scores
+from pimeter.conformal.guarantee import COPIES, warn_of_few_groups
+from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.coverage import warn_of_coverage
 from pimeter.duplicates import UNPROVEN, row_keys
@@ -206,10 +206,6 @@ class TrainedIntervals(ConformalEstimator):
         scores = scores.jointly() if isinstance(width, JointWidth) else scores
         wanted = scores, TAILS[self.tails], level, self.guarantee
         return ScoreQuantile.in_categories(*wanted, min_rows=width.min_rows)
-
-    def _warn_of_few(self, quantile: ScoreQuantile) -> None:
-        """Say where scores are too few for the level."""
-        warn_of_few_scores(quantile)
 
     def _widths(self) -> list[Width]:
         """The widths that have learned, one for each model."""
