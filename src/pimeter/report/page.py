@@ -29,16 +29,22 @@ LEVEL_SCORES = ("coverage", "mean_width", "interval_score")  # scores that follo
 
 def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     """The report. Words pass jinja2's escaping, numbers and names for the script pass `escaped_json`."""
+    template = _environment().get_template("page.html")
+    style, style_hash = _own(FOLDER / "page.css")
     script, script_hash = _own(FOLDER / "page.js")
-    return plain_html(
-        "page.html",
-        data,
-        about,
-        title=about.get("data") or "How good is this model?",
-        at=data["curves"]["levels"].index(data["confidence_level"]),
+    curves = data["curves"]
+    at = curves["levels"].index(data["confidence_level"])
+    return template.render(
+        title=about.get("file") or about.get("data") or "How good is this model?",
+        about=about,
+        data=data,
+        at=at,
         level=percent(data["confidence_level"]),
+        **_sorted_findings(data),
         moving=LEVEL_SCORES,
         worst=_worst_feature(data["subgroups"]),
+        style=style,
+        style_hash=style_hash,
         script=script,
         script_hash=script_hash,
         numbers=_marked(escaped_json({key: data[key] for key in ("confidence_level", "n_rows", "curves", "sample")})),
@@ -46,7 +52,7 @@ def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
 
 
 def plain_html(template: str, data: Mapping[str, Any], about: Mapping[str, str], *, title: str, **values: Any) -> str:
-    """A page of a template: title, findings and style, and what else the template asks for."""
+    """A page without a script."""
     page = _environment().get_template(template)
     style, style_hash = _own(FOLDER / "page.css")
     return page.render(
