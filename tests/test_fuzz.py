@@ -545,6 +545,36 @@ def calibrators(draw: Draw) -> bool:
     return True
 
 
+@target("CoverageMonitor", fraction=0.5)
+def monitors(draw: Draw) -> bool:
+    n = draw(st.sampled_from([1, 2, 8, 60, 250]))
+    y, table = draw(arrays((n,))), draw(arrays((n, 2)))
+    by = draw(st.one_of(st.none(), categories(n)))
+    is_in_order = table.numbers is not None and table.numbers.ndim == 2 and draw(st.sampled_from([True, True, False]))
+    intervals = np.sort(table.numbers, axis=1) if is_in_order else table.value
+    words = ("y_true", "intervals", "bound", "by ", "ids", "id ", "confidence_level", "tolerance", "categories")
+    watch = draw(st.sampled_from([("misses",), ("misses", "few misses"), ("misses", "bounds", "residuals", "widths")]))
+    level, tolerance = draw(levels()), draw(mostly([None, None, 0.01], [-1.0, "a", np.nan]))
+    monitor = outcome(lambda: pm.CoverageMonitor(level, tolerance=tolerance, watch=watch), words)
+    if isinstance(monitor, Refused):
+        return False
+    if draw(st.booleans()):
+        found = outcome(lambda: monitor.update(y.value, intervals, by=by), words, y, table, by)
+    else:
+        ids = draw(st.one_of(st.just(list(range(n))), categories(n)))
+        found = outcome(lambda: monitor.expect(ids, intervals, by=by).observe(ids, y.value), words, y, table, by, ids)
+    if isinstance(found, Refused):
+        assert monitor.n_seen_ == 0
+        return False
+    assert monitor.n_seen_ == n
+    assert 0.0 <= monitor.estimate_.lower <= monitor.estimate_.value <= monitor.estimate_.upper <= 1.0
+    assert monitor.alarm_ == (monitor.evidence_.value >= monitor.evidence_.threshold)
+    explained = monitor.explain()
+    assert json.loads(explained.to_json())["n_rows"] == n
+    assert "<html" in explained.to_html()
+    return True
+
+
 @target("interval_scorer", "coverage_scorer", "crps_scorer", fraction=0.3)
 def scorers(draw: Draw) -> bool:
     n = draw(st.sampled_from([1, 3, 25]))

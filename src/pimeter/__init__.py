@@ -6,6 +6,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AutoWidth",
+    "CoverageMonitor",
     "CoverageWarning",
     "EstimatorWidth",
     "ForecastIntervals",
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from pimeter.evaluation.scorecards import scorecard
     from pimeter.forecast import ForecastIntervals
     from pimeter.groups import grouped_quantile
+    from pimeter.monitoring import CoverageMonitor
     from pimeter.neuron import QuantileNeuron
     from pimeter.online import OnlineNeuron
     from pimeter.quantiles import quantile
@@ -88,6 +90,7 @@ else:
     # Hidden from type checkers: with a module-level __getattr__ in sight they would accept any misspelt name.
     _MODULE_OF = {
         "AutoWidth": "regression",
+        "CoverageMonitor": "monitoring",
         "CoverageWarning": "coverage",
         "EstimatorWidth": "regression",
         "ForecastIntervals": "forecast",

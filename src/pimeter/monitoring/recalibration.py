@@ -1,0 +1,114 @@
+"""`Recalibration`: a model calibrated anew on rows since a change, and what an online neuron would have done."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pimeter.interval_arrays import lower_and_upper, targets
+from pimeter.validation import known_numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from pimeter.monitoring.stream import Stream
+
+    Array = NDArray[np.float64]
+
+SELECTED = "the calibration rows were selected by an alarm; recalibrate with rows that came since"
+
+
+@dataclass(frozen=True)
+class Recalibration:
+    """What `CoverageMonitor.recalibrate` did.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows that calibrated the model.
+    was_selected : bool
+        Whether an alarm had selected them; then nothing is guaranteed.
+    guaranteed_level : float
+        What the model guarantees; NaN where nothing is.
+    coverage_before : float
+        Coverage of these rows by the intervals of the model as it was.
+    coverage_online : float
+        Coverage of these rows by an `OnlineNeuron` that scales the same intervals and learns from each target as it
+        comes; NaN where it cannot be said.
+    """
+
+    n_rows: int
+    was_selected: bool
+    guaranteed_level: float
+    coverage_before: float
+    coverage_online: float
+
+    def __str__(self) -> str:
+        online = (
+            ""
+            if math.isnan(self.coverage_online)
+            else f"; an online neuron would have covered {self.coverage_online:.3f}"
+        )
+        before = f"The intervals as they were covered {self.coverage_before:.3f} of {self.n_rows:,} rows{online}."
+        guarantee = f"Nothing is guaranteed: {SELECTED}." if self.was_selected else "No alarm selected these rows."
+        return f"{before} {guarantee}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, with None for what is not known."""
+        return {name: None if math.isnan(value) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Recalibration:
+        """What `to_dict` returned."""
+        known: dict[str, Any] = {name: math.nan if value is None else value for name, value in values.items()}
+        return cls(**known)
+
+
+def recalibrated(stream: Stream, earlier: Recalibration | None, model: Any, X: Any, y: ArrayLike) -> Recalibration:
+    """Calibrate a model on the rows since the change, or on those since it was calibrated on selected ones."""
+    was_selected = stream.alarm is not None
+    if stream.alarm is not None:
+        n_rows = stream.counts.rows - stream.alarm.since.row
+    elif earlier is not None and earlier.was_selected:
+        n_rows = stream.counts.rows
+    else:
+        msg = "there was no alarm, so that there is no change to recalibrate for. To calibrate anyway, call the model."
+        raise ValueError(msg)
+    y_true = targets(y)
+    if len(y_true) < n_rows or not n_rows:
+        msg = f"recalibrate takes the last {n_rows:,} rows that were watched, at least one; got {len(y_true):,}."
+        raise ValueError(msg)
+    is_regressor = hasattr(model, "calibrate")
+    before = model.predict_interval(X) if is_regressor else known_numbers("X", X)
+    lower, upper = lower_and_upper(np.asarray(before, dtype=np.float64), 1)
+    is_covered = (lower <= y_true) & (y_true <= upper)
+    online = _online_coverage(y_true, lower, upper, stream.settings.confidence_level, n_rows)
+    rows = np.arange(len(y_true) - n_rows, len(y_true))
+    if is_regressor:
+        from sklearn.utils import _safe_indexing
+
+        model.calibrate(_safe_indexing(X, rows), y_true[rows])
+    else:
+        model.fit(y_true[rows], intervals=np.asarray(X, dtype=np.float64)[rows])
+    if was_selected:
+        model.guaranteed_level_, model.guaranteed_, model.guarantee_reason_ = math.nan, False, SELECTED
+    level = float(getattr(model, "guaranteed_level_", math.nan))
+    return Recalibration(int(n_rows), was_selected, level, float(is_covered[rows].mean()), online)
+
+
+def _online_coverage(y: Array, lower: Array, upper: Array, level: float, n_last: int) -> float:
+    """Coverage of the last rows by intervals whose half-widths an online neuron multiplies; NaN without widths."""
+    from pimeter.online import LARGEST, OnlineNeuron
+
+    half = (upper - lower) / 2.0
+    if not (np.isfinite(half) & (half > 0.0)).all():
+        return math.nan
+    scores = np.minimum(np.abs(y - (lower + half)) / half, LARGEST)
+    neuron, covered = OnlineNeuron(level), []
+    for score in scores:
+        covered.append(bool(score <= neuron.quantile_))  # not before the first: NaN
+        neuron.learn_one(float(score))
+    return float(np.mean(covered[-n_last:]))

@@ -1,0 +1,99 @@
+"""Rows as they are given to a monitor, checked as a whole before any of them counts."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pimeter.arrays import as_frame, even_array, label_list
+from pimeter.frames import named_columns
+from pimeter.interval_arrays import lower_and_upper
+from pimeter.validation import finite_numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from pimeter.monitoring.stream import Label
+
+LARGEST = 1e300  # of targets and bounds: widths and their sums stay finite
+
+
+class Intervals(NamedTuple):
+    """Lower and upper bounds and subgroups of rows."""
+
+    lower: list[float]
+    upper: list[float]
+    labels: list[Label]
+
+
+def target_list(y_true: ArrayLike) -> list[float]:
+    """Finite targets, one for each row; a single number is one row."""
+    if type(y_true) is float and abs(y_true) <= LARGEST:
+        return [y_true]
+    targets = finite_numbers("y_true", [float(y_true)] if isinstance(y_true, int | float) else y_true)
+    targets = np.atleast_1d(targets)  # arrays of shape ()
+    if targets.ndim != 1:
+        msg = f"y_true must be a number or have shape (n,); got shape {targets.shape}. Watch outputs one by one."
+        raise ValueError(msg)
+    _refuse_large("y_true", targets)
+    return [float(value) for value in targets.tolist()]
+
+
+def interval_lists(intervals: Any, by: Any, n: int | None = None) -> Intervals:
+    """Finite bounds of n rows, in order, and the subgroup of each row, None without `by`."""
+    if n == 1 and by is None and type(intervals) is tuple and len(intervals) == 2:
+        lower, upper = intervals
+        if type(lower) is float and type(upper) is float and -LARGEST <= lower <= upper <= LARGEST:
+            return Intervals([lower], [upper], [None])
+    frame = as_frame(intervals)
+    given = intervals if frame is None else named_columns("intervals", frame, ("lower", "upper"))
+    table = finite_numbers("intervals", given)
+    table = table[None] if table.ndim == 1 else table
+    if table.ndim != 2 or table.shape[1] != 2 or (n is not None and len(table) != n):
+        expected = "(n, 2)" if n is None else f"({n}, 2)"
+        msg = f"intervals must have shape {expected}, a lower and an upper bound for each row; got {np.shape(given)}."
+        raise ValueError(msg)
+    _refuse_large("intervals", table)
+    bounds = lower_and_upper(table, 1)
+    lower_list, upper_list = (side.tolist() for side in bounds)
+    return Intervals(lower_list, upper_list, label_lists("by", by, len(table)))
+
+
+def label_lists(name: str, given: Any, n: int) -> list[Label]:
+    """A label for each of n rows, None for all without labels and for a missing one; dates and the like as strings."""
+    if given is None:
+        return [None] * n
+    labels = np.atleast_1d(even_array(name, given))
+    if labels.shape != (n,):
+        msg = f"{name} must hold one label for each of the {n} rows; got shape {labels.shape}."
+        raise ValueError(msg)
+    return [label if isinstance(label, str | int | float | None) else str(label) for label in label_list(labels)]
+
+
+def id_list(ids: Any) -> list[str]:
+    """Ids as JSON text, which tells 1 from "1"; each once."""
+    given = np.atleast_1d(even_array("ids", ids))
+    if given.ndim != 1 or not given.size:
+        msg = f"ids must have shape (n,), an id for each row; got shape {given.shape}."
+        raise ValueError(msg)
+    found = label_lists("ids", given, len(given))
+    for i, one in enumerate(found):
+        if one is None or (isinstance(one, float) and not math.isfinite(one)):
+            msg = f"ids[{i}] is missing; each row needs an id."
+            raise ValueError(msg)
+    texts = [json.dumps(one) for one in found]
+    if len(set(texts)) < len(texts):
+        twice = next(text for i, text in enumerate(texts) if text in texts[:i])
+        msg = f"id {twice} is given twice in one call; give each row once."
+        raise ValueError(msg)
+    return texts
+
+
+def _refuse_large(name: str, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+    """Refuse numbers whose differences may not be finite."""
+    if np.abs(values).max() > LARGEST:
+        msg = f"{name} must lie between -1e300 and 1e300; got {values.ravel()[np.abs(values).argmax()]:g}."
+        raise ValueError(msg)

@@ -1,0 +1,121 @@
+"""The state of a monitor in a file: written as a whole or not at all, by one process at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pimeter.encoding import digest
+from pimeter.monitoring.recalibration import Recalibration
+from pimeter.monitoring.settings import Settings
+from pimeter.monitoring.stream import Stream
+
+FORMAT = "pimeter coverage monitor"
+VERSION = 1
+
+
+class StateFile:
+    """A JSON file with a lock beside it, which ends with the process that holds it.
+
+    Raises
+    ------
+    ValueError
+        If another process holds the lock, or it cannot be made there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if path.is_dir() or not path.parent.is_dir():
+            why = "it is a folder" if path.is_dir() else f"{path.parent} is no folder"
+            msg = f"{path} cannot hold the state of a monitor: {why}."
+            raise ValueError(msg)
+        try:
+            self._lock = sqlite3.connect(beside(path, "lock"), timeout=0.0, isolation_level=None)
+            self._lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as why:
+            msg = f"{path} is in use by another process ({why}). Wait until it has ended, or take another file."
+            raise ValueError(msg) from why
+
+    def close(self) -> None:
+        """Give the lock back."""
+        self._lock.close()
+
+    def read(self) -> dict[str, Any] | None:
+        """What was saved, None if nothing was; a ValueError says what is wrong with the file, which stays as it is."""
+        if not self.path.exists():
+            return None
+        try:
+            values = json.loads(self.path.read_text(encoding="utf-8"))
+        except ValueError as why:
+            msg = f"{self.path} is not a complete state of a monitor: {why}. Was it cut off, or is it another file?"
+            raise ValueError(msg) from why
+        if not isinstance(values, dict) or values.get("format") != FORMAT:
+            msg = f"{self.path} is not the state of a monitor. Take another file for --state."
+            raise ValueError(msg)
+        if values.get("version") != VERSION:
+            msg = (
+                f"{self.path} has version {values.get('version')!r}, expected {VERSION}: use the pimeter that wrote it."
+            )
+            raise ValueError(msg)
+        body = values.get("body")
+        if not isinstance(body, dict) or values.get("digest") != digest(body):
+            msg = f"{self.path} was changed after it was written: its check sum is wrong. Restore it from a copy."
+            raise ValueError(msg)
+        return body
+
+    def write(self, body: dict[str, Any]) -> None:
+        """Put a new state in the place of the old one."""
+        values = {"format": FORMAT, "version": VERSION, "digest": digest(body), "body": body}
+        draft = beside(self.path, "draft")
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                json.dump(values, file, allow_nan=False)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self.path)
+        except OSError as why:
+            msg = f"{self.path} cannot be written: {why.strerror or why}."
+            raise ValueError(msg) from why
+
+
+def beside(path: Path, ending: str) -> Path:
+    """A file that belongs to this one."""
+    return path.with_name(f"{path.name}.{ending}")
+
+
+class Restored(NamedTuple):
+    """What a monitor goes on from."""
+
+    stream: Stream
+    counted: int  # number of the last row with an id that was counted
+    recalibration: Recalibration | None
+
+
+def body_of(stream: Stream, counted: int, recalibration: Recalibration | None) -> dict[str, Any]:
+    """The state as plain values."""
+    return {
+        "settings": asdict(stream.settings),
+        "counted": counted,
+        "recalibration": None if recalibration is None else recalibration.to_dict(),
+        "stream": stream.to_dict(),
+    }
+
+
+def restored(body: dict[str, Any], asked: dict[str, Any], path: Path) -> Restored:
+    """What a monitor goes on from; a ValueError if it is asked for with other settings than it began with."""
+    held = Settings(**{**body["settings"], "watch": tuple(body["settings"]["watch"])})
+    known = asdict(held)
+    if body["recalibration"] is not None:  # calibrated anew: on another number of rows than it began with
+        known.pop("n_calibration")
+        asked = {name: value for name, value in asked.items() if name != "n_calibration"}
+    for name, value in asked.items():
+        if name not in known or known[name] != (tuple(value) if name == "watch" else value):
+            what = f"{name}={known.get(name)!r}, not {value!r}"
+            msg = f"{path} was begun with {what}. Leave it out, or begin another file."
+            raise ValueError(msg)
+    recalibration = None if body["recalibration"] is None else Recalibration.from_dict(body["recalibration"])
+    return Restored(Stream.restored(held, body["stream"]), int(body["counted"]), recalibration)
