@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+LARGEST_SCORE = 1e300
 SELECTED = "the calibration rows were selected by an alarm; recalibrate with rows that came since"
 
 
@@ -101,12 +102,12 @@ def recalibrated(stream: Stream, earlier: Recalibration | None, model: Any, X: A
 
 def _online_coverage(y: Array, lower: Array, upper: Array, level: float, n_last: int) -> float:
     """Coverage of the last rows by intervals whose half-widths an online neuron multiplies; NaN without widths."""
-    from pimeter.online import LARGEST, OnlineNeuron
+    from pimeter.online import OnlineNeuron
 
     half = (upper - lower) / 2.0
     if not (np.isfinite(half) & (half > 0.0)).all():
         return math.nan
-    scores = np.minimum(np.abs(y - (lower + half)) / half, LARGEST)
+    scores = np.minimum(np.abs(y - (lower + half)) / half, LARGEST_SCORE)
     neuron, covered = OnlineNeuron(level), []
     for score in scores:
         covered.append(bool(score <= neuron.quantile_))  # not before the first: NaN

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MAX_PLACES = 40  # points of a line
 MAX_SUBGROUPS = 25  # in one plot
 LEAST_EVIDENCE = 0.01  # that is drawn
+BEYOND_ALARM = 10.0  # times the evidence of an alarm that is drawn
 
 
 def monitoring_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
@@ -30,16 +31,19 @@ def _plots(data: Mapping[str, Any]) -> list[Plot]:
         return []
     places = [float(one["rows"]) for one in stretches]
     level = data["confidence_level"]
+    most = BEYOND_ALARM * data["threshold"]
     begun = "" if data["since"] is None else f" The change most likely began at row {data['since']:,}."
     found = [
         lines(
             "How much speaks against the intervals?",
-            "Largest evidence (e-value) up to each row since the one before, as a power of 10; the alarm stays once it "
-            f"was raised.{begun}",
+            "Largest evidence (e-value) since the point before, as a power of 10, drawn up to 10 times that "
+            f"of an alarm, which stays.{begun}",
             ("row", "log10 of evidence"),
             places,
             [
-                Line("evidence", "in", [math.log10(max(one["evidence"], LEAST_EVIDENCE)) for one in stretches]),
+                Line(
+                    "evidence", "in", [math.log10(min(max(one["evidence"], LEAST_EVIDENCE), most)) for one in stretches]
+                ),
                 Line("alarm", "rule", [math.log10(data["threshold"])] * len(places)),
             ],
         ),
