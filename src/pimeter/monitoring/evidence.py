@@ -4,9 +4,9 @@ While each row's event has a probability of `limit` at most, given all that came
 by q/limit at an event and by (1 - q)/(1 - limit) otherwise has an expected gain of 0 at most, whatever q >= limit is.
 A fortune of 1 is spread over several q, and over the times at which bets begin: a bet that began long before a change
 has lost its stake by then. All bets on one q lose and gain together, so that one number holds their sum, and memory
-does not grow. The fortune is a nonnegative supermartingale: it ever reaches 1/a with probability a at most (Ville).
+does not grow. The fortune is a nonnegative supermartingale: it ever attains 1/a with probability a at most (Ville).
 With a stake of 1 at each time instead, the expected fortune grows by 1 with each row at most, so that it takes N rows
-or more on average until it reaches N (the e-detector of Shin, Ramdas and Rinaldo, after Shiryaev and Roberts).
+or more on average until it attains N (the e-detector of Shin, Ramdas and Rinaldo, after Shiryaev and Roberts).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pimeter.monitoring.stream import Alarm, Stream
 
 ONE_SIDED = 0.8  # of the misses since a change, at one bound
-MIN_MISSES = 5  # that say something about bounds
+MIN_MISSES_SINCE = 5  # that say something about bounds
 CODE = """recalibration = monitor.recalibrate(model, X, y)  # the rows since the change
 print(recalibration)"""
 WHAT = {
@@ -244,7 +244,7 @@ def _bounds(stream: Stream, alarm: Alarm | None) -> Finding:
     counts = stream.counts
     sentence = f"{counts.below:,} targets lie below their lower bound and {counts.above:,} above their upper one."
     misses = 0 if alarm is None or alarm.watch == FEW else alarm.n_below + alarm.n_above
-    if alarm is not None and misses >= MIN_MISSES:
+    if alarm is not None and misses >= MIN_MISSES_SINCE:
         since = f"Since the change, {alarm.n_below:,} of {alarm.n_since:,} lie below and {alarm.n_above:,} above"
         if max(alarm.n_below, alarm.n_above) >= ONE_SIDED * misses:
             way, words = ("down", "high") if alarm.n_below > alarm.n_above else ("up", "low")

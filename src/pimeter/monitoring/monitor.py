@@ -83,7 +83,7 @@ class CoverageMonitor:
     does not depend on whether they lie inside.
 
     Evidence is the fortune of someone who bets on misses, spread over several rates of misses and over the times at
-    which bets begin. While the intervals hold no such bet can be expected to gain, so that the fortune ever reaches
+    which bets begin. While the intervals hold no such bet can be expected to gain, so that the fortune ever attains
     1/a with a probability of at most a (Ville's inequality). Subgroups (`by`) are bet on one by one.
 
     References

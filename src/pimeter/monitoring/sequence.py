@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PRIOR_ROWS = 80.0
 N_NODES = 40
 HALVINGS = 32
-FARTHEST = 60.0  # log odds ratio
+LARGEST_LOG_ODDS = 60.0  # log odds ratio
 LARGEST_SCALE = 2.0  # of log odds ratios, for rates near 0 or 1
 
 
@@ -56,7 +56,7 @@ def log_evidence_against(rate: ArrayLike, events: ArrayLike, rows: ArrayLike, sc
     log odds ratios t of standard deviation `scale`, exceeds 1/a at any time with probability a at most.
     """
     q, k, n = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in (rate, events, rows)))
-    low, high = np.full(q.shape, -FARTHEST), np.full(q.shape, FARTHEST)
+    low, high = np.full(q.shape, -LARGEST_LOG_ODDS), np.full(q.shape, LARGEST_LOG_ODDS)
     for _ in range(HALVINGS):  # the mode of the integrand, whose logarithm is concave
         middle = (low + high) / 2.0
         rises = k - n * _tilted(q, middle) - middle / scale**2 > 0.0

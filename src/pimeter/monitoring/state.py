@@ -15,11 +15,11 @@ from pimeter.monitoring.settings import Settings
 from pimeter.monitoring.stream import Stream
 
 FORMAT = "pimeter coverage monitor"
-VERSION = 1
+STATE_VERSION = 1
 
 
 class StateFile:
-    """A JSON file with a lock beside it, which ends with the process that holds it.
+    """A JSON file with a lock beside it, which is given back when the process that holds it is gone.
 
     Raises
     ------
@@ -56,10 +56,9 @@ class StateFile:
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             msg = f"{self.path} is not the state of a monitor. Take another file for --state."
             raise ValueError(msg)
-        if values.get("version") != VERSION:
-            msg = (
-                f"{self.path} has version {values.get('version')!r}, expected {VERSION}: use the pimeter that wrote it."
-            )
+        if values.get("version") != STATE_VERSION:
+            found = f"has version {values.get('version')!r}, expected {STATE_VERSION}"
+            msg = f"{self.path} {found}: use the version of pimeter that wrote it."
             raise ValueError(msg)
         body = values.get("body")
         if not isinstance(body, dict) or values.get("digest") != digest(body):
@@ -69,7 +68,7 @@ class StateFile:
 
     def write(self, body: dict[str, Any]) -> None:
         """Put a new state in the place of the old one."""
-        values = {"format": FORMAT, "version": VERSION, "digest": digest(body), "body": body}
+        values = {"format": FORMAT, "version": STATE_VERSION, "digest": digest(body), "body": body}
         draft = beside(self.path, "draft")
         try:
             with draft.open("w", encoding="utf-8") as file:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pimeter.monitoring.rows import Intervals
     from pimeter.monitoring.stream import Label
 
-VERSION = 1
+TABLES_VERSION = 1
 TABLES = """
 CREATE TABLE IF NOT EXISTS rows (
     id TEXT PRIMARY KEY, lower REAL NOT NULL, upper REAL NOT NULL, label TEXT NOT NULL, expected REAL NOT NULL,
@@ -59,11 +59,11 @@ class WaitingRows:
         try:
             self._connection = sqlite3.connect(":memory:" if path is None else path, isolation_level=None)
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            if version not in {0, VERSION}:
-                msg = f"{path} has version {version}, expected {VERSION}: another version of pimeter wrote it."
+            if version not in {0, TABLES_VERSION}:
+                msg = f"{path} has version {version}, expected {TABLES_VERSION}: another version of pimeter wrote it."
                 raise ValueError(msg)
             self._connection.executescript(TABLES)
-            self._connection.execute(f"PRAGMA user_version = {VERSION}")
+            self._connection.execute(f"PRAGMA user_version = {TABLES_VERSION}")
         except sqlite3.Error as why:
             msg = f"{path} cannot be used as a database of rows that wait for their targets: {why}."
             raise ValueError(msg) from why
