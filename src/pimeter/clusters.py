@@ -138,6 +138,17 @@ class Units:
         n = self.n_equal or self.n
         return float(stdtrit(n - 1, point) / ndtri(point)) if n > 1.0 else 1.0
 
+    def student(self, sums: Array, part: float) -> Array:
+        """Points of Student's t, 5 % beyond, with the degrees of freedom that kurtosis leaves the variance of `sums`.
+
+        Times a part, as the kurtosis of a sample is not that of the distribution.
+        """
+        squares = np.square(self.whole(sums))
+        total = squares.sum(axis=-1)
+        kurtosis = self.n * np.square(squares / np.where(total, total, 1.0)[..., None]).sum(axis=-1)
+        freedom = np.clip(part * self.n / np.maximum(kurtosis - 1.0, 1e-9), 2.0, max(self.n - 1.0, 1.0))
+        return np.asarray(stdtrit(freedom, 0.95))
+
     def design_effect(self, is_counted: Array) -> Array:
         """Times by which proportions vary more than of independent rows, at least 1; rows are 0 or 1, (..., m)."""
         return self.effect_of_counts(self.sums(is_counted), self.sums(np.ones(is_counted.shape[-1])))

@@ -22,7 +22,7 @@ ROWS_AT_ONCE = 1 << 13  # that stay in the cache
 N_RESAMPLES = 399  # of the bootstrap
 TAIL = 0.05  # of each side of a range
 FREEDOM = 0.7  # of the degrees of freedom by the kurtosis, which is too small in a sample
-LARGEST_LOG = 600.0  # farther no range goes on the scale of logarithms
+LARGEST_LOG = math.log(100.0)  # farther no range goes on the scale of logarithms: a single outlier asks for 1e40
 Range = tuple[float, float, float]  # value, lower, upper
 
 
@@ -130,7 +130,7 @@ class Moments:
 
     def _half_width(self, totals: Array) -> Array:
         """Half-width of ranges of means, from sums in units whose total is 0."""
-        found: Array = _stretched(self.units, totals) * np.sqrt(self.units.variance(totals)) / self.m
+        found: Array = self.units.student(totals, FREEDOM) * np.sqrt(self.units.variance(totals)) / self.m
         return found
 
     def _ranges(self) -> Array:
@@ -143,7 +143,7 @@ class Moments:
         deviation = np.sqrt(self.units.variance(totals)) / self.m
         whole_rows, whole = self.units.whole(rows), self.units.whole(totals)
         student = float(stdtrit(self.units.n - 1, 1.0 - TAIL))
-        stretch = _stretched(self.units, totals) / student
+        stretch = self.units.student(totals, FREEDOM) / student
         found = np.empty((3, 3))
         for i, (mean, error) in enumerate(zip(means, deviation, strict=True)):
             is_positive = i < 2 and mean > 0.0
@@ -155,15 +155,6 @@ class Moments:
             else:
                 found[i] = mean, mean - down, mean + up
         return found
-
-
-def _stretched(units: Units, totals: Array) -> Array:
-    """Points of Student's t with the degrees of freedom that kurtosis leaves a variance of so many units."""
-    squares = np.square(units.whole(totals))
-    total = squares.sum(axis=-1)
-    kurtosis = units.n * np.square(squares / np.where(total, total, 1.0)[..., None]).sum(axis=-1)
-    freedom = np.clip(FREEDOM * units.n / np.maximum(kurtosis - 1.0, 1e-9), 2.0, units.n - 1.0)
-    return np.asarray(stdtrit(freedom, 1.0 - TAIL))
 
 
 def _bootstrap_t(rows: Array, totals: Array, mean: float | None) -> tuple[float, float]:

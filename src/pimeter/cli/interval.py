@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
+    from pimeter.regression import OnlineIntervals
+
 Width = Literal["constant", "scaled", "grouped", "local", "quantile", "auto"]
 Tails = Literal["symmetric", "equal", "sided", "lower", "upper"]
 MAX_CATEGORIES = 20  # that are shown
@@ -58,7 +60,9 @@ pimeter interval held-out.csv --apply new.csv --out new-with-intervals.csv
 
 pimeter interval held-out.csv --apply new.csv --out out.parquet --width scaled --features all --tails equal
 
-pimeter interval held-out.csv --apply new.csv --out out.csv --by store --y-min 0"""
+pimeter interval held-out.csv --apply new.csv --out out.csv --by store --y-min 0
+
+pimeter interval held-out.csv --apply next-week.csv --out out.csv --online --time date"""
 )
 @reads_files
 def interval(
@@ -83,6 +87,15 @@ def interval(
     tails: Annotated[Tails, typer.Option(help="How misses are divided, or which bound there is.")] = "symmetric",
     y_min: Annotated[float | None, typer.Option(help="Least possible target; intervals end there.")] = None,
     y_max: Annotated[float | None, typer.Option(help="Largest possible target.")] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="Column of calibration rows that belong together, such as a patient's.")
+    ] = None,
+    online: Annotated[
+        bool, typer.Option("--online", help="Follow calibration rows in the order of time; new rows come after them.")
+    ] = False,
+    time: Annotated[
+        str | None, typer.Option(help="Column of when each row was, for --online; else rows are in order.")
+    ] = None,
     level: Level = 0.95,
     *,
     reading: Reading,
@@ -91,10 +104,16 @@ def interval(
     if calibration == apply == "-":
         msg = "calibration rows and new rows cannot both come from standard input."
         raise ValueError(msg)
+    from pimeter.regression import OnlineIntervals
+    from pimeter.timestamps import numbered
+
     width = width or ("grouped" if by else "constant")
     if (width == "grouped") != (by is not None) or (features is not None and width not in LEARNING):
         which = "--by goes with --width grouped, --features with --width"
         msg = f"{which} {', '.join(LEARNING)}; got --width {width}."
+        raise ValueError(msg)
+    if time is not None and not online:
+        msg = f"--time {shown(time)} says in which order --online follows the rows; add that, or leave --time out."
         raise ValueError(msg)
     notes = reading.notes
     with (
@@ -106,17 +125,29 @@ def interval(
         columns = pair_columns(past, target, prediction, notes)
         step(f"Reading {past.name}")
         named = feature_columns(past, features, {*columns, *({*past.columns} - {*new.columns})})
-        known = complete_rows(past, past.read(columns, [*named, *([by] if by else [])]), columns, notes)
+        others = [*named, *filter(None, dict.fromkeys([by, groups, time]))]
+        known = complete_rows(past, past.read(columns, others), columns, notes)
+        known = complete_rows(past, known, [name for name in (groups, time) if name], notes, "group or no time")
         rows = _telling(past, _Rows(known, columns[1], named, by), notes)
         step(f"Calibrating on {known.height:,} rows")
+        y = known[columns[0]].to_numpy()
         with warnings_as(notes):
             model = pimeter.IntervalRegressor(
-                _itself, confidence_level=level, width=width, tails=tails, y_min=y_min, y_max=y_max, random_state=0
-            ).calibrate(y=known[columns[0]].to_numpy(), **rows.inputs)
+                _itself,
+                confidence_level=level,
+                width=width,
+                tails=tails,
+                y_min=y_min,
+                y_max=y_max,
+                shuffle=not online,
+                random_state=0,
+            ).calibrate(y=y, groups=known[groups].to_numpy() if groups else None, **rows.inputs)
+            moments = numbered(past, known[time], notes) if time else None
+            following = OnlineIntervals(model).fit(y=y, time=moments, **rows.inputs) if online else None
         step(f"Reading {new.name}")
         given = _new_rows(new, rows, prediction, notes)
         with warnings_as(notes):
-            bounds = _bounds(model, rows._replace(frame=given))
+            bounds = _bounds(following or model, rows._replace(frame=given))
         step(f"Writing {shown(out)}")
         write_table(new.with_columns(bounds), draft, out, decimal_comma=new.has_decimal_commas)
     from pimeter.coverage import counted
@@ -124,7 +155,13 @@ def interval(
     if n_empty := bounds["lower"].null_count():
         notes.append(f"{counted(n_empty, 'row')} without a prediction {'has' if n_empty == 1 else 'have'} no interval")
     say(notes)
-    _show(model, bounds, by)
+    if online:
+        typer.echo(
+            f"New targets are looked for {_widths(bounds)}, which follow {known.height:,} rows in the order of time: "
+            "nothing is guaranteed of rows to come."
+        )
+    else:
+        _show(model, bounds, by)
     typer.echo(f"Wrote {counted(bounds.height, 'row')}: {out}")
 
 
@@ -161,7 +198,7 @@ def _new_rows(table: Table, rows: _Rows, prediction: str | None, notes: list[str
     return frame
 
 
-def _bounds(model: pimeter.IntervalRegressor, rows: _Rows) -> pl.DataFrame:
+def _bounds(model: pimeter.IntervalRegressor | OnlineIntervals, rows: _Rows) -> pl.DataFrame:
     """Lower and upper bounds; null where there is no prediction."""
     import polars as pl
 
@@ -187,6 +224,11 @@ def _extent(model: pimeter.IntervalRegressor, bounds: pl.DataFrame) -> str:
             f"{size} {side} the prediction" for size, side in ((below, "below"), (above, "above")) if size != "inf"
         ]
         return f"between {' and '.join(parts)}" if len(parts) == 2 else f"at most {parts[0]}"
+    return _widths(bounds)
+
+
+def _widths(bounds: pl.DataFrame) -> str:
+    """How wide intervals are, in words."""
     widths = (bounds["upper"] - bounds["lower"]).drop_nulls()
     if not widths.is_finite().all():
         return "in intervals that are open at one end"

@@ -43,7 +43,9 @@ from pimeter.cli.writing import about_page, command_line, draft_of, write_result
 from pimeter.files import Reading, Table, cluster, lazy_frame, matches, opened, replaced, shown
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
+    from numpy.typing import NDArray
 
     from pimeter.evaluation.measurement import Measurement
 
@@ -164,6 +166,8 @@ def _with_command(result: Measurement, file: str, asked: _Asked) -> Measurement:
         options += ["--by", asked.by]
     elif result.recommended_width not in {"constant", "grouped"} and asked.features:
         options += ["--features", ",".join(asked.features)]
+    options += ["--groups", asked.groups] if asked.groups else []
+    options += ["--time", asked.time] if asked.time and "--online" in options else []
     command = f"pimeter interval {shlex.quote(file)} --apply new.csv --out intervals.csv"
     named = ["--level", str(result.confidence_level), "--target", asked.columns[0], "--prediction", asked.columns[1]]
     return replace(result, diagnosis=replace(result.diagnosis, code=f"{command} {shlex.join([*named, *options])}"))
@@ -196,23 +200,37 @@ def _columns(
 
 def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[str], object]) -> Measurement:
     """The measurement of rows that are read at once."""
-    frame = complete_rows(table, table.read(asked.columns, asked.others), asked.columns, notes, asked.lacking)
+    whole = table.read(asked.columns, asked.others)
+    frame = complete_rows(table, whole, asked.columns, notes, asked.lacking)
     together = [name for name in (asked.groups, asked.time) if name]
     frame = complete_rows(table, frame, together, notes, "group or no time")
     notes += [note for name in asked.features if (note := note_on_numbers(table, frame[name]))]
     step(f"Measuring {frame.height:,} rows")
     from pimeter.timestamps import numbered
 
+    target = frame[asked.columns[0]].to_numpy()
+    given = {
+        **asked.values(frame),
+        "X": frame[asked.features] if asked.features else None,
+        "by": categories(frame[asked.by]) if asked.by else None,
+        "groups": frame[asked.groups].to_numpy() if asked.groups else None,
+        "time": numbered(table, frame[asked.time], notes) if asked.time else None,
+    }
     with warnings_as(notes):
-        result: Measurement = pimeter.measure(
-            frame[asked.columns[0]].to_numpy(),
-            **asked.values(frame),
-            X=frame[asked.features] if asked.features else None,
-            by=categories(frame[asked.by]) if asked.by else None,
-            groups=frame[asked.groups].to_numpy() if asked.groups else None,
-            time=numbered(table, frame[asked.time], notes) if asked.time else None,
-        )
-    return result
+        if asked.said:
+            measured: Measurement = pimeter.measure(target, **given)
+            return measured
+        from pimeter.evaluation.diagnosis.evidence import RowNames
+        from pimeter.evaluation.measuring import measured_points
+
+        return measured_points(target, **given, names=RowNames(_numbers(whole, [*asked.columns, *together])))
+
+
+def _numbers(frame: pl.DataFrame, columns: list[str]) -> NDArray[np.intp]:
+    """Numbers of the rows that have all of these columns."""
+    import polars as pl
+
+    return frame.select(pl.all_horizontal(pl.col(columns).is_not_null()).arg_true()).to_series().to_numpy()
 
 
 def _lazily(

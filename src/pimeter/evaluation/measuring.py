@@ -17,7 +17,14 @@ from pimeter.clusters import INDEPENDENT, Units, group_numbers, moment_numbers
 from pimeter.evaluation.curves import Context, Curves, floats, widened
 from pimeter.evaluation.diagnosis.checks import beside_mean_error, judged
 from pimeter.evaluation.diagnosis.columns import given
-from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence, checked_rows, cross_fitted, equal_rows
+from pimeter.evaluation.diagnosis.evidence import (
+    MAX_ROWS,
+    Evidence,
+    RowNames,
+    checked_rows,
+    cross_fitted,
+    equal_rows,
+)
 from pimeter.evaluation.lazy_rows import LazyRows
 from pimeter.evaluation.measurement import Measurement, Sample, Score
 from pimeter.evaluation.ranges import MarginRanges, median_range
@@ -194,20 +201,22 @@ def measure(
             "confidence_level": confidence_level,
         }
         return measured_predictions(y_true, {**said, "y_pred": y_pred}, **shared)
-    level = 0.95 if confidence_level is None else one_level("confidence_level", confidence_level)
-    return _measured_points(y_true, y_pred, X, by, groups, time, level)
+    return measured_points(y_true, y_pred, X=X, by=by, groups=groups, time=time, confidence_level=confidence_level)
 
 
-def _measured_points(
+def measured_points(
     y_true: ArrayLike,
     y_pred: ArrayLike,
+    *,
     X: FeatureTable | None,
     by: ArrayLike | None,
     groups: ArrayLike | None,
     time: ArrayLike | None,
-    level: float,
+    confidence_level: float | None,
+    names: RowNames | None = None,
 ) -> Measurement:
-    """Measure one prediction for each row."""
+    """Measure one prediction for each row; rows are called by these names, if not by their index or number."""
+    level = 0.95 if confidence_level is None else one_level("confidence_level", confidence_level)
     stops = np.array(sorted({*STOPS, level}))
     at = int(np.searchsorted(stops, level))
     lazy = None
@@ -217,15 +226,18 @@ def _measured_points(
             raise ValueError(msg)
         lazy = LazyRows.read(stops, y_true, y_pred, X, by)
         y_true, y_pred, X, by = lazy.sample
+        names = RowNames(is_known=False)
+    names = names or RowNames.of(y_true)
     target, prediction, residuals = checked_rows(y_true, y_pred)
     m = len(target)
     group = None if groups is None else group_numbers(groups, m)
-    moment, order = None, None if lazy is None else np.zeros(0, np.intp)
+    moment = None
     if time is not None:
         moment = moment_numbers(time, m)
         order = np.argsort(moment, kind="stable")
         target, prediction, residuals, moment = target[order], prediction[order], residuals[order], moment[order]
         X, by, group = _in_order(order, X, by, group)
+        names = names.take(order)
     known = given(X, by, m, some_rows(m, MAX_ROWS))
     fit, divisions = cross_fitted(residuals, prediction, known.labels, stops)
     ordered = kernel.sorted_groups(residuals)[0]
@@ -233,7 +245,7 @@ def _measured_points(
     if lazy is not None:
         equal = equal.of_sample(lazy.n)
     units = Units.of(m, group, moment, residuals)
-    parts = (order, group is not None, units.if_dependent)
+    parts = (names, group is not None, units.if_dependent)
     evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal, *parts)
     judgement = judged(evidence)
     context = Context(units, _doubt(judgement.diagnosis, units))

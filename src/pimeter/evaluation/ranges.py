@@ -24,6 +24,7 @@ CONFIDENCE = 0.9  # of all ranges, that of the headline
 MIN_MISSES = 2.0  # expected, below which nothing is said of the interval score
 TAIL_ROWS = 5  # that tell how residuals fall off beyond a margin, at least
 PRIOR_ROWS = 4.0  # with an exponential tail, that are added to those
+FREEDOM = 1.4  # of the degrees of freedom by the kurtosis of misses in groups, which are few
 WIDER = 1.05  # than an exponential tail asks for, as tails differ from it
 LARGEST_LOG = 600.0
 NORMAL = 1.6448536269514722  # standard errors to either side
@@ -110,9 +111,13 @@ def _beyond(absolute: Array, thresholds: Array, units: Units) -> tuple[Array, Ar
     excess = first - count * u
     mean = excess.sum(axis=1) / len(x)
     squares = (second - 2.0 * u * first + count * u**2).sum(axis=1) - len(x) * mean**2
-    ratio = units.variance(excess - mean[:, None] * rows) / np.maximum(squares, 1e-300)
-    wider = units.factor() ** 2
-    return wider * units.effect_of_counts(count, rows), wider * np.maximum(ratio, 1.0)
+    beyond = count - count.sum(axis=1, keepdims=True) / len(x) * rows, excess - mean[:, None] * rows
+    effects = (
+        units.effect_of_counts(count, rows),
+        np.maximum(units.variance(beyond[1]) / np.maximum(squares, 1e-300), 1),
+    )
+    wider = [np.maximum(units.factor(), units.student(own, FREEDOM) / NORMAL) ** 2 for own in beyond]
+    return wider[0] * effects[0], wider[1] * effects[1]
 
 
 def _interval_scores(fit: CrossFit, units: Units) -> Array:

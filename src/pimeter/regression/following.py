@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from pimeter.arrays import real_array
+from pimeter.clusters import moment_numbers
 from pimeter.online import OnlineNeuron
 
 if TYPE_CHECKING:
@@ -68,17 +69,19 @@ class OnlineIntervals(BaseEstimator):
     def __init__(self, intervals: IntervalRegressor) -> None:
         self.intervals = intervals
 
-    def fit(self, X: FeatureTable, y: ArrayLike, *, by: ArrayLike | None = None) -> Self:
+    def fit(self, X: FeatureTable, y: ArrayLike, *, by: ArrayLike | None = None, time: ArrayLike | None = None) -> Self:
         """Learn how rows in the order of time follow each other; those that calibrated will do.
 
         Parameters
         ----------
         X : array, frame or whatever the model takes, of n rows
-            Features, the oldest row first.
+            Features, the oldest row first if `time` is not given.
         y : array-like of shape (n,)
             Targets.
         by : array-like of shape (n,), optional
             Categories, where the calibrated intervals need them.
+        time : array-like of shape (n,), optional
+            When each row was: numbers, dates or ISO strings. Rows are put in this order.
 
         Returns
         -------
@@ -90,6 +93,8 @@ class OnlineIntervals(BaseEstimator):
             raise ValueError(msg)
         middle, half = self._shape(X, by)
         scores = (self._targets(y, len(middle)) - middle) / half
+        if time is not None:
+            scores = scores[np.argsort(moment_numbers(time, len(scores)), kind="stable")]
         near = np.clip(scores, -MOST_HALF_WIDTHS, MOST_HALF_WIDTHS)
         found = [(*_following(near, rate), rate) for rate in RATES]
         loss, self.weight_, self.rate_ = min(found)
@@ -107,7 +112,7 @@ class OnlineIntervals(BaseEstimator):
         Parameters
         ----------
         X, y, by
-            As in `fit`.
+            As in `fit`, the oldest row first.
 
         Returns
         -------
@@ -119,7 +124,7 @@ class OnlineIntervals(BaseEstimator):
         scores = (self._targets(y, len(middle)) - middle) / half
         bounds = np.empty((len(middle), 2))
         for i, score in enumerate(scores.tolist()):
-            bounds[i] = self._bounds()
+            bounds[i] = self._bounds()[0]
             level = self.weight_ * self._recent
             for neuron, sign in zip(self._neurons, self._signs, strict=True):
                 neuron.learn_one(_seen(sign * (score - level), self._signs))
@@ -127,17 +132,37 @@ class OnlineIntervals(BaseEstimator):
         return self._cut(middle[:, None] + half[:, None] * bounds)
 
     def predict_interval(self, X: FeatureTable, *, by: ArrayLike | None = None) -> Array:
-        """Intervals of the rows to come next, of shape (n, 2), from all targets that were learned."""
+        """Intervals of the rows to come next, in the order of time, from all targets that were learned.
+
+        Parameters
+        ----------
+        X, by
+            As in `fit`, the next row first.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Lower and upper bounds. The farther ahead a row is, the less of the recent residuals corrects it and the
+            wider is its interval, as far as residuals resembled those before them in `fit`.
+        """
         check_is_fitted(self)
         middle, half = self._shape(X, by)
-        return self._cut(middle[:, None] + half[:, None] * self._bounds())
+        return self._cut(middle[:, None] + half[:, None] * self._bounds(len(middle)))
 
-    def _bounds(self) -> Array:
-        """Both bounds, in half-widths from the middle."""
-        level = self.weight_ * self._recent
+    def _bounds(self, n: int = 1) -> Array:
+        """Both bounds of the next n rows, in half-widths from the middle, (n, 2).
+
+        What a row adds to the mean of recent ones, `rate_`, comes back in the next one times `weight_`, and fades.
+        """
+        kept = 1.0 - self.rate_ * (1.0 - self.weight_)  # of the mean of recent residuals, in each step
+        fading = kept ** np.arange(n)
+        level = self.weight_ * self._recent * fading
+        unknown = (self.weight_ * self.rate_) ** 2 * (np.cumsum(fading**2) - fading**2)
+        wider = np.sqrt(1.0 + unknown)
         margins = [neuron.quantile_ for neuron in self._neurons]
-        lower, upper = level - margins[0], level + margins[-1]
-        return np.array([lower, upper]) if lower <= upper else np.full(2, (lower + upper) / 2.0)
+        lower, upper = level - wider * margins[0], level + wider * margins[-1]
+        centre = (lower + upper) / 2.0
+        return np.column_stack([np.minimum(lower, centre), np.maximum(upper, centre)])
 
     @property
     def _signs(self) -> Sequence[float]:

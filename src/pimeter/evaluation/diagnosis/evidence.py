@@ -17,6 +17,8 @@ from pimeter.evaluation.diagnosis.crossfit import Covered, CrossFit
 from pimeter.evaluation.diagnosis.shifts import Criterion, Shift, local_shift
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.clusters import Units
@@ -55,6 +57,41 @@ class Subgroup:
     upper: float
 
 
+class RowNames(NamedTuple):
+    """What rows are called: by the labels of their index, or by their numbers, from 0."""
+
+    labels: Sequence[Any] | NDArray[Any] | None = None  # of each row; None if they are the numbers of rows in this order
+    is_index: bool = False
+    is_known: bool = True  # which rows these are; not where they are a sample
+
+    @classmethod
+    def of(cls, y_true: object) -> RowNames:
+        """Labels of the index of a Series, unless that only counts rows."""
+        index: Any = getattr(y_true, "index", None)
+        if not hasattr(index, "equals") or np.array_equal(np.asarray(index), np.arange(len(index))):
+            return NUMBERED
+        return cls(index, is_index=True)
+
+    def take(self, order: Counts) -> RowNames:
+        """Names of these rows."""
+        return self._replace(labels=order if self.labels is None else [self.labels[i] for i in order])
+
+    def __call__(self, row: int, residual: float) -> str:
+        """A row in words, and its residual."""
+        if not self.is_known:
+            return f"{residual:.3g}"
+        label = row if self.labels is None else self.labels[row]
+        return f"{'index' if self.is_index else 'row'} {label} ({residual:.3g})"
+
+    @property
+    def note(self) -> str:
+        """How numbers of rows are counted."""
+        return " (counted from 0)" if self.is_known and not self.is_index else ""
+
+
+NUMBERED = RowNames()
+
+
 class Division(NamedTuple):
     """All rows divided by one criterion, and how each subgroup is covered at each level."""
 
@@ -85,8 +122,8 @@ class Evidence:
         Rows that equal others.
     units : Units, optional
         Groups of rows or stretches of time that are independent of each other; None for independent rows.
-    order : array of shape (m,) or None
-        The number of each row as it was given, where rows were put in the order of time; empty where rows are a sample.
+    names : RowNames
+        What rows are called.
     has_groups : bool
         Whether it was said which rows belong together.
     """
@@ -100,7 +137,7 @@ class Evidence:
     given: Given
     divisions: list[Division]
     copies: Copies
-    order: Counts | None = None
+    names: RowNames = NUMBERED
     has_groups: bool = False
     units: Units | None = None
 

@@ -30,6 +30,7 @@ ROWS_PER_BLOCK = 20  # that are shuffled as one, so that serial dependence does 
 N_STRETCHES = 10  # of the rows whose own level is taken off, so that drift does not pass for serial dependence
 MIN_ROWS_PER_STRETCH = 20
 TREND_PER_DEPARTURE = 1.5  # trend, as a normal deviate, that counts as much as a cumulative departure of 1
+NORMAL_MARGIN = 2.906  # of normal residuals at the level .95, in median distances from the median
 
 
 class OrderTest(NamedTuple):
@@ -47,7 +48,7 @@ class Drift(Check[Evidence]):
     question = "Do the residuals change in the course of the rows?"
     looks_at = "up to 5,000 residuals, drawn at random and kept in their order"
     statistic = "largest cumulative departure of their ranks from the mean, or trend of them, by permutation of blocks"
-    threshold = 0.1  # least shift of the level that matters, in margins ...
+    threshold = 0.1  # least shift of the level that matters, in margins, or those of normal residuals if smaller ...
     least_ratio = 1.25  # ... or least ratio of the spreads of two stretches of the rows
     significance = 0.01
 
@@ -80,8 +81,12 @@ class Drift(Check[Evidence]):
         return self.finding(m, sentence, advice, value=test.value, reference=test.shuffled, p_value=test.p_value)
 
     def _is_much(self, residuals: Array, margin: float) -> bool:
-        """Whether a trend, or medians or spreads of five stretches of the rows, differ by enough to matter."""
+        """Whether a trend, or medians or spreads of five stretches of the rows, differ by enough to matter.
+
+        Some rows of a larger spread make the margin of all large, beside which what matters to the others looks small.
+        """
         stretches, middle, ramp = np.array_split(residuals, 5), np.median(residuals), np.linspace(-1, 1, len(residuals))
+        margin = min(margin, NORMAL_MARGIN * float(np.median(np.abs(residuals - middle))) or margin)
         trend = np.clip(residuals - middle, -margin, margin) @ (ramp / (ramp @ ramp))
         shift = max(abs(float(one)) for one in (trend, *(np.median(own) - middle for own in stretches)))
         spreads = [float(np.median(np.abs(own - np.median(own)))) for own in stretches]

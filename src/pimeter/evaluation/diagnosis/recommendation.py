@@ -43,6 +43,8 @@ class Recommendation:
         Code of the groups of rows that belong together; empty if each row stands for itself.
     is_online : bool
         Whether intervals should follow the rows in their order.
+    has_time : bool
+        Whether that order is given as `time`; otherwise rows are in it.
     """
 
     width: Width = "constant"
@@ -51,6 +53,7 @@ class Recommendation:
     y_min: float | None = None
     groups: str = ""
     is_online: bool = False
+    has_time: bool = False
 
     def code(self, level: float) -> str:
         """Lines to paste, for a `model`, calibration rows `X, y_true` and new rows `X_new`."""
@@ -67,10 +70,11 @@ class Recommendation:
         ]
         if not self.is_online:
             return "\n".join([*lines, f"lower, upper = intervals.predict_interval(X_new{new}).T"])
+        order = ", time=time)" if self.has_time else ")  # rows in the order of time"
         return "\n".join(
             [
                 *lines,
-                f"online = OnlineIntervals(intervals).fit(X, y_true{passed})  # rows in the order of time",
+                f"online = OnlineIntervals(intervals).fit(X, y_true{passed}{order}",
                 f"lower, upper = online.predict_interval(X_new{new}).T  # then online.follow(X_new, y_new{new})",
             ]
         )
@@ -90,7 +94,8 @@ class Recommendation:
         found = ["--width", self.width]
         found += [] if self.by is None else ["--by", str(self.by)]
         found += [] if self.tails == "symmetric" else ["--tails", self.tails]
-        return (*found, *([] if self.y_min is None else ["--y-min", f"{self.y_min:g}"]))
+        found += [] if self.y_min is None else ["--y-min", f"{self.y_min:g}"]
+        return (*found, *(["--online"] if self.is_online else []))
 
 
 def recommended(evidence: Evidence, found: Mapping[str, Finding]) -> Recommendation:
@@ -104,7 +109,8 @@ def recommended(evidence: Evidence, found: Mapping[str, Finding]) -> Recommendat
     is_positive = is_never_negative(evidence.target, evidence.prediction, evidence.ordered, evidence.margin)
     tails: Tails = "equal" if is_one_sided and is_enough else "symmetric"
     is_online = bool(raised & {"drift", "serial"})
-    return Recommendation(width, tails, by, 0.0 if is_positive else None, _groups(evidence), is_online)
+    has_time = evidence.units is not None and evidence.units.kind == "time"
+    return Recommendation(width, tails, by, 0.0 if is_positive else None, _groups(evidence), is_online, has_time)
 
 
 def _groups(evidence: Evidence) -> str:

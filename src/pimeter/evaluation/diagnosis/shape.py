@@ -19,7 +19,7 @@ from pimeter.evaluation.diagnosis.check import (
     some_of,
     too_little,
 )
-from pimeter.evaluation.diagnosis.evidence import Evidence
+from pimeter.evaluation.diagnosis.evidence import NUMBERED, Evidence, RowNames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -131,10 +131,10 @@ class Outliers(Check[Evidence]):
     significance = 0.004
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
-        return self.judge(evidence.ordered, evidence.residuals, evidence.order)
+        return self.judge(evidence.ordered, evidence.residuals, evidence.names)
 
-    def judge(self, ordered: Array, residuals: Array, order: NDArray[np.intp] | None = None) -> Finding:
-        """From residuals in rising order, in that of the rows, and the numbers of these if they are others."""
+    def judge(self, ordered: Array, residuals: Array, names: RowNames = NUMBERED) -> Finding:
+        """From residuals in rising order, in that of the rows, and what these are called."""
         m = len(ordered)
         places = 1.0 + (m - 1) * np.array([0.25, 0.5, 0.75])
         inner = ordered[np.array([*np.floor(places), *np.ceil(places)], np.intp) - 1].tolist()
@@ -154,15 +154,11 @@ class Outliers(Check[Evidence]):
             sentence += ", as heavy tails may have them" if p_value > UNUSUAL else f" (p = {p_value:.2g})"
         elif n:
             rows = np.argsort(-np.abs(residuals / 2.0 - median / 2.0), kind="stable")[: min(n_beyond, N_NAMED)].tolist()
-            numbers = range(m) if order is None else order
-            named = ", ".join(
-                f"row {numbers[row]} ({residuals[row]:.3g})" if len(numbers) else f"{residuals[row]:.3g}"
-                for row in rows
-            )
+            named = ", ".join(names(row, float(residuals[row])) for row in rows)
             sentence += f", {n_beyond:,} of them beyond a gap that no heavy tail explains"
             advice = (
-                f"Look at the rows with extreme residuals, such as {named} (counted from 0): a slip in the data, or a "
-                "rare event?"
+                f"Look at the rows with extreme residuals, such as {named}{names.note}: a slip in the data, or a rare "
+                "event?"
             )
         return self.finding(m, f"{sentence}.", advice, value=n, reference=0, p_value=p_value)
 

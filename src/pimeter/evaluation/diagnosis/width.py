@@ -106,8 +106,7 @@ class CoverageGap(Check[Evidence]):
             sentence += "."
             advice = f"A constant width is not enough {place}: coverage is {in_percent(worst.coverage)} there. "
             if gap.grouped_width(columns):
-                passed = ", and pass by= to calibrate and predict_interval" if worst.of == "by" else ""
-                advice += f"Give each category a margin of its own{passed}."
+                advice += "Give each category a margin of its own."
             else:
                 advice += "Let the width follow the features."
         return self.finding(m, sentence, advice, value=value, reference=0.0, bounds=bounds)
