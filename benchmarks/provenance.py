@@ -21,19 +21,21 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeVar, cast
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PACKAGES = ("pimeter", "numpy", "scipy", "scikit-learn")
 EDITED = "edited while it ran"
 STARTED = time.time()
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,33 @@ def save(
         "sessions": [asdict(one) for one in joined(earlier, made)],
     }
     write({folder / file: text for file, text in (files | {f"{name}.json": json.dumps(record, indent=1)}).items()})
+
+
+class Unfinished:
+    """What a long run has found so far, by name, kept in a file: another run of the very same sources goes on there."""
+
+    def __init__(self, script: str | Path, *settings: object) -> None:
+        self._path = ROOT / "benchmarks" / ".parts" / f"{Path(script).stem}.jsonl"
+        held = json.dumps([{str(path): digest(path) for path in sources(script)}, *map(str, settings)])
+        self._mark = json.dumps(hashlib.sha256(held.encode()).hexdigest()[:16])
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        self._found: dict[str, object] = {}
+        if lines[:1] == [self._mark]:
+            self._found = dict(json.loads(line) for line in lines[1:] if line.endswith("]"))
+        else:
+            write({self._path: f"{self._mark}\n"})
+
+    def __call__(self, name: str, find: Callable[[], T]) -> T:
+        """What was found under this name, or what is found now."""
+        if name not in self._found:
+            self._found[name] = find()
+            with self._path.open("a") as file:
+                file.write(json.dumps([name, self._found[name]]) + "\n")
+        return cast("T", self._found[name])
+
+    def close(self) -> None:
+        """All is found: forget it."""
+        self._path.unlink(missing_ok=True)
 
 
 def write(texts: Mapping[Path, str]) -> None:

@@ -60,7 +60,9 @@ class Subgroup:
 class RowNames(NamedTuple):
     """What rows are called: by the labels of their index, or by their numbers, from 0."""
 
-    labels: Sequence[Any] | NDArray[Any] | None = None  # of each row; None if they are the numbers of rows in this order
+    labels: Sequence[Any] | NDArray[Any] | None = (
+        None  # of each row; None if they are the numbers of rows in this order
+    )
     is_index: bool = False
     is_known: bool = True  # which rows these are; not where they are a sample
 

@@ -50,27 +50,37 @@ def learned_scale(bins: Integers, absolute: Array, learned: Integers, rng: np.ra
 def _leaves(bins: Integers, own: Integers, absolute: Array) -> Integers:
     """Leaf of every row in a tree that is grown, level by level, on some rows and their absolute residuals.
 
-    A leaf is split where the means on both sides differ most, as long as each has rows enough.
+    A leaf is split where the means on both sides differ most, as long as each has rows enough. One that is not split is
+    not looked at again.
     """
     m, d = bins.shape
     leaf, n_leaves = np.zeros(m, np.intp), 1
+    open_leaves, rows = np.zeros(1, np.intp), np.arange(m)  # that may be split, and all rows in them
     cells = bins[own] + N_FEATURE_BINS * np.arange(d)
     while True:
-        shape = (n_leaves, d, N_FEATURE_BINS)
-        places = (cells + leaf[own, None] * (d * N_FEATURE_BINS)).ravel()
+        shape = (len(open_leaves), d, N_FEATURE_BINS)
+        at = np.full(n_leaves, -1)
+        at[open_leaves] = np.arange(len(open_leaves))
+        places = (cells + at[leaf[own], None] * (d * N_FEATURE_BINS)).ravel()
         below, total = (
-            np.cumsum(np.bincount(places, weights, n_leaves * d * N_FEATURE_BINS).reshape(shape), axis=2)
+            np.cumsum(np.bincount(places, weights, shape[0] * d * N_FEATURE_BINS).reshape(shape), axis=2)
             for weights in (None, np.repeat(absolute, d))
         )
         n = below[:, :1, -1:]
         above, mean = n - below, total[:, :1, -1:] / n
         between = (total - below * mean) ** 2 / np.maximum(below * above, 1)  # sum of squares between sides, over n
         between[np.minimum(below, above) < IN_LEAF] = 0.0
-        splits = between.reshape(n_leaves, -1)
+        splits = between.reshape(shape[0], -1)
         feature, border = np.divmod(splits.argmax(axis=1), N_FEATURE_BINS)
         is_split = splits.max(axis=1) > 0.0
         if not is_split.any():
             return leaf
-        new = np.where(is_split, n_leaves + np.cumsum(is_split) - 1, np.arange(n_leaves))
-        leaf = np.where(bins[np.arange(m), feature[leaf]] > border[leaf], new[leaf], leaf)
-        n_leaves += int(is_split.sum())
+        rows = rows[is_split[at[leaf[rows]]]]
+        is_kept = is_split[at[leaf[own]]]
+        own, cells, absolute = own[is_kept], cells[is_kept], absolute[is_kept]
+        new = np.full(shape[0], -1)
+        new[is_split] = n_leaves + np.arange(np.count_nonzero(is_split))
+        old = at[leaf[rows]]
+        leaf[rows] = np.where(bins[rows, feature[old]] > border[old], new[old], leaf[rows])
+        n_leaves += int(np.count_nonzero(is_split))
+        open_leaves = np.concatenate([open_leaves[is_split], new[is_split]])
