@@ -30,7 +30,7 @@ from pimeter import IntervalRegressor, interval_score, measure
 
 SEED = 20261116
 N_ROWS, N_NEW, LEVEL = 2000, 3000, 0.95
-N_DRAWS, N_PLANTED = 8, 1000
+N_DRAWS, N_PLANTED = 6, 300
 Array = NDArray[np.float64]
 Rng = np.random.Generator
 

@@ -35,7 +35,7 @@ from pimeter.evaluation.diagnosis.shape import HeavyTails, Skewness
 from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
 
 SEED = 20261116
-N_DRAWS = 2000
+N_DRAWS = 1000
 N_SINGLE = 300  # draws of single findings
 N_PLANTED = 200  # draws where something is planted
 ALLOWED = 0.05  # fraction of false alarms

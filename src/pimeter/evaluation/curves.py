@@ -156,6 +156,11 @@ class Context:
     doubt: str = ""  # why future rows may be unlike these
 
     @property
+    def is_doubtful(self) -> bool:
+        """Whether too little is known of future rows to claim anything of them."""
+        return bool(self.doubt) or (self.units.kind != "rows" and bool(self.units.refusal))
+
+    @property
     def is_exchangeable(self) -> bool:
         """Whether any order of the rows would have been as likely, as far as is known."""
         return self.units.kind == "rows" and not self.doubt
@@ -187,15 +192,18 @@ def headline(m: int, level: float, margin: float, bounds: tuple[float, float], c
     """The answer in words, also where rows are too few for the level."""
     rows = "1 row" if m == 1 else f"{m:,} rows"
     guarantee = rank_guarantee(m, level)
+    expected = (
+        f"{percent(guarantee.level)} of future residuals are expected within ±{margin:.3g}, the largest residual seen."
+    )
     claim = f"{percent(level)} of future residuals are expected within ±{margin:.3g}."
-    if m < guarantee.needed:
-        claim = (
-            f"{rows} {'is' if m == 1 else 'are'} too few to guarantee {percent(level)}; {guarantee.needed} are needed. "
-            f"{percent(guarantee.level)} of future residuals are expected within ±{margin:.3g}, the largest residual "
-            "seen."
-        )
-    elif context.doubt:
+    if context.is_doubtful:
+        expected = f"All of these residuals lie within ±{margin:.3g}; nothing is claimed of future ones."
         claim = f"{percent(level)} of these residuals lie within ±{margin:.3g}; nothing is claimed of future ones."
+    if m < guarantee.needed:
+        few = (
+            f"{rows} {'is' if m == 1 else 'are'} too few to guarantee {percent(level)}; {guarantee.needed} are needed."
+        )
+        claim = f"{few} {expected}"
     units = context.units
     if math.isnan(bounds[0]):
         return Headline(claim, f"The true coverage has no range: {units.refusal}.")
