@@ -1,6 +1,6 @@
 """Does following the advice of `measure` make intervals better? And is what is planted found?
 
-    python benchmarks/diagnosis_advice.py [--quick] [--seed SEED]
+    python benchmarks/diagnosis_advice.py [--quick] [--seed SEED] [--draws N]
 
 The model is right but for what is planted: y = f(x) + noise, three features, a category of each row; situations that
 plant the spread, the mean or the shape of residuals, and what happens in the course of the rows, alone and in pairs.
@@ -30,7 +30,7 @@ from pimeter import IntervalRegressor, interval_score, measure
 
 SEED = 20261116
 N_ROWS, N_NEW, LEVEL = 2000, 3000, 0.95
-N_DRAWS, N_PLANTED = 6, 300
+N_DRAWS, N_PLANTED = 5, 200
 Array = NDArray[np.float64]
 Rng = np.random.Generator
 
@@ -103,18 +103,20 @@ def situations() -> Iterator[tuple[str, ...]]:
     yield from combinations(CHANGES, 2)
 
 
-def scores(names: tuple[str, ...], n_draws: int, seed: int) -> tuple[float, float, float, str]:
+def scores(names: tuple[str, ...], i: int, seed: int) -> tuple[list[float], str]:
+    """Scores of the advice and of each width in draw i; and what is advised."""
+    row = drawn(names, np.random.default_rng([seed, i, *map(ord, " ".join(names))]), N_ROWS + N_NEW)
+    own, chosen = followed(*row)
+    return [own, *(scored(*row, *kind) for kind in WIDTHS)], chosen
+
+
+def compared(draws: list[tuple[list[float], str]]) -> tuple[float, float, float, str]:
     """Score of the advice over that of a constant width, its standard error, over the best; and what is advised."""
-    rows, chosen = [], ""
-    for i in range(n_draws):
-        rng = np.random.default_rng([seed, i, *map(ord, " ".join(names))])
-        row = drawn(names, rng, N_ROWS + N_NEW)
-        own, chosen = followed(*row)
-        rows.append([own, *(scored(*row, *kind) for kind in WIDTHS)])
-    mean = np.mean(rows, axis=0)
-    departures = np.array([own - mean[0] / mean[1] * constant for own, constant, *_ in rows]) / mean[1]
-    error = float(np.sqrt((departures**2).sum() / max(n_draws - 1, 1) / n_draws))
-    return float(mean[0] / mean[1]), error, float(mean[0] / mean[1:].min()), chosen
+    rows = np.array([row for row, _ in draws])
+    mean = rows.mean(axis=0)
+    ratio = mean[0] / mean[1]
+    error = np.std(rows[:, 0] - ratio * rows[:, 1]) / mean[1] / max(len(rows) - 1, 1) ** 0.5
+    return float(ratio), float(error), float(mean[0] / mean[1:].min()), draws[-1][1]
 
 
 PLANTED: dict[str, tuple[str, Callable[[Array, Array, Array], Array]]] = {
@@ -149,18 +151,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one draw of few situations, nothing saved")
     parser.add_argument("--seed", type=int, default=SEED, help="another seed saves nothing")
+    parser.add_argument("--draws", type=int, default=N_DRAWS, help="of each situation")
     asked = parser.parse_args()
-    n_draws, n_planted = (1, 2) if asked.quick else (N_DRAWS, N_PLANTED)
+    n_draws, n_planted = (1, 2) if asked.quick else (asked.draws, N_PLANTED)
     unfinished = None if asked.quick else Unfinished(__file__, asked.seed)
-    found, powers = {}, {}
+    names_of = [*situations()][:: 15 if asked.quick else 1]
+    draws: dict[tuple[str, ...], list[tuple[list[float], str]]] = {names: [] for names in names_of}
+    powers = {}
+    for i, names in product(range(n_draws), names_of):
+        find = partial(scores, names, i, asked.seed)
+        draws[names].append(find() if unfinished is None else unfinished(f"{names}, {i}", find))
+        print(f"{' and '.join(names) or 'nothing'}, {i}: {compared(draws[names])}", flush=True)
     for name in PLANTED:
-        find = partial(power, name, n_planted, asked.seed)
-        powers[name] = find() if unfinished is None else unfinished(name, find)
-        print(f"{name}: {powers[name]:.3f}", flush=True)
-    for names in [*situations()][:: 15 if asked.quick else 1]:
-        find = partial(scores, names, n_draws, asked.seed)
-        found[names] = find() if unfinished is None else unfinished(" and ".join(names), find)
-        print(f"{' and '.join(names) or 'nothing'}: {found[names]}", flush=True)
+        measured = partial(power, name, n_planted, asked.seed)
+        powers[name] = measured() if unfinished is None else unfinished(name, measured)
+    found = {names: compared(own) for names, own in draws.items()}
     constant, error, best = (np.array([line[i] for line in found.values()]) for i in (0, 1, 2))
     is_unordered = np.array([not {*names} & {*ORDER} for names in found])
     worst = int(constant.argmax())

@@ -1,6 +1,6 @@
 """How often do checks raise an alarm where there is nothing, and where there is something?
 
-    python benchmarks/false_alarms.py [--quick] [--seed SEED]
+    python benchmarks/false_alarms.py [--quick] [--seed SEED] [--rounds N]
 
 A cell is a distribution, a number of rows, and what is asked of each draw: whole reports of `measure`, with no to 20
 features (five and 20 are correlated, and two of five are words), or single findings. Where nothing
@@ -35,9 +35,9 @@ from pimeter.evaluation.diagnosis.shape import HeavyTails, Skewness
 from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
 
 SEED = 20261116
-N_DRAWS = 1000
-N_SINGLE = 300  # draws of single findings
-N_PLANTED = 200  # draws where something is planted
+N_ROUNDS = 20  # in each of which all cells have some draws
+N_SINGLE = 15  # draws of single findings in a round
+N_PLANTED = 10  # draws where something is planted
 ALLOWED = 0.05  # fraction of false alarms
 ERROR = 0.05  # of all tests of it together
 
@@ -182,17 +182,16 @@ FEATURES = {
     "20": (20, False),
 }
 N_ROWS = (200,)
-N_ROWS_OF_REPORTS = (30, 100, 1000, 5000)
-DRAWS = {100: 1000, 1000: 500, 5000: 150}  # of reports of so many rows, which take long
+DRAWS = {30: 100, 100: 60, 1000: 25, 5000: 8}  # of reports of so many rows, in a round
 SHAPE = ("skew", "heavy", "bias", "zeros")
 
 
 def reports() -> Iterator[Cell]:
-    for n in N_ROWS_OF_REPORTS:
+    for n, n_draws in DRAWS.items():
         for name in REPORTED:
             for features, (n_features, is_worded) in FEATURES.items():
                 alarms = of_reports(name, n_features, is_worded=is_worded)
-                yield Cell(f"{name}, {features}", n, ("report",), alarms, n_draws=DRAWS.get(n, N_DRAWS))
+                yield Cell(f"{name}, {features}", n, ("report",), alarms, n_draws=n_draws)
 
 
 def cells() -> Iterator[Cell]:
@@ -206,17 +205,18 @@ def cells() -> Iterator[Cell]:
         yield Cell(name, 200, ("drift", "serial"), of_order(SYMMETRIC[name]))
     for name, distribution in SKEWED.items():
         for n in N_ROWS:
-            yield Cell(name, n, ("skew",), of_errors(distribution), is_planted=True)
+            yield Cell(name, n, ("skew",), of_errors(distribution), True, N_PLANTED)
     for name, distribution in HEAVY.items():
         for n in N_ROWS:
-            yield Cell(name, n, ("heavy",), of_errors(distribution), is_planted=True)
+            yield Cell(name, n, ("heavy",), of_errors(distribution), True, N_PLANTED)
 
 
 CELLS = (*reports(), *cells())
 
 
-def counted(cell: Cell, n_draws: int, seed: int) -> Counter[str]:
-    rng = np.random.default_rng([seed, cell.n_rows, *map(ord, cell.situation)])
+def counted(cell: Cell, n_draws: int, seed: int, i: int) -> Counter[str]:
+    """How often each finding raises an alarm in round i."""
+    rng = np.random.default_rng([seed, i, cell.n_rows, *map(ord, cell.situation)])
     return Counter(name for _ in range(n_draws) for name in cell.alarms(rng, cell.n_rows))
 
 
@@ -245,16 +245,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two draws of each cell, nothing saved")
     parser.add_argument("--seed", type=int, default=SEED, help="another seed saves nothing")
+    parser.add_argument("--rounds", type=int, default=N_ROUNDS, help="of draws; those of an interrupted run are kept")
     asked = parser.parse_args()
-    found = []
+    n_rounds = 1 if asked.quick else asked.rounds
     unfinished = None if asked.quick else Unfinished(__file__, asked.seed)
-    for cell in CELLS:
-        n = 2 if asked.quick else N_PLANTED if cell.is_planted else cell.n_draws
-        find = partial(counted, cell, n, asked.seed)
-        name = f"{cell.situation}, {cell.n_rows} rows, {cell.names}, {n}"
-        found.append((cell, Counter(find() if unfinished is None else unfinished(name, find)), n))
-        rates = ", ".join(f"{name} {count / n:.2%}" for name, count in found[-1][1].most_common())
-        print(f"{'planted: ' if cell.is_planted else ''}{cell.situation}, {cell.n_rows} rows: {rates}", flush=True)
+    alarms: list[Counter[str]] = [Counter() for _ in CELLS]
+    for i in range(n_rounds):
+        for cell, own in zip(CELLS, alarms, strict=True):
+            n = 2 if asked.quick else cell.n_draws
+            find = partial(counted, cell, n, asked.seed, i)
+            name = f"{cell.situation}, {cell.n_rows} rows, {cell.names}, {i}"
+            own.update(find() if unfinished is None else unfinished(name, find))
+        print(f"round {i + 1}: {sum(own['report'] for own in alarms)} reports with an alarm", flush=True)
+    found = [
+        (cell, own, n_rounds * (2 if asked.quick else cell.n_draws)) for cell, own in zip(CELLS, alarms, strict=True)
+    ]
     false, planted = ([one for one in found if one[0].is_planted == kind] for kind in (False, True))
     tests = [(cell, name, counts[name], n) for cell, counts, n in false for name in cell.names]
     p_values = [binomtest(k, n, ALLOWED, alternative="greater").pvalue for *_, k, n in tests]
@@ -265,14 +270,14 @@ def main() -> None:
     ]
     most = max(tests, key=lambda test: test[2] / test[3])
     of_report = [k / n for _, name, k, n in tests if name == "report"]
-    fewer = f"{N_SINGLE} of single findings, " + ", ".join(f"{n:,} of reports of {m:,} rows" for m, n in DRAWS.items())
+    draws = ", ".join(f"{n_rounds * n:,} of reports of {m:,} rows" for m, n in DRAWS.items())
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scipy"))
     text = f"""# How often do checks raise an alarm?
 
 {versions}, Python {platform.python_version()}.
 
-Seed {asked.seed}; {N_DRAWS:,} draws of each report of 30 rows, {fewer},
-{N_PLANTED:,} where something is planted.
+Seed {asked.seed}; draws of each cell: {draws}, {n_rounds * N_SINGLE:,} of single findings,
+{n_rounds * N_PLANTED:,} where something is planted.
 
 ## Where there is nothing
 

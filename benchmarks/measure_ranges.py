@@ -7,7 +7,8 @@ residuals with `time`. The truth of a score is its expected value on fresh rows:
 the very intervals that these rows gave; of the mean width, twice the quantile of absolute residuals. Coverage counts
 among samples that have a range; a cell misses its floor if chance explains that less than 5 % of the time (Holm over
 all cells). The diagnosis is left out, as no range depends on it. Constants of the ranges were chosen on other seeds,
-also with exponential, Laplace, gamma and rounded residuals. The table goes to `results/measure_ranges.md`.
+also with exponential, Laplace, gamma and rounded residuals. The table goes to `results/measure_ranges.md`; a run that
+was interrupted goes on.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import argparse
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 
 import numpy as np
-from provenance import save
+from provenance import Unfinished, save
 from scipy import stats
 from scipy.signal import lfilter
 from statsmodels.stats.multitest import multipletests
@@ -124,7 +126,7 @@ def without_diagnosis() -> None:
     measuring.beside_mean_error = lambda diagnosis, *_: diagnosis
 
 
-def held(setting: Setting, draws: int) -> dict[str, np.ndarray]:
+def held(setting: Setting, draws: int) -> dict[str, list[float]]:
     """Of each score and draw: 1 if its range holds the truth, 0 if not, NaN if there is none."""
     n = N_REFERENCE if draws > 100 else N_REFERENCE // 100
     truths, absolute = setting.truths(n)
@@ -144,7 +146,7 @@ def held(setting: Setting, draws: int) -> dict[str, np.ndarray]:
         for name, score in result.scores.items():
             is_held = score.lower <= own[name] <= score.upper
             found.setdefault(name, []).append(float("nan") if np.isnan(score.lower) else float(is_held))
-    return {name: np.array(values) for name, values in found.items()}
+    return found
 
 
 def floor_of(setting: Setting, score: str) -> float | None:
@@ -168,11 +170,14 @@ def main() -> None:
     lines: list[str] = []
     cells: list[tuple[Setting, str, float, float, float]] = []  # given, coverage among these, p-value
     names: list[str] = []
+    unfinished = Unfinished(__file__, draws) if draws == 2000 else None
     for setting in settings:
-        found = held(setting, draws)
+        find = partial(held, setting, draws)
+        found = find() if unfinished is None else unfinished(f"{setting.name}, {setting.n}", find)
         names = list(found)
         row = []
-        for name, values in found.items():
+        for name, own in found.items():
+            values = np.array(own)
             given = values[~np.isnan(values)]
             proportion = float(given.mean()) if len(given) else float("nan")
             floor = floor_of(setting, name)
@@ -190,6 +195,8 @@ def main() -> None:
     print(text)
     if not asked.quick and draws == 2000 and not asked.only:
         save(__file__, text, packages=["statsmodels"])
+        if unfinished is not None:
+            unfinished.close()
 
 
 def report(cells: list, below: list, names: list[str], lines: list[str], draws: int) -> str:

@@ -174,12 +174,10 @@ class Unfinished:
         self._path = ROOT / "benchmarks" / ".parts" / f"{Path(script).stem}.jsonl"
         held = json.dumps([{str(path): digest(path) for path in sources(script)}, *map(str, settings)])
         self._mark = json.dumps(hashlib.sha256(held.encode()).hexdigest()[:16])
-        lines = self._path.read_text().splitlines() if self._path.exists() else []
-        self._found: dict[str, object] = {}
-        if lines[:1] == [self._mark]:
-            self._found = dict(json.loads(line) for line in lines[1:] if line.endswith("]"))
-        else:
-            write({self._path: f"{self._mark}\n"})
+        lines = self._path.read_text().split("\n")[:-1] if self._path.exists() else []  # the last may be cut off
+        kept = lines if lines[:1] == [self._mark] else [self._mark]
+        self._found: dict[str, object] = dict(json.loads(line) for line in kept[1:])
+        write({self._path: "".join(f"{line}\n" for line in kept)})
 
     def __call__(self, name: str, find: Callable[[], T]) -> T:
         """What was found under this name, or what is found now."""

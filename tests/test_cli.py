@@ -76,6 +76,37 @@ class TestMeasure:
         assert code == 2
         assert "--groups needs rows in memory" in err
 
+    def test_the_command_that_is_printed_follows_the_order_and_knows_the_groups(self, pimeter_command):
+        rng = np.random.default_rng(0)
+        y_hat = rng.uniform(10, 20, 600)
+        made = pl.DataFrame({"y_hat": y_hat, "day": rng.permutation(600), "shop": np.arange(600) // 6})
+        made = made.with_columns(y=y_hat + made["day"] / 200 + rng.standard_normal(600))
+        made.write_csv("drifts.csv")
+        made.sort("day")[-5:].drop("y").write_csv("new.csv")
+        said = pimeter_command("measure", "drifts.csv", "--time", "day")[1]
+        command = next(line for line in said.splitlines() if line.startswith("pimeter interval"))
+        assert "--online --time day" in command
+        code, out, err = pimeter_command(*command.split()[1:])
+        assert code == 0, err
+        assert "which follow 600 rows in the order of time: nothing is guaranteed of rows to come" in out
+        middle = pl.read_csv("intervals.csv").select((pl.col("lower") + pl.col("upper")) / 2 - pl.col("y_hat"))
+        assert 2.5 < middle.to_series().mean() < 3.5  # the level of the last rows, which is 3; the mean of all is 1.5
+        said = pimeter_command("measure", "drifts.csv", "--groups", "shop")[1]
+        command = next(line for line in said.splitlines() if line.startswith("pimeter interval"))
+        assert command.endswith("--groups shop")
+        code, out, err = pimeter_command(*command.split()[1:])
+        assert code == 0, err
+        assert "rows of one group may resemble each other" in out
+        code, _, err = pimeter_command(*command.split()[1:-2], "--time", "day")
+        assert code == 2
+        assert "--time 'day' says in which order --online follows the rows" in err
+
+    def test_rows_are_named_by_their_number_in_the_file(self, frame, pimeter_command):
+        y = frame["y"].to_list()
+        y[3], y[77] = None, 1e4
+        frame.with_columns(y=pl.Series(y)).write_csv("gap.csv")
+        assert "such as row 77 (" in pimeter_command("measure", "gap.csv")[1]
+
     def test_every_kind_of_file_gives_the_same_answer(self, frame, pimeter_command, tmp_path):
         frame.write_csv("a.tsv", separator="\t")
         frame.write_csv("semicolons.txt", separator=";")

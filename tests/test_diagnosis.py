@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -794,6 +795,36 @@ class TestRecommendation:
         noise[7] = 1e4
         assert "such as row 7 (1e+04)" in diagnose(y_pred + noise, y_pred)["outliers"].advice
         assert "such as row 7 (1e+04)" in diagnose(y_pred + noise, y_pred, time=-np.arange(300))["outliers"].advice
+
+    @pytest.mark.parametrize("time", [None, -np.arange(300)])
+    def test_rows_with_an_index_are_named_by_it(self, time):
+        _, _, y_pred, noise = rows(n=300)
+        noise[7] = 1e4
+        for index, name in (
+            ([f"id{i}" for i in range(300)], "id7"),
+            (pd.date_range("2024-01-01", periods=300), "2024-01-08"),
+        ):
+            found = diagnose(pd.Series(y_pred + noise, index=index), y_pred, time=time)["outliers"]
+            assert re.search(rf"such as index {name}( 00:00:00)? \(1e\+04\): a slip", found.advice)
+        counted = diagnose(pd.Series(y_pred + noise), y_pred, time=time)["outliers"]
+        assert "row 7 (1e+04) (counted from 0)" in counted.advice
+
+    def test_rows_in_another_order_are_followed_in_that_of_time(self):
+        X, _, y_pred, noise = rows(n=1000)
+        y_true, order = y_pred + noise + np.linspace(0, 2, 1000), np.random.default_rng(0).permutation(1000)
+        found = measure(y_true[order], y_pred[order], X=X[order], time=order)
+        assert "fit(X, y_true, time=time)" in found.code
+        assert found.diagnosis.options[-1] == "--online"
+        given = {"X_new": X[-5:], "model": lambda X: 4.0 * X[:, 0] + 4.0 * X[:, 1]}
+        mixed = pasted(found.code, X=X[order], y_true=y_true[order], time=order, **given)
+        sorted_ = pasted(measure(y_true, y_pred, X=X).code, X=X, y_true=y_true, **given)
+        assert_allclose(mixed["upper"], sorted_["upper"])
+
+    def test_a_drift_beside_rows_of_a_larger_spread_matters(self):
+        rng = np.random.default_rng(0)
+        spread = np.where(np.arange(2000) % 4 == 0, 10.0, 1.0)  # the margin of all is that of these rows, about 16
+        residuals = spread * rng.standard_normal(2000) + np.linspace(-1, 1, 2000)
+        assert diagnose(residuals, np.zeros(2000))["drift"].raised
 
 
 class TestBias:

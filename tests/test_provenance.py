@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import provenance
-from benchmarks.provenance import changes, is_in_history, joined, origin, save, sessions, sources, strangers
+from benchmarks.provenance import Unfinished, changes, is_in_history, joined, origin, save, sessions, sources, strangers
 from experiments import status
 from experiments.status import Status
 
@@ -95,6 +95,30 @@ class TestSources:
 
     def test_what_a_script_starts_by_name(self, toy):
         assert "src/pimeter/cli.py" in named(toy, "other.py", uses=["pimeter.cli"])
+
+
+class TestUnfinished:
+    def test_a_run_of_the_same_sources_goes_on(self, toy):
+        script, calls = toy / "benchmarks" / "one.py", []
+
+        def find():
+            calls.append(1)
+            return [len(calls), "found"]
+
+        run = Unfinished(script, "seed 1")
+        assert run("a", find) == run("a", find) == [1, "found"]
+        again = Unfinished(script, "seed 1")
+        assert again("a", find) == [1, "found"]
+        assert again("b", find) == [2, "found"]
+        assert Unfinished(script, "seed 2")("a", find) == [3, "found"]  # another setting
+        change(toy / "benchmarks" / "draws.py", "2\n")
+        assert Unfinished(script, "seed 2")("a", find) == [4, "found"]  # other sources
+        with (toy / "benchmarks" / ".parts" / "one.jsonl").open("a") as file:
+            file.write('["c", [')  # cut off
+        last = Unfinished(script, "seed 2")
+        assert last("a", find) == [4, "found"]
+        last.close()
+        assert Unfinished(script, "seed 2")("a", find) == [5, "found"]
 
 
 class TestSave:

@@ -103,6 +103,13 @@ class TestIndependentRows:
             count += score.lower <= truth <= score.upper
         assert count / 120 > 0.81
 
+    def test_an_outlier_does_not_make_bounds_that_mean_nothing(self, fast):
+        residuals = np.random.default_rng(0).standard_normal(300)
+        residuals[7] = 1e4
+        scores = measure(residuals, np.zeros(300)).scores
+        assert scores["rmse"].upper <= 10.001 * scores["rmse"].value
+        assert scores["mae"].upper <= 100.001 * scores["mae"].value
+
     def test_residuals_of_zero_and_all_tied_have_defined_ranges(self, fast):
         for size in (0.0, 2.0):
             scores = measure(np.arange(60.0) + size, np.arange(60.0)).scores
@@ -160,6 +167,7 @@ class TestGroups:
     def test_few_groups_have_no_range(self):
         groups, residuals = clustered(np.random.default_rng(0), n_groups=9)
         found = measure(residuals, np.zeros(90), groups=groups)
+        assert found.headline.claim.endswith("; nothing is claimed of future ones.")
         assert found.headline.evidence == "The true coverage has no range: 9 groups, at least 10 are needed."
         assert all(math.isnan(score.lower) for score in found.scores.values())
         assert {score.assumes for score in found.scores.values() if not math.isnan(score.value)} == {

@@ -77,3 +77,29 @@ def test_refusals():
         OnlineIntervals(intervals).fit(X, y[:50])
     with pytest.raises(ValueError, match="finite"):
         OnlineIntervals(IntervalRegressor(model, confidence_level=0.9).calibrate(X, y)).fit(X, np.full(100, np.nan))
+
+
+def test_rows_are_put_in_the_order_of_time():
+    X, y = series(autoregressive, n=400)
+    intervals = IntervalRegressor(model).calibrate(X, y)
+    mixed = np.random.default_rng(1).permutation(400)
+    days = np.datetime64("2024-01-01") + np.arange(400)
+    expected = OnlineIntervals(intervals).fit(X, y).predict_interval(X[:3])
+    found = OnlineIntervals(intervals).fit(X[mixed], y[mixed], time=days[mixed]).predict_interval(X[:3])
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="one moment for each of the 400 rows"):
+        OnlineIntervals(intervals).fit(X, y, time=days[:9])
+
+
+def test_rows_far_ahead_are_covered_as_often_as_the_next():
+    # 60 series, 40 rows ahead of each: the mean has a standard error of about .01, as neighbours resemble each other.
+    covered, width = [], []
+    for seed in range(60):
+        X, y = series(autoregressive, seed, n=640)
+        online = OnlineIntervals(IntervalRegressor(model, confidence_level=0.9).calibrate(X[:600], y[:600]))
+        lower, upper = online.fit(X[:600], y[:600]).predict_interval(X[600:]).T
+        covered.append((lower <= y[600:]) & (y[600:] <= upper))
+        width.append(upper - lower)
+    assert abs(np.mean(covered) - 0.9) < 0.03
+    next_row, last = np.mean(width, axis=0)[[0, -1]]
+    assert 1.1 < last / next_row < 1.2  # 1.155 = 1 / sqrt(1 - .5**2)
