@@ -15,8 +15,8 @@ from pimeter.cli.app import app
 from pimeter.cli.columns import PREDICTIONS, TARGETS, complete_rows, named_or_guessed, refuse_one_for_two
 from pimeter.cli.options import GivenLevel, Lower, Prediction, Quantiles, Std, Target, Upper, as_table, reads_files
 from pimeter.cli.terminal import progress, say, warnings_as
-from pimeter.cli.writing import write_table
-from pimeter.files import Reading, Table, opened, replaced, shown
+from pimeter.cli.writing import scattered, tables_and_draft, write_table
+from pimeter.files import Reading, Table, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -134,16 +134,8 @@ def recalibrate(
     reading: Reading,
 ) -> None:
     """Make anyone's intervals hold: write `lower` and `upper` beside new rows."""
-    if calibration == apply == "-":
-        msg = "calibration rows and new rows cannot both come from standard input."
-        raise ValueError(msg)
     notes = reading.notes
-    with (
-        opened(calibration, reading) as past,
-        opened(apply, reading) as new,
-        replaced(out, calibration, apply) as draft,
-        progress() as step,
-    ):
+    with tables_and_draft(calibration, apply, out, reading) as (past, new, draft), progress() as step:
         named = {"lower": lower, "upper": upper, "quantiles": quantiles, "std": std, "prediction": prediction}
         given = given_columns(past, named, level, notes)
         if given is None:
@@ -188,9 +180,7 @@ def _bounds(calibrator: pimeter.IntervalCalibrator, given: GivenColumns, rows: p
     found = pl.DataFrame({name: pl.Series([None] * rows.height, dtype=pl.Float64) for name in ("lower", "upper")})
     if not is_complete.any():
         return found
-    bounds = calibrator.predict_interval(**given.values(rows.filter(is_complete)))
-    at = is_complete.arg_true()
-    return found.with_columns(found[name].scatter(at, pl.Series(bounds[:, i])) for i, name in enumerate(found.columns))
+    return scattered(found, is_complete, calibrator.predict_interval(**given.values(rows.filter(is_complete))))
 
 
 def _show(calibrator: pimeter.IntervalCalibrator) -> None:

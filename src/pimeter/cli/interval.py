@@ -21,8 +21,8 @@ from pimeter.cli.columns import (
 )
 from pimeter.cli.options import Level, Prediction, Target, as_table, reads_files
 from pimeter.cli.terminal import print_table, progress, say, warnings_as
-from pimeter.cli.writing import write_table
-from pimeter.files import Reading, Table, as_strings, opened, replaced, shown
+from pimeter.cli.writing import scattered, tables_and_draft, write_table
+from pimeter.files import Reading, Table, as_strings, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,9 +101,6 @@ def interval(
     reading: Reading,
 ) -> None:
     """Write `lower` and `upper` beside new predictions."""
-    if calibration == apply == "-":
-        msg = "calibration rows and new rows cannot both come from standard input."
-        raise ValueError(msg)
     from pimeter.regression import OnlineIntervals
     from pimeter.timestamps import numbered
 
@@ -116,12 +113,7 @@ def interval(
         msg = f"--time {shown(time)} says in which order --online follows the rows; add that, or leave --time out."
         raise ValueError(msg)
     notes = reading.notes
-    with (
-        opened(calibration, reading) as past,
-        opened(apply, reading) as new,
-        replaced(out, calibration, apply) as draft,
-        progress() as step,
-    ):
+    with tables_and_draft(calibration, apply, out, reading) as (past, new, draft), progress() as step:
         columns = pair_columns(past, target, prediction, notes)
         step(f"Reading {past.name}")
         named = feature_columns(past, features, {*columns, *({*past.columns} - {*new.columns})})
@@ -177,7 +169,8 @@ def _telling(table: Table, rows: _Rows, notes: list[str]) -> _Rows:
     n = rows.frame.height
     found = given(X, rows.inputs["by"], n, np.arange(n))
     if rows.by and found.labels is None:
-        msg = f"{table.name}: column {shown(rows.by)} holds no categories: {found.left_out[-1].partition(': ')[2]}"
+        why = f"{found.why_no_labels}. Give categories of several rows each"
+        msg = f"{table.name}: column {shown(rows.by)} holds no categories: {why}."
         raise ValueError(msg)
     notes += [note for name in rows.features if (note := note_on_numbers(table, rows.frame[name]))] + found.left_out
     return rows._replace(features=[column.place for column in found.columns])
@@ -207,11 +200,7 @@ def _bounds(model: pimeter.IntervalRegressor | OnlineIntervals, rows: _Rows) -> 
     finite = predicted.is_finite().fill_null(False)
     if not finite.any():
         return bounds
-    found = model.predict_interval(**rows._replace(frame=rows.frame.filter(finite)).inputs)
-    at = finite.arg_true()
-    return bounds.with_columns(
-        bounds[name].scatter(at, pl.Series(found[:, i])) for i, name in enumerate(bounds.columns)
-    )
+    return scattered(bounds, finite, model.predict_interval(**rows._replace(frame=rows.frame.filter(finite)).inputs))
 
 
 def _extent(model: pimeter.IntervalRegressor, bounds: pl.DataFrame) -> str:

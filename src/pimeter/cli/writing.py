@@ -9,10 +9,12 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pimeter.files import replaced, shown
+from pimeter.files import Reading, Table, opened, replaced, shown
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
+    from numpy.typing import NDArray
 
     from pimeter.evaluation.results import Result
 
@@ -30,6 +32,22 @@ def draft_of(out: Path | None, *sources: str) -> Iterator[Path | None]:
     """A draft of the file, or None where nothing is to be written."""
     with replaced(out, *sources) if out else nullcontext() as draft:
         yield draft
+
+
+@contextmanager
+def tables_and_draft(calibration: str, new: str, out: Path, reading: Reading) -> Iterator[tuple[Table, Table, Path]]:
+    """Calibration rows, new rows, and a draft of the file that new rows are written to with their intervals."""
+    if calibration == new == "-":
+        msg = "calibration rows and new rows cannot both come from standard input."
+        raise ValueError(msg)
+    with opened(calibration, reading) as past, opened(new, reading) as rows, replaced(out, calibration, new) as draft:
+        yield past, rows, draft
+
+
+def scattered(columns: pl.DataFrame, where: pl.Series, bounds: NDArray[np.float64]) -> pl.DataFrame:
+    """Lower and upper bounds (n, 2) in the n rows of two columns where there are some."""
+    at = where.arg_true()
+    return columns.with_columns(one.scatter(at, bounds[:, i]) for i, one in enumerate(columns))
 
 
 def form_of(out: Path) -> tuple[str, Literal["uncompressed", "gzip", "zstd"]]:

@@ -70,6 +70,7 @@ class Given(NamedTuple):
     columns: list[Column]  # of some rows
     labels: NDArray[Any] | None  # `by`, of all rows
     left_out: list[str]
+    why_no_labels: str = ""  # why `by` is among them; empty if it is not
 
 
 def given(X: FeatureTable | None, by: ArrayLike | None, n: int, rows: NDArray[np.intp]) -> Given:
@@ -85,7 +86,7 @@ def given(X: FeatureTable | None, by: ArrayLike | None, n: int, rows: NDArray[np
     why = "" if labels is None else _as_labels_of_ids(labels)
     if why:
         left_out.append(f"by is left out: {why}. Give categories of several rows each.")
-    return Given(kept, None if why else labels, left_out)
+    return Given(kept, None if why else labels, left_out, why)
 
 
 def _as_ids(column: Column, n: int) -> str:
