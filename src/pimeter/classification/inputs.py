@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 
 from pimeter.arrays import even_array, is_missing, real_array
 from pimeter.classification.rates import ALSO_CALLED, METRICS, Metric
+from pimeter.classification.score_metrics import SCORE_METRICS
 from pimeter.coverage import counted
 from pimeter.validation import scores_between_0_and_1
 
@@ -80,6 +81,17 @@ def metric_functions(given: Metrics | None) -> dict[str, Metric]:
     return {name: _metric_function(name, one) for name, one in named.items()}
 
 
+def score_metric_names(given: Metrics | None) -> tuple[list[str], Metrics | None]:
+    """Names of metrics of scores among those asked for, and the rest."""
+    if isinstance(given, str):
+        return ([given], []) if given in SCORE_METRICS else ([], given)
+    if given is None or callable(given) or isinstance(given, Mapping):
+        return [], given
+    listed = list(given)
+    names = [one for one in listed if isinstance(one, str) and one in SCORE_METRICS]
+    return names, [one for one in listed if one not in names] if names else listed
+
+
 def _metric_function(name: str, given: str | Metric) -> Metric:
     metric = METRICS.get(ALSO_CALLED.get(given, given)) if isinstance(given, str) else given
     if metric is None or not callable(metric):
@@ -100,7 +112,7 @@ def _unknown_metric(given: object) -> str:
             f"metrics: ask for {alone!r} instead of {given!r}. With more than two classes the answer has "
             f"'macro_{alone}', 'micro_{alone}' and '{alone}[label]' of each class."
         )
-    names = ", ".join([*METRICS, *ALSO_CALLED])
+    names = ", ".join([*METRICS, *ALSO_CALLED, *SCORE_METRICS])
     return f"metrics: {given!r} is not known. Choose from {names}, or give a function of the four rates."
 
 

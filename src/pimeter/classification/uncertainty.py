@@ -21,8 +21,10 @@ from pimeter.classification.inputs import (
     ordered_classes,
     positive_column,
     refuse_missing,
+    score_metric_names,
     warn_if_swapped,
 )
+from pimeter.classification.score_metrics import by_scores
 from pimeter.classification.several_classes import by_classes
 from pimeter.classification.unlabelled import (
     CALIBRATED,
@@ -95,7 +97,9 @@ def classification_uncertainty(
             outcome that matters has no labelled row.
     metrics : name, list of names and functions, or dict of name to function, optional
         Any of accuracy, balanced_accuracy, tpr, fpr, tnr, fnr, ppv, npv, fdr, for, f1, mcc; all by default. Also
-        precision (ppv), recall and sensitivity (tpr) and specificity (tnr), by the name asked for. A function takes
+        precision (ppv), recall and sensitivity (tpr) and specificity (tnr), by the name asked for. And metrics of
+        scores, which know no threshold: roc_auc (DeLong's variance), average_precision, brier and log_loss, of two
+        classes with 10 rows or more of each, at confidence levels as they are common (.9 to .99). A function takes
         a `Rates` object ``r`` with the four rates ``r.tn``, ``r.tp``, ``r.fn``, ``r.fp`` and the proportions ``r.p_n``
         and ``r.p_p`` of the classes, which may be arrays, and computes with ``+ - * / **`` and numpy's sqrt, exp and
         log.
@@ -168,10 +172,13 @@ def classification_uncertainty(
         msg = f"method must be one of {', '.join(METHODS)}; got {method!r}."
         raise ValueError(msg)
     draws = Sampling(integer("n_resamples", n_resamples, at_least=100), np.random.default_rng(random_state))
-    chosen = metric_functions(metrics)
+    of_scores, of_rates = score_metric_names(metrics)
+    chosen = {} if of_scores and not of_rates else metric_functions(of_rates)
     score = class_scores("y_score", y_score)
     weights = _relative_weights(sample_weight, len(score))
     _refuse_unused(method, weights, calibration)
+    if of_scores:
+        _refuse_for_scores(of_scores, method, score, weights, groups)
     units = None if groups is None else _groups(groups, score, method)
     known = _labels(y_true, len(score), method)
     others = None if calibration is None else calibration_rows(calibration)
@@ -194,6 +201,10 @@ def classification_uncertainty(
     solve: Callable[..., _Found] = _BY_METHOD.get(method, _from_cells)
     with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
         estimates, assumes = solve(task, method, as_precise(thresholds, y_score), rows)
+    if of_scores:
+        assert is_positive is not None
+        more = by_scores(of_scores, is_positive, score, level)
+        estimates = [own | more for own in estimates]
     return ClassificationUncertainty(
         estimates, tuple(thresholds.ravel().tolist()), thresholds.ndim == 0, level, len(score), assumes
     )
@@ -253,6 +264,20 @@ def _refuse_unused(method: str, weights: Array | None, calibration: object) -> N
         raise ValueError(msg)
     if method == "prediction-powered" and weights is not None:
         msg = 'sample_weight cannot be used with method="prediction-powered"; leave it out.'
+        raise ValueError(msg)
+
+
+def _refuse_for_scores(
+    names: list[str], method: str, score: Array, weights: Array | None, groups: ArrayLike | None
+) -> None:
+    """Refuse what metrics of scores cannot account for."""
+    is_plain = method in {*BINOMIAL, "bootstrap"} and weights is None and groups is None
+    if not is_plain or (score.ndim == 2 and score.shape[1] > 2):
+        msg = (
+            f"{', '.join(names)}: for labels and scores of two classes, without sample_weight and groups, and not for "
+            f'method="calibrated" or "prediction-powered"; got method={method!r} and scores of shape {score.shape}. Of '
+            "several classes compare one with all others: y_true == label, with its column of y_score."
+        )
         raise ValueError(msg)
 
 
