@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
 import pimeter as pm
@@ -145,3 +146,37 @@ class TestBands:
             band([0, 1, 1], [0.1, 0.2, 0.3])
         with pytest.raises(ValueError, match="one score for each row"):
             band([0, 1], [[0.1, 0.9], [0.2, 0.8]])
+
+
+class TestThresholdsOfAScorecard:
+    def test_bounds_by_hand(self):
+        y, score = drawn(np.random.default_rng(0), 400)
+        cuts = pm.scorecard(y, score).cuts
+        at = cuts["threshold"].index(0.3)
+        called = score > 0.3
+        tail = 0.05 / (3 * len(cuts["threshold"]))
+        hits, n = np.count_nonzero(y & called), np.count_nonzero(called)
+        assert cuts["ppv_at_least"][at] == pytest.approx(stats.beta.ppf(tail, hits, n - hits + 1))
+        false, negatives = np.count_nonzero(~y & called), np.count_nonzero(~y)
+        assert cuts["fpr_at_most"][at] == pytest.approx(stats.beta.ppf(1 - tail, false + 1, negatives - false))
+        assert cuts["declared"][at] == called.mean()
+
+    def test_where_nothing_is_declared_nothing_is_guaranteed(self):
+        y, score = drawn(np.random.default_rng(1), 100)
+        cuts = pm.scorecard(y, 0.5 * score).cuts
+        assert cuts["ppv_at_least"][-1] is None
+        assert cuts["tpr_at_least"][-1] == 0.0
+
+    def test_bounds_hold_at_all_thresholds_at_once(self):
+        rng = np.random.default_rng(2)
+        y_new, new = drawn(rng, 300_000)
+        ats = np.arange(1, 20) / 20
+        precision = np.array([y_new[new > at].mean() for at in ats])
+        recall = np.array([(new[y_new] > at).mean() for at in ats])
+        broken = 0
+        for _ in range(60):
+            cuts = pm.scorecard(*drawn(rng, 150), n_resamples=400).cuts
+            low = np.array([0.0 if one is None else one for one in cuts["ppv_at_least"]])
+            broken += bool((low > precision).any() or (np.array(cuts["tpr_at_least"]) > recall).any())
+        # Guaranteed with 95 %: of 60 draws more than 8 are broken with a probability below .01.
+        assert broken <= 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from pimeter.arrays import real_array
 from pimeter.classification.confusion import outcome_codes
 from pimeter.classification.inputs import class_labels
-from pimeter.classification.rates import FN, FP, METRICS, TN, TP, Rates
+from pimeter.classification.proportions import clopper_pearson, proportion
+from pimeter.classification.rates import FN, FP, METRICS, PROPORTIONS, TN, TP, Rates
 from pimeter.classification.uncertainty import classification_uncertainty
 from pimeter.coverage import counted, percent
 from pimeter.evaluation.classifier_checks import Category, ClassifierEvidence, Labelled, is_above, judged, points
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 N_BARS = 40  # of the distributions of scores
 N_THRESHOLDS = 19  # other ones that are shown
+BOUNDED = {"ppv": 0, "tpr": 0, "fpr": 1}  # metrics with a bound at each of them: the lower one or the upper one
 TWO_CLASSES = "scorecard is for two classes"
 INSTEAD = (
     "Use classification_uncertainty, which has metrics for each class; y_score has a column for each of them there."
@@ -73,7 +76,8 @@ class Scorecard(Result):
     outcomes : list of dict
         Distributions of scores of the four outcomes at the first threshold; those of the two answers without labels.
     cuts : dict or None
-        Accuracy, tpr and ppv at other thresholds.
+        Accuracy, tpr, ppv, fpr and the fraction of rows declared positive at other thresholds, with ``tpr_at_least``,
+        ``ppv_at_least`` and ``fpr_at_most``, which hold at all of these thresholds at once with the confidence level.
     categories : list of Category
         Accuracy of each category, with intervals for all of them together.
     """
@@ -221,7 +225,7 @@ def scorecard(
         reliability=evidence.reliability,
         calibration_error=evidence.calibration_error,
         outcomes=_outcomes(rows, score, first),
-        cuts=_cuts(rows),
+        cuts=_cuts(rows, level),
         categories=evidence.categories,
     )
 
@@ -300,12 +304,23 @@ def _outcomes(rows: Labelled, score: NDArray[Any], threshold: float) -> list[dic
     ]
 
 
-def _cuts(rows: Labelled) -> dict[str, list[float | None]] | None:
-    """Accuracy, sensitivity and precision at other thresholds; None without labels."""
+def _cuts(rows: Labelled, confidence_level: float) -> dict[str, list[float | None]] | None:
+    """Metrics at other thresholds, with bounds that hold for all of them at once; None without labels.
+
+    Each bound is Clopper's and Pearson's, with its part of what may fail (Bonferroni): so any of the thresholds may be
+    chosen by them.
+    """
     if not rows.n:
         return None
     cuts = [round((i + 1) / (N_THRESHOLDS + 1), 12) for i in range(N_THRESHOLDS)]
-    rates = [Rates.of(rows.cells(cut)) for cut in cuts]
-    values = {name: [float(METRICS[name](each)) for each in rates] for name in ("accuracy", "tpr", "ppv")}
-    known = {name: [None if np.isnan(value) else value for value in column] for name, column in values.items()}
-    return {"threshold": list(cuts), **known}
+    cells = [rows.cells(cut) for cut in cuts]
+    rates = [Rates.of(each) for each in cells]
+    values = {name: [float(METRICS[name](each)) for each in rates] for name in ("accuracy", "tpr", "ppv", "fpr")}
+    values["declared"] = [float((each[TP] + each[FP]) / rows.n) for each in cells]
+    two_sided = 1.0 - 2.0 * (1.0 - confidence_level) / (len(BOUNDED) * len(cuts))
+    for name, side in BOUNDED.items():
+        found = [proportion(*PROPORTIONS[name], each, each) for each in cells]
+        known = [clopper_pearson(one, two_sided)[side] if one.n else math.nan for one in found]
+        values[f"{name}_{'at_least' if side == 0 else 'at_most'}"] = known
+    known_values = {name: [None if np.isnan(value) else value for value in column] for name, column in values.items()}
+    return {"threshold": list(cuts), **known_values}

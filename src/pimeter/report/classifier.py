@@ -1,4 +1,4 @@
-"""A classifier's scorecard as one HTML page that needs neither a network nor a script."""
+"""A classifier's scorecard as one HTML page that needs no network; its script only moves along the thresholds."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def classifier_html(data: Mapping[str, Any], about: Mapping[str, str], meaning: 
     level = percent(found["confidence_level"])
     rows = [{**row, **{key: figure(row[key]) for key in ("value", "lower", "upper")}} for row in found["rows"]]
     tables = [(threshold, list(some)) for threshold, some in groupby(rows, lambda row: row["threshold"])]
+    cuts, at = data["cuts"], found["rows"][0]["threshold"]
+    nearest = 0 if cuts is None else min(range(len(cuts["threshold"])), key=lambda i: abs(cuts["threshold"][i] - at))
     return plain_html(
         "classifier.html",
         data,
@@ -30,6 +32,8 @@ def classifier_html(data: Mapping[str, Any], about: Mapping[str, str], meaning: 
         tables=tables,
         meaning=meaning,
         level=level,
+        script="classifier.js" if cuts is not None else "",
+        nearest=nearest,
     )
 
 
@@ -56,7 +60,7 @@ def _plots(data: Mapping[str, Any], level: str) -> list[Plot]:
             lines(
                 "What would another threshold do?",
                 "Precision: positives among rows called positive. Sensitivity: positives that are found. "
-                "A threshold chosen here has to be judged on other rows.",
+                "A threshold chosen here has to be judged on other rows, or by what is guaranteed above.",
                 ("threshold", "%"),
                 cuts["threshold"],
                 [

@@ -51,10 +51,14 @@ def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     )
 
 
-def plain_html(template: str, data: Mapping[str, Any], about: Mapping[str, str], *, title: str, **values: Any) -> str:
-    """A page without a script."""
+def plain_html(
+    template: str, data: Mapping[str, Any], about: Mapping[str, str], *, title: str, script: str = "", **values: Any
+) -> str:
+    """A page that can be read without a script; it may name a file with one."""
     page = _environment().get_template(template)
     style, style_hash = _own(FOLDER / "page.css")
+    if script:
+        values["script"], values["script_hash"] = _own(FOLDER / script)
     return page.render(
         title=about.get("file") or title,
         about=about,
@@ -99,7 +103,7 @@ def _environment() -> Environment:
         msg = f"The report needs jinja2: {how_to_install('app')}."
         raise ImportError(msg, name=missing.name) from missing
     made = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {"number": _number, "percent": _percent, "range": _range, "bounds": _bounds}
+    made.filters |= {"number": _number, "percent": _percent, "whole": _whole, "range": _range, "bounds": _bounds}
     return made
 
 
@@ -129,6 +133,11 @@ def _number(value: float | None) -> str:
 def _percent(fraction: float | None) -> str:
     """A fraction in per cent."""
     return percent(fraction) if _is_known(fraction) else UNKNOWN
+
+
+def _whole(fraction: float | None) -> str:
+    """A fraction in per cent with one decimal."""
+    return f"{100.0 * fraction:.1f} %" if _is_known(fraction) else "-"
 
 
 def _range(bounds: Sequence[float | None]) -> str:
