@@ -309,6 +309,23 @@ def intervals(draw: Draw, n: int, *shape: int) -> Given:
     return Given(ordered, ordered, bounds.is_tame)
 
 
+@target("worst_slab_coverage_score", "excess_risk_score", "worst_subgroup", fraction=0.3)
+def conditional_scores(draw: Draw) -> bool:
+    n = draw(st.sampled_from([1, 5, 45]))
+    X, y, bounds = draw(arrays((n, 2))), draw(arrays((n,))), intervals(draw, n)
+    words = ("X", "y_true", "y_interval", "bound", "rows say nothing")
+    found = [
+        outcome(lambda: pm.worst_slab_coverage_score(X.value, y.value, bounds.value), words, X, y, bounds),
+        outcome(lambda: pm.excess_risk_score(X.value, y.value, bounds.value, 0.9), words, X, y, bounds),
+        outcome(lambda: pm.worst_subgroup(X.value, y.value, bounds.value), words, X, y, bounds),
+    ]
+    if not isinstance(found[0], Refused):
+        assert np.isnan(found[0]) or 0.0 <= found[0] <= 1.0
+        assert np.isfinite(found[1])
+        assert found[1] <= 0.9**2
+    return not isinstance(found[0], Refused)
+
+
 @target("coverage_score", "mean_width_score", "coverage_width_criterion", "interval_score", fraction=0.7)
 def interval_scores(draw: Draw) -> bool:
     n = draw(lengths())

@@ -34,6 +34,7 @@ __all__ = [
     "coverage_score",
     "crps_score",
     "duplicate_groups",
+    "excess_risk_score",
     "grouped_quantile",
     "interval_score",
     "mean_width_score",
@@ -44,6 +45,8 @@ __all__ = [
     "scorecard",
     "shift_weights",
     "show_versions",
+    "worst_slab_coverage_score",
+    "worst_subgroup",
 ]
 
 if TYPE_CHECKING:
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from pimeter.errors import absolute_errors
     from pimeter.evaluation.backtesting import backtest
     from pimeter.evaluation.comparison import compare
+    from pimeter.evaluation.conditional import excess_risk_score, worst_slab_coverage_score, worst_subgroup
     from pimeter.evaluation.measurement import Measurement
     from pimeter.evaluation.measuring import measure
     from pimeter.evaluation.scorecards import scorecard
@@ -118,6 +122,7 @@ else:
         "coverage_score": "scores",
         "crps_score": "scores",
         "duplicate_groups": "duplicates",
+        "excess_risk_score": "evaluation.conditional",
         "grouped_quantile": "groups",
         "interval_score": "scores",
         "mean_width_score": "scores",
@@ -128,6 +133,8 @@ else:
         "scorecard": "evaluation.scorecards",
         "shift_weights": "regression",
         "show_versions": "versions",
+        "worst_slab_coverage_score": "evaluation.conditional",
+        "worst_subgroup": "evaluation.conditional",
     }
 
     def __getattr__(name):

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pimeter.arrays import some_rows
-from pimeter.evaluation.diagnosis.columns import categories, quintiles
+from pimeter.evaluation.diagnosis.columns import Column, categories, quintiles
 from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Subgroup, simultaneous_bounds
+from pimeter.evaluation.diagnosis.subgroup_search import found_subgroup
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.evaluation.diagnosis.columns import Given, Subgroups
+    from pimeter.evaluation.diagnosis.subgroup_search import WorstSubgroup
     from pimeter.predictive import Predictive
 
     Array = NDArray[np.float64]
@@ -107,6 +109,18 @@ class IntervalEvidence:
         counts = np.bincount(cell, minlength=len(self.edges) + 1).tolist()
         probabilities = np.diff(np.concatenate([[0.0], self.edges, [1.0]])).tolist()
         return tuple(map(Cell, counts, probabilities))
+
+    @cached_property
+    def worst_subgroup(self) -> WorstSubgroup | None:
+        """The subgroup covered least, of those that one or two conditions describe; None without features."""
+        if not self.known.columns:
+            return None
+        some = some_rows(self.n, MAX_ROWS)
+        own = [Column("prediction", None, self.said.centre[some], True)]
+        width = (self.bounds[:, 1] - self.bounds[:, 0])[some]
+        if np.isfinite(width).all() and np.ptp(width) > 1e-9 * width.max():
+            own.append(Column("interval width", None, width, True))
+        return found_subgroup([*self.known.columns, *own], self.is_inside[some], self.effect)
 
     @cached_property
     def subgroups(self) -> tuple[Subgroup, ...]:

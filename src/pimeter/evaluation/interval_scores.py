@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pimeter.clusters import INDEPENDENT, Units
-from pimeter.coverage import proportion_bounds
+from pimeter.evaluation.diagnosis.evidence import exact_range
 from pimeter.evaluation.losses import crps_rows, is_distribution, pinball_rows
 from pimeter.evaluation.measurement import Score
 from pimeter.evaluation.paired import mean_range
@@ -125,12 +125,6 @@ def _excess(excess: Array, n: int, farthest: float) -> tuple[float, float, float
     middle = math.log((k + 1) / n * mean) + float(digamma(k + 1)) - math.log(k + 1) + math.log(k) - float(digamma(k))
     away = NORMAL * math.sqrt(float(polygamma(1, k + 1.0)) + heavier * float(polygamma(1, float(k))))
     return k * mean / n, math.exp(middle - away), math.exp(middle + away)
-
-
-def exact_range(n_inside: int, n: int, confidence: float, effect: float = 1.0) -> tuple[float, float]:
-    """Clopper and Pearson's range of a proportion, of so many fewer rows as dependence leaves."""
-    lower, upper = proportion_bounds(n_inside / effect, n / effect, (1.0 - confidence) / 2.0)
-    return float(lower), float(upper)
 
 
 def _mean_score(values: Array, units: Units, meaning: str) -> Score:

@@ -14,6 +14,7 @@ import numpy as np
 from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
 from pimeter.clusters import INDEPENDENT, Units, group_numbers, moment_numbers
+from pimeter.evaluation.conditional import conditional_scores
 from pimeter.evaluation.curves import Context, Curves, floats, widened
 from pimeter.evaluation.diagnosis.checks import beside_mean_error, judged
 from pimeter.evaluation.diagnosis.columns import given
@@ -262,6 +263,8 @@ def measured_points(
     if equal.n:
         curves = curves.with_copies(n_rows, equal, context)
         scores = {name: _with_copies(name, score, equal.factor) for name, score in scores.items()}
+    kind = "copies" if equal.n else units.kind
+    scores |= conditional_scores(known.columns, fit.covered(evidence.some, at), level, kind)
     margin = curves.margin[at]
     return Measurement(
         headline=curves.headlines[at],

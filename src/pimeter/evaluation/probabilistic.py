@@ -12,11 +12,12 @@ from pimeter.arrays import some_rows
 from pimeter.clusters import INDEPENDENT, Units, group_numbers, moment_numbers
 from pimeter.coverage import percent
 from pimeter.evaluation.alternatives import Alternative, alternatives
+from pimeter.evaluation.conditional import conditional_scores
 from pimeter.evaluation.decomposition import Decomposition, decomposition
 from pimeter.evaluation.diagnosis.columns import given
-from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, refuse_other_order
+from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, exact_range, refuse_other_order
 from pimeter.evaluation.interval_evidence import Cell, IntervalEvidence, divisions
-from pimeter.evaluation.interval_scores import design_effect, exact_range, scores
+from pimeter.evaluation.interval_scores import design_effect, scores
 from pimeter.evaluation.losses import check_magnitude, is_distribution
 from pimeter.evaluation.probabilistic_checks import judged
 from pimeter.evaluation.ranges import CONFIDENCE
@@ -177,7 +178,8 @@ def measured_predictions(
         n_rows=len(target),
         coverage=float(is_inside.mean()),
         coverage_range=coverage_range,
-        scores=scores(target, read, bounds, level, units),
+        scores=scores(target, read, bounds, level, units)
+        | conditional_scores(known.columns, is_inside[some_rows(len(target), MAX_ROWS)], level, units.kind),
         reliability=_reliability(evidence),
         pit=evidence.cells,
         subgroups=evidence.subgroups,

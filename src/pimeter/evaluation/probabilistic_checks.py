@@ -49,6 +49,8 @@ class Asked(NamedTuple):
     advice: str
     value: float = math.nan
     reference: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
 
 
 def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], parts: Decomposition | None) -> Diagnosis:
@@ -64,6 +66,8 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], part
             advice=one.advice if one.p_value <= threshold else "",
             value=one.value,
             reference=one.reference,
+            lower=one.lower,
+            upper=one.upper,
             p_value=one.p_value,
             threshold=threshold,
             rows=evidence.n,
@@ -174,6 +178,22 @@ def subgroups(evidence: IntervalEvidence) -> Asked:
     )  # fmt: skip
 
 
+def worst(evidence: IntervalEvidence) -> Asked:
+    """Whether rows that one or two conditions describe are covered less than all: by permutation of misses."""
+    name, question = "worst_subgroup", "Which rows are covered least?"
+    found = evidence.worst_subgroup
+    if found is None:
+        why = "There are too few misses to tell." if evidence.known.columns else "No features were given."
+        return Asked(name, question, 4.0, math.nan, why, "")
+    is_less = found.coverage < evidence.level
+    p_value = found.p_value if is_less else 1.0
+    return Asked(
+        name, question, 4.0, p_value, f"Covered least are {found} (p = {p_value:.2g}, of the whole search).",
+        f"Widen intervals of {found.words}: let widths follow these columns, or calibrate such rows by themselves.",
+        found.coverage, evidence.level, found.lower, found.upper,
+    )  # fmt: skip
+
+
 def _hypergeometric_p(k: int, rows: int, total: int, n: int) -> float:
     """Whether k of some rows inside is by chance, total of n being so: Fisher's exact test, twice the smaller tail."""
     least, most = max(0, rows - (n - total)), min(rows, total)
@@ -280,7 +300,7 @@ def _runs_p(miss: NDArray[np.bool_]) -> float:
     return float(terms[r <= n_runs].sum() / terms.sum())
 
 
-CHECKS: tuple[Callable[[IntervalEvidence], Asked], ...] = (coverage, balance, subgroups, calibration, runs)
+CHECKS: tuple[Callable[[IntervalEvidence], Asked], ...] = (coverage, balance, subgroups, worst, calibration, runs)
 
 
 def _best_name(alternatives: Sequence[Alternative]) -> str:

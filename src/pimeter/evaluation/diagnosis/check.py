@@ -130,14 +130,14 @@ def by_chance(p_value: float) -> str:
     return f": unusual by itself (p = {p_value:.2g}), but not beside all that a report asks."
 
 
-def sequential_p_value(observed: float, drawn: Callable[[int], Array]) -> tuple[float, float]:
+def sequential_p_value(observed: float, drawn: Callable[[int], Array], most: int = N_DRAWS) -> tuple[float, float]:
     """How often samples under the null hypothesis are as extreme (Besag and Clifford), and their median.
 
-    `drawn` gives statistics of so many samples. What is clear early is not drawn to the end, as SciPy's
-    permutation_test would.
+    `drawn` gives statistics of so many samples, `most` of them in all. What is clear early is not drawn to the end, as
+    SciPy's permutation_test would.
     """
     found = drawn(BATCH)
-    while len(found) < N_DRAWS and np.count_nonzero(found >= observed) < N_EXTREME:
+    while len(found) < most and np.count_nonzero(found >= observed) < N_EXTREME:
         found = np.append(found, drawn(BATCH))
     exceeded = int(np.count_nonzero(found >= observed))
     return (1 + exceeded) / (1 + len(found)), float(np.median(found))

@@ -11,7 +11,7 @@ from pimeter.evaluation.diagnosis.recommendation import recommended
 from pimeter.evaluation.diagnosis.rows import CopiedRows, EnoughRows, GivenFeatures, Variation
 from pimeter.evaluation.diagnosis.shape import HeavyTails, Outliers, Skewness
 from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
-from pimeter.evaluation.diagnosis.width import CoverageGap, ScaledGain
+from pimeter.evaluation.diagnosis.width import CoverageGap, LeastCovered, ScaledGain
 from pimeter.findings import Diagnosis
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ CHECKS: tuple[Check[Evidence], ...] = (
     Variation(),
     GivenFeatures(),
     CoverageGap(),
+    LeastCovered(),
     ScaledGain(),
     Bias(),
     Skewness(),

@@ -161,7 +161,7 @@ def quintiles(values: Array, text: Callable[[float], str] | None = None) -> Subg
     for edge in edges:
         codes += values > edge
     shown = (edges if len(edges) else known[:1]).tolist()
-    names = _numbers(shown) if text is None else [text(x) for x in shown]
+    names = distinct_texts(shown) if text is None else [text(x) for x in shown]
     if not len(edges):
         labels = names
     else:
@@ -173,7 +173,7 @@ def quintiles(values: Array, text: Callable[[float], str] | None = None) -> Subg
     return Subgroups(codes, tuple(labels))
 
 
-def _numbers(values: list[float]) -> list[str]:
+def distinct_texts(values: list[float]) -> list[str]:
     """Numbers with three digits, or as many more as it takes to tell them apart; up to millions without exponents."""
     names: list[str] = []
     for digits in range(3, 18):

@@ -230,6 +230,12 @@ def simultaneous_bounds(inside: Counts | Array, rows: Counts | Array, n_subgroup
     return proportion_bounds(inside, rows, SIGNIFICANCE / 2 / n_subgroups)
 
 
+def exact_range(n_inside: int, n: int, confidence: float, effect: float = 1.0) -> tuple[float, float]:
+    """Clopper and Pearson's range of a proportion, of so many fewer rows as dependence leaves."""
+    lower, upper = proportion_bounds(n_inside / effect, n / effect, (1.0 - confidence) / 2.0)
+    return float(lower), float(upper)
+
+
 def refuse_other_order(y_true: object, y_pred: object, name: str = "y_pred") -> None:
     """Refuse Series with the same labels in another order: rows are matched by position."""
     own: Any = getattr(y_true, "index", None)

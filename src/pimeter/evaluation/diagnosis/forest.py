@@ -38,17 +38,25 @@ def binned(features: list[Array]) -> Integers:
 
 def learned_scale(bins: Integers, absolute: Array, learned: Integers, rng: np.random.Generator) -> Array:
     """Scale of every row, (m,), from the absolute residuals of some; those of other rows are not looked at."""
-    expected = np.zeros(len(bins))
+    mean = float(absolute[learned].mean()) or 1.0
+    found = expected(bins, absolute, learned, rng) / mean
+    return np.asarray(np.maximum(found, LEAST_SCALE) ** POWER)
+
+
+def expected(
+    bins: Integers, values: Array, learned: Integers, rng: np.random.Generator, in_leaf: int = IN_LEAF
+) -> Array:
+    """Expected value of every row, (m,), from the values of some; those of other rows are not looked at."""
+    total = np.zeros(len(bins))
     for _ in range(N_TREES):
         own = rng.choice(learned, round(IN_TREE * len(learned)), replace=False, shuffle=False)
-        leaf = _leaves(bins, own, absolute[own])
-        expected += (np.bincount(leaf[own], absolute[own]) / np.bincount(leaf[own]))[leaf]
-    mean = float(absolute[learned].mean()) or 1.0
-    return np.asarray(np.maximum(expected / (N_TREES * mean), LEAST_SCALE) ** POWER)
+        leaf = _leaves(bins, own, values[own], in_leaf)
+        total += (np.bincount(leaf[own], values[own]) / np.bincount(leaf[own]))[leaf]
+    return total / N_TREES
 
 
-def _leaves(bins: Integers, own: Integers, absolute: Array) -> Integers:
-    """Leaf of every row in a tree that is grown, level by level, on some rows and their absolute residuals.
+def _leaves(bins: Integers, own: Integers, values: Array, in_leaf: int) -> Integers:
+    """Leaf of every row in a tree that is grown, level by level, on some rows and their values.
 
     A leaf is split where the means on both sides differ most, as long as each has rows enough. One that is not split is
     not looked at again.
@@ -64,12 +72,12 @@ def _leaves(bins: Integers, own: Integers, absolute: Array) -> Integers:
         places = (cells + at[leaf[own], None] * (d * N_FEATURE_BINS)).ravel()
         below, total = (
             np.cumsum(np.bincount(places, weights, shape[0] * d * N_FEATURE_BINS).reshape(shape), axis=2)
-            for weights in (None, np.repeat(absolute, d))
+            for weights in (None, np.repeat(values, d))
         )
         n = below[:, :1, -1:]
         above, mean = n - below, total[:, :1, -1:] / n
         between = (total - below * mean) ** 2 / np.maximum(below * above, 1)  # sum of squares between sides, over n
-        between[np.minimum(below, above) < IN_LEAF] = 0.0
+        between[np.minimum(below, above) < in_leaf] = 0.0
         splits = between.reshape(shape[0], -1)
         feature, border = np.divmod(splits.argmax(axis=1), N_FEATURE_BINS)
         is_split = splits.max(axis=1) > 0.0

@@ -102,7 +102,7 @@ class SerialDependence(Check[Evidence]):
     looks_at = "the first 5,000 residuals, which follow each other"
     statistic = "largest autocorrelation of their ranks over ten lags, by permutation"
     threshold = 0.1  # least autocorrelation that matters
-    significance = 0.004
+    significance = 0.003
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         if evidence.has_groups:

@@ -126,7 +126,8 @@ def _widths(evidence: Evidence, found: Mapping[str, Finding], raised: set[str]) 
     places = _places(evidence)
     gap = Gap.of(evidence.subgroups, evidence.level, evidence.coverage).subgroup.of if "width" in raised else ""
     gain = max(found["gain"].value, 0.0) if "gain" in raised else 0.0
-    gain = max(gain, np.finfo(float).tiny) if gap and gap not in places else gain
+    is_elsewhere = (gap and gap not in places) or "worst_subgroup" in raised
+    gain = max(gain, np.finfo(float).tiny) if is_elsewhere else gain
     yield gain - (gain == 0.0), "scaled", None
     shift = _local_criterion(evidence)
     if shift is not None and shift.values is not None and evidence.local_shift is not None:

@@ -46,7 +46,7 @@ class Skewness(Check[Evidence]):
     looks_at = "up to 5,000 residuals, drawn at random"
     statistic = "how much farther one tail is from the middle half than the other (Hogg), by random signs"
     threshold = 0.075  # least skewness that matters: that of normal residuals 20 % larger on one side
-    significance = 0.005
+    significance = 0.004
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.some_residuals, evidence.level)
@@ -86,7 +86,7 @@ class HeavyTails(Check[Evidence]):
     looks_at = "up to 5,000 residuals, drawn at random"
     statistic = "98 % point of absolute residuals over their median"
     threshold = 4.5  # least ratio that matters
-    significance = 0.004
+    significance = 0.003
 
     def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
         # A spread that varies has heavy tails when all rows are taken together.

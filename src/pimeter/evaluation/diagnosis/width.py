@@ -11,17 +11,18 @@ from scipy.special import ndtr
 from pimeter.arrays import ranks, some_rows
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.evaluation.diagnosis import forest
-from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, count, in_percent, is_constant
+from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, by_chance, count, in_percent, is_constant
+from pimeter.evaluation.diagnosis.columns import Column
 from pimeter.evaluation.diagnosis.crossfit import CrossFit, interval_scores
 from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, Evidence
 from pimeter.evaluation.diagnosis.shifts import place
+from pimeter.evaluation.diagnosis.subgroup_search import MAX_ROWS, found_subgroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from pimeter.evaluation.diagnosis.columns import Column
     from pimeter.evaluation.diagnosis.evidence import Subgroup
     from pimeter.findings import Finding
 
@@ -112,6 +113,41 @@ class CoverageGap(Check[Evidence]):
         return self.finding(m, sentence, advice, value=value, reference=0.0, bounds=bounds)
 
 
+class LeastCovered(Check[Evidence]):
+    """Coverage of the worst subgroup that one or two conditions on the features describe."""
+
+    name = "worst_subgroup"
+    question = "Which rows are covered least?"
+    looks_at = "up to 3,000 rows, and all subgroups of 5 % of them or more that one or two conditions describe"
+    statistic = "coverage of the worst one, found on one half of the rows and told by the other; misses, permuted"
+    significance = 0.004
+
+    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+        prediction = Column("prediction", None, evidence.prediction[evidence.some], True)
+        columns = [*evidence.given.columns, prediction] if evidence.given.columns else []
+        return self.judge(columns, evidence.fit.covered(evidence.some, evidence.at), evidence.level)
+
+    def judge(self, columns: list[Column], is_inside: NDArray[np.bool_], level: float) -> Finding:
+        """From features, and which rows are covered by margins that have not seen them."""
+        found = found_subgroup(columns, is_inside)
+        if found is None:
+            why = "There are too few misses to tell." if columns else "No features were given."
+            return self.finding(len(is_inside), why, reference=level)
+        sentence = f"Covered least are {found}"
+        is_less = found.coverage < level and found.p_value <= self.significance
+        sentence += f" (p = {found.p_value:.2g}, of the whole search)." if is_less else by_chance(found.p_value)
+        advice = f"Let the width follow the features: {in_percent(found.coverage)} of {found.words} are covered."
+        return self.finding(
+            min(len(is_inside), MAX_ROWS),
+            sentence,
+            advice if is_less else "",
+            value=found.coverage,
+            reference=level,
+            bounds=(found.lower, found.upper),
+            p_value=found.p_value,
+        )
+
+
 class ScaledGain(Check[Evidence]):
     """Interval score of a scaled width against a constant one, on rows that neither of them has seen."""
 
@@ -120,7 +156,7 @@ class ScaledGain(Check[Evidence]):
     looks_at = "up to 2,000 rows, one half of which learns and the other half judges, in turns"
     statistic = "by which fraction a scaled width lowers the interval score"
     threshold = 0.05  # least gain that matters: a scaled width takes rows to learn
-    significance = 0.005
+    significance = 0.004
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         prediction = evidence.prediction[evidence.some]
