@@ -85,7 +85,7 @@ def _leaves(bins: Integers, own: Integers, values: Array, in_leaf: int) -> Integ
             return leaf
         rows = rows[is_split[at[leaf[rows]]]]
         is_kept = is_split[at[leaf[own]]]
-        own, cells, absolute = own[is_kept], cells[is_kept], absolute[is_kept]
+        own, cells, values = own[is_kept], cells[is_kept], values[is_kept]
         new = np.full(shape[0], -1)
         new[is_split] = n_leaves + np.arange(np.count_nonzero(is_split))
         old = at[leaf[rows]]
