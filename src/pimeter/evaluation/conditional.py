@@ -15,6 +15,7 @@ from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, exact_range
 from pimeter.evaluation.diagnosis.subgroup_search import WorstSubgroup, found_subgroup
 from pimeter.evaluation.measurement import Score
 from pimeter.evaluation.paired import mean_range
+from pimeter.evaluation.ranges import CONFIDENCE
 from pimeter.interval_arrays import aligned
 from pimeter.validation import one_level
 
@@ -30,14 +31,13 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 N_DIRECTIONS = 500
-MAX_ROWS_TO_SEARCH = 1_000  # of one half, for a slab
-N_LENGTHS = 16  # of slabs that are tried in each direction
-MIN_FRACTION = 0.1  # of the rows that a slab holds
-MAX_ROWS_TO_LEARN = 2_000  # from which misses are predicted
-N_FOLDS = 4
-LEAVES = 25  # of a tree that predicts misses, at most
-MIN_ROWS = 40  # below which nothing is said
-RANGE = 0.9
+MAX_ROWS_FOR_SLABS = 1_000  # of one half, for a slab
+N_SLAB_LENGTHS = 16  # of slabs that are tried in each direction
+MIN_FRACTION_OF_SLAB = 0.1  # of the rows that a slab holds
+MAX_ROWS_TO_PREDICT_MISSES = 2_000  # from which misses are predicted
+N_FOLDS_OF_MISSES = 4
+MAX_LEAVES = 25  # of a tree that predicts misses, at most
+MIN_ROWS_GIVEN_FEATURES = 40  # below which nothing is said
 
 
 class Slab(NamedTuple):
@@ -48,7 +48,7 @@ class Slab(NamedTuple):
 
 
 def worst_slab_coverage_score(
-    X: FeatureTable, y_true: ArrayLike, y_interval: ArrayLike, *, min_fraction: float = MIN_FRACTION
+    X: FeatureTable, y_true: ArrayLike, y_interval: ArrayLike, *, min_fraction: float = MIN_FRACTION_OF_SLAB
 ) -> float:
     """Coverage of the worst slab: rows between two parallel planes in the space of features (Cauchois et al. 2021).
 
@@ -212,8 +212,8 @@ def _inside(y_true: ArrayLike, y_interval: ArrayLike) -> Flags:
             "Give one output and one level at a time."
         )
         raise ValueError(msg)
-    if len(target) < MIN_ROWS:
-        msg = f"{len(target)} rows say nothing of coverage given the features; give {MIN_ROWS} or more."
+    if len(target) < MIN_ROWS_GIVEN_FEATURES:
+        msg = f"{len(target)} rows say nothing of coverage given the features; give {MIN_ROWS_GIVEN_FEATURES} or more."
         raise ValueError(msg)
     return np.asarray((lower <= target) & (target <= upper))
 
@@ -224,12 +224,12 @@ def _given_columns(X: FeatureTable, n: int) -> list[Column]:
     return given(X, None, n, rows).columns or columns(X, n, rows)
 
 
-def worst_slab(given_columns: Sequence[Column], is_inside: Flags, fraction: float = MIN_FRACTION) -> Slab:
+def worst_slab(given_columns: Sequence[Column], is_inside: Flags, fraction: float = MIN_FRACTION_OF_SLAB) -> Slab:
     """The slab that one half of the rows chooses, in the other half."""
     points = _points(given_columns)
     rng = np.random.default_rng([len(points), points.shape[1]])
     order = rng.permutation(len(points))
-    searched, judged = order[: min(len(order) // 2, MAX_ROWS_TO_SEARCH)], order[len(order) // 2 :]
+    searched, judged = order[: min(len(order) // 2, MAX_ROWS_FOR_SLABS)], order[len(order) // 2 :]
     directions = rng.standard_normal((points.shape[1], N_DIRECTIONS))
     along = points[searched] @ directions
     order = np.argsort(along, axis=0)
@@ -237,7 +237,7 @@ def worst_slab(given_columns: Sequence[Column], is_inside: Flags, fraction: floa
     n, least = len(searched), max(1, math.ceil(fraction * len(searched)))
     best = (math.inf, 0, 0, 0)
     # The mean of a slab is that of its parts: one of the least length to twice that is the worst.
-    for length in np.unique(np.linspace(least, min(2 * least - 1, n), N_LENGTHS).astype(np.intp)).tolist():
+    for length in np.unique(np.linspace(least, min(2 * least - 1, n), N_SLAB_LENGTHS).astype(np.intp)).tolist():
         mean = (covered[length:] - covered[:-length]) / length
         at = int(mean.argmin())
         best = min(best, (float(mean.flat[at]), *divmod(at, N_DIRECTIONS), length))
@@ -264,15 +264,15 @@ def _points(given_columns: Sequence[Column]) -> Array:
 
 def excess_risks(given_columns: Sequence[Column], is_inside: Flags, level: float) -> Array:
     """Of up to 2,000 rows, by how much the Brier score of the level is larger than that of trees of other rows."""
-    rows = some_rows(len(is_inside), MAX_ROWS_TO_LEARN)
+    rows = some_rows(len(is_inside), MAX_ROWS_TO_PREDICT_MISSES)
     inside = is_inside[rows].astype(np.float64)
     bins = forest.binned([column.numbers[rows] for column in given_columns])
     rng = np.random.default_rng(len(rows))
-    folds = np.array_split(rng.permutation(len(rows)), N_FOLDS)
+    folds = np.array_split(rng.permutation(len(rows)), N_FOLDS_OF_MISSES)
     found = np.empty(len(rows))
     for fold in folds:
         learned = np.setdiff1d(np.arange(len(rows)), fold, assume_unique=True)
-        in_leaf = max(forest.IN_LEAF, len(learned) // LEAVES)
+        in_leaf = max(forest.IN_LEAF, len(learned) // MAX_LEAVES)
         predicted = forest.expected(bins, inside, learned, rng, in_leaf)[fold]
         found[fold] = (level - inside[fold]) ** 2 - (predicted - inside[fold]) ** 2
     return found
@@ -280,13 +280,13 @@ def excess_risks(given_columns: Sequence[Column], is_inside: Flags, level: float
 
 def conditional_scores(given_columns: Sequence[Column], is_inside: Flags, level: float, kind: str) -> dict[str, Score]:
     """Coverage of the worst slab and excess risk, with ranges where rows are independent of each other."""
-    if not given_columns or len(is_inside) < MIN_ROWS:
+    if not given_columns or len(is_inside) < MIN_ROWS_GIVEN_FEATURES:
         return {}
     slab, risks = worst_slab(given_columns, is_inside), excess_risks(given_columns, is_inside, level)
     is_plain = kind == "rows"
     unknown, why = (math.nan, math.nan), "no range: rows depend on each other"
-    slab_range = exact_range(slab.inside, slab.rows, RANGE) if is_plain and slab.rows else unknown
-    risk_range = mean_range(risks, RANGE)[1:] if is_plain else unknown
+    slab_range = exact_range(slab.inside, slab.rows, CONFIDENCE) if is_plain and slab.rows else unknown
+    risk_range = mean_range(risks, CONFIDENCE)[1:] if is_plain else unknown
     return {
         "worst_slab_coverage": Score(
             slab.inside / slab.rows if slab.rows else math.nan,

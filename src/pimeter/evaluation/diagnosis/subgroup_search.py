@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 N_BORDERS = 9  # of a column of numbers, at equal distances in rank
 MAX_CONDITIONS = 400  # of which all pairs are looked at; of more, each by itself
-MIN_FRACTION, MIN_ROWS = 0.05, 20  # of the rows that a subgroup has
-MIN_MISSES = 2.0  # that are expected in it
+MIN_FRACTION_OF_SUBGROUP, MIN_ROWS_OF_SUBGROUP = 0.05, 20  # of the rows that a subgroup has
+MIN_EXPECTED_MISSES = 2.0  # that are expected in it
 SECOND_CONDITION = 1.0  # standard errors by which a second condition has to make it worse
-MOST_DRAWS = 296  # a p-value of 1/297 if none is as bad
-MAX_ROWS = 3_000
-RANGE = 0.9  # confidence of the range
-TOO_FEW = 5  # misses of all rows, below which nothing can be found
+MAX_PERMUTATIONS = 296  # a p-value of 1/297 if none is as bad
+MAX_ROWS_TO_DIVIDE = 3_000
+CONFIDENCE_OF_RANGE = 0.9  # confidence of the range
+MIN_MISSES_IN_ALL = 5  # misses of all rows, below which nothing can be found
 
 
 class Condition(NamedTuple):
@@ -88,11 +88,11 @@ def found_subgroup(columns: Sequence[Column], is_inside: Flags, effect: float = 
 
     Rows that depend on each other say as much as `effect` times fewer independent ones.
     """
-    rows = some_rows(len(is_inside), MAX_ROWS)
+    rows = some_rows(len(is_inside), MAX_ROWS_TO_DIVIDE)
     is_inside = is_inside[rows]
     n, n_misses = len(is_inside), int(np.count_nonzero(~is_inside))
     conditions = _conditions([column._replace(values=column.values[rows]) for column in columns])
-    if not conditions or n_misses < TOO_FEW * effect or n_misses == n:
+    if not conditions or n_misses < MIN_MISSES_IN_ALL * effect or n_misses == n:
         return None
     search = _Search.of(np.stack([one.holds for one in conditions], axis=1), n_misses / n)
     if not search.is_possible:
@@ -103,12 +103,12 @@ def found_subgroup(columns: Sequence[Column], is_inside: Flags, effect: float = 
     def drawn(size: int) -> NDArray[np.float64]:
         return np.array([search.worst(rng.choice(n, n_misses, replace=False)).excess for _ in range(size)])
 
-    p_value, _ = sequential_p_value(worst, drawn, MOST_DRAWS)
+    p_value, _ = sequential_p_value(worst, drawn, MAX_PERMUTATIONS)
     is_first = np.zeros(n, np.bool_)
     is_first[rng.permutation(n)[: n // 2]] = True
     halves = [_confirmed(search, is_inside, is_half) for is_half in (is_first, ~is_first)]
     best = min(halves, key=lambda one: (one.inside - (1.0 - search.rate) * one.rows) / one.rows**0.5)
-    lower, upper = exact_range(best.inside, best.rows, (1.0 + RANGE) / 2.0, effect)
+    lower, upper = exact_range(best.inside, best.rows, (1.0 + CONFIDENCE_OF_RANGE) / 2.0, effect)
     words = tuple(conditions[i].words for i in best.conditions)
     return WorstSubgroup(words, best.rows, best.inside / best.rows, lower, upper, p_value)
 
@@ -167,7 +167,7 @@ class _Search:
         """All pairs where these are not too many."""
         flags = holds.astype(np.float32)
         rows = flags.T @ flags if flags.shape[1] <= MAX_CONDITIONS else flags.sum(axis=0)[None]
-        least = max(MIN_ROWS, MIN_FRACTION * len(flags), MIN_MISSES / rate)
+        least = max(MIN_ROWS_OF_SUBGROUP, MIN_FRACTION_OF_SUBGROUP * len(flags), MIN_EXPECTED_MISSES / rate)
         expected = np.where(rows >= least, rows * rate, np.inf).astype(np.float32)
         per_error = 1.0 / np.sqrt(np.maximum(rows, 1.0) * rate * (1.0 - rate))
         return cls(flags, expected, per_error.astype(np.float32), rate)

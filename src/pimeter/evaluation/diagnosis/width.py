@@ -16,7 +16,7 @@ from pimeter.evaluation.diagnosis.columns import Column
 from pimeter.evaluation.diagnosis.crossfit import CrossFit, interval_scores
 from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, Evidence
 from pimeter.evaluation.diagnosis.shifts import place
-from pimeter.evaluation.diagnosis.subgroup_search import MAX_ROWS, found_subgroup
+from pimeter.evaluation.diagnosis.subgroup_search import MAX_ROWS_TO_DIVIDE, found_subgroup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,7 +138,7 @@ class LeastCovered(Check[Evidence]):
         sentence += f" (p = {found.p_value:.2g}, of the whole search)." if is_less else by_chance(found.p_value)
         advice = f"Let the width follow the features: {in_percent(found.coverage)} of {found.words} are covered."
         return self.finding(
-            min(len(is_inside), MAX_ROWS),
+            min(len(is_inside), MAX_ROWS_TO_DIVIDE),
             sentence,
             advice if is_less else "",
             value=found.coverage,
