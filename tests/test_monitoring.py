@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import pimeter as pm
-from pimeter.monitoring.evidence import STAKES, START_ROWS, RateEvidence, begun_at, factors, stepped
+from pimeter.monitoring.evidence import ODDS_RATIOS, START_ROWS, RateEvidence, begun_at, factors, stepped
 from pimeter.monitoring.exchangeability import N_BINS, ROWS_TO_PLACE_BINS, ExchangeabilityEvidence
 from pimeter.monitoring.onset import onset
 from pimeter.monitoring.sequence import coverage_estimate, log_evidence_against, rate_bounds
@@ -50,7 +50,7 @@ class TestEvidence:
     def test_arrays_of_streams_are_the_same_formula(self):
         events = np.random.default_rng(0).random((50, 7)) < 0.3
         happened, not_happened = factors(0.1)
-        fortunes = [np.zeros(7) for _ in STAKES]
+        fortunes = [np.zeros(7) for _ in ODDS_RATIOS]
         for i, row in enumerate(events):
             gains = [np.where(row, yes, no) for yes, no in zip(happened, not_happened, strict=True)]
             fortunes = stepped(fortunes, begun_at(i, is_renewed=False), gains)

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Odds of the event against those at the limit, and how much of the fortune is put on each: from .9 to coverages of .86,
-# .8, .7 and .55.
+# Odds of the event against those at the limit, for four bets: from .9 to coverages of .86, .8, .7 and .55. The two in
+# the middle have a third of the fortune each, the others a sixth.
 ODDS_RATIOS = (1.5, 2.25, 3.86, 7.36)
-STAKES = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
 START_ROWS = 5000.0  # half of the fortune is at stake after so many rows
 LARGEST = 1e290  # a fortune that is larger is cut: that loses nothing but digits
 # Up to which fraction of an alarm's evidence is called what.
@@ -85,7 +84,9 @@ def factors(limit: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 def stepped(fortunes: Sequence[Any], begun: float, gains: Sequence[Any]) -> list[Any]:
     """What the bets come to after a row; numbers, or arrays with a place for each of many streams."""
-    return [(held + begun * stake) * gain for held, stake, gain in zip(fortunes, STAKES, gains, strict=True)]
+    (a, b, c, d), (of_a, of_b, of_c, of_d) = fortunes, gains
+    more, less = begun / 3.0, begun / 6.0
+    return [(a + less) * of_a, (b + more) * of_b, (c + more) * of_c, (d + less) * of_d]
 
 
 class RateEvidence:
@@ -110,28 +111,30 @@ class RateEvidence:
     (True, True)
     """
 
-    __slots__ = ("_gains", "_is_renewed", "fortunes", "limit", "rows")
+    __slots__ = ("_gains", "_is_renewed", "_kept", "fortunes", "limit", "rows", "value")
 
     def __init__(self, limit: float, *, is_renewed: bool = False) -> None:
         self.limit = limit
         self.rows = 0
-        self.fortunes: list[float] = [0.0] * len(STAKES)
+        self.fortunes: list[float] = [0.0] * len(ODDS_RATIOS)
         self._is_renewed = is_renewed
+        self._kept = 0.0 if is_renewed else 1.0
+        self.value = self._kept  # all of the fortune
         happened, not_happened = factors(limit)
         self._gains = (not_happened, happened)
 
     def update(self, event: bool) -> None:
         """Settle the bets on one row."""
-        begun = begun_at(self.rows, is_renewed=self._is_renewed)
-        self.fortunes = stepped(self.fortunes, begun, self._gains[event])
+        begun = 1.0
         self.rows += 1
-        if max(self.fortunes) > LARGEST:
+        if not self._is_renewed:
+            kept = kept_back(self.rows)
+            begun = self._kept - kept
+            self._kept = kept
+        self.fortunes = stepped(self.fortunes, begun, self._gains[event])
+        self.value = sum(self.fortunes) + self._kept
+        if self.value > LARGEST:
             self.fortunes = [min(held, LARGEST) for held in self.fortunes]
-
-    @property
-    def value(self) -> float:
-        """The fortune: 1 at the start, or 0 where stakes are renewed."""
-        return math.fsum(self.fortunes) + (0.0 if self._is_renewed else kept_back(self.rows))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -140,3 +143,5 @@ class RateEvidence:
     def restore(self, values: dict[str, Any]) -> None:
         """Go on from plain values."""
         self.rows, self.fortunes = int(values["rows"]), [float(held) for held in values["fortunes"]]
+        self._kept = 0.0 if self._is_renewed else kept_back(self.rows)
+        self.value = sum(self.fortunes) + self._kept
