@@ -501,11 +501,97 @@ class TestRecalibration:
             assert math.isnan(monitor.guaranteed_level_)
             assert monitor._recalibration.n_rows == found.n_rows
 
+    def test_rows_that_wait_have_the_old_intervals(self):
+        y, intervals = np.full(60, 5.0), np.tile([-1.0, 1.0], (60, 1))
+        model = pm.IntervalCalibrator(0.9, method="additive").fit(normal(100), intervals=np.tile([-1.0, 1.0], (100, 1)))
+        monitor = pm.CoverageMonitor(0.9).expect(np.arange(70), np.tile([-1.0, 1.0], (70, 1)))
+        monitor.observe(np.arange(60), y).recalibrate(model, intervals + 0.001 * normal(60)[:, None], y + normal(60))
+        assert monitor.expect(99, (0.0, 1.0)).observe([65, 99], [5.0, 0.5]).n_seen_ == 1
+        assert monitor.n_waiting_ == 9
+
     def test_refuses(self):
         with pytest.raises(ValueError, match="no alarm"):
             watched(normal(100)).recalibrate(None, None, [1.0])
         with pytest.raises(ValueError, match="takes the last"):
             watched(np.full(100, 5.0)).recalibrate(None, None, [1.0])
+
+
+class TestLog:
+    """`pimeter monitor` on a log that grows."""
+
+    @staticmethod
+    def run(*arguments) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-m", "pimeter", "monitor", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    @staticmethod
+    def write(path, n, n_known=None, *, changed=None, first=0) -> None:
+        y = np.concatenate([normal(600), 2.0 * normal(400, 1)])
+        lines = ["order,store,y,lo-90,hi-90"]
+        for i in range(first, n):
+            target = changed if changed is not None and i == 5 else f"{y[i]:.6f}"
+            lines.append(f"o{i},{'ab'[i % 2]},{target if i < (n_known or n) else ''},{-BOUND},{BOUND}")
+        path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+    def test_counts_what_is_new(self, tmp_path):
+        log, state, page = tmp_path / "log.csv", tmp_path / "watch.json", tmp_path / "page.html"
+        options = ("--state", state, "--lower", "lo-90", "--upper", "hi-90", "--by", "store")
+        self.write(log, 500, 450)
+        for note in (
+            "500 rows were new, and 450 targets; 50 rows wait",
+            "0 rows were new, and 0 targets; 50 rows wait",
+        ):
+            done = self.run(log, *options)
+            assert done.returncode == 0, done.stderr
+            assert note in done.stderr
+            assert "No alarm" in done.stdout
+        self.write(log, 1000)
+        done = self.run(log, *options, "--out", page, "--json")
+        assert done.returncode == 3, done.stderr
+        found = json.loads(done.stdout)
+        assert found["n_rows"] == 1000
+        assert abs(found["since"] - 600) < 60
+        assert "<figure>" in page.read_text(encoding="utf-8")
+        done = self.run(log, *options, "--restart")
+        assert done.returncode == 0, done.stderr
+        assert "Nothing is known yet" in done.stdout
+
+    def test_refuses(self, tmp_path):
+        log, state = tmp_path / "log.csv", tmp_path / "watch.json"
+        options = ("--state", state, "--lower", "lo-90", "--upper", "hi-90")
+        self.write(log, 100)
+        assert self.run(log, *options).returncode == 0
+        before = state.read_bytes()
+        self.write(log, 50)
+        assert "fewer than the 100" in self.run(log, *options).stderr
+        self.write(log, 120, changed="7.5")
+        done = self.run(log, *options)
+        assert (done.returncode, "cannot change" in done.stderr) == (2, True)
+        assert "begun with confidence_level=0.9" in self.run(log, *options, "--level", "0.8").stderr
+        log.write_text("y,lo-90,hi-90\n1,0,2\n1,,2\n", encoding="utf-8")
+        assert "row 2 has no 'lo-90'" in self.run(log, *options).stderr
+        assert state.read_bytes() == before
+
+    def test_by_id_a_log_may_be_cut(self, tmp_path):
+        log, state = tmp_path / "log.csv", tmp_path / "watch.json"
+        options = ("--state", state, "--lower", "lo-90", "--upper", "hi-90", "--id", "order", "--json")
+        self.write(log, 200, 150)
+        assert json.loads(self.run(log, *options).stdout)["n_rows"] == 150
+        self.write(log, 230, first=120)  # old rows were removed
+        found = json.loads(self.run(log, *options).stdout)
+        assert (found["n_rows"], found["n_waiting"]) == (230, 0)
+
+    def test_rows_that_were_forgotten_do_not_count_again(self):
+        from pimeter.monitoring.log import count_log
+
+        monitor = pm.CoverageMonitor(0.9)
+        y, intervals, ids = normal(30), np.tile([-BOUND, BOUND], (30, 1)), np.array([f"o{i}" for i in range(30)])
+        count_log(monitor, y[:10], intervals[:10], None, ids[:10])
+        count_log(monitor, y[5:15], intervals[5:15], None, ids[5:15])  # of as many rows half are new
+        assert monitor.n_seen_ == 15
+        monitor._waiting().forget(5, math.inf)  # the first five
+        count_log(monitor, y, intervals, None, ids)
+        assert monitor.n_seen_ == 30
 
 
 class TestPage:

@@ -12,8 +12,8 @@ from pimeter.monitoring.evidence import Evidence
 from pimeter.monitoring.rows import id_list, interval_lists, target_list
 from pimeter.monitoring.sequence import coverage_estimate
 from pimeter.monitoring.settings import FEW, MISSES, Settings
-from pimeter.monitoring.state import StateFile, beside, body_of, restored
-from pimeter.monitoring.stream import MAX_SUBGROUPS, Stream
+from pimeter.monitoring.state import Progress, StateFile, beside, body_of, restored
+from pimeter.monitoring.stream import Stream
 from pimeter.monitoring.waiting import WaitingRows
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class CoverageMonitor:
             expire_after=expire_after,
         )
         self._stream = Stream(self._settings, has_subgroups=False)
-        self._counted = 0  # number of the last row with an id that was counted
+        self._progress = Progress()
         self._recalibration: Recalibration | None = None
         self._file: StateFile | None = None
         self._waiting_rows: WaitingRows | None = None
@@ -163,9 +163,9 @@ class CoverageMonitor:
             if saved is None:
                 found = cls(**settings)
             else:
-                stream, counted, recalibration = restored(saved, settings, file.path)
-                found = cls(**asdict(stream.settings))
-                found._stream, found._counted, found._recalibration = stream, counted, recalibration
+                known = restored(saved, settings, file.path)
+                found = cls(**asdict(known.stream.settings))
+                found._stream, found._progress, found._recalibration = known
             found._file = file
             if beside(file.path, "sqlite").exists():
                 found._count_observed()
@@ -273,7 +273,8 @@ class CoverageMonitor:
 
         After an alarm the rows from `since_` on calibrate. They were selected by what they show, so that nothing is
         guaranteed: `guaranteed_level_` is NaN, here and in the model. Called once more without an alarm, it calibrates
-        on all rows that came since, which nothing has selected, and the model's guarantee is what it says.
+        on all rows that came since, which nothing has selected, and the model's guarantee is what it says. Rows that
+        still wait for their targets had the old intervals, and do not count in the new watch.
 
         Parameters
         ----------
@@ -294,11 +295,8 @@ class CoverageMonitor:
         from pimeter.monitoring.recalibration import recalibrated
 
         found = recalibrated(self._stream, self._recalibration, model, X, y)
-        n_calibration = found.n_rows if self._settings.tolerance is None else self._settings.n_calibration
-        self._settings = replace(self._settings, n_calibration=n_calibration)
-        self._stream = Stream(self._settings, has_subgroups=self._stream.has_subgroups)
         self._recalibration = found
-        self._save()
+        self._renew(found.n_rows)
         return found
 
     def explain(self) -> Explanation:
@@ -367,13 +365,7 @@ class CoverageMonitor:
         """Decide before the first row whether there are subgroups; refuse another decision later, and too many."""
         if not self._stream.counts.rows and has_labels and not self._stream.has_subgroups:
             self._stream = Stream(self._settings, has_subgroups=True)
-        if has_labels != self._stream.has_subgroups:
-            before, now = ("with", "without") if self._stream.has_subgroups else ("without", "with")
-            msg = f"the watch began {before} subgroups, and these rows are {now}; give `by` in each call or in none."
-            raise ValueError(msg)
-        if has_labels and len({*self._stream.subgroups, *labels}) > MAX_SUBGROUPS:
-            msg = f"there are more than {MAX_SUBGROUPS:,} subgroups; watch fewer, with more rows each."
-            raise ValueError(msg)
+        self._stream.refuse_labels(labels, has_labels=has_labels)
 
     def _waiting(self) -> WaitingRows:
         """The rows that wait for their targets."""
@@ -385,14 +377,24 @@ class CoverageMonitor:
     def _count_observed(self) -> Self:
         """Count rows whose targets were noted, and save that before anything is forgotten."""
         waiting = self._waiting()
-        for row in waiting.after(self._counted):
-            self._stream.update(row.target, row.lower, row.upper, row.label)
-            self._counted = row.number
+        for row in waiting.after(self._progress.counted):
+            if row.place > self._progress.earlier:
+                self._stream.update(row.target, row.lower, row.upper, row.label)
+            self._progress = self._progress._replace(counted=row.number)
         self._save()
-        waiting.forget(self._counted, waiting.counter("time"))
+        waiting.forget(self._progress.counted, waiting.counter("time"))
         return self
+
+    def _renew(self, n_calibration: int | None) -> None:
+        """Begin a new watch with intervals that so many rows have calibrated, if that is known."""
+        if n_calibration is not None and self._settings.tolerance is None:
+            self._settings = replace(self._settings, n_calibration=n_calibration)
+        self._stream = Stream(self._settings, has_subgroups=self._stream.has_subgroups)
+        if self._waiting_rows is not None:
+            self._progress = self._progress._replace(earlier=int(self._waiting_rows.counter("place")))
+        self._save()
 
     def _save(self) -> None:
         """Write the state, if it has a file."""
         if self._file is not None:
-            self._file.write(body_of(self._stream, self._counted, self._recalibration))
+            self._file.write(body_of(self._stream, self._progress, self._recalibration))

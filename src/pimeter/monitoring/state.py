@@ -86,19 +86,26 @@ def beside(path: Path, ending: str) -> Path:
     return path.with_name(f"{path.name}.{ending}")
 
 
+class Progress(NamedTuple):
+    """Which rows with ids were counted."""
+
+    counted: int = 0  # number of the last one
+    earlier: int = 0  # place of the last one that was expected before this watch began, and does not count in it
+
+
 class Restored(NamedTuple):
     """What a monitor goes on from."""
 
     stream: Stream
-    counted: int  # number of the last row with an id that was counted
+    progress: Progress
     recalibration: Recalibration | None
 
 
-def body_of(stream: Stream, counted: int, recalibration: Recalibration | None) -> dict[str, Any]:
+def body_of(stream: Stream, progress: Progress, recalibration: Recalibration | None) -> dict[str, Any]:
     """The state as plain values."""
     return {
         "settings": asdict(stream.settings),
-        "counted": counted,
+        "progress": list(progress),
         "recalibration": None if recalibration is None else recalibration.to_dict(),
         "stream": stream.to_dict(),
     }
@@ -117,4 +124,4 @@ def restored(body: dict[str, Any], asked: dict[str, Any], path: Path) -> Restore
             msg = f"{path} was begun with {what}. Leave it out, or begin another file."
             raise ValueError(msg)
     recalibration = None if body["recalibration"] is None else Recalibration.from_dict(body["recalibration"])
-    return Restored(Stream.restored(held, body["stream"]), int(body["counted"]), recalibration)
+    return Restored(Stream.restored(held, body["stream"]), Progress(*body["progress"]), recalibration)

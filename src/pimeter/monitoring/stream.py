@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from base64 import b85decode, b85encode
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -154,14 +155,21 @@ class Stream:
         if self.counts.rows % self._stride == 0:
             self._add_point()
 
+    def refuse_labels(self, labels: Sequence[Label], *, has_labels: bool) -> None:
+        """A ValueError if rows have subgroups and others have none, or if there are too many of them."""
+        if has_labels != self.has_subgroups:
+            before, now = ("with", "without") if self.has_subgroups else ("without", "with")
+            msg = f"the watch began {before} subgroups, and these rows are {now}; give `by` in each call or in none."
+            raise ValueError(msg)
+        if has_labels and len({*self.subgroups, *labels}) > MAX_SUBGROUPS:
+            msg = f"there are more than {MAX_SUBGROUPS:,} subgroups; watch fewer, with more rows each."
+            raise ValueError(msg)
+
     def _update_subgroup(self, label: Label, code: int, width: float) -> int:
         """Add a row to its subgroup; the j-th that comes has 1/(j (j + 1)) of the false alarms of all."""
         found = self.subgroups.get(label)
         if found is None:
             place = len(self.subgroups)
-            if place == MAX_SUBGROUPS:
-                msg = f"there are more than {MAX_SUBGROUPS:,} subgroups; watch fewer, with more rows each."
-                raise ValueError(msg)
             proportion = self._of_subgroups / ((place + 1) * (place + 2))
             evidence = RateEvidence(self._miss_limit, is_renewed=self.settings.is_renewed)
             found = self.subgroups[label] = Subgroup(label, place, proportion, evidence)

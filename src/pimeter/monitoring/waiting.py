@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 TABLES_VERSION = 1
 TABLES = """
 CREATE TABLE IF NOT EXISTS rows (
-    id TEXT PRIMARY KEY, lower REAL NOT NULL, upper REAL NOT NULL, label TEXT NOT NULL, expected REAL NOT NULL,
-    target REAL, number INTEGER, observed REAL
+    id TEXT PRIMARY KEY, place INTEGER NOT NULL, lower REAL NOT NULL, upper REAL NOT NULL, label TEXT NOT NULL,
+    expected REAL NOT NULL, target REAL, number INTEGER, observed REAL
 );
 CREATE INDEX IF NOT EXISTS by_number ON rows (number);
 CREATE INDEX IF NOT EXISTS by_time ON rows (expected);
@@ -36,6 +36,7 @@ class Observed(NamedTuple):
     """A row whose target has come."""
 
     number: int
+    place: int  # among all that were expected
     target: float
     lower: float
     upper: float
@@ -82,9 +83,12 @@ class WaitingRows:
                 msg = f"id {one} was expected before, with interval {before}; give each row once."
                 raise ValueError(msg)
             labels = map(json.dumps, intervals.labels)
-            rows = zip(ids, intervals.lower, intervals.upper, labels, [now] * len(ids), strict=True)
-            insert = "INSERT INTO rows (id, lower, upper, label, expected) VALUES (?, ?, ?, ?, ?)"
+            first = int(self.counter("place")) + 1
+            places = range(first, first + len(ids))
+            rows = zip(ids, places, intervals.lower, intervals.upper, labels, [now] * len(ids), strict=True)
+            insert = "INSERT INTO rows (id, place, lower, upper, label, expected) VALUES (?, ?, ?, ?, ?, ?)"
             self._connection.executemany(insert, rows)
+            self.count("place", len(ids))
 
     def observe(self, ids: Sequence[str], targets: Sequence[float], time: float | None) -> None:
         """Note targets, in their order; nothing if one was never expected, or has come before."""
@@ -95,7 +99,7 @@ class WaitingRows:
             first = int(self.counter("number"))
             rows = [(target, first + i, now, one) for i, (one, target) in enumerate(zip(ids, targets, strict=True), 1)]
             self._connection.executemany("UPDATE rows SET target = ?, number = ?, observed = ? WHERE id = ?", rows)
-            self._count("number", len(rows))
+            self.count("number", len(rows))
 
     def known(self, ids: Sequence[str]) -> dict[str, Known]:
         """What is kept of those ids that are known."""
@@ -109,10 +113,9 @@ class WaitingRows:
 
     def after(self, number: int) -> Iterator[Observed]:
         """Rows with targets whose numbers are larger, in their order."""
-        select = "SELECT number, target, lower, upper, label FROM rows WHERE number > ? ORDER BY number"
+        select = "SELECT number, place, target, lower, upper, label FROM rows WHERE number > ? ORDER BY number"
         for row in self._connection.execute(select, (number,)).fetchall():
-            number, target, lower, upper, label = row
-            yield Observed(number, target, lower, upper, json.loads(label))
+            yield Observed(*row)._replace(label=json.loads(row[-1]))
 
     @property
     def n_waiting(self) -> int:
@@ -120,7 +123,7 @@ class WaitingRows:
         return int(self._connection.execute("SELECT count(*) FROM rows WHERE number IS NULL").fetchone()[0])
 
     def counter(self, name: str) -> float:
-        """A number that is kept: "number" of the last target, "expired" rows, "time" of the last call."""
+        """A number that is kept, such as that of the last target ("number") and the "time" of the last call."""
         row = self._connection.execute("SELECT value FROM counters WHERE name = ?", (name,)).fetchone()
         return float(row[0]) if row else 0.0
 
@@ -128,10 +131,13 @@ class WaitingRows:
         """Drop rows whose time is over: those without target, and those with one that was counted."""
         limit = now - self._expire_after
         gone = self._connection.execute("DELETE FROM rows WHERE number IS NULL AND expected < ?", (limit,)).rowcount
-        self._connection.execute("DELETE FROM rows WHERE number <= ? AND observed < ?", (number, limit))
-        self._count("expired", gone)
+        delete = "DELETE FROM rows WHERE number <= ? AND observed < ?"
+        old = self._connection.execute(delete, (number, limit)).rowcount
+        self.count("expired", gone)
+        self.count("forgotten", gone + old)
 
-    def _count(self, name: str, more: float) -> None:
+    def count(self, name: str, more: float) -> None:
+        """Add to a number that is kept."""
         insert = "INSERT INTO counters VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + ?"
         self._connection.execute(insert, (name, more, more))
 
@@ -148,7 +154,7 @@ class WaitingRows:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield now
-            self._count("time", now - before)
+            self.count("time", now - before)
             self._connection.execute("COMMIT")
         except BaseException:
             self._connection.execute("ROLLBACK")

@@ -1,0 +1,149 @@
+"""`pimeter monitor`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import pimeter
+from pimeter.cli.app import app
+from pimeter.cli.columns import TARGETS, categories, named_or_guessed, refuse_one_for_two
+from pimeter.cli.given import given_columns
+from pimeter.cli.options import GivenLevel, Json, Lower, Out, Target, Upper, is_level, reads_files
+from pimeter.cli.terminal import answer, print_table, progress
+from pimeter.cli.writing import about_page, draft_of, write_result
+from pimeter.files import Reading, Table, opened, shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pimeter.monitoring.explanation import Explanation
+
+ALARM = 3  # exit code
+LOWERS, UPPERS = ("lower", "lower_bound", "lo"), ("upper", "upper_bound", "hi")
+
+
+@app.command(
+    epilog="""Examples:
+
+pimeter monitor log.csv --state watch.json --level 0.9
+
+pimeter monitor log.csv --state watch.json --lower lo-90 --upper hi-90 --by store --id order --out page.html"""
+)
+@reads_files
+def monitor(
+    file: Annotated[str, typer.Argument(help="A log of intervals and targets; targets that have not come are empty.")],
+    state: Annotated[Path, typer.Option(help="Where to keep what is known: a JSON file, begun if it is not there.")],
+    target: Target = None,
+    lower: Lower = None,
+    upper: Upper = None,
+    by: Annotated[str | None, typer.Option(help="Column of subgroups, watched one by one.")] = None,
+    ids: Annotated[
+        str | None, typer.Option("--id", help="Column of ids. Without it rows may only be added at the end.")
+    ] = None,
+    level: GivenLevel = None,
+    false_alarm_rate: Annotated[
+        float | None,
+        typer.Option(help="Largest probability of ever a false alarm; 0.05 if not given.", callback=is_level),
+    ] = None,
+    run_length: Annotated[
+        int | None, typer.Option(help="Instead of that: rows between false alarms, on average, at least.")
+    ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="How far below the level the coverage may be; else by --calibration-rows.")
+    ] = None,
+    calibration_rows: Annotated[int | None, typer.Option(help="Number of rows that calibrated the intervals.")] = None,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Begin a new watch with the rows that are new: intervals were changed.")
+    ] = False,
+    out: Out = None,
+    json: Json = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Watch that intervals go on holding. Exit code 0: no alarm, 3: alarm, 2: something is wrong with the input."""
+    notes = reading.notes
+    with opened(file, reading) as table, draft_of(out, file) as draft, progress() as tell:
+        own = named_or_guessed(table, TARGETS, "target", target, notes)
+        bounds = _bounds(table, lower, upper, notes)
+        refuse_one_for_two(table, {"target": own, "lower bound": bounds[0], "upper bound": bounds[1]})
+        settings = {
+            "confidence_level": _level(table, bounds, state, level, notes),
+            "false_alarm_rate": false_alarm_rate,
+            "run_length": run_length,
+            "tolerance": tolerance,
+            "n_calibration": calibration_rows,
+        }
+        tell(f"Reading {table.name}")
+        frame = table.read([own, *bounds], [name for name in (by, ids) if name is not None])
+        _refuse_missing(table, frame, bounds)
+        from pimeter.monitoring.log import count_log
+
+        given = {name: value for name, value in settings.items() if value is not None}
+        with pimeter.CoverageMonitor.open(state, **given) as watch:
+            if restart:
+                watch._renew(calibration_rows)
+            tell("Counting what is new")
+            new = count_log(
+                watch,
+                frame[own].to_numpy(),
+                frame.select(bounds).to_numpy(),
+                None if by is None else categories(frame[by]),
+                None if ids is None else categories(frame[ids]),
+            )
+            found = watch.explain()
+        counts = f"{new.n_new:,} rows were new, and {new.n_counted:,} targets"
+        notes.append(f"{counts}; {found.n_waiting:,} rows wait for theirs")
+        if draft and out:
+            named = {"target": own, "bounds": ", ".join(bounds), "by": by, "id": ids, "state": str(state)}
+            write_result(found, draft, out, about_page(file, named))
+    answer(found, lambda: show(found), notes, out, as_json=json)
+    if found.is_alarm:
+        raise typer.Exit(ALARM)
+
+
+def _bounds(table: Table, lower: str | None, upper: str | None, notes: list[str]) -> tuple[str, str]:
+    """Columns of lower and upper bounds."""
+    return (
+        named_or_guessed(table, LOWERS, "lower", lower, notes),
+        named_or_guessed(table, UPPERS, "upper", upper, notes),
+    )
+
+
+def _level(table: Table, bounds: tuple[str, str], state: Path, level: float | None, notes: list[str]) -> float | None:
+    """The level given, or that of names like lo-90; None if the state knows it."""
+    if level is not None or state.exists():
+        return level
+    asked: dict[str, str | None] = {"lower": bounds[0], "upper": bounds[1], "quantiles": None, "std": None}
+    found = given_columns(table, asked, level, notes)
+    return None if found is None else found.level
+
+
+def _refuse_missing(table: Table, frame: pl.DataFrame, bounds: tuple[str, str]) -> None:
+    """Refuse rows without an interval: they would be missing among the rows that are watched."""
+    for name in bounds:
+        if frame[name].null_count():
+            row = frame[name].is_null().arg_true()[0] + 1
+            msg = f"{table.name}: row {row:,} has no {shown(name)}; each row needs an interval, targets may be empty."
+            raise ValueError(msg)
+
+
+def show(found: Explanation) -> None:
+    """Headline, figures and what they mean on the terminal."""
+    from pimeter.coverage import percent
+
+    if not found.n_rows:
+        typer.echo(found)
+        return
+    rows = [
+        ("coverage", percent(found.coverage), f"{percent(found.lower)} to {percent(found.upper)}, 95 % at all times"),
+        ("evidence", f"{found.evidence:.3g}", f"alarm at {found.threshold:.4g}"),
+        ("below", f"{found.n_below:,}", f"targets below their lower bound, of {found.n_rows:,}"),
+        ("above", f"{found.n_above:,}", "targets above their upper bound"),
+    ]
+    if found.since is not None:
+        rows.append(("since row", f"{found.since:,}", f"between {found.since_lower:,} and {found.since_upper:,}"))
+    said = [f"{one.question} {one.sentence}" for one in found.findings]
+    print_table(str(found.headline), ("figure", "value", "what it is"), rows, [*said, *found.advice])
