@@ -125,13 +125,9 @@ def _labelled(
     """Labels and scores of rows that calibrate, if a file of them is given."""
     if table is None:
         return None
-    columns = (
-        named_or_guessed(table, LABELS, "label", label or None, notes),
-        named_or_guessed(table, SCORES, "score", score, notes),
-    )
-    refuse_one_for_two(table, dict(zip(("label", "score"), columns, strict=True)))
-    rows = _scored(table, columns, [], notes, may_miss=False)
-    return _is_positive(table, rows[columns[0]], positive, notes), rows[columns[1]].to_numpy()
+    own, scored = _scored_columns(table, label or None, score, notes)
+    rows = _scored(table, (own, scored), [], notes, may_miss=False)
+    return _is_positive(table, rows[str(own)], positive, notes), rows[scored].to_numpy()
 
 
 def _scored(

@@ -11,10 +11,8 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # first bytes
 ZLIB = {bytes([0x78, level]) for level in (0x01, 0x5E, 0x9C, 0xDA)}
 ZSTD_BLOCK = 1 << 17  # bytes
 MAX_LINE_BYTES = 1 << 24  # bytes
-MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO = (
-    1 << 27,
-    100,
-)  # bytes that a packed file may hold, or so many times its own size
+MAX_UNPACKED_BYTES = 1 << 27  # that a packed file may hold, ...
+MAX_UNPACKED_RATIO = 100  # ... or so many times its own size
 
 
 def check_size(name: str, path: Path, start: bytes) -> None:

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 LEAST_SCALE = 0.05  # smallest scale, in mean absolute errors: a scale of 0 would mean a model without error
-STANDS_FOR_ZERO = (
-    np.finfo(np.float64).tiny ** 0.25
-)  # stands for a prediction of 0, where relative errors have no meaning
+STANDS_FOR_ZERO = np.finfo(np.float64).tiny ** 0.25  # a prediction of 0, where relative errors have no meaning
 ROWS_IN_LEAF = 20  # at least, and of rows to learn a scale from
 ROWS_OF_TREE = 10_000  # that are enough for each tree
 

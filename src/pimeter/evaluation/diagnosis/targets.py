@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-GEARY, GEARY_ERROR = (
-    0.7979,
-    0.2123,
-)  # mean distance of normal residuals, in standard deviations; its error, times root m
+GEARY = 0.7979  # mean distance of normal residuals, in standard deviations ...
+GEARY_ERROR = 0.2123  # ... and its standard error, times the root of the number of rows
 LEAST_STEP = 0.1  # least step between targets that matters, in margins
 
 
