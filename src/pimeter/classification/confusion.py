@@ -79,16 +79,9 @@ def by_rates(
 ) -> dict[str, Estimate]:
     """Estimates of metrics of two classes from cells TN, TP, FN, FP."""
     values = {name: number(name, metric(Rates.of(cells.sums))) for name, metric in metrics.items()}
-    found: dict[str, Estimate] = {}
-    rest: dict[str, Metric] = {}
-    for name, metric in metrics.items():
-        estimate = _binomial(cells, values[name], metric, method, confidence_level)
-        if estimate is None and np.isnan(values[name]) and builtin(metric) and _lacks_a_class(cells):
-            estimate = Estimate(np.nan, *metric_range(metric), method, NO_CLASS)
-        if estimate is None:
-            rest[name] = metric
-        else:
-            found[name] = estimate
+    each = {name: _at_once(cells, values[name], metric, method, confidence_level) for name, metric in metrics.items()}
+    found = {name: one for name, one in each.items() if one is not None}
+    rest = {name: metric for name, metric in metrics.items() if name not in found}
     if method == "normal":
         found |= {name: _sloped(cells, values[name], metric, confidence_level) for name, metric in rest.items()}
     else:
@@ -96,18 +89,21 @@ def by_rates(
     return {name: found[name] for name in metrics}
 
 
-def _lacks_a_class(cells: Cells) -> bool:
+def _at_once(cells: Cells, value: float, metric: Metric, method: str, confidence_level: float) -> Estimate | None:
+    """An estimate by a binomial interval, or one without a class; None for what has slopes or is resampled."""
+    kind = builtin(metric)
+    if kind in PROPORTIONS:
+        own = proportion(*PROPORTIONS[kind], cells.squares, cells.sums)
+        if method != "bootstrap" or not own.n * min(own.value, 1.0 - own.value) >= PSEUDO_COUNT:
+            return binomial(own, value, method, confidence_level)
     tn, tp, fn, fp = cells.sums
-    return not (tn + fp and tp + fn)
+    if kind and np.isnan(value) and not (tn + fp and tp + fn):
+        return Estimate(np.nan, *metric_range(metric), method, NO_CLASS)
+    return None
 
 
-def _binomial(cells: Cells, value: float, metric: Metric, method: str, confidence_level: float) -> Estimate | None:
-    """An estimate by a binomial interval; None for what is no proportion, or has a bootstrap interval."""
-    if builtin(metric) not in PROPORTIONS:
-        return None
-    own = proportion(*PROPORTIONS[builtin(metric)], cells.squares, cells.sums)
-    if method == "bootstrap" and own.n * min(own.value, 1.0 - own.value) >= PSEUDO_COUNT:
-        return None
+def binomial(own: Proportion, value: float, method: str, confidence_level: float) -> Estimate:
+    """A proportion with its binomial interval; the exact one where there is too little to resample."""
     used = "clopper-pearson" if method == "bootstrap" else method
     note = NO_ROWS if not own.n else ONE_KIND if own.value in {0.0, 1.0} else ""
     return Estimate(value, *BINOMIAL[used](own, confidence_level), used, note)

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.classification.confusion import (
-    BINOMIAL,
-    EMPTY,
-    NO_CLASS,
-    NO_ROWS,
-    ONE_KIND,
-    PSEUDO_COUNT,
-    Cells,
-    including,
-    number,
-)
+from pimeter.classification.confusion import EMPTY, NO_CLASS, PSEUDO_COUNT, Cells, binomial, including, number
 from pimeter.classification.estimates import Estimate
 from pimeter.classification.proportions import Proportion, normal_quantile, proportion
 from pimeter.classification.rates import PROPORTIONS, Metric, Rates, builtin, metric_range
@@ -70,31 +60,21 @@ def by_groups(
     if groups.units.refusal:
         note = f"no interval: {groups.units.refusal}"
         return {name: Estimate(value, np.nan, np.nan, method, note) for name, value in values.items()}
-    found: dict[str, Estimate] = {}
-    rest: dict[str, Metric] = {}
-    for name, metric in metrics.items():
-        estimate = _of_proportion(groups, values[name], metric, method, confidence_level)
-        if estimate is None:
-            rest[name] = metric
-        else:
-            found[name] = estimate
+    each = {name: _at_once(groups, values[name], metric, method, confidence_level) for name, metric in metrics.items()}
+    found = {name: one for name, one in each.items() if one is not None}
+    rest = {name: metric for name, metric in metrics.items() if name not in found}
     if rest:
         found |= _resampled(groups, values, rest, method, confidence_level, sampling)
     return {name: found[name] for name in metrics}
 
 
-def _of_proportion(
-    groups: Groups, value: float, metric: Metric, method: str, confidence_level: float
-) -> Estimate | None:
+def _at_once(groups: Groups, value: float, metric: Metric, method: str, confidence_level: float) -> Estimate | None:
     """An estimate by a binomial interval, or one without a class; None for what is to be resampled."""
     kind = builtin(metric)
     if kind in PROPORTIONS:
         own = groups.proportion(*PROPORTIONS[kind], groups.units.factor(confidence_level))
-        is_one_kind = own.value in {0.0, 1.0}
-        if method != "bootstrap" or not own.n or is_one_kind:
-            used = "clopper-pearson" if method == "bootstrap" else method
-            note = NO_ROWS if not own.n else ONE_KIND if is_one_kind else ""
-            return Estimate(value, *BINOMIAL[used](own, confidence_level), used, note)
+        if method != "bootstrap" or not own.n or own.value in {0.0, 1.0}:
+            return binomial(own, value, method, confidence_level)
     if kind and np.isnan(value):
         return Estimate(np.nan, *metric_range(metric), method, NO_CLASS)
     return None
