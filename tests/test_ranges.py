@@ -393,6 +393,32 @@ def test_groups_that_resemble_each_other_are_no_bias_and_no_dependence_in_time()
     assert "drift" not in raised
 
 
+def test_features_of_groups_raise_no_alarm_that_groups_explain():
+    """Counted by rows, more than half of these reports would raise an alarm; by groups 5 % at most."""
+    rng = np.random.default_rng(6)
+    n_raised = 0
+    for _ in range(20):
+        group = np.repeat(np.arange(400), rng.geometric(0.1, 400))[:400]
+        X = rng.standard_normal((400, 4))[group]
+        by = rng.choice(list("abc"), 400)[group]
+        residuals = 0.8 * rng.standard_normal(400)[group] + 0.6 * rng.standard_normal(400)
+        n_raised += bool(measure(X.sum(axis=1) + residuals, X.sum(axis=1), X=X, by=by, groups=group).diagnosis.raised)
+    assert n_raised <= 4  # of 20, with a probability of .0026 at 5 % each
+
+
+def test_faults_are_found_in_groups():
+    rng = np.random.default_rng(7)
+    group, X, by = np.arange(1000) // 10, rng.standard_normal((1000, 3)), rng.choice(list("abcd"), 1000)
+    base, y_pred = 0.6 * rng.standard_normal(100)[group] + 0.8 * rng.standard_normal(1000), X.sum(axis=1)
+    for name, residuals in {
+        "width": base * np.where(by == "b", 3, 1),
+        "gain": base * np.exp(X[:, 0]),
+        "skew": np.exp(base),
+        "heavy": rng.standard_t(2, 1000),
+    }.items():
+        assert measure(y_pred + residuals, y_pred, X=X, by=by, groups=group).diagnosis[name].raised
+
+
 def test_a_bias_of_groups_is_found():
     rng = np.random.default_rng(6)
     group = np.repeat(np.arange(60), 10)

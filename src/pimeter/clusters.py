@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,6 +105,15 @@ class Units:
         elif (n := min(effective_rows(moments, one) for one in (values, np.abs(values)))) < MIN_EFFECTIVE_ROWS:
             refusal = f"{m:,} rows say as little as {n:.0f} independent ones, at least {MIN_EFFECTIVE_ROWS} are needed"
         return cls("time", moments * (2 * n_blocks) // n_moments, n_blocks, refusal)
+
+    def of_rows_at(self, rows: Index) -> Units:
+        """The units of some of the rows."""
+        return self if self.codes is None else replace(self, codes=self.codes[rows])
+
+    @property
+    def labels(self) -> Index | None:
+        """The whole unit of each row."""
+        return self.codes // 2 if self.kind == "time" and self.codes is not None else self.codes
 
     def sums(self, values: Array) -> Array:
         """Sums over units, or halves of them, of values of shape (..., m)."""

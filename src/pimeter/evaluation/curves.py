@@ -15,6 +15,8 @@ from pimeter.findings import Headline
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from pimeter.clusters import Units
@@ -104,8 +106,9 @@ class Curves:
         n_subgroups: int,
         ranges: MarginRanges,
         context: Context,
+        effects: Mapping[tuple[str, str], float],
     ) -> Curves:
-        """From cross-fitted rows; bounds of subgroups hold for so many of them together."""
+        """From cross-fitted rows; bounds of subgroups hold for so many of them together, with their design effects."""
         m = len(residuals)
         coverage = divisions[0].covered.inside.sum(axis=0) / m if m > 1 else np.full(len(fit.levels), np.nan)
         lower, upper = np.split(np.asarray(quantile(residuals, tail_levels(fit.levels))), 2)
@@ -118,7 +121,7 @@ class Curves:
             interval_score_upper=floats(np.maximum(ranges.interval_score[:, 1], score)),
             lower_quantile=floats(lower),
             upper_quantile=floats(upper),
-            subgroups=tuple(_subgroup_curves(division, m, n_subgroups) for division in divisions),
+            subgroups=tuple(_subgroup_curves(division, m, n_subgroups, effects) for division in divisions),
             **level_fields(m, fit.levels, fit.margin, ranges.margin, ranges.coverage, context),
         )
 
@@ -219,12 +222,16 @@ def headline(m: int, level: float, margin: float, bounds: tuple[float, float], c
     return Headline(claim, f"{with_rows} the true coverage lies {between}, if {resemble}.")
 
 
-def _subgroup_curves(division: Division, m: int, n_subgroups: int) -> SubgroupCurves:
+def _subgroup_curves(
+    division: Division, m: int, n_subgroups: int, effects: Mapping[tuple[str, str], float]
+) -> SubgroupCurves:
     """Coverage of subgroups as fractions; NaN without rows, or if there is one row in all."""
     rows, inside, margin = division.covered
     with np.errstate(invalid="ignore"):
         coverage = inside / np.where(rows, rows, math.nan)[:, None] if m > 1 else np.full(inside.shape, np.nan)
-    lower, upper = simultaneous_bounds(inside, rows[:, None], n_subgroups) if m > 1 else (coverage, coverage)
+    effect = np.array([effects.get((division.of, label), 1.0) for label in division.labels])[:, None]
+    effective = inside / effect, rows[:, None] / effect
+    lower, upper = simultaneous_bounds(*effective, n_subgroups) if m > 1 else (coverage, coverage)
     curves = (tuple(map(floats, values)) for values in (coverage, lower, upper, margin))
     return SubgroupCurves(division.of, division.labels, tuple(rows.tolist()), *curves)
 

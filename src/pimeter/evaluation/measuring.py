@@ -250,7 +250,9 @@ def measured_points(
     evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal, *parts)
     judgement = judged(evidence)
     context = Context(units, _doubt(judgement.diagnosis, units))
-    curves = Curves.of(residuals, fit, divisions, len(evidence.subgroups), MarginRanges.of(fit, units), context)
+    curves = Curves.of(
+        residuals, fit, divisions, len(evidence.subgroups), MarginRanges.of(fit, units), context, evidence.effects
+    )
     if lazy is not None and lazy.n > m:
         curves = replace(curves, **lazy.level_fields(context))
         scores = _scores(lazy.moments, curves, at, lazy.median, f", of {m:,} rows drawn at random")

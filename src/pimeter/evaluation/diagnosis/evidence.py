@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from pimeter.arrays import real_array, some_rows
 from pimeter.coverage import proportion_bounds
@@ -191,10 +193,39 @@ class Evidence:
     @cached_property
     def local_shift(self) -> Shift | None:
         """The subgroup of `some` rows whose mean residual departs most from that of all."""
-        units = self.units
-        if units is not None and units.codes is not None:
-            units = replace(units, codes=units.codes[self.some])
-        return local_shift(self.some_residuals, self.criteria, units)
+        return local_shift(self.some_residuals, self.criteria, self.some_units)
+
+    @cached_property
+    def some_units(self) -> Units | None:
+        """Units of `some` rows."""
+        return None if self.units is None else self.units.of_rows_at(self.some)
+
+    @cached_property
+    def effects(self) -> dict[tuple[str, str], float]:
+        """By how much more the coverage of each subgroup varies than of independent rows, which have none.
+
+        That of all rows at least, as few misses may seem independent; more where a subgroup has rows of few units.
+        """
+        units = self.some_units
+        if units is None or units.labels is None:
+            return {}
+        is_covered = self.fit.covered(self.some, self.at).astype(np.float64)
+        least, thinned = float(units.design_effect(is_covered)), self.m / len(self.some)
+        n_all = sum(len(one.subgroups.labels) for one in self.criteria)
+        point = 1.0 - SIGNIFICANCE / 2.0 / n_all
+        found = {}
+        for of, (codes, labels), _ in self.criteria:
+            for code, label in enumerate(labels):
+                own = codes == code
+                n, k = int(own.sum()), len(np.unique(units.labels[own]))
+                covered = float(is_covered[own].mean()) if n else 0.0
+                variance = float(units.variance(units.sums(np.where(own, is_covered - covered, 0.0))))
+                effect = max(variance / max(n * covered * (1.0 - covered), 1e-300), least)
+                if not 0.0 < covered < 1.0:
+                    effect = least
+                wider = float(stdtrit(k - 1, point) / ndtri(point)) ** 2 if k > 1 else math.inf
+                found[of, label] = min(1.0 + thinned * (effect * wider - 1.0), max(thinned * n, 1.0))
+        return found
 
     @cached_property
     def subgroups(self) -> tuple[Subgroup, ...]:
@@ -213,7 +244,8 @@ class Evidence:
             if n
         ]
         *_, rows, inside = (np.array(column) for column in zip(*known, strict=True))
-        lower, upper = simultaneous_bounds(inside, rows, len(known))
+        effect = np.array([self.effects.get((of, label), 1.0) for of, label, *_ in known])
+        lower, upper = simultaneous_bounds(inside / effect, rows / effect, len(known))
         return tuple(
             Subgroup(of, label, n, within / n, float(low), float(high))
             for (of, label, n, within), low, high in zip(known, lower, upper, strict=True)

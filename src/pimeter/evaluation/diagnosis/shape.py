@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pimeter.clusters import Units
     from pimeter.findings import Finding
 
     Array = NDArray[np.float64]
@@ -49,10 +50,10 @@ class Skewness(Check[Evidence]):
     significance = 0.004
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
-        return self.judge(evidence.some_residuals, evidence.level)
+        return self.judge(evidence.some_residuals, evidence.level, evidence.some_units)
 
-    def judge(self, residuals: Array, level: float) -> Finding:
-        """From residuals; tails hold as many of them as intervals leave out, or more."""
+    def judge(self, residuals: Array, level: float, units: Units | None = None) -> Finding:
+        """From residuals, in units that are independent; tails hold as many as intervals leave out, or more."""
         m = len(residuals)
         if why := too_little(residuals):
             return self.finding(m, f"{why} to tell whether residuals are skewed.", reference=0.0)
@@ -66,7 +67,9 @@ class Skewness(Check[Evidence]):
         p_value, advice = math.nan, ""
         if abs(skewness) < self.threshold:
             sentence += "; they differ too little to matter."
-        elif (p_value := symmetry.p_value(residuals, fraction)) > self.significance:
+        elif (
+            p_value := symmetry.p_value(residuals, fraction, None if units is None else units.labels)
+        ) > self.significance:
             sentence += by_chance(p_value)
         else:
             sentence += ": residuals are skewed."
@@ -91,10 +94,10 @@ class HeavyTails(Check[Evidence]):
     def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
         # A spread that varies has heavy tails when all rows are taken together.
         is_explained = earlier["width"].raised or earlier["gain"].raised
-        return self.judge(evidence.some_residuals, is_explained=is_explained)
+        return self.judge(evidence.some_residuals, evidence.some_units, is_explained=is_explained)
 
-    def judge(self, residuals: Array, *, is_explained: bool = False) -> Finding:
-        """From residuals; nothing is to be done if a spread that varies explains the tails."""
+    def judge(self, residuals: Array, units: Units | None = None, *, is_explained: bool = False) -> Finding:
+        """From residuals, in independent units; nothing is to be done if a spread that varies explains the tails."""
         m = len(residuals)
         distances = np.abs(residuals - np.median(residuals))
         half, tail = np.quantile(distances, [0.5, 0.98], method="hazen")
@@ -107,7 +110,9 @@ class HeavyTails(Check[Evidence]):
         values, counts = np.unique(distances, return_counts=True)
         half_way, tail_way = np.interp([0.5, 0.98], (np.cumsum(counts) - counts / 2.0) / m, values)
         ratio = float(min(tail / half, tail_way / half_way))
-        p_value = float(ndtr(math.log(NORMAL_RATIO / ratio) * math.sqrt(m) / LOG_RATIO_ERROR))
+        beyond = np.stack([distances > half, distances > tail]).astype(np.float64)
+        effective = m if units is None else m / float(units.design_effect(beyond).max())
+        p_value = float(ndtr(math.log(NORMAL_RATIO / ratio) * math.sqrt(effective) / LOG_RATIO_ERROR))
         advice = ""
         if p_value <= self.significance and ratio > self.threshold and not is_explained:
             advice = (

@@ -47,30 +47,32 @@ def tails(residuals: Array, fraction: float) -> TailMeans:
     return TailMeans(*(values * unit for values in TailMeans.of(np.sort(residuals)[None] / unit, fraction)))
 
 
-def p_value(residuals: Array, fraction: float) -> float:
+def p_value(residuals: Array, fraction: float, units: NDArray[np.intp] | None = None) -> float:
     """How often residuals that are symmetric have tails as unlike as these.
 
     Around their true centre residuals that are symmetric keep their distribution if signs are drawn anew. The centre is
     not known, so two estimates of it have their turns, and the larger of the two p-values counts: the middle between
     the tails is best where residuals stop abruptly, also if they are tied, the mean of the middle half where tails are
     heavy. With one of them alone symmetric residuals were called skewed up to 6 % (coin tosses) or 30 % (Cauchy) of the
-    time, at .3 %.
+    time, at .3 %. Rows of one unit, which depend on each other, have one sign.
     """
     found = tails(residuals, fraction)
     skewness = abs(float(found.skewness[0])) * (1.0 - 1e-9)
     return max(
-        _chance(np.abs(residuals - middle), fraction, skewness)
+        _chance(residuals - middle, fraction, skewness, units)
         for middle in (found.middle, found.upper / 2.0 + found.lower / 2.0)
     )
 
 
-def _chance(absolute: Array, fraction: float, skewness: float) -> float:
+def _chance(centred: Array, fraction: float, skewness: float, units: NDArray[np.intp] | None) -> float:
     """How often residuals of these absolute values and random signs are as skewed."""
-    absolute = absolute / power_of_two(float(absolute.max()))
-    rng = np.random.default_rng(len(absolute))
+    centred = (np.abs(centred) if units is None else centred) / power_of_two(float(np.abs(centred).max()))
+    rng = np.random.default_rng(len(centred))
+    n_signs = len(centred) if units is None else int(units.max()) + 1
 
     def drawn(n: int) -> Array:
-        signs = rng.integers(2, size=(n, len(absolute)), dtype=np.int8) * 2 - 1
-        return np.abs(TailMeans.of(np.sort(absolute * signs, axis=1), fraction).skewness)
+        signs = rng.integers(2, size=(n, n_signs), dtype=np.int8) * 2 - 1
+        samples = centred * (signs if units is None else signs[:, units])
+        return np.abs(TailMeans.of(np.sort(samples, axis=1), fraction).skewness)
 
     return sequential_p_value(skewness, drawn)[0]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pimeter.clusters import Units
     from pimeter.evaluation.diagnosis.evidence import Subgroup
     from pimeter.findings import Finding
 
@@ -123,6 +124,8 @@ class LeastCovered(Check[Evidence]):
     significance = 0.004
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+        if evidence.units is not None:  # by rows, a search would find what groups, or stretches of time, have in common
+            return self.finding(evidence.m, "Rows that belong together are not searched.", reference=evidence.level)
         prediction = Column("prediction", None, evidence.prediction[evidence.some], True)
         columns = [*evidence.given.columns, prediction] if evidence.given.columns else []
         return self.judge(columns, evidence.fit.covered(evidence.some, evidence.at), evidence.level)
@@ -160,20 +163,26 @@ class ScaledGain(Check[Evidence]):
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         prediction = evidence.prediction[evidence.some]
-        return self.judge(evidence.some_residuals, prediction, evidence.given.columns, evidence.level)
+        known = prediction, evidence.given.columns
+        return self.judge(evidence.some_residuals, *known, evidence.level, evidence.some_units)
 
-    def judge(self, residuals: Array, prediction: Array, columns: list[Column], level: float) -> Finding:
-        """From residuals, and what a scaled width sees: predictions and features."""
+    def judge(
+        self, residuals: Array, prediction: Array, columns: list[Column], level: float, units: Units | None = None
+    ) -> Finding:
+        """From residuals, what a scaled width sees (predictions and features), and what is independent of what."""
         rows = some_rows(len(residuals), MAX_ROWS_TO_LEARN)
         residuals, prediction, m = residuals[rows], prediction[rows], len(rows)
         if m < 2 * MIN_ROWS or is_constant(np.abs(residuals)):
             why = f"{count(m)} too few to learn one" if m < 2 * MIN_ROWS else "all residuals have the same size"
             return self.finding(m, f"What a scaled width would gain is not known: {why}.", reference=0.0)
         bins = forest.binned([*(column.numbers[rows] for column in columns), prediction])
-        constant, scaled, z = _scores(np.abs(residuals) / np.abs(residuals).max(), bins, level)
+        labels = np.arange(m) if units is None or units.labels is None else units.labels[rows]
+        judged, constant, scaled, z = _scores(np.abs(residuals) / np.abs(residuals).max(), bins, level, labels)
         less, base, p_value = constant - scaled, float(constant.mean()), float(ndtr(-z))
         gain = float(less.mean()) / base
-        error = STANDARD_ERRORS * float(less.std(ddof=1)) / math.sqrt(len(less)) / base
+        sums = np.bincount(labels[judged], less - less.mean())
+        n_units = len(np.unique(labels[judged]))
+        error = STANDARD_ERRORS * math.sqrt(float(sums @ sums) * n_units / max(n_units - 1, 1)) / len(less) / base
         bounds = (gain - error, gain + error)
         sentence = (
             f"A scaled width {'lowers' if gain > 0 else 'raises'} the interval score by {in_percent(abs(gain))} (gain "
@@ -209,27 +218,44 @@ def grouped_gain(residuals: Array, codes: NDArray[np.integer[Any]], level: float
     return float(1.0 - totals[1] / totals[0])
 
 
-def _scores(absolute: Array, bins: NDArray[np.intp], level: float) -> tuple[Array, Array, float]:
-    """Interval scores of rows with a constant width and with a scaled one, and whether the scale says anything.
+def _scores(
+    absolute: Array, bins: NDArray[np.intp], level: float, units: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], Array, Array, float]:
+    """Rows that were judged, their scores with a constant width and a scaled one, and whether the scale says anything.
 
     That is the rank correlation of scales and absolute residuals that they have not seen, as a normal deviate: the mean
     of both halves, which say much the same and so have the variance of one at most. Where the first says that there is
-    nothing to gain, its own rows are all that is looked at.
+    nothing to gain, its own rows are all that is looked at. Rows of one unit are in one half, and their products of
+    ranks are one.
     """
     rng = np.random.default_rng(len(absolute))
-    halves = np.array_split(rng.permutation(len(absolute)), 2)
+    is_first = np.zeros(int(units.max()) + 1, bool)
+    drawn = rng.permutation(len(is_first))
+    is_first[drawn[: -(-len(drawn) // 2)]] = True
+    shuffled = drawn if len(drawn) == len(units) else rng.permutation(len(units))
+    halves = shuffled[is_first[units[shuffled]]], shuffled[~is_first[units[shuffled]]]
+    rows: list[NDArray[np.intp]] = []
     constant: list[Array] = []
     scaled: list[Array] = []
     deviates: list[float] = []
     for learned, judged in (halves, halves[::-1]):
+        rows.append(judged)
         own = absolute[judged]
         learned_scale = forest.learned_scale(bins, absolute, learned, rng)[judged]
         for scores, scale in ((scaled, learned_scale), (constant, np.ones(len(own)))):
             fit = CrossFit.of(own / scale, np.array([level]))
             scores.append(interval_scores(own, fit.fold_margins[fit.fold, 0] * scale, level))
         is_known = not (is_constant(learned_scale) or is_constant(own))
-        correlation = np.corrcoef(ranks(learned_scale), ranks(own))[0, 1] if is_known else 0.0
-        deviates.append(math.sqrt(len(own) - 1) * float(correlation))
+        deviates.append(_rank_correlation(learned_scale, own, units[judged]) if is_known else 0.0)
         if deviates[0] < PROMISING:
             break
-    return np.concatenate(constant), np.concatenate(scaled), float(np.mean(deviates))
+    return np.concatenate(rows), np.concatenate(constant), np.concatenate(scaled), float(np.mean(deviates))
+
+
+def _rank_correlation(scale: Array, absolute: Array, units: NDArray[np.intp]) -> float:
+    """Correlation of ranks as a normal deviate; of units of several rows, the sum of their products over its error."""
+    first, second = (ranks(values) - (len(values) + 1) / 2.0 for values in (scale, absolute))
+    if len(np.unique(units)) == len(units):
+        return float(math.sqrt(len(first) - 1) * (first @ second) / math.sqrt((first @ first) * (second @ second)))
+    sums = np.bincount(units, first * second)
+    return float(sums.sum() / math.sqrt(sums @ sums))
