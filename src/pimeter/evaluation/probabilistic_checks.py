@@ -322,6 +322,8 @@ def better(evidence: IntervalEvidence, alternatives: Sequence[Alternative]) -> A
     )
     if constant is not best:
         said += f", {rounded(constant.interval_score, 3)} with {shown(constant)}"
+        if constant.interval_score <= given.interval_score:
+            said += ", which would do as well as those given"
     p_value = min(1.0, min(one.p_value for one in others) * len(others)) if is_asked else math.nan
     advice = (
         f"Use {shown(best)}: {percent(evidence.level)} hold, and the interval score falls by {rounded(best.gain, 3)}."

@@ -203,6 +203,19 @@ def bars(title: str, caption: str, counts: Sequence[int], style: str, rule: floa
     )
 
 
+def histogram(
+    title: str, caption: str, axes: tuple[str, str], edges: Sequence[float], heights: Sequence[float], rule: float
+) -> Plot:
+    """Bars between rising edges, with a dashed line at a height."""
+    scales = Scales(edges[0], edges[-1], 0.0, 1.06 * max(*heights, rule))
+    corners = [(edges[0], 0.0)]
+    for i, height in enumerate(heights):
+        corners += [(edges[i], height), (edges[i + 1], height), (edges[i + 1], 0.0)]
+    across = scales.path([(edges[0], rule), (edges[-1], rule)])
+    areas = [("in", f"{scales.path(corners)}Z")]
+    return Plot(title, caption, axes, scales.ticks, scales.rungs, areas, [("rule", across)], [], [])
+
+
 def _placed(lines: Sequence[Line]) -> list[tuple[str, str, float]]:
     """Names of lines side by side above a plot, from the right."""
     place: float = WIDTH - RIGHT

@@ -1,11 +1,12 @@
-"""Given intervals, measured, as one HTML page that needs neither a network nor a script."""
+"""Given intervals, measured, as one HTML page that needs no network; without a script it shows the level judged."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from pimeter.coverage import percent
-from pimeter.report.drawing import Line, against_diagonal, lines, ranges
+from pimeter.report.drawing import Line, against_diagonal, histogram, lines, ranges
 from pimeter.report.page import plain_html
 
 if TYPE_CHECKING:
@@ -16,31 +17,46 @@ if TYPE_CHECKING:
 
 def probabilistic_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
     """The page of measured intervals, given as plain values."""
-    level = percent(data["confidence_level"])
+    curve, level = data["reliability"], data["confidence_level"]
+    at_levels = [{"name": percent(one["level"]), "data": one, "plots": _at_level(one)} for one in curve]
     return plain_html(
-        "probabilistic.html", data, about, title="How good are these intervals?", plots=_plots(data), level=level
+        "probabilistic.html",
+        data,
+        about,
+        title="How good are these intervals?",
+        script="levels.js" if len(curve) > 1 else "",
+        plots=_plots(data),
+        at_levels=at_levels,
+        at=min(range(len(curve)), key=lambda i: abs(curve[i]["level"] - level)),
+        level=percent(level),
     )
 
 
 def _plots(data: Mapping[str, Any]) -> list[Plot]:
-    """Reliability, cells of the distributions, coverage over time, and coverage in subgroups."""
-    level = data["confidence_level"]
-    found = [_reliability(data["reliability"])] if len(data["reliability"]) > 1 else []
-    if data["pit"]:
-        found.append(_cells(data))
-    blocks = data["over_time"]
+    """Reliability, sharpness and the PIT: what is of all levels."""
+    curve = data["reliability"]
+    found = [_reliability(curve)] if len(curve) > 1 else []
+    known = sorted((one["coverage"], one["mean_width"]) for one in curve if math.isfinite(one["mean_width"]))
+    if len(known) > 1:
+        found.append(_sharpness(known))
+    return [*found, _pit(data)] if data["pit"] else found
+
+
+def _at_level(one: Mapping[str, Any]) -> list[Plot]:
+    """Coverage over time and in subgroups, of intervals of one level."""
+    blocks, level, found = one["over_time"], one["level"], []
     if blocks:
         found.append(
             lines(
                 "Over time",
-                "Targets covered in blocks of rows.",
+                f"Targets covered in blocks of rows; dashed: {percent(level)}.",
                 ("block, the oldest first", "covered"),
                 list(range(1, len(blocks) + 1)),
                 [Line("covered", "in", blocks), Line("level", "rule", [level] * len(blocks))],
             )
         )
-    divisions = dict.fromkeys(one["of"] for one in data["subgroups"])
-    return found + [_by(of, [one for one in data["subgroups"] if one["of"] == of], level) for of in divisions]
+    divisions = dict.fromkeys(part["of"] for part in one["subgroups"])
+    return found + [_by(of, [part for part in one["subgroups"] if part["of"] == of], level) for of in divisions]
 
 
 def _reliability(curve: list[Any]) -> Plot:
@@ -58,17 +74,32 @@ def _reliability(curve: list[Any]) -> Plot:
     )
 
 
-def _cells(data: Mapping[str, Any]) -> Plot:
-    """Rows between neighbouring quantiles."""
-    seen = [cell["rows"] / data["n_rows"] / cell["probability"] for cell in data["pit"]]
+def _sharpness(known: list[tuple[float, float]]) -> Plot:
+    """Mean width against coverage, of the levels given."""
     return lines(
-        "Where do targets lie in the distributions?",
-        "Rows in each cell between two quantiles, over what the distributions say; 1 is right, high at both sides "
-        "means too narrow.",
-        ("cell, from the lowest to the highest", "rows over what they should be"),
-        list(range(1, len(seen) + 1)),
-        [Line("seen", "in", seen), Line("right", "rule", [1.0] * len(seen))],
+        "How wide are they?",
+        "Mean width against targets covered, a point for each level given: the lower, the sharper.",
+        ("covered", "mean width"),
+        [covered for covered, _ in known],
+        [Line("as given", "in", [width for _, width in known])],
+        labels=[f"{covered:.2g}" for covered, _ in known],
         lowest=0.0,
+    )
+
+
+def _pit(data: Mapping[str, Any]) -> Plot:
+    """Histogram of the probability that distributions give to less than the target."""
+    edges = [0.0]
+    for cell in data["pit"]:
+        edges.append(edges[-1] + cell["probability"])
+    tested = next(one["sentence"] for one in data["diagnosis"]["findings"] if one["name"] == "calibration")
+    return histogram(
+        "Where do targets lie in the distributions?",
+        f"Density of the probability integral transform (PIT); 1 is right, high at both sides: too narrow. {tested}",
+        ("probability of less than the target", "density"),
+        edges,
+        [cell["rows"] / data["n_rows"] / cell["probability"] for cell in data["pit"]],
+        1.0,
     )
 
 
