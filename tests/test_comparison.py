@@ -274,3 +274,28 @@ def test_areas_need_ten_rows_of_each_class():
     y = np.arange(60) < 5
     said = {name: np.random.default_rng(i).uniform(size=60) for i, name in enumerate("ab")}
     assert "auc" not in pm.compare(y, said).scores
+
+
+@pytest.mark.parametrize("n_discordant", [3, 5, 12])
+@pytest.mark.parametrize("one_sided", [0.0, 0.5, 1.0])
+def test_ranges_of_proportions_hold_for_few_rows(n_discordant, one_sided):
+    """Exactly, by all counts of 100 rows: .93 to .975, where the row says .93 to .97 on average."""
+    n, p = 100, n_discordant / 100
+    less = p * (1 - one_sided) / 2
+    more = p - less
+    counts = np.arange(31)
+    a, b = (x.ravel() for x in np.meshgrid(counts, counts))
+    held = a + b <= n
+    a, b = a[held], b[held]
+    lower, upper = paired._difference_range(*(x.astype(float) for x in (a, b)), np.full(len(a), 100.0), 0.025)
+    weight = stats.multinomial.pmf(np.stack([a, b, n - a - b], axis=1), n, [more, less, 1 - p])
+    covered = weight[(lower <= more - less) & (more - less <= upper)].sum()
+    assert 0.93 < covered < 0.975
+
+
+def test_a_model_that_is_always_right_beside_one_that_never_is():
+    found = pm.compare(np.repeat(["a", "b"], 10), {"right": np.repeat(["a", "b"], 10), "wrong": np.repeat("c", 20)})
+    one = found.contrast("accuracy", "right", "wrong")
+    assert one.value == one.upper == 1.0
+    assert 0.7 < one.lower < 1.0
+    assert one.better == "right"

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 
 from pimeter import backtest, cli, measure, scorecard
 from pimeter.report import page as report
@@ -251,6 +252,81 @@ def test_the_slider_listens_to_keys_and_buttons(opened, tmp_path):
     assert page.locator("#shown").inner_text() == "80 %"
     assert page.locator("#headline").inner_text().startswith("80 % of future residuals")
     assert "IntervalRegressor(model, confidence_level=0.8, " in page.locator("#code").inner_text()
+
+
+def given(n=600):
+    """Quantiles of five levels that are too narrow, with hostile names."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    levels = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
+    quantiles = X[:, :1] + 0.8 * norm.ppf(levels)
+    features = pl.DataFrame(X, schema=[SCRIPT, LONG])
+    by = [HOSTILE[i % 6] for i in range(n)]
+    return measure(
+        X[:, 0] + rng.normal(size=n), quantiles=quantiles, levels=levels, X=features, by=by, time=np.arange(n)
+    )
+
+
+def test_the_slider_of_given_intervals_shows_what_measure_says(opened, tmp_path):
+    found = given()
+    path = tmp_path / "report.html"
+    found.to_html(path)
+    page = opened(path)
+    assert page.locator("#shown").inner_text() == "90 %"
+    assert page.locator("#level").get_attribute("max") == str(len(found.reliability) - 1) == "2"
+    for i in (2, 1, 0):
+        one = found.reliability[i]
+        name = f"{100 * one.level:g} %"
+        assert page.locator("#shown").inner_text() == page.locator("#level").get_attribute("aria-valuetext") == name
+        tiles = page.locator(".tiles:visible")
+        assert tiles.count() == 1
+        text = tiles.inner_text()
+        for number in (100 * one.coverage, 100 * one.lower, 100 * one.misses_below, one.mean_width, one.interval_score):
+            assert f"{number:.4g}" in text
+        where = page.locator("section[data-at]:visible").last
+        assert name in where.locator("h2").first.inner_text()
+        assert where.locator("figure").count() == 1 + len({group.of for group in one.subgroups})
+        page.locator("#level").focus()
+        page.keyboard.press("ArrowLeft")
+    assert page.events == []
+
+
+def test_given_intervals_in_dark_on_a_phone_and_in_print(opened, tmp_path):
+    path = tmp_path / "report.html"
+    given().to_html(path, about={"data": IMAGE})
+    colours = set()
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        page = opened(path, width, color_scheme=scheme)
+        colours.add(page.locator("body").evaluate("one => getComputedStyle(one).backgroundColor"))
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.locator("section[data-at]:visible summary").click()
+        text = page.locator("section[data-at]:visible table").inner_text()
+        assert all(part in text for part in (SCRIPT, IMAGE, LONG.strip(), EMOJI, HOSTILE[4], HOSTILE[5]))
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator("img").count() == 0
+        for figure in page.locator("figure").all():
+            caption = " ".join(figure.locator("figcaption").text_content().split())
+            assert " ".join(figure.locator("svg").get_attribute("aria-label").split()) == caption
+    assert len(colours) == 2
+    page.emulate_media(media="print")
+    assert not page.locator("#level").is_visible()
+    assert page.locator(".tiles:visible").count() == 1
+    page.pdf()
+    without = opened(path, java_script_enabled=False)
+    assert without.locator(".tiles:visible").count() == 1
+    assert without.locator("#shown").inner_text() == "90 %"
+    assert page.events == without.events == []
+
+
+def test_one_given_interval_has_no_slider_and_no_script(opened, tmp_path):
+    path = tmp_path / "report.html"
+    y, centre = rows(200)
+    measure(y, intervals=np.stack([centre - 9, centre + np.inf], axis=1), confidence_level=0.9).to_html(path)
+    page = opened(path, 390)
+    assert page.locator("script, #level").count() == 0
+    assert page.locator(".tiles:visible").count() == 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.events == []
 
 
 class TestWithoutABrowser:
