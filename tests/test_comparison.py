@@ -299,3 +299,46 @@ def test_a_model_that_is_always_right_beside_one_that_never_is():
     assert one.value == one.upper == 1.0
     assert 0.7 < one.lower < 1.0
     assert one.better == "right"
+
+
+class TestIntervalsFromTheCommandLine:
+    @pytest.fixture
+    def run(self, monkeypatch, capfd, tmp_path, rows):
+        signal, y = rows
+        frame = {"y": y, "A": signal, "B": 0 * y, "A-lo-80": signal - 1.28, "A-hi-80": signal + 1.28}
+        frame |= {
+            "A-lower-90": signal - 1.64,
+            "A-upper-90": signal + 1.64,
+            "B-lo-90": 0 * y - 2.3,
+            "B-hi-90": 0 * y + 2.3,
+        }
+        monkeypatch.chdir(tmp_path)
+        pl.DataFrame(frame).write_csv("a.csv")
+
+        def call(*options):
+            monkeypatch.setattr(sys, "argv", ["pimeter", "compare", "a.csv", "--models", "A,B", *options])
+            with pytest.raises(SystemExit) as left:
+                cli.run()
+            return left.value.code, *capfd.readouterr()
+
+        return call
+
+    def test_bounds_are_found_by_the_names_of_models(self, run, rows):
+        signal, y = rows
+        code, out, err = run("--intervals", "--json")
+        assert code == 0, err
+        assert "compared intervals of level 0.9, the highest one that all models have" in err
+        said = {"A": np.stack([signal - 1.64, signal + 1.64], axis=1), "B": np.tile([-2.3, 2.3], (len(y), 1))}
+        expected = pm.compare(y, said, confidence_level=0.9).contrast("interval_score", "A", "B")
+        found = next(one for one in json.loads(out)["contrasts"] if one["score"] == "interval_score")
+        assert found["value"] == pytest.approx(expected.value)
+
+    def test_without_it_points_are_compared(self, run):
+        code, out, _ = run("--json")
+        assert code == 0
+        assert [*json.loads(out)["scores"]] == ["mae", "rmse"]
+
+    def test_bounds_that_a_model_lacks_are_named(self, run):
+        code, _, err = run("--intervals", "--level", "0.8")
+        assert code != 0
+        assert "there are no columns 'B-lo-80' and 'B-hi-80'" in err

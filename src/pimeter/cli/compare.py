@@ -16,7 +16,8 @@ from pimeter.cli.columns import (
     named_or_guessed,
     refuse_one_for_two,
 )
-from pimeter.cli.options import Json, Level, Out, Target, reads_files
+from pimeter.cli.given import bounds_of_models
+from pimeter.cli.options import GivenLevel, Json, Out, Target, reads_files
 from pimeter.cli.terminal import answer, print_table, progress
 from pimeter.cli.writing import about_page, draft_of, write_result
 from pimeter.files import Reading, opened, shown
@@ -24,13 +25,17 @@ from pimeter.files import Reading, opened, shown
 if TYPE_CHECKING:
     from pimeter.evaluation.comparison import Comparison
 
+DEFAULT_LEVEL = 0.95
+
 
 @app.command(
     epilog="""Examples:
 
 pimeter compare predictions.csv --models ridge,forest
 
-pimeter compare predictions.parquet --models ridge,forest,network --by country --time date --out comparison.html"""
+pimeter compare predictions.parquet --models ridge,forest,network --by country --time date --out comparison.html
+
+pimeter compare forecasts.csv --models ARIMA,ETS --intervals, for columns ARIMA-lo-90, ARIMA-hi-90, ETS-lo-90, ..."""
 )
 @reads_files
 def compare(
@@ -40,7 +45,10 @@ def compare(
     features: Annotated[str | None, typer.Option(help="Columns that may tell where which model is better.")] = None,
     by: Annotated[str | None, typer.Option(help="Column with a category, to compare models in each.")] = None,
     time: Annotated[str | None, typer.Option(help="Column of dates or numbers that put rows in order.")] = None,
-    level: Level = 0.95,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="Compare intervals: columns such as ridge-lo-90 and ridge-hi-90.")
+    ] = False,
+    level: GivenLevel = None,
     out: Out = None,
     json: Json = False,
     *,
@@ -55,21 +63,25 @@ def compare(
     with opened(file, reading) as table, draft_of(out, file) as draft, progress() as step:
         step(f"Reading {table.name}")
         own = named_or_guessed(table, TARGETS, "target", target, notes)
-        refuse_one_for_two(table, {"target": own, **{f"model {name}": name for name in dict.fromkeys(names)}})
-        others = feature_columns(table, features, {own, *names, by, time})
-        frame = table.read([own, *dict.fromkeys(names)], list(dict.fromkeys([*others, *filter(None, (by, time))])))
-        frame = complete_rows(table, frame, [own, *names], notes, "target or no prediction")
+        columns = {name: [name] for name in names}
+        if intervals:
+            columns, level = bounds_of_models(table, list(columns), level, notes)
+        said = [column for own_columns in columns.values() for column in own_columns]
+        refuse_one_for_two(table, {"target": own, **{f"column {name}": name for name in said}})
+        others = feature_columns(table, features, {own, *names, *said, by, time})
+        frame = table.read([own, *said], list(dict.fromkeys([*others, *filter(None, (by, time))])))
+        frame = complete_rows(table, frame, [own, *said], notes, "target or no prediction")
         frame = complete_rows(table, frame, [time] if time else [], notes, "time")
         step(f"Comparing {len(names)} models on {frame.height:,} rows")
         from pimeter.timestamps import numbered
 
         found = pimeter.compare(
             frame[own].to_numpy(),
-            {name: frame[name].to_numpy() for name in names},
+            {name: frame.select(own_columns).to_numpy().squeeze() for name, own_columns in columns.items()},
             X=frame.select(others) if others else None,
             by=categories(frame[by]) if by else None,
             time=numbered(table, frame[time], notes) if time else None,
-            confidence_level=level,
+            confidence_level=level or DEFAULT_LEVEL,
         )
         if draft and out:
             write_result(found, draft, out, about_page(file, {"target": own, "models": ", ".join(names)}))

@@ -93,6 +93,35 @@ def _fraction(digits: str) -> float:
     return float(digits) / (1000.0 if "." not in digits and len(digits) == 3 else 100.0)
 
 
+def bounds_of_models(
+    table: Table, models: Sequence[str], level: float | None, notes: list[str]
+) -> tuple[dict[str, list[str]], float]:
+    """Columns of the lower and the upper bound of each model, named like A-lo-90 and A-hi-90, and their level."""
+    by_model: dict[str, dict[float, dict[str, str]]] = {name: {} for name in models}
+    for column in table.columns:
+        match = CENTRAL.search(column.strip())
+        if match and (own := by_model.get(column.strip()[: match.start()])) is not None:
+            side = "lower" if match[1].lower().startswith("lo") else "upper"
+            own.setdefault(_fraction(match[2]), {})[side] = column
+    held = [{p for p, sides in own.items() if len(sides) == 2} for own in by_model.values()]
+    common = set.intersection(*held)
+    found = max(common, default=math.nan) if level is None else level
+    if found not in common:
+        name = next((one for one, levels in zip(models, held, strict=True) if found not in levels), models[0])
+        digits = "90" if math.isnan(found) else f"{100.0 * found:g}"
+        msg = (
+            f"{table.name}: there are no columns {shown(f'{name}-lo-{digits}')} and {shown(f'{name}-hi-{digits}')}; "
+            "rename the bounds of all models so, or leave --intervals out to compare points."
+        )
+        raise ValueError(msg)
+    columns = {name: [own[found]["lower"], own[found]["upper"]] for name, own in by_model.items()}
+    if level is None:
+        notes.append(
+            f"compared intervals of level {found:g}, the highest one that all models have; --level overrules it"
+        )
+    return columns, found
+
+
 def _quantile_level(table: Table, name: str) -> float:
     """The level of a quantile that its column's name tells: q0.05, q05, p10, y-lo-90."""
     text = name.strip()

@@ -38,7 +38,7 @@ from pimeter.cli.options import (
     as_result,
     reads_files,
 )
-from pimeter.cli.terminal import answer, progress, say, say_where, show_measurement, warnings_as
+from pimeter.cli.terminal import answer, progress, say, say_where, show_given, show_measurement, warnings_as
 from pimeter.cli.writing import about_page, command_line, draft_of, write_result
 from pimeter.files import Reading, Table, cluster, lazy_frame, matches, opened, replaced, shown
 
@@ -154,7 +154,10 @@ def measure(
             }
             is_page = out.suffix.lower() == ".html"
             write_result(_with_command(result, file, asked) if is_page else result, draft, out, about_page(file, about))
-    answer(result, lambda: show_measurement(_with_command(result, file, asked)), notes, out, as_json=json)
+    shown_result = (
+        (lambda: show_given(result)) if said else lambda: show_measurement(_with_command(result, file, asked))
+    )
+    answer(result, shown_result, notes, out, as_json=json)
 
 
 def _with_command(result: Measurement, file: str, asked: _Asked) -> Measurement:

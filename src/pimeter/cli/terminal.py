@@ -55,8 +55,8 @@ def say(notes: Sequence[str]) -> None:
         typer.echo(f"note: {' '.join(note.split())}", err=True)
 
 
-def show_measurement(result: Measurement) -> None:
-    """Headline, scores and advice on the terminal."""
+def show_measurement(result: Measurement, findings: Sequence[str] = ()) -> None:
+    """Headline, scores, findings to be shown, and advice on the terminal."""
     from pimeter.coverage import rounded
 
     rows = [
@@ -72,7 +72,15 @@ def show_measurement(result: Measurement) -> None:
         if math.isnan(score.lower):
             reasons.setdefault(score.assumes, []).append(name.replace("_", " "))
     refused = [f"{', '.join(names).capitalize()}: {reason}." for reason, names in reasons.items()]
-    print_table(str(result.headline), ("score", "value", "90 % range"), rows, [*refused, *result.advice, result.code])
+    print_table(
+        str(result.headline), ("score", "value", "90 % range"), rows, [*refused, *findings, *result.advice, result.code]
+    )
+
+
+def show_given(result: Measurement) -> None:
+    """Headline, scores, what checks found and advice on the terminal."""
+    asked = [one for one in result.findings if not math.isnan(one.p_value) or one.name == "decomposition"]
+    show_measurement(result, [f"{one.question} {one.sentence}" for one in asked])
 
 
 def show_scorecard(found: Scorecard) -> None:

@@ -141,8 +141,9 @@ def compare(
     Ranges and p-values are for all pairs of models together, for one score at a time. They assume that rows are
     independent, or with `time` that their dependence fades. The range of a mean is Student's, with degrees of freedom
     that fall with the kurtosis of the differences; of a root mean square it is that of its linearisation, of
-    proportions Bonett's and Price's beside McNemar's exact test, and of an AUC DeLong's. Scores are of the models as
-    they are: that another training set would have made other models is not in the ranges.
+    proportions that of the rows in which one model alone is right (Jeffreys, MOVER) beside McNemar's exact test, and of
+    an AUC DeLong's. Scores are of the models as they are: that another training set would have made other models is not
+    in the ranges.
 
     Examples
     --------

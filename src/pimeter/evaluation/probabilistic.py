@@ -170,9 +170,10 @@ def measured_predictions(
     coverage_range = (math.nan, math.nan)
     if units.kind == "rows" or not units.refusal:
         coverage_range = exact_range(int(is_inside.sum()), len(target), CONFIDENCE, effect)
+    diagnosis = judged(evidence, others, parts)
     return IntervalMeasurement(
-        headline=_headline(level, float(is_inside.mean()), len(target), coverage_range, units),
-        diagnosis=judged(evidence, others, parts),
+        headline=_headline(evidence, coverage_range, units, is_sure=diagnosis["coverage"].raised),
+        diagnosis=diagnosis,
         kind=read.kind,
         confidence_level=level,
         n_rows=len(target),
@@ -210,20 +211,21 @@ def _units(is_inside: NDArray[np.bool_], group: NDArray[np.intp] | None, moment:
     return Units("time", codes, found.n, found.refusal)
 
 
-def _headline(level: float, coverage: float, n: int, bounds: tuple[float, float], units: Units) -> Headline:
-    """Whether the level is kept, as far as so many rows can tell."""
+def _headline(evidence: IntervalEvidence, bounds: tuple[float, float], units: Units, *, is_sure: bool) -> Headline:
+    """Whether the level is kept, as far as so many rows can tell; what raises no alarm may be so."""
     low, high = bounds
-    seen = f"{percent(coverage, 3)} of {n:,} targets"
+    level, n = percent(evidence.level), evidence.n
+    seen = f"{percent(float(evidence.is_inside.mean()), 3)} of {n:,} targets"
     if math.isnan(low):
-        return Headline(f"Intervals of {percent(level)} cover {seen}.", f"Nothing more can be said: {units.refusal}.")
+        return Headline(f"Intervals of {level} cover {seen}.", f"Nothing more can be said: {units.refusal}.")
     if n < MIN_ROWS:
-        claim = f"Intervals of {percent(level)} cover {seen}: so few rows say next to nothing."
-    elif high < level:
-        claim = f"Intervals of {percent(level)} cover too little: {seen}."
-    elif low > level:
-        claim = f"Intervals of {percent(level)} cover more than they say: {seen}."
+        claim = f"Intervals of {level} cover {seen}: so few rows say next to nothing."
+    elif high < evidence.level:
+        claim = f"Intervals of {level} {'cover' if is_sure else 'may cover'} too little: {seen}."
+    elif low > evidence.level:
+        claim = f"Intervals of {level} {'cover' if is_sure else 'may cover'} more than they say: {seen}."
     else:
-        claim = f"Intervals of {percent(level)} cover {seen}: they may well hold."
+        claim = f"Intervals of {level} cover {seen}: they may well hold."
     return Headline(
         claim,
         f"The true coverage lies between {percent(low, 3)} and {percent(high, 3)} ({percent(CONFIDENCE)} confidence), "
