@@ -338,3 +338,46 @@ class TestFoundBySimulation:
         rng = np.random.default_rng(4)
         found = pm.measure(rng.normal(size=1000), samples=rng.normal(size=(1000, 60)), confidence_level=0.8)
         assert "interval width" not in {one.of for one in found.subgroups}
+
+
+def test_infinite_bounds_are_named():
+    bounds = np.tile([-1.0, 1.0], (30, 1))
+    bounds[[4, 9], 0] = -np.inf
+    found = pm.measure(np.linspace(-1, 1, 30), intervals=bounds, confidence_level=0.9)
+    assert "2 of 30 rows are not, the first is row 4" in found.diagnosis["infinite"].sentence
+    assert "interval_score" not in found.scores
+    assert not found.diagnosis["infinite"].raised
+
+
+def test_a_headline_claims_no_more_than_the_checks():
+    """Of 300 targets 86.3 % are covered: beyond the range of 90 %, and no alarm among all checks."""
+    y = np.concatenate([np.zeros(259), np.full(20, 2.0), np.full(21, -2.0)])
+    found = pm.measure(y, intervals=np.tile([-1.0, 1.0], (300, 1)), confidence_level=0.9)
+    assert found.coverage_range[1] < 0.9
+    assert "coverage" not in found.diagnosis.raised
+    assert "may cover too little" in found.headline.claim
+
+
+def test_what_each_level_does_is_what_measure_says_of_it():
+    rng = np.random.default_rng(0)
+    centre = rng.normal(size=400)
+    y, time = centre + rng.normal(size=400), np.arange(400)
+    said = {level: np.stack([centre - half, centre + half], axis=1) for level, half in ((0.5, 0.7), (0.9, 1.6))}
+    together = pm.measure(y, intervals=said, time=time)
+    for one in together.reliability:
+        alone = pm.measure(y, intervals=said[one.level], confidence_level=one.level, time=time)
+        assert one.coverage == alone.coverage
+        assert one.over_time == alone.over_time
+        for name in ("misses_below", "misses_above", "mean_width", "interval_score"):
+            assert getattr(one, name) == pytest.approx(alone.scores[name].value)
+        same = [(group.of, group.label, group.rows, group.coverage) for group in alone.subgroups]
+        assert [(group.of, group.label, group.rows, group.coverage) for group in one.subgroups] == same
+    assert together.reliability[1].lower < pm.measure(y, intervals=said[0.9], confidence_level=0.9).coverage_range[0]
+
+
+def test_discrete_targets_have_no_ranges_of_alternatives():
+    y = np.random.default_rng(0).poisson(3, 200).astype(float)
+    found = pm.measure(y, intervals=np.tile([1.0, 6.0], (200, 1)), confidence_level=0.9)
+    given, *others = found.alternatives
+    assert given.lower < given.interval_score < given.upper
+    assert all(np.isnan(one.lower) for one in others)

@@ -79,7 +79,7 @@ def show_measurement(result: Measurement, findings: Sequence[str] = ()) -> None:
 
 def show_given(result: Measurement) -> None:
     """Headline, scores, what checks found and advice on the terminal."""
-    asked = [one for one in result.findings if not math.isnan(one.p_value) or one.name == "decomposition"]
+    asked = [one for one in result.findings if not math.isnan(one.p_value) or one.name in {"decomposition", "infinite"}]
     show_measurement(result, [f"{one.question} {one.sentence}" for one in asked])
 
 

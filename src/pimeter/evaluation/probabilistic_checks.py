@@ -86,8 +86,20 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], part
     left = Finding(
         name="features", question="Which columns were looked at?", sentence=_columns(evidence), rows=evidence.n
     )
-    told = [*found, left] if parts is None else [*found, _parts(parts), left]
+    told = [*found, *_infinite(evidence), *([] if parts is None else [_parts(parts)]), left]
     return Diagnosis.of(told, "Nothing to do: no check raises an alarm.", code)
+
+
+def _infinite(evidence: IntervalEvidence) -> list[Finding]:
+    """How many bounds or quantiles are infinite, and the first of them; nothing where none is."""
+    rows = np.flatnonzero(np.isinf(evidence.said.values).any(axis=1))
+    if not rows.size:
+        return []
+    sentence = (
+        f"Those of {rows.size:,} of {evidence.n:,} rows are not, the first is row {rows[0]}: "
+        "scores that have no meaning with infinite bounds are left out."
+    )
+    return [Finding(name="infinite", question="Are all bounds finite?", sentence=sentence, rows=evidence.n)]
 
 
 def _parts(parts: Decomposition) -> Finding:
