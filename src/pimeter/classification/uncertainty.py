@@ -177,8 +177,7 @@ def classification_uncertainty(
     score = class_scores("y_score", y_score)
     weights = _relative_weights(sample_weight, len(score))
     _refuse_unused(method, weights, calibration)
-    if of_scores:
-        _refuse_for_scores(of_scores, method, score, weights, groups)
+    _refuse_for_scores(of_scores, method, score, weights, groups)
     units = None if groups is None else _groups(groups, score, method)
     known = _labels(y_true, len(score), method)
     others = None if calibration is None else calibration_rows(calibration)
@@ -189,9 +188,7 @@ def classification_uncertainty(
     column = positive_column(classes, pos_label)
     if score.ndim == 2:
         score = score[:, column]
-    is_positive = None if known is None else known.codes == column
-    if known is not None and is_positive is not None:
-        warn_if_swapped("y_score", score, [is_positive, known.is_known & ~is_positive], weights, classes[column])
+    is_positive = None if known is None else _is_of_class(known, column, score, weights)
     rows = None
     if others is not None:
         rows = others.of_class(classes, column)
@@ -201,10 +198,8 @@ def classification_uncertainty(
     solve: Callable[..., _Found] = _BY_METHOD.get(method, _from_cells)
     with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
         estimates, assumes = solve(task, method, as_precise(thresholds, y_score), rows)
-    if of_scores:
-        assert is_positive is not None
-        more = by_scores(of_scores, is_positive, score, level)
-        estimates = [own | more for own in estimates]
+    more = by_scores(of_scores, is_positive, score, level) if of_scores and is_positive is not None else {}
+    estimates = [own | more for own in estimates]
     return ClassificationUncertainty(
         estimates, tuple(thresholds.ravel().tolist()), thresholds.ndim == 0, level, len(score), assumes
     )
@@ -221,6 +216,13 @@ class _Task(NamedTuple):
     level: float
     draws: Sampling
     units: Units | None  # groups of rows
+
+
+def _is_of_class(known: Labels, column: int, score: Array, weights: Array | None) -> NDArray[np.bool_]:
+    """Which rows are of the class in this column; warns of scores that seem to be about the other one."""
+    found: NDArray[np.bool_] = known.codes == column
+    warn_if_swapped("y_score", score, [found, known.is_known & ~found], weights, known.classes[column], stacklevel=4)
+    return found
 
 
 _Found = tuple[list[dict[str, Estimate]], str | None]
@@ -272,7 +274,7 @@ def _refuse_for_scores(
 ) -> None:
     """Refuse what metrics of scores cannot account for."""
     is_plain = method in {*BINOMIAL, "bootstrap"} and weights is None and groups is None
-    if not is_plain or (score.ndim == 2 and score.shape[1] > 2):
+    if names and (not is_plain or (score.ndim == 2 and score.shape[1] > 2)):
         msg = (
             f"{', '.join(names)}: for labels and scores of two classes, without sample_weight and groups, and not for "
             f'method="calibrated" or "prediction-powered"; got method={method!r} and scores of shape {score.shape}. Of '

@@ -105,13 +105,7 @@ def interval(
     from pimeter.timestamps import numbered
 
     width = width or ("grouped" if by else "constant")
-    if (width == "grouped") != (by is not None) or (features is not None and width not in LEARNING):
-        which = "--by goes with --width grouped, --features with --width"
-        msg = f"{which} {', '.join(LEARNING)}; got --width {width}."
-        raise ValueError(msg)
-    if time is not None and not online:
-        msg = f"--time {shown(time)} says in which order --online follows the rows; add that, or leave --time out."
-        raise ValueError(msg)
+    _check_options(width, by, features, time, online=online)
     notes = reading.notes
     with tables_and_draft(calibration, apply, out, reading) as (past, new, draft), progress() as step:
         columns = pair_columns(past, target, prediction, notes)
@@ -155,6 +149,17 @@ def interval(
     else:
         _show(model, bounds, by)
     typer.echo(f"Wrote {counted(bounds.height, 'row')}: {out}")
+
+
+def _check_options(width: Width, by: str | None, features: str | None, time: str | None, *, online: bool) -> None:
+    """Refuse options that do not go together."""
+    if (width == "grouped") != (by is not None) or (features is not None and width not in LEARNING):
+        which = "--by goes with --width grouped, --features with --width"
+        msg = f"{which} {', '.join(LEARNING)}; got --width {width}."
+        raise ValueError(msg)
+    if time is not None and not online:
+        msg = f"--time {shown(time)} says in which order --online follows the rows; add that, or leave --time out."
+        raise ValueError(msg)
 
 
 def _telling(table: Table, rows: _Rows, notes: list[str]) -> _Rows:
