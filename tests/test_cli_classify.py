@@ -377,3 +377,65 @@ class TestScorecard:
         found = scorecard(score > 0.5, score, by=np.tile(kinds, 20)).categories
         assert [one.label for one in found] == expected
         assert [one.rows for one in found] == [20] * 4
+
+
+@pytest.fixture
+def three_classes(tmp_path):
+    rng = np.random.default_rng(3)
+    y = rng.choice(3, size=200, p=[0.5, 0.3, 0.2])
+    odds = np.exp(rng.normal(size=(200, 3)) + 2 * np.eye(3)[y])
+    score = odds / odds.sum(axis=1, keepdims=True)
+    names = np.array(["cat", "dog", "fox"])
+    columns = {"label": names[y], **{f"p_{name}": score[:, i] for i, name in enumerate(names)}}
+    pl.DataFrame(columns).write_csv(tmp_path / "three.csv")
+    return names, y, score
+
+
+def test_several_classes_have_a_column_each(classify, three_classes):
+    _, y, score = three_classes
+    code, out, err = classify("three.csv", "--json")
+    assert code == 0, err
+    rows = {row["metric"]: row["value"] for row in json.loads(out)["rows"]}
+    assert rows["accuracy"] == np.mean(score.argmax(axis=1) == y)
+    is_fox = score.argmax(axis=1) == 2
+    assert rows["precision[fox]"] == pytest.approx(np.mean(y[is_fox] == 2))
+    assert "'p_cat', 'p_dog', 'p_fox' for the probabilities of 'cat', 'dog', 'fox'" in err
+    asked = classify("three.csv", "--score", "p_fox,p_cat,p_dog", "--json")
+    assert {row["metric"]: row["value"] for row in json.loads(asked[1])["rows"]} == rows
+    code, out, _ = classify("three.csv")
+    assert (code, out.splitlines()[0]) == (0, "200 rows, intervals for 95 %")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--score", "p_cat,p_dog"], "no column of probabilities can be told to be that of 'fox'"),
+        (["--score", "p_cat,p_dog,p_fox,label"], "has the name of none of the classes"),
+        (["--score", "p_cat,p_dog,p_wolf"], "has no column 'p_wolf'"),
+        (["--threshold", 0.3], "--threshold is for two classes"),
+        (["--precision", 0.9], "--precision is for two classes"),
+        (["--out", "report.html"], "--out is for two classes"),
+    ],
+)
+def test_several_classes_refused(classify, three_classes, arguments, said):
+    code, _, err = classify("three.csv", *arguments)
+    assert code != 0
+    assert said in err
+
+
+def test_a_guaranteed_threshold(classify, tmp_path):
+    rng = np.random.default_rng(4)
+    score = rng.beta(0.3, 0.3, size=800)
+    pl.DataFrame({"y": (rng.uniform(size=800) < score).astype(int), "score": score}).write_csv(tmp_path / "rows.csv")
+    code, out, err = classify("rows.csv", "--precision", 0.9, "--json")
+    assert code == 0, err
+    found = json.loads(out)["uncertainty"]["rows"][0]["threshold"]
+    control = pimeter.RiskController("precision", 0.9, confidence_level=0.95)
+    frame = pl.read_csv(tmp_path / "rows.csv")
+    assert found == control.fit(frame["y"].to_numpy(), frame["score"].to_numpy()).threshold_
+    assert "keeps a precision of 90 % or more among rows like these, with 95 % confidence" in err
+    assert classify("rows.csv", "--recall", 0.9, "--json")[0] == 0
+    code, _, err = classify("rows.csv", "--precision", 0.9999)
+    assert code != 0
+    assert "cannot be guaranteed with these 800 rows" in err
+    assert "give one of --threshold" in classify("rows.csv", "--recall", 0.9, "--threshold", 0.5)[2]

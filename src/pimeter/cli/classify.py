@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,11 +12,15 @@ import pimeter
 from pimeter.cli.app import app
 from pimeter.cli.columns import TARGETS, categories, complete_rows, named_or_guessed, refuse_one_for_two
 from pimeter.cli.options import Json, Out, is_level, reads_files
-from pimeter.cli.terminal import answer, progress, show_scorecard, warnings_as
+from pimeter.cli.several_classes import class_columns, several_text
+from pimeter.cli.terminal import answer, progress, say, show_scorecard, warnings_as
 from pimeter.cli.writing import about_page, draft_of, write_result
+from pimeter.coverage import percent
 from pimeter.files import PARQUET, Reading, Table, as_strings, listed, opened, shown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     import polars as pl
     from numpy.typing import NDArray
@@ -36,20 +40,36 @@ pimeter classify scores.parquet --label churned --score p_churn --positive yes -
 
 pimeter classify scores.csv --threshold 0.3 --threshold 0.5 --json
 
+pimeter classify scores.csv --precision 0.95
+
+pimeter classify flowers.csv --label species --score p_setosa,p_versicolor,p_virginica
+
 pimeter classify unlabelled.csv --method calibrated --calibration labelled.csv"""
 )
 @reads_files
 def classify(
-    file: Annotated[str, typer.Argument(help="Labels of two classes and scores, one row for each.")],
+    file: Annotated[str, typer.Argument(help="Labels and scores, one row for each.")],
     label: Annotated[str | None, typer.Option(help="Column of the true class. Guessed when obvious.")] = None,
     score: Annotated[
-        str | None, typer.Option(help="Column of the probability of the positive class. Guessed when obvious.")
+        str | None,
+        typer.Option(
+            help="Column of the probability of the positive class; for more than two classes one for each, with commas "
+            "between. Guessed when obvious."
+        ),
     ] = None,
     positive: Annotated[
         str | None, typer.Option(help="The class that scores are about. Guessed for 1 and 0, yes and no, ...")
     ] = None,
     threshold: Annotated[
         list[float] | None, typer.Option(help="Scores above it predict the positive class; give several for several.")
+    ] = None,
+    precision: Annotated[
+        float | None,
+        typer.Option(help="Instead of a threshold: the least precision, guaranteed at --level.", callback=is_level),
+    ] = None,
+    recall: Annotated[
+        float | None,
+        typer.Option(help="Instead of a threshold: the least recall, guaranteed at --level.", callback=is_level),
     ] = None,
     method: Annotated[
         str,
@@ -87,11 +107,22 @@ def classify(
     ):
         step(f"Reading {table.name}")
         has_labels = method != "calibrated" or label is not None
+        several = _several_classes(table, label, score, notes) if has_labels else None
+        if several is not None:
+            _refuse_for_several(out, by, threshold, precision, recall, method)
+            text = several_text(table, *several, level, n_resamples, notes, as_json=json)
+            step("")
+            say(notes)
+            typer.echo(text)
+            return
         columns = _scored_columns(table, label if has_labels else "", score, notes)
         frame = _scored(table, columns, [by] if by else [], notes, may_miss=method == "prediction-powered")
         y_true = None if columns[0] is None else _is_positive(table, frame[columns[0]], positive, notes)
         labelled = _labelled(other, label, score, positive, notes)
         step(f"Judging {frame.height:,} rows")
+        wanted = {"precision": precision, "recall": recall}
+        if any(wanted.values()):
+            threshold = [_guaranteed_threshold(wanted, threshold, y_true, frame[columns[1]].to_numpy(), level, notes)]
         with warnings_as(notes):
             found = pimeter.scorecard(
                 y_true,
@@ -107,6 +138,65 @@ def classify(
             about = {"label": columns[0], "score": columns[1], "categories": by, "calibration rows": calibration}
             write_result(found, draft, out, about_page(file, about))
     answer(found, lambda: show_scorecard(found), notes, out, as_json=json)
+
+
+def _several_classes(
+    table: Table, label: str | None, score: str | None, notes: list[str]
+) -> tuple[str, dict[str, str]] | None:
+    """Column of the label and those of the classes, where there are more than two; else None."""
+    usual = [name for name in table.columns if name.strip().lower() in LABELS]
+    held = label if label is not None else usual[0] if len(usual) == 1 else None
+    if held not in table.columns:
+        return None
+    columns = class_columns(table, held, score, notes)
+    return None if columns is None else (held, columns)
+
+
+def _refuse_for_several(out: Path | None, by: str | None, *others: object) -> None:
+    """Refuse options that are about two classes."""
+    threshold, precision, recall, method = others
+    given = {
+        "--out": out,
+        "--by": by,
+        "--threshold": threshold,
+        "--precision": precision,
+        "--recall": recall,
+        "--method": None if method == "wilson" else method,
+    }
+    unused = [name for name, value in given.items() if value is not None]
+    if unused:
+        msg = f"{unused[0]} is for two classes; of several the likeliest is predicted. Leave it out, or save --json."
+        raise ValueError(msg)
+
+
+def _guaranteed_threshold(
+    wanted: Mapping[str, float | None],
+    threshold: list[float] | None,
+    y_true: NDArray[np.float64] | None,
+    score: NDArray[np.float64],
+    level: float,
+    notes: list[str],
+) -> float:
+    """The threshold that keeps a precision or a recall."""
+    import numpy as np
+
+    asked = {name: value for name, value in wanted.items() if value is not None}
+    if len(asked) > 1 or threshold or y_true is None or np.isnan(y_true).any():
+        msg = "give one of --threshold, --precision and --recall; the latter two need a label for each row."
+        raise ValueError(msg)
+    ((name, value),) = asked.items()
+    control = pimeter.RiskController(name, value, confidence_level=level)
+    with warnings_as([]):
+        control.fit(y_true, score)
+    if control.guarantee_reason_:
+        raise ValueError(control.guarantee_reason_)
+    found = float(np.clip(control.threshold_, 0.0, 1.0))
+    notes.append(
+        f"a threshold of {found:.6g} keeps a {name} of {percent(value)} or more among rows like these, with "
+        f"{percent(level)} confidence; {percent(control.answered_, 3)} of the rows are above it. Intervals of metrics "
+        "at this threshold do not allow for the choice"
+    )
+    return found
 
 
 def _scored_columns(table: Table, label: str | None, score: str | None, notes: list[str]) -> tuple[str | None, str]:

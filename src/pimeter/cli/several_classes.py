@@ -1,0 +1,106 @@
+"""Labels of more than two classes in a file, with one column of probabilities for each class."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from pimeter.cli.columns import complete_rows
+from pimeter.cli.terminal import warnings_as
+from pimeter.files import Table, as_strings, listed, shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+METRICS = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "mcc")
+PREFIX = r"(?:p|prob|proba|probability|score|y_prob|y_proba|y_score)"
+
+
+def class_columns(table: Table, label: str, asked: str | None, notes: list[str]) -> dict[str, str] | None:
+    """Column of each class, where there are more than two or several columns are asked for; else None."""
+    named = [] if asked is None or asked in table.columns else [name.strip() for name in asked.split(",")]
+    if asked is not None and len(named) < 2:
+        return None
+    classes = _classes(table, label)
+    if len(classes) <= 2 and not named:
+        return None
+    missing = [name for name in named if name not in table.columns]
+    if missing:
+        msg = f"{table.name} has no column {shown(missing[0])}. Columns: {listed(table.columns)}."
+        raise ValueError(msg)
+    found = {}
+    columns = {own: _columns_of(own, [name for name in named or table.columns if name != label]) for own in classes}
+    if not named and not any(columns.values()):
+        return None
+    for own, held in columns.items():
+        if len(held) != 1:
+            many = "several columns" if held else "no column"
+            msg = (
+                f"{table.name}: column {shown(label)} holds {len(classes)} classes ({listed(classes)}), and {many} of "
+                f"probabilities can be told to be that of {shown(own)}. Name columns by their class, such as "
+                f"{shown('p_' + own)}, and give them as --score NAME,NAME,..."
+            )
+            raise ValueError(msg)
+        found[own] = held[0]
+    extra = [name for name in named if name not in found.values()]
+    if extra:
+        msg = f"{table.name}: column {shown(extra[0])} has the name of none of the classes {listed(classes)}."
+        raise ValueError(msg)
+    notes.append(f"took {listed(list(found.values()))} for the probabilities of {listed(classes)}")
+    return found
+
+
+def several_text(
+    table: Table,
+    label: str,
+    columns: dict[str, str],
+    level: float,
+    n_resamples: int,
+    notes: list[str],
+    *,
+    as_json: bool,
+) -> str:
+    """Metrics overall, averages, and of each class against all others."""
+    import numpy as np
+
+    from pimeter.classification import classification_uncertainty
+
+    frame = table.read(list(columns.values()), [label])
+    frame = frame.with_columns(as_strings(frame[label]).alias(label))
+    frame = complete_rows(table, frame, [label, *columns.values()], notes, "label or no score")
+    score = np.column_stack([_between_0_and_1(table, frame[name]) for name in columns.values()])
+    with warnings_as(notes):
+        found = classification_uncertainty(
+            frame[label].to_numpy(),
+            score,
+            labels=list(columns),
+            metrics=list(METRICS),
+            confidence_level=level,
+            n_resamples=n_resamples,
+            random_state=0,
+        )
+    return json.dumps(found.to_dict()) if as_json else str(found)
+
+
+def _columns_of(own: str, names: list[str]) -> list[str]:
+    """Columns whose names say that they hold the probability of this class."""
+    pattern = re.compile(rf"(?:{PREFIX}[ _.\-:\[(]*)?{re.escape(own)}[\])]?", re.IGNORECASE)
+    return [name for name in names if pattern.fullmatch(name.strip())]
+
+
+def _classes(table: Table, label: str) -> list[str]:
+    """Names of the classes, sorted."""
+    held = as_strings(table.read([], [label])[label]).drop_nulls().unique()
+    return sorted(held.to_list())
+
+
+def _between_0_and_1(table: Table, given: pl.Series) -> pl.Series:
+    """Probabilities, or a ValueError that names the row."""
+    wrong = ((given < 0.0) | (given > 1.0)).arg_true()
+    if len(wrong):
+        row = wrong[0]
+        where = f"{table.name}: row {row + 1:,} of column {shown(given.name)}"
+        msg = f"{where} holds {given[row]:g}; scores lie between 0 and 1."
+        raise ValueError(msg)
+    return given
