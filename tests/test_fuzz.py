@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -26,7 +27,7 @@ from pimeter import paper
 from pimeter._kernels import reference
 from pimeter.errors import horizon_errors
 from pimeter.scorers import coverage_scorer, crps_scorer, interval_scorer
-from tests.hostile import Draw, Given, Refused, arrays, categories, fuzzed, is_level, levels, outcome, tables
+from tests.hostile import COLUMNS, Draw, Given, Refused, arrays, categories, fuzzed, is_level, levels, outcome, tables
 
 
 class Target(NamedTuple):
@@ -681,6 +682,44 @@ def cones(draw: Draw) -> bool:
         before = np.array(cone.margin_)
         if isinstance(outcome(lambda: cone.update(later.value, new.value), words, later, new), Refused):
             np.testing.assert_array_equal(cone.margin_, before)
+    return True
+
+
+@target("PanelIntervals", fraction=0.3)
+def panels(draw: Draw) -> bool:
+    n_series, n, h = draw(st.sampled_from([1, 3, 50])), draw(st.sampled_from([1, 4, 12])), draw(st.integers(1, 3))
+    rows = n_series * n * h
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    made = np.tile(np.repeat(np.arange(n), h), n_series)
+    columns = {
+        "unique_id": np.repeat(np.arange(n_series), n * h),
+        "cutoff": made,
+        "ds": made + np.tile(np.arange(1, h + 1), n_series * n),
+        "y": rng.standard_normal((n_series, n + h))[np.repeat(np.arange(n_series), n * h), made],
+        "model": rng.standard_normal(rows),
+    }
+    for name in draw(st.lists(st.sampled_from(sorted(columns)), max_size=2)):
+        columns[name] = COLUMNS[draw(st.sampled_from(sorted(COLUMNS)))](rng, rows)
+    frame = pd.DataFrame(columns)
+    if draw(st.booleans()):
+        frame = frame.sample(frac=draw(st.sampled_from([0.5, 1.0])), random_state=0)
+    intervals = pm.PanelIntervals(
+        draw(levels()),
+        season_length=draw(st.sampled_from([None, 2, 7])),
+        pooling=draw(st.sampled_from(["auto", "series", "panel"])),
+    )
+    given = Given(frame, None, False)
+    found = outcome(lambda: intervals.fit(frame), ("frame", "confidence_level"), given)
+    if isinstance(found, Refused):
+        return False
+    ahead = pd.DataFrame({"unique_id": frame["unique_id"].iloc[0], "ds": [n + h + 1], "model": [1.0]})
+    bounds = outcome(lambda: intervals.predict_interval(ahead), ("frame",), Given(ahead, None, False))
+    if isinstance(bounds, Refused):
+        return False
+    lower, upper = (bounds.iloc[:, i].to_numpy() for i in (3, 4))
+    assert (lower <= upper).all()
+    again = outcome(lambda: intervals.update(frame), ("frame",), given)
+    assert not isinstance(again, Refused)
     return True
 
 

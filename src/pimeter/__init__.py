@@ -17,6 +17,7 @@ __all__ = [
     "LocalWidth",
     "Measurement",
     "OnlineNeuron",
+    "PanelIntervals",
     "QuantileNeuron",
     "QuantileSketch",
     "QuantileWidth",
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     from pimeter.evaluation.measurement import Measurement
     from pimeter.evaluation.measuring import measure
     from pimeter.evaluation.scorecards import scorecard
-    from pimeter.forecast import ForecastIntervals
+    from pimeter.forecast import ForecastIntervals, PanelIntervals
     from pimeter.groups import grouped_quantile
     from pimeter.monitoring import CoverageMonitor
     from pimeter.neuron import QuantileNeuron
@@ -105,6 +106,7 @@ else:
         "LocalWidth": "regression",
         "Measurement": "evaluation.measurement",
         "OnlineNeuron": "online",
+        "PanelIntervals": "forecast",
         "QuantileNeuron": "neuron",
         "QuantileSketch": "sketch",
         "QuantileWidth": "regression",

@@ -1,5 +1,6 @@
-"""Intervals around forecasts: cones of one or several series in arrays."""
+"""Intervals around forecasts: cones of series in arrays, and panels of series in long frames."""
 
 from pimeter.forecast.cones import ForecastIntervals as ForecastIntervals
+from pimeter.forecast.panels import PanelIntervals as PanelIntervals
 
-__all__ = ["ForecastIntervals"]
+__all__ = ["ForecastIntervals", "PanelIntervals"]

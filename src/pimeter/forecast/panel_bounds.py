@@ -1,0 +1,256 @@
+"""Bounds of the series of a panel: between what a series' own windows say and what all series say together.
+
+A series' own quantiles and the panel's, in units of the series' own scale around its own median, are mixed by how many
+windows the series has; how windows count, how they are mixed and how much wider bounds have to be is learned on newer
+windows from older ones. A series that is new or short gets relative errors of the panel instead: each series counts
+once, whatever its number of windows, so that a new one that is exchangeable with them is covered (hierarchical
+conformal prediction).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pimeter.coverage import percent, warn_of_coverage
+from pimeter.forecast.window_weights import Spread, Weighting, pooled_quantiles, spread
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+    Numbers = NDArray[np.intp]
+
+MIN_OWN_WINDOWS = 5  # of which a median and a scale are taken
+PSEUDO_WINDOWS = (0.0, 10.0, 30.0, 100.0, 300.0)  # of the panel, beside those of a series
+HALF_LIVES = (np.inf, 0.5, 0.25, 0.125)  # in spans of time that windows are of
+NEAR_WINDOWS = (0, 1, 2, 3)  # on either side of the same moment of the season
+MAX_SERIES_TO_LEARN, MAX_STEPS_TO_LEARN, MAX_TRIALS = 200, 8, 8  # of which the rule is learned
+MAX_POOLED_VALUES, MIN_SERIES_TO_POOL = 1_000_000, 100
+MIN_VALUES_FOR_FACTOR = 200
+FACTORS = (0.5, 3.0)
+TRUST = 0.5  # of the way to the factor that the newest windows ask for: they are few, and depend on each other
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How windows count, how many of the panel stand beside those of a series, and how much wider bounds are."""
+
+    weighting: Weighting
+    pseudo_windows: float
+    factors: tuple[float, ...]  # of each level
+
+
+class SeriesBounds(NamedTuple):
+    """Bounds of errors, (series, h, levels), NaN where nothing is known; and how many windows tell of each step."""
+
+    lower: Array
+    upper: Array
+    median: Array
+    n_effective: Array
+
+
+def tail_levels(levels: Array) -> Array:
+    """Levels of lower quantiles, then of upper ones."""
+    return np.concatenate([(1.0 - levels) / 2.0, (1.0 + levels) / 2.0])
+
+
+def series_bounds(errors: Array, age: Array, levels: Array, rule: Rule, of_panel: Array | None = None) -> SeriesBounds:
+    """Bounds of errors of series (series, h, windows) whose windows were made so many steps ago."""
+    weights = rule.weighting(age)
+    found = spread(errors, weights, tail_levels(levels))
+    return mixed(found, pool(errors, weights, found, levels) if of_panel is None else of_panel, rule)
+
+
+def panel_pool(errors: Array, cutoffs: Array, levels: Array, rule: Rule) -> Array:
+    """Quantiles of the errors of series drawn at random, around their medians and in their scales."""
+    n_some = max(MIN_SERIES_TO_POOL, MAX_POOLED_VALUES // max(1, errors.shape[1] * errors.shape[2]))
+    some = np.arange(len(errors))
+    if len(some) > n_some:
+        some = np.sort(np.random.default_rng(0).choice(len(errors), n_some, replace=False))
+    newest = np.fmax.reduce(cutoffs[some], axis=1, initial=-np.inf)[:, None]
+    weights = rule.weighting(newest - cutoffs[some])
+    return pool(errors[some], weights, spread(errors[some], weights, tail_levels(levels)), levels)
+
+
+def pool(errors: Array, weights: Array, found: Spread, levels: Array) -> Array:
+    """Quantiles of the errors of all series around their medians, in their scales; each series counts the same."""
+    total = weights.sum(axis=1, keepdims=True)
+    portions = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0.0)
+    scale = np.where(found.scale > 0.0, found.scale, np.nan)  # series without any error tell nothing
+    standardised = (errors - found.median[..., None]) / scale[..., None]
+    return pooled_quantiles(standardised, np.broadcast_to(portions[:, None], standardised.shape), tail_levels(levels))
+
+
+def mixed(found: Spread, of_panel: Array, rule: Rule) -> SeriesBounds:
+    """Own quantiles and those of the panel, by how many windows tell of a step."""
+    n = found.n_effective
+    if np.isinf(rule.pseudo_windows):
+        own = np.zeros_like(n)
+    else:
+        own = np.divide(n, n + rule.pseudo_windows, out=np.zeros_like(n), where=n > 0.0)
+    median = found.median[..., None]
+    both = own[..., None] * found.quantiles + (1.0 - own[..., None]) * (median + found.scale[..., None] * of_panel)
+    bounds = median + np.tile(rule.factors, 2) * (both - median)
+    half = bounds.shape[-1] // 2
+    return SeriesBounds(bounds[..., :half], bounds[..., half:], found.median, n)
+
+
+class Trial(NamedTuple):
+    """Errors of one window of each series, and those that were known when it was made."""
+
+    errors: Array  # (series, h, windows)
+    age: Array  # (series, windows)
+    then: Array  # (series, h)
+    unit: Array  # (series,)
+
+
+def learned_rule(
+    errors: Array, cutoffs: Array, levels: Array, season_length: int | None, pseudo_windows: float | None
+) -> Rule:
+    """The rule with the best interval score on newer windows, of those before them; then how much wider to make it."""
+    trials = _trials(errors, cutoffs)
+    plain = Rule(Weighting(), 30.0 if pseudo_windows is None else pseudo_windows, (1.0,) * len(levels))
+    if not trials:
+        return plain
+    span = float(np.nanmax(np.nanmax(cutoffs, axis=1) - np.nanmin(cutoffs, axis=1)))
+    near = [(None, 0)] if season_length is None else [(None, 0), *((season_length, n) for n in NEAR_WINDOWS)]
+    weightings = [Weighting(season, n, part * span) for season, n in near for part in HALF_LIVES if part * span > 0.0]
+    mixes = PSEUDO_WINDOWS if pseudo_windows is None else (pseudo_windows,)
+    best, least = plain, np.inf
+    highest = levels[-1:]
+    for weighting in weightings:
+        spreads = [spread(trial.errors, weighting(trial.age), tail_levels(highest)) for trial in trials]
+        pools = [
+            pool(trial.errors, weighting(trial.age), found, highest)
+            for trial, found in zip(trials, spreads, strict=True)
+        ]
+        for n_pseudo in mixes:
+            rule = Rule(weighting, n_pseudo, (1.0,))
+            losses = [
+                _loss(trial, mixed(found, of_panel, rule), float(highest[0]))
+                for trial, found, of_panel in zip(trials, spreads, pools, strict=True)
+            ]
+            loss = float(np.nanmean(np.concatenate(losses)))
+            if loss < least:
+                best, least = replace(rule, factors=plain.factors), loss
+    return replace(best, factors=_factors(trials, best, levels))
+
+
+def _trials(errors: Array, cutoffs: Array) -> list[Trial]:
+    """Some of the newest windows, for some steps of some series that have enough windows before them."""
+    n_windows = np.count_nonzero(~np.isnan(cutoffs), axis=1)
+    usual = float(np.median(n_windows))
+    enough = np.flatnonzero(n_windows >= max(MIN_OWN_WINDOWS + 2, 0.5 * usual))
+    if not enough.size:
+        return []
+    rng = np.random.default_rng(0)
+    some = np.sort(rng.choice(enough, min(MAX_SERIES_TO_LEARN, len(enough)), replace=False))
+    h = errors.shape[1]
+    steps = np.unique(np.linspace(0, h - 1, min(MAX_STEPS_TO_LEARN, h)).astype(int))
+    own, made = errors[np.ix_(some, steps)], cutoffs[some]
+    unit = np.nanmean(np.abs(own), axis=(1, 2))
+    gap = max(1, int(usual) // (4 * MAX_TRIALS))
+    trials = []
+    for back in range(0, MAX_TRIALS * gap, gap):
+        column = errors.shape[2] - 1 - back
+        if column < MIN_OWN_WINDOWS:
+            break
+        age = made[:, column : column + 1] - made
+        age = np.where(age > 0.0, age, np.nan)
+        is_known = age[:, None, :] >= (steps + 1.0)[:, None]
+        known = np.where(is_known, own, np.nan)
+        is_tried = (np.count_nonzero(~np.isnan(known).all(axis=1), axis=1) >= MIN_OWN_WINDOWS) & (unit > 0.0)
+        then = np.where(is_tried[:, None], own[..., column], np.nan)
+        if is_tried.any() and not np.isnan(then).all():
+            trials.append(Trial(known[is_tried], age[is_tried], then[is_tried], unit[is_tried]))
+    return trials
+
+
+def _loss(trial: Trial, bounds: SeriesBounds, level: float) -> Array:
+    """Interval scores in units of the series."""
+    lower, upper = bounds.lower[..., -1], bounds.upper[..., -1]
+    missed = np.maximum(lower - trial.then, 0.0) + np.maximum(trial.then - upper, 0.0)
+    return np.asarray(((upper - lower + 2.0 / (1.0 - level) * missed) / trial.unit[:, None]).ravel())
+
+
+def _factors(trials: list[Trial], rule: Rule, levels: Array) -> tuple[float, ...]:
+    """How much wider bounds have to be to hold as often as asked, around their medians."""
+    found = [series_bounds(trial.errors, trial.age, levels, rule) for trial in trials]
+    factors = []
+    for i, level in enumerate(levels.tolist()):
+        ratios = []
+        for trial, bounds in zip(trials, found, strict=True):
+            off = trial.then - bounds.median
+            side = np.where(off < 0.0, bounds.lower[..., i] - bounds.median, bounds.upper[..., i] - bounds.median)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios.append(np.where(off == 0.0, 0.0, off / side).ravel())
+        every = np.concatenate(ratios)
+        every = every[~np.isnan(every)]
+        factor = float(np.quantile(np.where(every < 0.0, np.inf, every), level, method="higher")) if every.size else 1.0
+        factor = float(np.clip(factor, *FACTORS)) if every.size >= MIN_VALUES_FOR_FACTOR else 1.0
+        factors.append(1.0 + TRUST * (factor - 1.0))
+    return tuple(factors)
+
+
+class NewSeries(NamedTuple):
+    """Bounds for a series without windows of its own, in units of the mean absolute forecast of its window."""
+
+    lower: Array  # (h, levels)
+    upper: Array
+    n_series: Numbers  # (h,) that they rest on
+
+
+def new_series_bounds(errors: Array, forecast_levels: Array, levels: Array) -> NewSeries:
+    """Quantiles of relative errors of the panel, in which each series counts once, one more being infinite."""
+    unit = relative_unit(forecast_levels, forecast_levels)
+    if len(errors) > MAX_SERIES_TO_LEARN * 5:
+        some = np.sort(np.random.default_rng(0).choice(len(errors), MAX_SERIES_TO_LEARN * 5, replace=False))
+        errors, unit = errors[some], unit[some]
+    h = errors.shape[1]
+    bounds = np.full((2, h, len(levels)), np.nan)
+    n_series = np.zeros(h, np.intp)
+    for j in range(h):
+        relative = errors[:, j] / unit
+        is_known = ~np.isnan(relative)
+        n_own = is_known.sum(axis=1)
+        k = n_series[j] = int((n_own > 0).sum())
+        if not k:
+            continue
+        mass = (1.0 / ((k + 1.0) * np.maximum(n_own, 1)))[:, None] * is_known
+        for side, sign in enumerate((-1.0, 1.0)):
+            values, own = (sign * relative)[is_known], mass[is_known]
+            order = np.argsort(values)
+            mass_below = np.cumsum(own[order])
+            for i, level in enumerate(levels.tolist()):
+                place = min(int(np.searchsorted(mass_below, (1.0 + level) / 2.0 - 1e-12)), len(values) - 1)
+                bounds[side, j, i] = sign * values[order][place]
+    return NewSeries(bounds[0], bounds[1], n_series)
+
+
+def relative_unit(levels: Array, panel: Array) -> Array:
+    """Mean absolute forecasts, none of them nearly 0 beside those of the panel."""
+    usual = float(np.nanmedian(panel)) if not np.isnan(panel).all() else 0.0
+    return np.maximum(levels, 1e-3 * usual) if usual > 0.0 else np.where(np.isnan(levels), np.nan, 1.0)
+
+
+def warn_of_pooled(n_pooled: int, n: int, new: NewSeries) -> None:
+    """Say that series get the panel's answer."""
+    if n_pooled:
+        warn_of_coverage(
+            f"{n_pooled:,} of {n:,} series are new or have fewer than {MIN_OWN_WINDOWS} windows: they get the "
+            f"panel's intervals, from relative errors of {int(new.n_series.min()):,} series."
+        )
+
+
+def warn_of_few_series(n_short: int, n: int, new: list[NewSeries], level: float) -> None:
+    """Warn of series that are too few to answer for a short one at this level."""
+    needed = int(np.ceil((1.0 + level) / (1.0 - level) - 1e-9))
+    fewest = min(int(one.n_series.min()) for one in new)
+    if n_short and fewest < needed:
+        warn_of_coverage(
+            f"{n_short:,} of {n:,} series have fewer than {MIN_OWN_WINDOWS} windows and get the panel's answer, of "
+            f"{fewest} series. These are too few: {percent(level)} takes {needed}."
+        )

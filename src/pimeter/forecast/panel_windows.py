@@ -1,0 +1,143 @@
+"""Windows of a panel as arrays: errors of each series, step and window, the newest window last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pimeter.coverage import counted
+from pimeter.forecast.long_frames import chunks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pimeter.forecast.long_frames import Rows
+
+    Array = NDArray[np.float64]
+    Numbers = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class PanelWindows:
+    """Errors of a panel; series have windows from the right, the newest last, and NaN where they have fewer."""
+
+    ids: list[Any]
+    cutoffs: Array  # (series, windows), NaN where there is no window
+    errors: dict[str, Array]  # of each model (series, h, windows)
+    levels: dict[str, Array]  # of each model (series, windows): mean absolute forecast of the window
+
+    @property
+    def horizon(self) -> int:
+        """Steps of the longest window."""
+        return int(next(iter(self.errors.values())).shape[1])
+
+    @property
+    def last_known(self) -> Array:
+        """Number of the last moment of each series whose target is known; -inf where there is none."""
+        steps = np.arange(1, self.horizon + 1)
+        last = np.full(len(self.ids), -np.inf)
+        for errors in self.errors.values():
+            for j in steps.tolist():
+                at = np.where(np.isnan(errors[:, j - 1]), -np.inf, self.cutoffs + j)
+                last = np.fmax(last, np.where(np.isnan(at), -np.inf, at).max(axis=1, initial=-np.inf))
+        return last
+
+    @classmethod
+    def of(cls, rows: Rows) -> PanelWindows:
+        """From rows of past forecasts with their targets."""
+        assert rows.target is not None  # rows of the past have targets
+        h = int(rows.step.max())
+        low = int(rows.cutoff.min())
+        n_moments = int(rows.cutoff.max()) - low + 1
+        key = rows.series.astype(np.intp) * n_moments + (rows.cutoff - low)
+        begins = np.flatnonzero(np.append(True, key[1:] != key[:-1]))  # rows of a window mostly follow each other
+        distinct, place = np.unique(key[begins], return_inverse=True)
+        window = np.repeat(place.astype(np.int32), np.diff(np.append(begins, len(key))))
+        del key
+        series_of, cutoff_of = distinct // n_moments, distinct % n_moments + low
+        cutoffs, column = _from_the_right(len(rows.ids), series_of, cutoff_of.astype(np.float64))
+        shape = (len(rows.ids), h, cutoffs.shape[1])
+        errors = {model: np.full(shape, np.nan) for model in rows.forecasts}
+        total = {model: np.zeros((2, len(distinct))) for model in rows.forecasts}
+        for part in chunks(len(window)):
+            at = (series_of[window[part]] * h + rows.step[part] - 1) * shape[2] + column[window[part]]
+            for model, forecast in rows.forecasts.items():
+                errors[model].ravel()[at] = rows.target[part] - forecast[part]
+                is_known = ~np.isnan(forecast[part])
+                known = np.where(is_known, np.abs(forecast[part]), 0.0), is_known
+                total[model] += [np.bincount(window[part], each, len(distinct)) for each in known]
+        levels = {}
+        for model, (sums, counts) in total.items():
+            levels[model] = np.full(cutoffs.shape, np.nan)
+            means = np.divide(sums, counts, out=np.full(len(distinct), np.nan), where=counts > 0.0)
+            levels[model][series_of, column] = means
+        return cls(rows.ids, cutoffs, errors, levels)
+
+    def joined(self, other: PanelWindows) -> PanelWindows:
+        """With windows that became known later, whose series are numbered as here and go on beyond; or a ValueError.
+
+        What is given again may not have changed.
+        """
+        if set(other.errors) != set(self.errors):
+            msg = f"update takes the models of fit, {sorted(self.errors)}; got {sorted(other.errors)}."
+            raise ValueError(msg)
+        if other.horizon > self.horizon:
+            msg = (
+                f"update holds step {other.horizon}; those of fit end at {self.horizon}. Fit anew with longer windows."
+            )
+            raise ValueError(msg)
+        parts = [_window_list(each) for each in (self, other)]
+        low = min(int(cutoff.min()) for _, _, cutoff in parts)
+        n_moments = max(int(cutoff.max()) for _, _, cutoff in parts) - low + 1
+        keys = [series * n_moments + cutoff - low for series, _, cutoff in parts]
+        distinct = np.unique(np.concatenate(keys))
+        series_of, cutoff_of = distinct // n_moments, distinct % n_moments + low
+        cutoffs, column = _from_the_right(len(other.ids), series_of, cutoff_of.astype(np.float64))
+        errors: dict[str, Array] = {}
+        levels: dict[str, Array] = {}
+        for model in self.errors:
+            errors[model] = np.full((len(other.ids), self.horizon, cutoffs.shape[1]), np.nan)
+            levels[model] = np.full(cutoffs.shape, np.nan)
+            for each, (series, own_column, _), key in zip((self, other), parts, keys, strict=True):
+                to = column[np.searchsorted(distinct, key)]
+                h = each.horizon
+                for part in chunks(len(series)):
+                    rows, new = series[part], to[part]
+                    given = each.errors[model][rows, :, own_column[part]]
+                    held = errors[model][rows, :h, new]
+                    _refuse_changed(held, given, each.ids, rows)
+                    errors[model][rows, :h, new] = np.where(np.isnan(given), held, given)
+                    levels[model][rows, new] = each.levels[model][rows, own_column[part]]
+        return PanelWindows(other.ids, cutoffs, errors, levels)
+
+
+def _refuse_changed(held: Array, given: Array, ids: list[Any], series: Numbers) -> None:
+    """Refuse errors that are known and not what they were."""
+    with np.errstate(invalid="ignore"):
+        changed = (np.abs(held - given) > 1e-9 * (np.abs(held) + np.abs(given))).any(axis=1)
+    if changed.any():
+        first = ids[int(series[changed][0])]
+        msg = (
+            f"{counted(int(changed.sum()), 'window')} given before with other targets or forecasts, the first of "
+            f"{first!r}. Leave out what was given, or fit anew with what is right now."
+        )
+        raise ValueError(msg)
+
+
+def _window_list(windows: PanelWindows) -> tuple[Numbers, Numbers, Numbers]:
+    """Series, column and cutoff of each window that there is."""
+    series, column = np.nonzero(~np.isnan(windows.cutoffs))
+    return series, column, windows.cutoffs[series, column].astype(np.intp)
+
+
+def _from_the_right(n_series: int, series: Numbers, cutoff: Array) -> tuple[Array, Numbers]:
+    """Cutoffs in the order of series and time as a table (series, windows), and the column of each."""
+    n_windows = np.bincount(series, minlength=n_series)
+    n_until = np.cumsum(n_windows)
+    widest = int(n_windows.max(initial=1))
+    column = widest - (n_until[series] - np.arange(len(series)))
+    table = np.full((n_series, widest), np.nan)
+    table[series, column] = cutoff
+    return table, column

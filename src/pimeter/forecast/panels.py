@@ -1,0 +1,393 @@
+"""`PanelIntervals`: intervals around the forecasts of many series, in the long frames that forecasters have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from pimeter.conformal.estimator import Replaceable
+from pimeter.coverage import counted, warn_of_coverage
+from pimeter.forecast.limits import check_limits, check_within, within_limits
+from pimeter.forecast.long_frames import Names, Rows, model_columns, opened, read_future, read_rows
+from pimeter.forecast.panel_bounds import (
+    MIN_OWN_WINDOWS,
+    NewSeries,
+    Rule,
+    learned_rule,
+    new_series_bounds,
+    panel_pool,
+    relative_unit,
+    series_bounds,
+    warn_of_few_series,
+    warn_of_pooled,
+)
+from pimeter.forecast.panel_windows import PanelWindows
+from pimeter.frames import frame_of
+from pimeter.validation import one_or_more_levels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+    Numbers = NDArray[np.intp]
+
+POOLING = {"auto": None, "series": 0.0, "panel": np.inf}  # windows of the panel beside those of a series
+
+
+class PanelIntervals(Replaceable, BaseEstimator):
+    """Intervals around the forecasts of many series, from their past forecasts in a long frame.
+
+    Each series' own errors, step by step, and those of all series in its scale say how far a target may be from its
+    forecast. How the two are mixed, and which windows count, is learned on the newer windows from the older ones.
+    Frames of pandas, polars, pyarrow and dask; those of statsforecast, mlforecast and neuralforecast as they are.
+
+    Parameters
+    ----------
+    confidence_level : float or sequence of floats, default=(0.8, 0.95)
+        Proportions of targets that intervals shall cover, with half of the misses on either side.
+    id_col, time_col, target_col, cutoff_col : str
+        Columns of the series, of the moment that a row is about, of the target, and of the last moment that the
+        forecast knew.
+    models : sequence of str, optional
+        Columns of forecasts. None: all columns of numbers that are none of the others.
+    season_length : int, optional
+        Steps after which a pattern repeats, such as 24 for hourly values. Windows made at the same moment of the season
+        then count most, if that helped on the newer windows.
+    pooling : {"auto", "series", "panel"}, default="auto"
+        "series": each by its own errors; "panel": by those of all series, in its own scale; "auto": between them, the
+        more by its own the more windows it has, as learned. Series with fewer than 5 windows get the panel's answer.
+    y_min, y_max : float, optional
+        Targets are never below or above: intervals end there.
+
+    Attributes
+    ----------
+    models_ : list of str
+        Columns of forecasts.
+    series_ : frame
+        A row for each series and model: `n_windows`, and `answer`, "own" or, where it is new or short, "panel".
+    n_missing_ : int
+        Errors that are not known, of the places that windows have.
+    excluded_ : dict
+        Columns of forecasts that were left out, and why.
+    rules_ : dict
+        Of each model: how windows count and how series and panel are mixed.
+
+    See Also
+    --------
+    ForecastIntervals : Cones of one series, or of several with equally many windows, in arrays.
+
+    Notes
+    -----
+    For a series without windows of its own coverage is guaranteed at each step if it is exchangeable with the series of
+    `fit`, and these are enough: 39 for 95 %. Its interval is relative to the mean absolute forecast of its window. A
+    series with fewer than five windows gets the same. Nothing is guaranteed for a series with more: windows overlap,
+    and series drift.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from pimeter import PanelIntervals
+    >>> rng = np.random.default_rng(0)
+    >>> ids, made, steps = np.meshgrid(["a", "b", "c"], np.arange(60), [1, 2], indexing="ij")
+    >>> past = pd.DataFrame({"unique_id": ids.ravel(), "cutoff": made.ravel(), "ds": (made + steps).ravel()})
+    >>> past["y"] = past.groupby(["unique_id", "ds"])["ds"].transform(lambda own: rng.normal(100, 1))
+    >>> past["naive"] = 100.0
+    >>> intervals = PanelIntervals(0.9).fit(past)
+    >>> future = pd.DataFrame({"unique_id": ["a", "a"], "ds": [63, 64], "naive": [100.0, 100.0]})
+    >>> intervals.predict_interval(future).columns.tolist()
+    ['unique_id', 'ds', 'naive', 'naive-lo-90', 'naive-hi-90']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "confidence_level": [Interval(Real, 0, 1, closed="neither"), "array-like"],
+        "id_col": [str],
+        "time_col": [str],
+        "target_col": [str],
+        "cutoff_col": [str],
+        "models": ["array-like", None],
+        "season_length": [Interval(Integral, 2, None, closed="left"), None],
+        "pooling": [StrOptions(set(POOLING))],
+        "y_min": [Real, None],
+        "y_max": [Real, None],
+    }
+
+    def __init__(
+        self,
+        confidence_level: float | Sequence[float] = (0.8, 0.95),
+        *,
+        id_col: str = "unique_id",
+        time_col: str = "ds",
+        target_col: str = "y",
+        cutoff_col: str = "cutoff",
+        models: Sequence[str] | None = None,
+        season_length: int | None = None,
+        pooling: Literal["auto", "series", "panel"] = "auto",
+        y_min: float | None = None,
+        y_max: float | None = None,
+    ) -> None:
+        self.confidence_level = confidence_level
+        self.id_col = id_col
+        self.time_col = time_col
+        self.target_col = target_col
+        self.cutoff_col = cutoff_col
+        self.models = models
+        self.season_length = season_length
+        self.pooling = pooling
+        self.y_min = y_min
+        self.y_max = y_max
+
+    def fit(self, frame: Any) -> Self:
+        """Learn from past forecasts and what then happened, such as the output of `cross_validation`.
+
+        Parameters
+        ----------
+        frame : frame
+            A row for each series, cutoff and time, in any order, with the target, empty where it is not known, and the
+            forecast of each model by one that was not trained on that target.
+
+        Returns
+        -------
+        PanelIntervals
+            Itself; as it was before if anything is wrong with the frame.
+
+        Warns
+        -----
+        CoverageWarning
+            If models are left out, or series are too few or too short for what is guaranteed or learned.
+        """
+        draft = self._draft()
+        draft._fit(frame)
+        return self._become(draft)
+
+    def _draft(self) -> Self:
+        """A copy to work on, after a look at the settings."""
+        self._validate_params()
+        check_limits(self.y_min, self.y_max)
+        return super()._draft()
+
+    def _fit(self, table: Any) -> None:
+        self._levels = np.unique(one_or_more_levels("confidence_level", self.confidence_level))
+        self._names = Names(self.id_col, self.time_col, self.target_col, self.cutoff_col)
+        names = self._names
+        frame = opened("frame", table, (names.series, names.time, names.cutoff, names.target))
+        found = model_columns("frame", frame, names, None if self.models is None else tuple(self.models))
+        rows = read_rows("frame", frame, names, found)
+        self._limits = self.y_min, self.y_max
+        check_within(rows.target, *self._limits)  # type: ignore[arg-type]
+        self.excluded_ = {model: "no forecast with a known target" for model in found if _is_empty(rows, model)}
+        self.models_ = [model for model in found if model not in self.excluded_]
+        if not self.models_:
+            msg = f"frame: none of the columns {found} has a forecast whose target is known. Give targets."
+            raise ValueError(msg)
+        if self.excluded_:
+            named = ", ".join(map(repr, self.excluded_))
+            warn_of_coverage(f"{counted(len(self.excluded_), 'model')} left out without a known error: {named}.")
+        kept = {model: rows.forecasts[model] for model in self.models_}
+        self._clock, self._library = rows.clock, frame.implementation
+        self._windows = PanelWindows.of(
+            Rows(rows.ids, rows.series, rows.cutoff, rows.step, rows.target, kept, rows.clock)
+        )
+        self.rules_: dict[str, Rule] = {
+            model: learned_rule(
+                self._windows.errors[model],
+                self._windows.cutoffs,
+                self._levels,
+                self.season_length,
+                POOLING[self.pooling],
+            )
+            for model in self.models_
+        }
+        self._after_windows()
+        n_short = max(int((n < MIN_OWN_WINDOWS).sum()) for n in self._n_windows.values())
+        warn_of_few_series(n_short, len(self._windows.ids), list(self._new.values()), float(self._levels[-1]))
+
+    def _after_windows(self) -> None:
+        """What follows from the windows at hand."""
+        windows = self._windows
+        self._new: dict[str, NewSeries] = {
+            model: new_series_bounds(windows.errors[model], windows.levels[model], self._levels)
+            for model in self.models_
+        }
+        self._pools = {
+            model: panel_pool(windows.errors[model], windows.cutoffs, self._levels, self.rules_[model])
+            for model in self.models_
+        }
+        there = ~np.isnan(windows.cutoffs)
+        self._n_windows = {
+            model: np.count_nonzero(~np.isnan(errors).all(axis=1), axis=1) for model, errors in windows.errors.items()
+        }
+        n_places = int(there.sum()) * windows.horizon
+        self.n_missing_ = sum(n_places - int(np.count_nonzero(~np.isnan(one))) for one in windows.errors.values())
+        self._last_known = windows.last_known
+
+    def update(self, frame: Any) -> Self:
+        """Add what became known since: targets of windows that were given, new windows, new series.
+
+        Parameters
+        ----------
+        frame : frame
+            As in `fit`. What was given before may come again if it has not changed.
+
+        Returns
+        -------
+        PanelIntervals
+            Itself; as it was before if anything is wrong with the frame. The rule that `fit` learned stays.
+        """
+        check_is_fitted(self)
+        names = self._names
+        given = opened("frame", frame, (names.series, names.time, names.cutoff, names.target, *self.models_))
+        rows = read_rows("frame", given, names, self.models_, self._clock, self._windows.ids)
+        check_within(rows.target, *self._limits)  # type: ignore[arg-type]
+        draft = self._draft()
+        draft._windows = self._windows.joined(PanelWindows.of(rows))
+        draft._after_windows()
+        return self._become(draft)
+
+    def predict_interval(self, frame: Any) -> Any:
+        """A frame of forecasts with the bounds of each model and level.
+
+        Parameters
+        ----------
+        frame : frame
+            A row for each series and time to come, with the models of `fit`. Without a column of cutoffs a series is
+            forecast from the moment before its first row.
+
+        Returns
+        -------
+        frame
+            The same rows and columns, then `model-lo-95`, `model-hi-95` and so on; NaN where a forecast is missing.
+
+        Warns
+        -----
+        CoverageWarning
+            If series are new or short, and get the panel's answer.
+        """
+        check_is_fitted(self)
+        given = opened("frame", frame, (self._names.series, self._names.time, *self.models_))
+        rows = read_future("frame", given, self._names, self.models_, self._clock, self._windows.ids)
+        return given.with_columns(*self._columns(given, rows)).to_native()
+
+    def _columns(self, given: Any, rows: Rows) -> list[Any]:
+        """Bounds of all models and levels as columns."""
+        import narwhals as nw
+
+        if int(rows.step.max()) > self._windows.horizon:
+            msg = (
+                f"frame holds a forecast of step {int(rows.step.max())}; windows of fit have {self._windows.horizon}. "
+                "Fit with longer windows, or leave these steps out."
+            )
+            raise ValueError(msg)
+        low = int(rows.cutoff.min())
+        n_moments = int(rows.cutoff.max()) - low + 1
+        distinct, window = np.unique(rows.series * n_moments + rows.cutoff - low, return_inverse=True)
+        series, cutoff = distinct // n_moments, distinct % n_moments + low
+        self._refuse_known(rows, series, cutoff)
+        found = []
+        for model in self.models_:
+            lower, upper = self._bounds(model, rows, window, series, cutoff)
+            forecast = rows.forecasts[model]
+            for name, bound in (("lo", lower), ("hi", upper)):
+                bounds = within_limits(forecast[:, None] + bound, *self._limits)
+                order = range(len(self._levels))
+                for i in reversed(order) if name == "lo" else order:
+                    column = f"{model}-{name}-{100 * self._levels[i]:.6g}"
+                    found.append(nw.new_series(column, bounds[:, i], nw.Float64, backend=given.implementation))
+        return found
+
+    def _refuse_known(self, rows: Rows, series: Numbers, cutoff: Numbers) -> None:
+        """Refuse forecasts from before targets that `fit` knew."""
+        held = np.append(self._last_known, np.full(max(len(rows.ids) - len(self._last_known), 0), -np.inf))
+        early = cutoff < held[series]
+        if early.any():
+            which = rows.ids[int(series[early][0])]
+            msg = (
+                f"frame holds forecasts of {counted(int(early.sum()), 'window')} from before targets that fit or "
+                f"update was given, the first of {which!r}: intervals would know these. Fit to what was known by then."
+            )
+            raise ValueError(msg)
+
+    def _bounds(self, model: str, rows: Rows, window: Numbers, series: Numbers, cutoff: Numbers) -> tuple[Array, Array]:
+        """Lower and upper bounds of errors for each row and level."""
+        windows, new = self._windows, self._new[model]
+        is_known = series < len(windows.ids)
+        own = np.where(is_known, series, 0)
+        n_windows = np.where(is_known, self._n_windows[model][own], 0)
+        has_own = n_windows >= MIN_OWN_WINDOWS
+        warn_of_pooled(int((~has_own).sum()), len(series), new)
+        lower = np.full((len(series), windows.horizon, len(self._levels)), np.nan)
+        upper = lower.copy()
+        if has_own.any():
+            age = cutoff[has_own, None] - windows.cutoffs[own[has_own]]
+            errors = windows.errors[model]
+            errors = errors if has_own.all() and _is_all(own, len(errors)) else errors[own[has_own]]
+            found = series_bounds(errors, age, self._levels, self.rules_[model], self._pools[model])
+            lower[has_own], upper[has_own] = found.lower, found.upper
+        forecast = np.abs(rows.forecasts[model])
+        there = ~np.isnan(forecast)
+        total = np.bincount(window, np.where(there, forecast, 0.0), len(series))
+        level = total / np.maximum(np.bincount(window, there, len(series)), 1)
+        unit = relative_unit(level, windows.levels[model])
+        for bound, relative in ((lower, new.lower), (upper, new.upper)):
+            pooled = unit[:, None, None] * relative
+            bound[:] = np.where(np.isnan(bound), pooled, bound)
+        return lower[window, rows.step - 1], upper[window, rows.step - 1]
+
+    @property
+    def series_(self) -> Any:
+        """A row for each series and model: number of windows, and whose answer it gets."""
+        check_is_fitted(self)
+        ids, models, n_windows = [], [], []
+        for model in self.models_:
+            ids += self._windows.ids
+            models += [model] * len(self._windows.ids)
+            n_windows += self._n_windows[model].tolist()
+        answers = ["own" if n >= MIN_OWN_WINDOWS else "panel" for n in n_windows]
+        columns = {self._names.series: ids, "model": models, "n_windows": n_windows, "answer": answers}
+        return frame_of(columns, self._library)
+
+    def plot(self, frame: Any, *, model: str | None = None, n_series: int = 4, ax: Axes | None = None) -> Any:
+        """Forecasts of some series with their intervals at all levels.
+
+        Parameters
+        ----------
+        frame : frame
+            Forecasts, as `predict_interval` takes them.
+        model : str, optional
+            The first of `models_` if not given.
+        n_series : int, default=4
+            Of the frame, the first ones.
+        ax : matplotlib axes, optional
+            Where to draw a single series.
+
+        Returns
+        -------
+        array of axes
+            One for each series.
+        """
+        from pimeter.forecast.panel_plot import draw_panel
+
+        return draw_panel(
+            self.predict_interval(frame), self._names, model or self.models_[0], self._levels, n_series, ax
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_new")
+
+
+def _is_empty(rows: Rows, model: str) -> bool:
+    """Whether no forecast of a model has a known target."""
+    assert rows.target is not None  # rows of the past have targets
+    return bool(np.isnan(rows.target - rows.forecasts[model]).all())
+
+
+def _is_all(own: Numbers, n: int) -> bool:
+    """Whether numbers are those of all n series in their order: then nothing needs to be copied."""
+    return len(own) == n and bool((own == np.arange(n)).all())
