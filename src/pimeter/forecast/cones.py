@@ -14,7 +14,7 @@ from pimeter.conformal.scores import TAILS
 from pimeter.conformal.steps import coverage_ranges, deviation, finite_forecasts, warn_of_few, window_errors
 from pimeter.forecast.limits import check_limits
 from pimeter.forecast.memory import forecast_columns
-from pimeter.forecast.neurons import StepNeurons
+from pimeter.forecast.paths import ConePaths
 from pimeter.online import LEARNING_RATES
 from pimeter.validation import one_or_more_levels
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-class ForecastIntervals(StepNeurons):
+class ForecastIntervals(ConePaths):
     """Intervals around forecasts of h steps, from the errors of earlier forecasts by whatever forecaster.
 
     One neuron per step ahead learns how far targets are from the forecast (the paper's cone). `update` lets each of

@@ -65,7 +65,7 @@ class Memory:
             found[i] = context.learn(row, forecast)
         found[: min(WARM_UP, n // 4)] = np.nan
         memory.largest = np.fmax.reduce(np.abs(found), axis=0, initial=0.0)
-        return memory, found.T.reshape(n_series, h, n)
+        return memory, by_window(found, delays).T.reshape(n_series, h, n)
 
     def learn(self, errors: Array, forecasts: Array, features: Array, margins: list[Array], level: float) -> Array:
         """A window was made with these margins in force, then a row became known (k,): standardised errors (k,)."""
@@ -154,6 +154,14 @@ def arriving(rows: Array, delays: Numbers) -> Array:
     found = np.full_like(rows, np.nan)
     for column, delay in enumerate(delays.tolist()):
         found[delay - 1 :, column] = rows[: max(len(rows) - delay + 1, 0), column]
+    return found
+
+
+def by_window(arrived: Array, delays: Numbers) -> Array:
+    """Rows as they became known (n, k) as rows of windows, NaN for what is not known yet."""
+    found = np.full_like(arrived, np.nan)
+    for column, delay in enumerate(delays.tolist()):
+        found[: max(len(arrived) - delay + 1, 0), column] = arrived[delay - 1 :, column]
     return found
 
 

@@ -1,0 +1,189 @@
+"""What people do with cones: sums and means over the horizon, sample paths, and quantiles of single steps.
+
+Errors of one window belong together: a sum of them is a sum along a path that happened. Paths to come are past paths
+of errors, whose values at each step are replaced by those of the same rank in that step's own distribution, stretched
+on either side of its median to the bounds of the cone: they have the margins of the cone and the dependence of the past
+(rank reordering, known as the Schaake shuffle).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from pimeter.arrays import ranks
+from pimeter.conformal.steps import finite_forecasts
+from pimeter.forecast.limits import within_limits
+from pimeter.forecast.neurons import StepNeurons
+from pimeter.quantiles import quantile
+from pimeter.validation import one_or_more_levels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from pimeter.protocols import FeatureTable
+
+    Array = NDArray[np.float64]
+
+MIN_PATHS = 2  # whole windows that dependence is learned from
+MOST_STRETCH = 100.0  # by which a side of a step's distribution is stretched or shrunk at most
+
+
+class ConePaths(StepNeurons):
+    """Cones whose steps are taken together."""
+
+    @abstractmethod
+    def predict_interval(self, y_pred: ArrayLike, confidence_level: ArrayLike | None = None) -> Array:
+        """Intervals around new forecasts, step by step."""
+
+    def sum_interval(
+        self,
+        y_pred: ArrayLike,
+        *,
+        of: Literal["sum", "mean"] = "sum",
+        weights: ArrayLike | None = None,
+        features: FeatureTable | None = None,
+    ) -> Array:
+        """Intervals of the sum or the mean of targets over the horizon, such as weekly demand from daily forecasts.
+
+        Parameters
+        ----------
+        y_pred : array-like of shape (n, h) or (n_series, n, h)
+            Forecasts.
+        of : {"sum", "mean"}, default="sum"
+            What the interval is of.
+        weights : array-like of shape (h,), optional
+            What each step counts: 0 leaves a step out, prices make a turnover.
+        features : array-like or frame of n rows, optional
+            With `context`: as in `fit`, of these windows.
+
+        Returns
+        -------
+        ndarray of shape ([n_series,] n, 2)
+            Lower and upper bounds at the level of the estimator, with half of the misses on either side.
+        """
+        check_is_fitted(self)
+        h = self._shape[1]
+        counts = np.ones(h) if weights is None else np.asarray(weights, np.float64)
+        if counts.shape != (h,) or not np.isfinite(counts).all() or of not in {"sum", "mean"}:
+            msg = f"weights must be {h} finite numbers and of 'sum' or 'mean'; got {weights!r} and {of!r}."
+            raise ValueError(msg)
+        counts = counts / counts.sum() if of == "mean" else counts
+        p = self._fitted_with[0]
+        levels = np.array([(1.0 - p) / 2.0, (1.0 + p) / 2.0])
+        found = [quantile(paths @ counts, levels) for paths in self._future_paths(y_pred, features)]
+        return np.array(found).reshape(*np.shape(y_pred)[:-1], 2)
+
+    def sample_paths(
+        self,
+        y_pred: ArrayLike,
+        n_paths: int = 100,
+        *,
+        features: FeatureTable | None = None,
+        random_state: int | None = None,
+    ) -> Array:
+        """Paths that targets may take, with the margins of the cone and the dependence of past windows.
+
+        Parameters
+        ----------
+        y_pred : array-like of shape (n, h) or (n_series, n, h)
+            Forecasts.
+        n_paths : int, default=100
+            For each forecast. Past windows are drawn equally often, so that as many as these, or a multiple, have the
+            margins of the cone exactly.
+        features : array-like or frame of n rows, optional
+            With `context`: as in `fit`, of these windows.
+        random_state : int, optional
+            Which windows are drawn, and in which order.
+
+        Returns
+        -------
+        ndarray of shape ([n_series,] n, n_paths, h)
+            Values at each step.
+        """
+        check_is_fitted(self)
+        if isinstance(n_paths, bool) or not isinstance(n_paths, int) or n_paths < 1:
+            msg = f"n_paths must be an integer of at least 1; got {n_paths!r}."
+            raise ValueError(msg)
+        rng = check_random_state(random_state)
+        found = [paths[_drawn(len(paths), n_paths, rng)] for paths in self._future_paths(y_pred, features)]
+        return np.array(found).reshape(*np.shape(y_pred)[:-1], n_paths, self._shape[1])
+
+    def predict_quantile(self, y_pred: ArrayLike, levels: ArrayLike, *, features: FeatureTable | None = None) -> Array:
+        """Quantiles of targets at each step, such as the order that a newsvendor places.
+
+        Parameters
+        ----------
+        y_pred : array-like of shape (n, h) or (n_series, n, h)
+            Forecasts.
+        levels : float or array-like of shape (L,)
+            Proportions of targets that shall lie below: where a unit short costs 3 and a unit over 1, 3/4.
+        features : array-like or frame of n rows, optional
+            With `context`: as in `fit`, of these windows.
+
+        Returns
+        -------
+        ndarray of shape ([n_series,] n, h[, L])
+            From the distribution that paths are drawn from, so that the bounds of the cone are its quantiles.
+        """
+        check_is_fitted(self)
+        given = one_or_more_levels("levels", levels)
+        found = [np.quantile(paths, given, axis=0, method="hazen") for paths in self._future_paths(y_pred, features)]
+        moved = np.moveaxis(np.array(found), 1, -1) if given.ndim else np.array(found)
+        return np.asarray(moved.reshape(*np.shape(y_pred), *given.shape))
+
+    def _future_paths(self, y_pred: ArrayLike, features: FeatureTable | None) -> Iterator[Array]:
+        """All paths (n_paths, h) of each forecast, in the order of series and windows."""
+        if self._cone:
+            msg = "sums and sample paths take a cone that is fitted step by step: joint=False."
+            raise ValueError(msg)
+        forecast = finite_forecasts(y_pred, *self._shape)
+        table = self._features(features, forecast.shape[-2])
+        off, scale = np.zeros_like(forecast), np.ones_like(forecast)
+        if self._memory is not None:
+            off, scale = self._memory.centre_and_scale(forecast, table)
+        margins = self._margins(self._fitted_with[0])
+        h = self._shape[1]
+        for i, own in enumerate(margins.reshape(-1, h, 2)):
+            paths = stretched_paths(self._errors[i], own, self._fitted_with[0])
+            rows = [each.reshape(len(self._errors), -1, h)[i] for each in (forecast, off, scale)]
+            for centre, moved, unit in zip(*rows, strict=True):
+                yield within_limits(centre + moved + unit * paths, *self._limits)
+
+
+def stretched_paths(errors: Array, margins: Array, level: float) -> Array:
+    """Past paths (n, h) of errors (h, n), reordered by rank to the distribution of each step within these margins."""
+    whole = errors.T[~np.isnan(errors).any(axis=0)]
+    if len(whole) < MIN_PATHS:
+        msg = f"sums and paths need at least {MIN_PATHS} windows of which all steps are known; got {len(whole)}."
+        raise ValueError(msg)
+    levels = np.array([(1.0 - level) / 2.0, 0.5, (1.0 + level) / 2.0])
+    found = np.empty_like(whole)
+    for j, own in enumerate(errors):
+        known = np.sort(own[~np.isnan(own)])
+        place = (ranks(whole[:, j]) - 0.5) / len(whole)
+        values = np.interp(place, (np.arange(len(known)) + 0.5) / len(known), known)
+        lower, median, upper = np.quantile(values, levels, method="hazen")
+        below = _stretch(median - lower, median + margins[j, 0])
+        above = _stretch(upper - median, margins[j, 1] - median)
+        found[:, j] = median + (values - median) * np.where(values < median, below, above)
+    return found
+
+
+def _stretch(now: float, wanted: float) -> float:
+    """By which one side of a distribution is to be multiplied; 1 where it has no width, or no bound."""
+    if not (now > 0.0 and 0.0 <= wanted < np.inf):
+        return 1.0
+    return float(np.clip(wanted / now, 1.0 / MOST_STRETCH, MOST_STRETCH))
+
+
+def _drawn(n: int, n_paths: int, rng: np.random.RandomState) -> NDArray[np.intp]:
+    """Which of n past paths each new one is: all equally often, but for what is left over."""
+    some = np.concatenate([np.tile(np.arange(n), n_paths // n), rng.choice(n, n_paths % n, replace=False)])
+    return np.asarray(rng.permutation(some), np.intp)
