@@ -217,6 +217,17 @@ class TestLosses:
         other = RiskController("shortfall", 300.0, y_max=30_000.0).fit(1000.0 * y, 1000.0 * prediction)
         assert other.threshold_ == pytest.approx(1000.0 * one.threshold_)
 
+    def test_predictions_beyond_the_possible_targets_do_not_spoil_the_margins(self):
+        rng = np.random.default_rng(5)
+        prediction = rng.gamma(4.0, 2.0, size=1000)
+        y = np.clip(prediction + rng.normal(size=1000), 0.0, 30.0)
+        prediction[:2] = -1e200, 1e200
+        control = RiskController("shortfall", 0.4, y_max=30.0).fit(y, prediction)
+        assert 0.2 < control.estimate_ < 0.4
+        assert control.predict([1e200]).tolist() == [30.0]
+        with pytest.raises(ValueError, match="choose a larger unit"):
+            RiskController("shortfall", 0.4, y_max=1e308).fit(y, prediction)
+
     def test_mean_size_of_sets(self):
         score = np.random.default_rng(3).dirichlet(np.ones(6) / 2, size=1000)
         control = RiskController("set_size", 2.0).fit(None, score)

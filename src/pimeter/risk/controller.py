@@ -64,7 +64,7 @@ class RiskController(BaseEstimator):
             Targets above `limit` among rows declared safe (score below the threshold), such as predictions.
         ``"shortfall"``
             Mean of what an order lacks, ``max(y - order, 0)``, where the order is a prediction plus a margin, the
-            `threshold_` here, cut at `y_min` and `y_max`.
+            `threshold_` here, both cut at `y_min` and `y_max`.
         ``"set_size"``
             Mean number of classes whose score is above the threshold; scores have a column for each class.
         a function ``f(y_true, score, threshold)``

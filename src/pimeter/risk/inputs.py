@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+LARGEST = 1e300  # target: distances stay finite
+
 
 def rate_risk(name: str, level: object, guarantee: str) -> float:
     """Largest rate of errors that a level of this rate allows."""
@@ -84,6 +86,9 @@ def shortfalls(y_true: ArrayLike | None, prediction: Array, y_min: float, y_max:
             "rare that no number of rows guarantees its mean. Give y_max, or have a quantile guaranteed instead: "
             'IntervalRegressor(model, tails="upper").'
         )
+        raise ValueError(msg)
+    if max(abs(y_min), abs(y_max)) > LARGEST:
+        msg = f"y_min={y_min:g} and y_max={y_max:g} are too large to compute with; choose a larger unit."
         raise ValueError(msg)
     if not (math.isfinite(y_min) and y_min <= y.min() and y.max() <= y_max and y_min < y_max):
         msg = f"Targets must lie between y_min={y_min:g} and y_max={y_max:g}; got {y.min():g} to {y.max():g}."

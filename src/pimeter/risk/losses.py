@@ -34,9 +34,10 @@ class RowLosses(NamedTuple):
 
 
 def shortfall(y: Array, prediction: Array, y_min: float, y_max: float) -> RowLosses:
-    """By how much targets exceed an order, which is the prediction plus a margin, cut at the possible targets."""
+    """By how much targets exceed an order, which is the prediction plus a margin."""
     bound = y_max - y_min
-    margins = np.linspace(y_max - prediction.min(), y_min - prediction.max(), N_MARGINS)
+    possible = order(prediction, 0.0, y_min, y_max)
+    margins = np.linspace(y_max - possible.min(), y_min - possible.max(), N_MARGINS)
 
     def at(place: int) -> Array:
         short: Array = np.maximum(y - order(prediction, float(margins[place]), y_min, y_max), 0.0) / bound
@@ -46,8 +47,8 @@ def shortfall(y: Array, prediction: Array, y_min: float, y_max: float) -> RowLos
 
 
 def order(prediction: Array, margin: float, y_min: float, y_max: float) -> Array:
-    """The prediction plus a margin, cut at the possible targets."""
-    found: Array = np.clip(prediction + margin, y_min, y_max)
+    """The prediction plus a margin, both cut at the possible targets."""
+    found: Array = np.clip(np.clip(prediction, y_min, y_max) + margin, y_min, y_max)
     return found
 
 
