@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-LARGEST = 1e300  # target: distances stay finite
+LARGEST_TARGET = 1e300  # target: distances stay finite
 
 
 def rate_risk(name: str, level: object, guarantee: str) -> float:
@@ -87,7 +87,7 @@ def shortfalls(y_true: ArrayLike | None, prediction: Array, y_min: float, y_max:
             'IntervalRegressor(model, tails="upper").'
         )
         raise ValueError(msg)
-    if max(abs(y_min), abs(y_max)) > LARGEST:
+    if max(abs(y_min), abs(y_max)) > LARGEST_TARGET:
         msg = f"y_min={y_min:g} and y_max={y_max:g} are too large to compute with; choose a larger unit."
         raise ValueError(msg)
     if not (math.isfinite(y_min) and y_min <= y.min() and y.max() <= y_max and y_min < y_max):
