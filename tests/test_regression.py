@@ -296,14 +296,17 @@ class TestModel:
         )
         assert_allclose(scaled.predict_interval(X), constant.predict_interval(X))
 
-    def test_nothing_is_guaranteed_where_rows_of_groups_may_be_equal(self):
+    def test_what_is_guaranteed_where_rows_of_groups_may_be_equal(self):
         groups = np.repeat(np.arange(20), 15)
         few = IntervalRegressor(Ridge(), random_state=0)
-        with pytest.warns(CoverageWarning, match="scores of 4 groups calibrate.* 19 groups or more do better"):
+        with pytest.warns(CoverageWarning, match="4 scores, one for each group, can guarantee 80 %, not 95 %; 19"):
             few.fit(X, Y, groups=groups)
         many = IntervalRegressor(first).calibrate(X, Y, groups=groups)  # all 20 of them
+        assert (few.guaranteed_level_, many.guaranteed_level_) == (0.8, 0.95)
+        assert np.isnan([*few.coverage_range_, *many.coverage_range_]).all()
         folds = IntervalRegressor(Ridge(), cv=5).fit(X, Y, groups=groups)
-        for model in (few, many, folds, many.update(X[:5] + 1.0, Y[:5])):
+        sided = IntervalRegressor(first, tails="sided").calibrate(X, Y, groups=groups)
+        for model in (folds, sided, many.update(X[:5] + 1.0, Y[:5])):
             assert np.isnan([model.guaranteed_level_, *model.coverage_range_]).all()
             assert not model.guaranteed_
 

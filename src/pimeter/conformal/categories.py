@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from pimeter.arrays import coded, even_array
+from pimeter.arrays import as_frame, coded, even_array, label_list
 from pimeter.frames import column_of
 
 if TYPE_CHECKING:
@@ -122,3 +122,40 @@ def category_labels(X: FeatureTable, by: ArrayLike | None, own: Any, name: str) 
         msg = f"by must give one category for each of the {_num_samples(X)} rows of X; {given}."
         raise ValueError(msg)
     return labels
+
+
+def group_labels(X: FeatureTable, by: ArrayLike | None, own: Any) -> NDArray[Any] | None:
+    """Labels of each row in several groupings, (n, groupings); None where there is one alone."""
+    n = _num_samples(X)
+    if isinstance(own, list):
+        if by is not None:
+            msg = f"by is given twice: to the method, and as GroupedWidth(by={own!r}). Leave one of them out."
+            raise ValueError(msg)
+        if not own:
+            msg = "GroupedWidth(by=[]) names no grouping; give columns of X or functions, or None."
+            raise ValueError(msg)
+        columns = [even_array("by", one(X) if callable(one) else column_of(X, one)) for one in own]
+        wrong = [column.shape for column in columns if column.shape != (n,)]
+        if wrong:
+            msg = f"each of by={own!r} must give one label for each of the {n} rows of X; got shape {wrong[0]}."
+            raise ValueError(msg)
+        return _side_by_side(columns)
+    frame = None if by is None else as_frame(by)
+    table = by if frame is None else _side_by_side([column.to_numpy() for column in frame.iter_columns()])
+    if table is None or np.ndim(table) != 2:
+        return None
+    labels = even_array("by", table)
+    if len(labels) != n or not labels.shape[1]:
+        msg = f"by of several groupings must have shape ({n}, groupings), a row for each of X; got {labels.shape}."
+        raise ValueError(msg)
+    return labels
+
+
+def _side_by_side(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    """Columns of one table, of truth values where all are, else of objects."""
+    if all(column.dtype.kind == "b" for column in columns):
+        return np.column_stack(columns)
+    found = np.empty((len(columns[0]), len(columns)), object)
+    for k, column in enumerate(columns):
+        found[:, k] = label_list(column)
+    return found

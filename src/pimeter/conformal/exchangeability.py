@@ -41,10 +41,15 @@ def group_codes(groups: ArrayLike, X: FeatureTable, *, n_least: int = 1) -> Inde
 
 
 def in_groups(scores: CalibrationScores, codes: Index, *, are_copies: bool) -> CalibrationScores:
-    """Rows of one group may resemble each other; if groups are copies of one row, each group counts once."""
+    """Each group counts once: it has one row if rows are copies of one, else all rows with equal parts of a count.
+
+    Nothing is proven of rows that resemble each other where there are folds, categories or importance weights, too.
+    """
     first = np.unique(codes, return_index=True)[1]
     if not are_copies:
-        return replace(scores, n_groups=len(first), doubts=(*scores.doubts, GROUPS))
+        if scores.folds is not None or scores.labels is not None or scores.importance is not None:
+            return replace(scores, n_groups=len(first), doubts=(*scores.doubts, GROUPS))
+        return replace(scores, n_groups=len(first), groups=codes)
     size = None if scores.effective_size is None else scores.effective_size * len(first) / len(codes)
     return replace(scores.rows(np.sort(first)), effective_size=size)
 

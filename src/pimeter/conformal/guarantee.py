@@ -52,6 +52,8 @@ def guarantee(
     *,
     is_unseen: bool = False,
     heavy: float = 0.0,
+    is_overlapping: bool = False,
+    is_cut: bool = False,
 ) -> Guarantee:
     """What some of the calibration scores guarantee about an output of new rows at level p.
 
@@ -66,19 +68,27 @@ def guarantee(
     folds                                    2 p - 1 - sqrt(2/n) unknown
     unequal importance weights               that of the rank    unknown
     several outputs at once, two tails       that of the rank    unknown (both may miss)
+    rows in groups that resemble each other  rank among groups   unknown
+    overlapping groups, all large enough     p                   unknown
+    overlapping groups, some too small       see below           unknown
     all others                               that of the rank    Beta distribution of ranks
     ======================================== =================== ==========================
 
     It is an average over all new rows, those among them whose importance weight is too heavy for the scores counting as
     covered. Without these, a fraction `heavy` h, ``(level - h) / (1 - h)`` is left to the others. Categories never seen
     (`is_unseen`) have the scores of small ones, but are the rarest: if they are the hardest, they are covered less.
+
+    To a new row of a new group, exchangeable with those of the scores, K groups guarantee what K scores would, if each
+    counts once (hierarchical conformal prediction; marginal alone). Where groups overlap, a margin that ought to be
+    infinite goes as far as the largest score of its groups (`is_cut`): a group of m rows that is too small by itself
+    keeps m/(m + 1), and one that shares rows with such a group loses 1/(m + 1) at most, twice that with two tails.
     """
     numbers = scores.numbers(members, output, tails)
     each = [rank_guarantee(m, p, kind=kind, n_cuts=tails.n_cuts, confidence=confidence_of(tails)) for m in numbers]
     weakest = min(each, key=attrgetter("m"))
     if scores.is_full_if_few and not weakest.is_enough and not is_unseen:
         return replace(weakest, level=p, coverage_range=UNKNOWN, reason="")
-    doubt = NEVER_SEEN if is_unseen else _doubt(scores, members, tails, weakest, heavy)
+    doubt = NEVER_SEEN if is_unseen else _doubt(scores, members, tails, weakest, heavy, kind)
     if doubt:
         return replace(weakest, level=math.nan, coverage_range=UNKNOWN, reason=doubt)
     level = min(one.level for one in each)
@@ -86,17 +96,27 @@ def guarantee(
         level = cross_validated_level(level, weakest.m, tails.n_cuts)
     if heavy:
         level = max(0.0, (level - heavy) / (1.0 - heavy))
+    if is_overlapping and is_cut and weakest.is_enough:
+        level -= tails.n_cuts / (weakest.m + 1.0)
+    is_uneven = is_overlapping or scores.groups is not None
     both_may_miss = scores.is_joint and tails.n_cuts > 1
-    if any((tails.is_by_sign, scores.folds, scores.have_unequal_weights(members), both_may_miss, heavy)):
+    if any((tails.is_by_sign, scores.folds, scores.have_unequal_weights(members), both_may_miss, heavy, is_uneven)):
         return replace(weakest, level=level, coverage_range=UNKNOWN)
     return weakest
 
 
 def _doubt(
-    scores: CalibrationScores, members: slice | NDArray[Any], tails: Tails, weakest: Guarantee, heavy: float
+    scores: CalibrationScores,
+    members: slice | NDArray[Any],
+    tails: Tails,
+    weakest: Guarantee,
+    heavy: float,
+    kind: GuaranteeKind,
 ) -> str:
     """Why nothing is guaranteed; empty where something is."""
     doubts = list(scores.doubts)
+    if scores.groups is not None and (tails.is_by_sign or kind != "marginal"):
+        doubts.append(GROUPS)
     if scores.effective_size is not None:
         doubts.append(ESTIMATED)
     if scores.folds is not None and not scores.folds.rows(members).are_equal:
@@ -287,7 +307,7 @@ def warn_of_few_groups(quantile: ScoreQuantile) -> None:
     """Say that groups of rows which resemble each other are fewer than scores would have to be."""
     n_groups, level = quantile.scores.n_groups, quantile.level
     needed = rank_guarantee(1, level, kind=quantile.kind, n_cuts=quantile.tails.n_cuts).needed
-    if n_groups is not None and n_groups < needed:
+    if n_groups is not None and n_groups < needed and GROUPS in quantile.scores.doubts:
         warn_of_coverage(
             f"scores of {n_groups} groups calibrate, and rows of one group may resemble each other: nothing is "
             f"guaranteed to rows of new groups, of which {percent(level, 6)} intervals may cover far less. {needed} "
@@ -303,6 +323,7 @@ def warn_of_few_scores(quantile: ScoreQuantile) -> None:
     lines, table = set(quantile.seen), quantile.table
     small = set() if table is None else {table.shared}
     own = "" if table is None else " of a category"
+    own = ", one for each group," if quantile.scores.groups is not None else own
     side = " on one side of the prediction" if quantile.tails.is_by_sign else ""
     most = "" if quantile.scores.folds is None else " (with cv they guarantee 2 p - 1 at most)"
     for of, some in ((own, sorted(lines - small)), (" of the smaller categories", sorted(lines & small))):

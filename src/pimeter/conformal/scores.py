@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pimeter.arrays import label_list
-from pimeter.conformal.guarantee import effective_counts
+from pimeter.conformal.guarantee import GROUPS, effective_counts
 from pimeter.duplicates import tells_copies
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ class CalibrationScores:
     importance: Array | None = None  # (m,) importance weights, of which only ratios matter
     folds: FoldModels | None = None  # which models left the rows out; None: one model left out all
     doubts: tuple[str, ...] = ()  # why the rows are not exchangeable with new ones
+    groups: NDArray[np.intp] | None = None  # (m,) of rows that resemble each other, each group counting once
     n_groups: int | None = None  # groups of rows that resemble each other
     effective_size: float | None = None  # of estimated importance weights; None: weights, if any, are known
     keys: NDArray[np.uint64] | None = None  # (m,) equal for equal rows
@@ -116,7 +117,13 @@ class CalibrationScores:
 
     @property
     def counts(self) -> Array | None:
-        """Importance weights as counts, which sum to the effective number of rows; None: each row counts once."""
+        """Importance weights as counts, which sum to the effective number of rows; None: each row counts once.
+
+        Of rows in groups, each group counts once (hierarchical conformal prediction).
+        """
+        if self.groups is not None and self.importance is None:
+            codes = np.unique(self.groups, return_inverse=True)[1]
+            return np.asarray(1.0 / np.bincount(codes)[codes])
         return None if self.importance is None or not len(self) else effective_counts(self.importance)
 
     @property
@@ -132,7 +139,7 @@ class CalibrationScores:
 
     def rows(self, members: slice | NDArray[Any]) -> CalibrationScores:
         """Some of the rows."""
-        columns = {name: getattr(self, name) for name in ("above", "below", "labels", "importance", "keys")}
+        columns = {name: getattr(self, name) for name in ("above", "below", "labels", "importance", "groups", "keys")}
         some: dict[str, Any] = {name: None if column is None else column[members] for name, column in columns.items()}
         return replace(self, **some, folds=None if self.folds is None else self.folds.rows(members))
 
@@ -155,9 +162,10 @@ class CalibrationScores:
             below=_joined(self.below, other.below),
             labels=labels,
             importance=importance,
-            doubts=tuple(dict.fromkeys((*self.doubts, *other.doubts))),
+            doubts=tuple(dict.fromkeys((*self.doubts, *other.doubts, *((GROUPS,) if self.groups is not None else ())))),
             effective_size=self.n_effective + other.n_effective if is_estimated else None,
             keys=_joined(self.keys, other.keys),
+            groups=None,
         )
 
     def jointly(self) -> CalibrationScores:
@@ -194,7 +202,7 @@ class CalibrationScores:
         if tails.is_by_sign:
             rows = self.rows(members)
             return [rows.of_sign(sign, output).n_counted for sign in tails.directions]
-        if self.importance is not None:
+        if self.importance is not None or self.groups is not None:
             return [self.rows(members).n_counted]
         return [float(len(self) if isinstance(members, slice) else len(members))]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pimeter.arrays import real_array
 from pimeter.conformal.estimator import check_calibrated
-from pimeter.conformal.quantile import ScoreQuantile
+from pimeter.conformal.overlapping import OverlappingQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.training import TrainedIntervals
 from pimeter.regression.width import move_out, of_output, rows_of_lines, score_at, write_bounds
@@ -17,6 +18,7 @@ from pimeter.validation import one_or_more_levels
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.conformal.quantile import ScoreQuantile
     from pimeter.conformal.scores import CalibrationScores
     from pimeter.protocols import FeatureTable
     from pimeter.regression.width import IntervalShape
@@ -62,7 +64,7 @@ class PredictedDistribution(TrainedIntervals):
             side = int(level >= 0.5)
             quantile = self._one_sided(max(level, 1.0 - level), "upper" if side else "lower")
             self._warn_of_few(quantile)
-            lines = quantile.lines(labels)
+            quantile, lines = quantile.of_rows(labels)
             write_bounds(quantile, prediction, shape, lines, None, both)
             out[..., i] = both[..., side]
             _move_beyond(quantile, prediction, shape, lines, out[..., i], side)
@@ -95,6 +97,9 @@ class PredictedDistribution(TrainedIntervals):
         size = prediction.shape[1:]
         asked = _places(y, size if self._n_outputs is not None else size[:1])
         quantile = self._one_sided(self._quantile.level, "upper")
+        if isinstance(quantile, OverlappingQuantile):
+            msg = "predict_cdf is not known for groups that overlap; ask predict_quantile, or give one grouping."
+            raise ValueError(msg)  # noqa: TRY004
         table = asked.reshape(*size, -1)
         found = _cdf_values(quantile, prediction, shape, quantile.lines(labels), table)
         low, high = self._cuts
@@ -114,7 +119,7 @@ class PredictedDistribution(TrainedIntervals):
 
     def _one_sided(self, level: float, tails: str) -> ScoreQuantile:
         """Quantiles of signed scores; the same categories have a line at all levels, so that quantiles do not cross."""
-        return ScoreQuantile(self._scores_seen.signed(), TAILS[tails], level, self._quantile.kind, self._quantile.table)
+        return replace(self._quantile, scores=self._scores_seen.signed(), tails=TAILS[tails], level=level)
 
 
 def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:

@@ -212,8 +212,9 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
             Categories of the rows, for ``width="grouped"``.
         groups : array-like of shape (n,), optional
             Rows of one group, such as those of one patient, are never divided by a split, as in scikit-learn. They may
-            resemble each other, so that nothing is guaranteed to rows of new groups: `guaranteed_level_` is NaN, and a
-            warning says so where groups are fewer than scores would have to be. If the rows of each group are copies of
+            resemble each other, so that each group counts once: a row of a new group is covered as if groups were rows
+            (hierarchical conformal prediction), but for `cv`, categories and weights, where `guaranteed_level_` is NaN.
+            If the rows of each group are copies of
             one row, as with ``groups=duplicate_groups(X, y)``, each group calibrates once, and as much is guaranteed as
             without copies.
         **fit_params
@@ -256,7 +257,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         by : array-like of shape (m,), optional
             Categories of the rows, for ``width="grouped"``.
         groups : array-like of shape (m,), optional
-            Rows that belong together: they are not divided when a width takes its half, and copies of a row count once.
+            Rows that belong together: they are not divided when a width takes its half, and each group counts once.
         importance_weight : array-like of shape (m,) or ShiftWeights, optional
             Importance of the rows: how much likelier each is where intervals are needed than here. Only their ratios
             matter; m becomes ``(sum w)^2 / sum w^2``. An array is taken for a ratio that is *known*: intervals of new
@@ -365,7 +366,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         guaranteed = np.full((len(out), levels.size), np.nan)
         for i, level in enumerate(levels.ravel().tolist()):
             quantile = self._quantile_at(level)
-            lines = quantile.lines(labels)
+            quantile, lines = quantile.of_rows(labels)
             write_bounds(quantile, prediction, shape, lines, importance, out[..., i])
             if importance is not None:
                 are_estimated = isinstance(importance_weight, ShiftWeights)

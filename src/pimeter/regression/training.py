@@ -16,6 +16,7 @@ from pimeter.arrays import real_array, unmasked
 from pimeter.conformal.estimator import ConformalEstimator, is_function
 from pimeter.conformal.folds import FoldModels
 from pimeter.conformal.guarantee import COPIES, warn_of_few_groups
+from pimeter.conformal.overlapping import OverlappingQuantile
 from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.coverage import warn_of_coverage
@@ -205,6 +206,9 @@ class TrainedIntervals(ConformalEstimator):
         width, level = self._widths()[0], float(self.confidence_level)
         scores = scores.jointly() if isinstance(width, JointWidth) else scores
         wanted = scores, TAILS[self.tails], level, self.guarantee
+        if scores.labels is not None and scores.labels.ndim == 2:
+            seed = self._seed_of_fit() if width.is_randomized else None
+            return OverlappingQuantile.of_groups(*wanted, width.grouping_names, seed)
         return ScoreQuantile.in_categories(*wanted, min_rows=width.min_rows)
 
     def _widths(self) -> list[Width]:

@@ -209,6 +209,16 @@ class Width(BaseEstimator, ABC):
         return None
 
     @property
+    def grouping_names(self) -> tuple[str, ...] | None:
+        """What each of several groupings is called; None: they have no names."""
+        return None
+
+    @property
+    def is_randomized(self) -> bool:
+        """Whether intervals for groups that overlap are drawn at random."""
+        return False
+
+    @property
     def takes_sparse(self) -> bool:
         """Whether X may be a sparse matrix."""
         return True
