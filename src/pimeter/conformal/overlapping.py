@@ -209,7 +209,7 @@ class OverlappingQuantile(ScoreQuantile):
         return found
 
     def _largest_scores(self, fit: GroupRegression, new: Array, is_known: NDArray[np.bool_]) -> list[float]:
-        """Of each line; infinite for those that are not known. Each begins at the fit for the line before, if nearer."""
+        """Of each line; infinite for those that are not known. Each begins at the fit of the line before, if nearer."""
         level = self.tails.level(self.level)
         if self.seed is not None:
             t = np.random.default_rng(self.seed).uniform(level - 1.0, level, len(new)).tolist()
