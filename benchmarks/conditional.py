@@ -23,11 +23,13 @@ import time
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from provenance import save
+from scipy import stats
 
 import pimeter as pm
 
@@ -51,14 +53,14 @@ def zero(X: object) -> Array:
 def generated(rng: np.random.Generator, n: int) -> tuple[Flags, Array]:
     """20 groups, each of 5 to 50 % of the rows, by chance; every other makes targets vary more."""
     groups = rng.random((n, 20)) < np.linspace(0.05, 0.5, 20)
-    return groups, np.exp(groups @ np.tile([0.35, 0.0], 10)) * rng.standard_normal(n)
+    return groups, np.exp(groups @ np.tile([0.35, 0.0], 10))
 
 
 def communities(rng: np.random.Generator, n: int) -> tuple[Flags, Array]:
     """Rows below the 30 % and above the 70 % point of ten correlated numbers; heavy tails grow with two of them."""
     X = 0.6 * rng.standard_normal((n, 10)) + 0.8 * rng.standard_normal((n, 1))
     groups = np.concatenate([X < -0.52, X > 0.52], axis=1)
-    return groups, np.exp(0.5 * X[:, 0] - 0.3 * X[:, 3]) * rng.standard_t(4, n)
+    return groups, np.exp(0.5 * X[:, 0] - 0.3 * X[:, 3])
 
 
 def adult(rng: np.random.Generator, n: int) -> tuple[Flags, Array]:
@@ -72,14 +74,14 @@ def adult(rng: np.random.Generator, n: int) -> tuple[Flags, Array]:
     )
     codes = [rng.choice(len(p), n, p=p) for p in sizes]
     groups = np.concatenate([code[:, None] == np.arange(len(p)) for code, p in zip(codes, sizes, strict=True)], axis=1)
-    scale = np.exp(0.4 * codes[3] - 0.5 * codes[0] + 0.2 * codes[4])
-    return groups, scale * (rng.lognormal(0.0, 0.7, n) - 1.0)
+    return groups, np.exp(0.4 * codes[3] - 0.5 * codes[0] + 0.2 * codes[4])
 
 
-DESIGNS: dict[str, Callable[[np.random.Generator, int], tuple[Flags, Array]]] = {
-    "generated": generated,
-    "Communities-like": communities,
-    "Adult-like": adult,
+Design = Callable[[np.random.Generator, int], tuple[Flags, Array]]  # groups of rows, and the scale of their targets
+DESIGNS: dict[str, tuple[Design, Any]] = {
+    "generated": (generated, stats.norm()),
+    "Communities-like": (communities, stats.t(4)),
+    "Adult-like": (adult, stats.lognorm(0.7, loc=-1.0)),
 }
 
 
@@ -95,21 +97,21 @@ def group_rows(rng: np.random.Generator, n_draws: int) -> list[str]:
     """Least coverage of a group in each design."""
     lines = ["## 20 overlapping groups: least coverage of a group", ""]
     lines += ["| design | version | least coverage | mean coverage of groups | draws |", "|---|---|---|---|---|"]
-    for name, design in DESIGNS.items():
+    for name, (design, noise) in DESIGNS.items():
         for randomized in (False, True):
-            inside, rows = np.zeros(20), np.zeros(20)
+            missed, rows = np.zeros((n_draws, 20)), np.zeros((n_draws, 20))
             for draw in range(n_draws):
-                groups, y = design(rng, M)
-                new, y_new = design(rng, N_NEW)
+                (groups, scale), (new, new_scale) = design(rng, M), design(rng, N_NEW)
+                y = scale * noise.rvs(M, random_state=rng)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", pm.CoverageWarning)
-                    lower, upper = intervals_of(groups, y, new, randomized=randomized, seed=draw).T
-                covered = (lower <= y_new) & (y_new <= upper)
-                inside += covered.astype(float) @ new
-                rows += new.sum(axis=0)
-            coverage = inside / rows
+                    lower, upper = intervals_of(groups, y, new, randomized=randomized, seed=draw).T / new_scale
+                missed[draw] = (1.0 - noise.cdf(upper) + noise.cdf(lower)) @ new
+                rows[draw] = new.sum(axis=0)
+            coverage = 1.0 - missed.sum(axis=0) / rows.sum(axis=0)
             worst = int(coverage.argmin())
-            error = np.sqrt(coverage[worst] * (1 - coverage[worst]) / rows[worst])
+            departure = missed[:, worst] - (1.0 - coverage[worst]) * rows[:, worst]
+            error = np.sqrt((departure**2).sum()) / rows[:, worst].sum()
             kind = "randomised" if randomized else "deterministic"
             lines.append(
                 f"| {name} | {kind} | {coverage[worst]:.4f} ({error:.4f}) | {coverage.mean():.4f} | {n_draws} |"
@@ -131,11 +133,11 @@ def peer_rows(rng: np.random.Generator, n_repeats: int, n_rows: int) -> list[str
         "| design | mean width over the peer's | time for 1,000 rows, s | the peer's | times faster |",
         "|---|---|---|---|---|",
     ]
-    for name, design in DESIGNS.items():
+    for name, (design, noise) in DESIGNS.items():
         ratios, ours, theirs = [], [], []
         for _ in range(n_repeats):
-            groups, y = design(rng, M)
-            new, _ = design(rng, 1000)
+            (groups, scale), (new, _) = design(rng, M), design(rng, 1000)
+            y = scale * noise.rvs(M, random_state=rng)
             start = time.process_time()
             found = intervals_of(groups, y, new)
             ours.append(time.process_time() - start)
