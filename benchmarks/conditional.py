@@ -65,15 +65,17 @@ def communities(rng: np.random.Generator, n: int) -> tuple[Flags, Array]:
 
 def adult(rng: np.random.Generator, n: int) -> tuple[Flags, Array]:
     """Categories of five columns, 2 to 6 each and some of them rare; lognormal targets that differ between them."""
-    sizes = (
+    fractions = (
         [0.67, 0.33],
         [0.85, 0.09, 0.04, 0.02],
         [0.35, 0.3, 0.2, 0.15],
         [0.3, 0.3, 0.2, 0.2],
         [0.4, 0.25, 0.15, 0.1, 0.06, 0.04],
     )
-    codes = [rng.choice(len(p), n, p=p) for p in sizes]
-    groups = np.concatenate([code[:, None] == np.arange(len(p)) for code, p in zip(codes, sizes, strict=True)], axis=1)
+    codes = [rng.choice(len(p), n, p=p) for p in fractions]
+    groups = np.concatenate(
+        [code[:, None] == np.arange(len(p)) for code, p in zip(codes, fractions, strict=True)], axis=1
+    )
     return groups, np.exp(0.4 * codes[3] - 0.5 * codes[0] + 0.2 * codes[4])
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 APART = 1e-9  # of the range of scores, by which tied ones are told apart
 FEASIBLE = 1e-11  # by which a variable may be beyond its bound
 BELOW = 1e-8  # how far t stays below p, as a limit from below
-NEGLIGIBLE = 1e-9  # coefficient of a row in an equation
+LEAST_RATE = 1e-9  # coefficient of a row in an equation
 N_TO_SORT = 24  # rows that block a step, of which the first are enough in most cases
 STEPS_TO_RENEW = 50  # after which the inverse is computed afresh
 
@@ -101,7 +101,7 @@ class GroupRegression:
         """
         rate = self._holds @ self._inverse[:, place]
         way = rate if is_high else -rate  # of the residuals, while that of the leaving row grows
-        rows = np.flatnonzero((np.where(self._x > 0.0, -way, way) > NEGLIGIBLE) & ~self._is_basic)
+        rows = np.flatnonzero((np.where(self._x > 0.0, -way, way) > LEAST_RATE) & ~self._is_basic)
         times = -self._residual[rows] / way[rows]
         for n in (N_TO_SORT, len(rows)):  # all, if the first do not suffice
             first = np.argpartition(times, n)[:n] if n < len(rows) else np.arange(len(rows))

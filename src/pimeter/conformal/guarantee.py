@@ -81,7 +81,7 @@ def guarantee(
     To a new row of a new group, exchangeable with those of the scores, K groups guarantee what K scores would, if each
     counts once (hierarchical conformal prediction; marginal alone). Where groups overlap, a margin that ought to be
     infinite goes as far as the largest score of its groups (`is_cut`): a group of m rows that is too small by itself
-    keeps m/(m + 1), and one that shares rows with such a group loses 1/(m + 1) at most, twice that with two tails.
+    keeps m/(m + 1), and one with rows in such a group loses 1/(m + 1) at most, twice that with two tails.
     """
     numbers = scores.numbers(members, output, tails)
     each = [rank_guarantee(m, p, kind=kind, n_cuts=tails.n_cuts, confidence=confidence_of(tails)) for m in numbers]

@@ -96,7 +96,7 @@ class OverlappingQuantile(ScoreQuantile):
 
     def _warn_of_empty(self) -> None:
         """Say which groups have no calibration row."""
-        empty = [name for name, n in zip(self._groups.names, self._sizes, strict=True) if not n]
+        empty = [name for name, n in zip(self._groups.names, self._n_rows, strict=True) if not n]
         if empty:
             needed = rank_guarantee(1, self.level, n_cuts=self.tails.n_cuts).needed
             warn_of_coverage(
@@ -117,7 +117,7 @@ class OverlappingQuantile(ScoreQuantile):
         return self._groups.holds(self.scores.labels)
 
     @property
-    def _sizes(self) -> list[int]:
+    def _n_rows(self) -> list[int]:
         """Calibration rows of each group."""
         return [int(n) for n in self._holds[:, :-1].sum(axis=0)]
 
@@ -151,7 +151,7 @@ class OverlappingQuantile(ScoreQuantile):
     def guarantees(self) -> list[list[Guarantee]]:
         """What is guaranteed to each group and output."""
         needed = rank_guarantee(1, self.level, n_cuts=self.tails.n_cuts).needed
-        is_cut = min(self._sizes) < needed
+        is_cut = min(self._n_rows) < needed
         outputs = range(self.scores.above.shape[1])
         wanted: Any = self.tails, self.level, self.kind
         return [
@@ -162,7 +162,7 @@ class OverlappingQuantile(ScoreQuantile):
     @property
     def seen(self) -> list[int]:
         """All groups with calibration rows."""
-        return [i for i, n in enumerate(self._sizes) if n]
+        return [i for i, n in enumerate(self._n_rows) if n]
 
     def per_category(self, values: Sequence[Any]) -> Array:
         """Values of all groups."""
@@ -174,8 +174,8 @@ class OverlappingQuantile(ScoreQuantile):
 
     def categories(self) -> list[CategoryLine]:
         """Rows and guaranteed level of each group."""
-        levels = (self.guaranteed(i) if n else np.nan for i, n in enumerate(self._sizes))
-        lines = zip(self._groups.names, self._sizes, levels, strict=True)
+        levels = (self.guaranteed(i) if n else np.nan for i, n in enumerate(self._n_rows))
+        lines = zip(self._groups.names, self._n_rows, levels, strict=True)
         return [CategoryLine(name, n, level, "own" if n else "none") for name, n, level in lines]
 
     def of_rows(self, labels: NDArray[Any] | None) -> tuple[ScoreQuantile, Index | None]:
@@ -226,9 +226,9 @@ class OverlappingQuantile(ScoreQuantile):
 
 
 def _largest(scores: Array, holds: Array, row: Array) -> float:
-    """The largest score of rows that share a group with a new one; of all rows where none does."""
-    shares = (holds[:, :-1] @ row[:-1]) > 0.0
-    return float(scores[shares].max() if shares.any() else scores.max())
+    """The largest score of rows that are in a group of a new one; of all rows where none does."""
+    is_near = (holds[:, :-1] @ row[:-1]) > 0.0
+    return float(scores[is_near].max() if is_near.any() else scores.max())
 
 
 def _at_score(margin: float, scores: Array) -> float:
