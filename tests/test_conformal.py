@@ -108,8 +108,8 @@ class TestGuarantee:
         ("settings", "given", "reason"),
         [
             ({"shuffle": False}, {}, ORDER),
-            ({}, {"groups": np.arange(400) // 4}, GROUPS),
-            ({"shuffle": False}, {"groups": np.arange(400) // 4}, f"{ORDER}; {GROUPS}"),
+            ({"tails": "sided"}, {"groups": np.arange(400) // 4}, GROUPS),
+            ({"shuffle": False, "tails": "sided"}, {"groups": np.arange(400) // 4}, f"{ORDER}; {GROUPS}"),
         ],
     )
     def test_an_estimator_knows_the_reason(self, settings, given, reason):

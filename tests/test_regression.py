@@ -358,6 +358,8 @@ class TestModel:
             assert_array_equal(bounds, expected)
 
     @pytest.mark.filterwarnings("ignore:scores of . groups calibrate")
+    @pytest.mark.filterwarnings("ignore:6 scores, one for each group")
+    @pytest.mark.filterwarnings("ignore:3 scores, one for each group")
     def test_groups_are_never_split(self):
         groups = np.repeat(np.arange(30), 10)
 
