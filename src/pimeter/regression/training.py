@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_array
 
 from pimeter.arrays import real_array, unmasked
-from pimeter.conformal.estimator import ConformalEstimator, is_function
+from pimeter.conformal.estimator import is_function
 from pimeter.conformal.folds import FoldModels
 from pimeter.conformal.guarantee import COPIES, warn_of_few_groups
 from pimeter.conformal.overlapping import OverlappingQuantile
@@ -30,6 +30,7 @@ from pimeter.regression.models import EstimatorWidth, QuantileModels
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
 from pimeter.regression.width import ConstantWidth, IntervalShape, Width, predictions
+from pimeter.regression.width_training import REMEDY, TrainingRows, WidthTraining
 from pimeter.validation import check_finite_rows
 
 if TYPE_CHECKING:
@@ -52,20 +53,15 @@ WIDTHS: dict[str, type[Width]] = {
     "auto": AutoWidth,
     "estimator": EstimatorWidth,
 }
-REMEDY = "The estimator has no finite answer there: fix it, or leave such rows out."
-LARGEST_TO_SQUARE = 1e150  # prediction or residual of which squares can be added up
-WIDTH_FOLDS = 5  # in which a width gets to see residuals on unseen rows
 
 
-class TrainedIntervals(ConformalEstimator):
+class TrainedIntervals(WidthTraining):
     """The part of `IntervalRegressor` that trains models and widths, and finds calibration scores."""
 
     width: str | Width
-    tails: str
     joint: bool
     y_min: float | None
     y_max: float | None
-    n_jobs: int | None
     width_: Any
 
     def __sklearn_tags__(self) -> Tags:
@@ -103,10 +99,15 @@ class TrainedIntervals(ConformalEstimator):
     ) -> tuple[CalibrationScores, Index]:
         """Train on each split, and score the rows that are left out by the mean of the models that left them out."""
         width = self._new_width()
-        done = Parallel(n_jobs=self.n_jobs)(
-            delayed(self._fold)(width, X, target, codes, fit_params, split) for split in splits
-        )
-        models, widths, found, shapes = (list(part) for part in zip(*done, strict=True))
+        known = TrainingRows(X, target, codes, fit_params)
+        models, widths = self._models_and_widths(width, known, splits)
+        found, shapes = [], []
+        for model, one, (_, others) in zip(models, widths, splits, strict=True):
+            part = _safe_indexing(X, others)
+            found.append(predictions(model, part, self._n_outputs))
+            self._residuals(one, target[others], found[-1])
+            one.of_model(model, self.confidence_level, self.tails)
+            shapes.append(one.checked_shape(part, found[-1]))
         n, k = len(target), found[0].shape[1]
         left_out = np.zeros((n, len(splits)), bool)
         for i, (_, others) in enumerate(splits):
@@ -127,7 +128,7 @@ class TrainedIntervals(ConformalEstimator):
         self.estimator_, self.width_ = models, widths
         if to_come is not None:
             self.estimator_ = self._trained_model(X, target, to_come, fit_params)
-            self.width_ = self._learned_width(width, X, target, codes, fit_params, to_come)
+            self.width_ = self._learned_width(width, known, to_come)
             self.width_.of_model(self.estimator_, self.confidence_level, self.tails)
         elif len(splits) == 1:  # the rows left out are one calibration set, whoever chose them
             self.estimator_, self.width_ = models[0], widths[0]
@@ -254,12 +255,9 @@ class TrainedIntervals(ConformalEstimator):
             half, rest = np.split(np.arange(n), [n // 2])
         part = _safe_indexing(X, half)
         found = predictions(model, part, self._n_outputs)
-        width.fit(part, found, self._residuals(width, target[half], found), **self._wanted(seed))
+        with parallel_config(n_jobs=self.n_jobs):
+            width.fit(part, found, self._residuals(width, target[half], found), **self._wanted(seed))
         return np.asarray(rest)
-
-    def _wanted(self, seed: int) -> dict[str, Any]:
-        """Keywords of `Width.fit`: which intervals are wanted, and a seed."""
-        return {"confidence_level": float(self.confidence_level), "tails": self.tails, "random_state": seed}
 
     def _scores(self, model: Model, width: Width, X: FeatureTable, target: Array) -> CalibrationScores:
         """Scores of calibration rows."""
@@ -269,61 +267,6 @@ class TrainedIntervals(ConformalEstimator):
             "y in units of its width", scores.above, "It is too far from the prediction: leave such rows out."
         )
         return scores
-
-    def _fold(
-        self,
-        width: Width,
-        X: FeatureTable,
-        target: Array,
-        codes: Index | None,
-        fit_params: dict[str, Any],
-        split: Split,
-    ) -> tuple[Any, Width, Array, IntervalShape]:
-        """Train model and width on some rows; predictions and shapes of the others."""
-        rows, others = split
-        model = self._trained_model(X, target, rows, fit_params)
-        learned = self._learned_width(width, X, target, codes, fit_params, rows).of_model(
-            model, self.confidence_level, self.tails
-        )
-        part = _safe_indexing(X, others)
-        found = predictions(model, part, self._n_outputs)
-        self._residuals(learned, target[others], found)
-        return model, learned, found, learned.checked_shape(part, found)
-
-    def _learned_width(
-        self, width: Width, X: FeatureTable, target: Array, codes: Index | None, fit_params: dict[str, Any], rows: Index
-    ) -> Width:
-        """A width that knows the training rows, by the residuals of models that have not seen them."""
-        learned: Width = clone(width)
-        if not learned.learns:
-            return learned
-        from sklearn.model_selection import GroupKFold, KFold
-
-        found, residuals = np.zeros((2, len(rows), self._n_outputs or 1))
-        own = None if codes is None else codes[rows]
-        n_folds = min(WIDTH_FOLDS, len(rows) if own is None else len(np.unique(own)))
-        if n_folds > 1:
-            mixed: dict[str, Any] = {"shuffle": True, "random_state": self._seed} if self.shuffle else {}
-            folds = KFold(n_folds, **mixed) if own is None else GroupKFold(n_folds)
-            for inner, left in folds.split(rows, groups=own):
-                model = self._trained_model(X, target, rows[inner], fit_params)
-                found[left] = predictions(model, _safe_indexing(X, rows[left]), self._n_outputs)
-                residuals[left] = self._residuals(learned, target[rows[left]], found[left])
-        return learned.fit(_safe_indexing(X, rows), found, residuals, **self._wanted(self._seed))
-
-    def _residuals(self, width: Width | None, target: Array, prediction: Array) -> Array:
-        """Residuals (n, k), finite, and small enough to learn from where a width learns from them."""
-        with np.errstate(over="ignore"):
-            residuals = target.reshape(prediction.shape) - prediction
-        check_finite_rows("prediction", residuals, REMEDY)
-        largest = np.maximum(np.abs(prediction), np.abs(residuals)).max(initial=0.0) if width and width.learns else 0.0
-        if largest > LARGEST_TO_SQUARE:
-            msg = (
-                f"predictions and residuals must not exceed {LARGEST_TO_SQUARE:g} in size to learn a width. Use a "
-                "larger unit for y."
-            )
-            raise ValueError(msg)
-        return residuals
 
     def _width(self) -> Width:
         """The width as an object of its own."""

@@ -1,0 +1,145 @@
+"""Models and widths of all splits: widths learn from residuals of models that have seen neither row nor fold."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from joblib import parallel_config
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+
+from pimeter.conformal.estimator import ConformalEstimator
+from pimeter.regression.width import Width, predictions
+from pimeter.validation import check_finite_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pimeter.conformal.estimator import Split
+
+    Array = NDArray[np.float64]
+    Index = NDArray[np.intp]
+
+REMEDY = "The estimator has no finite answer there: fix it, or leave such rows out."
+LARGEST_TO_SQUARE = 1e150  # prediction or residual of which squares can be added up
+WIDTH_FOLDS = 5  # in which a width gets to see residuals on unseen rows, if those of CV+ cannot serve
+FEWEST_PAIRED, MOST_PAIRED = 4, 10  # folds: a pair of fewer leaves too few rows to train on, and more have many pairs
+
+
+class TrainingRows(NamedTuple):
+    """What models are trained on."""
+
+    X: Any
+    target: Array
+    codes: Index | None  # of groups
+    fit_params: dict[str, Any]
+
+
+class WidthTraining(ConformalEstimator):
+    """The part of `IntervalRegressor` that trains a model and a width for each split."""
+
+    tails: str
+    n_jobs: int | None
+    _n_outputs: int | None
+
+    def _models_and_widths(
+        self, width: Width, known: TrainingRows, splits: Sequence[Split]
+    ) -> tuple[list[Any], list[Width]]:
+        """A model for each split, and a width that has seen none of the rows that the split leaves out.
+
+        The residuals that a width learns from are those of models that have seen neither their row nor the rows left
+        out. With disjoint folds, the model without folds i and j serves the widths of both: K (K - 1) / 2 models, each
+        trained on a proportion 1 - 2/K of the rows, and CV+ guarantees what it does without a width. With other splits
+        each width has folds of its own.
+        """
+        run = Parallel(n_jobs=self.n_jobs)
+        training = [delayed(self._trained_model)(known.X, known.target, rows, known.fit_params) for rows, _ in splits]
+        if not width.learns:
+            return run(training), [clone(width) for _ in splits]
+        if not are_paired(splits, len(known.target)):
+            learning = [delayed(self._learned_width)(width, known, rows) for rows, _ in splits]
+            done = run([*training, *learning])
+            return done[: len(splits)], done[len(splits) :]
+        pairs = list(combinations(range(len(splits)), 2))
+        done = run([*training, *(delayed(self._pair)(known, splits[i], splits[j]) for i, j in pairs)])
+        found = dict(zip(pairs, done[len(splits) :], strict=True))
+        for i, j in pairs:
+            found[j, i] = found[i, j][::-1]
+        widths = run(
+            delayed(self._width_of_fold)(width, known, splits, i, {j: found[i, j][1] for j in others})
+            for i, others in ((i, [j for j in range(len(splits)) if j != i]) for i in range(len(splits)))
+        )
+        return done[: len(splits)], widths
+
+    def _pair(self, known: TrainingRows, one: Split, other: Split) -> tuple[Array, Array]:
+        """What a model without two folds predicts for the rows of each."""
+        rows = np.intersect1d(one[0], other[0])
+        model = self._trained_model(known.X, known.target, rows, known.fit_params)
+        first, second = (predictions(model, _safe_indexing(known.X, left), self._n_outputs) for _, left in (one, other))
+        return first, second
+
+    def _width_of_fold(
+        self, width: Width, known: TrainingRows, splits: Sequence[Split], i: int, found: dict[int, Array]
+    ) -> Width:
+        """A width that knows all rows but those of fold i, by predictions for each of the other folds."""
+        prediction = np.zeros((len(known.target), self._n_outputs or 1))
+        for j, part in found.items():
+            prediction[splits[j][1]] = part
+        rows = splits[i][0]
+        return self._fitted_width(clone(width), known, rows, prediction[rows])
+
+    def _learned_width(self, width: Width, known: TrainingRows, rows: Index) -> Width:
+        """A width that knows these rows, by predictions in folds of its own."""
+        learned: Width = clone(width)
+        if not learned.learns:
+            return learned
+        from sklearn.model_selection import GroupKFold, KFold
+
+        prediction = np.array(known.target[rows].reshape(len(rows), -1))  # no residual where nothing can be trained
+        own = None if known.codes is None else known.codes[rows]
+        n_folds = min(WIDTH_FOLDS, len(rows) if own is None else len(np.unique(own)))
+        if n_folds > 1:
+            mixed: dict[str, Any] = {"shuffle": True, "random_state": self._seed} if self.shuffle else {}
+            folds = KFold(n_folds, **mixed) if own is None else GroupKFold(n_folds)
+            for inner, left in folds.split(rows, groups=own):
+                model = self._trained_model(known.X, known.target, rows[inner], known.fit_params)
+                prediction[left] = predictions(model, _safe_indexing(known.X, rows[left]), self._n_outputs)
+        return self._fitted_width(learned, known, rows, prediction)
+
+    def _fitted_width(self, width: Width, known: TrainingRows, rows: Index, prediction: Array) -> Width:
+        """A width that has learned from the residuals of these rows."""
+        residuals = self._residuals(width, known.target[rows], prediction)
+        with parallel_config(n_jobs=self.n_jobs):
+            return width.fit(_safe_indexing(known.X, rows), prediction, residuals, **self._wanted(self._seed))
+
+    def _wanted(self, seed: int) -> dict[str, Any]:
+        """Keywords of `Width.fit`: which intervals are wanted, and a seed."""
+        return {"confidence_level": float(self.confidence_level), "tails": self.tails, "random_state": seed}
+
+    def _residuals(self, width: Width | None, target: Array, prediction: Array) -> Array:
+        """Residuals (n, k), finite, and small enough to learn from where a width learns from them."""
+        with np.errstate(over="ignore"):
+            residuals = target.reshape(prediction.shape) - prediction
+        check_finite_rows("prediction", residuals, REMEDY)
+        largest = np.maximum(np.abs(prediction), np.abs(residuals)).max(initial=0.0) if width and width.learns else 0.0
+        if largest > LARGEST_TO_SQUARE:
+            msg = (
+                f"predictions and residuals must not exceed {LARGEST_TO_SQUARE:g} in size to learn a width. Use a "
+                "larger unit for y."
+            )
+            raise ValueError(msg)
+        return residuals
+
+
+def are_paired(splits: Sequence[Split], n: int) -> bool:
+    """Whether these are disjoint folds of all n rows, neither too few nor too many to leave out two at a time."""
+    if not FEWEST_PAIRED <= len(splits) <= MOST_PAIRED:
+        return False
+    left_out = np.concatenate([others for _, others in splits])
+    is_disjoint = len(left_out) == n and len(np.unique(left_out)) == n
+    return is_disjoint and all(len(np.unique(rows)) == n - len(others) for rows, others in splits)
