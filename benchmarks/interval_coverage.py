@@ -45,7 +45,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, QuantileRegressor, Ridge
 
 import pimeter as pm
-import pimeter.regression.scaled
+import pimeter.regression.nearness
 
 PARTS = Path(__file__).parent / ".parts"
 SEED = 20261115
@@ -313,7 +313,7 @@ def covered(kind: Kind, noise: Noise, m: int, model: pm.IntervalRegressor) -> tu
 def lines(kind: Kind, noise: Noise, m: int, quick: bool, seed: int) -> list[Line]:
     """All tails, guarantees and levels of one width, distribution and size."""
     warnings.simplefilter("ignore", pm.CoverageWarning)
-    pimeter.regression.scaled.RandomForestRegressor = Forest
+    pimeter.regression.nearness.RandomForestRegressor = Forest
     rng = np.random.default_rng([seed, m, kind.cv or 0, *map(ord, kind.name + noise.name)])
     tails, guarantees = (kind.tails[::2], ("marginal",)) if quick else (kind.tails, kind.guarantees())
     cells = list(product(tails, guarantees, LEVELS))

@@ -60,7 +60,7 @@ from scipy.special import softmax
 from sklearn.linear_model import Ridge
 
 import pimeter as pm
-import pimeter.regression.scaled
+import pimeter.regression.nearness
 from pimeter.conformal.guarantee import rank_guarantee
 
 PARTS = Path(__file__).parent / ".parts"
@@ -435,7 +435,7 @@ def shaped(cell: Cell, rng: np.random.Generator, n: int) -> Found:
 
     New rows are the points of its grid, and calibration rows are drawn from them.
     """
-    pimeter.regression.scaled.RandomForestRegressor = Forest
+    pimeter.regression.nearness.RandomForestRegressor = Forest
     kind, aim = KINDS[cell.name], {**cell.settings, "confidence_level": cell.p}
     new, probability = grid()
     each = 1 if kind.outputs > 1 else 20

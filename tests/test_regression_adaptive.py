@@ -24,6 +24,7 @@ from pimeter import (
     QuantileWidth,
     ScaledWidth,
     coverage_score,
+    interval_score,
     quantile,
 )
 from pimeter._kernels.arrays import nearby_quantiles
@@ -247,11 +248,30 @@ class TestAuto:
     def test_finds_a_width_that_learns(self):
         X, y = steep_data(1000)
         width = IntervalRegressor(zero, width="auto", random_state=0).calibrate(X, y).width_
-        assert width.chosen_.learns
         table = {type(line.width).__name__: line.ratio for line in width.candidates_}
         assert table["ConstantWidth"] == pytest.approx(1.0)
         assert min(table.values()) < 0.8
-        assert type(width.chosen_).__name__ in width.reason_
+        assert width.ratio_ < min(table.values()) + 0.02
+        assert sum(line.weight for line in width.candidates_) == pytest.approx(1.0)
+        best = max(width.candidates_, key=lambda line: line.weight)
+        assert best.width.learns
+        assert f"{best.weight:.0%} {type(best.width).__name__}" in width.reason_
+
+    def test_combines_skew_and_scale(self):
+        # Errors grow along one column and are skewed along another: neither a scale nor a plain band is enough.
+        rng = np.random.default_rng(1)
+        X = rng.uniform(size=(3000, 3))
+        skewed = np.where(X[:, 1] > 0.5, rng.exponential(size=3000) - 0.7, 0.3 * rng.normal(size=3000))
+        y = skewed * 5 ** X[:, 0]
+        model = IntervalRegressor(zero, confidence_level=0.9, width="auto", random_state=0).calibrate(
+            X[:1500], y[:1500]
+        )
+        constant, *others = model.width_.candidates_
+        assert constant.weight < 0.1
+        assert model.width_.ratio_ < min(one.ratio for one in others) + 0.01
+        plain = IntervalRegressor(zero, confidence_level=0.9, random_state=0).calibrate(X[:1500], y[:1500])
+        new, old = (interval_score(y[1500:], one.predict_interval(X[1500:]), 0.9) for one in (model, plain))
+        assert new < 0.85 * old
 
     def test_prefers_a_constant_width_where_nothing_is_to_be_learned(self):
         rng = np.random.default_rng(0)
@@ -260,8 +280,9 @@ class TestAuto:
             X, y = rng.uniform(size=(200, 2)), rng.normal(size=200)
             candidates = [ScaledWidth(Ridge()), QuantileWidth(QuantileRegressor(alpha=0))]
             width = AutoWidth(candidates).fit(X, np.zeros((200, 1)), y[:, None], **{**WANTED, "random_state": seed})
-            chosen.append(type(width.chosen_).__name__)
-        assert chosen.count("ConstantWidth") >= 15
+            chosen.append(width.candidates_[0].weight)
+            assert (width.shape(X, np.zeros((200, 1))).scale is None) == (chosen[-1] == 1.0)
+        assert chosen.count(1.0) >= 15
 
     def test_few_rows_are_not_compared(self):
         X, y = steep_data(80)
@@ -273,7 +294,8 @@ class TestAuto:
         X, y = steep_data(400)
         width = AutoWidth([ScaledWidth("prediction", power=1)])
         model = IntervalRegressor(lambda X: 10 ** X[:, 0], width=width, random_state=0).calibrate(X, y)
-        assert isinstance(model.width_.chosen_, ScaledWidth)
+        assert isinstance(model.width_.candidates_[1].width, ScaledWidth)
+        assert model.width_.candidates_[1].weight > 0.8
 
     @pytest.mark.parametrize(
         ("candidates", "says"),

@@ -149,3 +149,64 @@ def test_the_warning_of_too_few_rows_says_what_is_guaranteed():
     ):
         model = IntervalRegressor(Ridge(), cv=5).fit(X, X[:, 0])
     assert round(model.guaranteed_level_, 3) == 0.51
+
+
+class CountingRidge(Ridge):
+    """Remembers how many rows each fit had."""
+
+    sizes: list[int] = []  # noqa: RUF012
+
+    def fit(self, X, y, sample_weight=None):
+        CountingRidge.sizes.append(len(y))
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("width", ["scaled", "auto"])
+def test_width_of_a_fold_has_seen_no_target_of_it(width):
+    # What CV+ is proven from: the model and the width of a fold depend on the rows of all others alone.
+    rng = np.random.default_rng(2)
+    X, new = rng.normal(size=(200, 3)), rng.normal(size=(20, 3))
+    y = X[:, 0] + rng.normal(size=200) * np.exp(X[:, 1])
+    folds = list(KFold(4, shuffle=True, random_state=1).split(X))
+    other = y.copy()
+    other[folds[2][1]] = rng.normal(scale=50, size=len(folds[2][1]))
+    one, two = (IntervalRegressor(Ridge(), width=width, cv=folds, random_state=0).fit(X, t) for t in (y, other))
+    shapes = [[part[i].shape(new, np.zeros((20, 1))) for part in (one.width_, two.width_)] for i in range(4)]
+    scales = [[np.ones((20, 1)) if shape.scale is None else shape.scale for shape in pair] for pair in shapes]
+    assert_array_equal(*scales[2])
+    assert all((before != after).any() for i, (before, after) in enumerate(scales) if i != 2)
+
+
+def test_models_without_two_folds_serve_both():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 2)), rng.normal(size=100)
+    CountingRidge.sizes.clear()
+    IntervalRegressor(CountingRidge(), width="scaled", cv=5, random_state=0).fit(X, y)
+    assert sorted(CountingRidge.sizes) == [60] * 10 + [80] * 5
+    CountingRidge.sizes.clear()
+    IntervalRegressor(CountingRidge(), width="scaled", cv=3, random_state=0).fit(X, y)
+    assert len(CountingRidge.sizes) == 3 * (1 + 5)  # two of three folds would leave a third of the rows to train on
+
+
+class Interrupted(Ridge):
+    """Stops at its twelfth fit, like a user who has waited long enough."""
+
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Interrupted.n_fits += 1
+        if Interrupted.n_fits == 12:
+            raise KeyboardInterrupt
+        return super().fit(X, y, sample_weight)
+
+
+def test_interrupted_fit_leaves_the_estimator_as_it_was(capsys):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    model = IntervalRegressor(Interrupted(), cv=5, random_state=0, verbose=1).fit(X, y)
+    assert "[IntervalRegressor] model 5 of 5" in capsys.readouterr().out
+    before = model.predict_interval(X)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(width="scaled").fit(X, y)
+    assert "model 6 of 15" in capsys.readouterr().out
+    assert_array_equal(model.predict_interval(X), before)

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from pimeter.conformal import guarantee, quantile
-from pimeter.regression import scaled
+from pimeter.regression import nearness
 
 ROOT = Path(__file__).parents[1]
 # Anything that a page guarantees: the first cell of each line of its tables.
@@ -24,7 +24,7 @@ GUARANTEES = set(re.findall(r"^\| `(.+?)` \|", (ROOT / "docs" / "guarantees.md")
 def simulate(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     monkeypatch.setattr(
-        scaled, "RandomForestRegressor", scaled.RandomForestRegressor
+        nearness, "RandomForestRegressor", nearness.RandomForestRegressor
     )  # the simulation study sets its own
     return importlib.import_module("simulate")
 

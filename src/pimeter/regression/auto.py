@@ -1,4 +1,4 @@
-"""`AutoWidth`: the width that wins on rows that do not calibrate."""
+"""`AutoWidth`: several widths combined, by weights learned on rows that do not calibrate."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sklearn.utils import _safe_indexing
 from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.cqr import QuantileWidth
-from pimeter.regression.local import LocalWidth
-from pimeter.regression.scaled import ScaledWidth
+from pimeter.regression.scaled import LEAST_SCALE, ScaledWidth
+from pimeter.regression.stacking import Bounds, interval_losses, stacked_weights
 from pimeter.regression.width import ConstantWidth, IntervalShape, Width
 
 if TYPE_CHECKING:
@@ -24,44 +24,48 @@ if TYPE_CHECKING:
     from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]
+    Index = NDArray[np.intp]
 
-FOLDS = 5
+FOLDS = 5  # of widths that cannot tell what they would say of rows that they have not seen
 FEWEST = 60  # rows: with fewer, nothing but a constant width is learned
-ROWS_TO_DECIDE = 5000  # that are enough to decide
-CAUTION = 1.0  # standard errors that a width has to win by over a constant one
+ROWS_TO_LEARN = 20_000  # that are enough for all widths
+ROWS_TO_WEIGH = 2000  # that are enough for the weights
+CAUTION = 1.0  # standard errors that the combination has to win by over a constant width
+LEAST_WEIGHT = 0.02  # widths with less are left out: they cost time and change nothing
 
 
 class Candidate(NamedTuple):
-    """One line of the table of widths to choose from."""
+    """One line of the table of widths that are combined."""
 
     width: Width
-    ratio: float  # mean interval score over that of a constant width, on rows that the width has not seen
+    ratio: float  # mean interval score of this width alone over that of a constant one, on rows that it has not seen
     error: float  # its standard error
+    weight: float  # that it has in the combination
 
 
 class AutoWidth(Width):
-    """Whichever width has the best interval score on rows that do not calibrate, with a handicap.
+    """Several widths at once: bounds are a weighted mean of theirs, and calibration moves them as ever.
 
-    Each candidate learns on four of five folds and is scored on the other one, in turn. Picking the best of many
-    by their scores picks the luckiest, too: hence a candidate's score counts with one standard error of its difference
-    to the constant width added to it, and the constant width remains if none is better by more than that. Calibration
-    sees none of these rows, so that the guarantee of coverage holds whatever is chosen.
+    The interval score is convex in the bounds, so that a mean of bounds is never worse than the widths are on average,
+    and mostly better than the best of them. Weights are those with the least interval score on rows that do not
+    calibrate, each judged by trees that have not seen it (or, widths without such trees, out of fold). A constant width
+    is always among them; it remains alone if the others do not win over it by a standard error. Calibration sees none
+    of these rows, so that the guarantee of coverage holds whatever is combined.
 
     Parameters
     ----------
     candidates : sequence of widths or None, default=None
-        What to choose from, beside a constant width. None: `ScaledWidth`, `LocalWidth` and `QuantileWidth` as they
-        come.
+        What to combine, beside a constant width. None: ``ScaledWidth("neighbours", power=1)`` and `QuantileWidth`.
 
     Attributes
     ----------
-    chosen_ : Width
-        The winner, which has learned from all rows.
     candidates_ : list of Candidate
-        Width, ratio of its interval score to that of a constant width, and the ratio's standard error. A frame library
-        makes a table of it, such as ``pandas.DataFrame(model.width_.candidates_)``.
+        Width, ratio of its interval score to that of a constant width, the ratio's standard error, and its weight. A
+        frame library makes a table of it, such as ``pandas.DataFrame(model.width_.candidates_)``.
+    ratio_, error_ : float
+        The same ratio of the combination, and its standard error; 1 and 0 if a constant width remains.
     reason_ : str
-        What was chosen, and by how much it won. (With ``joint=True`` all of these are at ``model.width_.width``.)
+        What was combined, and by how much it won. (With ``joint=True`` all of these are at ``model.width_.width``.)
 
     Examples
     --------
@@ -71,9 +75,9 @@ class AutoWidth(Width):
     >>> X = rng.uniform(size=(2000, 1))
     >>> y = rng.normal(scale=0.1 + X[:, 0])
     >>> model = IntervalRegressor(lambda X: np.zeros(len(X)), width="auto", random_state=0).calibrate(X, y)
-    >>> best = min(model.width_.candidates_, key=lambda candidate: candidate.ratio)
-    >>> best.width.learns, best.ratio < 0.85, model.width_.chosen_.learns
-    (True, True, True)
+    >>> constant, *others = model.width_.candidates_
+    >>> sum(one.weight for one in others) > 0.9, model.width_.ratio_ < 0.85
+    (True, True)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"candidates": ["array-like", None]}
@@ -84,22 +88,69 @@ class AutoWidth(Width):
         self.candidates = candidates
 
     def fit(self, X: FeatureTable, prediction: Array, residuals: Array, **wanted: Any) -> Self:
-        """Compare the candidates, and let the winner learn from all rows."""
+        """Let the candidates learn, and find their weights."""
         widths = [ConstantWidth(), *self._checked_candidates(X, prediction)]
         self.candidates_: list[Candidate] = []
-        self.chosen_: Width = widths[0]
-        self.reason_ = f"constant width: {len(residuals)} rows are too few to compare others with ({FEWEST} are needed)"
-        if len(residuals) >= FEWEST:
-            rows = np.random.default_rng(wanted["random_state"]).permutation(len(residuals))[:ROWS_TO_DECIDE]
-            table = _losses(widths, _safe_indexing(X, rows), prediction[rows], residuals[rows], wanted)
-            self._choose(widths, table)
-        if self.chosen_.learns:
-            self.chosen_.fit(X, prediction, residuals, **wanted)
+        self.ratio_, self.error_ = 1.0, 0.0
+        self._combined: list[_Part] = []
+        self._tails, self._least = TAILS[wanted["tails"]], LEAST_SCALE * np.abs(residuals).mean(axis=0)
+        n = len(residuals)
+        self.reason_ = f"constant width: {n} rows are too few to compare others with ({FEWEST} are needed)"
+        if n < FEWEST or not residuals.any():
+            return self
+        rng = np.random.default_rng(wanted["random_state"])
+        if n > ROWS_TO_LEARN:
+            rows = np.sort(rng.permutation(n)[:ROWS_TO_LEARN])
+            X, prediction, residuals = _safe_indexing(X, rows), prediction[rows], residuals[rows]
+        rows = np.sort(rng.permutation(len(residuals))[:ROWS_TO_WEIGH])
+        for width in widths:
+            width.fit(X, prediction, residuals, **wanted)
+        shapes = [_unseen(width, X, prediction, residuals, rows, wanted) for width in widths]
+        margins = [_margins(shape, residuals[rows], wanted["confidence_level"], self._tails) for shape in shapes]
+        size = residuals[rows].shape
+        bounds = [_bounds(shape, margin, size) for shape, margin in zip(shapes, margins, strict=True)]
+        self._weigh(widths, margins, bounds, residuals[rows], wanted["confidence_level"])
         return self
+
+    def _weigh(
+        self, widths: list[Width], margins: list[Array], bounds: list[Bounds], residuals: Array, level: float
+    ) -> None:
+        """Find weights, by bounds of rows that the widths have not seen, and say what they came to."""
+        losses = interval_losses(bounds, residuals, level, self._tails)
+        unit = np.maximum(losses[0].mean(axis=0), np.finfo(np.float64).tiny)
+        weights = stacked_weights(bounds, residuals, unit, level, self._tails)
+        weights[weights < LEAST_WEIGHT] = 0.0
+        weights /= weights.sum()
+        mixed = Bounds.mean(bounds, weights)
+        table = np.concatenate([losses, interval_losses([mixed], residuals, level, self._tails)])
+        each = (table / unit).mean(axis=2)
+        ratios, gaps = each.mean(axis=1), (each - each[0]).std(axis=1, ddof=1) / each.shape[1] ** 0.5
+        if ratios[-1] + CAUTION * gaps[-1] < 1.0:
+            self.ratio_, self.error_ = float(ratios[-1]), float(gaps[-1])
+            every = zip(widths, margins, weights.tolist(), strict=True)
+            self._combined = [_Part(*one) for one in every if one[2] > 0.0]
+        else:
+            weights = np.eye(len(widths))[0]
+        lines = zip(widths, ratios.tolist(), gaps.tolist(), weights.tolist(), strict=False)
+        self.candidates_ = [Candidate(*line) for line in lines]
+        self.reason_ = self._reason(float(ratios[-1]), float(gaps[-1]))
+
+    def _reason(self, ratio: float, error: float) -> str:
+        """What was combined, and what it gained."""
+        if not self._combined:
+            return (
+                f"constant width: others combined have {ratio:.3f} +- {error:.3f} of its interval score, which is no "
+                "clear gain"
+            )
+        parts = (
+            f"{one.weight:.0%} {_name(one.width)} ({one.ratio:.3f} alone)" for one in self.candidates_ if one.weight
+        )
+        return f"interval score {ratio:.3f} +- {error:.3f} of a constant width: {', '.join(parts)}"
 
     def _checked_candidates(self, X: FeatureTable, prediction: Array) -> list[Width]:
         """Clones of the candidates, each of which can win."""
-        given = (ScaledWidth(), LocalWidth(), QuantileWidth()) if self.candidates is None else self.candidates
+        given = self.candidates
+        given = (ScaledWidth("neighbours", power=1), QuantileWidth()) if given is None else given
         if not isinstance(given, Sequence) or not given or not all(isinstance(width, Width) for width in given):
             msg = f"candidates must be a list of widths, such as [ScaledWidth()]; got {given!r}."
             raise ValueError(msg)
@@ -111,26 +162,19 @@ class AutoWidth(Width):
                 raise ValueError(msg)
         return widths
 
-    def _choose(self, widths: list[Width], table: Array) -> None:
-        """Set the winner, by interval scores (widths, n, k), and the table of candidates."""
-        unit = np.maximum(table[0].mean(axis=0), np.finfo(np.float64).tiny)
-        losses = (table / unit).mean(axis=2)
-        ratios = losses.mean(axis=1)
-        gaps = (losses - losses[0]).std(axis=1, ddof=1) / table.shape[1] ** 0.5
-        self.candidates_ = [Candidate(*line) for line in zip(widths, ratios.tolist(), gaps.tolist(), strict=True)]
-        best = self.candidates_[int(np.argmin(ratios + CAUTION * gaps))]
-        self.chosen_ = clone(best.width)
-        self.reason_ = f"{_name(best.width)}: interval score {best.ratio:.3f} +- {best.error:.3f} of a constant width"
-        if best.width is widths[0]:
-            second = min(self.candidates_[1:], key=lambda line: line.ratio)
-            self.reason_ = (
-                f"constant width: the next best, {_name(second.width)}, has {second.ratio:.3f} +- {second.error:.3f} "
-                "of its interval score"
-            )
-
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
-        """That of the winner."""
-        return self.chosen_.checked_shape(X, prediction)
+        """The weighted mean of the bounds of all widths, and half of what is between them as scale."""
+        if not self._combined:
+            return IntervalShape()
+        found = [
+            _bounds(one.width.checked_shape(X, prediction), one.margin, prediction.shape) for one in self._combined
+        ]
+        lower, upper = Bounds.mean(found, np.array([one.weight for one in self._combined]))
+        short = np.maximum(self._least - (lower + upper) / 2.0, 0.0)
+        lower, upper = lower + short, upper + short
+        half = (lower + upper) / 2.0
+        scale = np.where(half > 0.0, half, 1.0)
+        return IntervalShape(scale) if self._tails.is_by_sign else IntervalShape(scale, lower, upper)
 
     @property
     def takes_sparse(self) -> bool:
@@ -138,39 +182,49 @@ class AutoWidth(Width):
         return all(width.takes_sparse for width in self.candidates or ())
 
 
+class _Part(NamedTuple):
+    """A width of the combination."""
+
+    width: Width
+    margin: Array  # (k, 2): below and above, that its scores call for by itself
+    weight: float
+
+
 def _name(width: Width) -> str:
     return repr(width).replace("()", "")
 
 
-def _losses(
-    widths: Sequence[Width], X: FeatureTable, prediction: Array, residuals: Array, wanted: dict[str, Any]
-) -> Array:
-    """Interval scores (widths, n, k) of rows that the widths have not seen."""
-    shapes: list[list[IntervalShape]] = [[] for _ in widths]
-    parts = []
-    for rows, others in KFold(FOLDS).split(residuals):
-        known, new = _safe_indexing(X, rows), _safe_indexing(X, others)
-        forests: dict[int, Any] = {}
-        for width, found in zip(widths, shapes, strict=True):
-            one = clone(width)
-            one._forests = forests
-            one.fit(known, prediction[rows], residuals[rows], **wanted)
-            found.append(one.checked_shape(new, prediction[others]))
-        parts.append(residuals[others].shape)
-    level, tails = wanted["confidence_level"], TAILS[wanted["tails"]]
-    merged = [IntervalShape.merged(found, parts, np.concatenate) for found in shapes]
-    return np.stack([_interval_scores(shape, residuals, level, tails) for shape in merged])
+def _bounds(shape: IntervalShape, margin: Array, size: tuple[int, ...]) -> Bounds:
+    """How far bounds with this margin (k, 2) lie below and above the prediction, (n, k) each."""
+    sides = []
+    for band, own in zip(shape[1:], margin.T, strict=True):
+        side = np.broadcast_to(own, size) if shape.scale is None else own * shape.scale
+        sides.append(side if band is None else side + band)
+    return Bounds(*sides)
 
 
-def _interval_scores(shape: IntervalShape, residuals: Array, level: float, tails: Tails) -> Array:
-    """Interval score of each row and output, for the margin that these residuals call for."""
-    margins = ScoreQuantile(shape.scores(residuals), tails, level, "marginal").margins[0]
-    present = [tails.has_lower, tails.has_upper]
-    penalty = sum(present) / (1.0 - level)
-    scores = np.zeros(residuals.shape)
-    for sign, band, margin, is_there in zip((-1.0, 1.0), shape[1:], margins.T, present, strict=True):
-        if is_there:
-            bound = (margin if shape.scale is None else margin * shape.scale) + (0.0 if band is None else band)
-            # With both bounds residuals cancel; with one this is the pinball loss, which the unit of y cannot shift.
-            scores += bound - sign * residuals + penalty * np.maximum(sign * residuals - bound, 0.0)
-    return scores
+def _margins(shape: IntervalShape, residuals: Array, level: float, tails: Tails) -> Array:
+    """Margins (k, 2) that residuals call for; with one bound alone the other is as far as it would be by itself."""
+    scores = shape.scores(residuals)
+    if tails.has_lower and tails.has_upper:
+        return np.asarray(ScoreQuantile(scores, tails, level, "marginal").margins[0])
+    both = (ScoreQuantile(scores, TAILS[side], level, "marginal").margins[0] for side in ("lower", "upper"))
+    return np.stack([margins[:, i] for i, margins in enumerate(both)], axis=1)
+
+
+def _unseen(
+    width: Width, X: FeatureTable, prediction: Array, residuals: Array, rows: Index, wanted: dict[str, Any]
+) -> IntervalShape:
+    """Shapes of some rows that a width would give if it had not seen them: it may know, or learns out of fold."""
+    if not width.learns:
+        return width.checked_shape(_safe_indexing(X, rows), prediction[rows])
+    found = width.shape_unseen(X, prediction, rows)
+    if found is not None:
+        return found
+    shapes, sizes = [], []  # folds and rows are in order
+    for known, others in KFold(FOLDS).split(residuals):
+        asked = np.intersect1d(others, rows)
+        one = clone(width).fit(_safe_indexing(X, known), prediction[known], residuals[known], **wanted)
+        shapes.append(one.checked_shape(_safe_indexing(X, asked), prediction[asked]))
+        sizes.append(residuals[asked].shape)
+    return IntervalShape.merged(shapes, sizes, np.concatenate)

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import HasMethods
 
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.features import Features
-from pimeter.regression.nearness import local_bounds, local_neurons
+from pimeter.regression.nearness import local_bounds, local_bounds_unseen, local_neurons
 from pimeter.regression.scaled import LEAST_SCALE, ROWS_IN_LEAF
 from pimeter.regression.width import IntervalShape, Width
 from pimeter.validation import check_finite_rows
@@ -80,7 +80,7 @@ class QuantileWidth(Width):
         if self.estimator is None:
             self.features_ = Features(for_distance=False).fit(X, prediction)
             known = self.features_.transform(X, prediction)
-            self.neurons_ = local_neurons(known, residuals, "forest", self._forests, True, random_state)
+            self.neurons_ = local_neurons(known, residuals, "forest", True, random_state)
             return self
         name = level_name(self.estimator, "QuantileWidth's estimator")
         self.mean_ = np.abs(residuals).mean(axis=0)
@@ -107,6 +107,13 @@ class QuantileWidth(Width):
             "quantile", bounds.sum(axis=0), "QuantileWidth's estimator has no finite answer; choose another."
         )
         return self._shape(bounds)
+
+    def shape_unseen(self, X: FeatureTable, prediction: Array, rows: NDArray[np.intp]) -> IntervalShape | None:
+        """The band of rows that it learned from, by trees that have not seen them."""
+        if self.estimator is not None:
+            return None
+        found = local_bounds_unseen(self.neurons_, self.features_, X, prediction, rows, self.levels_)
+        return None if found is None else self._shape(found)
 
     def _shape(self, bounds: Array) -> IntervalShape:
         """The band; where each sign is taken separately, around the prediction, half its width as scale."""

@@ -73,7 +73,7 @@ class LocalWidth(Width):
         has_band = wanted.has_centre
         self.levels_ = wanted.bound_levels(confidence_level) if has_band else np.array([confidence_level])
         known = self.features_.transform(X, prediction)
-        self.neurons_ = local_neurons(known, residuals, self.nearness, self._forests, has_band, random_state)
+        self.neurons_ = local_neurons(known, residuals, self.nearness, has_band, random_state)
         return self
 
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.metrics.pairwise import euclidean_distances
 
 from pimeter._kernels.arrays import nearby_quantiles
-from pimeter.regression.scaled import LEAST_SCALE, ROWS_IN_LEAF, grown_forest
+from pimeter.regression.scaled import LEAST_SCALE, ROWS_IN_LEAF, ROWS_OF_TREE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -47,12 +48,23 @@ class LocalNeurons(NamedTuple):
 
         Two levels are the lower and the upper bound; one alone serves for both.
         """
-        n, m = known.shape[0], len(self.values)
+        return self._margins(known.shape[0], levels, lambda block: self.near.weights(known[block]))
+
+    def margins_unseen(self, known: Any, rows: NDArray[np.intp], levels: Array) -> Array | None:
+        """The same of some of the rows whose errors are kept here, (2, n), as if they were new ones."""
+        if not isinstance(self.near, Leaves):
+            return None
+        near = self.near
+        unseen = near.out_of_bag()[rows]
+        return self._margins(len(rows), levels, lambda block: near.weights_unseen(known, rows[block], unseen[block]))
+
+    def _margins(self, n: int, levels: Array, weights_of: Callable[[slice], Array]) -> Array:
+        """Local quantiles of n rows, by the weights of some of them at a time."""
         found = np.empty((n, levels.size))
-        step = max(1, WEIGHTS_AT_ONCE // m)
+        step = max(1, WEIGHTS_AT_ONCE // len(self.values))
         for start in range(0, n, step):
-            weights = self.near.weights(known[start : start + step])[:, self.order]
-            found[start : start + step] = nearby_quantiles(self.values, weights, levels)
+            block = slice(start, min(start + step, n))
+            found[block] = nearby_quantiles(self.values, weights_of(block)[:, self.order], levels)
         lower, upper = -found[:, 0] if levels.size > 1 else found[:, 0], found[:, -1]
         short = np.maximum(LEAST_SCALE * self.mean - (lower + upper) / 2.0, 0.0)
         return np.stack([lower + short, upper + short])
@@ -62,13 +74,12 @@ def local_neurons(
     known: Any,
     residuals: Array,
     kind: Literal["forest", "kernel"],
-    forests: dict[int, Any] | None,
     is_signed: bool,
     random_state: int,
 ) -> list[LocalNeurons | None]:
     """For each output of residuals (m, k) of rows that this table tells of; None if they are too few, or all 0."""
     found: list[LocalNeurons | None] = []
-    for j, column in enumerate(residuals.T):
+    for column in residuals.T:
         absolute = np.abs(column)
         mean = float(absolute.mean())
         if len(absolute) < ROWS_IN_LEAF or mean == 0.0:
@@ -77,7 +88,7 @@ def local_neurons(
         near: Nearness
         # In units of their mean: what is learned does not depend on the unit of y.
         if kind == "forest":
-            near = Leaves.of(grown_forest(known, absolute / mean, j, forests, random_state), known)
+            near = Leaves.of(_forest(len(absolute), random_state).fit(known, absolute / mean), known)
         else:
             near = Neighbours.chosen(known, absolute / mean, random_state)
         values = column if is_signed else absolute
@@ -93,10 +104,31 @@ def local_bounds(
     if all(one is None for one in neurons):
         return None
     known = features.transform(X, prediction)
-    bounds = np.full((2, *prediction.shape), 1.0 if levels.size == 1 else 0.0)
-    for j, one in enumerate(neurons):
+    return _of_outputs(
+        [None if one is None else one.margins(known, levels) for one in neurons], len(prediction), levels
+    )
+
+
+def local_bounds_unseen(
+    neurons: Sequence[LocalNeurons | None],
+    features: Features,
+    X: FeatureTable,
+    prediction: Array,
+    rows: NDArray[np.intp],
+    levels: Array,
+) -> Array | None:
+    """The same of some of the rows that this was learned from, as if they were new; None if nobody can tell."""
+    known = features.transform(X, prediction)
+    found = [None if one is None else one.margins_unseen(known, rows, levels) for one in neurons]
+    return None if all(one is None for one in found) else _of_outputs(found, len(rows), levels)
+
+
+def _of_outputs(margins: Sequence[Array | None], n: int, levels: Array) -> Array:
+    """Margins of each output, (2, n), as (2, n, k)."""
+    bounds = np.full((2, n, len(margins)), 1.0 if levels.size == 1 else 0.0)
+    for j, one in enumerate(margins):
         if one is not None:
-            bounds[..., j] = one.margins(known, levels)
+            bounds[..., j] = one
     return bounds
 
 
@@ -121,10 +153,36 @@ class Leaves(NamedTuple):
     def weights(self, known: Any) -> Array:
         """For each new row and each row, (n, m): the fraction that it is of the new one's leaf, averaged over trees."""
         leaves = self.forest.apply(known) + self.starts
+        return self._averaged(leaves, np.ones(leaves.shape))
+
+    def weights_unseen(self, known: Any, rows: NDArray[np.intp], unseen: NDArray[np.bool_]) -> Array:
+        """For some of the very rows, (n, m), by trees that have not seen them, and without themselves."""
+        leaves = self.forest.apply(known[rows]) + self.starts
+        weights = self._averaged(leaves, unseen.astype(np.float64))
+        weights[np.arange(len(rows)), rows] = 0.0
+        weights[weights.sum(axis=1) <= 0.0] = 1.0  # seen by all trees, or alone in its leaves
+        return weights
+
+    def out_of_bag(self) -> NDArray[np.bool_]:
+        """Which of the rows each tree has not seen, (m, n_trees)."""
+        unseen = np.ones((self.members.shape[1], len(self.forest.estimators_)), bool)
+        for column, seen in zip(unseen.T, self.forest.estimators_samples_, strict=True):
+            column[seen] = False
+        return unseen
+
+    def _averaged(self, leaves: NDArray[np.intp], counts: Array) -> Array:
+        """Members of leaves (n, n_trees), each of which counts this much."""
         n, n_trees = leaves.shape
-        ones = np.full(leaves.size, 1.0 / n_trees)
-        chosen = csr_array((ones, leaves.ravel(), np.arange(0, leaves.size + 1, n_trees)), (n, self.members.shape[0]))
+        ends = np.arange(0, leaves.size + 1, n_trees)
+        chosen = csr_array((counts.ravel() / n_trees, leaves.ravel(), ends), (n, self.members.shape[0]))
         return np.asarray((chosen @ self.members).toarray())
+
+
+def _forest(n: int, random_state: int) -> RandomForestRegressor:
+    """Trees with large leaves, for n rows, each split the best of half of the columns."""
+    most = ROWS_OF_TREE if n > ROWS_OF_TREE else None
+    options = {"min_samples_leaf": ROWS_IN_LEAF, "max_features": 0.5, "max_samples": most}
+    return RandomForestRegressor(random_state=random_state, **options)
 
 
 class Neighbours(NamedTuple):

@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 class IntervalRegressor(RegressorMixin, PredictedDistribution):
     """Prediction intervals for any regressor, from residuals on rows that it was not trained on: conformal prediction.
 
-    Nothing about the model is assumed. If the calibration rows and a new row are exchangeable (such as independent
-    draws from one source), the interval covers the new target with the confidence level or more, on average over
-    calibration sets and new rows.
+    Nothing about the model is assumed. If calibration rows and a new row are exchangeable (such as independent draws),
+    the interval covers the new target with the confidence level or more, on average over calibration sets and rows.
 
     Parameters
     ----------
@@ -47,8 +46,8 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
     width : {"constant", "scaled", "grouped", "local", "quantile", "auto", "estimator"} or Width, default="constant"
         How widths follow the rows: not at all; residuals normalised by a learned scale (`ScaledWidth`); scores of their
         own for each category (`GroupedWidth`, Mondrian); in units of a quantile of the residuals of rows like each
-        (`LocalWidth`); a band between learned quantiles (`QuantileWidth`, conformalised quantile regression); whichever
-        wins on rows that do not calibrate, without categories (`AutoWidth`); the intervals, quantiles or standard
+        (`LocalWidth`); a band between learned quantiles (`QuantileWidth`, conformalised quantile regression); several
+        combined, by weights learned on rows that do not calibrate (`AutoWidth`); the intervals, quantiles or standard
         deviations that the model predicts itself (`EstimatorWidth`); or a `Width` of your own.
     tails : {"symmetric", "equal", "sided", "lower", "upper"}, default="symmetric"
         ``[f - r, f + r]`` from absolute residuals; signed residuals with half of the misses in either tail; the paper's
@@ -77,9 +76,11 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
     y_min, y_max : float or None, default=None
         Least and largest possible target; intervals are cut there.
     n_jobs : int or None, default=None
-        Folds that are trained at the same time.
+        Folds that are trained, and trees of a width that are grown, at the same time.
     random_state : int, RandomState or None, default=None
         Chooses the split, the folds of an integer `cv`, and the half that a width learns on.
+    verbose : int, default=0
+        1: `fit` prints a line for each model and width that is done. If interrupted, the estimator stays as it was.
 
     Attributes
     ----------
@@ -160,6 +161,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         "y_max": [Interval(Real, None, None, closed="neither"), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -177,6 +179,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         y_max: float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.confidence_level = confidence_level
@@ -190,6 +193,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         self.y_max = y_max
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(
         self,

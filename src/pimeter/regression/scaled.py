@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 LEAST_SCALE = 0.05  # smallest scale, in mean absolute errors: a scale of 0 would mean a model without error
 STANDS_FOR_ZERO = np.finfo(np.float64).tiny ** 0.25  # a prediction of 0, where relative errors have no meaning
 ROWS_IN_LEAF = 20  # at least, and of rows to learn a scale from
-ROWS_OF_TREE = 10_000  # that are enough for each tree
+ROWS_AMONG_NEIGHBOURS = 10  # at least in a leaf, where neighbours tell how large residuals are
+ROWS_OF_TREE = 5000  # that are enough for each tree
+ROWS_TO_BOOST = 10_000  # from which on boosted trees see more than a forest
+LEAST_TO_BOOST = 1e-3  # absolute residual, in mean ones: boosted trees with a gamma loss take none that are 0
 
 
 class ScaledWidth(Width):
@@ -41,12 +44,12 @@ class ScaledWidth(Width):
     Parameters
     ----------
     estimator : regressor, "neighbours", "prediction" or None, default=None
-        Learns absolute residuals from X. None: a forest with large leaves on X and the prediction, which takes
-        categories and missing values as they are. "neighbours": the forest also sees how near each row's nearest known
-        rows are, and what their targets and residuals were; better where some rows have near twins and others none, a
-        little worse where one column alone tells how large residuals are. "prediction": the absolute value of the
-        prediction itself, for relative errors; nothing is learned then, and with ``power=1`` intervals are of the form
-        ``f (1 -+ r)``; predictions of 0 bring a `CoverageWarning`.
+        Learns absolute residuals from X. None: extremely random trees with large leaves on X and the prediction, which
+        take categories and missing values as they are, and above 10,000 rows boosted trees. "neighbours": the trees
+        also see how near each row's nearest known rows are, and what their targets and residuals were; better where
+        some rows have near twins and others none, a little worse where one column alone tells how large residuals are.
+        "prediction": the absolute value of the prediction itself, for relative errors; nothing is learned then, and
+        with ``power=1`` intervals are of the form ``f (1 -+ r)``; predictions of 0 bring a `CoverageWarning`.
     power : float, default=0.75
         How far the width follows the scale: 0 not at all, 1 fully. A learned scale is noisy, hence less than 1.
 
@@ -86,17 +89,36 @@ class ScaledWidth(Width):
         self.mean_ = absolute.mean(axis=0)
         known = self._learned(X, prediction, residuals, random_state)
         self.models_: list[Any] = []
-        for j, (size, mean) in enumerate(zip(absolute.T, self.mean_, strict=True)):
-            # In units of their mean: what is learned does not depend on the unit of y.
+        for size, mean in zip(absolute.T, self.mean_, strict=True):
             if len(size) < ROWS_IN_LEAF or mean == 0.0:
                 self.models_.append(None)
-            elif self.estimator is None:
-                self.models_.append(grown_forest(known, size / mean, j, self._forests, random_state))
-            elif isinstance(self.estimator, str):
-                self.models_.append(_forest(len(size), random_state, max_features=0.5).fit(known, size / mean))
-            else:
-                self.models_.append(clone(self.estimator).fit(known, size / mean))
+                continue
+            learner = self._learner(known, random_state)
+            # In units of their mean: what is learned does not depend on the unit of y.
+            unit = size / mean
+            is_boosted = isinstance(learner, HistGradientBoostingRegressor) and self.estimator is None
+            self.models_.append(learner.fit(known, np.maximum(unit, LEAST_TO_BOOST) if is_boosted else unit))
         return self
+
+    def _learner(self, known: Any, random_state: int) -> Any:
+        """What learns absolute residuals from this table."""
+        n = known.shape[0] if hasattr(known, "shape") else len(known)
+        if self.estimator is None:
+            return (
+                _boosted(random_state)
+                if n > ROWS_OF_TREE and not hasattr(known, "toarray")
+                else _trees(n, random_state)
+            )
+        if isinstance(self.estimator, str):
+            return _trees(n, random_state, bootstrap=True, oob_score=True, min_samples_leaf=ROWS_AMONG_NEIGHBOURS)
+        return clone(self.estimator)
+
+    def shape_unseen(self, X: FeatureTable, prediction: Array, rows: NDArray[np.intp]) -> IntervalShape | None:  # noqa: ARG002
+        """Absolute residuals to be expected of rows that it learned from, by trees that have not seen them."""
+        if not (self.learns and isinstance(self.estimator, str)):
+            return None
+        found = [None if model is None else model.oob_prediction_[rows] for model in self.models_]
+        return self._scaled(found, prediction[rows])
 
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:
         """Absolute residual to be expected of each row."""
@@ -112,11 +134,15 @@ class ScaledWidth(Width):
             return IntervalShape(np.asarray(np.maximum(np.abs(prediction), STANDS_FOR_ZERO) ** self.power))
         if all(model is None for model in self.models_):
             return IntervalShape()
-        scales = np.ones(prediction.shape)
         known = self._known(X, prediction)
-        for model, column in zip(self.models_, scales.T, strict=True):
-            if model is not None:
-                column[:] = np.maximum(np.asarray(model.predict(known)).reshape(len(column)), LEAST_SCALE) ** self.power
+        return self._scaled([None if one is None else one.predict(known) for one in self.models_], prediction)
+
+    def _scaled(self, expected: list[Any], prediction: Array) -> IntervalShape:
+        """The shape that follows from absolute residuals to be expected, one column or None for each output."""
+        scales = np.ones(prediction.shape)
+        for one, column in zip(expected, scales.T, strict=True):
+            if one is not None:
+                column[:] = np.maximum(np.asarray(one).reshape(len(column)), LEAST_SCALE) ** self.power
         check_finite_rows("scale", scales, "ScaledWidth's estimator has no finite answer there; choose another.")
         return IntervalShape(scales)
 
@@ -142,22 +168,19 @@ class ScaledWidth(Width):
         return bool(get_tags(self.estimator).input_tags.sparse)
 
 
-def grown_forest(known: Any, absolute: Array, output: int, shared: dict[int, Any] | None, random_state: int) -> Any:
-    """Trees with large leaves for the absolute residuals of one output; the one that is there already, if one is.
+def _trees(n: int, random_state: int, **options: Any) -> ExtraTreesRegressor:
+    """Extremely random trees with large leaves, for n rows: a third of a forest's time, and less noise in the scale."""
+    options = {"min_samples_leaf": ROWS_IN_LEAF, **options}
+    if n > ROWS_OF_TREE:
+        options |= {"bootstrap": True, "max_samples": ROWS_OF_TREE}
+    return ExtraTreesRegressor(random_state=random_state, **options)
 
-    On generated data with constant, sloping and jumping scales, 300 to 4,000 rows, its interval score was no worse than
-    that of five kinds of boosted trees in all twelve cases (two to four draws each), and clearly better below 1,000
-    rows, where those follow the noise.
+
+def _boosted(random_state: int) -> HistGradientBoostingRegressor:
+    """Boosted trees for many rows: below some thousands they follow the noise, above they see more than a forest.
+
+    On 46,000 generated rows of 90 columns they came to 1.01 of the interval score of the true scale, trees of 10,000
+    rows each to 1.06.
     """
-    forests = {} if shared is None else shared
-    if output not in forests:
-        forests[output] = _forest(len(absolute), random_state).fit(known, absolute)
-    return forests[output]
-
-
-def _forest(n: int, random_state: int, max_features: float = 1.0) -> RandomForestRegressor:
-    """An untrained forest for n rows: large leaves, and trees that learn from no more rows than they need."""
-    most = ROWS_OF_TREE if n > ROWS_OF_TREE else None
-    return RandomForestRegressor(
-        min_samples_leaf=ROWS_IN_LEAF, max_samples=most, max_features=max_features, random_state=random_state
-    )
+    options = {"max_leaf_nodes": 15, "min_samples_leaf": 100, "early_stopping": True}
+    return HistGradientBoostingRegressor(loss="gamma", random_state=random_state, **options)

@@ -39,8 +39,13 @@ class Surroundings:
 
     def known(self, X: FeatureTable, prediction: Array) -> Array:
         """The very rows that this was learned from, each of them without itself among its neighbours."""
-        columns = self._columns(prediction, *self.near.kneighbors(self._places(X, prediction)))
-        columns[self.rows] = self._columns(prediction[self.rows], *self.near.kneighbors())
+        own = self._columns(prediction[self.rows], *self.near.kneighbors())
+        columns = np.empty((len(prediction), own.shape[1]))
+        columns[self.rows] = own
+        others = np.setdiff1d(np.arange(len(prediction)), self.rows)
+        if others.size:
+            found = self.near.kneighbors(self._places(X, prediction)[others])
+            columns[others] = self._columns(prediction[others], *found)
         return self._joined(X, prediction, columns)
 
     def transform(self, X: FeatureTable, prediction: Array) -> Array:

@@ -126,7 +126,6 @@ class Width(BaseEstimator, ABC):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
-    _forests: dict[int, Any] | None = None  # grown on the very same rows, where several widths use them
 
     @property
     def learns(self) -> bool:
@@ -191,6 +190,14 @@ class Width(BaseEstimator, ABC):
                 msg = f"{name}.shape gives {what} with values that are not finite, or not positive: no width follows."
                 raise ValueError(msg)
         return found
+
+    def shape_unseen(self, X: FeatureTable, prediction: Array, rows: Index) -> IntervalShape | None:  # noqa: ARG002
+        """The shape of some of the rows that `fit` was given, as if they were new.
+
+        `X` and `prediction` are those of `fit`. Widths that can tell, as forests can by the trees that have not seen a
+        row, save `AutoWidth` from learning them five times more; None, the default, if this one cannot.
+        """
+        return None
 
     def of_model(self, model: object, confidence_level: float, tails: str) -> Self:  # noqa: ARG002
         """Hear which model it is about, once that is trained; only the model's own width listens."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,7 @@ class WidthTraining(ConformalEstimator):
 
     tails: str
     n_jobs: int | None
+    verbose: int
     _n_outputs: int | None
 
     def _models_and_widths(
@@ -57,24 +59,34 @@ class WidthTraining(ConformalEstimator):
         trained on a proportion 1 - 2/K of the rows, and CV+ guarantees what it does without a width. With other splits
         each width has folds of its own.
         """
-        run = Parallel(n_jobs=self.n_jobs)
         training = [delayed(self._trained_model)(known.X, known.target, rows, known.fit_params) for rows, _ in splits]
         if not width.learns:
-            return run(training), [clone(width) for _ in splits]
+            return self._done(training, "model"), [clone(width) for _ in splits]
         if not are_paired(splits, len(known.target)):
             learning = [delayed(self._learned_width)(width, known, rows) for rows, _ in splits]
-            done = run([*training, *learning])
+            done = self._done([*training, *learning], "model or width")
             return done[: len(splits)], done[len(splits) :]
         pairs = list(combinations(range(len(splits)), 2))
-        done = run([*training, *(delayed(self._pair)(known, splits[i], splits[j]) for i, j in pairs)])
+        done = self._done([*training, *(delayed(self._pair)(known, splits[i], splits[j]) for i, j in pairs)], "model")
         found = dict(zip(pairs, done[len(splits) :], strict=True))
         for i, j in pairs:
             found[j, i] = found[i, j][::-1]
-        widths = run(
-            delayed(self._width_of_fold)(width, known, splits, i, {j: found[i, j][1] for j in others})
-            for i, others in ((i, [j for j in range(len(splits)) if j != i]) for i in range(len(splits)))
-        )
-        return done[: len(splits)], widths
+        others = [[j for j in range(len(splits)) if j != i] for i in range(len(splits))]
+        learning = [
+            delayed(self._width_of_fold)(width, known, splits, i, {j: found[i, j][1] for j in rest})
+            for i, rest in enumerate(others)
+        ]
+        return done[: len(splits)], self._done(learning, "width")
+
+    def _done(self, jobs: list[Any], what: str) -> list[Any]:
+        """Results of jobs, as many at a time as `n_jobs` says; with `verbose` a line for each that is done."""
+        start, found = perf_counter(), []
+        for one in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
+            found.append(one)
+            if self.verbose:
+                done = f"{what} {len(found)} of {len(jobs)}, {perf_counter() - start:.1f} s"
+                print(f"[{type(self).__name__}] {done}", flush=True)  # noqa: T201 (asked for)
+        return found
 
     def _pair(self, known: TrainingRows, one: Split, other: Split) -> tuple[Array, Array]:
         """What a model without two folds predicts for the rows of each."""
