@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from pimeter import IntervalRegressor
+from pimeter import IntervalRegressor, ScaledWidth
 from pimeter.conformal.folds import FoldModels, _bisected, _written_out, kth_smallest
+from pimeter.regression.spread import tree_spread
 
 RNG = np.random.default_rng(0)
 
@@ -210,3 +214,31 @@ def test_interrupted_fit_leaves_the_estimator_as_it_was(capsys):
         model.set_params(width="scaled").fit(X, y)
     assert "model 6 of 15" in capsys.readouterr().out
     assert_array_equal(model.predict_interval(X), before)
+
+
+def test_scale_sees_how_far_trees_disagree():
+    # Rows in one half have many neighbours, in the other one few: there the trees disagree, and errors are larger.
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(600, 4))
+    y = np.sin(3 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=600)
+    forest = ExtraTreesRegressor(30, random_state=0)
+    models = {
+        "forest": IntervalRegressor(forest, width="auto", cv=5, random_state=0).fit(X, y),
+        "pipeline": IntervalRegressor(
+            make_pipeline(StandardScaler(), forest), width=ScaledWidth("neighbours"), random_state=0
+        ).fit(X, y),
+        "calibrated": IntervalRegressor(forest.fit(X[:300], y[:300]), width="auto", random_state=0).calibrate(
+            X[300:], y[300:]
+        ),
+    }
+    for name, model in models.items():
+        width = model._widths()[0]
+        scaled = width if isinstance(width, ScaledWidth) else width.candidates_[1].width
+        spread = tree_spread(model._models()[0], X[:50])
+        trees = model._models()[0]
+        trees = trees[-1].estimators_ if name == "pipeline" else trees.estimators_
+        seen = X[:50] if name != "pipeline" else model._models()[0][:-1].transform(X[:50])
+        assert_allclose(spread[:, 0], np.std([tree.predict(seen) for tree in trees], axis=0), rtol=1e-9)
+        assert scaled.models_[0].n_features_in_ == seen.shape[1] + 1 + 8 + 1  # prediction, neighbours, spread
+        assert np.isfinite(model.predict_interval(X[:5])).all()
+    assert tree_spread(Ridge().fit(X, y), X) is None

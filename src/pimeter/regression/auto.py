@@ -31,6 +31,7 @@ FEWEST = 60  # rows: with fewer, nothing but a constant width is learned
 ROWS_TO_LEARN = 20_000  # that are enough for all widths
 ROWS_TO_WEIGH = 2000  # that are enough for the weights
 CAUTION = 1.0  # standard errors that the combination has to win by over a constant width
+DEFAULTS = (ScaledWidth("neighbours", power=1), QuantileWidth())
 LEAST_WEIGHT = 0.02  # widths with less are left out: they cost time and change nothing
 
 
@@ -87,7 +88,20 @@ class AutoWidth(Width):
     def __init__(self, candidates: Sequence[Width] | None = None) -> None:
         self.candidates = candidates
 
-    def fit(self, X: FeatureTable, prediction: Array, residuals: Array, **wanted: Any) -> Self:
+    @property
+    def _takes_spread(self) -> bool:
+        """Whether a candidate does."""
+        return any(width._takes_spread for width in self.candidates or DEFAULTS if isinstance(width, Width))
+
+    def of_model(self, model: object, confidence_level: float, tails: str) -> Self:
+        """Tell the candidates."""
+        for one in getattr(self, "_combined", ()):
+            one.width.of_model(model, confidence_level, tails)
+        return self
+
+    def fit(
+        self, X: FeatureTable, prediction: Array, residuals: Array, *, spread: Array | None = None, **wanted: Any
+    ) -> Self:
         """Let the candidates learn, and find their weights."""
         widths = [ConstantWidth(), *self._checked_candidates(X, prediction)]
         self.candidates_: list[Candidate] = []
@@ -102,9 +116,11 @@ class AutoWidth(Width):
         if n > ROWS_TO_LEARN:
             rows = np.sort(rng.permutation(n)[:ROWS_TO_LEARN])
             X, prediction, residuals = _safe_indexing(X, rows), prediction[rows], residuals[rows]
+            spread = None if spread is None else spread[rows]
         rows = np.sort(rng.permutation(len(residuals))[:ROWS_TO_WEIGH])
         for width in widths:
-            width.fit(X, prediction, residuals, **wanted)
+            own: dict[str, Any] = {"spread": spread} if width._takes_spread else {}
+            width.fit(X, prediction, residuals, **wanted, **own)
         shapes = [_unseen(width, X, prediction, residuals, rows, wanted) for width in widths]
         margins = [_margins(shape, residuals[rows], wanted["confidence_level"], self._tails) for shape in shapes]
         size = residuals[rows].shape
@@ -149,8 +165,7 @@ class AutoWidth(Width):
 
     def _checked_candidates(self, X: FeatureTable, prediction: Array) -> list[Width]:
         """Clones of the candidates, each of which can win."""
-        given = self.candidates
-        given = (ScaledWidth("neighbours", power=1), QuantileWidth()) if given is None else given
+        given = DEFAULTS if self.candidates is None else self.candidates
         if not isinstance(given, Sequence) or not given or not all(isinstance(width, Width) for width in given):
             msg = f"candidates must be a list of widths, such as [ScaledWidth()]; got {given!r}."
             raise ValueError(msg)

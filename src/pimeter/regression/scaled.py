@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from pimeter.coverage import counted, warn_of_coverage
 from pimeter.regression.features import Features
+from pimeter.regression.spread import tree_spread
 from pimeter.regression.surroundings import Surroundings
 from pimeter.regression.width import IntervalShape, Width
 from pimeter.validation import check_finite_rows
@@ -46,8 +47,9 @@ class ScaledWidth(Width):
     estimator : regressor, "neighbours", "prediction" or None, default=None
         Learns absolute residuals from X. None: extremely random trees with large leaves on X and the prediction, which
         take categories and missing values as they are, and above 10,000 rows boosted trees. "neighbours": the trees
-        also see how near each row's nearest known rows are, and what their targets and residuals were; better where
-        some rows have near twins and others none, a little worse where one column alone tells how large residuals are.
+        also see how near each row's nearest known rows are, what their targets and residuals were, and, if the model is
+        a forest, how far its trees disagree; better where some rows have near twins and others none, a little worse
+        where one column alone tells how large residuals are.
         "prediction": the absolute value of the prediction itself, for relative errors; nothing is learned then, and
         with ``power=1`` intervals are of the form ``f (1 -+ r)``; predictions of 0 bring a `CoverageWarning`.
     power : float, default=0.75
@@ -81,13 +83,35 @@ class ScaledWidth(Width):
         """Whether there is a scale to learn."""
         return not (isinstance(self.estimator, str) and self.estimator == "prediction")
 
-    def fit(self, X: FeatureTable, prediction: Array, residuals: Array, *, random_state: int, **wanted: Any) -> Self:  # noqa: ARG002
+    @property
+    def _takes_spread(self) -> bool:
+        """Whether the trees see how far those of the model disagree, beside the neighbours."""
+        return isinstance(self.estimator, str) and self.learns
+
+    def of_model(self, model: object, confidence_level: float, tails: str) -> Self:  # noqa: ARG002
+        """Remember the model, where what its trees say is looked at."""
+        if self._takes_spread:
+            self._model = model
+        return self
+
+    def fit(
+        self,
+        X: FeatureTable,
+        prediction: Array,
+        residuals: Array,
+        *,
+        random_state: int,
+        spread: Array | None = None,
+        **wanted: Any,  # noqa: ARG002
+    ) -> Self:
         """Learn absolute residuals, one model per output."""
         if not self.learns:
             return self
         absolute = np.abs(residuals)
         self.mean_ = absolute.mean(axis=0)
+        self._has_spread = spread is not None
         known = self._learned(X, prediction, residuals, random_state)
+        known = known if spread is None else self._with_spread(known, spread)
         self.models_: list[Any] = []
         for size, mean in zip(absolute.T, self.mean_, strict=True):
             if len(size) < ROWS_IN_LEAF or mean == 0.0:
@@ -135,6 +159,8 @@ class ScaledWidth(Width):
         if all(model is None for model in self.models_):
             return IntervalShape()
         known = self._known(X, prediction)
+        spread = tree_spread(self._model, X) if self._has_spread else None
+        known = known if spread is None else self._with_spread(known, spread)
         return self._scaled([None if one is None else one.predict(known) for one in self.models_], prediction)
 
     def _scaled(self, expected: list[Any], prediction: Array) -> IntervalShape:
@@ -159,6 +185,10 @@ class ScaledWidth(Width):
     def _known(self, X: FeatureTable, prediction: Array) -> Any:
         """What the scale is learned from: X as it is for an estimator of the user's."""
         return X if self.features_ is None else self.features_.transform(X, prediction)
+
+    def _with_spread(self, known: Array, spread: Array) -> Array:
+        """What the scale is learned from, with the spread of trees in units of mean absolute residuals."""
+        return np.column_stack([known, spread / np.where(self.mean_ > 0.0, self.mean_, 1.0)])
 
     @property
     def takes_sparse(self) -> bool:

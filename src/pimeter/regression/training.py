@@ -29,6 +29,7 @@ from pimeter.regression.local import LocalWidth
 from pimeter.regression.models import EstimatorWidth, QuantileModels
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
+from pimeter.regression.spread import tree_spread
 from pimeter.regression.width import ConstantWidth, IntervalShape, Width, predictions
 from pimeter.regression.width_training import REMEDY, TrainingRows, WidthTraining
 from pimeter.validation import check_finite_rows
@@ -255,8 +256,10 @@ class TrainedIntervals(WidthTraining):
             half, rest = np.split(np.arange(n), [n // 2])
         part = _safe_indexing(X, half)
         found = predictions(model, part, self._n_outputs)
+        wanted = self._wanted(seed) | ({"spread": tree_spread(model, part)} if width._takes_spread else {})
         with parallel_config(n_jobs=self.n_jobs):
-            width.fit(part, found, self._residuals(width, target[half], found), **self._wanted(seed))
+            width.fit(part, found, self._residuals(width, target[half], found), **wanted)
+        width.of_model(model, self.confidence_level, self.tails)
         return np.asarray(rest)
 
     def _scores(self, model: Model, width: Width, X: FeatureTable, target: Array) -> CalibrationScores:

@@ -128,6 +128,11 @@ class Width(BaseEstimator, ABC):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     @property
+    def _takes_spread(self) -> bool:
+        """Whether `fit` takes `spread`, (n, k): how far the trees of the model, if it has some, disagree."""
+        return False
+
+    @property
     def learns(self) -> bool:
         """Whether `fit` needs rows that do not calibrate."""
         return True
@@ -200,7 +205,7 @@ class Width(BaseEstimator, ABC):
         return None
 
     def of_model(self, model: object, confidence_level: float, tails: str) -> Self:  # noqa: ARG002
-        """Hear which model it is about, once that is trained; only the model's own width listens."""
+        """Hear which model it is about, once that is trained, for what a model says of itself."""
         return self
 
     def labels(self, X: FeatureTable, by: ArrayLike | None) -> NDArray[Any] | None:  # noqa: ARG002

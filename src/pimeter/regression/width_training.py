@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from pimeter.conformal.estimator import ConformalEstimator
+from pimeter.regression.spread import tree_spread
 from pimeter.regression.width import Width, predictions
 from pimeter.validation import check_finite_rows
 
@@ -41,6 +42,13 @@ class TrainingRows(NamedTuple):
     fit_params: dict[str, Any]
 
 
+class Unseen(NamedTuple):
+    """What a model says of rows that it has not seen."""
+
+    prediction: Array
+    spread: Array | None  # of the trees of a forest
+
+
 class WidthTraining(ConformalEstimator):
     """The part of `IntervalRegressor` that trains a model and a width for each split."""
 
@@ -67,14 +75,17 @@ class WidthTraining(ConformalEstimator):
             done = self._done([*training, *learning], "model or width")
             return done[: len(splits)], done[len(splits) :]
         pairs = list(combinations(range(len(splits)), 2))
-        done = self._done([*training, *(delayed(self._pair)(known, splits[i], splits[j]) for i, j in pairs)], "model")
+        done = self._done(
+            [*training, *(delayed(self._pair)(width, known, splits[i], splits[j]) for i, j in pairs)], "model"
+        )
         found = dict(zip(pairs, done[len(splits) :], strict=True))
         for i, j in pairs:
             found[j, i] = found[i, j][::-1]
-        others = [[j for j in range(len(splits)) if j != i] for i in range(len(splits))]
         learning = [
-            delayed(self._width_of_fold)(width, known, splits, i, {j: found[i, j][1] for j in rest})
-            for i, rest in enumerate(others)
+            delayed(self._fitted_width)(
+                clone(width), known, [(splits[j][1], found[i, j][1]) for j in range(len(splits)) if j != i]
+            )
+            for i in range(len(splits))
         ]
         return done[: len(splits)], self._done(learning, "width")
 
@@ -88,22 +99,18 @@ class WidthTraining(ConformalEstimator):
                 print(f"[{type(self).__name__}] {done}", flush=True)  # noqa: T201 (asked for)
         return found
 
-    def _pair(self, known: TrainingRows, one: Split, other: Split) -> tuple[Array, Array]:
-        """What a model without two folds predicts for the rows of each."""
+    def _pair(self, width: Width, known: TrainingRows, one: Split, other: Split) -> tuple[Unseen, Unseen]:
+        """What a model without two folds says of the rows of each."""
         rows = np.intersect1d(one[0], other[0])
         model = self._trained_model(known.X, known.target, rows, known.fit_params)
-        first, second = (predictions(model, _safe_indexing(known.X, left), self._n_outputs) for _, left in (one, other))
-        return first, second
+        return self._unseen(width, model, known, one[1]), self._unseen(width, model, known, other[1])
 
-    def _width_of_fold(
-        self, width: Width, known: TrainingRows, splits: Sequence[Split], i: int, found: dict[int, Array]
-    ) -> Width:
-        """A width that knows all rows but those of fold i, by predictions for each of the other folds."""
-        prediction = np.zeros((len(known.target), self._n_outputs or 1))
-        for j, part in found.items():
-            prediction[splits[j][1]] = part
-        rows = splits[i][0]
-        return self._fitted_width(clone(width), known, rows, prediction[rows])
+    def _unseen(self, width: Width, model: Any, known: TrainingRows, rows: Index) -> Unseen:
+        """What a model says of rows that it has not seen."""
+        part = _safe_indexing(known.X, rows)
+        return Unseen(
+            predictions(model, part, self._n_outputs), tree_spread(model, part) if width._takes_spread else None
+        )
 
     def _learned_width(self, width: Width, known: TrainingRows, rows: Index) -> Width:
         """A width that knows these rows, by predictions in folds of its own."""
@@ -112,22 +119,29 @@ class WidthTraining(ConformalEstimator):
             return learned
         from sklearn.model_selection import GroupKFold, KFold
 
-        prediction = np.array(known.target[rows].reshape(len(rows), -1))  # no residual where nothing can be trained
         own = None if known.codes is None else known.codes[rows]
         n_folds = min(WIDTH_FOLDS, len(rows) if own is None else len(np.unique(own)))
-        if n_folds > 1:
-            mixed: dict[str, Any] = {"shuffle": True, "random_state": self._seed} if self.shuffle else {}
-            folds = KFold(n_folds, **mixed) if own is None else GroupKFold(n_folds)
-            for inner, left in folds.split(rows, groups=own):
-                model = self._trained_model(known.X, known.target, rows[inner], known.fit_params)
-                prediction[left] = predictions(model, _safe_indexing(known.X, rows[left]), self._n_outputs)
-        return self._fitted_width(learned, known, rows, prediction)
+        if n_folds < 2:  # nothing can be trained without these rows: no residuals
+            return self._fitted_width(learned, known, [(rows, Unseen(known.target[rows].reshape(len(rows), -1), None))])
+        mixed: dict[str, Any] = {"shuffle": True, "random_state": self._seed} if self.shuffle else {}
+        folds = KFold(n_folds, **mixed) if own is None else GroupKFold(n_folds)
+        found = []
+        for inner, left in folds.split(rows, groups=own):
+            model = self._trained_model(known.X, known.target, rows[inner], known.fit_params)
+            found.append((rows[left], self._unseen(learned, model, known, rows[left])))
+        return self._fitted_width(learned, known, found)
 
-    def _fitted_width(self, width: Width, known: TrainingRows, rows: Index, prediction: Array) -> Width:
-        """A width that has learned from the residuals of these rows."""
+    def _fitted_width(self, width: Width, known: TrainingRows, found: Sequence[tuple[Index, Unseen]]) -> Width:
+        """A width that has learned from the residuals of rows, part by part; it sees them in their order."""
+        every = np.concatenate([rows for rows, _ in found])
+        order = np.argsort(every)
+        rows, prediction = every[order], np.concatenate([one.prediction for _, one in found])[order]
+        wanted, spreads = self._wanted(self._seed), [one.spread for _, one in found if one.spread is not None]
+        if spreads:
+            wanted["spread"] = np.concatenate(spreads)[order]
         residuals = self._residuals(width, known.target[rows], prediction)
         with parallel_config(n_jobs=self.n_jobs):
-            return width.fit(_safe_indexing(known.X, rows), prediction, residuals, **self._wanted(self._seed))
+            return width.fit(_safe_indexing(known.X, rows), prediction, residuals, **wanted)
 
     def _wanted(self, seed: int) -> dict[str, Any]:
         """Keywords of `Width.fit`: which intervals are wanted, and a seed."""
