@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 WEIGHTS_AT_ONCE = 4_000_000  # weights that are held at a time
 PILOT = 1000  # rows that choose the number of neighbours
 SAME = 1e-9  # squared distance, in standard deviations, below which rows are at the same place
+FEW_COLUMNS = 12  # of which a split is the best of all
 MIN_NEIGHBOURS = 25  # neighbours to choose from: this many, twice, four times ... as many
 
 
@@ -88,7 +89,7 @@ def local_neurons(
         near: Nearness
         # In units of their mean: what is learned does not depend on the unit of y.
         if kind == "forest":
-            near = Leaves.of(_forest(len(absolute), random_state).fit(known, absolute / mean), known)
+            near = Leaves.of(_forest(known.shape, random_state).fit(known, absolute / mean), known)
         else:
             near = Neighbours.chosen(known, absolute / mean, random_state)
         values = column if is_signed else absolute
@@ -178,10 +179,11 @@ class Leaves(NamedTuple):
         return np.asarray((chosen @ self.members).toarray())
 
 
-def _forest(n: int, random_state: int) -> RandomForestRegressor:
-    """Trees with large leaves, for n rows, each split the best of half of the columns."""
+def _forest(shape: tuple[int, int], random_state: int) -> RandomForestRegressor:
+    """Trees with large leaves, for a table of this shape; each split is the best of half of many columns."""
+    n, d = shape
     most = ROWS_OF_TREE if n > ROWS_OF_TREE else None
-    options = {"min_samples_leaf": ROWS_IN_LEAF, "max_features": 0.5, "max_samples": most}
+    options = {"min_samples_leaf": ROWS_IN_LEAF, "max_features": min(d, max(FEW_COLUMNS, d // 2)), "max_samples": most}
     return RandomForestRegressor(random_state=random_state, **options)
 
 
