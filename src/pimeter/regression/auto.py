@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     Index = NDArray[np.intp]
 
 FOLDS = 5  # of widths that cannot tell what they would say of rows that they have not seen
-FEWEST = 60  # rows: with fewer, nothing but a constant width is learned
-ROWS_TO_LEARN = 20_000  # that are enough for all widths
-ROWS_TO_WEIGH = 2000  # that are enough for the weights
+MIN_ROWS_TO_LEARN = 60  # rows: with fewer, nothing but a constant width is learned
+MAX_ROWS_TO_LEARN = 20_000  # that are enough for all widths
+MAX_ROWS_TO_WEIGH = 2000  # that are enough for the weights
 CAUTION = 1.0  # standard errors that the combination has to win by over a constant width
 DEFAULTS = (ScaledWidth("neighbours", power=1), QuantileWidth())
 LEAST_WEIGHT = 0.02  # widths with less are left out: they cost time and change nothing
@@ -109,15 +109,15 @@ class AutoWidth(Width):
         self._combined: list[_Part] = []
         self._tails, self._least = TAILS[wanted["tails"]], LEAST_SCALE * np.abs(residuals).mean(axis=0)
         n = len(residuals)
-        self.reason_ = f"constant width: {n} rows are too few to compare others with ({FEWEST} are needed)"
-        if n < FEWEST or not residuals.any():
+        self.reason_ = f"constant width: {n} rows are too few to compare others with ({MIN_ROWS_TO_LEARN} are needed)"
+        if n < MIN_ROWS_TO_LEARN or not residuals.any():
             return self
         rng = np.random.default_rng(wanted["random_state"])
-        if n > ROWS_TO_LEARN:
-            rows = np.sort(rng.permutation(n)[:ROWS_TO_LEARN])
+        if n > MAX_ROWS_TO_LEARN:
+            rows = np.sort(rng.permutation(n)[:MAX_ROWS_TO_LEARN])
             X, prediction, residuals = _safe_indexing(X, rows), prediction[rows], residuals[rows]
             spread = None if spread is None else spread[rows]
-        rows = np.sort(rng.permutation(len(residuals))[:ROWS_TO_WEIGH])
+        rows = np.sort(rng.permutation(len(residuals))[:MAX_ROWS_TO_WEIGH])
         for width in widths:
             own: dict[str, Any] = {"spread": spread} if width._takes_spread else {}
             width.fit(X, prediction, residuals, **wanted, **own)

@@ -39,8 +39,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         The model. `fit` trains a clone of a scikit-learn regressor; `calibrate` takes a fitted one as it is. A
         ``FrozenEstimator``, an object that only predicts and a function ``f(X)`` are never trained, and the latter two
         are kept by reference through ``clone``; so are trained torch modules, Keras models, boosters of XGBoost and
-        LightGBM, results of statsmodels and sessions of ONNX Runtime. A list holds fitted regressors for quantiles,
-        which predict the median.
+        LightGBM, results of statsmodels and sessions of ONNX Runtime. A list holds fitted regressors for quantiles.
     confidence_level : float, default=0.95
         Proportion of new targets that intervals shall cover, between 0 and 1.
     width : {"constant", "scaled", "grouped", "local", "quantile", "auto", "estimator"} or Width, default="constant"
@@ -51,8 +50,7 @@ class IntervalRegressor(RegressorMixin, PredictedDistribution):
         deviations that the model predicts itself (`EstimatorWidth`); or a `Width` of your own.
     tails : {"symmetric", "equal", "sided", "lower", "upper"}, default="symmetric"
         ``[f - r, f + r]`` from absolute residuals; signed residuals with half of the misses in either tail; the paper's
-        two margins, each sign separately at the confidence level; one bound, the other being `y_min` or
-        `y_max` or infinite.
+        two margins, each sign separately at the confidence level; one bound, the other `y_min`, `y_max` or infinite.
     cv : int, splitter, iterable or None, default=None
         None: `fit` trains on 80 % of the rows and calibrates on the others, as it does with a splitter that makes one
         split, such as ``PredefinedSplit``. Otherwise CV+: all rows do both, in folds. A splitter whose test parts

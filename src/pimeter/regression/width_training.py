@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 REMEDY = "The estimator has no finite answer there: fix it, or leave such rows out."
 LARGEST_TO_SQUARE = 1e150  # prediction or residual of which squares can be added up
 WIDTH_FOLDS = 5  # in which a width gets to see residuals on unseen rows, if those of CV+ cannot serve
-FEWEST_PAIRED, MOST_PAIRED = 4, 10  # folds: a pair of fewer leaves too few rows to train on, and more have many pairs
+MIN_PAIRED_FOLDS, MAX_PAIRED_FOLDS = 4, 10  # fewer leave few rows to train on, more have many pairs
 
 
 class TrainingRows(NamedTuple):
@@ -164,7 +164,7 @@ class WidthTraining(ConformalEstimator):
 
 def are_paired(splits: Sequence[Split], n: int) -> bool:
     """Whether these are disjoint folds of all n rows, neither too few nor too many to leave out two at a time."""
-    if not FEWEST_PAIRED <= len(splits) <= MOST_PAIRED:
+    if not MIN_PAIRED_FOLDS <= len(splits) <= MAX_PAIRED_FOLDS:
         return False
     left_out = np.concatenate([others for _, others in splits])
     is_disjoint = len(left_out) == n and len(np.unique(left_out)) == n
