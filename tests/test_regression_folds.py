@@ -158,10 +158,10 @@ def test_the_warning_of_too_few_rows_says_what_is_guaranteed():
 class CountingRidge(Ridge):
     """Remembers how many rows each fit had."""
 
-    sizes: list[int] = []  # noqa: RUF012
+    counts: list[int] = []  # noqa: RUF012
 
     def fit(self, X, y, sample_weight=None):
-        CountingRidge.sizes.append(len(y))
+        CountingRidge.counts.append(len(y))
         return super().fit(X, y, sample_weight)
 
 
@@ -184,12 +184,12 @@ def test_width_of_a_fold_has_seen_no_target_of_it(width):
 def test_models_without_two_folds_serve_both():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 2)), rng.normal(size=100)
-    CountingRidge.sizes.clear()
+    CountingRidge.counts.clear()
     IntervalRegressor(CountingRidge(), width="scaled", cv=5, random_state=0).fit(X, y)
-    assert sorted(CountingRidge.sizes) == [60] * 10 + [80] * 5
-    CountingRidge.sizes.clear()
+    assert sorted(CountingRidge.counts) == [60] * 10 + [80] * 5
+    CountingRidge.counts.clear()
     IntervalRegressor(CountingRidge(), width="scaled", cv=3, random_state=0).fit(X, y)
-    assert len(CountingRidge.sizes) == 3 * (1 + 5)  # two of three folds would leave a third of the rows to train on
+    assert len(CountingRidge.counts) == 3 * (1 + 5)  # two of three folds would leave a third of the rows to train on
 
 
 class Interrupted(Ridge):

@@ -91,7 +91,8 @@ class AutoWidth(Width):
     @property
     def _takes_spread(self) -> bool:
         """Whether a candidate does."""
-        return any(width._takes_spread for width in self.candidates or DEFAULTS if isinstance(width, Width))
+        given = self.candidates if isinstance(self.candidates, Sequence) else DEFAULTS
+        return any(width._takes_spread for width in given if isinstance(width, Width))
 
     def of_model(self, model: object, confidence_level: float, tails: str) -> Self:
         """Tell the candidates."""
@@ -236,10 +237,10 @@ def _unseen(
     found = width.shape_unseen(X, prediction, rows)
     if found is not None:
         return found
-    shapes, sizes = [], []  # folds and rows are in order
+    shapes, extents = [], []  # folds and rows are in order
     for known, others in KFold(FOLDS).split(residuals):
         asked = np.intersect1d(others, rows)
         one = clone(width).fit(_safe_indexing(X, known), prediction[known], residuals[known], **wanted)
         shapes.append(one.checked_shape(_safe_indexing(X, asked), prediction[asked]))
-        sizes.append(residuals[asked].shape)
-    return IntervalShape.merged(shapes, sizes, np.concatenate)
+        extents.append(residuals[asked].shape)
+    return IntervalShape.merged(shapes, extents, np.concatenate)

@@ -174,8 +174,8 @@ class Leaves(NamedTuple):
     def _averaged(self, leaves: NDArray[np.intp], counts: Array) -> Array:
         """Members of leaves (n, n_trees), each of which counts this much."""
         n, n_trees = leaves.shape
-        ends = np.arange(0, leaves.size + 1, n_trees)
-        chosen = csr_array((counts.ravel() / n_trees, leaves.ravel(), ends), (n, self.members.shape[0]))
+        starts = np.arange(0, leaves.size + 1, n_trees)
+        chosen = csr_array((counts.ravel() / n_trees, leaves.ravel(), starts), (n, self.members.shape[0]))
         return np.asarray((chosen @ self.members).toarray())
 
 
