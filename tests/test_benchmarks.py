@@ -20,7 +20,9 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
 print("loaded:", *filter(None, files), sep="\\n")
 """
-SCRIPTS = sorted([*(path.stem for path in FOLDER.glob("*_*.py")), "clear", "monitoring", "recalibration", "conditional"])
+SCRIPTS = sorted(
+    [*(path.stem for path in FOLDER.glob("*_*.py")), "clear", "monitoring", "recalibration", "conditional"]
+)
 
 
 @pytest.mark.slow

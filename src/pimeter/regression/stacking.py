@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-STEPS = 300  # of mirror descent, from equal weights; their mean is shrunk towards these a little
+DESCENT_STEPS = 300  # of mirror descent, from equal weights; their mean is shrunk towards these a little
 FIRST_STEP = 2.0  # in units of the loss of the first bounds
 
 
@@ -61,11 +61,11 @@ def stacked_weights(bounds: Sequence[Bounds], residuals: Array, unit: Array, lev
     targets = (residuals / unit).ravel()
     weights = np.full(len(bounds), 1.0 / len(bounds))
     total = np.zeros(len(bounds))
-    for step in range(1, STEPS + 1):
+    for step in range(1, DESCENT_STEPS + 1):
         gradient = np.zeros(len(bounds))
         for sign, side in sides:
             gradient += side @ (1.0 - penalty * (sign * targets > weights @ side)) / len(targets)
         weights = weights * np.exp(-FIRST_STEP / step**0.5 * (gradient - gradient.min()))
         weights /= weights.sum()
         total += weights
-    return total / STEPS
+    return total / DESCENT_STEPS
