@@ -111,6 +111,9 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
     ) -> tuple[CalibrationScores, Index | slice]:
         """Scores of the rows that calibrate a model, and these rows: all that nothing else is learned from."""
 
+    def _remember(self, X: FeatureTable, target: NDArray[Any], rows: Index | slice) -> None:
+        """Keep some of the rows that calibrate, where they are needed later."""
+
     @abstractmethod
     def _quantile_of(self, scores: CalibrationScores) -> ScoreQuantile:
         """The quantile of scores at the confidence level."""
@@ -161,6 +164,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         to_come = rows_to_come(splits, rest)
         scores, rows = self._train(X, target, codes, splits, to_come, fit_params)
         self._trained_from = self.estimator
+        self._remember(X, target, rows)
         if to_come is not None:
             doubts = tuple(dict.fromkeys((*doubts, ORDER)))
         labels, keys, codes = taken(rows, labels, keys, codes)
@@ -196,6 +200,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         size = None if effective_size is None else effective_size * len(scores) / m
         scores = replace(scores, labels=labels, importance=importance, keys=keys, effective_size=size, doubts=doubts)
         self.estimator_ = model
+        self._remember(X, target, rows)
         self._learn(scores if codes is None else in_groups(scores, codes, are_copies=is_copied))
 
     def _learn(self, scores: CalibrationScores) -> None:

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from pimeter.conformal.estimator import check_calibrated, is_trainable
 from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind
 from pimeter.conformal.scores import TAILS
-from pimeter.regression.distribution import PredictedDistribution
+from pimeter.regression.explanation import ExplainedIntervals
 from pimeter.regression.frames import interval_frame
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
 from pimeter.regression.training import WIDTHS
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-class IntervalRegressor(RegressorMixin, PredictedDistribution):
+class IntervalRegressor(RegressorMixin, ExplainedIntervals):
     """Prediction intervals for any regressor, from residuals on rows that it was not trained on: conformal prediction.
 
     Nothing about the model is assumed. If calibration rows and a new row are exchangeable (such as independent draws),
