@@ -248,22 +248,13 @@ def staggered(ids=("a", "b"), **options):
 @pytest.mark.parametrize(
     ("frame", "column"),
     [
-        pytest.param(cross_validated(), "unique_id", id="same cutoffs"),
-        pytest.param(cross_validated().sort("ds", "cutoff"), "unique_id", id="sorted by day"),
         pytest.param(cross_validated(name="Filiale"), "Filiale", id="a name of its own"),
         pytest.param(cross_validated(ids=(3, 1, 2), name="nr"), "nr", id="numbers"),
         pytest.param(cross_validated(name="forecaster").with_columns(weekday=pl.col("ds").dt.weekday()), "forecaster"),
         pytest.param(cross_validated().drop("ds"), "unique_id", id="no days"),
         pytest.param(cross_validated().drop("cutoff"), "unique_id", id="no cutoffs"),
         pytest.param(cross_validated(h=1, name="Filiale").drop("cutoff"), "Filiale", id="one step ahead"),
-        pytest.param(staggered(), "unique_id", id="cutoffs of their own"),
-        pytest.param(staggered().sort("cutoff"), "unique_id", id="cutoffs of their own, sorted"),
         pytest.param(staggered(name="Filiale"), "Filiale", id="cutoffs and a name of their own"),
-        pytest.param(
-            pl.concat([cross_validated(["a"]), cross_validated(["b"], first=200)]),
-            "unique_id",
-            id="one after the other",
-        ),
         pytest.param(
             cross_validated(name="nr", ids=(1, 2)).with_columns(
                 step=(pl.col("ds") - pl.col("cutoff")).dt.total_days().cast(int)
@@ -279,7 +270,8 @@ def test_a_panel_is_refused_and_its_column_named(pimeter, tmp_path, frame, colum
     done = pimeter("forecast", path, "--prediction", "model", "--out", out)
     assert done.returncode == 2
     assert f"is a panel: column '{column}' tells {frame[column].n_unique()} series apart" in done.stderr
-    assert f"keep the rows where '{column}' is '{frame[column][0]}'" in done.stderr
+    assert f"else keep the rows where '{column}' is '{frame[column][0]}'" in done.stderr
+    assert f"--id {column} takes all of them" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not out.exists()
 

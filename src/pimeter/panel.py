@@ -36,7 +36,8 @@ def panel_error(table: Table, column: pl.Series) -> ValueError:
     values = ["missing" if value is None else str(value) for value in column.unique(maintain_order=True)]
     msg = (
         f"{table.name} is a panel: column {shown(column.name)} tells {len(values):,} series apart ({listed(values)}), "
-        f"whose windows would mix. The command takes one series: keep the rows where {shown(column.name)} is "
+        f"whose windows would mix. With cutoffs and times --id {column.name} takes all of them; else keep the "
+        f"rows where {shown(column.name)} is "
         f"{shown(values[0])}, and likewise for each of the others. If it tells no series apart, leave that column out."
     )
     return ValueError(msg)

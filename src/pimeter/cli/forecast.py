@@ -9,8 +9,9 @@ import typer
 
 import pimeter
 from pimeter.cli.app import app
-from pimeter.cli.columns import guessed_if_any, named_or_guessed, pair_columns, refuse_one_for_two
+from pimeter.cli.columns import TARGETS, guessed_if_any, named_or_guessed, pair_columns, refuse_one_for_two
 from pimeter.cli.options import Json, Level, Out, Prediction, Target, reads_files
+from pimeter.cli.panel import PanelColumns, PanelTask, panel_forecast, series_column
 from pimeter.cli.terminal import answer, progress, warnings_as
 from pimeter.cli.writing import about_page, draft_of, write_result
 from pimeter.files import Reading, Table, opened, shown
@@ -34,7 +35,9 @@ def _is_stride(stride: float | None) -> float | None:
 
 pimeter forecast one-step.csv --target sales --prediction model
 
-pimeter forecast paths.parquet --window made_on --step days_ahead --out report.html"""
+pimeter forecast paths.parquet --window made_on --step days_ahead --out report.html
+
+pimeter forecast panel.csv --apply future.csv --out with-intervals.csv"""
 )
 @reads_files
 def forecast(
@@ -53,6 +56,17 @@ def forecast(
         str | None,
         typer.Option(help="Column with the time that a row is about. Guessed when obvious; '' takes none."),
     ] = None,
+    series: Annotated[
+        str | None,
+        typer.Option("--id", help="Column that tells several series apart. Guessed when obvious, such as unique_id."),
+    ] = None,
+    season: Annotated[
+        int | None, typer.Option(help="Of several series: steps after which a pattern repeats.", min=2)
+    ] = None,
+    apply: Annotated[
+        str | None,
+        typer.Option(help="File with forecasts to come of several series: --out gets them with their intervals."),
+    ] = None,
     stride: Annotated[
         float | None,
         typer.Option(help="How many steps apart windows start. Without it by the times, or 1.", callback=_is_stride),
@@ -65,6 +79,19 @@ def forecast(
 ) -> None:
     """Put a cone around forecasts, and say what it would have covered."""
     notes = reading.notes
+    with opened(file, reading) as table:
+        has_both = all(
+            given or any(name.strip().lower() in usual for name in table.columns)
+            for given, usual in ((window, WINDOWS), (time, (*TIMES, *MAYBE_TIMES)))
+        )
+        told_apart = series_column(table, series, notes) if series or has_both else None
+        if told_apart is not None:
+            named_columns = _panel_columns(table, told_apart, window, time, target, prediction, notes)
+            panel_forecast(PanelTask(file, table, named_columns, level, season, apply, out, reading), as_json=json)
+            return
+    if apply or season:
+        msg = "--apply and --season are for a file of several series: name the column that tells them apart with --id."
+        raise ValueError(msg)
     with opened(file, reading) as table, draft_of(out, file) as draft, progress() as tell:
         columns = pair_columns(table, target, prediction, notes)
         step = step or guessed_if_any(table, STEPS, "step", notes)
@@ -90,6 +117,25 @@ def forecast(
             noted = {"notes": "; ".join(notes)} if notes else {}
             write_result(found, draft, out, about_page(file, named) | noted)
     answer(found, lambda: typer.echo(found), notes, out, as_json=json)
+
+
+def _panel_columns(
+    table: Table,
+    series: str,
+    window: str | None,
+    time: str | None,
+    target: str | None,
+    prediction: str | None,
+    notes: list[str],
+) -> PanelColumns:
+    """Columns of a file of several series, or a ValueError that says which to name."""
+    window = named_or_guessed(table, WINDOWS, "window", window, notes)
+    target = named_or_guessed(table, TARGETS, "target", target, notes)
+    time = time or named_or_guessed(table, (*TIMES, *MAYBE_TIMES), "time", None, notes)
+    named = {"series": series, "window": window, "time": time, "target": target, "prediction": prediction}
+    refuse_one_for_two(table, named)
+    table.check([name for name in named.values() if name is not None])
+    return PanelColumns(series, window, time, target, prediction)
 
 
 def _time_column(table: Table, taken: set[str | None], notes: list[str]) -> str | None:

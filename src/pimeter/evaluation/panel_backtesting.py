@@ -1,0 +1,210 @@
+"""How panel intervals would have done: fitted to the older windows of a panel, tried on the newer ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pimeter.coverage import counted, percent
+from pimeter.evaluation.results import Result
+from pimeter.findings import Diagnosis, Headline
+from pimeter.forecast import PanelIntervals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+FRACTION_FITTED = 0.5  # of the moments at which windows were made
+MAX_CUTOFFS = 12  # that are tried, the newest
+FAR = 0.3  # from its level, in roots of the fraction of misses: 7 % at 95, 10 % at 90
+STEP, INSIDE = "__step", "__inside"  # columns for the time being
+N_WORST, N_SHOWN = 8, 3  # series that the page lists and draws
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class PanelBacktest(Result):
+    """What newer windows of a panel say about intervals that were fitted to the older ones.
+
+    Attributes
+    ----------
+    headline : Headline
+        The answer: a claim and its evidence.
+    diagnosis : Diagnosis
+        Findings, advice and code.
+    confidence_level : float
+        Fraction of targets that were to be covered.
+    n_series, n_windows : int
+        Series, and windows that intervals were tried on.
+    models : dict
+        Of each model: coverage, mean width, and coverage by step and over time.
+    worst : list of dict
+        Series with the lowest coverage, of the first model.
+    shown : list of dict
+        Newest window of some series: forecast, bounds and targets.
+    cutoffs : list of str
+        Moments at which the windows were made.
+    """
+
+    confidence_level: float
+    n_series: int
+    n_windows: int
+    models: dict[str, dict[str, Any]]
+    worst: list[dict[str, Any]]
+    shown: list[dict[str, Any]]
+    cutoffs: list[str]
+
+    def _table(self) -> dict[str, Any]:
+        """A row for each model and step ahead."""
+        rows = [
+            (model, step + 1, coverage)
+            for model, found in self.models.items()
+            for step, coverage in enumerate(found["by_step"])
+        ]
+        names, steps, coverages = zip(*rows, strict=True)
+        return {
+            "model": list(names),
+            "step": np.array(steps),
+            "confidence_level": np.full(len(rows), self.confidence_level),
+            "coverage": np.array(coverages, dtype=np.float64),
+        }
+
+    def _page(self, about: Mapping[str, str]) -> str:
+        from pimeter.report.panel import panel_html
+
+        return panel_html(self.to_dict(), about)
+
+
+def panel_backtest(frame: pl.DataFrame, intervals: PanelIntervals) -> PanelBacktest:
+    """Fit to windows that were known at the half of the time, then try the newer ones, as targets became known.
+
+    Parameters
+    ----------
+    frame : polars frame
+        Past forecasts with targets, as `PanelIntervals.fit` takes them.
+    intervals : PanelIntervals
+        Settings, with one level.
+
+    Returns
+    -------
+    PanelBacktest
+        Coverage by model, step, series and over time.
+
+    Raises
+    ------
+    ValueError
+        If there are too few windows to fit to some and try others.
+    """
+    import polars as pl
+
+    level = float(np.max(intervals.confidence_level))
+    series, time, target, cutoff = intervals.id_col, intervals.time_col, intervals.target_col, intervals.cutoff_col
+    made = frame[cutoff].unique().sort()
+    first = math.ceil(FRACTION_FITTED * len(made))
+    if len(made) < 4:
+        msg = f"windows were made at {counted(len(made), 'moment')}; 4 are needed to fit to some and try others."
+        raise ValueError(msg)
+    tried = made[first:][-MAX_CUTOFFS:]
+    own = PanelIntervals(**{**intervals.get_params(), "confidence_level": level})
+    tables = []
+    for i, now in enumerate(tried):
+        known = frame.filter(pl.col(time) <= now)
+        if i == 0:
+            own.fit(known)
+        else:
+            own.update(known.filter(pl.col(time) > tried[i - 1]))
+        window = frame.filter((pl.col(cutoff) == now) & pl.col(target).is_not_null())
+        if len(window):
+            tables.append(own.predict_interval(window))
+    if not tables:
+        msg = "no window of the newer half has a target; intervals cannot be tried."
+        raise ValueError(msg)
+    step = pl.col(time).rank("dense").over(series, cutoff).cast(pl.Int64)
+    found = pl.concat(tables).with_columns(step.alias(STEP))
+    name = f"{100 * level:.6g}"
+    models = {}
+    for model in own.models_:
+        inside = (pl.col(f"{model}-lo-{name}") <= pl.col(target)) & (pl.col(target) <= pl.col(f"{model}-hi-{name}"))
+        tried_rows = found.filter(pl.col(model).is_not_null()).with_columns(**{INSIDE: inside.cast(pl.Float64)})
+        models[model] = {
+            "coverage": _mean(tried_rows[INSIDE]),
+            "width": _mean(tried_rows[f"{model}-hi-{name}"] - tried_rows[f"{model}-lo-{name}"]),
+            "by_step": _by(tried_rows, STEP),
+            "over_time": _by(tried_rows, cutoff),
+        }
+    return _result(own, found, models, level, [str(one) for one in found[cutoff].unique().sort()])
+
+
+def _mean(values: pl.Series) -> float:
+    """The mean of numbers, NaN of none."""
+    return float(np.mean(values.to_numpy())) if len(values) else math.nan
+
+
+def _by(rows: pl.DataFrame, column: str) -> list[float]:
+    """Coverage for each value of a column, in order."""
+    import polars as pl
+
+    return rows.group_by(column).agg(pl.col(INSIDE).mean()).sort(column)[INSIDE].to_list()
+
+
+def _result(
+    own: PanelIntervals, found: pl.DataFrame, models: dict[str, dict[str, Any]], level: float, cutoffs: Sequence[str]
+) -> PanelBacktest:
+    """The answer in words and numbers."""
+    import polars as pl
+
+    series, time, target = own.id_col, own.time_col, own.target_col
+    main, name = own.models_[0], f"{100 * level:.6g}"
+    low, high = f"{main}-lo-{name}", f"{main}-hi-{name}"
+    inside = (pl.col(low) <= pl.col(target)) & (pl.col(target) <= pl.col(high))
+    by_series = (
+        found.filter(pl.col(main).is_not_null())
+        .group_by(series)
+        .agg(coverage=inside.cast(pl.Float64).mean(), n=pl.len(), width=(pl.col(high) - pl.col(low)).mean())
+        .sort("coverage", series)
+    )
+    worst = [
+        {"series": str(row[series]), "coverage": row["coverage"], "n": row["n"], "width": row["width"]}
+        for row in by_series.head(N_WORST).iter_rows(named=True)
+    ]
+    shown: list[dict[str, Any]] = []
+    newest = found.filter(pl.col(own.cutoff_col) == pl.col(own.cutoff_col).max().over(series))
+    names = newest[series].cast(pl.String).unique(maintain_order=True).to_list()
+    for one in [worst[0]["series"], *names][: N_SHOWN + 1]:
+        rows = newest.filter(pl.col(series).cast(pl.String) == one).sort(time)
+        if len(rows) and all(one != held["series"] for held in shown):
+            columns = {"prediction": main, "lower": low, "upper": high, "target": target}
+            values = {key: rows[column].cast(pl.Float64).fill_nan(None).to_list() for key, column in columns.items()}
+            shown.append({"series": one, "time": [str(at) for at in rows[time]], **values})
+    n_windows = found.select(series, own.cutoff_col).n_unique()
+    coverage = models[main]["coverage"]
+    is_kept = abs(coverage - level) <= FAR * math.sqrt(1.0 - level)
+    covered = ", ".join(f"{model} {percent(one['coverage'], 3)}" for model, one in models.items())
+    claim = f"{percent(level)} intervals around {main} covered {percent(coverage, 3)} of targets."
+    if not is_kept:
+        claim = f"Do not trust these intervals yet: at {percent(level)} they covered {percent(coverage, 3)} of targets."
+    evidence = (
+        f"Fitted to what was known by then, tried on {counted(n_windows, 'newer window')} of "
+        f"{by_series.height:,} series: {covered}. Lowest coverage of a series: {percent(worst[0]['coverage'], 3)} "
+        f"({worst[0]['series']}, {counted(worst[0]['n'], 'target')})."
+    )
+    chosen = "" if own.season_length is None else f", season_length={own.season_length}"
+    code = f"PanelIntervals({level:g}{chosen}).fit(past).predict_interval(future)"
+    advice = "Nothing to do: the level is kept." if is_kept else "Look at the series with the lowest coverage first."
+    return PanelBacktest(
+        headline=Headline(claim, evidence),
+        diagnosis=Diagnosis.of((), advice, code),
+        confidence_level=level,
+        n_series=by_series.height,
+        n_windows=n_windows,
+        models=models,
+        worst=worst,
+        shown=shown,
+        cutoffs=list(cutoffs),
+    )
