@@ -185,6 +185,34 @@ def test_broken_files(tmp_path):
     fuzzed("command line", attempt, fraction=0.1)
 
 
+def test_broken_logs(tmp_path):
+    """`pimeter monitor` on a log that was right once: an answer, or a clean error and the state as it was."""
+    log, state = tmp_path / "log.csv", tmp_path / "watch.json"
+    table = pl.DataFrame({"y": RNG.standard_normal(N), "lower": [-1.5] * N, "upper": [1.5] * N, "id": range(N)})
+    whole = packed(table, ".csv")
+
+    def attempt(draw: Any) -> bool:
+        for path in tmp_path.iterdir():
+            path.unlink()
+        options = draw(st.sampled_from([[], ["--id", "id"], ["--by", "id", "--json"]]))
+        log.write_bytes(packed(table[:40], ".csv"))
+        assert run("monitor", log, "--state", state, "--level", "0.9", *options)[0] == 0
+        rng, before = np.random.default_rng(draw(st.integers(0, 2**32 - 1))), state.read_bytes()
+        log.write_bytes(MUTATIONS[draw(st.sampled_from(sorted(MUTATIONS)))](whole, rng))
+        code, said, complained = run("monitor", log, "--state", state, *options)
+        assert code in {0, 2, 3}, complained
+        if code != 2:
+            assert said
+            return True
+        assert complained.startswith("pimeter: ")
+        assert complained.count("\n") == 1, complained
+        assert not said
+        assert state.read_bytes() == before
+        return False
+
+    fuzzed("logs of monitors", attempt, fraction=0.1)
+
+
 def test_a_hundred_thousand_columns(tmp_path):
     file = tmp_path / "wide.csv"
     names = ",".join(["y", "y_hat", *(f"x{i}" for i in range(100_000))])

@@ -6,12 +6,13 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pimeter.monitoring.rows import id_list, interval_lists
+import numpy as np
+
+from pimeter.monitoring.rows import id_list, interval_lists, target_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from pimeter.monitoring.monitor import CoverageMonitor
@@ -45,6 +46,9 @@ def count_log(monitor: CoverageMonitor, targets: Array, intervals: Array, by: An
     given = interval_lists(intervals, by, len(names))
     known = monitor._waiting().known(names)
     values = targets.tolist()
+    has_come = ~np.isnan(targets)
+    if has_come.any():
+        target_list(targets[has_come])  # refused before anything is noted
     _refuse_changes(names, known, values, given.lower, given.upper)
     first = n_before if ids is None else _first_not_forgotten(monitor, names, known)
     new = [i for i, name in enumerate(names) if name not in known and i >= first]
