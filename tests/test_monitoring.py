@@ -369,6 +369,13 @@ class TestState:
         with pytest.raises(ValueError, match=r"begun with confidence_level=0\.9"):
             pm.CoverageMonitor.open(path, confidence_level=0.8)
 
+    def test_labels_that_json_does_not_have(self, tmp_path):
+        path = tmp_path / "watch.json"
+        with pm.CoverageMonitor.open(path) as monitor:
+            monitor.update([0.5, 0.5], [(0.0, 1.0)] * 2, by=[math.inf, 1.5])
+        with pm.CoverageMonitor.open(path) as monitor:
+            assert {one.label for one in monitor.explain().subgroups} == {"inf", "1.5"}
+
     def test_one_process_at_a_time(self, tmp_path):
         path = tmp_path / "watch.json"
         with pm.CoverageMonitor.open(path), pytest.raises(ValueError, match="in use by another process"):

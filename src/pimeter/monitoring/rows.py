@@ -70,7 +70,12 @@ def label_lists(name: str, given: Any, n: int) -> list[Label]:
     if labels.shape != (n,):
         msg = f"{name} must hold one label for each of the {n} rows; got shape {labels.shape}."
         raise ValueError(msg)
-    return [label if isinstance(label, str | int | float | None) else str(label) for label in label_list(labels)]
+    return [label if _is_plain(label) else str(label) for label in label_list(labels)]
+
+
+def _is_plain(label: object) -> bool:
+    """Whether JSON has it."""
+    return math.isfinite(label) if isinstance(label, float) else label is None or isinstance(label, str | int)
 
 
 def id_list(ids: Any) -> list[str]:
@@ -81,7 +86,7 @@ def id_list(ids: Any) -> list[str]:
         raise ValueError(msg)
     found = label_lists("ids", given, len(given))
     for i, one in enumerate(found):
-        if one is None or (isinstance(one, float) and not math.isfinite(one)):
+        if one is None:
             msg = f"ids[{i}] is missing; each row needs an id."
             raise ValueError(msg)
     texts = [json.dumps(one) for one in found]
