@@ -293,6 +293,10 @@ class TestRows:
         with pytest.raises(ValueError, match="with subgroups"):
             pm.CoverageMonitor().update(0.0, (0.0, 1.0), by="a").update(0.0, (0.0, 1.0))
 
+    @pytest.mark.parametrize("given", [{}, {"tolerance": 0.01}, {"few_tolerance": 0.01}])
+    def test_calibration_has_its_part_of_false_alarms(self, given):
+        assert_allclose(pm.CoverageMonitor(n_calibration=100, **given).evidence_.threshold, 1.0 / 0.04)
+
     @pytest.mark.parametrize(
         "settings",
         [
@@ -351,6 +355,22 @@ class TestLateTargets:
         with pytest.raises(ValueError, match="its time is over"):
             monitor.observe(2, 0.5, time=121.0)
 
+    def test_the_same_time_twice(self):
+        """Times of which the later is not the earlier one plus their difference, in the digits of floats."""
+        earlier, later = next(
+            (a, b) for a, b in np.sort(np.random.default_rng(0).uniform(0.0, 2e9, (1000, 2))) if a + (b - a) > b
+        )
+        monitor = pm.CoverageMonitor().expect(1, (0.0, 1.0), time=earlier).expect(2, (0.0, 1.0), time=later)
+        assert monitor.observe(1, 0.5, time=later).n_seen_ == 1
+
+    def test_a_clock_that_is_put_back(self, monkeypatch):
+        from pimeter.monitoring import waiting
+
+        times = iter([1e9, 1e9 - 3600.0, 1e9 + 1.0])
+        monkeypatch.setattr(waiting.clock, "time", lambda: next(times))
+        monitor = pm.CoverageMonitor().expect(1, (0.0, 1.0)).expect(2, (0.0, 1.0)).observe([1, 2], [0.5, 0.5])
+        assert monitor.n_seen_ == 2
+
 
 class TestState:
     def test_goes_on(self, tmp_path):
@@ -380,7 +400,17 @@ class TestState:
         path = tmp_path / "watch.json"
         with pm.CoverageMonitor.open(path), pytest.raises(ValueError, match="in use by another process"):
             pm.CoverageMonitor.open(path)
+        link = tmp_path / "link.json"
+        link.symlink_to(path)
+        with pm.CoverageMonitor.open(link), pytest.raises(ValueError, match="in use by another process"):
+            pm.CoverageMonitor.open(path)
+        assert link.is_symlink()
         pm.CoverageMonitor.open(path).close()
+
+    def test_a_lock_that_is_none(self, tmp_path):
+        (tmp_path / "watch.json.lock").write_text("mine " * 1000, encoding="utf-8")
+        with pytest.raises(ValueError, match="file is not a database"):
+            pm.CoverageMonitor.open(tmp_path / "watch.json")
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -588,17 +618,42 @@ class TestLog:
         found = json.loads(self.run(log, *options).stdout)
         assert (found["n_rows"], found["n_waiting"]) == (230, 0)
 
-    def test_rows_that_were_forgotten_do_not_count_again(self):
+    @pytest.mark.parametrize("ids", [["a", "b", "c"], ["c", "a", "b"], None])
+    def test_rows_stay_known_however_old_they_are(self, tmp_path, monkeypatch, ids):
+        """Targets come after a day, 80 and 95 days: what is forgotten of a row would count again."""
+        from pimeter.monitoring import waiting
+        from pimeter.monitoring.log import NEVER, count_log
+
+        seen, y, intervals = [], np.full(3, np.nan), np.tile([-1.0, 1.0], (3, 1))
+        for day, row in ((1, 1), (80, 0), (95, 2), (200, 2)):
+            monkeypatch.setattr(waiting.clock, "time", lambda day=day: 1e9 + 86400.0 * day)
+            y[row] = 0.5
+            with pm.CoverageMonitor.open(tmp_path / "watch.json", confidence_level=0.9, expire_after=NEVER) as monitor:
+                count_log(monitor, y, intervals, None, ids)
+                seen.append(monitor.n_seen_)
+        assert seen == [1, 2, 3, 3]
+
+    def test_rows_with_and_without_ids_are_not_mixed(self):
         from pimeter.monitoring.log import count_log
 
         monitor = pm.CoverageMonitor(0.9)
-        y, intervals, ids = normal(30), np.tile([-BOUND, BOUND], (30, 1)), np.array([f"o{i}" for i in range(30)])
-        count_log(monitor, y[:10], intervals[:10], None, ids[:10])
-        count_log(monitor, y[5:15], intervals[5:15], None, ids[5:15])  # of as many rows half are new
-        assert monitor.n_seen_ == 15
-        monitor._waiting().forget(5, math.inf)  # the first five
-        count_log(monitor, y, intervals, None, ids)
-        assert monitor.n_seen_ == 30
+        rows = (np.zeros(2), np.tile([-1.0, 1.0], (2, 1)), None)
+        count_log(monitor, *rows, None)
+        with pytest.raises(ValueError, match="begun without --id, and the log is now read with"):
+            count_log(monitor, *rows, ["a", "b"])
+        assert monitor.n_seen_ == 2
+
+    def test_a_new_watch_of_newly_calibrated_intervals(self, tmp_path):
+        log, state = tmp_path / "log.csv", tmp_path / "watch.json"
+        options = ("--state", state, "--lower", "lo-90", "--upper", "hi-90")
+        self.write(log, 100)
+        assert self.run(log, *options).returncode == 0
+        done = self.run(log, *options, "--restart", "--calibration-rows", 500, "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["largest_miss_rate"] > 0.1
+        assert json.loads(state.read_text(encoding="utf-8"))["body"]["settings"]["n_calibration"] == 500
+        done = self.run(log, *options, "--out", state)
+        assert (done.returncode, "a file of its own" in done.stderr) == (2, True)
 
 
 class TestPage:

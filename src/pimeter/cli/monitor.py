@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,24 +66,25 @@ def monitor(
 ) -> None:
     """Watch that intervals go on holding. Exit code 0: no alarm, 3: alarm, 2: something is wrong with the input."""
     notes = reading.notes
+    _refuse_same(out, state)
     with opened(file, reading) as table, draft_of(out, file) as draft, progress() as tell:
         own = named_or_guessed(table, TARGETS, "target", target, notes)
         bounds = _bounds(table, lower, upper, notes)
         refuse_one_for_two(table, {"target": own, "lower bound": bounds[0], "upper bound": bounds[1]})
+        from pimeter.monitoring.log import NEVER, count_log
+
         settings = {
             "confidence_level": _level(table, bounds, state, level, notes),
             "false_alarm_rate": false_alarm_rate,
             "run_length": run_length,
             "tolerance": tolerance,
-            "n_calibration": calibration_rows,
+            "n_calibration": None if restart and state.exists() else calibration_rows,
+            "expire_after": NEVER,
         }
         tell(f"Reading {table.name}")
         frame = table.read([own, *bounds], [name for name in (by, ids) if name is not None])
         _refuse_missing(table, frame, bounds)
-        from pimeter.monitoring.log import count_log
-
-        given = {name: value for name, value in settings.items() if value is not None}
-        with pimeter.CoverageMonitor.open(state, **given) as watch:
+        with pimeter.CoverageMonitor.open(state, **_given(settings)) as watch:
             if restart:
                 watch._renew(calibration_rows)
             tell("Counting what is new")
@@ -90,8 +92,7 @@ def monitor(
                 watch,
                 frame[own].to_numpy(),
                 frame.select(bounds).to_numpy(),
-                None if by is None else categories(frame[by]),
-                None if ids is None else categories(frame[ids]),
+                *(None if name is None else categories(frame[name]) for name in (by, ids)),
             )
             found = watch.explain()
         counts = f"{new.n_new:,} rows were new, and {new.n_counted:,} targets"
@@ -102,6 +103,18 @@ def monitor(
     answer(found, lambda: show(found), notes, out, as_json=json)
     if found.is_alarm:
         raise typer.Exit(ALARM)
+
+
+def _given(settings: Mapping[str, float | None]) -> dict[str, float]:
+    """Settings that were given."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _refuse_same(out: Path | None, state: Path) -> None:
+    """Refuse to write a page in the place of what is known."""
+    if out is not None and out.resolve() == state.resolve():
+        msg = f"--out and --state are both {shown(out)}; give each a file of its own."
+        raise ValueError(msg)
 
 
 def _bounds(table: Table, lower: str | None, upper: str | None, notes: list[str]) -> tuple[str, str]:

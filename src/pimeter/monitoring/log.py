@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-ROWS_READ = "rows of the log"
+ROWS_BY_NUMBER, ROWS_BY_ID = "rows of the log", "rows of the log with ids"
+NEVER = 1e12  # seconds until rows of a log are forgotten: they stay in the log, where they would be new again
 
 
 class LogRows(NamedTuple):
@@ -33,16 +34,10 @@ class LogRows(NamedTuple):
 def count_log(monitor: CoverageMonitor, targets: Array, intervals: Array, by: Any, ids: Any) -> LogRows:
     """Count what is new of all rows of a log, where targets that have not come are NaN.
 
-    Without ids rows may only be added at the end.
+    Without ids rows may only be added at the end. The monitor must not forget rows (``expire_after=NEVER``).
     """
-    n_before = int(monitor._waiting().counter(ROWS_READ))
-    names = [json.dumps(i) for i in range(len(targets))] if ids is None else id_list(ids)
-    if ids is None and len(names) < n_before:
-        msg = (
-            f"the log has {len(names):,} rows, fewer than the {n_before:,} that were read before. If rows are removed "
-            "from it, give the column of ids with --id; or begin another --state."
-        )
-        raise ValueError(msg)
+    names, kind = (id_list(range(len(targets))), ROWS_BY_NUMBER) if ids is None else (id_list(ids), ROWS_BY_ID)
+    n_before = _rows_before(monitor, kind, len(names))
     given = interval_lists(intervals, by, len(names))
     known = monitor._waiting().known(names)
     values = targets.tolist()
@@ -50,27 +45,43 @@ def count_log(monitor: CoverageMonitor, targets: Array, intervals: Array, by: An
     if has_come.any():
         target_list(targets[has_come])  # refused before anything is noted
     _refuse_changes(names, known, values, given.lower, given.upper)
-    first = n_before if ids is None else _first_not_forgotten(monitor, names, known)
-    new = [i for i, name in enumerate(names) if name not in known and i >= first]
-    come = [
-        i
-        for i, name in enumerate(names)
-        if not math.isnan(values[i]) and (known[name].target is None if name in known else i >= first)
-    ]
+    held = [known.get(name) for name in names]
+    new = [i for i, one in enumerate(held) if one is None]
+    come = [i for i, one in enumerate(held) if _has_come(values[i], one)]
     if new:
-        some = [given.labels[i] for i in new] if by is not None else None
-        monitor.expect([json.loads(names[i]) for i in new], intervals[new], by=some)
+        some = None if by is None else [given.labels[i] for i in new]
+        monitor.expect(_ids(names, new), intervals[new], by=some)
+    monitor._waiting().count(kind, len(names) - n_before)
     if come:
-        monitor.observe([json.loads(names[i]) for i in come], targets[come])
-    monitor._waiting().count(ROWS_READ, len(names) - n_before)
+        monitor.observe(_ids(names, come), targets[come])
     return LogRows(len(new), len(come))
 
 
-def _first_not_forgotten(monitor: CoverageMonitor, names: Sequence[str], known: dict[str, Known]) -> int:
-    """The first row that is not one whose time is over: such rows stand before all that are known."""
-    if not known or not monitor._waiting().counter("forgotten"):
-        return 0
-    return next(i for i, name in enumerate(names) if name in known)
+def _ids(names: Sequence[str], rows: Sequence[int]) -> list[Any]:
+    """Ids of some rows, as they were given."""
+    return [json.loads(names[i]) for i in rows]
+
+
+def _rows_before(monitor: CoverageMonitor, kind: str, n: int) -> int:
+    """Rows of the log when it was read before; a ValueError if rows cannot be told from those."""
+    before = {name: int(monitor._waiting().counter(name)) for name in (ROWS_BY_NUMBER, ROWS_BY_ID)}
+    n_before = before.pop(kind)
+    if any(before.values()):
+        now, then = ("without", "with") if kind == ROWS_BY_NUMBER else ("with", "without")
+        msg = f"this --state was begun {then} --id, and the log is now read {now}: all of its rows would count twice."
+        raise ValueError(msg)
+    if kind == ROWS_BY_NUMBER and n < n_before:
+        msg = (
+            f"the log has {n:,} rows, fewer than the {n_before:,} that were read before. To remove rows from a log, "
+            "begin another --state and give the column of ids with --id."
+        )
+        raise ValueError(msg)
+    return n_before
+
+
+def _has_come(target: float, held: Known | None) -> bool:
+    """Whether there is a target that was not there before."""
+    return not math.isnan(target) and (held is None or held.target is None)
 
 
 def _refuse_changes(

@@ -157,7 +157,7 @@ class CoverageMonitor:
         ValueError
             If another process uses the file, or it is no complete state of this version: it stays as it is.
         """
-        file = StateFile(Path(path))
+        file = StateFile(Path(path).resolve())  # by any link the same lock
         try:
             saved = file.read()
             if saved is None:

@@ -74,7 +74,7 @@ class Settings:
         """Evidence from which on there is an alarm."""
         if self.run_length is not None:
             return float(self.run_length)
-        follows_calibration = self.n_calibration is not None and self.tolerance is None
+        follows_calibration = self.n_calibration is not None and None in {self.tolerance, self.few_tolerance}
         return 1.0 / (self.false_alarm_rate * (1.0 - OF_CALIBRATION if follows_calibration else 1.0))
 
     @property

@@ -36,8 +36,11 @@ class StateFile:
         try:
             self._lock = sqlite3.connect(beside(path, "lock"), timeout=0.0, isolation_level=None)
             self._lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as why:
-            msg = f"{path} is in use by another process ({why}). Wait until it has ended, or take another file."
+        except sqlite3.Error as why:
+            is_locked = getattr(why, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+            msg = f"{path} is in use by another process. Wait until it has ended, or take another file."
+            if not is_locked:
+                msg = f"{path} cannot be locked with {beside(path, 'lock')}: {why}."
             raise ValueError(msg) from why
 
     def close(self) -> None:

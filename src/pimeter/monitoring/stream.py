@@ -161,7 +161,7 @@ class Stream:
             before, now = ("with", "without") if self.has_subgroups else ("without", "with")
             msg = f"the watch began {before} subgroups, and these rows are {now}; give `by` in each call or in none."
             raise ValueError(msg)
-        if has_labels and len({*self.subgroups, *labels}) > MAX_SUBGROUPS:
+        if has_labels and len(self.subgroups) + len(set(labels) - self.subgroups.keys()) > MAX_SUBGROUPS:
             msg = f"there are more than {MAX_SUBGROUPS:,} subgroups; watch fewer, with more rows each."
             raise ValueError(msg)
 
