@@ -198,10 +198,13 @@ def classification_uncertainty(
     solve: Callable[..., _Found] = _BY_METHOD.get(method, _from_cells)
     with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
         estimates, assumes = solve(task, method, as_precise(thresholds, y_score), rows)
-    more = by_scores(of_scores, is_positive, score, level) if of_scores and is_positive is not None else {}
-    estimates = [own | more for own in estimates]
     return ClassificationUncertainty(
-        estimates, tuple(thresholds.ravel().tolist()), thresholds.ndim == 0, level, len(score), assumes
+        _with_scores(estimates, of_scores, task),
+        tuple(thresholds.ravel().tolist()),
+        thresholds.ndim == 0,
+        level,
+        len(score),
+        assumes,
     )
 
 
@@ -223,6 +226,14 @@ def _is_of_class(known: Labels, column: int, score: Array, weights: Array | None
     found: NDArray[np.bool_] = known.codes == column
     warn_if_swapped("y_score", score, [found, known.is_known & ~found], weights, known.classes[column], stacklevel=4)
     return found
+
+
+def _with_scores(estimates: list[dict[str, Estimate]], names: list[str], task: _Task) -> list[dict[str, Estimate]]:
+    """Estimates at each threshold, and beside them those of metrics that know no threshold."""
+    if not names or task.is_positive is None:
+        return estimates
+    more = by_scores(names, task.is_positive, task.score, task.level)
+    return [own | more for own in estimates]
 
 
 _Found = tuple[list[dict[str, Estimate]], str | None]

@@ -94,9 +94,7 @@ def classify(
     reading: Reading,
 ) -> None:
     """Say how sure one can be of a classifier's numbers."""
-    if file == calibration == "-":
-        msg = "rows and calibration rows cannot both come from standard input."
-        raise ValueError(msg)
+    _refuse_two_streams(file, calibration)
     notes = reading.notes
     others = [calibration] if calibration else []
     with (
@@ -120,15 +118,15 @@ def classify(
         y_true = None if columns[0] is None else _is_positive(table, frame[columns[0]], positive, notes)
         labelled = _labelled(other, label, score, positive, notes)
         step(f"Judging {frame.height:,} rows")
+        scores = frame[columns[1]].to_numpy()
         wanted = {"precision": precision, "recall": recall}
-        if any(wanted.values()):
-            threshold = [_guaranteed_threshold(wanted, threshold, y_true, frame[columns[1]].to_numpy(), level, notes)]
+        thresholds = _thresholds(threshold, wanted, y_true, scores, level, notes)
         with warnings_as(notes):
             found = pimeter.scorecard(
                 y_true,
-                frame[columns[1]].to_numpy(),
+                scores,
                 by=categories(frame[by]) if by else None,
-                threshold=threshold or 0.5,
+                threshold=thresholds,
                 method=method,
                 confidence_level=level,
                 calibration=labelled,
@@ -138,6 +136,13 @@ def classify(
             about = {"label": columns[0], "score": columns[1], "categories": by, "calibration rows": calibration}
             write_result(found, draft, out, about_page(file, about))
     answer(found, lambda: show_scorecard(found), notes, out, as_json=json)
+
+
+def _refuse_two_streams(file: str, calibration: str | None) -> None:
+    """Standard input can be read once."""
+    if file == calibration == "-":
+        msg = "rows and calibration rows cannot both come from standard input."
+        raise ValueError(msg)
 
 
 def _several_classes(
@@ -169,19 +174,21 @@ def _refuse_for_several(out: Path | None, by: str | None, *others: object) -> No
         raise ValueError(msg)
 
 
-def _guaranteed_threshold(
+def _thresholds(
+    given: list[float] | None,
     wanted: Mapping[str, float | None],
-    threshold: list[float] | None,
     y_true: NDArray[np.float64] | None,
     score: NDArray[np.float64],
     level: float,
     notes: list[str],
-) -> float:
-    """The threshold that keeps a precision or a recall."""
+) -> list[float]:
+    """Thresholds given, or the one that keeps a precision or a recall, or .5."""
     import numpy as np
 
     asked = {name: value for name, value in wanted.items() if value is not None}
-    if len(asked) > 1 or threshold or y_true is None or np.isnan(y_true).any():
+    if not asked:
+        return given or [0.5]
+    if len(asked) > 1 or given or y_true is None or np.isnan(y_true).any():
         msg = "give one of --threshold, --precision and --recall; the latter two need a label for each row."
         raise ValueError(msg)
     ((name, value),) = asked.items()
@@ -196,7 +203,7 @@ def _guaranteed_threshold(
         f"{percent(level)} confidence; {percent(control.answered_, 3)} of the rows are above it. Intervals of metrics "
         "at this threshold do not allow for the choice"
     )
-    return found
+    return [found]
 
 
 def _scored_columns(table: Table, label: str | None, score: str | None, notes: list[str]) -> tuple[str | None, str]:

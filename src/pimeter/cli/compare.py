@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,10 +56,7 @@ def compare(
     reading: Reading,
 ) -> None:
     """Say which of several models is better, by how much, and where."""
-    names = [name.strip() for name in models.split(",") if name.strip()]
-    if len(set(names)) < 2:
-        msg = f"--models {shown(models)} names {len(set(names))} column; give two or more, separated by commas."
-        raise ValueError(msg)
+    names = _two_or_more(models)
     notes = reading.notes
     with opened(file, reading) as table, draft_of(out, file) as draft, progress() as step:
         step(f"Reading {table.name}")
@@ -66,12 +64,12 @@ def compare(
         columns = {name: [name] for name in names}
         if intervals:
             columns, level = bounds_of_models(table, list(columns), level, notes)
-        said = [column for own_columns in columns.values() for column in own_columns]
+        said = list(chain.from_iterable(columns.values()))
         refuse_one_for_two(table, {"target": own, **{f"column {name}": name for name in said}})
         others = feature_columns(table, features, {own, *names, *said, by, time})
         frame = table.read([own, *said], list(dict.fromkeys([*others, *filter(None, (by, time))])))
         frame = complete_rows(table, frame, [own, *said], notes, "target or no prediction")
-        frame = complete_rows(table, frame, [time] if time else [], notes, "time")
+        frame = complete_rows(table, frame, list(filter(None, [time])), notes, "time")
         step(f"Comparing {len(names)} models on {frame.height:,} rows")
         from pimeter.timestamps import numbered
 
@@ -86,6 +84,15 @@ def compare(
         if draft and out:
             write_result(found, draft, out, about_page(file, {"target": own, "models": ", ".join(names)}))
     answer(found, lambda: show(found), notes, out, as_json=json)
+
+
+def _two_or_more(models: str) -> list[str]:
+    """Names of models, with commas between."""
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    if len(set(names)) < 2:
+        msg = f"--models {shown(models)} names {len(set(names))} column; give two or more, separated by commas."
+        raise ValueError(msg)
+    return names
 
 
 def show(found: Comparison) -> None:

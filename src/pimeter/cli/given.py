@@ -97,12 +97,7 @@ def bounds_of_models(
     table: Table, models: Sequence[str], level: float | None, notes: list[str]
 ) -> tuple[dict[str, list[str]], float]:
     """Columns of the lower and the upper bound of each model, named like A-lo-90 and A-hi-90, and their level."""
-    by_model: dict[str, dict[float, dict[str, str]]] = {name: {} for name in models}
-    for column in table.columns:
-        match = CENTRAL.search(column.strip())
-        if match and (own := by_model.get(column.strip()[: match.start()])) is not None:
-            side = "lower" if match[1].lower().startswith("lo") else "upper"
-            own.setdefault(_fraction(match[2]), {})[side] = column
+    by_model = _central_columns(table, models)
     held = [{p for p, sides in own.items() if len(sides) == 2} for own in by_model.values()]
     common = set.intersection(*held)
     found = max(common, default=math.nan) if level is None else level
@@ -120,6 +115,17 @@ def bounds_of_models(
             f"compared intervals of level {found:g}, the highest one that all models have; --level overrules it"
         )
     return columns, found
+
+
+def _central_columns(table: Table, models: Sequence[str]) -> dict[str, dict[float, dict[str, str]]]:
+    """By model and level: columns of its lower and its upper bound, as far as names tell."""
+    found: dict[str, dict[float, dict[str, str]]] = {name: {} for name in models}
+    for column in table.columns:
+        match = CENTRAL.search(column.strip())
+        if match and (own := found.get(column.strip()[: match.start()])) is not None:
+            side = "lower" if match[1].lower().startswith("lo") else "upper"
+            own.setdefault(_fraction(match[2]), {})[side] = column
+    return found
 
 
 def _quantile_level(table: Table, name: str) -> float:

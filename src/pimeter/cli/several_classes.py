@@ -19,36 +19,54 @@ PREFIX = r"(?:p|prob|proba|probability|score|y_prob|y_proba|y_score)"
 
 def class_columns(table: Table, label: str, asked: str | None, notes: list[str]) -> dict[str, str] | None:
     """Column of each class, where there are more than two or several columns are asked for; else None."""
-    named = [] if asked is None or asked in table.columns else [name.strip() for name in asked.split(",")]
+    named = _named(table, asked)
     if asked is not None and len(named) < 2:
         return None
     classes = _classes(table, label)
     if len(classes) <= 2 and not named:
         return None
+    others = [name for name in named or table.columns if name != label]
+    columns = {own: _columns_of(own, others) for own in classes}
+    if not named and not any(columns.values()):
+        return None
+    found = _one_of_each(table, label, columns)
+    _refuse_extra(table, named, found)
+    notes.append(f"took {listed(list(found.values()))} for the probabilities of {listed(classes)}")
+    return found
+
+
+def _named(table: Table, asked: str | None) -> list[str]:
+    """Columns that are asked for with commas between; none if one is."""
+    if asked is None or asked in table.columns or "," not in asked:
+        return []
+    named = [name.strip() for name in asked.split(",")]
     missing = [name for name in named if name not in table.columns]
     if missing:
         msg = f"{table.name} has no column {shown(missing[0])}. Columns: {listed(table.columns)}."
         raise ValueError(msg)
-    found = {}
-    columns = {own: _columns_of(own, [name for name in named or table.columns if name != label]) for own in classes}
-    if not named and not any(columns.values()):
-        return None
+    return named
+
+
+def _refuse_extra(table: Table, named: list[str], found: dict[str, str]) -> None:
+    """Refuse columns that are of no class."""
+    extra = [name for name in named if name not in found.values()]
+    if extra:
+        msg = f"{table.name}: column {shown(extra[0])} has the name of none of the classes {listed(list(found))}."
+        raise ValueError(msg)
+
+
+def _one_of_each(table: Table, label: str, columns: dict[str, list[str]]) -> dict[str, str]:
+    """The column of each class, or a ValueError where there is none or more than one."""
     for own, held in columns.items():
         if len(held) != 1:
             many = "several columns" if held else "no column"
             msg = (
-                f"{table.name}: column {shown(label)} holds {len(classes)} classes ({listed(classes)}), and {many} of "
-                f"probabilities can be told to be that of {shown(own)}. Name columns by their class, such as "
+                f"{table.name}: column {shown(label)} holds {len(columns)} classes ({listed(list(columns))}), and "
+                f"{many} of probabilities can be told to be that of {shown(own)}. Name columns by their class, such as "
                 f"{shown('p_' + own)}, and give them as --score NAME,NAME,..."
             )
             raise ValueError(msg)
-        found[own] = held[0]
-    extra = [name for name in named if name not in found.values()]
-    if extra:
-        msg = f"{table.name}: column {shown(extra[0])} has the name of none of the classes {listed(classes)}."
-        raise ValueError(msg)
-    notes.append(f"took {listed(list(found.values()))} for the probabilities of {listed(classes)}")
-    return found
+    return {own: held[0] for own, held in columns.items()}
 
 
 def several_text(

@@ -222,9 +222,7 @@ def measured_points(
     at = int(np.searchsorted(stops, level))
     lazy = None
     if type(y_true).__module__.partition(".")[0] == "dask":
-        if groups is not None or time is not None:
-            msg = "groups and time need rows in memory; y_true is a dask collection. Give y_true.compute() and so on."
-            raise ValueError(msg)
+        _refuse_lazy(groups, time)
         lazy = LazyRows.read(stops, y_true, y_pred, X, by)
         y_true, y_pred, X, by = lazy.sample
         names = RowNames(is_known=False)
@@ -287,6 +285,13 @@ def measured_points(
         sample=_sample(target, prediction, residuals, ordered),
         versions=dict(_versions()),
     )
+
+
+def _refuse_lazy(groups: object, time: object) -> None:
+    """Refuse what needs all rows in memory."""
+    if groups is not None or time is not None:
+        msg = "groups and time need rows in memory; y_true is a dask collection. Give y_true.compute() and so on."
+        raise ValueError(msg)
 
 
 def _in_order(order: NDArray[np.intp], *columns: Any) -> list[Any]:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 N_BARS = 40  # of the distributions of scores
 N_THRESHOLDS = 19  # other ones that are shown
-BOUNDED = {"ppv": 0, "tpr": 0, "fpr": 1}  # metrics with a bound at each of them: the lower one or the upper one
+# Bounds at each of them: of which metric, the lower one (0) or the upper one (1).
+BOUNDED = {"ppv_at_least": ("ppv", 0), "tpr_at_least": ("tpr", 0), "fpr_at_most": ("fpr", 1)}
 TWO_CLASSES = "scorecard is for two classes"
 INSTEAD = (
     "Use classification_uncertainty, which has metrics for each class; y_score has a column for each of them there."
@@ -318,9 +319,12 @@ def _cuts(rows: Labelled, confidence_level: float) -> dict[str, list[float | Non
     values = {name: [float(METRICS[name](each)) for each in rates] for name in ("accuracy", "tpr", "ppv", "fpr")}
     values["declared"] = [float((each[TP] + each[FP]) / rows.n) for each in cells]
     two_sided = 1.0 - 2.0 * (1.0 - confidence_level) / (len(BOUNDED) * len(cuts))
-    for name, side in BOUNDED.items():
-        found = [proportion(*PROPORTIONS[name], each, each) for each in cells]
-        known = [clopper_pearson(one, two_sided)[side] if one.n else math.nan for one in found]
-        values[f"{name}_{'at_least' if side == 0 else 'at_most'}"] = known
+    values |= {name: _bounds(cells, metric, side, two_sided) for name, (metric, side) in BOUNDED.items()}
     known_values = {name: [None if np.isnan(value) else value for value in column] for name, column in values.items()}
     return {"threshold": list(cuts), **known_values}
+
+
+def _bounds(cells: list[NDArray[Any]], name: str, side: int, confidence_level: float) -> list[float]:
+    """Clopper's and Pearson's lower (0) or upper (1) bound of a rate at each threshold; NaN where no row is in it."""
+    found = [proportion(*PROPORTIONS[name], each, each) for each in cells]
+    return [clopper_pearson(one, confidence_level)[side] if one.n else math.nan for one in found]

@@ -115,13 +115,10 @@ def learned_rule(
     plain = Rule(Weighting(), 30.0 if pseudo_windows is None else pseudo_windows, (1.0,) * len(levels))
     if not trials:
         return plain
-    span = float(np.nanmax(np.nanmax(cutoffs, axis=1) - np.nanmin(cutoffs, axis=1)))
-    near = [(None, 0)] if season_length is None else [(None, 0), *((season_length, n) for n in NEAR_WINDOWS)]
-    weightings = [Weighting(season, n, part * span) for season, n in near for part in HALF_LIVES if part * span > 0.0]
     mixes = PSEUDO_WINDOWS if pseudo_windows is None else (pseudo_windows,)
     best, least = plain, np.inf
     highest = levels[-1:]
-    for weighting in weightings:
+    for weighting in _weightings(cutoffs, season_length):
         spreads = [spread(trial.errors, weighting(trial.age), tail_levels(highest)) for trial in trials]
         pools = [
             pool(trial.errors, weighting(trial.age), found, highest)
@@ -137,6 +134,13 @@ def learned_rule(
             if loss < least:
                 best, least = replace(rule, factors=plain.factors), loss
     return replace(best, factors=_factors(trials, best, levels))
+
+
+def _weightings(cutoffs: Array, season_length: int | None) -> list[Weighting]:
+    """Weights of windows that are tried."""
+    span = float(np.nanmax(np.nanmax(cutoffs, axis=1) - np.nanmin(cutoffs, axis=1)))
+    near = [(None, 0)] if season_length is None else [(None, 0), *((season_length, n) for n in NEAR_WINDOWS)]
+    return [Weighting(season, n, part * span) for season, n in near for part in HALF_LIVES if part * span > 0.0]
 
 
 def _trials(errors: Array, cutoffs: Array) -> list[Trial]:

@@ -29,24 +29,32 @@ def _plots(data: Mapping[str, Any]) -> list[Plot]:
     stretches = _stretches(data["history"])
     if not stretches:
         return []
-    places = [float(one["rows"]) for one in stretches]
-    level = data["confidence_level"]
+    subgroups = data["subgroups"][:MAX_SUBGROUPS]
+    of_subgroups = [_of_subgroups(subgroups, data["confidence_level"])] if subgroups else []
+    return [_of_evidence(stretches, data), *_of_stretches(stretches, data), *of_subgroups]
+
+
+def _of_evidence(stretches: Sequence[Mapping[str, float]], data: Mapping[str, Any]) -> Plot:
+    """Evidence over time, and where it raises an alarm."""
     most = BEYOND_ALARM * data["threshold"]
     begun = "" if data["since"] is None else f" The change most likely began at row {data['since']:,}."
-    found = [
-        lines(
-            "How much speaks against the intervals?",
-            "Largest evidence (e-value) since the point before, as a power of 10, drawn up to 10 times that "
-            f"of an alarm, which stays.{begun}",
-            ("row", "log10 of evidence"),
-            places,
-            [
-                Line(
-                    "evidence", "in", [math.log10(min(max(one["evidence"], LEAST_EVIDENCE), most)) for one in stretches]
-                ),
-                Line("alarm", "rule", [math.log10(data["threshold"])] * len(places)),
-            ],
-        ),
+    return lines(
+        "How much speaks against the intervals?",
+        "Largest evidence (e-value) since the point before, as a power of 10, drawn up to 10 times that "
+        f"of an alarm, which stays.{begun}",
+        ("row", "log10 of evidence"),
+        [float(one["rows"]) for one in stretches],
+        [
+            Line("evidence", "in", [math.log10(min(max(one["evidence"], LEAST_EVIDENCE), most)) for one in stretches]),
+            Line("alarm", "rule", [math.log10(data["threshold"])] * len(stretches)),
+        ],
+    )
+
+
+def _of_stretches(stretches: Sequence[Mapping[str, float]], data: Mapping[str, Any]) -> list[Plot]:
+    """Coverage, misses and widths over time."""
+    places = [float(one["rows"]) for one in stretches]
+    return [
         band(
             "How often do they hold?",
             "Mean coverage of all rows so far with its confidence sequence, which holds at all times together (95 %).",
@@ -57,7 +65,7 @@ def _plots(data: Mapping[str, Any]) -> list[Plot]:
                 Line("95 % bounds", "in", in_percent([one["lower"] for one in stretches])),
             ),
             [
-                Line("asked for", "rule", [100.0 * level] * len(places)),
+                Line("asked for", "rule", [100.0 * data["confidence_level"]] * len(places)),
                 Line("coverage", "dots", in_percent([one["coverage"] for one in stretches])),
             ],
         ),
@@ -82,21 +90,20 @@ def _plots(data: Mapping[str, Any]) -> list[Plot]:
             lowest=0.0,
         ),
     ]
-    subgroups = data["subgroups"][:MAX_SUBGROUPS]
-    if subgroups:
-        found.append(
-            ranges(
-                "Which subgroups hold?",
-                "Coverage with its confidence sequence, those with the most evidence against them first; each range "
-                "holds for its subgroup alone.",
-                ("subgroup", "targets inside, %"),
-                [one["label"] for one in subgroups],
-                [100.0 * one["coverage"] for one in subgroups],
-                [(100.0 * one["lower"], 100.0 * one["upper"]) for one in subgroups],
-                rule=100.0 * level,
-            )
-        )
-    return found
+
+
+def _of_subgroups(subgroups: Sequence[Mapping[str, Any]], level: float) -> Plot:
+    """Coverage of each subgroup."""
+    return ranges(
+        "Which subgroups hold?",
+        "Coverage with its confidence sequence, those with the most evidence against them first; each range "
+        "holds for its subgroup alone.",
+        ("subgroup", "targets inside, %"),
+        [one["label"] for one in subgroups],
+        [100.0 * one["coverage"] for one in subgroups],
+        [(100.0 * one["lower"], 100.0 * one["upper"]) for one in subgroups],
+        rule=100.0 * level,
+    )
 
 
 def _stretches(history: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
