@@ -50,14 +50,12 @@ class Station(NamedTuple):
 def station(name: str) -> Station:
     with gzip.open(Path(os.environ["PIMETER_DATA"]) / "air" / f"{name}.csv.gz", "rt") as file:
         rows = list(csv.DictReader(file))
-    known: dict[str, str] = {}
+    missing = {"", "NA"}
+    known = {key: next(row[key] for row in rows if row[key] not in missing) for key in rows[0]}  # before any is known
     for row in rows:  # the last known value stays
-        known = known | {key: value for key, value in row.items() if value not in {"", "NA"}}
+        known = known | {key: value for key, value in row.items() if value not in missing}
         row.update(known)
-    first = next(row for row in rows if "wd" in row and row["wd"] in WINDS)
-    wind = (
-        2.0 * np.pi / 16.0 * np.array([WINDS.index(row["wd"] if row["wd"] in WINDS else first["wd"]) for row in rows])
-    )
+    wind = 2.0 * np.pi / 16.0 * np.array([WINDS.index(row["wd"]) for row in rows])
     columns = [np.array([float(row[key]) for row in rows]) for key in rows[0] if key not in LEFT_OUT]
     X = np.stack([*columns, np.sin(wind), np.cos(wind)], axis=1)
     y = np.array([float(row["PM2.5"]) for row in rows])
