@@ -2,8 +2,8 @@
 
     PIMETER_DATA=FOLDER python benchmarks/forecast_sums.py [--quick] [--save]
 
-Cones of 24 steps with equal tails, one for each series, fitted to 400 windows that were known at the first origin, and tried
-at rolling origins a day apart. Forecasts are seasonal naive (M4, seasonal) or the last value times its correlation (AR). The
+Cones of 24 steps with equal tails, one for each series, fitted to 400 windows that were known at the first origin, and
+tried at rolling origins a day apart. Forecasts are seasonal naive (M4, seasonal) or the best linear ones (AR). The
 interval of a path's maximum, minimum and sum is between the quantiles of 400 sample paths. Standard errors are those of
 means over series. `--save` writes `results/forecast_sums.md`.
 """

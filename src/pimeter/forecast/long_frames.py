@@ -202,10 +202,10 @@ def _numbered(
     return found
 
 
-def chunks(n: int) -> Iterator[slice]:
+def chunks(n: int, size: int = ROWS_AT_A_TIME) -> Iterator[slice]:
     """Rows to work on at a time, so that no column is copied as a whole."""
-    for i in range(0, n, ROWS_AT_A_TIME):
-        yield slice(i, min(i + ROWS_AT_A_TIME, n))
+    for i in range(0, n, size):
+        yield slice(i, min(i + size, n))
 
 
 def numbers(name: str, frame: nw.DataFrame[Any], column: str) -> Array:

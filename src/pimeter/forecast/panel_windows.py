@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Numbers = NDArray[np.intp]
 
+WINDOWS_AT_A_TIME = 50_000
+
 
 @dataclass(frozen=True)
 class PanelWindows:
@@ -103,7 +105,7 @@ class PanelWindows:
             for each, (series, own_column, _), key in zip((self, other), parts, keys, strict=True):
                 to = column[np.searchsorted(distinct, key)]
                 h = each.horizon
-                for part in chunks(len(series)):
+                for part in chunks(len(series), WINDOWS_AT_A_TIME):
                     rows, new = series[part], to[part]
                     given = each.errors[model][rows, :, own_column[part]]
                     held = errors[model][rows, :h, new]

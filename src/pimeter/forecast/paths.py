@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pimeter.arrays import ranks
 from pimeter.conformal.steps import finite_forecasts
+from pimeter.dependence import autocorrelation, variance_inflation
 from pimeter.forecast.limits import within_limits
 from pimeter.forecast.neurons import StepNeurons
 from pimeter.quantiles import quantile
@@ -76,8 +77,7 @@ class ConePaths(StepNeurons):
             raise ValueError(msg)
         counts = counts / counts.sum() if of == "mean" else counts
         p = self._fitted_with[0]
-        levels = np.array([(1.0 - p) / 2.0, (1.0 + p) / 2.0])
-        found = [quantile(paths @ counts, levels) for paths in self._future_paths(y_pred, features)]
+        found = [middle_of_sums(paths @ counts, p) for paths in self._future_paths(y_pred, features)]
         return np.array(found).reshape(*np.shape(y_pred)[:-1], 2)
 
     def sample_paths(
@@ -155,6 +155,19 @@ class ConePaths(StepNeurons):
             rows = [each.reshape(len(self._errors), -1, h)[i] for each in (forecast, off, scale)]
             for centre, moved, unit in zip(*rows, strict=True):
                 yield within_limits(centre + moved + unit * paths, *self._limits)
+
+
+def middle_of_sums(sums: Array, p: float) -> Array:
+    """Lower and upper quantile of sums along windows in the order of time, a little further out where they say little.
+
+    Sums of windows that overlap are as good as few independent ones, m of them, between whose quantiles less than p
+    of new ones lie on average: levels are as for ``p (m + 1/2) / m``.
+    """
+    inflation = float(variance_inflation(autocorrelation(ranks(sums))))
+    m = len(sums) / inflation
+    level = min(p * (m + 0.5) / m, 1.0 - 1.0 / len(sums))
+    level = max(level, p)
+    return np.asarray(quantile(sums, np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])), np.float64)
 
 
 def stretched_paths(errors: Array, margins: Array, level: float) -> Array:
