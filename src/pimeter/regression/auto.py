@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FOLDS = 5  # of widths that cannot tell what they would say of rows that they have not seen
 MIN_ROWS_TO_LEARN = 60  # rows: with fewer, nothing but a constant width is learned
 MAX_ROWS_TO_LEARN = 20_000  # that are enough for all widths
-MAX_ROWS_TO_WEIGH = 2000  # that are enough for the weights
+MAX_ROWS_TO_WEIGH = 1000  # that are enough for the weights
 CAUTION = 1.0  # standard errors that the combination has to win by over a constant width
 DEFAULTS = (ScaledWidth("neighbours", power=1), QuantileWidth())
 LEAST_WEIGHT = 0.02  # widths with less are left out: they cost time and change nothing

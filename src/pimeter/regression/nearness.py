@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 WEIGHTS_AT_ONCE = 4_000_000  # weights that are held at a time
 PILOT = 1000  # rows that choose the number of neighbours
 SAME = 1e-9  # squared distance, in standard deviations, below which rows are at the same place
+TREES_OF_LEAVES = 60  # enough for quantiles, whose rows are weighted by common leaves
 FEW_COLUMNS = 12  # of which a split is the best of all
 MIN_NEIGHBOURS = 25  # neighbours to choose from: this many, twice, four times ... as many
 
@@ -184,7 +185,7 @@ def _forest(shape: tuple[int, int], random_state: int) -> RandomForestRegressor:
     n, d = shape
     most = ROWS_OF_TREE if n > ROWS_OF_TREE else None
     options = {"min_samples_leaf": ROWS_IN_LEAF, "max_features": min(d, max(FEW_COLUMNS, d // 2)), "max_samples": most}
-    return RandomForestRegressor(random_state=random_state, **options)
+    return RandomForestRegressor(TREES_OF_LEAVES, random_state=random_state, **options)
 
 
 class Neighbours(NamedTuple):
