@@ -60,7 +60,16 @@ def test_answers_are_those_of_the_library(classify):
         random_state=0,
     )
     found = json.loads(out)
-    assert found["uncertainty"] == expected.to_dict()
+    rows = found["uncertainty"].pop("rows")
+    assert {**found["uncertainty"], "rows": rows[:-4]} == expected.to_dict()
+    of_scores = pimeter.classification_uncertainty(
+        frame["label"].to_numpy(),
+        frame["score"].to_numpy(),
+        metrics=["roc_auc", "average_precision", "brier", "log_loss"],
+        confidence_level=0.9,
+        pos_label="yes",
+    )
+    assert rows[-4:] == [{**row, "threshold": None} for row in of_scores.to_dict()["rows"]]  # once, at no threshold
     assert found["calibration_error"] == pytest.approx(
         pimeter.calibration_error(frame["label"].to_numpy() == "yes", frame["score"].to_numpy(), method="lower")
     )
@@ -119,8 +128,11 @@ def test_scores_keep_their_precision(classify):
         json.loads(classify(f"{name}.parquet", "--by", "shop", "--threshold", 0.3, "--json")[1])
         for name in ("single", "double")
     )
-    for part in ("uncertainty", "cuts", "categories"):
+    of_scores = [[row["value"] for row in one["uncertainty"]["rows"][-2:]] for one in (single, double)]
+    assert of_scores[0] == pytest.approx(of_scores[1], rel=1e-6)  # Brier score and log loss, which see every digit
+    for part in ("cuts", "categories"):
         assert single[part] == double[part]
+    assert single["uncertainty"]["rows"][:-2] == double["uncertainty"]["rows"][:-2]
     assert [one["rows"] for one in single["outcomes"]] == [one["rows"] for one in double["outcomes"]]
 
 
@@ -221,6 +233,24 @@ def test_rows_cannot_come_twice_from_standard_input(classify):
 
 
 class TestScorecard:
+    def test_has_metrics_of_scores_where_both_classes_have_ten_rows(self):
+        rng = np.random.default_rng(0)
+        score = rng.uniform(size=200)
+        y = rng.uniform(size=200) < score
+        text = str(scorecard(y, score, threshold=[0.3, 0.5]))
+        assert [text.count(f"\n{name} ") for name in ("roc auc", "average precision", "brier", "log loss")] == [1] * 4
+        assert "accuracy at 0.3" in text
+        assert "Metrics of scores" in scorecard(y, score).to_html()
+        few = y & (np.cumsum(y) < 10)
+        some = np.where(np.arange(200) < 150, y, np.nan)
+        for labels, method in ((few, "wilson"), (None, "calibrated"), (some, "prediction-powered")):
+            assert "roc auc" not in str(scorecard(labels, score, method=method))
+        never = scorecard(y, np.where(np.cumsum(y) == 1, 0.0, score))  # a positive with a score of 0
+        assert "inf  not known" in str(never)
+        assert "not known to" not in str(never) + never.to_html()
+        assert "log loss: 1 row had probability 0 for what happened." in str(never).splitlines()
+        assert json.loads(never.to_json())["uncertainty"]["rows"][-1]["value"] is None
+
     def test_a_classifier_that_is_worse_than_the_majority_class_raises_alarm(self):
         rng = np.random.default_rng(0)
         y = rng.uniform(size=2000) < 0.05

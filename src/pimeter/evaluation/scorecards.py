@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pimeter.arrays import real_array
-from pimeter.classification.confusion import outcome_codes
+from pimeter.classification.confusion import BINOMIAL, outcome_codes
 from pimeter.classification.inputs import class_labels
 from pimeter.classification.proportions import clopper_pearson, proportion
 from pimeter.classification.rates import FN, FP, METRICS, PROPORTIONS, TN, TP, Rates
+from pimeter.classification.score_metrics import MIN_ROWS_OF_CLASS, SCORE_METRICS, by_scores
 from pimeter.classification.uncertainty import classification_uncertainty
 from pimeter.coverage import counted, percent
 from pimeter.evaluation.classifier_checks import Category, ClassifierEvidence, Labelled, is_above, judged, points
@@ -50,6 +51,10 @@ MEANING = {
     "for": "positives among rows called negative",
     "f1": "harmonic mean of sensitivity and precision",
     "mcc": "correlation of answers and labels, from -1 to 1",
+    "roc_auc": "probability that a positive row has a higher score than a negative one",
+    "average_precision": "mean of the precision at the scores of the positives",
+    "brier": "mean squared distance of scores from labels; lower is better",
+    "log_loss": "mean of minus the logarithm of the probability given to the true class; lower is better",
 }
 
 
@@ -64,7 +69,9 @@ class Scorecard(Result):
     diagnosis : Diagnosis
         Findings, advice and code.
     uncertainty : dict
-        Metrics and intervals, as `ClassificationUncertainty.to_dict` gives them.
+        Metrics and intervals, as `ClassificationUncertainty.to_dict` gives them, and below them those of scores (ROC
+        AUC, average precision, Brier score, log loss), whose ``threshold`` is None, where all rows have a label and
+        each class has 10 rows or more.
     method : str
         The one that was asked for.
     n_labelled : int
@@ -220,7 +227,7 @@ def scorecard(
     return Scorecard(
         headline=_headline(found, method, rows, first),
         diagnosis=judged(evidence),
-        uncertainty=found.to_dict(),
+        uncertainty={**found.to_dict(), "rows": [*found.to_dict()["rows"], *_of_scores(rows, method, level)]},
         method=method,
         n_labelled=rows.n,
         reliability=evidence.reliability,
@@ -280,6 +287,20 @@ def _headline(found: ClassificationUncertainty, method: str, rows: Labelled, thr
             f"always predicting the majority class is right for {points(max(rows.n_by_class) / n)} %."
         )
     return Headline(claim, evidence)
+
+
+def _of_scores(rows: Labelled, method: str, confidence_level: float) -> list[dict[str, Any]]:
+    """Metrics that know no threshold; none where some rows have no label or a class has too few of them."""
+    if method not in {*BINOMIAL, "bootstrap"} or min(rows.n_by_class) < MIN_ROWS_OF_CLASS:
+        return []
+    found = by_scores([*SCORE_METRICS], rows.is_positive, rows.score.astype(np.float64), confidence_level)
+    return [
+        {
+            key: None if isinstance(cell, float) and math.isnan(cell) else cell
+            for key, cell in {"threshold": None, "metric": name, **asdict(one)}.items()
+        }
+        for name, one in found.items()
+    ]
 
 
 def _outcomes(rows: Labelled, score: NDArray[Any], threshold: float) -> list[dict[str, Any]]:

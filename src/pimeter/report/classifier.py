@@ -19,7 +19,7 @@ def classifier_html(data: Mapping[str, Any], about: Mapping[str, str], meaning: 
     """The page of a scorecard, given as plain values, and a few words for each metric."""
     found = data["uncertainty"]
     level = percent(found["confidence_level"])
-    rows = [{**row, **{key: figure(row[key]) for key in ("value", "lower", "upper")}} for row in found["rows"]]
+    rows = [{**row, "value": figure(row["value"]), "interval": interval(row)} for row in found["rows"]]
     tables = [(threshold, list(some)) for threshold, some in groupby(rows, lambda row: row["threshold"])]
     cuts, at = data["cuts"], found["rows"][0]["threshold"]
     nearest = 0 if cuts is None else min(range(len(cuts["threshold"])), key=lambda i: abs(cuts["threshold"][i] - at))
@@ -87,3 +87,9 @@ def figure(value: float | None) -> str:
     if value in {0.0, 1.0} or float(text) not in {0.0, 1.0}:
         return text
     return rounded(value) if float(text) else f"{value:.1g}"
+
+
+def interval(row: Mapping[str, Any]) -> str:
+    """Bounds of the interval of a metric."""
+    bounds = [figure(row[key]) for key in ("lower", "upper")]
+    return UNKNOWN if bounds == [UNKNOWN, UNKNOWN] else " to ".join(bounds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pimeter.coverage import percent
-from pimeter.report.classifier import figure
+from pimeter.report.classifier import figure, interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,12 +33,13 @@ class TextTable(NamedTuple):
 def scorecard_table(data: Mapping[str, Any]) -> TextTable:
     """Metrics of a scorecard, given as plain values, with notes, findings, advice and code."""
     given, diagnosis = data["uncertainty"]["rows"], data["diagnosis"]
-    is_single = len({row["threshold"] for row in given}) == 1
-    names = [row["metric"].replace("_", " ") + ("" if is_single else f" at {row['threshold']:g}") for row in given]
-    rows = [
-        (name, figure(row["value"]), f"{figure(row['lower'])} to {figure(row['upper'])}", row["method"])
-        for name, row in zip(names, given, strict=True)
+    thresholds = {row["threshold"] for row in given} - {None}
+    names = [
+        row["metric"].replace("_", " ")
+        + ("" if len(thresholds) == 1 or row["threshold"] is None else f" at {row['threshold']:g}")
+        for row in given
     ]
+    rows = [(name, figure(row["value"]), interval(row), row["method"]) for name, row in zip(names, given, strict=True)]
     noted: dict[str, list[str]] = {}
     for name, row in zip(names, given, strict=True):
         if row["note"]:
