@@ -15,7 +15,6 @@ from pimeter.cli.options import Json, Out, is_level, reads_files
 from pimeter.cli.several_classes import class_columns, several_text
 from pimeter.cli.terminal import answer, progress, say, show_scorecard, warnings_as
 from pimeter.cli.writing import about_page, draft_of, write_result
-from pimeter.coverage import percent
 from pimeter.files import PARQUET, Reading, Table, as_strings, listed, opened, shown
 
 if TYPE_CHECKING:
@@ -184,6 +183,8 @@ def _thresholds(
 ) -> list[float]:
     """Thresholds given, or the one that keeps a precision or a recall, or .5."""
     import numpy as np
+
+    from pimeter.coverage import percent
 
     asked = {name: value for name, value in wanted.items() if value is not None}
     if not asked:
