@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -138,3 +139,56 @@ def test_what_is_refused(frame, run, options, words, tmp_path):
     assert code == 2
     assert words in err
     assert not (tmp_path / "page.html").exists()
+
+
+def test_a_file_of_bounds_says_how_to_measure_them(frame, run):
+    frame.select("y", "y-lo-90", "y-hi-90").write_csv("bounds.csv")
+    code, _, err = run("measure", "bounds.csv")
+    assert code == 2
+    assert "give --lower y-lo-90 --upper y-hi-90 to measure these intervals" in err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--lower", "low", "--upper", "high", "--level", "0.9"),
+        ("--prediction", "mean", "--std", "narrow", "--level", "0.9"),
+        ("--quantiles", "low_q05,low_q95"),
+    ],
+)
+def test_the_command_of_the_advice_runs(frame, run, options):
+    frame = frame.with_columns(narrow=pl.col("sd") / 1.5, low_q05=pl.col("low"), low_q95=pl.col("high"))
+    frame.write_csv("rows.csv")
+    frame.drop("y").write_csv("new.csv")
+    code, out, err = run("measure", "rows.csv", *options, "--out", "page.html")
+    assert code == 0, err
+    (command,) = (line for line in out.splitlines() if line.startswith("pimeter recalibrate rows.csv"))
+    assert "pimeter recalibrate rows.csv" in Path("page.html").read_text(encoding="utf-8")
+    code, out, err = run(*shlex.split(command)[1:])
+    assert code == 0, err
+    assert pm.coverage_score(frame["y"], pl.read_csv("calibrated.csv").select("lower", "upper").to_numpy()) > 0.87
+
+
+def test_bounds_named_lower_and_upper_stay_beside_the_calibrated_ones(frame, run):
+    frame.rename({"low": "lower", "high": "upper"}).write_csv("vendor.csv")
+    arguments = ("recalibrate", "vendor.csv", "--lower", "lower", "--upper", "upper", "--level", "0.9", "--apply")
+    code, out, err = run(*arguments, "vendor.csv", "--out", "once.csv")
+    assert code == 0, err
+    assert "'lower_calibrated' and 'upper_calibrated'" in out
+    found = pl.read_csv("once.csv")
+    assert_allclose(found["lower"], frame["low"])
+    assert pm.coverage_score(frame["y"], found.select("lower_calibrated", "upper_calibrated").to_numpy()) > 0.87
+    code, _, err = run(*arguments, "once.csv", "--out", "twice.csv")
+    assert code == 2
+    assert "has 'lower_calibrated' and 'upper_calibrated' already" in err
+
+
+def test_a_model_without_bounds_is_named(frame, run):
+    frame = frame.rename({"y-lo-90": "A-lo-90", "y-hi-90": "A-hi-90", "low": "B-lo-80", "high": "B-hi-80"})
+    frame.write_csv("models.csv")
+    code, _, err = run("compare", "models.csv", "--models", "A,C", "--intervals")
+    assert code == 2
+    assert "there are no columns 'C-lo-90' and 'C-hi-90'" in err
+    code, _, err = run("compare", "models.csv", "--models", "A,B", "--intervals")
+    assert code == 2
+    assert "need one level in common; A has 0.9; B has 0.8" in err

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -27,6 +28,7 @@ CENTRAL = re.compile(  # y-lo-90, upper_0.9
 QUANTILE = re.compile(  # q0.05, q05, p10, p97.5
     r"(?:^|[^a-z])(?:q|p|quantile|percentile)[-_ ]?(0?\.\d+|\d{1,2}\.\d+|\d{1,3})$", re.IGNORECASE
 )
+BOUND = re.compile(r"(?:^|(?<=[^a-z]))(lo|low|lower|hi|high|upper)(?=$|[^a-z])", re.IGNORECASE)  # lower, y_hi_90
 LEAST, MOST = 0.3, 0.9999  # levels of intervals that names tell
 NUMBER = re.compile(r"^(0?\.\d+)$")
 NO_ROW = "target or no interval"
@@ -48,6 +50,37 @@ class GivenColumns(NamedTuple):
         if self.kind == "quantiles":
             return {"quantiles": table, "levels": list(self.levels)}
         return {"y_pred": table[:, 0], "std": table[:, 1]}
+
+
+def recalibration_command(file: str, target: str, said: GivenColumns, level: float, options: Sequence[str]) -> str:
+    """The command that makes intervals of these columns hold, for new rows."""
+    if said.kind == "quantiles":
+        named = ["--quantiles", ",".join(said.names)]
+    else:
+        names = ("--lower", "--upper") if said.kind == "intervals" else ("--prediction", "--std")
+        named = [part for pair in zip(names, said.names, strict=True) for part in pair]
+    named = ["--target", target, *named, "--level", f"{level:g}", *options]
+    return f"pimeter recalibrate {shlex.quote(file)} --apply new.csv --out calibrated.csv {shlex.join(named)}"
+
+
+def refuse_bounds_alone(table: Table) -> None:
+    """Refuse a file without a column of predictions that has bounds of intervals, which have to be named."""
+    if any(name.strip().lower() in PREDICTIONS for name in table.columns):
+        return
+    pairs: dict[str, dict[str, str]] = {}
+    for column in table.columns:
+        if match := BOUND.search(column):
+            side = "lower" if match[1].lower().startswith("lo") else "upper"
+            pairs.setdefault(column[: match.start()] + column[match.end() :], {})[side] = column
+    found = next((pair for pair in pairs.values() if len(pair) == 2), None)
+    if found:
+        lower, upper = found["lower"], found["upper"]
+        msg = (
+            f"{table.name}: no column has a usual name for the prediction, but {shown(lower)} and {shown(upper)} look "
+            f"like bounds: give --lower {shlex.quote(lower)} --upper {shlex.quote(upper)} to measure these intervals, "
+            "or --prediction NAME."
+        )
+        raise ValueError(msg)
 
 
 def given_columns(
@@ -102,13 +135,7 @@ def bounds_of_models(
     common = set.intersection(*held)
     found = max(common, default=math.nan) if level is None else level
     if found not in common:
-        name = next((one for one, levels in zip(models, held, strict=True) if found not in levels), models[0])
-        digits = "90" if math.isnan(found) else f"{100.0 * found:g}"
-        msg = (
-            f"{table.name}: there are no columns {shown(f'{name}-lo-{digits}')} and {shown(f'{name}-hi-{digits}')}; "
-            "rename the bounds of all models so, or leave --intervals out to compare points."
-        )
-        raise ValueError(msg)
+        raise ValueError(_why_not_compared(table, dict(zip(models, held, strict=True)), level))
     columns = {name: [own[found]["lower"], own[found]["upper"]] for name, own in by_model.items()}
     if level is None:
         notes.append(
@@ -126,6 +153,19 @@ def _central_columns(table: Table, models: Sequence[str]) -> dict[str, dict[floa
             side = "lower" if match[1].lower().startswith("lo") else "upper"
             own.setdefault(_fraction(match[2]), {})[side] = column
     return found
+
+
+def _why_not_compared(table: Table, held: Mapping[str, set[float]], level: float | None) -> str:
+    """Which model has no bounds of the level, or none at all; or that no level is common to all."""
+    lacking = [name for name, levels in held.items() if (not levels if level is None else level not in levels)]
+    if not lacking:
+        have = "; ".join(f"{name} has {', '.join(f'{p:g}' for p in sorted(levels))}" for name, levels in held.items())
+        return f"{table.name}: the intervals of all models need one level in common; {have}."
+    name, digits = lacking[0], f"{90.0 if level is None else 100.0 * level:g}"
+    return (
+        f"{table.name}: there are no columns {shown(f'{name}-lo-{digits}')} and {shown(f'{name}-hi-{digits}')}; rename "
+        "the bounds of all models so, or leave --intervals out to compare points."
+    )
 
 
 def _quantile_level(table: Table, name: str) -> float:
@@ -153,7 +193,13 @@ pimeter recalibrate held-out.csv --prediction mean --std sd --level 0.95 --apply
 def recalibrate(
     calibration: Annotated[str, typer.Argument(help="Rows that the model was not trained on, with their targets.")],
     apply: Annotated[str, typer.Option(help="New rows with the same columns of what the model says.")],
-    out: Annotated[Path, typer.Option(help="Where to write them with lower and upper.", callback=as_table)],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Where to write them with lower and upper (lower_calibrated, ... if they have these already).",
+            callback=as_table,
+        ),
+    ],
     target: Target = None,
     prediction: Prediction = None,
     lower: Lower = None,
@@ -178,10 +224,7 @@ def recalibrate(
             raise ValueError(msg)
         own = named_or_guessed(past, TARGETS, "target", target, notes)
         refuse_one_for_two(past, {"target": own, **{f"column {name}": name for name in given.names}})
-        taken = [name for name in ("lower", "upper") if name in new.columns]
-        if taken:
-            msg = f"{new.name} has {' and '.join(map(shown, taken))} already, where bounds are written; rename them."
-            raise ValueError(msg)
+        written = _written(new)
         step(f"Reading {past.name}")
         known = complete_rows(past, past.read([own, *given.names], []), [own, *given.names], notes, NO_ROW)
         asked = given.level or level or _highest(given.levels)
@@ -193,12 +236,23 @@ def recalibrate(
         rows = new.read(list(given.names), [])
         bounds = _bounds(calibrator, given, rows)
         step(f"Writing {shown(out)}")
-        write_table(new.with_columns(bounds), draft, out, decimal_comma=new.has_decimal_commas)
+        write_table(new.with_columns(bounds.rename(written)), draft, out, decimal_comma=new.has_decimal_commas)
     if bounds["lower"].null_count():
         notes.append(f"{bounds['lower'].null_count():,} rows without all columns have no interval")
     say(notes)
     _show(calibrator)
-    typer.echo(f"Wrote {bounds.height:,} rows: {out}")
+    typer.echo(f"Wrote {bounds.height:,} rows with {' and '.join(map(shown, written.values()))}: {out}")
+
+
+def _written(new: Table) -> dict[str, str]:
+    """Names of the columns that bounds are written to, which the file must not have yet."""
+    for suffix in ("", "_calibrated"):
+        names = {name: name + suffix for name in ("lower", "upper")}
+        taken = [name for name in names.values() if name in new.columns]
+        if not taken:
+            return names
+    msg = f"{new.name} has {' and '.join(map(shown, taken))} already, where bounds are written; rename them."
+    raise ValueError(msg)
 
 
 def _highest(levels: Sequence[float]) -> float:

@@ -24,7 +24,7 @@ from pimeter.cli.columns import (
     pair_columns,
     refuse_one_for_two,
 )
-from pimeter.cli.given import NO_ROW, GivenColumns, given_columns
+from pimeter.cli.given import NO_ROW, GivenColumns, given_columns, recalibration_command, refuse_bounds_alone
 from pimeter.cli.options import (
     GivenLevel,
     Json,
@@ -155,25 +155,38 @@ def measure(
             is_page = out.suffix.lower() == ".html"
             write_result(_with_command(result, file, asked) if is_page else result, draft, out, about_page(file, about))
     shown_result = (
-        (lambda: show_given(result)) if said else lambda: show_measurement(_with_command(result, file, asked))
+        (lambda: show_given(_with_command(result, file, asked)))
+        if said
+        else lambda: show_measurement(_with_command(result, file, asked))
     )
     answer(result, shown_result, notes, out, as_json=json)
 
 
 def _with_command(result: Measurement, file: str, asked: _Asked) -> Measurement:
-    """The measurement of predictions with the command for the intervals it recommends in the place of code."""
+    """The measurement with the command for the intervals it recommends in the place of code."""
     options = [*result.diagnosis.options]
     if not options:
         return result
+    if asked.said:
+        command = recalibration_command(file, asked.columns[0], asked.said, result.confidence_level, options)
+        return replace(result, diagnosis=replace(result.diagnosis, code=command))
     if result.recommended_width == "grouped" and "--by" not in options and asked.by:
         options += ["--by", asked.by]
-    elif result.recommended_width not in {"constant", "grouped"} and asked.features:
-        options += ["--features", ",".join(asked.features)]
+    elif result.recommended_width not in {"constant", "grouped"} and (features := _looked_at(result, asked)):
+        options += ["--features", ",".join(features)]
     options += ["--groups", asked.groups] if asked.groups else []
     options += ["--time", asked.time] if asked.time and "--online" in options else []
     command = f"pimeter interval {shlex.quote(file)} --apply new.csv --out intervals.csv"
     named = ["--level", str(result.confidence_level), "--target", asked.columns[0], "--prediction", asked.columns[1]]
     return replace(result, diagnosis=replace(result.diagnosis, code=f"{command} {shlex.join([*named, *options])}"))
+
+
+def _looked_at(result: Measurement, asked: _Asked) -> list[str]:
+    """Features without those that were left out as ids."""
+    from pimeter.evaluation.diagnosis.columns import left_out_column
+
+    said = result.diagnosis["features"].sentence
+    return [name for name in asked.features if f"{left_out_column(name)}:" not in said]
 
 
 def _check_engine(engine: str, scheduler: str | None, in_memory: list[str], reading: Reading) -> None:
@@ -195,6 +208,8 @@ def _columns(
 ) -> tuple[str, ...]:
     """Columns of the target and of what the model said."""
     if said is None:
+        if prediction is None:
+            refuse_bounds_alone(table)
         return pair_columns(table, target, prediction, notes)
     own = named_or_guessed(table, TARGETS, "target", target, notes)
     refuse_one_for_two(table, {"target": own, **{f"column {name}": name for name in said.names}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -74,10 +75,10 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], part
         )
         for one, threshold in zip(asked, thresholds, strict=True)
     ]
-    code = ""
+    code, options = "", tuple[str, ...]()
     if any(finding.raised for finding in found):
         method = {"moved by": "additive", "widened by": "multiplicative"}.get(_best_name(alternatives), "auto")
-        given = GIVEN[evidence.said.kind]
+        given, options = GIVEN[evidence.said.kind], ("--method", method)
         code = (
             "from pimeter import IntervalCalibrator\n"
             f'calibrator = IntervalCalibrator({evidence.level:g}, method="{method}").fit(y_true, {given})\n'
@@ -87,7 +88,7 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], part
         name="features", question="Which columns were looked at?", sentence=_columns(evidence), rows=evidence.n
     )
     told = [*found, *_infinite(evidence), *([] if parts is None else [_parts(parts)]), left]
-    return Diagnosis.of(told, "Nothing to do: no check raises an alarm.", code)
+    return replace(Diagnosis.of(told, "Nothing to do: no check raises an alarm.", code), options=options)
 
 
 def _infinite(evidence: IntervalEvidence) -> list[Finding]:
@@ -142,7 +143,7 @@ def coverage(evidence: IntervalEvidence) -> Asked:
     way = "narrower" if k / n > evidence.level else "wider"
     said = f"{percent(k / n, 3)} of targets are inside, {percent(evidence.level)} should be"
     return Asked(
-        "coverage", "Is the level kept?", 2.0, p_value, f"{said} (p = {p_value:.2g}).",
+        "coverage", "Is the level kept?", 2.0, p_value, f"{said} ({_p(p_value)}).",
         f"Make intervals {way}.", k / n, evidence.level,
     )  # fmt: skip
 
@@ -153,10 +154,10 @@ def balance(evidence: IntervalEvidence) -> Asked:
     is_asked = bool(below + above) and not evidence.is_tied
     p_value = _binomial_p(below, below + above, 0.5, evidence.effect) if is_asked else math.nan
     said = f"{below:,} targets are below their interval and {above:,} above"
-    tested = f" (p = {p_value:.2g})" if is_asked else ""
+    tested = f" ({_p(p_value)})" if is_asked else ""
     return Asked(
         "balance", "Are there as many misses below as above?", 2.0, p_value, f"{said}{tested}.",
-        f"Move the intervals {'down' if below > above else 'up'}, or calibrate each bound by itself.",
+        f"Move the intervals {'down' if below > above else 'up'}, or calibrate each bound separately.",
         below / max(below + above, 1), 0.5,
     )  # fmt: skip
 
@@ -184,8 +185,8 @@ def subgroups(evidence: IntervalEvidence) -> Asked:
     )
     return Asked(
         "subgroups", "Is the coverage the same everywhere?", 4.0, p_value,
-        f"The largest difference of {len(asked)} subgroups: {said} (p = {p_value:.2g}, all together).",
-        f"Calibrate rows {where} by themselves, or let widths follow {'the category' if one.of == 'by' else one.of}.",
+        f"The largest difference of {len(asked)} subgroups: {said} ({_p(p_value)}, all together).",
+        f"Calibrate rows {where} separately, or let widths follow {'the category' if one.of == 'by' else one.of}.",
         one.coverage, total / evidence.n,
     )  # fmt: skip
 
@@ -200,8 +201,8 @@ def worst(evidence: IntervalEvidence) -> Asked:
     is_less = found.coverage < evidence.level
     p_value = found.p_value if is_less else 1.0
     return Asked(
-        name, question, 4.0, p_value, f"Covered least are {found} (p = {p_value:.2g}, of the whole search).",
-        f"Widen intervals of {found.words}: let widths follow these columns, or calibrate such rows by themselves.",
+        name, question, 4.0, p_value, f"Covered least are {found} ({_p(p_value)}, of the whole search).",
+        f"Widen intervals of {found.words}: let widths follow these columns, or calibrate such rows separately.",
         found.coverage, evidence.level, found.lower, found.upper,
     )  # fmt: skip
 
@@ -237,7 +238,7 @@ def calibration(evidence: IntervalEvidence) -> Asked:
         f"Of {len(counts)} cells of the distributions the outermost hold {rounded(tails, 3)} times the rows they should"
     )
     return Asked(
-        "calibration", question, 2.0, p_value, f"{said} (p = {p_value:.2g}, chi-square).",
+        "calibration", question, 2.0, p_value, f"{said} ({_p(p_value)}, chi-square).",
         f"Distributions are {what}: calibrate every level.", tails, 1.0,
     )  # fmt: skip
 
@@ -279,7 +280,7 @@ def runs(evidence: IntervalEvidence) -> Asked:
         f"p = {float(chdtrc(1, ratio_ind)):.2g}, conditional p = {float(chdtrc(2, ratio_uc + ratio_ind)):.2g}"
     )
     return Asked(
-        "runs", question, 1.0, p_value, f"{said} (p = {p_value:.2g} by runs; {tests}).",
+        "runs", question, 1.0, p_value, f"{said} ({_p(p_value)} by runs; {tests}).",
         "Misses come in runs: update intervals as targets become known (OnlineNeuron, ForecastIntervals).",
         float(after_miss.mean()), n_miss / evidence.n,
     )  # fmt: skip
@@ -338,15 +339,21 @@ def better(evidence: IntervalEvidence, alternatives: Sequence[Alternative]) -> A
             said += ", which would do as well as those given"
     p_value = min(1.0, min(one.p_value for one in others) * len(others)) if is_asked else math.nan
     advice = (
-        f"Use {shown(best)}: {percent(evidence.level)} hold, and the interval score falls by {rounded(best.gain, 3)}."
+        f"Use intervals with {shown(best)}: {percent(evidence.level)} of targets are inside, and the interval score "
+        f"falls by {rounded(best.gain, 3)}."
     )
     return Asked(
         "better",
         question,
         2.0,
         p_value,
-        f"{said}{f' (p = {p_value:.2g})' if is_asked else ''}.",
+        f"{said}{f'; {_p(p_value)}' if is_asked else ''}.",
         advice,
         best.gain,
         0.0,
     )
+
+
+def _p(p_value: float) -> str:
+    """A p-value in words; one that floats cannot tell from 0 is below what they can."""
+    return "p < 1e-300" if p_value == 0.0 else f"p = {p_value:.2g}"

@@ -79,7 +79,7 @@ def given(X: FeatureTable | None, by: ArrayLike | None, n: int, rows: NDArray[np
     for column in [] if X is None else columns(X, n, rows):
         why = _as_ids(column, n)
         if why:
-            left_out.append(f"Column {column.place!r} is left out: {why}.")
+            left_out.append(f"{left_out_column(column.place)}: {why}.")
         else:
             kept.append(column)
     labels = labels_of(by, n)
@@ -87,6 +87,11 @@ def given(X: FeatureTable | None, by: ArrayLike | None, n: int, rows: NDArray[np
     if why:
         left_out.append(f"by is left out: {why}. Give categories of several rows each.")
     return Given(kept, None if why else labels, left_out, why)
+
+
+def left_out_column(name: str) -> str:
+    """The beginning of the sentence on a column that is left out."""
+    return f"Column {name!r} is left out"
 
 
 def _as_ids(column: Column, n: int) -> str:
