@@ -21,6 +21,7 @@ ROUNDING = 1e-9  # (m + 1) p is an integer if it is this near to one: in floats 
 MAX_NEEDED = 10**12  # rows that `rows_needed` answers with
 LONG = 1e10  # variance of a binomial number from which on its probabilities are not listed one by one
 ALTERNATING, TOGETHER = 10_000, 200  # numbers of rows that it looks at one by one, and together
+PLAIN = 1e6  # numbers below it are written without an exponent
 RANGE = (0.05, 0.95)  # the points of the Beta distribution that a coverage range spans
 
 
@@ -132,10 +133,18 @@ def counted(n: float, noun: str, digits: int = 6) -> str:
 
 
 def rounded(value: float, digits: int = 4, *, whole: float = 1.0) -> str:
-    """A number with so many digits, or with more where these would make a whole of what is less."""
+    """A number with so many digits, or with more where these would make a whole of what is less.
+
+    Examples
+    --------
+    >>> from pimeter.coverage import rounded
+    >>> rounded(98765.4, 3), rounded(0.99996), rounded(12345678.9)
+    ('98800', '0.99996', '1.235e+07')
+    """
     while value < whole <= float(f"{value:.{digits}g}"):
         digits += 1
-    return f"{value:.{digits}g}"
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(float(text)) < PLAIN else text
 
 
 def proportion_bounds(inside: ArrayLike, rows: ArrayLike, tail: float) -> tuple[Array, Array]:

@@ -43,7 +43,10 @@ def named_columns(name: str, frame: nw.DataFrame[Any], columns: tuple[str, ...] 
     """Columns of a frame as an array: those of these names, or all; or a ValueError that says which there are."""
     missing = [column for column in columns or () if column not in frame.columns]
     if missing:
-        msg = f"{name} is a frame without {' and '.join(missing)}; it has columns {frame.columns[:9]}."
+        msg = (
+            f"{name} is a frame without {' and '.join(missing)}; it has columns {frame.columns[:9]}. Rename them, or "
+            "give an array."
+        )
         raise ValueError(msg)
     return (frame if columns is None else frame.select(*columns)).to_numpy()
 

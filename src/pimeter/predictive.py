@@ -288,7 +288,10 @@ def _bounds(name: str, given: Table) -> Array:
     """Lower and upper bounds, (m, 2), in their order."""
     table = _numbers(name, given, ("lower", "upper"))
     if table.ndim != 2 or table.shape[1] != 2:
-        msg = f"{name} must have shape (m, 2), lower and upper bounds; got {table.shape}."
+        msg = (
+            f"{name} must have shape (m, 2), lower and upper bounds; got {table.shape}. Give np.column_stack([lower, "
+            "upper])."
+        )
         raise ValueError(msg)
     _refuse_crossed(name, table, "bounds", "Give the lower bound first.")
     return table
@@ -320,7 +323,9 @@ def _from_moments(y_pred: ArrayLike | None, std: ArrayLike) -> Predictive:
         raise ValueError(msg)
     mean, deviation = finite_numbers("y_pred", y_pred), finite_numbers("std", std)
     if mean.ndim != 1 or deviation.shape != mean.shape:
-        msg = f"y_pred and std must both have shape (m,); got {mean.shape} and {deviation.shape}."
+        msg = (
+            f"y_pred and std must both have shape (m,), one value for each row; got {mean.shape} and {deviation.shape}."
+        )
         raise ValueError(msg)
     wrong = np.flatnonzero(deviation <= 0.0)
     if wrong.size:

@@ -210,8 +210,10 @@ def _bounds(model: pimeter.IntervalRegressor | OnlineIntervals, rows: _Rows) -> 
 
 def _extent(model: pimeter.IntervalRegressor, bounds: pl.DataFrame) -> str:
     """Where intervals lie, or how wide they are, in words."""
+    from pimeter.coverage import rounded
+
     if model.width == "constant":
-        below, above = (f"{margin:.3g}" for margin in model.margin_)
+        below, above = (rounded(margin, 3) for margin in model.margin_)
         if below == above:
             return f"within ±{above} of the prediction"
         parts = [
@@ -223,10 +225,12 @@ def _extent(model: pimeter.IntervalRegressor, bounds: pl.DataFrame) -> str:
 
 def _widths(bounds: pl.DataFrame) -> str:
     """How wide intervals are, in words."""
+    from pimeter.coverage import rounded
+
     widths = (bounds["upper"] - bounds["lower"]).drop_nulls()
     if not widths.is_finite().all():
         return "in intervals that are open at one end"
-    least, half, most = (f"{widths.quantile(p) or 0.0:.3g}" for p in (0.0, 0.5, 1.0))
+    least, half, most = (rounded(widths.quantile(p) or 0.0, 3) for p in (0.0, 0.5, 1.0))
     return f"in intervals that are {least} to {most} wide, half of them at most {half}"
 
 
@@ -251,7 +255,7 @@ def _show(model: pimeter.IntervalRegressor, bounds: pl.DataFrame, by: str | None
 
 def _show_categories(model: pimeter.IntervalRegressor, said: str, by: str) -> None:
     """A table of categories: the largest, the small ones together, and those never seen."""
-    from pimeter.coverage import percent
+    from pimeter.coverage import percent, rounded
 
     lines = [(one, *margin) for one, margin in zip(model.categories_, model.margin_, strict=True)]
     own = sorted((line for line in lines[:-1] if line[0].source == "own"), key=lambda line: -line[0].rows)
@@ -264,7 +268,7 @@ def _show_categories(model: pimeter.IntervalRegressor, said: str, by: str) -> No
         (
             str(one.label),
             f"{one.rows:,}",
-            f"-{below:.3g} to +{above:.3g}",
+            f"-{rounded(below, 3)} to +{rounded(above, 3)}",
             "not known" if math.isnan(one.level) else percent(one.level),
             one.note or "scores of its own",
         )

@@ -123,7 +123,7 @@ def shown(alternative: Alternative) -> str:
     way = "outwards" if alternative.value >= 0.0 else "inwards"
     return {
         "as given": "as given",
-        "moved by": f"both bounds {way} by {rounded(abs(alternative.value), 3)}",
+        "moved by": f"both bounds moved {way} by {rounded(abs(alternative.value), 3)}",
         "widened by": f"widths multiplied by {rounded(alternative.value, 3)}",
-        "constant": f"constant ±{rounded(alternative.value, 3)} around the same centre",
+        "constant": f"a constant ±{rounded(alternative.value, 3)} around the same centre",
     }[alternative.name]

@@ -13,7 +13,7 @@ import numpy as np
 from pimeter.arrays import real_array
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.conformal.steps import ONE_PATH, windows_until_known
-from pimeter.coverage import counted, percent
+from pimeter.coverage import counted, percent, rounded
 from pimeter.evaluation.diagnosis.check import Check
 from pimeter.evaluation.results import Result
 from pimeter.findings import Diagnosis, Headline
@@ -250,7 +250,7 @@ class Tried(NamedTuple):
     def headline(self) -> Headline:
         """How far intervals extend, and what they covered."""
         first, last, h = self.margin[0], self.margin[-1], len(self.margin)
-        margins = f"±{first:.3g} one step ahead" + (f" and ±{last:.3g} at step {h}" if h > 1 else "")
+        margins = f"±{rounded(first, 3)} one step ahead" + (f" and ±{rounded(last, 3)} at step {h}" if h > 1 else "")
         asked = percent(self.level)
         claim = f"{asked} of targets are expected within {margins}."
         if not self.is_kept(self.updated):

@@ -320,7 +320,7 @@ class SameEverywhere(Check[ClassifierEvidence]):
         if different:
             names = ", ".join(f"{category.label} ({points(category.accuracy)} %)" for category in different)
             sentence = f"No: {names} differ from the others by more than chance."
-            advice = "Do not rely on the accuracy of all rows there: judge these categories by themselves."
+            advice = "Do not rely on the accuracy of all rows there: judge these categories separately."
         p_value = min(category.p_value for category in judged)
         rows = sum(category.rows for category in judged)
         return self.finding(rows, sentence, advice, value=len(different), reference=0, p_value=p_value)

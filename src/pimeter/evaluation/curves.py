@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.coverage import percent, percent_range
+from pimeter.coverage import percent, percent_range, rounded
 from pimeter.evaluation.diagnosis.evidence import simultaneous_bounds
 from pimeter.findings import Headline
 from pimeter.quantiles import quantile
@@ -128,7 +128,7 @@ class Curves:
     def with_copies(self, m: int, copies: Copies, context: Context) -> Curves:
         """Where rows are copies of others nothing is guaranteed, and ranges are wider by a factor."""
         factor = copies.factor
-        note = f"But {copies}: nothing is guaranteed, and the range is widened by a factor of {factor:.3g}."
+        note = f"But {copies}: nothing is guaranteed, and the range is widened by a factor of {rounded(factor, 3)}."
         coverage = widened(None, self.coverage_lower, self.coverage_upper, factor, (0.0, 1.0))
         width = widened(2.0 * np.array(self.margin), self.width_lower, self.width_upper, factor, (0.0, math.inf))
         scores = (self.interval_score, self.interval_score_lower, self.interval_score_upper)
@@ -195,13 +195,12 @@ def headline(m: int, level: float, margin: float, bounds: tuple[float, float], c
     """The answer in words, also where rows are too few for the level."""
     rows = "1 row" if m == 1 else f"{m:,} rows"
     guarantee = rank_guarantee(m, level)
-    expected = (
-        f"{percent(guarantee.level)} of future residuals are expected within ±{margin:.3g}, the largest residual seen."
-    )
-    claim = f"{percent(level)} of future residuals are expected within ±{margin:.3g}."
+    within = f"within ±{rounded(margin, 3)}"
+    expected = f"{percent(guarantee.level)} of future residuals are expected {within}, the largest residual seen."
+    claim = f"{percent(level)} of future residuals are expected {within}."
     if context.is_doubtful:
-        expected = f"All of these residuals lie within ±{margin:.3g}; nothing is claimed of future ones."
-        claim = f"{percent(level)} of these residuals lie within ±{margin:.3g}; nothing is claimed of future ones."
+        expected = f"All of these residuals lie {within}; nothing is claimed of future ones."
+        claim = f"{percent(level)} of these residuals lie {within}; nothing is claimed of future ones."
     if m < guarantee.needed:
         few = (
             f"{rows} {'is' if m == 1 else 'are'} too few to guarantee {percent(level)}; {guarantee.needed} are needed."

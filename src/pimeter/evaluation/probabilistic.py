@@ -10,7 +10,7 @@ import numpy as np
 
 from pimeter.arrays import some_rows
 from pimeter.clusters import INDEPENDENT, Units, group_numbers, moment_numbers
-from pimeter.coverage import percent
+from pimeter.coverage import counted, percent
 from pimeter.evaluation.alternatives import Alternative, alternatives
 from pimeter.evaluation.conditional import conditional_scores
 from pimeter.evaluation.decomposition import Decomposition, decomposition
@@ -215,7 +215,7 @@ def _headline(evidence: IntervalEvidence, bounds: tuple[float, float], units: Un
     """Whether the level is kept, as far as so many rows can tell; what raises no alarm may be so."""
     low, high = bounds
     level, n = percent(evidence.level), evidence.n
-    seen = f"{percent(float(evidence.is_inside.mean()), 3)} of {n:,} targets"
+    seen = f"{percent(float(evidence.is_inside.mean()), 3)} of {counted(n, 'target')}"
     if math.isnan(low):
         return Headline(f"Intervals of {level} cover {seen}.", f"Nothing more can be said: {units.refusal}.")
     if n < MIN_ROWS:

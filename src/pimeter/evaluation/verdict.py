@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pimeter.coverage import percent
+from pimeter.coverage import percent, rounded
 from pimeter.evaluation import paired
 from pimeter.findings import Finding
 
@@ -89,11 +89,12 @@ def claim(decisive: list[Contrast], names: tuple[str, ...], best: str) -> str:
     least = min(max(one.lower, -one.upper) for one in against)  # by how much the best is better
     if not unclear and len(names) == 2:
         other, most = names[names[0] == best], max(abs(against[0].lower), abs(against[0].upper))
-        return f"{best} is better than {other}: its {kind.words} is {way} by {least:.3g} to {most:.3g} ({confidence})."
+        by = f"{rounded(least, 3)} to {rounded(most, 3)}"
+        return f"{best} is better than {other}: its {kind.words} is {way} by {by} ({confidence})."
     if not unclear:
         return (
             f"{best} is the best of {len(names)} models: its {kind.words} is {way} than that of each other one by at "
-            f"least {least:.3g} ({confidence})."
+            f"least {rounded(least, 3)} ({confidence})."
         )
     return _undecided(unclear, names, best, kind)
 
@@ -104,8 +105,8 @@ def _undecided(unclear: list[Contrast], names: tuple[str, ...], best: str, kind:
     worse = [name for name in names if name not in {best, *equal}]
     nearest = min(unclear, key=lambda one: abs(one.value))
     return (
-        f"{best} and {_listed(equal)} cannot be told apart: the {kind.words} differs by {nearest.lower:.3g} to "
-        f"{nearest.upper:.3g} ({nearest.model} less {nearest.other}, {percent(paired.CONFIDENCE)} confidence)."
+        f"{best} and {_listed(equal)} cannot be told apart: the {kind.words} differs by {rounded(nearest.lower, 3)} to "
+        f"{rounded(nearest.upper, 3)} ({nearest.model} less {nearest.other}, {percent(paired.CONFIDENCE)} confidence)."
         + (f" {best} is better than {_listed(worse)}." if worse else "")
     )
 
@@ -124,7 +125,7 @@ def choice(decisive: list[Contrast], best: str, n: int) -> str:
     needed = max(one.n_needed for one in unclear)
     if needed > MANY_TIMES * n:
         largest = max(max(abs(one.lower), abs(one.upper)) for one in unclear)
-        return f"They are as good as each other: take the cheaper one. They differ by {largest:.3g} at most."
+        return f"They are as good as each other: take the cheaper one. They differ by {rounded(largest, 3)} at most."
     return f"Not enough rows to tell; about {paired.shown_rows(needed)} would do, were the difference as it seems."
 
 
@@ -136,10 +137,11 @@ def findings(contrasts: list[Contrast], best: str, second: str, places: tuple[Pl
         if one is None:
             continue
         question = f"Which has the {'lower' if kind.sign > 0 else 'higher'} {kind.words}?"
-        between = f"{one.model} less {one.other}: {one.lower:.3g} to {one.upper:.3g}"
+        between = f"{one.model} less {one.other}: {rounded(one.lower, 3)} to {rounded(one.upper, 3)}"
         sentence = f"{one.better or 'Neither, as far as can be told'} ({between})."
         if not kind.sign:
-            question, sentence = f"By how much does the {kind.words} differ?", f"By {one.value:.3g} ({between})."
+            question = f"By how much does the {kind.words} differ?"
+            sentence = f"By {rounded(one.value, 3)} ({between})."
         found.append(
             Finding(
                 name=score,

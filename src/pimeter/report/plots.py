@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pimeter.coverage import percent
+from pimeter.coverage import percent, rounded
 from pimeter.plotting import pyplot
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def draw_residuals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     ax.set_ylim(0, 1.18 * max(counts.max(), 1))
     asked, guaranteed = data["confidence_level"], data["guaranteed_level"]
     expected = percent(guaranteed, 3) if guaranteed < asked else percent(asked)
-    return _finished(ax, f"{expected} of residuals expected within ±{upper:.3g}")
+    return _finished(ax, f"{expected} of residuals expected within ±{rounded(upper, 3)}")
 
 
 def draw_coverage(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:

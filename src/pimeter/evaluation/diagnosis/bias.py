@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pimeter.coverage import rounded
 from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, by_chance, count, in_percent
 from pimeter.evaluation.diagnosis.evidence import Evidence
 from pimeter.evaluation.diagnosis.shifts import MEAN_CONFIDENCE, PLACES, Shift, mean_residual
@@ -50,8 +51,8 @@ class Bias(Check[Evidence]):
             sentence, found = f"{sentence}.", whole
             side, much = ("above", "little") if whole.mean > 0 else ("below", "much")
             advice.append(
-                f"Targets are {abs(whole.mean):.3g} {side} their prediction on average: the model predicts too {much}. "
-                "Train it anew, or let the two bounds of the interval learn by themselves."
+                f"Targets are {rounded(abs(whole.mean), 3)} {side} their prediction on average: the model "
+                f"predicts too {much}. Train it anew, or learn the two bounds of the interval separately."
             )
         if local is not None:
             sentence += f" It differs most {local.place}: {_in_range(local)} for all {local.n_places} places together)"
@@ -82,14 +83,14 @@ class Bias(Check[Evidence]):
 
 
 def _in_range(shift: Shift) -> str:
-    return f"{shift.mean:.3g} (between {shift.lower:.3g} and {shift.upper:.3g}"
+    return f"{rounded(shift.mean, 3)} (between {rounded(shift.lower, 3)} and {rounded(shift.upper, 3)}"
 
 
 def _local_advice(local: Shift) -> str:
     """What to do about a subgroup."""
     side = "above" if local.mean > 0 else "below"
-    shown = f"Targets are {abs(local.mean):.3g} {side} their prediction {local.place}"
+    shown = f"Targets are {rounded(abs(local.mean), 3)} {side} their prediction {local.place}"
     if local.criterion is None or local.criterion.values is None:
-        return f"{shown}: correct the model by category, or let each category have bounds of its own."
+        return f"{shown}: correct the model by category, or give each category bounds of its own."
     what = "its own prediction" if local.criterion.of == "prediction" else local.criterion.of
     return f"{shown}: correct the model along {what}, or let the bounds learn from the features."

@@ -127,7 +127,7 @@ def by_chance(p_value: float) -> str:
     """End of a sentence on something that is no alarm: what chance has to do with it."""
     if p_value > UNUSUAL:
         return ", which chance explains."
-    return f": unusual by itself (p = {p_value:.2g}), but not beside all that a report asks."
+    return f": unusual on its own (p = {p_value:.2g}), but not among the many checks of a report."
 
 
 def sequential_p_value(observed: float, drawn: Callable[[int], Array], most: int = N_DRAWS) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from pimeter.coverage import rounded
 from pimeter.evaluation.diagnosis.bias import Bias
 from pimeter.evaluation.diagnosis.order import Drift, SerialDependence
 from pimeter.evaluation.diagnosis.recommendation import recommended
@@ -67,9 +68,11 @@ def beside_mean_error(diagnosis: Diagnosis, mean: float, lower: float, upper: fl
         return diagnosis
     why, first = "too little to matter beside the margin.", NOTHING_TO_DO
     if diagnosis["bias"].p_value > Bias.significance:
-        why = "by itself that would be no chance, but a report asks much at once. More rows would tell."
+        why = (
+            "on its own this would be unlikely by chance, but a report runs many checks at once. More rows would tell."
+        )
         first = CONSTANT_IS_ENOUGH
-    said = f"Targets are {abs(mean):.3g} {'above' if mean > 0.0 else 'below'} their prediction on average (between "
-    return replace(
-        diagnosis, advice=(first, *diagnosis.advice[1:], f"{said}{lower:.3g} and {upper:.3g}, 90 % confidence): {why}")
-    )
+    side = "above" if mean > 0.0 else "below"
+    said = f"Targets are {rounded(abs(mean), 3)} {side} their prediction on average"
+    where = f"between {rounded(lower, 3)} and {rounded(upper, 3)}, 90 % confidence"
+    return replace(diagnosis, advice=(first, *diagnosis.advice[1:], f"{said} ({where}): {why}"))

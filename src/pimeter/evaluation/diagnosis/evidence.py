@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from pimeter.arrays import real_array, some_rows
-from pimeter.coverage import proportion_bounds
+from pimeter.coverage import proportion_bounds, rounded
 from pimeter.duplicates import Copies, copies, row_keys
 from pimeter.errors import signed_errors
 from pimeter.evaluation.diagnosis.columns import categories, quintiles
@@ -83,9 +83,9 @@ class RowNames(NamedTuple):
     def __call__(self, row: int, residual: float) -> str:
         """A row in words, and its residual."""
         if not self.is_known:
-            return f"{residual:.3g}"
+            return f"{rounded(residual, 3)}"
         label = row if self.labels is None else self.labels[row]
-        return f"{'index' if self.is_index else 'row'} {label} ({residual:.3g})"
+        return f"{'index' if self.is_index else 'row'} {label} ({rounded(residual, 3)})"
 
     @property
     def note(self) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import fdtrc, ndtr
 
+from pimeter.coverage import rounded
 from pimeter.evaluation.diagnosis import symmetry
 from pimeter.evaluation.diagnosis.check import (
     MIN_ROWS,
@@ -61,8 +62,8 @@ class Skewness(Check[Evidence]):
         found = symmetry.tails(residuals, fraction)
         skewness, upper, lower, middle = (float(values[0]) for values in (found.skewness, *found))
         sentence = (
-            f"On average the largest {in_percent(fraction)} of the residuals lie {upper - middle:.3g} above the mean "
-            f"of the middle half, the smallest {middle - lower:.3g} below it"
+            f"On average the largest {in_percent(fraction)} of the residuals lie {rounded(upper - middle, 3)} above "
+            f"the mean of the middle half, the smallest {rounded(middle - lower, 3)} below it"
         )
         p_value, advice = math.nan, ""
         if abs(skewness) < self.threshold:
@@ -74,10 +75,7 @@ class Skewness(Check[Evidence]):
         else:
             sentence += ": residuals are skewed."
             farther, less = ("above", "below") if skewness > 0.0 else ("below", "above")
-            advice = (
-                f"Residuals extend farther {farther} than {less}: let the two bounds of the interval learn by "
-                "themselves."
-            )
+            advice = f"Residuals extend farther {farther} than {less}: learn the two bounds of the interval separately."
         return self.finding(m, sentence, advice, value=skewness, reference=0.0, p_value=p_value)
 
 

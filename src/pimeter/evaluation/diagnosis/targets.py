@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import bdtrc, ndtr
 
 from pimeter.arrays import some_rows
+from pimeter.coverage import rounded
 from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, is_constant, some_of
 from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence
 
@@ -52,9 +53,9 @@ class DiscreteTarget(Check[Evidence]):
             advice = "The targets are 0 and 1, which look like classes: for probabilities of a class use scorecard."
             return self.finding(m, f"{sentence}: 0 and 1.", advice, value=n, reference=m)
         if typical == step:
-            sentence += f", in steps of {step:.3g}"
+            sentence += f", in steps of {rounded(step, 3)}"
             advice = (
-                f"The target comes in steps of {step:.3g}: move the bounds of intervals inwards to the nearest "
+                f"The target comes in steps of {rounded(step, 3)}: move the bounds of intervals inwards to the nearest "
                 "possible value, which loses no coverage."
             )
         else:
