@@ -144,6 +144,8 @@ class TestBands:
     def test_refused(self, band):
         with pytest.raises(ValueError, match="at least 10 rows of each class"):
             band([0, 1, 1], [0.1, 0.2, 0.3])
+        with pytest.raises(ValueError, match="n_points must be"):
+            roc_band(np.arange(40) % 2, np.arange(40), n_points=1)
         with pytest.raises(ValueError, match="one score for each row"):
             band([0, 1], [[0.1, 0.9], [0.2, 0.8]])
 

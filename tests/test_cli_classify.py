@@ -469,3 +469,13 @@ def test_a_guaranteed_threshold(classify, tmp_path):
     assert code != 0
     assert "cannot be guaranteed with these 800 rows" in err
     assert "give one of --threshold" in classify("rows.csv", "--recall", 0.9, "--threshold", 0.5)[2]
+
+
+def test_a_recall_that_needs_all_rows_is_no_threshold(classify, tmp_path):
+    """Of the positives a fifth have a score of 0, which no threshold between 0 and 1 declares positive."""
+    y = np.arange(1000) % 2
+    score = np.where(y == 1, np.where(np.arange(1000) % 10 < 2, 0.0, 0.9), 0.3)
+    pl.DataFrame({"y": y, "score": score}).write_csv(tmp_path / "rows.csv")
+    code, _, err = classify("rows.csv", "--recall", 0.95)
+    assert (code, "only by declaring all rows positive" in err) == (2, True)
+    assert classify("rows.csv", "--recall", 0.7)[0] == 0

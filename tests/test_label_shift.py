@@ -100,6 +100,10 @@ class TestLabelShift:
         with pytest.raises(ValueError, match=said):
             label_shift_ratios(*arguments)
 
+    def test_a_class_that_is_named_twice(self):
+        with pytest.raises(ValueError, match="does not fit the 3 columns"):
+            label_shift_ratios([0, 1], np.full((2, 3), 0.3), np.full((1, 3), 0.3), labels=[0, 1, 1])
+
     def test_a_class_without_rows(self):
         with pytest.raises(ValueError, match="no row of 1 of the classes"):
             label_shift_ratios([0, 0], [[0.1, 0.9], [0.5, 0.5]], [[0.5, 0.5]], labels=[0, 1])

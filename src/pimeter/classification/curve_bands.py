@@ -16,7 +16,7 @@ import numpy as np
 from pimeter.classification.inputs import class_labels, ordered_classes, positive_column, refuse_missing
 from pimeter.classification.proportions import Proportion, clopper_pearson
 from pimeter.classification.score_metrics import refuse_few_of_a_class
-from pimeter.validation import finite_numbers, one_level
+from pimeter.validation import finite_numbers, integer, one_level
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -89,7 +89,7 @@ def roc_band(
     """
     level = one_level("confidence_level", confidence_level)
     classes = _Classes.of(y_true, y_score, pos_label)
-    x = np.linspace(0.0, 1.0, n_points)
+    x = np.linspace(0.0, 1.0, integer("n_points", n_points, at_least=2))
     distances = [_distance(len(one), level**0.5) for one in (classes.negative, classes.positive)]
     fpr, tpr = classes.rates()
     # At a false-positive rate x the true threshold is one whose rate in these rows is at most a distance away.
@@ -138,7 +138,7 @@ def precision_recall_band(
     """
     level = one_level("confidence_level", confidence_level)
     classes = _Classes.of(y_true, y_score, pos_label)
-    x = np.linspace(0.0, 1.0, n_points)
+    x = np.linspace(0.0, 1.0, integer("n_points", n_points, at_least=2))
     each = level ** (1.0 / 3.0)
     distances = [_distance(len(one), each) for one in (classes.negative, classes.positive)]
     n = len(classes.positive) + len(classes.negative)

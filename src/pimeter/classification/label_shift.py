@@ -165,7 +165,7 @@ def _codes(y_true: ArrayLike, score: Array, labels: Sequence[Hashable] | None) -
     """Column of the class of each row."""
     known = refuse_missing("y_true", class_labels("y_true", y_true, len(score)))
     classes = known.classes if labels is None else np.asarray(labels).tolist()
-    if len(classes) != score.shape[1] or not set(known.classes) <= set(classes):
+    if len(set(classes)) != score.shape[1] or not set(known.classes) <= set(classes):
         msg = (
             f"y_true holds {known.classes[:5]!r}, which does not fit the {score.shape[1]} columns of y_score; give "
             "labels in their order."

@@ -198,7 +198,10 @@ def _thresholds(
         control.fit(y_true, score)
     if control.guarantee_reason_:
         raise ValueError(control.guarantee_reason_)
-    found = float(np.clip(control.threshold_, 0.0, 1.0))
+    found = max(float(control.threshold_), 0.0)
+    if found > control.threshold_ and (score == 0.0).any():
+        msg = f"a {name} of {percent(value)} is kept only by declaring all rows positive, also those with a score of 0."
+        raise ValueError(msg)
     notes.append(
         f"a threshold of {found:.6g} keeps a {name} of {percent(value)} or more among rows like these, with "
         f"{percent(level)} confidence; {percent(control.answered_, 3)} of the rows are above it. Intervals of metrics "
