@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -542,3 +543,12 @@ def test_working_days_and_months_are_even_as_they_are_counted(tmp_path):
         assert found.y_true.shape == (57, 3)
         assert found.stride == 1.0
         assert found.until_known.tolist() == [1, 2, 3]
+
+
+def test_standard_input_is_read_once(pimeter, monkeypatch):
+    errors = np.random.default_rng(0).standard_normal(120)
+    text = "y,y_hat\n" + "".join(f"{error:.6f},0\n" for error in errors)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    done = pimeter("forecast", "-", "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("guessed that the target") == 1

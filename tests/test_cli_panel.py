@@ -127,4 +127,4 @@ def test_forecasts_to_come_of_one_series_are_refused(pimeter, tmp_path):
     past.write_csv(tmp_path / "one.csv")
     done = pimeter("forecast", tmp_path / "one.csv", "--prediction", "mean", "--apply", "future.csv", "--out", "x.csv")
     assert done.returncode == 2
-    assert "--apply and --season are for a file of several series" in done.stderr
+    assert "--apply and --season are for several series" in done.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +13,11 @@ from pimeter.cli.columns import TARGETS, guessed_if_any, named_or_guessed, pair_
 from pimeter.cli.options import Json, Level, Out, Prediction, Target, reads_files
 from pimeter.cli.panel import PanelColumns, PanelTask, panel_forecast, series_column
 from pimeter.cli.terminal import answer, progress, warnings_as
-from pimeter.cli.writing import about_page, draft_of, write_result
+from pimeter.cli.writing import about_page, draft_of, noted, write_result
 from pimeter.files import Reading, Table, opened, shown
+
+if TYPE_CHECKING:
+    from pimeter.evaluation.windows import Layout
 
 WINDOWS = ("window", "origin", "cutoff", "issued", "made_on", "forecast_date")
 TIMES = ("ds", "date", "datetime", "timestamp", "target_date", "target_time", "valid_date", "valid_time")
@@ -78,45 +81,64 @@ def forecast(
     reading: Reading,
 ) -> None:
     """Put a cone around forecasts, and say what it would have covered."""
-    notes = reading.notes
     with opened(file, reading) as table:
-        has_both = all(
-            given or any(name.strip().lower() in usual for name in table.columns)
-            for given, usual in ((window, WINDOWS), (time, (*TIMES, *MAYBE_TIMES)))
-        )
-        told_apart = series_column(table, series, notes) if series or has_both else None
+        told_apart = _series_column(table, series, window, time, reading.notes)
         if told_apart is not None:
-            named_columns = _panel_columns(table, told_apart, window, time, target, prediction, notes)
-            panel_forecast(PanelTask(file, table, named_columns, level, season, apply, out, reading), as_json=json)
+            columns = _panel_columns(table, told_apart, window, time, target, prediction, reading.notes)
+            panel_forecast(PanelTask(file, table, columns, level, season, apply, out, reading), as_json=json)
             return
-    if apply or season:
-        msg = "--apply and --season are for a file of several series: name the column that tells them apart with --id."
-        raise ValueError(msg)
-    with opened(file, reading) as table, draft_of(out, file) as draft, progress() as tell:
-        columns = pair_columns(table, target, prediction, notes)
-        step = step or guessed_if_any(table, STEPS, "step", notes)
-        window = window or guessed_if_any(table, WINDOWS, "window", notes)
-        if step is not None and window is None:
-            window = named_or_guessed(table, WINDOWS, "window", None, notes)
-        if time is None:
-            time = _time_column(table, {*columns, window, step}, notes)
-        time = time or None
-        named = {"target": columns[0], "prediction": columns[1], "window": window, "step": step, "time": time}
-        refuse_one_for_two(table, named)
-        tell(f"Reading {table.name}")
-        from pimeter.evaluation.windows import Layout, windows
+        if apply or season:
+            msg = "--apply and --season are for several series: name the column that tells them apart with --id."
+            raise ValueError(msg)
+        with draft_of(out, file) as draft, progress() as tell:
+            layout = _layout(table, target, prediction, window, step, time, reading.notes)
+            tell(f"Reading {table.name}")
+            from pimeter.evaluation.windows import windows
 
-        layout = Layout(*columns, window, step, time)
-        y_true, y_pred, names, stride, until_known = windows(table, layout, notes, stride)
-        tell(f"Trying the cone on {len(y_true) // 2:,} windows")
-        with warnings_as(notes):
-            found = pimeter.backtest(
-                y_true, y_pred, confidence_level=level, stride=stride, until_known=until_known, names=names
-            )
-        if draft and out:
-            noted = {"notes": "; ".join(notes)} if notes else {}
-            write_result(found, draft, out, about_page(file, named) | noted)
-    answer(found, lambda: typer.echo(found), notes, out, as_json=json)
+            y_true, y_pred, names, stride, until_known = windows(table, layout, reading.notes, stride)
+            tell(f"Trying the cone on {len(y_true) // 2:,} windows")
+            with warnings_as(reading.notes):
+                found = pimeter.backtest(
+                    y_true, y_pred, confidence_level=level, stride=stride, until_known=until_known, names=names
+                )
+            if draft and out:
+                write_result(found, draft, out, about_page(file, layout._asdict()) | noted(reading.notes))
+    answer(found, lambda: typer.echo(found), reading.notes, out, as_json=json)
+
+
+def _series_column(
+    table: Table, named: str | None, window: str | None, time: str | None, notes: list[str]
+) -> str | None:
+    """The column that tells several series apart; without a name only where windows and times have columns too."""
+    has_both = all(
+        given or any(name.strip().lower() in usual for name in table.columns)
+        for given, usual in ((window, WINDOWS), (time, (*TIMES, *MAYBE_TIMES)))
+    )
+    return series_column(table, named, notes) if named or has_both else None
+
+
+def _layout(
+    table: Table,
+    target: str | None,
+    prediction: str | None,
+    window: str | None,
+    step: str | None,
+    time: str | None,
+    notes: list[str],
+) -> Layout:
+    """Columns of the forecasts of one series."""
+    from pimeter.evaluation.windows import Layout
+
+    columns = pair_columns(table, target, prediction, notes)
+    step = step or guessed_if_any(table, STEPS, "step", notes)
+    window = window or guessed_if_any(table, WINDOWS, "window", notes)
+    if step is not None and window is None:
+        window = named_or_guessed(table, WINDOWS, "window", None, notes)
+    if time is None:
+        time = _time_column(table, {*columns, window, step}, notes)
+    found = Layout(*columns, window, step, time or None)
+    refuse_one_for_two(table, found._asdict())
+    return found
 
 
 def _panel_columns(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from pimeter.cli.terminal import answer, progress, say_where, warnings_as
-from pimeter.cli.writing import about_page, draft_of, write_result, write_table
+from pimeter.cli.writing import about_page, draft_of, noted, write_result, write_table
 from pimeter.files import Reading, Table, opened, replaced, shown
 
 if TYPE_CHECKING:
@@ -90,14 +90,19 @@ class PanelTask(NamedTuple):
     reading: Reading
 
 
+def _refuse_no_table(task: PanelTask) -> None:
+    """Refuse forecasts to come without a table to write them to."""
+    if task.apply and (task.out is None or task.out.suffix.lower() not in {".csv", ".parquet"}):
+        msg = "--apply writes forecasts with their intervals: name a table with --out, such as with-intervals.csv."
+        raise ValueError(msg)
+
+
 def panel_forecast(task: PanelTask, *, as_json: bool) -> None:
     """Try intervals on newer windows; write forecasts to come with intervals, and the page beside them."""
     from pimeter.evaluation.panel_backtesting import panel_backtest
 
     table, columns, out, notes = task.table, task.columns, task.out, task.reading.notes
-    if task.apply and (out is None or out.suffix.lower() not in {".csv", ".parquet"}):
-        msg = "--apply writes forecasts with their intervals: name a table with --out, such as with-intervals.csv."
-        raise ValueError(msg)
+    _refuse_no_table(task)
     page = out.with_suffix(".html") if task.apply and out else out
     with draft_of(page, task.file) as draft, progress() as tell:
         tell(f"Reading {table.name}")
@@ -113,8 +118,7 @@ def panel_forecast(task: PanelTask, *, as_json: bool) -> None:
                     bounds = settings.fit(frame).predict_interval(forecasts)
                 write_table(bounds.lazy().fill_nan(None), held, out)
         if draft and page:
-            noted = {"notes": "; ".join(notes)} if notes else {}
-            write_result(found, draft, page, about_page(task.file, columns._asdict()) | noted)
+            write_result(found, draft, page, about_page(task.file, columns._asdict()) | noted(notes))
     answer(found, lambda: typer.echo(found), notes, page, as_json=as_json)
     if task.apply and out:
         say_where(out, err=as_json)

@@ -100,6 +100,11 @@ def about_page(file: str, columns: Mapping[str, str | None]) -> dict[str, str]:
     return {**source, **{key: text for key, text in columns.items() if text}, "command": command_line()}
 
 
+def noted(notes: list[str]) -> dict[str, str]:
+    """Notes for the page, if there are any."""
+    return {"notes": "; ".join(notes)} if notes else {}
+
+
 def command_line() -> str:
     """The command as it was typed, for the page that it writes."""
     return shlex.join(["pimeter", *sys.argv[1:]])
