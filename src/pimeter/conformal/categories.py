@@ -131,15 +131,7 @@ def group_labels(X: FeatureTable, by: ArrayLike | None, own: Any) -> NDArray[Any
         if by is not None:
             msg = f"by is given twice: to the method, and as GroupedWidth(by={own!r}). Leave one of them out."
             raise ValueError(msg)
-        if not own:
-            msg = "GroupedWidth(by=[]) names no grouping; give columns of X or functions, or None."
-            raise ValueError(msg)
-        columns = [even_array("by", one(X) if callable(one) else column_of(X, one)) for one in own]
-        wrong = [column.shape for column in columns if column.shape != (n,)]
-        if wrong:
-            msg = f"each of by={own!r} must give one label for each of the {n} rows of X; got shape {wrong[0]}."
-            raise ValueError(msg)
-        return _side_by_side(columns)
+        return _own_labels(X, own, n)
     frame = None if by is None else as_frame(by)
     table = by if frame is None else _side_by_side([column.to_numpy() for column in frame.iter_columns()])
     if table is None or np.ndim(table) != 2:
@@ -149,6 +141,19 @@ def group_labels(X: FeatureTable, by: ArrayLike | None, own: Any) -> NDArray[Any
         msg = f"by of several groupings must have shape ({n}, groupings), a row for each of X; got {labels.shape}."
         raise ValueError(msg)
     return labels
+
+
+def _own_labels(X: FeatureTable, own: list[Any], n: int) -> NDArray[Any]:
+    """Labels of each of n rows by columns of X or functions of it, (n, groupings)."""
+    if not own:
+        msg = "GroupedWidth(by=[]) names no grouping; give columns of X or functions, or None."
+        raise ValueError(msg)
+    columns = [even_array("by", one(X) if callable(one) else column_of(X, one)) for one in own]
+    wrong = [column.shape for column in columns if column.shape != (n,)]
+    if wrong:
+        msg = f"each of by={own!r} must give one label for each of the {n} rows of X; got shape {wrong[0]}."
+        raise ValueError(msg)
+    return _side_by_side(columns)
 
 
 def _side_by_side(columns: list[NDArray[Any]]) -> NDArray[Any]:

@@ -91,18 +91,25 @@ def guarantee(
     doubt = NEVER_SEEN if is_unseen else _doubt(scores, members, tails, weakest, heavy, kind)
     if doubt:
         return replace(weakest, level=math.nan, coverage_range=UNKNOWN, reason=doubt)
-    level = min(one.level for one in each)
+    if any((is_overlapping, heavy, _has_other_range(scores, members, tails))):
+        level = _level_of_others(min(one.level for one in each), weakest, scores, tails, heavy)
+        cut = tails.n_cuts / (weakest.m + 1.0) if is_overlapping and is_cut and weakest.is_enough else 0.0
+        return replace(weakest, level=level - cut, coverage_range=UNKNOWN)
+    return weakest
+
+
+def _level_of_others(level: float, weakest: Guarantee, scores: CalibrationScores, tails: Tails, heavy: float) -> float:
+    """What is left of a level by folds, and to rows other than those that are too heavy."""
     if scores.folds is not None:
         level = cross_validated_level(level, weakest.m, tails.n_cuts)
-    if heavy:
-        level = max(0.0, (level - heavy) / (1.0 - heavy))
-    if is_overlapping and is_cut and weakest.is_enough:
-        level -= tails.n_cuts / (weakest.m + 1.0)
-    is_uneven = is_overlapping or scores.groups is not None
+    return max(0.0, (level - heavy) / (1.0 - heavy)) if heavy else level
+
+
+def _has_other_range(scores: CalibrationScores, members: slice | NDArray[Any], tails: Tails) -> bool:
+    """Whether the coverage of this set is not distributed as a rank."""
     both_may_miss = scores.is_joint and tails.n_cuts > 1
-    if any((tails.is_by_sign, scores.folds, scores.have_unequal_weights(members), both_may_miss, heavy, is_uneven)):
-        return replace(weakest, level=level, coverage_range=UNKNOWN)
-    return weakest
+    is_dependent = scores.folds is not None or scores.groups is not None
+    return tails.is_by_sign or both_may_miss or is_dependent or scores.have_unequal_weights(members)
 
 
 def _doubt(
