@@ -472,7 +472,7 @@ def test_a_guaranteed_threshold(classify, tmp_path):
 
 
 def test_a_recall_that_needs_all_rows_is_no_threshold(classify, tmp_path):
-    """Of the positives a fifth have a score of 0, which no threshold between 0 and 1 declares positive."""
+    """Of the positives 20 % have a score of 0, which no threshold between 0 and 1 declares positive."""
     y = np.arange(1000) % 2
     score = np.where(y == 1, np.where(np.arange(1000) % 10 < 2, 0.0, 0.9), 0.3)
     pl.DataFrame({"y": y, "score": score}).write_csv(tmp_path / "rows.csv")
