@@ -233,6 +233,14 @@ def test_rows_cannot_come_twice_from_standard_input(classify):
 
 
 class TestScorecard:
+    def test_the_code_of_its_advice_runs(self):
+        rng = np.random.default_rng(0)
+        score = rng.uniform(size=400)
+        y = rng.uniform(size=400) < 0.5 + 0.4 * (score - 0.5)
+        names = {"y_true": y, "y_score": score, "new_score": score[:5]}
+        exec(scorecard(y, score).code, names)
+        assert np.ptp(names["new_probability"]) < np.ptp(score[:5])
+
     def test_has_metrics_of_scores_where_both_classes_have_ten_rows(self):
         rng = np.random.default_rng(0)
         score = rng.uniform(size=200)

@@ -47,7 +47,7 @@ def monitor(
     level: GivenLevel = None,
     false_alarm_rate: Annotated[
         float | None,
-        typer.Option(help="Largest probability of ever a false alarm; 0.05 if not given.", callback=is_level),
+        typer.Option(help="Largest probability of ever raising a false alarm; 0.05 if not given.", callback=is_level),
     ] = None,
     run_length: Annotated[
         int | None, typer.Option(help="Instead of that: rows between false alarms, on average, at least.")

@@ -168,7 +168,8 @@ def backtest(
     the cone covered 88 %; updated as targets became known, 89.5 %. The margins are those of the updated cone.
     <BLANKLINE>
     Nothing to do: the cone keeps its level.
-    ForecastIntervals(confidence_level=0.9).fit(y_true, y_pred)  # all windows; update it from here on
+    from pimeter import ForecastIntervals
+    cone = ForecastIntervals(confidence_level=0.9).fit(y_true, y_pred)  # all windows; update it from here on
     >>> found.to_frame()["updated_coverage"].round(2).tolist()
     [0.89, 0.89, 0.9]
     """
@@ -279,7 +280,7 @@ class Tried(NamedTuple):
             found[check.name] = check(self, found)
         spaced = "" if stride == 1.0 else f", stride={stride:g}"
         fitted = f"ForecastIntervals(confidence_level={self.level:g}).fit(y_true, y_pred{spaced})"
-        code = f"{fitted}  # all windows; update it from here on"
+        code = f"from pimeter import ForecastIntervals\ncone = {fitted}  # all windows; update it from here on"
         return Diagnosis.of(found.values(), "Nothing to do: the cone keeps its level.", code)
 
 

@@ -267,7 +267,10 @@ class Calibration(CheckOfLabels):
             sentence = f"No: {where}.{size}"
             if min(evidence.labelled.n_by_class):
                 advice = "Do not read scores as probabilities; calibrate those of new rows."
-                code = "calibrated_scores(y_true, y_score, new_score)"
+                code = (
+                    "from pimeter import calibrated_scores\n"
+                    "new_probability = calibrated_scores(y_true, y_score, new_score)"
+                )
             else:
                 advice = "Do not read scores as probabilities; calibrating them needs labels of both classes."
         return self.finding(

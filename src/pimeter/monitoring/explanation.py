@@ -207,7 +207,7 @@ def _guarantee(stream: Stream) -> str:
     if settings.run_length is not None:
         often = f"false alarms come after {settings.run_length:,} rows or more on average"
     else:
-        often = f"the probability of ever a false alarm is at most {percent(settings.false_alarm_rate)}"
+        often = f"the probability of ever raising a false alarm is at most {percent(settings.false_alarm_rate)}"
     least = percent(1.0 - settings.limits.miss)
     return f"While each row is covered with a probability of {least} or more, given all rows before, {often}."
 

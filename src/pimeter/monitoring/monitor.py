@@ -37,7 +37,7 @@ class CoverageMonitor:
     confidence_level : float, default=0.95
         The level p of the intervals.
     false_alarm_rate : float, default=0.05
-        Largest probability of ever a false alarm, of all watches together.
+        Largest probability of ever raising a false alarm, of all watches together.
     run_length : int, optional
         Instead of that: false alarms come after so many rows or more on average. Alarms come sooner then.
     tolerance : float, optional

@@ -198,7 +198,7 @@
     const off = judged.filter((one) => one.lower[one.own][at] > level || one.upper[one.own][at] < level);
     const lowest = Math.min(...known.map((one) => one.lower[one.own][at] ?? 1), level);
     const from = Math.max(0, Math.floor(20 * lowest) * 5 - 2);
-    const some = off.length === 0 ? "No subgroup is" : `${off.length} of ${counted(known.length, "subgroup")} (diamonds) ${off.length === 1 ? "is" : "are"}`;
+    const some = off.length === 0 ? "None of the subgroups shown is" : `${off.length} of ${counted(known.length, "subgroup")} (diamonds) ${off.length === 1 ? "is" : "are"}`;
     const all = judged.length === 0 ? "One row cannot be cross-fitted." : `${some} farther from the level than chance explains.`;
     drawSubgroups("covered", [from, 101], 100 * level, (one) => one.coverage[one.own][at] === null ? null : 100 * one.coverage[one.own][at],
       (one) => one.coverage[one.own][at] === null ? null : [100 * one.lower[one.own][at], 100 * one.upper[one.own][at]],
