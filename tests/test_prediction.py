@@ -82,7 +82,9 @@ def lightgbm_booster():
 
 def catboost_frame():
     catboost = library("catboost")
-    return catboost.CatBoostRegressor(iterations=50, verbose=False, thread_count=1, random_state=0).fit(TRAIN, Y[:300])
+    return catboost.CatBoostRegressor(
+        iterations=50, verbose=False, allow_writing_files=False, thread_count=1, random_state=0
+    ).fit(TRAIN, Y[:300])
 
 
 def keras_model():
