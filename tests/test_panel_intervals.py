@@ -120,6 +120,11 @@ class TestIntervals:
         assert_allclose(found["mean-lo-80"][:3], found["mean-lo-80"][3:6])
         assert MIN_OWN_WINDOWS == 5
 
+    def test_a_panel_that_is_too_small_for_a_new_series_says_so(self):
+        intervals, moments, _ = fitted()
+        with pytest.warns(pm.CoverageWarning, match="of 12 series. These are too few: 90 % takes 19"):
+            intervals.predict_interval(future(["new"], [100.0], moments[-1]))
+
     def test_the_unit_of_a_series_does_not_matter(self):
         one, moments, _ = panel(levels=np.ones(12))
         other = one.with_columns(
@@ -217,6 +222,28 @@ class TestFrames:
         one = pm.PanelIntervals(0.9).fit(named).predict_interval(ahead)
         other = pm.PanelIntervals(0.9).fit(frame).predict_interval(future(["s0"], [100.0], 42))
         assert_array_equal(one["mean-lo-90"].to_numpy(), other["mean-lo-90"].to_numpy())
+
+    @pytest.mark.parametrize(("freq", "h"), [("B", 12), ("MS", 30)])
+    def test_steps_to_come_are_counted_as_those_of_the_past(self, freq, h):
+        """Over weekends, and over many months: as with times that are numbers; also after an update."""
+        frame, _, _ = panel(n_series=3, n_windows=70, h=h, days=False)
+        moments = pd.Series(pd.date_range("2020-01-01", periods=140, freq=freq))
+        plain = frame.to_pandas()
+        dated = plain.assign(ds=plain["ds"].map(moments), cutoff=plain["cutoff"].map(moments))
+        to_come = future(["s0"], [100.0], 69 + h, h=h).to_pandas()
+        bounds = []
+        for past, ahead in ((plain, to_come), (dated, to_come.assign(ds=to_come["ds"].map(moments)))):
+            is_old = plain["cutoff"] < 60
+            intervals = pm.PanelIntervals(0.9).fit(past[is_old]).update(past[~is_old])
+            bounds.append(intervals.predict_interval(ahead)[["mean-lo-90", "mean-hi-90"]].to_numpy())
+        assert_array_equal(*bounds)
+
+    def test_a_time_farther_away_than_any_is_no_next_step(self):
+        from pimeter.forecast.long_frames import Clock
+
+        months = np.cumsum([0.0, *[31.0, 28.0, 31.0, 30.0] * 5])
+        clock = Clock.of(months, "numbers").extended(months[-1] + np.array([31.0, 152.0]))
+        assert_array_equal(clock.numbers(months[-1] + np.array([0.0, 31.0, 152.0])) - 20, [0, 1, 5])
 
     def test_gaps_and_missing_targets_are_counted(self):
         frame, moments, _ = panel()

@@ -47,6 +47,7 @@ class Clock:
     start: float
     unit: float
     moments: Array | None  # all of them in order, where time does not pass evenly, such as working days and months
+    places: Numbers  # the number of each of these
 
     @classmethod
     def of(cls, times: Array, kind: str) -> Clock:
@@ -56,17 +57,23 @@ class Clock:
         unit = float(gaps.min()) if gaps.size else 1.0
         span = float(moments[-1] - moments[0]) / unit + 1.0
         is_even = bool(np.allclose(gaps / unit, np.round(gaps / unit), atol=1e-6)) and len(moments) >= MANY_TIMES * span
-        return cls(kind, float(moments[0]), unit, None if is_even else moments)
+        return cls(kind, float(moments[0]), unit, None if is_even else moments, np.arange(len(moments)))
+
+    def extended(self, times: Array) -> Clock:
+        """With times later than all so far: each is the next moment, unless it is farther away than any ever was."""
+        if self.moments is None:
+            return self
+        later = np.unique(times[times > self.moments[-1]])
+        gaps, seen = np.diff(later, prepend=self.moments[-1]), np.diff(self.moments)
+        steps = np.where(gaps <= seen.max(), 1.0, np.round(gaps / np.median(seen))).astype(np.intp)
+        places = np.append(self.places, self.places[-1] + np.cumsum(steps))
+        return replace(self, moments=np.append(self.moments, later), places=places)
 
     def numbers(self, times: Array) -> Numbers:
-        """The number of each time; times that were never seen go on beyond the last at the usual distance."""
+        """The number of each time, none of them after the last moment."""
         if self.moments is None:
             return np.round((times - self.start) / self.unit).astype(np.intp)
-        found = np.searchsorted(self.moments, times).astype(np.intp)
-        last, usual = self.moments[-1], float(np.median(np.diff(self.moments)))
-        later = times > last
-        found[later] = len(self.moments) - 1 + np.maximum(np.round((times[later] - last) / usual), 1.0).astype(np.intp)
-        return found
+        return self.places[np.searchsorted(self.moments, times)]
 
 
 @dataclass(frozen=True)
@@ -144,7 +151,7 @@ def read_rows(
 def read_future(name: str, frame: nw.DataFrame[Any], names: Names, models: list[str], clock: Clock, known: Any) -> Rows:
     """Rows of forecasts to come; without a cutoff a series is forecast from the moment before its first row."""
     has_cutoff = names.cutoff in frame.columns
-    _clock(name, frame, (names.time, names.cutoff) if has_cutoff else (names.time,), clock)
+    clock = _clock(name, frame, (names.time, names.cutoff) if has_cutoff else (names.time,), clock)
     rows = _numbered(name, frame, names, models, clock, list(known), has_cutoff=has_cutoff)
     if not has_cutoff:
         first = np.full(len(rows.ids), np.iinfo(np.int32).max, np.int32)
@@ -156,18 +163,17 @@ def read_future(name: str, frame: nw.DataFrame[Any], names: Names, models: list[
 
 
 def _clock(name: str, frame: nw.DataFrame[Any], columns: tuple[str, ...], held: Clock | None) -> Clock:
-    """The clock of these columns, or the one held, if they are of its kind."""
+    """The clock of these columns, or the one held with their moments, if they are of its kind."""
     kinds = [_times(name, frame[:1], column)[1] for column in columns]
     if len(set(kinds)) > 1:
         msg = f"{name}: {columns[0]!r} holds {kinds[0]}, {columns[1]!r} {kinds[1]}. Make both the same."
         raise ValueError(msg)
-    if held is None:
-        parts = [np.unique(_times(name, frame[part], column)[0]) for part in chunks(len(frame)) for column in columns]
-        return Clock.of(np.concatenate(parts), kinds[0])
-    if held.kind != kinds[0]:
+    if held is not None and held.kind != kinds[0]:
         msg = f"{name}: {columns[0]!r} holds {kinds[0]}; in fit it held {held.kind}. Give the same kind."
         raise ValueError(msg)
-    return held
+    parts = [np.unique(_times(name, frame[part], column)[0]) for part in chunks(len(frame)) for column in columns]
+    times = np.concatenate(parts)
+    return Clock.of(times, kinds[0]) if held is None else held.extended(times)
 
 
 def _numbered(

@@ -240,21 +240,27 @@ def relative_unit(levels: Array, panel: Array) -> Array:
     return np.maximum(levels, 1e-3 * usual) if usual > 0.0 else np.where(np.isnan(levels), np.nan, 1.0)
 
 
-def warn_of_pooled(n_pooled: int, n: int, new: NewSeries) -> None:
-    """Say that series get the panel's answer."""
+def warn_of_pooled(n_pooled: int, n: int, new: NewSeries, level: float) -> None:
+    """Say that series get the panel's answer, and whether it is of too few series for the level."""
     if n_pooled:
+        fewest = int(new.n_series.min())
+        few = f" These are too few: {percent(level)} takes {_needed(level)}." if fewest < _needed(level) else ""
         warn_of_coverage(
             f"{n_pooled:,} of {n:,} series are new or have fewer than {MIN_OWN_WINDOWS} windows: they get the "
-            f"panel's intervals, from relative errors of {int(new.n_series.min()):,} series."
+            f"panel's intervals, from relative errors of {fewest:,} series.{few}"
         )
 
 
 def warn_of_few_series(n_short: int, n: int, new: list[NewSeries], level: float) -> None:
     """Warn of series that are too few to answer for a short one at this level."""
-    needed = int(np.ceil((1.0 + level) / (1.0 - level) - 1e-9))
     fewest = min(int(one.n_series.min()) for one in new)
-    if n_short and fewest < needed:
+    if n_short and fewest < _needed(level):
         warn_of_coverage(
             f"{n_short:,} of {n:,} series have fewer than {MIN_OWN_WINDOWS} windows and get the panel's answer, of "
-            f"{fewest} series. These are too few: {percent(level)} takes {needed}."
+            f"{fewest} series. These are too few: {percent(level)} takes {_needed(level)}."
         )
+
+
+def _needed(level: float) -> int:
+    """Series from which on a new one can be guaranteed a level."""
+    return int(np.ceil((1.0 + level) / (1.0 - level) - 1e-9))

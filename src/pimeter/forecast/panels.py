@@ -247,7 +247,7 @@ class PanelIntervals(Replaceable, BaseEstimator):
         rows = read_rows("frame", given, names, self.models_, self._clock, self._windows.ids)
         check_within(rows.target, *self._limits)  # type: ignore[arg-type]
         draft = self._draft()
-        draft._windows = self._windows.joined(PanelWindows.of(rows))
+        draft._clock, draft._windows = rows.clock, self._windows.joined(PanelWindows.of(rows))
         draft._after_windows()
         return self._become(draft)
 
@@ -321,7 +321,7 @@ class PanelIntervals(Replaceable, BaseEstimator):
         own = np.where(is_known, series, 0)
         n_windows = np.where(is_known, self._n_windows[model][own], 0)
         has_own = n_windows >= MIN_OWN_WINDOWS
-        warn_of_pooled(int((~has_own).sum()), len(series), new)
+        warn_of_pooled(int((~has_own).sum()), len(series), new, float(self._levels[-1]))
         lower = np.full((len(series), windows.horizon, len(self._levels)), np.nan)
         upper = lower.copy()
         if has_own.any():
