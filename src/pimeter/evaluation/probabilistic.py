@@ -22,6 +22,7 @@ from pimeter.evaluation.losses import check_magnitude, is_distribution
 from pimeter.evaluation.probabilistic_checks import judged
 from pimeter.evaluation.ranges import CONFIDENCE
 from pimeter.evaluation.results import Result
+from pimeter.evaluation.wide_intervals import WideIntervals, widest
 from pimeter.findings import Headline
 from pimeter.predictive import predictive
 from pimeter.validation import finite_numbers, one_level
@@ -108,6 +109,8 @@ class IntervalMeasurement(Result):
         Intervals as given, recalibrated, and of constant width.
     decomposition : Decomposition or None
         The CRPS as miscalibration, discrimination and uncertainty; None where no whole distribution is known.
+    wide : WideIntervals or None
+        What features add to the widest intervals; None without features, or where they do not explain the widths.
     """
 
     kind: str
@@ -122,6 +125,7 @@ class IntervalMeasurement(Result):
     over_time: tuple[float, ...]
     alternatives: tuple[Alternative, ...]
     decomposition: Decomposition | None
+    wide: WideIntervals | None
 
     def _table(self) -> dict[str, Any]:
         """The scores with their ranges."""
@@ -159,7 +163,8 @@ def measured_predictions(
     order = None if moment is None else np.argsort(moment, kind="stable")
     is_inside = (bounds[:, 0] <= target) & (target <= bounds[:, 1])
     units = _units(is_inside, None if groups is None else group_numbers(groups, len(target)), moment)
-    known = given(X, by, len(target), some_rows(len(target), MAX_ROWS))
+    some = some_rows(len(target), MAX_ROWS)
+    known = given(X, by, len(target), some)
     effect = design_effect(is_inside, units)
     if units.kind == "groups":  # whose misses may all be of one side, and few
         sides = (target < bounds[:, 0], target > bounds[:, 1], target > read.centre)
@@ -180,13 +185,14 @@ def measured_predictions(
         coverage=float(is_inside.mean()),
         coverage_range=coverage_range,
         scores=scores(target, read, bounds, level, units)
-        | conditional_scores(known.columns, is_inside[some_rows(len(target), MAX_ROWS)], level, units.kind),
+        | conditional_scores(known.columns, is_inside[some], level, units.kind),
         reliability=_reliability(evidence),
         pit=evidence.cells,
         subgroups=evidence.subgroups,
         over_time=evidence.over_time,
         alternatives=others,
         decomposition=parts,
+        wide=widest(known.columns, (bounds[:, 1] - bounds[:, 0])[some], some),
     )
 
 
