@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     Integers = NDArray[np.intp]
 
 N_WIDEST = 5  # intervals that are explained
-N_SHOWN = 3  # features of each, the largest contributions
+N_FEATURES_SHOWN = 3  # features of each, the largest contributions
 LEAST_SHOWN = 0.05  # contribution that is shown, as a fraction of what the width has beyond the mean
-MIN_ROWS = 100  # below which trees see nothing
+MIN_ROWS_TO_LEARN_WIDTHS = 100  # below which trees see nothing
 MAX_ROWS_TO_LEARN_WIDTHS = 2_000
 MAX_FEATURES = 50
 MAX_COMPOSED = 20_000  # rows with features of two others, in all orders together
@@ -91,7 +91,7 @@ def widest(given_columns: Sequence[Column], width: Array, rows: Integers) -> Wid
     rows drawn at random are exchanged for those of the wide one, one by one, in many orders.
     """
     d = len(given_columns)
-    if not 0 < d <= MAX_FEATURES or len(width) < MIN_ROWS or not np.isfinite(width).all():
+    if not 0 < d <= MAX_FEATURES or len(width) < MIN_ROWS_TO_LEARN_WIDTHS or not np.isfinite(width).all():
         return None
     if np.ptp(width) <= 1e-9 * width.max():
         return None
@@ -124,7 +124,7 @@ def widest(given_columns: Sequence[Column], width: Array, rows: Integers) -> Wid
         beyond = float(width[i]) - typical
         parts = tuple(
             WidthContribution(given_columns[k].name, _text(given_columns[k], i), float(own[k]))
-            for k in np.argsort(-np.abs(own), kind="stable")[:N_SHOWN].tolist()
+            for k in np.argsort(-np.abs(own), kind="stable")[:N_FEATURES_SHOWN].tolist()
             if abs(own[k]) >= LEAST_SHOWN * beyond
         )
         rest = beyond - sum(part.width for part in parts)
