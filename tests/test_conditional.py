@@ -121,6 +121,24 @@ class TestScores:
         risk = pm.excess_risk_score(rng.normal(size=(2000, 2)), y, np.tile([-1.0, 1.0], (2000, 1)), 0.9)
         assert abs(risk - 0.3**2) < 0.02
 
+    def test_excess_risk_is_a_lower_bound_on_average(self):
+        """Of a planted subgroup of 8 % it is between 0 and the truth; where features say nothing about 0."""
+        some, none = [], []
+        for seed in range(12):
+            rng = np.random.default_rng(seed)
+            X, _, y, intervals = planted(rng, 1000, low=0.4)
+            some.append(pm.excess_risk_score(X, y, intervals, 0.9))
+            y = np.where(rng.random(1000) < 0.9, 0.0, 2.0)
+            none.append(pm.excess_risk_score(X, y, intervals, 0.9))
+        assert 0.004 < np.mean(some) < 0.08 * 0.5**2  # the truth
+        assert abs(np.mean(none)) < 0.001
+
+    def test_excess_risk_has_no_range(self):
+        X, _, y, intervals = planted(np.random.default_rng(0))
+        score = pm.measure(y, intervals=intervals, X=X, confidence_level=0.9).scores["excess_risk"]
+        assert np.isnan([score.lower, score.upper]).all()
+        assert "lower bound" in score.meaning
+
 
 class TestMeasure:
     def test_given_intervals(self):

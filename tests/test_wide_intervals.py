@@ -55,8 +55,9 @@ def test_many_rows_keep_their_numbers():
     rng = np.random.default_rng(5)
     X = features(rng, 6000)
     scale = 1.0 + (X["age"] > 80)
-    wide = measured(X, scale, rng).wide
-    assert all(scale[one.row] == 2.0 for one in wide.rows)
+    result = measured(X, scale, rng)
+    assert all(scale[one.row] == 2.0 for one in result.wide.rows)
+    assert_allclose(result.wide.typical_width, result.scores["mean_width"].value)
 
 
 @pytest.mark.parametrize("case", ["constant", "chance", "few rows", "no features", "infinite", "many features"])

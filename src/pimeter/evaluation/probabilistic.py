@@ -192,7 +192,7 @@ def measured_predictions(
         over_time=evidence.over_time,
         alternatives=others,
         decomposition=parts,
-        wide=widest(known.columns, (bounds[:, 1] - bounds[:, 0])[some], some),
+        wide=widest(known.columns, bounds[:, 1] - bounds[:, 0], some),
     )
 
 

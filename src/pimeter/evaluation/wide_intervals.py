@@ -84,14 +84,14 @@ class WideIntervals:
     rows: tuple[WideInterval, ...]
 
 
-def widest(given_columns: Sequence[Column], width: Array, rows: Integers) -> WideIntervals | None:
-    """What features add to the widest of these intervals, which belong to these rows; None where they do not tell.
+def widest(given_columns: Sequence[Column], every_width: Array, rows: Integers) -> WideIntervals | None:
+    """What features, of these rows, add to the widest intervals of them; None where they do not tell.
 
     A forest learns widths from features. Contributions are Shapley values of it, as those of `explain`: features of
     rows drawn at random are exchanged for those of the wide one, one by one, in many orders.
     """
-    d = len(given_columns)
-    if not 0 < d <= MAX_FEATURES or len(width) < MIN_ROWS_TO_LEARN_WIDTHS or not np.isfinite(width).all():
+    d, width = len(given_columns), every_width[rows]
+    if not 0 < d <= MAX_FEATURES or len(width) < MIN_ROWS_TO_LEARN_WIDTHS or not np.isfinite(every_width).all():
         return None
     if np.ptp(width) <= 1e-9 * width.max():
         return None
@@ -118,7 +118,7 @@ def widest(given_columns: Sequence[Column], width: Array, rows: Integers) -> Wid
     adds = np.zeros((len(wide), d))
     for turn, order in enumerate(orders):
         adds[:, order] += np.diff(paths[:, turn]) / len(orders)
-    typical = float(width.mean())
+    typical = float(every_width.mean())
     found = []
     for i, own in zip(wide.tolist(), adds, strict=True):
         beyond = float(width[i]) - typical
