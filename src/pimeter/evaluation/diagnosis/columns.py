@@ -106,7 +106,7 @@ def _as_ids(column: Column, n: int) -> str:
     if len(known) < MIN_VALUES_OF_IDS or column.text is not None or (known != np.floor(known)).any():
         return ""
     n_distinct = len(np.unique(known))
-    is_numbered = np.ptp(known) < 2 * n or ID.search(column.name) is not None
+    is_numbered = known.max() / 2.0 - known.min() / 2.0 < n or ID.search(column.name) is not None
     return _of(n_distinct, len(known)) if n_distinct == len(known) and is_numbered else ""
 
 
