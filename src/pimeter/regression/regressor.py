@@ -69,8 +69,7 @@ class IntervalRegressor(RegressorMixin, ExplainedIntervals):
         "approximate": the neuron, smoothed, between the two scores next to rank ``(m + 1) p``; never wider than
         "marginal", its mean coverage within 1/(m + 1) of p (with equal tails twice that).
     joint : bool, default=False
-        Whether intervals shall cover all outputs of a row at once, by the largest of their scores; otherwise each
-        output separately.
+        Whether intervals shall cover all outputs of a row at once, by the largest of their scores, or each by itself.
     y_min, y_max : float or None, default=None
         Least and largest possible target; intervals are cut there.
     n_jobs : int or None, default=None
