@@ -258,6 +258,12 @@ class TestFrames:
             intervals.predict_interval(ahead)["mean-lo-90"], again.predict_interval(ahead)["mean-lo-90"], rtol=1e-9
         )
 
+    def test_a_series_without_a_known_target_gets_the_answer_of_the_panel(self):
+        frame, moments, _ = panel(n_series=30)
+        unknown = frame.with_columns(y=pl.when(pl.col("unique_id") == "s3").then(None).otherwise(pl.col("y")))
+        found = pm.PanelIntervals(0.9).fit(unknown).predict_interval(future(["s3"], [100.0], moments[-1]))
+        assert (found["mean-lo-90"] < found["mean-hi-90"]).all()
+
     def test_several_models_and_one_without_forecasts(self):
         frame, moments, _ = panel()
         more = frame.with_columns(high=pl.col("mean") + 1.0, none=pl.lit(None, pl.Float64), shop=pl.lit("x"))

@@ -155,7 +155,8 @@ def _trials(errors: Array, cutoffs: Array) -> list[Trial]:
     h = errors.shape[1]
     steps = np.unique(np.linspace(0, h - 1, min(MAX_STEPS_TO_LEARN, h)).astype(int))
     own, made = errors[np.ix_(some, steps)], cutoffs[some]
-    unit = np.nanmean(np.abs(own), axis=(1, 2))
+    n_known = np.count_nonzero(~np.isnan(own), axis=(1, 2))
+    unit = np.nansum(np.abs(own), axis=(1, 2)) / np.maximum(n_known, 1)  # 0 for series without a known error
     gap = max(1, int(usual) // (4 * MAX_TRIALS))
     trials = []
     for back in range(0, MAX_TRIALS * gap, gap):

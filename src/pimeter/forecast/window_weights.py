@@ -84,7 +84,8 @@ def _spread(errors: Array, weights: Array, levels: Array) -> Spread:
     median = found[..., -1]
     distance = np.abs(np.where(own > 0.0, errors, 0.0) - np.where(np.isnan(median), 0.0, median)[..., None])
     scale = (own * distance).sum(axis=-1) / divisor[..., 0]
-    usual = np.nanmean(np.where(n_known > 0, scale, np.nan), axis=1, keepdims=True) if errors.size else scale
+    n_steps = np.count_nonzero(n_known, axis=1, keepdims=True)
+    usual = np.where(n_known > 0, scale, 0.0).sum(axis=1, keepdims=True) / np.maximum(n_steps, 1)
     scale = np.where(n_known > 0, np.maximum(scale, THINNEST * usual), np.nan)
     return Spread(found[..., :-1], median, scale, n_effective)
 
