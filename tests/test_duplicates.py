@@ -513,7 +513,7 @@ class TestSets:
         assert (model.limit_, model.n_calibration_) == (once.limit_, 200)
         assert_array_equal(model.coverage_range_, once.coverage_range_)
 
-    def test_other_groups_are_not_split_and_guarantee_nothing(self):
+    def test_other_groups_are_not_split_and_count_once(self):
         class Memory(KNeighborsClassifier):
             def fit(self, X, y):
                 self.seen_ = set(X[:, 0])
@@ -525,11 +525,13 @@ class TestSets:
 
         groups = np.repeat(np.arange(30), 10)
         X = np.column_stack([groups, np.arange(300)])
-        for cv in (None, 3):
-            for score in ("lac", "raps"):
-                model = SetClassifier(Memory(3), cv=cv, conformity_score=score, random_state=0)
-                model.fit(X, np.arange(300) % 2, groups=groups)
-                assert np.isnan(model.guaranteed_level_)
+        for score in ("lac", "raps"):
+            model = SetClassifier(Memory(3), cv=3, conformity_score=score, random_state=0)
+            assert np.isnan(model.fit(X, np.arange(300) % 2, groups=groups).guaranteed_level_)
+            few = SetClassifier(Memory(3), conformity_score=score, random_state=0)
+            with pytest.warns(CoverageWarning, match=r"6 .* can guarantee 85.7 %, not 95 %"):
+                few.fit(X, np.arange(300) % 2, groups=groups)
+            assert few.guaranteed_level_ == 0.95  # six of the 30 groups calibrate, too few, so that sets are full
         with pytest.raises(ValueError, match="groups has a single group"):
             SetClassifier(Memory(3)).fit(X, np.arange(300) % 2, groups=np.zeros(300))
         with pytest.raises(ValueError, match=r"A split divides the rows of \d+ groups"):
