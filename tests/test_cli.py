@@ -96,7 +96,9 @@ class TestMeasure:
         assert command.endswith("--groups shop")
         code, out, err = pimeter_command(*command.split()[1:])
         assert code == 0, err
-        assert "rows of one group may resemble each other" in out
+        assert (
+            "95 % of new targets are expected between" in out
+        )  # each group counts once: of a new one that is guaranteed
         code, _, err = pimeter_command(*command.split()[1:-2], "--time", "day")
         assert code == 2
         assert "--time 'day' says in which order --online follows the rows" in err

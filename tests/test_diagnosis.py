@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse, stats
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestRegressor
 
 import pimeter as pm
 from pimeter import measure, scorecard
@@ -332,7 +333,7 @@ class TestForest:
         truth = np.log(spread(X))
         magnitudes, learned = np.abs(spread(X) * noise), np.arange(0, 2000, 2)
         ours = forest.learned_scale(forest.binned([*X.T, y_pred]), magnitudes, learned, np.random.default_rng(0))
-        width = pm.ScaledWidth().fit(
+        width = pm.ScaledWidth(RandomForestRegressor(min_samples_leaf=forest.IN_LEAF, random_state=0)).fit(
             X[learned],
             y_pred[learned, None],
             magnitudes[learned, None],

@@ -100,7 +100,7 @@ class TestLastRows:
         )
         assert_array_equal(ordered, given)
 
-    @pytest.mark.filterwarnings("ignore:scores of 4 groups calibrate")
+    @pytest.mark.filterwarnings("ignore:4 scores, one for each group, can guarantee nothing")
     def test_groups_are_not_divided(self):
         with pytest.raises(ValueError, match=r"A split divides the rows of 1 groups.*shuffle=False"):
             IntervalRegressor(LinearRegression(), shuffle=False).fit(X, Y, groups=np.arange(100) // 7)

@@ -132,11 +132,12 @@ def group_labels(X: FeatureTable, by: ArrayLike | None, own: Any) -> NDArray[Any
             msg = f"by is given twice: to the method, and as GroupedWidth(by={own!r}). Leave one of them out."
             raise ValueError(msg)
         return _own_labels(X, own, n)
-    frame = None if by is None else as_frame(by)
-    table = by if frame is None else _side_by_side([column.to_numpy() for column in frame.iter_columns()])
-    if table is None or np.ndim(table) != 2:
+    if by is None:
         return None
-    labels = even_array("by", table)
+    frame = as_frame(by)
+    labels = even_array("by", by if frame is None else _side_by_side([one.to_numpy() for one in frame.iter_columns()]))
+    if labels.ndim != 2:
+        return None
     if len(labels) != n or not labels.shape[1]:
         msg = f"by of several groupings must have shape ({n}, groupings), a row for each of X; got {labels.shape}."
         raise ValueError(msg)
