@@ -87,8 +87,10 @@ class TestNumbers:
         assert_allclose(value["mean_error"], errors.mean(), atol=1e-12)
         assert_allclose(value["median_error"], np.median(errors))
         assert_allclose(value["r2"], 1 - np.mean(errors**2) / y_true.var())
-        for score in result.scores.values():
-            assert score.lower <= score.value <= score.upper
+        without = {name for name, score in result.scores.items() if np.isnan(score.lower)}
+        assert without == {"excess_risk"}  # of which no range was found that holds as often as it says
+        for name in result.scores.keys() - without:
+            assert result.scores[name].lower <= result.scores[name].value <= result.scores[name].upper
 
     @pytest.mark.parametrize("engine", ["memory", "dask"])
     @pytest.mark.parametrize(
