@@ -206,7 +206,7 @@ def main() -> None:
         header = "station | method | Winkler / split conformal | coverage | worst month | misses below | misses above"
         lines += ["## PM2.5 with ridge, 90 %", "", *table(header, rows)]
     if options.only in {None, "hostile"}:
-        n = 500 if options.quick else 20_000
+        n = BLOCK if options.quick else 20_000
         series = hostile(1000 + n, np.random.default_rng(1))
         streams = np.random.default_rng(2).spawn(len(series))
         rows = [
