@@ -119,17 +119,23 @@ def widest(given_columns: Sequence[Column], every_width: Array, rows: Integers) 
     for turn, order in enumerate(orders):
         adds[:, order] += np.diff(paths[:, turn]) / len(orders)
     typical = float(every_width.mean())
-    found = []
-    for i, own in zip(wide.tolist(), adds, strict=True):
-        beyond = float(width[i]) - typical
-        parts = tuple(
-            WidthContribution(given_columns[k].name, _text(given_columns[k], i), float(own[k]))
-            for k in np.argsort(-np.abs(own), kind="stable")[:N_FEATURES_SHOWN].tolist()
-            if abs(own[k]) >= LEAST_SHOWN * beyond
-        )
-        rest = beyond - sum(part.width for part in parts)
-        found.append(WideInterval(int(rows[i]), float(width[i]), parts, rest))
-    return WideIntervals(typical, float(1.0 - unexplained), tuple(found))
+    found = tuple(
+        _explained(given_columns, i, int(rows[i]), float(width[i]), float(width[i]) - typical, own)
+        for i, own in zip(wide.tolist(), adds, strict=True)
+    )
+    return WideIntervals(typical, float(1.0 - unexplained), found)
+
+
+def _explained(
+    given_columns: Sequence[Column], i: int, row: int, width: float, beyond: float, adds: Array
+) -> WideInterval:
+    """The interval of the i-th of the rows that were looked at, with the features that add or take most."""
+    parts = tuple(
+        WidthContribution(given_columns[k].name, _text(given_columns[k], i), float(adds[k]))
+        for k in np.argsort(-np.abs(adds), kind="stable")[:N_FEATURES_SHOWN].tolist()
+        if abs(adds[k]) >= LEAST_SHOWN * beyond
+    )
+    return WideInterval(row, width, parts, beyond - sum(part.width for part in parts))
 
 
 def _orders(rng: np.random.Generator, d: int) -> Integers:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from pimeter.arrays import as_frame, columns_of, is_sparse, numbers_of, some_rows
+from pimeter.arrays import as_frame, columns_of, is_sparse, numbers_of
 from pimeter.conformal.estimator import check_calibrated
 from pimeter.coverage import rounded
 from pimeter.regression.distribution import PredictedDistribution
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Index = NDArray[np.intp]
 
-MAX_ROWS_TO_REMEMBER = 500  # calibration rows that an explanation compares with
 N_PERMUTATIONS = 40  # orders in which features are exchanged, each with its reverse
 N_NEIGHBOURS = 3
 HARD = 0.25  # fraction of the calibration rows with the largest residuals
@@ -72,24 +70,8 @@ class Explanation:
         return "\n".join([*lines, *([f"Hard calibration rows like it: {rows}"] if rows else [])])
 
 
-class Remembered(NamedTuple):
-    """Some calibration rows."""
-
-    X: Any
-    target: Array
-    rows: Index
-
-
 class ExplainedIntervals(PredictedDistribution):
     """The part of `IntervalRegressor` that says why an interval is wide."""
-
-    _remembered: Remembered
-
-    def _remember(self, X: FeatureTable, target: NDArray[Any], rows: Index | slice) -> None:
-        """Keep some of the rows that calibrate."""
-        every = np.arange(len(target))[rows]
-        some = every[some_rows(len(every), MAX_ROWS_TO_REMEMBER)]
-        self._remembered = Remembered(_safe_indexing(X, some), target[some], some)
 
     def explain(self, X_row: FeatureTable) -> Explanation:
         """Why the interval of a row is as wide as it is.

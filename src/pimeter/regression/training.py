@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _num_samples, check_array
 
-from pimeter.arrays import real_array, unmasked
+from pimeter.arrays import real_array, some_rows, unmasked
 from pimeter.conformal.estimator import is_function
 from pimeter.conformal.folds import FoldModels
 from pimeter.conformal.guarantee import COPIES, warn_of_few_groups
@@ -21,6 +22,7 @@ from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.coverage import warn_of_coverage
 from pimeter.duplicates import UNPROVEN, row_keys
+from pimeter.progress import results_of
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.grouped import GroupedWidth
@@ -30,8 +32,8 @@ from pimeter.regression.models import EstimatorWidth, QuantileModels
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
 from pimeter.regression.spread import tree_spread
-from pimeter.regression.width import ConstantWidth, IntervalShape, Width, predictions
-from pimeter.regression.width_training import REMEDY, TrainingRows, WidthTraining
+from pimeter.regression.width import REMEDY, ConstantWidth, IntervalShape, Width, checked_residuals, predictions
+from pimeter.regression.width_training import TrainingRows, WidthTraining
 from pimeter.validation import check_finite_rows
 
 if TYPE_CHECKING:
@@ -54,6 +56,17 @@ WIDTHS: dict[str, type[Width]] = {
     "auto": AutoWidth,
     "estimator": EstimatorWidth,
 }
+
+
+MAX_ROWS_TO_REMEMBER = 500  # calibration rows that an explanation compares with
+
+
+class Remembered(NamedTuple):
+    """Some of the calibration rows."""
+
+    X: Any
+    target: Array
+    rows: Index
 
 
 class TrainedIntervals(WidthTraining):
@@ -100,13 +113,16 @@ class TrainedIntervals(WidthTraining):
     ) -> tuple[CalibrationScores, Index]:
         """Train on each split, and score the rows that are left out by the mean of the models that left them out."""
         width = self._new_width()
-        known = TrainingRows(X, target, codes, fit_params)
-        models, widths = self._models_and_widths(width, known, splits)
+        if width.learns:
+            models, widths = self._models_and_widths(width, TrainingRows(X, target, codes, fit_params), splits)
+        else:
+            jobs = [delayed(self._trained_model)(X, target, rows, fit_params) for rows, _ in splits]
+            models, widths = results_of(jobs, "model", self), [clone(width) for _ in splits]
         found, shapes = [], []
         for model, one, (_, others) in zip(models, widths, splits, strict=True):
             part = _safe_indexing(X, others)
             found.append(predictions(model, part, self._n_outputs))
-            self._residuals(one, target[others], found[-1])
+            checked_residuals(one, target[others], found[-1])
             one.of_model(model, self.confidence_level, self.tails)
             shapes.append(one.checked_shape(part, found[-1]))
         n, k = len(target), found[0].shape[1]
@@ -129,7 +145,7 @@ class TrainedIntervals(WidthTraining):
         self.estimator_, self.width_ = models, widths
         if to_come is not None:
             self.estimator_ = self._trained_model(X, target, to_come, fit_params)
-            self.width_ = self._learned_width(width, known, to_come)
+            self.width_ = self._learned_width(width, TrainingRows(X, target, codes, fit_params), to_come)
             self.width_.of_model(self.estimator_, self.confidence_level, self.tails)
         elif len(splits) == 1:  # the rows left out are one calibration set, whoever chose them
             self.estimator_, self.width_ = models[0], widths[0]
@@ -149,6 +165,12 @@ class TrainedIntervals(WidthTraining):
             rows = self._rows_left_by(self.width_, model, X, target, codes)
             X, target = _safe_indexing(X, rows), target[rows]
         return self._scores(model, self.width_, X, target), rows
+
+    def _remember(self, X: FeatureTable, target: NDArray[Any], rows: Index | slice) -> None:
+        """Keep some of the rows that calibrate, for `explain`."""
+        every = np.arange(len(target))[rows]
+        some = every[some_rows(len(every), MAX_ROWS_TO_REMEMBER)]
+        self._remembered = Remembered(_safe_indexing(X, some), target[some], some)
 
     def _update(
         self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, importance_weight: ArrayLike | ShiftWeights | None
@@ -258,14 +280,14 @@ class TrainedIntervals(WidthTraining):
         found = predictions(model, part, self._n_outputs)
         wanted = self._wanted(seed) | ({"spread": tree_spread(model, part)} if width._takes_spread else {})
         with parallel_config(n_jobs=self.n_jobs):
-            width.fit(part, found, self._residuals(width, target[half], found), **wanted)
+            width.fit(part, found, checked_residuals(width, target[half], found), **wanted)
         width.of_model(model, self.confidence_level, self.tails)
         return np.asarray(rest)
 
     def _scores(self, model: Model, width: Width, X: FeatureTable, target: Array) -> CalibrationScores:
         """Scores of calibration rows."""
         prediction = predictions(model, X, self._n_outputs)
-        scores = width.checked_shape(X, prediction).scores(self._residuals(None, target, prediction))
+        scores = width.checked_shape(X, prediction).scores(checked_residuals(None, target, prediction))
         check_finite_rows(
             "y in units of its width", scores.above, "It is too far from the prediction: leave such rows out."
         )

@@ -11,6 +11,7 @@ from sklearn.utils.validation import _num_samples
 
 from pimeter.conformal.scores import CalibrationScores
 from pimeter.prediction import predicted
+from pimeter.validation import check_finite_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Index = NDArray[np.intp]
 
+REMEDY = "The estimator has no finite answer there: fix it, or leave such rows out."
+LARGEST_TO_SQUARE = 1e150  # prediction or residual of which squares can be added up
 PARTS_OF_NONE = (1.0, 0.0, 0.0)  # what None stands for in a shape
 ROUNDINGS = 6.0  # units in the last place that difference, quotient, product and sum may take from a bound
 
@@ -261,6 +264,19 @@ def predictions(model: Any, X: Any, n_outputs: int | None) -> Array:
         )
         raise ValueError(msg)
     return np.asarray(found.reshape(n, n_outputs or 1), np.float64)
+
+
+def checked_residuals(width: Width | None, target: Array, prediction: Array) -> Array:
+    """Residuals (n, k), finite, and small enough to learn from where a width learns from them."""
+    with np.errstate(over="ignore"):
+        residuals = target.reshape(prediction.shape) - prediction
+    check_finite_rows("prediction", residuals, REMEDY)
+    largest = np.maximum(np.abs(prediction), np.abs(residuals)).max(initial=0.0) if width and width.learns else 0.0
+    if largest > LARGEST_TO_SQUARE:
+        limit = f"{LARGEST_TO_SQUARE:g} in size to learn a width"
+        msg = f"predictions and residuals must not exceed {limit}. Use a larger unit for y."
+        raise ValueError(msg)
+    return residuals
 
 
 def write_bounds(

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from itertools import combinations
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 
 from pimeter.conformal.estimator import ConformalEstimator
+from pimeter.progress import results_of
 from pimeter.regression.spread import tree_spread
-from pimeter.regression.width import Width, predictions
-from pimeter.validation import check_finite_rows
+from pimeter.regression.width import Width, checked_residuals, predictions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Index = NDArray[np.intp]
 
-REMEDY = "The estimator has no finite answer there: fix it, or leave such rows out."
-LARGEST_TO_SQUARE = 1e150  # prediction or residual of which squares can be added up
 WIDTH_FOLDS = 5  # in which a width gets to see residuals on unseen rows, if those of CV+ cannot serve
 MIN_PAIRED_FOLDS, MAX_PAIRED_FOLDS = 4, 10  # fewer leave few rows to train on, more have many pairs
 
@@ -68,16 +65,13 @@ class WidthTraining(ConformalEstimator):
         each width has folds of its own.
         """
         training = [delayed(self._trained_model)(known.X, known.target, rows, known.fit_params) for rows, _ in splits]
-        if not width.learns:
-            return self._done(training, "model"), [clone(width) for _ in splits]
         if not are_paired(splits, len(known.target)):
             learning = [delayed(self._learned_width)(width, known, rows) for rows, _ in splits]
-            done = self._done([*training, *learning], "model or width")
+            done = results_of([*training, *learning], "model or width", self)
             return done[: len(splits)], done[len(splits) :]
         pairs = list(combinations(range(len(splits)), 2))
-        done = self._done(
-            [*training, *(delayed(self._pair)(width, known, splits[i], splits[j]) for i, j in pairs)], "model"
-        )
+        paired = [delayed(self._pair)(width, known, splits[i], splits[j]) for i, j in pairs]
+        done = results_of([*training, *paired], "model", self)
         found = dict(zip(pairs, done[len(splits) :], strict=True))
         for i, j in pairs:
             found[j, i] = found[i, j][::-1]
@@ -87,17 +81,7 @@ class WidthTraining(ConformalEstimator):
             )
             for i in range(len(splits))
         ]
-        return done[: len(splits)], self._done(learning, "width")
-
-    def _done(self, jobs: list[Any], what: str) -> list[Any]:
-        """Results of jobs, as many at a time as `n_jobs` says; with `verbose` a line for each that is done."""
-        start, found = perf_counter(), []
-        for one in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
-            found.append(one)
-            if self.verbose:
-                done = f"{what} {len(found)} of {len(jobs)}, {perf_counter() - start:.1f} s"
-                print(f"[{type(self).__name__}] {done}", flush=True)  # noqa: T201 (asked for)
-        return found
+        return done[: len(splits)], results_of(learning, "width", self)
 
     def _pair(self, width: Width, known: TrainingRows, one: Split, other: Split) -> tuple[Unseen, Unseen]:
         """What a model without two folds says of the rows of each."""
@@ -139,27 +123,13 @@ class WidthTraining(ConformalEstimator):
         wanted, spreads = self._wanted(self._seed), [one.spread for _, one in found if one.spread is not None]
         if spreads:
             wanted["spread"] = np.concatenate(spreads)[order]
-        residuals = self._residuals(width, known.target[rows], prediction)
+        residuals = checked_residuals(width, known.target[rows], prediction)
         with parallel_config(n_jobs=self.n_jobs):
             return width.fit(_safe_indexing(known.X, rows), prediction, residuals, **wanted)
 
     def _wanted(self, seed: int) -> dict[str, Any]:
         """Keywords of `Width.fit`: which intervals are wanted, and a seed."""
         return {"confidence_level": float(self.confidence_level), "tails": self.tails, "random_state": seed}
-
-    def _residuals(self, width: Width | None, target: Array, prediction: Array) -> Array:
-        """Residuals (n, k), finite, and small enough to learn from where a width learns from them."""
-        with np.errstate(over="ignore"):
-            residuals = target.reshape(prediction.shape) - prediction
-        check_finite_rows("prediction", residuals, REMEDY)
-        largest = np.maximum(np.abs(prediction), np.abs(residuals)).max(initial=0.0) if width and width.learns else 0.0
-        if largest > LARGEST_TO_SQUARE:
-            msg = (
-                f"predictions and residuals must not exceed {LARGEST_TO_SQUARE:g} in size to learn a width. Use a "
-                "larger unit for y."
-            )
-            raise ValueError(msg)
-        return residuals
 
 
 def are_paired(splits: Sequence[Split], n: int) -> bool:
