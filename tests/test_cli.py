@@ -614,7 +614,7 @@ class TestInterval:
             with files.opened(out) as table:
                 assert_allclose(table.read(["upper", "y_hat"])["upper"], expected, rtol=1e-12)
         assert pl.read_parquet("out.parquet")["upper"].dtype == pl.Float64
-        assert pl.read_csv("out.csv")["upper"].dtype == pl.String
+        assert pl.read_csv("out.csv", separator=";", decimal_comma=True)["upper"].dtype == pl.Float64
 
     def test_targets_of_few_decimals_are_inside(self, pimeter_command):
         """1.4 - |.33 - 1.4| is more than .33 in floats."""

@@ -126,6 +126,7 @@ def test_intervals_are_made_to_hold(frame, run):
     [
         (("--lower", "low"), "--lower with --upper"),
         (("--lower", "low", "--upper", "high"), "do not tell their level; give --level"),
+        (("--lower", "y-lo-90", "--upper", "y-hi-80"), "are named for different levels, 0.8 and 0.9"),
         (("--lower", "low", "--upper", "high", "--std", "sd"), "give one of"),
         (("--quantiles", "low,high"), "'low' does not tell its level"),
         (("--lower", "high", "--upper", "low", "--level", "0.9"), "cross in 600 of 600 rows"),

@@ -111,7 +111,14 @@ def _central_level(table: Table, lower: str, upper: str, level: float | None, no
     if level is not None:
         return level
     told = {_fraction(match[2]) for name in (lower, upper) if (match := CENTRAL.search(name.strip()))}
-    found = told.pop() if len(told) == 1 else math.nan
+    if len(told) > 1:
+        levels = " and ".join(f"{one:g}" for one in sorted(told))
+        msg = (
+            f"{table.name}: {shown(lower)} and {shown(upper)} are named for different levels, {levels}. Take two "
+            "bounds of one level, or give --level if the names are wrong."
+        )
+        raise ValueError(msg)
+    found = told.pop() if told else math.nan
     if not LEAST <= found <= MOST:
         msg = f"{table.name}: {shown(lower)} and {shown(upper)} do not tell their level; give --level, such as 0.9."
         raise ValueError(msg)
@@ -236,7 +243,7 @@ def recalibrate(
         rows = new.read(list(given.names), [])
         bounds = _bounds(calibrator, given, rows)
         step(f"Writing {shown(out)}")
-        write_table(new.with_columns(bounds.rename(written)), draft, out, decimal_comma=new.has_decimal_commas)
+        write_table(new.with_columns(bounds.rename(written)), draft, out, like=new)
     if bounds["lower"].null_count():
         notes.append(f"{bounds['lower'].null_count():,} rows without all columns have no interval")
     say(notes)

@@ -135,7 +135,7 @@ def interval(
         with warnings_as(notes):
             bounds = _bounds(following or model, rows._replace(frame=given))
         step(f"Writing {shown(out)}")
-        write_table(new.with_columns(bounds), draft, out, decimal_comma=new.has_decimal_commas)
+        write_table(new.with_columns(bounds), draft, out, like=new)
     from pimeter.coverage import counted
 
     if n_empty := bounds["lower"].null_count():

@@ -116,7 +116,7 @@ def panel_forecast(task: PanelTask, *, as_json: bool) -> None:
                 forecasts = panel_frame(future, columns, is_past=False)
                 with warnings_as(notes):
                     bounds = settings.fit(frame).predict_interval(forecasts)
-                write_table(bounds.lazy().fill_nan(None), held, out)
+                write_table(bounds.lazy().fill_nan(None), held, out, like=future)
         if draft and page:
             write_result(found, draft, page, about_page(task.file, columns._asdict()) | noted(notes))
     answer(found, lambda: typer.echo(found), notes, page, as_json=as_json)

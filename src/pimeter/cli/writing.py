@@ -66,8 +66,8 @@ def write_result(result: Result, draft: Path, out: Path, about: Mapping[str, str
         draft.write_text(result.to_json() if ending == "json" else result.to_html(about=about), encoding="utf-8")
 
 
-def write_table(frame: pl.LazyFrame, draft: Path, out: Path, *, decimal_comma: bool = False) -> None:
-    """Write a lazy table in the form that the name of the file says; decimal commas are for text."""
+def write_table(frame: pl.LazyFrame, draft: Path, out: Path, *, like: Table | None = None) -> None:
+    """Write a lazy table in the form that the name of the file says; text has separators and decimals of its source."""
     ending, compression = form_of(out)
     from polars.exceptions import PanicException, PolarsError
 
@@ -81,13 +81,13 @@ def write_table(frame: pl.LazyFrame, draft: Path, out: Path, *, decimal_comma: b
         elif ending in {"jsonl", "ndjson"}:
             frame.sink_ndjson(draft, compression=compression, check_extension=False)
         else:
-            separator = "\t" if ending == "tsv" else ","
+            separator = "\t" if ending == "tsv" else like.separator if like else ","
             frame.sink_csv(
                 draft,
                 separator=separator,
                 compression=compression,
                 check_extension=False,
-                decimal_comma=decimal_comma,
+                decimal_comma=bool(like and like.has_decimal_commas),
             )
     except (PolarsError, PanicException) as why:  # a full disk, or columns that are broken and were not read before
         msg = f"--out {shown(out)} cannot be written: {why}."

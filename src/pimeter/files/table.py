@@ -172,6 +172,11 @@ class Table:
             raise ValueError(msg)
 
     @property
+    def separator(self) -> str:
+        """What stands between the fields of a text file; a comma for other kinds of files."""
+        return self.kind if self._is_text else ","
+
+    @property
     def has_decimal_commas(self) -> bool:
         """Whether some of the columns that were read have decimal commas."""
         return any(way.decimal == "," for way in self.notations.values())

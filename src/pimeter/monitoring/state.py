@@ -79,9 +79,21 @@ class StateFile:
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(self.path)
+            _sync_folder(self.path.parent)
         except OSError as why:
             msg = f"{self.path} cannot be written: {why.strerror or why}."
             raise ValueError(msg) from why
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the disk remember which file stands at a name; Windows has no such call, and does so by itself."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def beside(path: Path, ending: str) -> Path:
