@@ -13,6 +13,7 @@ TYPED := src $(wildcard experiments)
 BENCHMARKS := $(filter-out %_peers.py,$(sort $(wildcard benchmarks/*_*.py)))
 PUNCC := puncc==0.9.3 numpy==1.26.4 pandas==3.0.6  # puncc wants an old numpy, so it is in no extra
 RIVER := river==0.26.1  # wants a newer numpy than puncc
+TABLES := quantile-forest ngboost==0.5.11 catboost==1.2.10  # these bring plotting and survival packages
 SKETCHES := datasketches==5.2.0 ddsketch==3.0.1
 EXPERIMENTS := 'fig1' 'table1' 'fig2' 'fig3' 'table2' 'table3' 'table3 --columns coverage' 'fig4' 'table4'
 
@@ -102,16 +103,18 @@ docs: $(VENV)/.docs ## Build the documentation into docs/_build; a warning is an
 bench: $(VENV)/.dev $(VENV)/.torch ## Run the benchmarks (long)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; PYTHONPATH=. $(BIN)/python "$$script"; done
 
-bench-peers: ## Compare with MAPIE, crepes, puncc, river and confidenceinterval, in environments of their own (ARGS=--quick)
+bench-peers: ## Compare with MAPIE, crepes, puncc, river, NGBoost and others, in environments of their own (ARGS=--quick)
 	@$(MAKE) --no-print-directory VENV=.venv-peers .venv-peers/.peers
 	@.venv-peers/bin/python benchmarks/regression_peers.py --save regression_peers_puncc $(ARGS)
 	@$(MAKE) --no-print-directory VENV=.venv-river .venv-river/.river
 	@.venv-river/bin/python benchmarks/regression_peers.py --save regression_peers $(ARGS)
-	@.venv-river/bin/python benchmarks/adaptive_peers.py $(ARGS)
 	@.venv-river/bin/python benchmarks/forecast_peers.py --save $(ARGS)
 	@.venv-river/bin/python benchmarks/classification_coverage.py $(ARGS)
 	@.venv-river/bin/python benchmarks/classification_sets.py $(ARGS)
 	@.venv-river/bin/python benchmarks/sketch_accuracy.py $(ARGS)
+	@$(MAKE) --no-print-directory VENV=.venv-tables .venv-tables/.tables
+	@.venv-tables/bin/python benchmarks/width_peers.py $(ARGS)
+	@.venv-tables/bin/python benchmarks/adaptive_peers.py $(ARGS)
 
 fuzz: $(VENV)/.dev ## Try all public names and the command line on hostile input, 1e5 examples (long; goes on where it stopped)
 	@PIMETER_FUZZ=$${PIMETER_FUZZ:-6200} $(BIN)/python -m pytest -n 0 -q -rs tests/test_fuzz.py tests/test_fuzz_files.py
@@ -123,7 +126,7 @@ results-status: $(VENV)/.dev ## List all stored results: current, stale and why,
 	@$(BIN)/python -m experiments status
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .venv-lowest .venv-mutants .venv-peers .venv-pure .venv-river .venv-wheel build dist src/pimeter/_native* pimeter-demo.html docs/_build .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-lowest .venv-mutants .venv-peers .venv-pure .venv-river .venv-tables .venv-wheel build dist src/pimeter/_native* pimeter-demo.html docs/_build .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -182,6 +185,11 @@ $(VENV)/.peers: pyproject.toml constraints.txt Makefile | $(BIN)/python
 $(VENV)/.river: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	@echo "Installing pimeter and other libraries into $(VENV) (once, a minute or so) ..."
 	@$(PIP) -e . mapie crepes confidenceinterval==1.0.5 $(RIVER) $(SKETCHES)
+	@touch $@
+
+$(VENV)/.tables: pyproject.toml constraints.txt Makefile | $(BIN)/python
+	@echo "Installing pimeter and other libraries into $(VENV) (once, a minute or so) ..."
+	@$(PIP) -e . mapie crepes $(TABLES)
 	@touch $@
 
 $(VENV)/.paper: $(VENV)/.dev

@@ -5,9 +5,9 @@
 CLEAR (arXiv 2507.08150) publishes interval score, coverage and width for each set and seed; compared is the better of
 its variants a and c for each set, in hindsight. Training and test rows are those of its protocol, ``train_test_split``
 with ``test_size=.2`` and ``random_state=777 + seed``; a method may use the training rows as it likes. The model is the
-best of a few by cross-validation on the training rows alone (squared error, at most 2,000 of them), or always a forest
-of extremely random trees. Rows of the table are kept in `results/clear.csv` as they come and not measured again;
-ratios are of means over the seeds that were measured, and the published ones over the same seeds.
+best of a few by cross-validation on the training rows alone (squared error, at most 2,000 of them, see `models.py`), or
+always a forest of extremely random trees. Rows of the table are kept in `results/clear.csv` as they come and not
+measured again; ratios are of means over the seeds that were measured, and the published ones over the same seeds.
 """
 
 from __future__ import annotations
@@ -26,13 +26,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+from models import MODELS, best_model
 from provenance import RESULTS, save, sessions
-from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
-from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import Ridge
-from sklearn.model_selection import KFold, cross_val_score, train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import train_test_split
 
 import pimeter as pm
 
@@ -45,24 +41,8 @@ METHODS = {  # name: (width, cv, whether the model is the best one)
     "auto, cv=5, extra trees": ("auto", 5, False),
 }
 COLUMNS = ("set", "seed", "method", "model", "score", "coverage", "width", "seconds")
-ROWS_TO_CHOOSE = 2000
 
 Table = np.ndarray
-
-
-def kernel(width: float, penalty: float) -> object:
-    """Ridge regression on kernels of 600 rows, standardised."""
-    return lambda d: make_pipeline(
-        StandardScaler(), Nystroem(gamma=width / d, n_components=600, random_state=0), Ridge(penalty)
-    )
-
-
-MODELS = {
-    "extra trees": lambda _: ExtraTreesRegressor(100, random_state=0),
-    "boosted trees": lambda _: HistGradientBoostingRegressor(max_iter=300, learning_rate=0.07, random_state=0),
-    "kernel, wide": kernel(0.1, 1e-3),
-    "kernel": kernel(0.5, 1e-2),
-}
 
 
 def read(name: str) -> tuple[Table, Table]:
@@ -83,17 +63,6 @@ def published(metric: str) -> dict[tuple[str, str, int], float]:
     with gzip.open(Path(os.environ["PIMETER_DATA"]) / "clear" / "published.csv.gz", "rt") as file:
         rows = [row for row in csv.DictReader(file) if (row["method"], row["metric"]) == ("clear", metric)]
     return {(row["set"], row["variant"], int(row["seed"])): float(row["value"]) for row in rows}
-
-
-def best_model(X: Table, y: Table) -> str:
-    """The model with the least squared error, out of fold, on training rows."""
-    rows = np.random.default_rng(0).permutation(len(y))[:ROWS_TO_CHOOSE]
-    folds = KFold(3, shuffle=True, random_state=0)
-    errors = {
-        name: -cross_val_score(make(X.shape[1]), X[rows], y[rows], scoring="neg_mean_squared_error", cv=folds).mean()
-        for name, make in MODELS.items()
-    }
-    return min(errors, key=errors.__getitem__)
 
 
 def measured(name: str, seed: int, method: str) -> dict[str, str]:

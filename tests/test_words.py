@@ -28,7 +28,6 @@ EXCEPTIONS = [
     Allowed("docs/forecasts.md", "worth", "forecast_worth", "the name of a stored result"),
     Allowed("docs/guarantees.md", "worth", "forecast_worth", "the name of a stored result"),
     Allowed("docs/forecasts.md", "share", "share price", "the price of a share"),
-    Allowed("benchmarks/adaptive_peers.py", "fifth", '"worst_fifth"', STORED),
     Allowed("benchmarks/quantile_accuracy.py", "law", '"law"', STORED),
     Allowed("benchmarks/quantile_accuracy.py", "law", "row['law']", STORED),
     Allowed("benchmarks/simulate.py", "promise", '"promise,setting', STORED),
