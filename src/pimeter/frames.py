@@ -64,3 +64,17 @@ def column_of(X: FeatureTable, by: str | int) -> NDArray[Any]:
         msg = f"by={by!r} is not the position of a column of X, which is an array of shape {table.shape}."
         raise ValueError(msg)
     return table.tocsc()[:, [by]].toarray().ravel() if is_sparse(X) else table[:, by]
+
+
+def column_values(table: Any) -> Any:
+    """Columns of a frame by name: arrays of numbers and dates, lists of all else; other tables as they are."""
+    frame = as_frame(table)
+    if frame is None:
+        return table
+    columns = zip(frame.columns, frame.iter_columns(), strict=True)
+    return {name: one.to_list() if _has_objects(one) else one.to_numpy() for name, one in columns}
+
+
+def _has_objects(series: nw.Series[Any]) -> bool:
+    """Whether an array of the values would hold objects, or something else for what is missing."""
+    return bool(series.is_null().any()) or not (series.dtype.is_numeric() or series.dtype.is_temporal())

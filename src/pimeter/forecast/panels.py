@@ -191,7 +191,7 @@ class PanelIntervals(Replaceable, BaseEstimator):
             named = ", ".join(map(repr, self.excluded_))
             warn_of_coverage(f"{counted(len(self.excluded_), 'model')} left out without a known error: {named}.")
         kept = {model: rows.forecasts[model] for model in self.models_}
-        self._clock, self._library = rows.clock, frame.implementation
+        self._clock, self._library = rows.clock, frame.implementation.value
         self._windows = PanelWindows.of(
             Rows(rows.ids, rows.series, rows.cutoff, rows.step, rows.target, kept, rows.clock)
         )

@@ -255,14 +255,19 @@ class Stream:
             "places": b85encode(self._places.tobytes()).decode(),
         }
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"settings": self.settings, "values": self.to_dict()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(Stream.restored(**state).__dict__)
+
     @classmethod
     def restored(cls, settings: Settings, values: dict[str, Any]) -> Stream:
         """A stream that goes on from plain values."""
         found = cls(settings, has_subgroups=values["has_subgroups"])
         found.counts = Counts(**values["counts"])
         if values["alarm"] is not None:
-            since = Since(*values["alarm"].pop("since"))
-            found.alarm = Alarm(**values["alarm"], since=since)
+            found.alarm = Alarm(**{**values["alarm"], "since": Since(*values["alarm"]["since"])})
         for watch in found.rates:
             watch.evidence.restore(values["rates"][watch.name])
         for name, evidence in found.others.items():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from pimeter.arrays import as_frame, columns_of, is_sparse, numbers_of
@@ -128,7 +129,8 @@ class ExplainedIntervals(PredictedDistribution):
                 start = block * (len(names) + 1)
                 taken[start + turn + 1 : start + len(names) + 1, feature] = 0
         widths = self._width_of(_composed(table, taken)).reshape(len(orders), -1)
-        typical, own = self._width_of(known.X), float(self._width_of(one)[0])
+        others = _safe_indexing(table, np.arange(1, n))
+        typical, own = self._width_of(others), float(self._width_of(one)[0])
         if not np.isfinite(own):
             msg = "the interval is infinite, so that there is no width to explain; use other tails, or y_min and y_max."
             raise ValueError(msg)
@@ -144,7 +146,7 @@ class ExplainedIntervals(PredictedDistribution):
             )
             for name, add in zip(names, adds, strict=True)
         ]
-        hard = _hard_rows(columns, np.abs(adds), np.abs(known.target - self.predict(known.X)), known.rows)
+        hard = _hard_rows(columns, np.abs(adds), np.abs(known.target - self.predict(others)), known.rows)
         ranked = sorted(contributions, key=lambda one: -abs(one.width))
         return Explanation(own, float(typical.mean()), tuple(ranked), hard)
 
@@ -160,13 +162,14 @@ def _plain(value: Any) -> Any:
 
 
 def _stacked(one: Any, others: Any) -> Any:
-    """The row that is explained, and below it the remembered ones."""
+    """The row that is explained, and below it the remembered ones, as values of the same kinds."""
     frame = as_frame(one)
     if frame is None:
         return np.concatenate([np.asarray(one), np.asarray(others)])
     import narwhals as nw
 
-    return nw.concat([frame, nw.from_native(others, eager_only=True)]).to_native()
+    below = nw.from_dict(others, schema=dict(frame.schema), backend=frame.implementation)
+    return nw.concat([frame, below]).to_native()
 
 
 def _composed(table: Any, taken: Index) -> Any:

@@ -22,6 +22,7 @@ from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.coverage import warn_of_coverage
 from pimeter.duplicates import UNPROVEN, row_keys
+from pimeter.frames import column_values
 from pimeter.progress import results_of
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.cqr import QuantileWidth
@@ -62,7 +63,7 @@ MAX_ROWS_TO_REMEMBER = 500  # calibration rows that an explanation compares with
 
 
 class Remembered(NamedTuple):
-    """Some of the calibration rows."""
+    """Some of the calibration rows; of a frame the values of each column, which any file can hold."""
 
     X: Any
     target: Array
@@ -170,7 +171,7 @@ class TrainedIntervals(WidthTraining):
         """Keep some of the rows that calibrate, for `explain`."""
         every = np.arange(len(target))[rows]
         some = every[some_rows(len(every), MAX_ROWS_TO_REMEMBER)]
-        self._remembered = Remembered(_safe_indexing(X, some), target[some], some)
+        self._remembered = Remembered(column_values(_safe_indexing(X, some)), target[some], some)
 
     def _update(
         self, X: FeatureTable, y: ArrayLike, by: ArrayLike | None, importance_weight: ArrayLike | ShiftWeights | None

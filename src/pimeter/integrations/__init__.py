@@ -1,0 +1,1 @@
+"""pimeter beside other libraries; each module is imported by name alone, and needs its library."""
