@@ -11,13 +11,13 @@ from scipy.stats import beta, binom, norm
 from pimeter import IntervalRegressor, rows_needed
 from pimeter.conformal.guarantee import (
     Guarantee,
-    _needed,
     cross_validated_level,
     effective_counts,
     neuron_level,
     rank,
     rank_below,
     rank_guarantee,
+    scores_needed,
     too_few,
 )
 from pimeter.coverage import binomial_cdf, percent, percent_range, quantile_ranks, rounded
@@ -30,7 +30,7 @@ LEVELS = pytest.mark.parametrize("p", [0.01, 0.05, 0.3, 0.5, 0.9, 0.95, 0.999])
 @pytest.fixture(autouse=True)
 def forgotten():
     """What was asked for before is worked out again, by the code as it is."""
-    for remembered in (rank_guarantee, quantile_ranks, _needed):
+    for remembered in (rank_guarantee, quantile_ranks, scores_needed):
         if hasattr(remembered, "cache_clear"):  # `make mutants` takes memory away
             remembered.cache_clear()
 
@@ -139,17 +139,17 @@ def test_levels_that_are_guaranteed():
 
 
 def test_numbers_needed():
-    assert [rank_guarantee(1, p).needed for p in (0.5, 0.9, 0.95, 0.99)] == [1, 9, 19, 99]
-    assert [rank_guarantee(1, p, n_cuts=2).needed for p in (0.9, 0.95)] == [19, 39]
-    assert [rank_guarantee(1, p, kind="training-conditional").needed for p in (0.9, 0.95)] == [29, 59]
-    assert rank_guarantee(1, 0.95, kind="training-conditional", n_cuts=2).needed == 93
+    assert [scores_needed(p) for p in (0.5, 0.9, 0.95, 0.99)] == [1, 9, 19, 99]
+    assert [scores_needed(p, n_cuts=2) for p in (0.9, 0.95)] == [19, 39]
+    assert [scores_needed(p, kind="training-conditional") for p in (0.9, 0.95)] == [29, 59]
+    assert scores_needed(0.95, kind="training-conditional", n_cuts=2) == 93
 
 
 @pytest.mark.parametrize("p", [0.01, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("confidence", [0.3, 0.75, 0.95, 0.999])
 def test_numbers_needed_for_the_set_are_the_fewest(p, confidence):
     for n_cuts in (1, 2):
-        needed = rank_guarantee(1, p, kind="training-conditional", n_cuts=n_cuts, confidence=confidence).needed
+        needed = scores_needed(p, kind="training-conditional", n_cuts=n_cuts, confidence=confidence)
         # Chance that the outermost errors, n_cuts of them, are not all beyond the quantile.
         misses = binom.cdf(n_cuts - 1, [needed - 1, needed], 1.0 - p)
         assert misses[1] <= (1.0 - confidence) * (1.0 + 1e-9)
@@ -272,7 +272,7 @@ def test_range_holds_where_the_neuron_stands_between_two_ranks(tails, m):
 @pytest.mark.parametrize("n_cuts", [1, 2])
 def test_as_many_rows_are_needed_as_exact_fractions_say(p, n_cuts):
     level = (Fraction(p) + n_cuts - 1) / n_cuts
-    assert _needed(float(p), False, n_cuts, 0.95) == math.ceil(level / (1 - level))
+    assert scores_needed(float(p), n_cuts=n_cuts) == math.ceil(level / (1 - level))
 
 
 @pytest.mark.parametrize(

@@ -238,8 +238,7 @@ def rank_guarantee(
     >>> few.rank, round(few.level, 3), few.needed
     (12, 0.923, 19)
     """
-    is_conditional = kind == "training-conditional"
-    needed = _needed(p, is_conditional, n_cuts, confidence)
+    needed = scores_needed(p, kind=kind, n_cuts=n_cuts, confidence=confidence)
     if m <= 0:
         return Guarantee(0.0, 0, math.nan, needed, UNKNOWN, "there are no calibration scores")
 
@@ -248,7 +247,7 @@ def rank_guarantee(
         return (n_cuts * place - (n_cuts - 1) * (m + 1.0)) / (m + 1.0)
 
     level = (p + n_cuts - 1.0) / n_cuts
-    if is_conditional:
+    if kind == "training-conditional":
         first, below = binomial_cdf(int(m), p)
         inside = first + int(np.searchsorted(below, confidence))  # fewer than this many lie within, with confidence
         place = float(inside if n_cuts == 1 else math.ceil((m + 1.0 + inside) / 2.0))
@@ -273,9 +272,11 @@ def _beta_point(mean: float, m: float, point: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _needed(p: float, is_conditional: bool, n_cuts: int, confidence: float) -> int:
-    """Fewest scores that can guarantee p."""
-    if not is_conditional:
+def scores_needed(
+    p: float, *, kind: GuaranteeKind = "marginal", n_cuts: int = 1, confidence: float = SET_CONFIDENCE
+) -> int:
+    """Fewest scores that can guarantee p; the arguments are those of `rank_guarantee`."""
+    if kind != "training-conditional":
         level = (p + n_cuts - 1.0) / n_cuts
         enough = max(1, math.ceil(level / (1.0 - level) - ROUNDING))
         return enough - (enough > 1 and rank(enough - 1, level) < enough)  # near 1 the odds are rounded by more
@@ -313,7 +314,7 @@ def too_few(guarantee: Guarantee, p: float, of: str = "") -> str:
 def warn_of_few_groups(quantile: ScoreQuantile) -> None:
     """Say that groups of rows which resemble each other are fewer than scores would have to be."""
     n_groups, level = quantile.scores.n_groups, quantile.level
-    needed = rank_guarantee(1, level, kind=quantile.kind, n_cuts=quantile.tails.n_cuts).needed
+    needed = scores_needed(level, kind=quantile.kind, n_cuts=quantile.tails.n_cuts)
     if n_groups is not None and n_groups < needed and GROUPS in quantile.scores.doubts:
         warn_of_coverage(
             f"scores of {n_groups} groups calibrate, and rows of one group may resemble each other: nothing is "
@@ -344,7 +345,7 @@ def warn_of_few_scores(quantile: ScoreQuantile) -> None:
 
 def _warn_of_few_effective(quantile: ScoreQuantile, size: float) -> None:
     """Say that rows with estimated weights are effectively too few to come near the level."""
-    enough = ENOUGH_ESTIMATED * rank_guarantee(1, quantile.level, n_cuts=quantile.tails.n_cuts).needed
+    enough = ENOUGH_ESTIMATED * scores_needed(quantile.level, n_cuts=quantile.tails.n_cuts)
     if size < enough:
         warn_of_coverage(
             f"by their estimated weights the calibration rows are about as good as {size:.3g} rows like the new ones: "

@@ -11,7 +11,7 @@ import numpy as np
 from pimeter.arrays import coded
 from pimeter.conformal.categories import CategoryLine
 from pimeter.conformal.group_regression import GroupRegression, independent
-from pimeter.conformal.guarantee import Guarantee, guarantee, rank_guarantee
+from pimeter.conformal.guarantee import Guarantee, guarantee, scores_needed
 from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.coverage import percent, warn_of_coverage
 
@@ -98,7 +98,7 @@ class OverlappingQuantile(ScoreQuantile):
         """Say which groups have no calibration row."""
         empty = [name for name, n in zip(self._groups.names, self._n_rows, strict=True) if not n]
         if empty:
-            needed = rank_guarantee(1, self.level, n_cuts=self.tails.n_cuts).needed
+            needed = scores_needed(self.level, n_cuts=self.tails.n_cuts)
             warn_of_coverage(
                 f"{', '.join(empty[:3])}{', ...' * (len(empty) > 3)}: no calibration row is in it, so that "
                 f"{percent(self.level, 6)} cannot be guaranteed there; {needed} rows would do. Its intervals go as far "
@@ -150,7 +150,7 @@ class OverlappingQuantile(ScoreQuantile):
     @cached_property
     def guarantees(self) -> list[list[Guarantee]]:
         """What is guaranteed to each group and output."""
-        needed = rank_guarantee(1, self.level, n_cuts=self.tails.n_cuts).needed
+        needed = scores_needed(self.level, n_cuts=self.tails.n_cuts)
         is_cut = min(self._n_rows) < needed
         outputs = range(self.scores.above.shape[1])
         wanted: Any = self.tails, self.level, self.kind

@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from pimeter.arrays import real_array
 from pimeter.bandwidth import safe_factor
 from pimeter.boxes import Box
-from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.conformal.guarantee import scores_needed
 from pimeter.coverage import RANGE, ROUNDING, counted, percent, warn_of_coverage
 from pimeter.dependence import MIN_VALUES, autocorrelation, variance_inflation
 from pimeter.quantiles import quantile
@@ -228,7 +228,7 @@ def warn_of_few(
         quantiles = [one[some, -1:] for one in quantiles]
         seen, overlaps = seen[some, -1:], overlaps[-1:]
     found = effective_numbers(seen, tails, quantiles, overlaps)
-    needed = rank_guarantee(0.0, p, n_cuts=tails.n_cuts).needed
+    needed = scores_needed(p, n_cuts=tails.n_cuts)
     n_short = np.count_nonzero(found < needed)
     if n_short:
         whose = "" if n_series is None else f" of {n_short} of {len(found)} series"

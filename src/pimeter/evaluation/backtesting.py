@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pimeter.arrays import real_array
-from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.conformal.guarantee import scores_needed
 from pimeter.conformal.steps import ONE_PATH, windows_until_known
 from pimeter.coverage import counted, percent, rounded
 from pimeter.evaluation.diagnosis.check import Check
@@ -335,7 +335,7 @@ class EnoughErrors(Check[Tried]):
     statistic = "the effective number of independent ones, beside the number that the level takes"
 
     def _judged(self, tried: Tried, _earlier: Mapping[str, Finding]) -> Finding:
-        needed = rank_guarantee(0.0, tried.level).needed
+        needed = scores_needed(tried.level)
         is_enough = tried.n_effective >= needed
         sentence = (
             f"{counted(tried.n_fitted, 'window')} to fit the cone to, as good as about "

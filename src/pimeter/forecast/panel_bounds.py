@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pimeter.conformal.guarantee import scores_needed
 from pimeter.coverage import percent, warn_of_coverage
 from pimeter.forecast.window_weights import Spread, Weighting, pooled_quantiles, spread
 
@@ -245,7 +246,8 @@ def warn_of_pooled(n_pooled: int, n: int, new: NewSeries, level: float) -> None:
     """Say that series get the panel's answer, and whether it is of too few series for the level."""
     if n_pooled:
         fewest = int(new.n_series.min())
-        few = f" These are too few: {percent(level)} takes {_needed(level)}." if fewest < _needed(level) else ""
+        needed = scores_needed(level, n_cuts=2)
+        few = f" These are too few: {percent(level)} takes {needed}." if fewest < needed else ""
         warn_of_coverage(
             f"{n_pooled:,} of {n:,} series are new or have fewer than {MIN_OWN_WINDOWS} windows: they get the "
             f"panel's intervals, from relative errors of {fewest:,} series.{few}"
@@ -254,14 +256,9 @@ def warn_of_pooled(n_pooled: int, n: int, new: NewSeries, level: float) -> None:
 
 def warn_of_few_series(n_short: int, n: int, new: list[NewSeries], level: float) -> None:
     """Warn of series that are too few to answer for a short one at this level."""
-    fewest = min(int(one.n_series.min()) for one in new)
-    if n_short and fewest < _needed(level):
+    fewest, needed = min(int(one.n_series.min()) for one in new), scores_needed(level, n_cuts=2)
+    if n_short and fewest < needed:
         warn_of_coverage(
             f"{n_short:,} of {n:,} series have fewer than {MIN_OWN_WINDOWS} windows and get the panel's answer, of "
-            f"{fewest} series. These are too few: {percent(level)} takes {_needed(level)}."
+            f"{fewest} series. These are too few: {percent(level)} takes {needed}."
         )
-
-
-def _needed(level: float) -> int:
-    """Series from which on a new one can be guaranteed a level."""
-    return int(np.ceil((1.0 + level) / (1.0 - level) - 1e-9))

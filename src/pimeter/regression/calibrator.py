@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from pimeter.conformal.estimator import Replaceable
-from pimeter.conformal.guarantee import COPIES, GUARANTEES, rank_guarantee
+from pimeter.conformal.guarantee import COPIES, GUARANTEES, scores_needed
 from pimeter.conformal.quantile import Calibrated, ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.coverage import ROUNDING, warn_of_coverage
@@ -279,7 +279,7 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
 
 def _rows_to_learn(n: int, p: float, guarantee: GuaranteeKind) -> tuple[int, bool]:
     """How many of n rows ``method="auto"`` learns from, and whether they are enough to move both bounds."""
-    misses, needed = n * (1.0 - p) + ROUNDING, rank_guarantee(1, p, kind=guarantee).needed
+    misses, needed = n * (1.0 - p) + ROUNDING, scores_needed(p, kind=guarantee)
     if n < MIN_ROWS_TO_SPARE or misses < MISSES_TO_BLEND or n - n // 3 < needed:
         return 0, False
     if misses < MISSES_TO_MOVE or n - n // 2 < needed:
