@@ -313,7 +313,7 @@ class TestModel:
     @pytest.mark.parametrize(
         ("groups", "message"),
         [
-            (np.zeros(7), r"groups must hold one group for each of the 300 rows of X; got shape \(7,\)"),
+            (np.zeros(7), r"groups must hold one group for each of the 300 rows; got shape \(7,\)"),
             (["a", None, "b"] * 100, "groups has missing values"),
             (np.zeros(300), "groups has a single group"),
         ],

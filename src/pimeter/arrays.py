@@ -42,6 +42,12 @@ def is_missing(label: object) -> bool:
     return label is None or (not isinstance(label, str | int) and str(label) in {"nan", "NaT", "<NA>"})
 
 
+def has_missing(labels: NDArray[Any]) -> bool:
+    """Whether a label is None, NaN, NaT or pandas' NA."""
+    is_other = any(map(is_missing, labels.tolist())) if labels.dtype.kind == "O" else labels != labels  # noqa: PLR0124
+    return bool(np.any(is_other))
+
+
 def even_array(name: str, values: object) -> NDArray[Any]:
     """An array, with NaN or None for what is masked; or a ValueError that names what has rows of unequal length."""
     try:

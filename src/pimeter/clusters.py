@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from pimeter.arrays import coded, even_array, is_missing
+from pimeter.arrays import coded, even_array, has_missing
+from pimeter.coverage import counted
 from pimeter.dependence import autocorrelation, variance_inflation
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Units:
     @classmethod
     def of_rows(cls, m: int) -> Units:
         """Independent rows; of more than 1,000, so many random parts."""
-        refusal = f"{_counted(m, 'row')}, at least {MIN_UNITS} are needed" if m < MIN_UNITS else ""
+        refusal = f"{counted(m, 'row')}, at least {MIN_UNITS} are needed" if m < MIN_UNITS else ""
         return cls("rows", None, m, refusal) if m <= MAX_UNITS else cls.at_random(m)
 
     @classmethod
@@ -85,7 +86,7 @@ class Units:
         n_equal = min(float(rows.sum() ** 2 / (rows @ rows)), float(n_groups))
         refusal = ""
         if n_groups < MIN_UNITS:
-            refusal = f"{_counted(n_groups, 'group')}, at least {MIN_UNITS} are needed"
+            refusal = f"{counted(n_groups, 'group')}, at least {MIN_UNITS} are needed"
         elif n_equal < MIN_UNITS * (1.0 - 1e-9):
             refusal = (
                 f"{n_groups:,} groups say as little as {n_equal:.0f} of equal size, at least {MIN_UNITS} are needed"
@@ -101,7 +102,7 @@ class Units:
         n_blocks = max(round(BLOCKS_PER_ROOT * n_moments ** (1 / 3)), 2)
         refusal = ""
         if n_blocks < MIN_UNITS:
-            refusal = f"{_counted(n_moments, 'moment')} of time, too few to see how rows depend on each other"
+            refusal = f"{counted(n_moments, 'moment')} of time, too few to see how rows depend on each other"
         elif (n := min(effective_rows(moments, one) for one in (values, np.abs(values)))) < MIN_EFFECTIVE_ROWS:
             refusal = f"{m:,} rows say as little as {n:.0f} independent ones, at least {MIN_EFFECTIVE_ROWS} are needed"
         return cls("time", moments * (2 * n_blocks) // n_moments, n_blocks, refusal)
@@ -200,11 +201,7 @@ def _one_each(name: str, what: str, values: ArrayLike, m: int) -> NDArray[Any]:
     if labels.shape != (m,):
         msg = f"{name} must hold one {what} for each of the {m} rows; got shape {labels.shape}."
         raise ValueError(msg)
-    if any(map(is_missing, labels.tolist())) if labels.dtype.kind == "O" else (labels != labels).any():  # noqa: PLR0124
+    if has_missing(labels):
         msg = f"{name} has missing values; leave these rows out, or give each of them a {what} of its own."
         raise ValueError(msg)
     return labels
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from pimeter._kernels.arrays import grouped_quantiles, settings
-from pimeter.arrays import even_array, is_missing, real_array
+from pimeter.arrays import even_array, has_missing, real_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -91,7 +91,7 @@ def grouped_quantile(
         if not values.size:
             msg = "there are no rows; a quantile needs at least one."
             raise ValueError(msg)
-        if any(map(is_missing, groups.tolist())) if groups.dtype.kind == "O" else (groups != groups).any():  # noqa: PLR0124
+        if has_missing(groups):
             msg = "by holds missing labels; drop such rows, or name them."
             raise ValueError(msg)
         try:

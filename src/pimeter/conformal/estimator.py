@@ -17,7 +17,8 @@ from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexabl
 from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
 
 from pimeter.arrays import unmasked
-from pimeter.conformal.exchangeability import group_codes, in_groups, warn_of_shuffled_dates
+from pimeter.clusters import group_numbers
+from pimeter.conformal.exchangeability import in_groups, warn_of_shuffled_dates
 from pimeter.conformal.guarantee import COPIES, ORDER
 from pimeter.conformal.quantile import Calibrated
 from pimeter.coverage import warn_of_coverage
@@ -150,7 +151,10 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
             msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
             raise ValueError(msg)
         labels = self._begin(X, target, by, None)
-        codes = None if groups is None else group_codes(groups, X, n_least=2)
+        codes = None if groups is None else group_numbers(groups, len(target))
+        if codes is not None and not codes.any():
+            msg = "groups has a single group: training and calibrating need rows of at least two."
+            raise ValueError(msg)
         self._seed = self._seed_of_fit()
         keys, doubts = self._keys_and_doubts("fit", X, target, codes)
         is_copied = codes is not None and are_copies(codes, keys)
@@ -185,7 +189,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         target = self._targets(X, y)
         X = self._same_table(X) if self._has_own_model() else self._first_table(X)
         labels = self._begin(X, target, by, model)
-        codes = None if groups is None else group_codes(groups, X)
+        codes = None if groups is None else group_numbers(groups, len(target))
         m = len(target)
         if importance is not None and not importance.all():
             kept = np.flatnonzero(importance)

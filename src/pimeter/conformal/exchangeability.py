@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
-from sklearn.utils.validation import _num_samples
 
-from pimeter.arrays import as_frame, coded, even_array
+from pimeter.arrays import as_frame
 from pimeter.conformal.guarantee import GROUPS
 from pimeter.coverage import warn_of_coverage
 
@@ -22,22 +21,6 @@ if TYPE_CHECKING:
     Index = NDArray[np.intp]
 
 FEWEST_DATED = 10  # rows that chance does not put in the order of their dates
-
-
-def group_codes(groups: ArrayLike, X: FeatureTable, *, n_least: int = 1) -> Index:
-    """The number of each row's group."""
-    labels = even_array("groups", groups)
-    if labels.shape != (_num_samples(X),):
-        msg = f"groups must hold one group for each of the {_num_samples(X)} rows of X; got shape {labels.shape}."
-        raise ValueError(msg)
-    names, codes = coded(labels)
-    if None in names:
-        msg = "groups has missing values. Give each such row a group of its own, or leave it out."
-        raise ValueError(msg)
-    if len(names) < n_least:
-        msg = "groups has a single group: training and calibrating need rows of at least two."
-        raise ValueError(msg)
-    return codes
 
 
 def in_groups(scores: CalibrationScores, codes: Index, *, are_copies: bool) -> CalibrationScores:
