@@ -147,6 +147,19 @@ def rounded(value: float, digits: int = 4, *, whole: float = 1.0) -> str:
     return f"{float(text):.0f}" if "e+" in text and abs(float(text)) < PLAIN else text
 
 
+def tail_levels(levels: Array) -> Array:
+    """Levels of the quantiles that bound central intervals: lower ones, then upper ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pimeter.coverage import tail_levels
+    >>> tail_levels(np.array([0.5, 0.9])).round(3)
+    array([0.25, 0.05, 0.75, 0.95])
+    """
+    return np.concatenate([(1.0 - levels) / 2.0, (1.0 + levels) / 2.0])
+
+
 def proportion_bounds(inside: ArrayLike, rows: ArrayLike, tail: float) -> tuple[Array, Array]:
     """Clopper and Pearson's bounds of proportions, each missed with a probability of `tail`; (0, 1) without rows.
 

@@ -87,6 +87,12 @@ def targets(y_true: ArrayLike) -> Array:
     return target
 
 
+def interval_scores(target: Array, lower: Array, upper: Array, level: float | Array) -> Array:
+    """Interval score of each row: the width, and ``2 / (1 - level)`` times how far the target lies outside."""
+    outside = np.maximum(lower - target, 0.0) + np.maximum(target - upper, 0.0)
+    return np.asarray(upper - lower + 2.0 / (1.0 - level) * outside)
+
+
 def levels_of(confidence_level: ArrayLike, n_levels: int | None) -> Array:
     """The level of each interval: a number, or one for each place on the axis of levels."""
     level = levels_array("confidence_level", confidence_level)

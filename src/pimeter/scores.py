@@ -15,6 +15,7 @@ from pimeter.interval_arrays import (
     Multioutput,
     aligned,
     bound_axis_of,
+    interval_scores,
     levels_of,
     lower_and_upper,
     mean_row,
@@ -194,8 +195,7 @@ def interval_score(
     target, lower, upper, outputs, n_levels = aligned(y_true, y_interval)
     level = levels_of(confidence_level, n_levels)
     with np.errstate(over="ignore"):  # what is too large is refused at the end
-        outside = np.maximum(lower - target, 0.0) + np.maximum(target - upper, 0.0)
-        score = upper - lower + 2.0 / (1.0 - level) * outside
+        score = interval_scores(target, lower, upper, level)
         return over_outputs(mean_row(score, sample_weight), outputs, multioutput, lower, upper)
 
 

@@ -15,6 +15,7 @@ from pimeter.coverage import rounded
 from pimeter.evaluation.diagnosis.crossfit import folds
 from pimeter.evaluation.interval_scores import interval_score
 from pimeter.evaluation.paired import chance_of_gain
+from pimeter.interval_arrays import interval_scores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,7 +69,7 @@ def alternatives(target: Array, centre: Array, bounds: Array, level: float, unit
     middle, half = (lower + upper) / 2.0, (upper - lower) / 2.0
     n_folds = N_FOLDS if len(target) < MANY_ROWS else 2
     fold = folds(len(target), n_folds)
-    given = _score_rows(target, lower, upper, level)
+    given = interval_scores(target, lower, upper, level)
     found = [_alternative("as given", math.nan, target, lower, upper, level, given, units)]
     ways = {"moved by": (np.maximum(lower - target, target - upper), lower, upper, np.ones_like(half))}
     if (half > 0.0).all():
@@ -93,11 +94,6 @@ def _quantile(scores: Array, level: float) -> float:
     return float(np.partition(scores, k - 1)[k - 1])
 
 
-def _score_rows(target: Array, lower: Array, upper: Array, level: float) -> Array:
-    outside = np.maximum(lower - target, 0.0) + np.maximum(target - upper, 0.0)
-    return np.asarray(upper - lower + 2.0 / (1.0 - level) * outside)
-
-
 def _alternative(
     name: str, value: float, target: Array, lower: Array, upper: Array, level: float, given: Array, units: Units
 ) -> Alternative:
@@ -105,7 +101,7 @@ def _alternative(
     width, below, above = upper - lower, np.maximum(lower - target, 0.0), np.maximum(target - upper, 0.0)
     score = interval_score(width, below, above, level, units)
     coverage = float(((below == 0.0) & (above == 0.0)).mean())
-    gain = given - _score_rows(target, lower, upper, level)
+    gain = given - interval_scores(target, lower, upper, level)
     p_value = chance_of_gain(gain) if units.kind == "rows" else _chance_of_units(gain, units)
     ranged = (score.value, score.lower, score.upper)
     return Alternative(name, value, coverage, float(width.mean()), *ranged, float(gain.mean()), p_value)

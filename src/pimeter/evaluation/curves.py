@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.coverage import percent, percent_range, rounded
+from pimeter.coverage import percent, percent_range, rounded, tail_levels
 from pimeter.evaluation.diagnosis.evidence import simultaneous_bounds
 from pimeter.findings import Headline
 from pimeter.quantiles import quantile
@@ -184,11 +184,6 @@ def level_fields(
         "width_lower": floats(2.0 * margin_bounds[:, 0]),
         "width_upper": floats(2.0 * margin_bounds[:, 1]),
     }
-
-
-def tail_levels(levels: Array) -> Array:
-    """Levels of the residuals' quantiles: lower bounds of intervals, then upper ones."""
-    return np.concatenate([(1.0 - levels) / 2.0, (1.0 + levels) / 2.0])
 
 
 def headline(m: int, level: float, margin: float, bounds: tuple[float, float], context: Context) -> Headline:

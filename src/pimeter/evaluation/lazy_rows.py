@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pimeter.coverage import quantile_ranks
-from pimeter.evaluation.curves import Context, floats, level_fields, tail_levels
+from pimeter.coverage import quantile_ranks, tail_levels
+from pimeter.evaluation.curves import Context, floats, level_fields
 from pimeter.evaluation.diagnosis.crossfit import coverage_ranges, ranks
 from pimeter.evaluation.diagnosis.evidence import checked_rows
 from pimeter.evaluation.ranges import CONFIDENCE, margin_ranks

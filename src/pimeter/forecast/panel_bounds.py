@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pimeter.conformal.guarantee import scores_needed
-from pimeter.coverage import percent, warn_of_coverage
+from pimeter.coverage import percent, tail_levels, warn_of_coverage
 from pimeter.forecast.window_weights import Spread, Weighting, pooled_quantiles, spread
+from pimeter.interval_arrays import interval_scores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,11 +52,6 @@ class SeriesBounds(NamedTuple):
     upper: Array
     median: Array
     n_effective: Array
-
-
-def tail_levels(levels: Array) -> Array:
-    """Levels of lower quantiles, then of upper ones."""
-    return np.concatenate([(1.0 - levels) / 2.0, (1.0 + levels) / 2.0])
 
 
 def series_bounds(errors: Array, age: Array, levels: Array, rule: Rule, of_panel: Array | None = None) -> SeriesBounds:
@@ -177,9 +173,8 @@ def _trials(errors: Array, cutoffs: Array) -> list[Trial]:
 
 def _loss(trial: Trial, bounds: SeriesBounds, level: float) -> Array:
     """Interval scores in units of the series."""
-    lower, upper = bounds.lower[..., -1], bounds.upper[..., -1]
-    missed = np.maximum(lower - trial.then, 0.0) + np.maximum(trial.then - upper, 0.0)
-    return np.asarray(((upper - lower + 2.0 / (1.0 - level) * missed) / trial.unit[:, None]).ravel())
+    scores = interval_scores(trial.then, bounds.lower[..., -1], bounds.upper[..., -1], level)
+    return np.asarray((scores / trial.unit[:, None]).ravel())
 
 
 def _factors(trials: list[Trial], rule: Rule, levels: Array) -> tuple[float, ...]:

@@ -169,8 +169,3 @@ def coverage_ranges(m: int, levels: Array, covered_rank: NDArray[np.intp]) -> Ar
     k = covered_rank[is_tied]
     points[is_tied, 1] = np.where(k > m, 1.0, betaincinv(k, np.maximum(m + 1 - k, 1), RANGE[1]))
     return points
-
-
-def interval_scores(absolute: Array, margin: Array, level: float) -> Array:
-    """Interval score of rows with these absolute residuals and margins."""
-    return np.asarray(2.0 * margin + 2.0 / (1.0 - level) * np.maximum(absolute - margin, 0.0))

@@ -13,10 +13,11 @@ from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.evaluation.diagnosis import forest
 from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, by_chance, count, in_percent, is_constant
 from pimeter.evaluation.diagnosis.columns import Column
-from pimeter.evaluation.diagnosis.crossfit import CrossFit, interval_scores
+from pimeter.evaluation.diagnosis.crossfit import CrossFit
 from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, Evidence
 from pimeter.evaluation.diagnosis.shifts import place
 from pimeter.evaluation.diagnosis.subgroup_search import MAX_ROWS_TO_DIVIDE, found_subgroup
+from pimeter.interval_arrays import interval_scores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -244,7 +245,8 @@ def _scores(
         learned_scale = forest.learned_scale(bins, absolute, learned, rng)[judged]
         for scores, scale in ((scaled, learned_scale), (constant, np.ones(len(own)))):
             fit = CrossFit.of(own / scale, np.array([level]))
-            scores.append(interval_scores(own, fit.fold_margins[fit.fold, 0] * scale, level))
+            margin = fit.fold_margins[fit.fold, 0] * scale
+            scores.append(interval_scores(own, -margin, margin, level))
         is_known = not (is_constant(learned_scale) or is_constant(own))
         deviates.append(_rank_correlation(learned_scale, own, units[judged]) if is_known else 0.0)
         if deviates[0] < PROMISING:
