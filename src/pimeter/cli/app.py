@@ -24,6 +24,8 @@ pimeter compare predictions.csv --models ridge,forest
 
 pimeter recalibrate held-out.csv --lower lo-90 --upper hi-90 --apply new.csv --out calibrated.csv
 
+pimeter apply calibration.json new.csv --out with-intervals.csv
+
 pimeter monitor log.csv --state watch.json --level 0.9
 
 pimeter plan --level 0.95 --within 0.02

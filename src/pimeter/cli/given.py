@@ -14,9 +14,20 @@ import typer
 import pimeter
 from pimeter.cli.app import app
 from pimeter.cli.columns import PREDICTIONS, TARGETS, complete_rows, named_or_guessed, refuse_one_for_two
-from pimeter.cli.options import GivenLevel, Lower, Prediction, Quantiles, Std, Target, Upper, as_table, reads_files
+from pimeter.cli.options import (
+    GivenLevel,
+    Lower,
+    Prediction,
+    Quantiles,
+    Save,
+    Std,
+    Target,
+    Upper,
+    as_table,
+    reads_files,
+)
 from pimeter.cli.terminal import progress, say, warnings_as
-from pimeter.cli.writing import scattered, tables_and_draft, write_table
+from pimeter.cli.writing import save_calibration, scattered, tables_and_draft, write_table
 from pimeter.files import Reading, Table, shown
 
 if TYPE_CHECKING:
@@ -218,6 +229,7 @@ def recalibrate(
         Literal["auto", "additive", "multiplicative", "normalised", "distributional"],
         typer.Option(help="How intervals are made to hold; auto learns it from rows that do not calibrate."),
     ] = "auto",
+    save: Save = None,
     *,
     reading: Reading,
 ) -> None:
@@ -231,7 +243,7 @@ def recalibrate(
             raise ValueError(msg)
         own = named_or_guessed(past, TARGETS, "target", target, notes)
         refuse_one_for_two(past, {"target": own, **{f"column {name}": name for name in given.names}})
-        written = _written(new)
+        written = free_names(new)
         step(f"Reading {past.name}")
         known = complete_rows(past, past.read([own, *given.names], []), [own, *given.names], notes, NO_ROW)
         asked = given.level or level or _highest(given.levels)
@@ -241,17 +253,18 @@ def recalibrate(
             calibrator.fit(known[own].to_numpy(), **given.values(known))
         step(f"Reading {new.name}")
         rows = new.read(list(given.names), [])
-        bounds = _bounds(calibrator, given, rows)
+        bounds = calibrated_bounds(calibrator, given, rows)
         step(f"Writing {shown(out)}")
+        save_calibration(calibrator, save, calibration, apply, str(out))
         write_table(new.with_columns(bounds.rename(written)), draft, out, like=new)
     if bounds["lower"].null_count():
         notes.append(f"{bounds['lower'].null_count():,} rows without all columns have no interval")
     say(notes)
-    _show(calibrator)
+    show_calibrated(calibrator)
     typer.echo(f"Wrote {bounds.height:,} rows with {' and '.join(map(shown, written.values()))}: {out}")
 
 
-def _written(new: Table) -> dict[str, str]:
+def free_names(new: Table) -> dict[str, str]:
     """Names of the columns that bounds are written to, which the file must not have yet."""
     for suffix in ("", "_calibrated"):
         names = {name: name + suffix for name in ("lower", "upper")}
@@ -268,7 +281,7 @@ def _highest(levels: Sequence[float]) -> float:
     return round(2.0 * max(pairs) - 1.0, 12) if pairs else 0.95
 
 
-def _bounds(calibrator: pimeter.IntervalCalibrator, given: GivenColumns, rows: pl.DataFrame) -> pl.DataFrame:
+def calibrated_bounds(calibrator: pimeter.IntervalCalibrator, given: GivenColumns, rows: pl.DataFrame) -> pl.DataFrame:
     """Lower and upper bounds; null where something is missing."""
     import polars as pl
 
@@ -279,7 +292,7 @@ def _bounds(calibrator: pimeter.IntervalCalibrator, given: GivenColumns, rows: p
     return scattered(found, is_complete, calibrator.predict_interval(**given.values(rows.filter(is_complete))))
 
 
-def _show(calibrator: pimeter.IntervalCalibrator) -> None:
+def show_calibrated(calibrator: pimeter.IntervalCalibrator) -> None:
     """Print what is guaranteed of the recalibrated intervals."""
     from pimeter.coverage import percent
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
@@ -19,9 +20,9 @@ from pimeter.cli.columns import (
     note_on_numbers,
     pair_columns,
 )
-from pimeter.cli.options import Level, Prediction, Target, as_table, reads_files
+from pimeter.cli.options import Level, Prediction, Save, Target, as_table, reads_files
 from pimeter.cli.terminal import print_table, progress, say, warnings_as
-from pimeter.cli.writing import scattered, tables_and_draft, write_table
+from pimeter.cli.writing import save_calibration, scattered, tables_and_draft, write_table
 from pimeter.files import Reading, Table, as_strings, shown
 
 if TYPE_CHECKING:
@@ -37,19 +38,24 @@ MAX_CATEGORIES = 20  # that are shown
 LEARNING = ("scaled", "local", "quantile", "auto")  # widths that learn from features
 
 
-class _Rows(NamedTuple):
+class PredictionRows(NamedTuple):
     """Rows of a file, and which columns a width knows."""
 
     frame: pl.DataFrame
     prediction: str
     features: Sequence[str]
     by: str | None
+    categories: Mapping[str, Any] = MappingProxyType({})  # by their strings, where they are anything else
 
     @property
     def inputs(self) -> dict[str, Any]:
         """Predictions, features and categories, as the regressor takes them."""
         X = self.frame.select(self.prediction, *self.features)
         labels = as_strings(self.frame[self.by]).fill_null("missing").to_numpy() if self.by else None
+        if labels is not None and self.categories:
+            import numpy as np
+
+            labels = np.array([self.categories.get(one, one) for one in labels.tolist()])
         return {"X": X if self.features else X.to_numpy(), "by": labels}
 
 
@@ -62,7 +68,9 @@ pimeter interval held-out.csv --apply new.csv --out out.parquet --width scaled -
 
 pimeter interval held-out.csv --apply new.csv --out out.csv --by store --y-min 0
 
-pimeter interval held-out.csv --apply next-week.csv --out out.csv --online --time date"""
+pimeter interval held-out.csv --apply next-week.csv --out out.csv --online --time date
+
+pimeter interval held-out.csv --apply new.csv --out out.csv --save calibration.json"""
 )
 @reads_files
 def interval(
@@ -97,6 +105,7 @@ def interval(
         str | None, typer.Option(help="Column of when each row was, for --online; else rows are in order.")
     ] = None,
     level: Level = 0.95,
+    save: Save = None,
     *,
     reading: Reading,
 ) -> None:
@@ -105,7 +114,7 @@ def interval(
     from pimeter.timestamps import numbered
 
     width = width or ("grouped" if by else "constant")
-    _check_options(width, by, features, time, online=online)
+    _check_options(width, by, features, time, save, online=online)
     notes = reading.notes
     with tables_and_draft(calibration, apply, out, reading) as (past, new, draft), progress() as step:
         columns = pair_columns(past, target, prediction, notes)
@@ -114,7 +123,7 @@ def interval(
         others = [*named, *filter(None, dict.fromkeys([by, groups, time]))]
         known = complete_rows(past, past.read(columns, others), columns, notes)
         known = complete_rows(past, known, [name for name in (groups, time) if name], notes, "group or no time")
-        rows = _telling(past, _Rows(known, columns[1], named, by), notes)
+        rows = _telling(past, PredictionRows(known, columns[1], named, by), notes)
         step(f"Calibrating on {known.height:,} rows")
         y = known[columns[0]].to_numpy()
         with warnings_as(notes):
@@ -133,8 +142,9 @@ def interval(
         step(f"Reading {new.name}")
         given = _new_rows(new, rows, prediction, notes)
         with warnings_as(notes):
-            bounds = _bounds(following or model, rows._replace(frame=given))
+            bounds = interval_bounds(following or model, rows._replace(frame=given))
         step(f"Writing {shown(out)}")
+        save_calibration(model, save, calibration, apply, str(out))
         write_table(new.with_columns(bounds), draft, out, like=new)
     from pimeter.coverage import counted
 
@@ -147,11 +157,13 @@ def interval(
             "nothing is guaranteed of rows to come."
         )
     else:
-        _show(model, bounds, by)
+        show_intervals(model, bounds, by)
     typer.echo(f"Wrote {counted(bounds.height, 'row')}: {out}")
 
 
-def _check_options(width: Width, by: str | None, features: str | None, time: str | None, *, online: bool) -> None:
+def _check_options(
+    width: Width, by: str | None, features: str | None, time: str | None, save: Path | None, *, online: bool
+) -> None:
     """Refuse options that do not go together."""
     if (width == "grouped") != (by is not None) or (features is not None and width not in LEARNING):
         which = "--by goes with --width grouped, --features with --width"
@@ -160,9 +172,12 @@ def _check_options(width: Width, by: str | None, features: str | None, time: str
     if time is not None and not online:
         msg = f"--time {shown(time)} says in which order --online follows the rows; add that, or leave --time out."
         raise ValueError(msg)
+    if save is not None and (online or width not in {"constant", "grouped"}):
+        msg = "--save keeps what applies to predictions alone: with --width constant or grouped, and without --online."
+        raise ValueError(msg)
 
 
-def _telling(table: Table, rows: _Rows, notes: list[str]) -> _Rows:
+def _telling(table: Table, rows: PredictionRows, notes: list[str]) -> PredictionRows:
     """Rows with those features that tell more than which row it is; categories of single rows are refused."""
     if not (rows.features or rows.by):
         return rows
@@ -181,7 +196,7 @@ def _telling(table: Table, rows: _Rows, notes: list[str]) -> _Rows:
     return rows._replace(features=[column.place for column in found.columns])
 
 
-def _new_rows(table: Table, rows: _Rows, prediction: str | None, notes: list[str]) -> pl.DataFrame:
+def _new_rows(table: Table, rows: PredictionRows, prediction: str | None, notes: list[str]) -> pl.DataFrame:
     """New rows with the columns that calibration rows have, of the same kinds."""
     import polars as pl
 
@@ -196,7 +211,7 @@ def _new_rows(table: Table, rows: _Rows, prediction: str | None, notes: list[str
     return frame
 
 
-def _bounds(model: pimeter.IntervalRegressor | OnlineIntervals, rows: _Rows) -> pl.DataFrame:
+def interval_bounds(model: pimeter.IntervalRegressor | OnlineIntervals, rows: PredictionRows) -> pl.DataFrame:
     """Lower and upper bounds; null where there is no prediction."""
     import polars as pl
 
@@ -234,7 +249,7 @@ def _widths(bounds: pl.DataFrame) -> str:
     return f"in intervals that are {least} to {most} wide, half of them at most {half}"
 
 
-def _show(model: pimeter.IntervalRegressor, bounds: pl.DataFrame, by: str | None) -> None:
+def show_intervals(model: pimeter.IntervalRegressor, bounds: pl.DataFrame, by: str | None) -> None:
     """What the intervals hold, all together and of each category."""
     from pimeter.coverage import counted, percent, percent_range
 

@@ -71,6 +71,7 @@ Std = Annotated[str | None, typer.Option(help="Column of standard deviations aro
 Prediction = Annotated[str | None, typer.Option(help="Column of what the model said. Guessed when obvious.")]
 
 
+Save = Annotated[Path | None, typer.Option(help="Also write what was calibrated, a .json file for pimeter apply.")]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
 
 

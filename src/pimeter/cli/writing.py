@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.evaluation.results import Result
+    from pimeter.regression import IntervalCalibrator, IntervalRegressor
 
 # What a result becomes, by the ending of its file, and how tables are written.
 RESULTS = {".html": "a page", ".csv": "a table", ".parquet": "a table", ".json": "everything"}
@@ -42,6 +43,13 @@ def tables_and_draft(calibration: str, new: str, out: Path, reading: Reading) ->
         raise ValueError(msg)
     with opened(calibration, reading) as past, opened(new, reading) as rows, replaced(out, calibration, new) as draft:
         yield past, rows, draft
+
+
+def save_calibration(model: IntervalRegressor | IntervalCalibrator, save: Path | None, *sources: str) -> None:
+    """Write what was calibrated, if that is asked for, for `pimeter apply`."""
+    with draft_of(save, *sources) as draft:
+        if draft is not None:
+            draft.write_text(model.to_json(), encoding="utf-8")
 
 
 def scattered(columns: pl.DataFrame, where: pl.Series, bounds: NDArray[np.float64]) -> pl.DataFrame:

@@ -14,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from pimeter.conformal.estimator import Replaceable
 from pimeter.conformal.guarantee import COPIES, GUARANTEES, scores_needed
+from pimeter.conformal.portable import calibration_body, calibration_text, plain_scores, scores_of
 from pimeter.conformal.quantile import Calibrated, ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.coverage import ROUNDING, warn_of_coverage
 from pimeter.duplicates import UNPROVEN, copies, row_keys
-from pimeter.predictive import predictive
+from pimeter.predictive import Predictive, predictive
 from pimeter.regression.bands import Additive, Blended, Distributional, Multiplicative, Normalised
 from pimeter.validation import finite_numbers, one_or_more_levels
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.conformal.guarantee import GuaranteeKind
-    from pimeter.predictive import Predictive
+    from pimeter.conformal.scores import CalibrationScores
     from pimeter.protocols import GivenIntervals, Table
     from pimeter.regression.bands import Shape
 
@@ -240,6 +241,58 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
         found = [self.shape_.bounds(said, self._quantile_at(level).margins[0, 0]) for level in wanted.ravel().tolist()]
         return np.stack(found, axis=-1) if wanted.ndim else found[0]
 
+    def to_json(self) -> str:
+        """What was calibrated as text: the shape, scores and level, without the model.
+
+        Returns
+        -------
+        str
+            JSON with a version and a check sum, for `from_json` and ``pimeter apply``.
+        """
+        check_is_fitted(self, "margin_")
+        shape, before = self.shape_, self._said_before
+        fields = {name: np.asarray(one).tolist() for name, one in vars(shape).items() if one is not None}
+        body = {
+            "settings": {"confidence_level": self._quantile.level, "method": self.method, "guarantee": self.guarantee},
+            "shape": {"name": type(shape).__name__, "fields": fields},
+            "said": {"kind": before.kind, "levels": before.levels.tolist(), "knots": before.knots.tolist()},
+            "scores": plain_scores(self._quantile.scores),
+        }
+        return calibration_text("IntervalCalibrator", body)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """A calibrator that goes on from what `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` returned.
+
+        Returns
+        -------
+        IntervalCalibrator
+            With the same answers.
+
+        Raises
+        ------
+        ValueError
+            If the text is not a complete calibration, was changed, or is of another version.
+        """
+        body = calibration_body(text, "IntervalCalibrator")
+        found = cls(**body["settings"])
+        found._validate_params()
+        fields = dict(body["shape"]["fields"])
+        if "moves" in fields:
+            fields["moves"] = np.array(fields["moves"], np.float64)
+        kinds = {one.__name__: one for one in (*SHAPES.values(), Blended)}
+        found.shape_ = kinds[body["shape"]["name"]](**fields)
+        said = body["said"]
+        levels, knots = (np.array(said[name], np.float64) for name in ("levels", "knots"))
+        found._said_before = Predictive(said["kind"], levels, knots, np.empty((0, len(levels))))
+        found._learn(scores_of(body["scores"]))
+        return found
+
     def _fit(self, said: Predictive, y: Array) -> None:
         """Learn a shape on some of the rows if there is one to learn, and calibrate on the others."""
         doubts = _doubts(said, y)
@@ -256,6 +309,11 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
             self.shape_ = SHAPES[self.method](p)
         scores = replace(self.shape_.scores(said.rows(rest), y[rest]), doubts=doubts)
         self._said_before = said.rows(slice(0))
+        self._learn(scores)
+
+    def _learn(self, scores: CalibrationScores) -> None:
+        """Set everything that calibration is known by."""
+        p = float(self.confidence_level)
         self._know(ScoreQuantile(scores, TAILS["symmetric"], p, self.guarantee))
         self.margin_ = self._quantile.margins[0, 0]
         if self._quantile.weakest(0).is_enough and np.isposinf(self.margin_).any():

@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from pimeter.conformal.estimator import check_calibrated, is_trainable
 from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind
 from pimeter.conformal.scores import TAILS
-from pimeter.regression.explanation import ExplainedIntervals
 from pimeter.regression.frames import interval_frame
+from pimeter.regression.portable import PortableIntervals
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
 from pimeter.regression.training import WIDTHS
 from pimeter.regression.width import Width, write_bounds
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-class IntervalRegressor(RegressorMixin, ExplainedIntervals):
+class IntervalRegressor(RegressorMixin, PortableIntervals):
     """Prediction intervals for any regressor, from residuals on rows that it was not trained on: conformal prediction.
 
     Nothing about the model is assumed. If calibration rows and a new row are exchangeable (such as independent draws),
