@@ -151,10 +151,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
             msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
             raise ValueError(msg)
         labels = self._begin(X, target, by, None)
-        codes = None if groups is None else group_numbers(groups, len(target))
-        if codes is not None and not codes.any():
-            msg = "groups has a single group: training and calibrating need rows of at least two."
-            raise ValueError(msg)
+        codes = None if groups is None else _several_groups(groups, len(target))
         self._seed = self._seed_of_fit()
         keys, doubts = self._keys_and_doubts("fit", X, target, codes)
         is_copied = codes is not None and are_copies(codes, keys)
@@ -323,6 +320,15 @@ def check_calibrated(estimator: object) -> None:
 def _columns(table: object) -> list[object]:
     """Names of columns; scikit-learn looks at strings alone, and pyarrow's columns are the data."""
     return list(getattr(table, "column_names", getattr(table, "columns", [])))
+
+
+def _several_groups(groups: ArrayLike, n: int) -> Index:
+    """The group of each of n rows, by its number; or a ValueError if there is one alone."""
+    codes = group_numbers(groups, n)
+    if not codes.any():
+        msg = "groups has a single group: training and calibrating need rows of at least two."
+        raise ValueError(msg)
+    return codes
 
 
 def checked_splits(
