@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pimeter import QuantileNeuron, quantile
-from pimeter.boxes import Box
 from pimeter.coverage import quantile_ranks
+from pimeter.forecast.boxes import Box
 from pimeter.paper import DescendingNeuron
 
 NEURONS = pytest.mark.parametrize("Neuron", [QuantileNeuron, DescendingNeuron])

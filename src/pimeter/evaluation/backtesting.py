@@ -12,12 +12,12 @@ import numpy as np
 
 from pimeter.arrays import real_array
 from pimeter.conformal.guarantee import scores_needed
-from pimeter.conformal.steps import ONE_PATH, windows_until_known
 from pimeter.coverage import counted, percent, rounded
 from pimeter.evaluation.diagnosis.check import Check
 from pimeter.evaluation.results import Result
 from pimeter.findings import Diagnosis, Headline
 from pimeter.forecast import ForecastIntervals
+from pimeter.forecast.window_arrays import ONE_PATH, windows_until_known
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.conformal.steps import windows_until_known
 from pimeter.files import Table, shown
+from pimeter.forecast.window_arrays import windows_until_known
 from pimeter.panel import (
     column_of_ids,
     column_of_targets,

@@ -11,10 +11,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from pimeter.conformal.scores import TAILS
-from pimeter.conformal.steps import coverage_ranges, deviation, finite_forecasts, warn_of_few, window_errors
 from pimeter.forecast.limits import check_limits
 from pimeter.forecast.memory import forecast_columns
 from pimeter.forecast.paths import ConePaths
+from pimeter.forecast.steps import coverage_ranges, warn_of_few
+from pimeter.forecast.window_arrays import deviation, finite_forecasts, window_errors
 from pimeter.online import LEARNING_RATES
 from pimeter.validation import one_or_more_levels
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.conformal.steps import as_columns
 from pimeter.forecast.context import WARM_UP, Context
 from pimeter.forecast.features import Standardised, feature_array
+from pimeter.forecast.window_arrays import as_columns
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

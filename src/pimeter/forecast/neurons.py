@@ -9,28 +9,17 @@ from sklearn.base import BaseEstimator
 
 from pimeter.conformal.estimator import Replaceable
 from pimeter.conformal.scores import TAILS
-from pimeter.conformal.steps import (
-    as_columns,
-    box_scores,
-    effective_numbers,
-    known_quantile,
-    learned_boxes,
-    n_missing,
-    series_blocks,
-    smoothed,
-    step_quantiles,
-    uncrossed,
-    window_errors,
-    windows_until_known,
-)
+from pimeter.forecast.boxes import box_scores, learned_boxes
 from pimeter.forecast.limits import check_within, within_limits
 from pimeter.forecast.memory import Memory, Newest, check_magnitudes
+from pimeter.forecast.steps import effective_numbers, known_quantile, smoothed, step_quantiles, uncrossed
+from pimeter.forecast.window_arrays import as_columns, n_missing, series_blocks, window_errors, windows_until_known
 from pimeter.online import learn_columns, margins, started
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.boxes import Box
+    from pimeter.forecast.boxes import Box
     from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]

@@ -16,10 +16,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from pimeter.arrays import ranks
-from pimeter.conformal.steps import finite_forecasts
 from pimeter.dependence import autocorrelation, variance_inflation
 from pimeter.forecast.limits import within_limits
 from pimeter.forecast.neurons import StepNeurons
+from pimeter.forecast.window_arrays import finite_forecasts
 from pimeter.quantiles import quantile
 from pimeter.validation import one_or_more_levels
 
