@@ -94,20 +94,24 @@ def _plain_labels(labels: NDArray[Any]) -> list[Any]:
 def scores_of(values: dict[str, Any]) -> CalibrationScores:
     """Scores from plain values, or a ValueError."""
     try:
-        columns = {name: None if values[name] is None else np.array(values[name], np.float64) for name in COLUMNS}
+        columns = {name: _column(values[name], np.intp if name == "groups" else np.float64) for name in COLUMNS}
         labels = None if values["labels"] is None else _labels(values["labels"])
         known = {name: values[name] for name in ("n_groups", "effective_size")}
         doubts = tuple(map(str, values["doubts"]))
     except (KeyError, TypeError, ValueError) as why:
         msg = f"the calibration has no complete scores ({type(why).__name__}: {why}). Write it anew with to_json()."
         raise ValueError(msg) from why
-    above, groups = columns["above"], columns.pop("groups")
-    lengths = {len(one) for one in (*columns.values(), labels, groups) if one is not None}
+    above: Any = columns["above"]
+    lengths = {len(one) for one in (*columns.values(), labels) if one is not None}
     if above is None or above.ndim != 2 or len(lengths) != 1 or np.isnan(above).any():
         msg = "the calibration has no complete scores: one for each row and output. Write it anew with to_json()."
         raise ValueError(msg)
-    rows: dict[str, Any] = {**columns, "groups": None if groups is None else groups.astype(np.intp)}
-    return CalibrationScores(**rows, labels=labels, **known, doubts=doubts)
+    return CalibrationScores(**columns, labels=labels, **known, doubts=doubts)
+
+
+def _column(found: Any, kind: type[np.generic]) -> Any:
+    """Numbers of rows as an array; None stays None."""
+    return None if found is None else np.array(found, kind)
 
 
 def _labels(found: list[Any]) -> NDArray[Any]:
