@@ -2,7 +2,7 @@
 
     save(__file__, text)  # results/NAME.md, and the record NAME.json beside it
 
-The record names the commit, the source files and the data files with a hash of each, versions and the date. Source
+The record names the commit, the source files and the data files with a hash of each, versions, the date and the kind of machine. Source
 files are found by following imports from the script through the repository: what is loaded in one process would say
 nothing of its workers. Of `import pimeter as pm` those names count that the script uses, `pm.quantile` and so on.
 Imports inside of functions count whether they are reached or not, so there may be some files too many, and none too
@@ -43,7 +43,8 @@ class Origin:
     """What made a result, in one session.
 
     `dirty` are source files that differed from the commit. `sources` and `data` have a hash for each file.
-    `environment` is the name of the virtual environment: versions are only comparable within one.
+    `environment` is the name of the virtual environment: versions are only comparable within one. `machine` is its kind,
+    which matters to times alone.
     """
 
     commit: str | None
@@ -53,10 +54,12 @@ class Origin:
     versions: Mapping[str, str]
     sources: Mapping[str, str]
     data: Mapping[str, str]
+    machine: str = ""  # of records that were written before it was kept
 
     def is_like(self, other: Origin) -> bool:
-        """Whether they differ by no more than the date."""
-        return asdict(self) | {"date": ""} == asdict(other) | {"date": ""}
+        """Whether they differ by no more than the date and the machine."""
+        apart = {"date": "", "machine": ""}
+        return asdict(self) | apart == asdict(other) | apart
 
 
 def origin(
@@ -91,6 +94,7 @@ def origin(
             for name, path in zip(names, paths, strict=True)
         },
         data={_data_name(path): digest(_data_path(path)) for path in map(str, data) if _data_path(path).exists()},
+        machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
     )
 
 

@@ -23,12 +23,17 @@ from experiments import (
     quoted,
     status,
     table1,
+    table1_paper,
     table2,
     table3,
+    table3_paper,
     table4,
+    table4_paper,
+    theory,
     uci,
     uci_networks,
     uci_page,
+    uci_widths,
 )
 from experiments.data import folder
 from experiments.download import SOURCES, download
@@ -39,6 +44,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
     experiment.file_name: experiment
     for experiment in (
         fig1.EXPERIMENT,
+        table1_paper.EXPERIMENT,
         table1.EXPERIMENT,
         fig2.EXPERIMENT,
         fig3.EXPERIMENT,
@@ -48,11 +54,15 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         uci.SONG_YEAR,
         uci_networks.TUNING,
         uci_networks.PAPER,
+        uci_widths.EXPERIMENT,
         uci_networks.QD,
+        table3_paper.EXPERIMENT,
         table3.EXPERIMENT,
         coverage.EXPERIMENT,
         fig4.EXPERIMENT,
+        table4_paper.EXPERIMENT,
         table4.EXPERIMENT,
+        theory.EXPERIMENT,
     )
 }
 ROOT = Path(__file__).parents[1]
@@ -206,6 +216,10 @@ def _run(experiment: Experiment[Any], asked: argparse.Namespace, results: Path, 
         )
     except RefusedError as error:
         print(error, file=sys.stderr)
+        return 2
+    except ImportError as missing:
+        cure = "" if "pip install" in str(missing) else " What experiments need: pip install 'pimeter[experiments]'."
+        print(f"{missing}{cure}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\nStopped. Finished units are kept; the same command goes on from there.", file=sys.stderr)

@@ -46,10 +46,11 @@ def beside_published(rows: Sequence[Row], keys: Sequence[str], path: Path) -> li
 
 def tables(experiment: Experiment[Any], rows: Sequence[Row], published: Path = PUBLISHED) -> dict[str, Sequence[Row]]:
     """The experiment's tables, beside the published ones where there are any."""
-    paper = published / f"{experiment.file_name}.csv"
+    own, whole = (published / f"{name}.csv" for name in (experiment.file_name, experiment.name))
+    paper = own if own.exists() else whole
     return {
         title: beside_published(table, experiment.keys, paper)
-        if paper.exists() and set(experiment.keys) <= set(table[0])
+        if experiment.keys and paper.exists() and set(experiment.keys) <= set(table[0])
         else table
         for title, table in experiment.tables(rows).items()
     }

@@ -251,7 +251,7 @@ def _table(rows: Sequence[Row], noise: str) -> list[Row]:
     table: list[Row] = []
     for method in dict.fromkeys(str(row["method"]) for row in held):
         own = [row for row in held if row["method"] == method]
-        spread = _deviation([float(row["rmse"]) for row in own])
+        spread = deviation([float(row["rmse"]) for row in own])
         table.append(
             {
                 "noise": noise,
@@ -324,7 +324,8 @@ def _median(rows: Sequence[Row], column: str) -> float:
     return float(np.median([float(row[column]) for row in rows]))
 
 
-def _deviation(values: Sequence[float]) -> float:
+def deviation(values: Sequence[float]) -> float:
+    """Median absolute deviation from the median."""
     return float(np.median(np.abs(np.array(values) - np.median(values))))
 
 

@@ -50,8 +50,7 @@ class Settings:
     is_tuned: bool = True
     max_epochs: int = 2_000
     max_steps: int = 20_000
-    seconds: int = 20
-    n_trials: int = 40
+    n_trials: int = 20
     n_members: int = 5
     learning_rate: float = 0.02  # of the ensembles
     penalty: float = 0.02
@@ -85,7 +84,7 @@ def tune(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Row]:
 
     name, protocol = str(unit[0]), int(unit[1])
     seed = int(rng.integers(2**31))
-    parts = _scaled(in_units(official(name), 0))
+    parts = scaled(in_units(official(name), 0))
     rows, held_out = train_test_split(np.arange(len(parts.y)), test_size=0.2, random_state=seed)
     known, stop = ((parts.X[part], parts.y[part]) for part in (rows, held_out))
     plain = settings.training(name, len(rows))
@@ -110,13 +109,13 @@ def tune(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Row]:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     pruner = optuna.pruners.HyperbandPruner(min_resource=5, max_resource=plain.max_epochs)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed), pruner=pruner)
-    study.optimize(value, n_trials=settings.n_trials, timeout=settings.seconds)
+    study.optimize(value, n_trials=settings.n_trials)
     how = asdict(_suggested(study.best_trial, protocol, plain))
     best = {key: float(how[key]) for key in TUNED}
     return [{"dataset": name, "protocol": protocol, **best, "value": study.best_value, "n_trials": len(study.trials)}]
 
 
-def _scaled(parts: Parts) -> Parts:
+def scaled(parts: Parts) -> Parts:
     """Features of mean 0 and standard deviation 1 on the training rows."""
     scaler = StandardScaler().fit(parts.X)
     return parts._replace(X=scaler.transform(parts.X), new=scaler.transform(parts.new))
@@ -139,7 +138,7 @@ def _suggested(trial: Any, protocol: int, plain: LayerTraining) -> LayerTraining
 def measure_paper(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Row]:
     """All variants of the paper's intervals on one split."""
     name, split = str(unit[0]), int(unit[1])
-    parts = _scaled(in_units(official(name), split))
+    parts = scaled(in_units(official(name), split))
     found: list[dict[str, Any]] = []
     for stops_on in ("the neuron's rows", "own rows"):
         rows, calibration = train_test_split(np.arange(len(parts.y)), test_size=0.2, random_state=split)
@@ -147,7 +146,7 @@ def measure_paper(settings: Settings, unit: Unit, rng: np.random.Generator) -> l
         if stops_on == "own rows":
             rows, stop = train_test_split(rows, test_size=0.15, random_state=split)
         for protocol in (1, 2):
-            how = _tuned(settings, name, protocol, len(rows))
+            how = tuned(settings, name, protocol, len(rows))
             known, held = ((parts.X[part], parts.y[part]) for part in (rows, stop))
             predict = train_layer(known, held, squared_error, how, rng)
             errors = parts.y[calibration] - predict(parts.X[calibration])[:, 0]
@@ -184,7 +183,7 @@ def _cwc(y: Array, errors: Array, radii: tuple[float, float]) -> float:
     return float(coverage_width_criterion(y, bounds, confidence_level=LEVEL, eta=ETA))
 
 
-def _tuned(settings: Settings, name: str, protocol: int, n: int) -> LayerTraining:
+def tuned(settings: Settings, name: str, protocol: int, n: int) -> LayerTraining:
     """What the search found."""
     plain = replace(settings.training(name, n), exponential=protocol == 2)
     if not settings.is_tuned:
@@ -200,7 +199,7 @@ def _tuned(settings: Settings, name: str, protocol: int, n: int) -> LayerTrainin
 def measure_qd(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Row]:
     """A quality-driven ensemble on one split."""
     name, split = str(unit[0]), int(unit[1])
-    parts = _scaled(in_units(official(name), split))
+    parts = scaled(in_units(official(name), split))
     loss = quality_driven(LEVEL, penalty=settings.penalty, softening=settings.softening)
     members = []
     for member in range(settings.n_members):
@@ -259,7 +258,7 @@ def paper_files(settings: Settings) -> list[str]:
     ]
 
 
-QUICK = Settings(datasets=("yacht",), most_splits=1, is_tuned=False, max_epochs=3, n_trials=2, seconds=5, n_members=2)
+QUICK = Settings(datasets=("yacht",), most_splits=1, is_tuned=False, max_epochs=3, n_trials=2, n_members=2)
 PACKAGES = ("pimeter", "numpy", "scipy", "scikit-learn", "torch")
 TUNING = Experiment(
     name="table2",
