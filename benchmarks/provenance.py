@@ -2,11 +2,11 @@
 
     save(__file__, text)  # results/NAME.md, and the record NAME.json beside it
 
-The record names the commit, the source files and the data files with a hash of each, versions, the date and the kind of machine. Source
-files are found by following imports from the script through the repository: what is loaded in one process would say
-nothing of its workers. Of `import pimeter as pm` those names count that the script uses, `pm.quantile` and so on.
-Imports inside of functions count whether they are reached or not, so there may be some files too many, and none too
-few; what a script starts by name (`python -m pimeter`) it has to name in `uses`.
+The record names the commit, the source files and the data files with a hash of each, versions, the date and the kind of
+machine. Source files are found by following imports from the script through the repository: what is loaded in one
+process would say nothing of its workers. Of `import pimeter as pm` those names count that the script uses,
+`pm.quantile` and so on. Imports inside of functions count whether they are reached or not, so there may be some files
+too many, and none too few; what a script starts by name (`python -m pimeter`) it has to name in `uses`.
 
 What differs from the record now is said by `changes`, for all results by `python -m experiments status`.
 """
@@ -43,8 +43,8 @@ class Origin:
     """What made a result, in one session.
 
     `dirty` are source files that differed from the commit. `sources` and `data` have a hash for each file.
-    `environment` is the name of the virtual environment: versions are only comparable within one. `machine` is its kind,
-    which matters to times alone.
+    `environment` is the name of the virtual environment: versions are only comparable within one. `machine` is
+    its kind, which matters to times alone.
     """
 
     commit: str | None

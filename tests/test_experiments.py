@@ -505,7 +505,10 @@ class TestTable2:
         assert "| yacht " in said
         assert "miss" not in said
         assert cli.main(["run", "table2", "--columns", "psig,psi"], **folders) == 2
-        assert "table2 has the columns paper, peers, pimeter, psig, qd, song-year, tuning." in capsys.readouterr().err
+        assert (
+            "table2 has the columns paper, peers, pimeter, psig, qd, song-year, tuning, widths."
+            in capsys.readouterr().err
+        )
         assert cli.main(["run", "table2", "--columns", "psig", "--splits", "2"], **folders) == 2
         assert (
             "--datasets and --splits are for table2 --columns pimeter, table2 --columns peers"
@@ -639,7 +642,7 @@ class TestIntervals:
                     experiment.measure(settings, experiment.units(settings)[0], np.random.default_rng(0))
                 assert str(stopped.value) in experiment.reads(settings), experiment.file_name
         without = {one.file_name for one in cli.EXPERIMENTS.values() if not one.reads(one.settings)}
-        assert without == {"fig1", "table1", "fig2"}
+        assert without == {"fig1", "table1", "table1-paper", "fig2", "theory"}
 
     def test_networks_read_what_the_search_found(self):
         assert "experiments/results/table2-tuning.csv" in uci_networks.PAPER.reads(uci_networks.PAPER.settings)
