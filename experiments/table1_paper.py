@@ -102,7 +102,7 @@ def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     found: dict[str, Sequence[Row]] = {}
     for curve in curves:
         found[
-            f"0.3 {curve}, normal noise: medians over trials. Time is a share of that of SQR, QD and f + PIM in all"
+            f"0.3 {curve}, normal noise: medians over trials. Time is a fraction of that of SQR, QD and f + PIM in all"
         ] = [line(rows, curve, epochs[0], method) for method in _methods(rows)]
     if len(epochs) > 1:
         found["RMSE with few epochs of training, medians over trials"] = [
@@ -185,10 +185,10 @@ def finding(rows: Sequence[Row]) -> str:
 
 def _on_time(rows: Sequence[Row], theirs: Row) -> str:
     most, curve = max(int(row["epochs"]) for row in rows), str(rows[0]["curve"])
-    shares = [float(line(rows, curve, most, method)["time"]) for method in (FAITHFUL, BETTER)]
+    fractions = [float(line(rows, curve, most, method)["time"]) for method in (FAITHFUL, BETTER)]
     return (
-        f"Time: f with the neurons as printed takes {shares[0]:.3f} of all (published {float(theirs['time']):g}), with "
-        f"pimeter's quantile {shares[1]:.3f}: what is published is the price of the descent."
+        f"Time: f with the neurons as printed takes {fractions[0]:.3f} of all (published {float(theirs['time']):g}), with "
+        f"pimeter's quantile {fractions[1]:.3f}: what is published is the price of the descent."
     )
 
 

@@ -33,20 +33,20 @@ ROUNDING = 1e-6  # of both solvers
 
 @dataclass(frozen=True)
 class Settings:
-    """Sample sizes and repeats of each simulation."""
+    """Sample lengths and repeats of each simulation."""
 
     seed: int = 0
-    sizes: tuple[int, ...] = (20, 100, 1000, 10_000)
+    lengths: tuple[int, ...] = (20, 100, 1000, 10_000)
     n_descents: int = 20
     n_repeats: int = 1000
 
 
-QUICK = Settings(sizes=(20, 100), n_descents=3, n_repeats=50)
+QUICK = Settings(lengths=(20, 100), n_descents=3, n_repeats=50)
 
 
 def units(settings: Settings) -> list[Unit]:
     """One per statement and size."""
-    sized = product(("theorem 1", "section 2.3", "theorem 2", "corollary"), settings.sizes)
+    sized = product(("theorem 1", "section 2.3", "theorem 2", "corollary"), settings.lengths)
     return [*sized, ("propagation", 1)]
 
 
@@ -216,7 +216,7 @@ def finding(rows: Sequence[Row]) -> str:
         form: value(rows, "section 2.3", form, "coverage", min(int(row["m"]) for row in rows if row["m"] != 1))
         for form in ("not relocated", "printed: by the rows that calibrate", "by other rows")
     }
-    relocated = ", ".join(f"{share:.3f} ({form})" for form, share in covered.items())
+    relocated = ", ".join(f"{fraction:.3f} ({form})" for form, fraction in covered.items())
     said = [
         headline(rows),
         f"With {most:,} errors the weight is off by {rmse['printed']:.3f} as printed,",

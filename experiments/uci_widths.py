@@ -95,7 +95,7 @@ def headline(rows: Sequence[Row]) -> str:
         label: np.mean([mean(label, "picp", name) for name in names]) for label in (PRINTED, CONSTANT, NEIGHBOURS)
     }
     ratios = [mean(NEIGHBOURS, "score", name) / mean(CONSTANT, "score", name) for name in names]
-    said = ", ".join(f"{label} {share:.3f}" for label, share in covered.items())
+    said = ", ".join(f"{label} {fraction:.3f}" for label, fraction in covered.items())
     return (
         f"Around the paper's own network, mean coverage over {len(names)} datasets: {said}; the interval score of the "
         f"neighbours' width is {min(ratios):.2f} to {max(ratios):.2f} of the constant one's (median "
