@@ -186,9 +186,16 @@ def finding(rows: Sequence[Row]) -> str:
 def _on_time(rows: Sequence[Row], theirs: Row) -> str:
     most, curve = max(int(row["epochs"]) for row in rows), str(rows[0]["curve"])
     fractions = [float(line(rows, curve, most, method)["time"]) for method in (FAITHFUL, BETTER)]
+    published, tolerance = float(theirs["time"]), float(theirs["time_tolerance"])
+    reason = (
+        "so what is published is the price of the descent"
+        if abs(fractions[0] - published) < abs(fractions[1] - published)
+        else "so the descent is no reason"
+    )
+    met = "within" if abs(fractions[0] - published) <= tolerance else "not within"
     return (
-        f"Time: f with the neurons as printed takes {fractions[0]:.3f} of all (published {float(theirs['time']):g}), with "
-        f"pimeter's quantile {fractions[1]:.3f}: what is published is the price of the descent."
+        f"Time: f with the neurons as printed takes {fractions[0]:.3f} of all, {met} the tolerance of the published "
+        f"{published:g}, with pimeter's quantile {fractions[1]:.3f}, {reason}."
     )
 
 
