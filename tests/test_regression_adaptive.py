@@ -295,7 +295,23 @@ class TestAuto:
         width = AutoWidth([ScaledWidth("prediction", power=1)])
         model = IntervalRegressor(lambda X: 10 ** X[:, 0], width=width, random_state=0).calibrate(X, y)
         assert isinstance(model.width_.candidates_[1].width, ScaledWidth)
-        assert model.width_.candidates_[1].weight > 0.8
+        assert model.width_.candidates_[1].weight > 0.7
+
+    def test_is_shrunk_towards_a_constant_width_as_by_60_more_rows(self):
+        X, y = steep_data(600)
+        width = AutoWidth([ScaledWidth("prediction", power=1)]).fit(X, 10 ** X[:, :1], y[:, None], **WANTED)
+        assert 60 / 660 <= width.candidates_[0].weight < 60 / 660 + 0.05
+
+    def test_a_perfect_model_has_a_constant_width(self):
+        X, _ = steep_data(200)
+        width = AutoWidth().fit(X, np.zeros((200, 1)), np.zeros((200, 1)), **WANTED)
+        assert "all residuals are 0" in width.reason_
+
+    def test_as_many_candidates_as_one_likes(self):
+        X, y = steep_data(200)
+        candidates = [ScaledWidth("prediction", power=power) for power in np.linspace(0.5, 1, 60)]
+        width = AutoWidth(candidates).fit(X, 10 ** X[:, :1], y[:, None], **WANTED)
+        assert sum(one.weight for one in width.candidates_) == pytest.approx(1.0)
 
     @pytest.mark.parametrize(
         ("candidates", "says"),

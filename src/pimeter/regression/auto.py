@@ -30,6 +30,7 @@ FOLDS = 5  # of widths that cannot tell what they would say of rows that they ha
 MIN_ROWS_TO_LEARN = 60  # rows: with fewer, nothing but a constant width is learned
 MAX_ROWS_TO_LEARN = 20_000  # that are enough for all widths
 MAX_ROWS_TO_WEIGH = 1000  # that are enough for the weights
+PSEUDO_ROWS = 60  # that vote for a constant width alone, beside those that learn
 CAUTION = 1.0  # standard errors that the combination has to win by over a constant width
 DEFAULTS = (ScaledWidth("neighbours", power=1), QuantileWidth())
 LEAST_WEIGHT = 0.02  # widths with less are left out: they cost time and change nothing
@@ -50,8 +51,10 @@ class AutoWidth(Width):
     The interval score is convex in the bounds, so that a mean of bounds is never worse than the widths are on average,
     and mostly better than the best of them. Weights are those with the least interval score on rows that do not
     calibrate, each judged by trees that have not seen it (or, widths without such trees, out of fold). A constant width
-    is always among them; it remains alone if the others do not win over it by a standard error. Calibration sees none
-    of these rows, so that the guarantee of coverage holds whatever is combined.
+    is always among them: weights are shrunk towards it as if 60 more rows had voted for it alone, because widths may
+    disagree about rows with large residuals that other folds know nothing of; and it remains alone if the others do not
+    win over it by a standard error. Calibration sees none of these rows, so that the guarantee of coverage holds
+    whatever is combined.
 
     Parameters
     ----------
@@ -111,7 +114,10 @@ class AutoWidth(Width):
         self._tails, self._least = TAILS[wanted["tails"]], LEAST_SCALE * np.abs(residuals).mean(axis=0)
         n = len(residuals)
         self.reason_ = f"constant width: {n} rows are too few to compare others with ({MIN_ROWS_TO_LEARN} are needed)"
-        if n < MIN_ROWS_TO_LEARN or not residuals.any():
+        if n < MIN_ROWS_TO_LEARN:
+            return self
+        if not residuals.any():
+            self.reason_ = "constant width: all residuals are 0, which no other width can win over"
             return self
         rng = np.random.default_rng(wanted["random_state"])
         if n > MAX_ROWS_TO_LEARN:
@@ -126,17 +132,25 @@ class AutoWidth(Width):
         margins = [_margins(shape, residuals[rows], wanted["confidence_level"], self._tails) for shape in shapes]
         size = residuals[rows].shape
         bounds = [_bounds(shape, margin, size) for shape, margin in zip(shapes, margins, strict=True)]
-        self._weigh(widths, margins, bounds, residuals[rows], wanted["confidence_level"])
+        self._weigh(widths, margins, bounds, residuals[rows], len(residuals), wanted["confidence_level"])
         return self
 
     def _weigh(
-        self, widths: list[Width], margins: list[Array], bounds: list[Bounds], residuals: Array, level: float
+        self,
+        widths: list[Width],
+        margins: list[Array],
+        bounds: list[Bounds],
+        residuals: Array,
+        n_learned: int,
+        level: float,
     ) -> None:
         """Find weights, by bounds of rows that the widths have not seen, and say what they came to."""
         losses = interval_losses(bounds, residuals, level, self._tails)
         unit = np.maximum(losses[0].mean(axis=0), np.finfo(np.float64).tiny)
         weights = stacked_weights(bounds, residuals, unit, level, self._tails)
-        weights[weights < LEAST_WEIGHT] = 0.0
+        weights[weights < min(LEAST_WEIGHT, weights.max())] = 0.0
+        weights = weights / weights.sum() * n_learned
+        weights[0] += PSEUDO_ROWS
         weights /= weights.sum()
         mixed = Bounds.mean(bounds, weights)
         table = np.concatenate([losses, interval_losses([mixed], residuals, level, self._tails)])

@@ -30,7 +30,7 @@ STANDS_FOR_ZERO = np.finfo(np.float64).tiny ** 0.25  # a prediction of 0, where 
 ROWS_IN_LEAF = 20  # at least, and of rows to learn a scale from
 ROWS_AMONG_NEIGHBOURS = 10  # at least in a leaf, where neighbours tell how large residuals are
 ROWS_OF_TREE = 5000  # that are enough for each tree
-ROWS_TO_BOOST = 10_000  # from which on boosted trees see more than a forest
+ROWS_TO_BOOST = 5000  # that learn, from which on boosted trees see more than a forest
 LEAST_TO_BOOST = 1e-3  # absolute residual, in mean ones: boosted trees with a gamma loss take none that are 0
 
 
@@ -46,10 +46,10 @@ class ScaledWidth(Width):
     ----------
     estimator : regressor, "neighbours", "prediction" or None, default=None
         Learns absolute residuals from X. None: extremely random trees with large leaves on X and the prediction, which
-        take categories and missing values as they are, and above 10,000 rows boosted trees. "neighbours": the trees
-        also see how near each row's nearest known rows are, what their targets and residuals were, and, if the model is
-        a forest, how far its trees disagree; better where some rows have near twins and others none, a little worse
-        where one column alone tells how large residuals are.
+        take categories and missing values as they are, and boosted trees if more than 5,000 rows learn. "neighbours":
+        the trees also see how near each row's nearest known rows are, what their targets and residuals were, and, if
+        the model is a forest, how far its trees disagree; better where some rows have near twins and others none, a
+        little worse where one column alone tells how large residuals are.
         "prediction": the absolute value of the prediction itself, for relative errors; nothing is learned then, and
         with ``power=1`` intervals are of the form ``f (1 -+ r)``; predictions of 0 bring a `CoverageWarning`.
     power : float, default=0.75
@@ -130,7 +130,7 @@ class ScaledWidth(Width):
         if self.estimator is None:
             return (
                 _boosted(random_state)
-                if n > ROWS_OF_TREE and not hasattr(known, "toarray")
+                if n > ROWS_TO_BOOST and not hasattr(known, "toarray")
                 else _trees(n, random_state)
             )
         if isinstance(self.estimator, str):

@@ -59,13 +59,15 @@ def stacked_weights(bounds: Sequence[Bounds], residuals: Array, unit: Array, lev
         if present[i]
     ]
     targets = (residuals / unit).ravel()
+    logs, total = np.zeros(len(bounds)), np.zeros(len(bounds))  # as logarithms, weights that were 0 can come back
     weights = np.full(len(bounds), 1.0 / len(bounds))
-    total = np.zeros(len(bounds))
     for step in range(1, DESCENT_STEPS + 1):
         gradient = np.zeros(len(bounds))
         for sign, side in sides:
             gradient += side @ (1.0 - penalty * (sign * targets > weights @ side)) / len(targets)
-        weights = weights * np.exp(-FIRST_STEP / step**0.5 * (gradient - gradient.min()))
+        logs -= FIRST_STEP / step**0.5 * gradient
+        logs -= logs.max()
+        weights = np.exp(logs)
         weights /= weights.sum()
         total += weights
     return total / DESCENT_STEPS
