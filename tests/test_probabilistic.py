@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.metrics import mean_pinball_loss
 
 import pimeter as pm
-from pimeter.evaluation.probabilistic_checks import _hypergeometric_p, _runs_p, christoffersen
+from pimeter.evaluation.miss_tests import christoffersen, hypergeometric_p, runs_p
 
 HALF = stats.norm.ppf(0.95)
 LEVELS = np.arange(1, 10) / 10
@@ -256,11 +256,11 @@ class TestStatistics:
             return one[0] + np.count_nonzero(one[1:] & ~one[:-1])
 
         found = np.mean([runs(rng.permutation(miss)) <= runs(miss) for _ in range(20_000)])
-        assert_allclose(_runs_p(miss), found, atol=0.01)
+        assert_allclose(runs_p(miss), found, atol=0.01)
 
     def test_hypergeometric_tails(self):
         below = stats.hypergeom.cdf(14, 200, 170, 20)
-        assert_allclose(_hypergeometric_p(14, 20, 170, 200), 2 * below)
+        assert_allclose(hypergeometric_p(14, 20, 170, 200), 2 * below)
 
 
 @pytest.mark.parametrize(

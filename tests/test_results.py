@@ -13,7 +13,7 @@ import pytest
 
 import pimeter as pm
 from pimeter.encoding import built, plain, with_names, with_nulls
-from pimeter.evaluation import backtesting, classifier_checks
+from pimeter.evaluation import backtesting, classifier_checks, probabilistic_checks
 from pimeter.evaluation.diagnosis import checks
 from pimeter.evaluation.scorecards import Scorecard
 from pimeter.findings import Diagnosis, Finding, Headline
@@ -115,7 +115,9 @@ class TestDiagnosis:
             found["c"]
 
 
-@pytest.mark.parametrize("listed", [checks.CHECKS, classifier_checks.CHECKS, backtesting.CHECKS])
+@pytest.mark.parametrize(
+    "listed", [checks.CHECKS, classifier_checks.CHECKS, probabilistic_checks.CHECKS, backtesting.CHECKS]
+)
 def test_checks_say_what_they_are(listed):
     assert len({check.name for check in listed}) == len(listed)
     for check in listed:

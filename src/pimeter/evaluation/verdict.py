@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pimeter.coverage import percent, rounded
 from pimeter.evaluation import paired
+from pimeter.evaluation.diagnosis.shifts import place
 from pimeter.findings import Finding
 
 MANY_TIMES = 100  # as many rows as there are: where more would be needed, models are as good as each other
@@ -160,12 +161,12 @@ def findings(contrasts: list[Contrast], best: str, second: str, places: tuple[Pl
 
 def _where(second: str, places: tuple[Place, ...], n: int) -> Finding:
     """Where the second model is better."""
-    others = [place for place in places if place.lower > 0.0]
+    others = [one for one in places if one.lower > 0.0]
     sentence = f"In none of {len(places)} subgroups is {second} better."
     advice = ""
     if others:
-        worst = max(others, key=lambda place: place.value)
-        where = f"in category {worst.label}" if worst.of == "by" else f"where {worst.of} is {worst.label}"
+        worst = max(others, key=lambda one: one.value)
+        where = place(worst.of, worst.label)
         sentence = f"{second} is better in {len(others)} of {len(places)} subgroups, most {where}."
         advice = f"Use {second} {where} ({worst.rows:,} rows), once other rows confirm it."
     question = "Is the other model better somewhere?"
