@@ -13,7 +13,7 @@ import pytest
 
 import pimeter as pm
 from pimeter.encoding import built, plain, with_names, with_nulls
-from pimeter.evaluation import backtesting, classifier_checks, probabilistic_checks
+from pimeter.evaluation import backtest_checks, classifier_checks, probabilistic_checks
 from pimeter.evaluation.diagnosis import checks
 from pimeter.evaluation.scorecards import Scorecard
 from pimeter.findings import Diagnosis, Finding, Headline
@@ -116,7 +116,7 @@ class TestDiagnosis:
 
 
 @pytest.mark.parametrize(
-    "listed", [checks.CHECKS, classifier_checks.CHECKS, probabilistic_checks.CHECKS, backtesting.CHECKS]
+    "listed", [checks.CHECKS, classifier_checks.CHECKS, probabilistic_checks.CHECKS, backtest_checks.CHECKS]
 )
 def test_checks_say_what_they_are(listed):
     assert len({check.name for check in listed}) == len(listed)

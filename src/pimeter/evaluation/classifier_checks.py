@@ -1,124 +1,25 @@
-"""The checks of a classifier, in the order in which they are shown, and what they look at."""
+"""The checks of a classifier, in the order in which they are shown."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.stats import hypergeom
 
-from pimeter.classification.calibration import calibration_error, reliability
-from pimeter.classification.confusion import Cells, outcome_codes
-from pimeter.classification.inputs import as_precise
-from pimeter.classification.proportions import Proportion, clopper_pearson
 from pimeter.classification.unlabelled import SAME_POPULATION
 from pimeter.coverage import counted, rounded
 from pimeter.duplicates import copies, row_keys
+from pimeter.evaluation.classifier_evidence import ROWS_PER_BIN, ClassifierEvidence
 from pimeter.evaluation.diagnosis.check import Check
-from pimeter.evaluation.diagnosis.columns import categories
 from pimeter.findings import Diagnosis
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    from pimeter.classification.estimates import ClassificationUncertainty
     from pimeter.findings import Finding
 
-    Array = NDArray[np.float64]
-
-N_RELIABILITY_BINS = 10  # of the reliability diagram, at most
-ROWS_PER_BIN = 20  # that each of them shall have
 NOTHING_TO_DO = "Nothing to do: no check raises an alarm."
-
-
-@dataclass(frozen=True)
-class Category:
-    """Accuracy in one category."""
-
-    label: str
-    rows: int  # that have a label
-    accuracy: float
-    lower: float  # bounds of an interval that holds for all categories together
-    upper: float
-    p_value: float  # of Fisher's exact test of this category against all others, two-sided
-    is_different: bool  # whether chance does not explain how it differs from the others
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """The rows that have a label: scores in the precision that they came in, and whether they are positive."""
-
-    score: NDArray[Any]
-    is_positive: NDArray[np.bool_]
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return len(self.score)
-
-    @property
-    def n_by_class(self) -> tuple[int, int]:
-        """Numbers of negatives and of positives."""
-        n_positive = int(np.count_nonzero(self.is_positive))
-        return self.n - n_positive, n_positive
-
-    @property
-    def n_bins(self) -> int:
-        """Bins of a reliability diagram."""
-        return min(N_RELIABILITY_BINS, max(1, self.n // ROWS_PER_BIN))
-
-    def cells(self, threshold: float) -> Array:
-        """Numbers of rows of the four outcomes."""
-        return Cells.counted(outcome_codes(self.is_positive, is_above(self.score, threshold)), 4, None).rows
-
-    def reliability(self, level: float) -> dict[str, Any] | None:
-        """Scores against labels in bins, with intervals of this level; None without rows."""
-        if not self.n:
-            return None
-        found = reliability(self.is_positive, self.score, n_bins=self.n_bins, confidence_level=level)
-        return {name: np.asarray(column).tolist() for name, column in found._asdict().items()}
-
-    def calibration_error(self) -> float | None:
-        """Debiased, a lower bound, in the same bins; None without rows."""
-        if not self.n:
-            return None
-        return float(calibration_error(self.is_positive, self.score, n_bins=self.n_bins, method="lower"))
-
-    def categories(self, by: NDArray[Any], threshold: float, level: float) -> list[Category]:
-        """Accuracy of each category beside that of all others; intervals hold for all categories together."""
-        codes, labels = categories(by)
-        is_right = self.is_positive == is_above(self.score, threshold)
-        counts = np.bincount(codes, minlength=len(labels))
-        right = np.bincount(codes, is_right, minlength=len(labels))
-        chance = (1.0 - level) / max(len(labels), 1)
-        # Were all categories the same, each would hold a random draw of the right answers: Fisher's exact test.
-        draws = hypergeom(self.n, int(right.sum()), counts)
-        p_values = np.minimum(1.0, 2.0 * np.minimum(draws.cdf(right), draws.sf(right - 1)))
-        found = []
-        for label, n, hits, p_value in zip(labels, counts.tolist(), right.tolist(), p_values.tolist(), strict=True):
-            lower, upper = clopper_pearson(Proportion(hits / n, float(n)), 1.0 - chance)
-            found.append(Category(label, n, hits / n, lower, upper, p_value, p_value < chance))
-        return found
-
-
-@dataclass(frozen=True)
-class ClassifierEvidence:
-    """What the checks of a classifier may look at."""
-
-    uncertainty: ClassificationUncertainty  # metrics at each threshold, of which checks look at the first
-    labelled: Labelled
-    reliability: dict[str, Any] | None  # scores against labels in bins
-    calibration_error: float | None  # how far scores are from being calibrated, at least
-    categories: list[Category]
-
-    def metric(self, name: str) -> tuple[float, float, float]:
-        """Value, lower and upper bound of a metric at the first threshold."""
-        found = self.uncertainty
-        return found.value[name][0], found.lower[name][0], found.upper[name][0]
 
 
 class CheckOfLabels(Check[ClassifierEvidence]):
@@ -348,11 +249,6 @@ def judged(evidence: ClassifierEvidence) -> Diagnosis:
         if check.applies(evidence):
             found[check.name] = check(evidence, found)
     return Diagnosis.of(found.values(), NOTHING_TO_DO)
-
-
-def is_above(score: NDArray[Any], threshold: float) -> NDArray[np.bool_]:
-    """Which scores predict the positive class, in the precision of the scores."""
-    return np.asarray(score > as_precise(np.asarray(threshold), score))
 
 
 def points(fraction: float) -> str:

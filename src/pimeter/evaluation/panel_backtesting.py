@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter.coverage import counted, percent
+from pimeter.evaluation.backtest_checks import FRACTION_FITTED, is_near
 from pimeter.evaluation.results import Result
 from pimeter.findings import Diagnosis, Headline
 from pimeter.forecast import PanelIntervals
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-FRACTION_FITTED = 0.5  # of the moments at which windows were made
 MAX_CUTOFFS = 12  # that are tried, the newest
-FAR = 0.3  # from its level, in roots of the fraction of misses: 7 % at 95, 10 % at 90
 STEP, INSIDE = "__step", "__inside"  # columns for the time being
 N_WORST, N_SHOWN = 8, 3  # series that the page lists and draws
 
@@ -184,7 +183,7 @@ def _result(
             shown.append({"series": one, "time": [str(at) for at in rows[time]], **values})
     n_windows = found.select(series, own.cutoff_col).n_unique()
     coverage = models[main]["coverage"]
-    is_kept = abs(coverage - level) <= FAR * math.sqrt(1.0 - level)
+    is_kept = is_near(coverage, level)
     covered = ", ".join(f"{model} {percent(one['coverage'], 3)}" for model, one in models.items())
     claim = f"{percent(level)} intervals around {main} covered {percent(coverage, 3)} of targets."
     if not is_kept:

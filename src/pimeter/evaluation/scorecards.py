@@ -16,7 +16,8 @@ from pimeter.classification.rates import FN, FP, METRICS, PROPORTIONS, TN, TP, R
 from pimeter.classification.score_metrics import MIN_ROWS_OF_CLASS, SCORE_METRICS, by_scores
 from pimeter.classification.uncertainty import classification_uncertainty
 from pimeter.coverage import counted, percent
-from pimeter.evaluation.classifier_checks import Category, ClassifierEvidence, Labelled, is_above, judged, points
+from pimeter.evaluation.classifier_checks import judged, points
+from pimeter.evaluation.classifier_evidence import Category, ClassifierEvidence, Labelled, is_above
 from pimeter.evaluation.diagnosis.columns import labels_of
 from pimeter.evaluation.results import Result
 from pimeter.findings import Headline
