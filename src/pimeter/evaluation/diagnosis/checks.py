@@ -64,7 +64,7 @@ def judged(evidence: Evidence) -> Judgement:
 
 def beside_mean_error(diagnosis: Diagnosis, mean: float, lower: float, upper: float) -> Diagnosis:
     """Where nothing is to be done, a word on a mean error whose range does not hold 0."""
-    if NOTHING_TO_DO not in diagnosis.advice or not (lower > 0.0 or upper < 0.0):
+    if diagnosis.raised or not (lower > 0.0 or upper < 0.0):
         return diagnosis
     why, first = "too little to matter beside the margin.", NOTHING_TO_DO
     if diagnosis["bias"].p_value > Bias.significance:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.arrays import some_rows
+from pimeter.arrays import coded, some_rows
 from pimeter.coverage import percent
 from pimeter.evaluation.diagnosis.check import sequential_p_value
 from pimeter.evaluation.diagnosis.columns import MISSING, categories, distinct_texts
@@ -121,7 +121,8 @@ def _conditions(columns: Sequence[Column]) -> list[Condition]:
             found += _borders(column, max(1, min(N_BORDERS, MAX_CONDITIONS // (2 * len(columns)))))
         else:
             codes, labels = categories(column.values)
-            n_labels = len(labels) - (labels[-1].endswith(" others"))
+            has_rest = len(coded(column.values)[0]) > len(labels)  # the last label stands for several small ones
+            n_labels = len(labels) - has_rest
             found += [Condition(_is(column.name, labels[i]), codes == i) for i in range(n_labels)]
     return [one for one in found if 0 < np.count_nonzero(one.holds) < len(one.holds)]
 
