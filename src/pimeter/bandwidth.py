@@ -51,9 +51,7 @@ ROUGH = 0.04  # mean roughness that divides c by sqrt(2)
 SIGNIFICANT = 1.2  # roughness beside a cell, in units of its noise, from which the denser side counts
 ISOLATED = 4.0  # difference of a cell to its surroundings, in units of its noise, from which it counts for itself
 HALF = 0.1  # excess of either at which this counts by half
-SHIFT = (
-    0.95 * math.pi
-)  # pi inside, but the density sin(T)/2 stops at 0 and pi, so smoothing shifts levels a little less
+SHIFT = 0.95 * math.pi  # pi inside; the density sin(T)/2 stops at 0 and pi, so smoothing shifts levels a little less
 BRACKET = 0.75  # the root is kept within this many standard errors (in level) of the plain quantile
 SATURATION = 10.0  # the sigmoid is 0 or 1 beyond this (5e-5): what is farther away is only counted
 TIED = 1e-9  # least width of a window, of both windows of a cell: tied errors have a finite density ...

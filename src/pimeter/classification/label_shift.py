@@ -61,10 +61,7 @@ def label_shift_ratios(
     """
     from scipy.optimize import nnls
 
-    score, new = _probabilities("y_score", y_score), _probabilities("new_score", new_score)
-    if score.shape[1] != new.shape[1]:
-        msg = f"y_score has {score.shape[1]} columns and new_score has {new.shape[1]}; give one for each class in both."
-        raise ValueError(msg)
+    score, new = _old_and_new(y_score, new_score)
     codes = _codes(y_true, score, labels)
     frequency = np.bincount(codes, minlength=score.shape[1]) / len(codes)
     if not frequency.all():
@@ -134,11 +131,8 @@ def label_shift_sets(
            [False, False]])
     """
     level = one_level("confidence_level", confidence_level)
-    score, new = _probabilities("y_score", y_score), _probabilities("new_score", new_score)
+    score, new = _old_and_new(y_score, new_score)
     ratio = row_weights("class_ratio", class_ratio, score.shape[1])
-    if score.shape[1] != new.shape[1]:
-        msg = f"y_score has {score.shape[1]} columns and new_score has {new.shape[1]}; give one for each class in both."
-        raise ValueError(msg)
     codes = _codes(y_true, score, labels)
     own = 1.0 - score[np.arange(len(codes)), codes]
     order = np.argsort(own)
@@ -150,6 +144,15 @@ def label_shift_sets(
         limit = own[order][place] if place < len(own) else math.inf
         found[:, k] = 1.0 - new[:, k] <= limit
     return found
+
+
+def _old_and_new(y_score: ArrayLike, new_score: ArrayLike) -> tuple[Array, Array]:
+    """Scores of labelled and of new rows, with a column for each class in both."""
+    score, new = _probabilities("y_score", y_score), _probabilities("new_score", new_score)
+    if score.shape[1] != new.shape[1]:
+        msg = f"y_score has {score.shape[1]} columns and new_score has {new.shape[1]}; give one for each class in both."
+        raise ValueError(msg)
+    return score, new
 
 
 def _probabilities(name: str, given: ArrayLike) -> Array:

@@ -41,6 +41,12 @@ class Score:
     assumes: str
 
 
+def score_table(scores: Mapping[str, Score]) -> dict[str, Any]:
+    """Scores with their ranges, as columns."""
+    rows = [asdict(score) for score in scores.values()]
+    return {"score": [*scores], **{key: [row[key] for row in rows] for key in rows[0]}}
+
+
 @dataclass(frozen=True)
 class Sample:
     """What plots show.
@@ -125,8 +131,7 @@ class Measurement(Result):
 
     def _table(self) -> dict[str, Any]:
         """The scores with their ranges."""
-        rows = [asdict(score) for score in self.scores.values()]
-        return {"score": [*self.scores], **{key: [row[key] for row in rows] for key in rows[0]}}
+        return score_table(self.scores)
 
     def _page(self, about: Mapping[str, str]) -> str:
         """A page with a slider for the confidence level."""

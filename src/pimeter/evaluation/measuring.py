@@ -188,21 +188,15 @@ def measure(
     """
     said = {"intervals": intervals, "quantiles": quantiles, "levels": levels, "std": std, "samples": samples}
     is_probabilistic = any(one is not None for one in said.values())
-    if y_pred is None or is_probabilistic:
-        if not is_probabilistic:
-            msg = "give what the model said of these rows: y_pred=, intervals=, quantiles= with levels=, or samples=."
-            raise ValueError(msg)
+    known: dict[str, Any] = {"X": X, "by": by, "groups": groups, "time": time, "confidence_level": confidence_level}
+    if is_probabilistic:
         from pimeter.evaluation.probabilistic import measured_predictions
 
-        shared: dict[str, Any] = {
-            "X": X,
-            "by": by,
-            "groups": groups,
-            "time": time,
-            "confidence_level": confidence_level,
-        }
-        return measured_predictions(y_true, {**said, "y_pred": y_pred}, **shared)
-    return measured_points(y_true, y_pred, X=X, by=by, groups=groups, time=time, confidence_level=confidence_level)
+        return measured_predictions(y_true, {**said, "y_pred": y_pred}, **known)
+    if y_pred is None:
+        msg = "give what the model said of these rows: y_pred=, intervals=, quantiles= with levels=, or samples=."
+        raise ValueError(msg)
+    return measured_points(y_true, y_pred, **known)
 
 
 def measured_points(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, exact_range, refuse_
 from pimeter.evaluation.interval_evidence import Cell, IntervalEvidence, divisions
 from pimeter.evaluation.interval_scores import design_effect, scores
 from pimeter.evaluation.losses import check_magnitude, is_distribution
+from pimeter.evaluation.measurement import score_table
 from pimeter.evaluation.probabilistic_checks import judged
 from pimeter.evaluation.ranges import CONFIDENCE
 from pimeter.evaluation.results import Result
@@ -129,8 +130,7 @@ class IntervalMeasurement(Result):
 
     def _table(self) -> dict[str, Any]:
         """The scores with their ranges."""
-        rows = [asdict(score) for score in self.scores.values()]
-        return {"score": [*self.scores], **{key: [row[key] for row in rows] for key in rows[0]}}
+        return score_table(self.scores)
 
     def _page(self, about: Mapping[str, str]) -> str:
         from pimeter.report.probabilistic import probabilistic_html

@@ -53,7 +53,7 @@ class LocalNeurons(NamedTuple):
         return self._margins(known.shape[0], levels, lambda block: self.near.weights(known[block]))
 
     def margins_unseen(self, known: Any, rows: NDArray[np.intp], levels: Array) -> Array | None:
-        """The same of some of the rows whose errors are kept here, (2, n), as if they were new ones."""
+        """Margins (2, n) of some of the rows whose errors are kept here, as if they were new; None if not known."""
         if not isinstance(self.near, Leaves):
             return None
         near = self.near
@@ -119,7 +119,7 @@ def local_bounds_unseen(
     rows: NDArray[np.intp],
     levels: Array,
 ) -> Array | None:
-    """The same of some of the rows that this was learned from, as if they were new; None if nobody can tell."""
+    """Margins (2, n, k) of some of the rows that this was learned from, as if they were new; None if not known."""
     known = features.transform(X, prediction)
     found = [None if one is None else one.margins_unseen(known, rows, levels) for one in neurons]
     return None if all(one is None for one in found) else _of_outputs(found, len(rows), levels)

@@ -163,7 +163,7 @@ class TrainedIntervals(WidthTraining):
         rows: Any = slice(None)
         self.width_ = self._new_width().of_model(model, self.confidence_level, self.tails)
         if self.width_.learns:
-            rows = self._rows_left_by(self.width_, model, X, target, codes)
+            rows = self._fit_width_on_half(self.width_, model, X, target, codes)
             X, target = _safe_indexing(X, rows), target[rows]
         return self._scores(model, self.width_, X, target), rows
 
@@ -259,8 +259,10 @@ class TrainedIntervals(WidthTraining):
         """Without the axis of outputs if the target has none."""
         return values[:, 0] if self._n_outputs is None else values
 
-    def _rows_left_by(self, width: Width, model: Model, X: FeatureTable, target: Array, codes: Index | None) -> Index:
-        """Rows that calibrate: the half that a width has not learned from."""
+    def _fit_width_on_half(
+        self, width: Width, model: Model, X: FeatureTable, target: Array, codes: Index | None
+    ) -> Index:
+        """Let a width learn from half of the rows; the other half, which calibrates."""
         n = len(target)
         if codes is not None and len(set(codes.tolist())) < 2:
             msg = "groups has a single group, but this width needs rows of another one to learn from; leave groups out."
