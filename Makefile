@@ -96,8 +96,9 @@ format: $(VENV)/.dev ## Format the code and fix what the linter can fix
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.docs ## Build the documentation into docs/_build; a warning is an error
-	@$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs . docs/_build
+docs: $(VENV)/.docs ## Build the documentation into docs/_build; a warning or a link that leads nowhere is an error
+	@OMP_NUM_THREADS=2 $(BIN)/python -m sphinx -q -W --keep-going -b html -c docs . docs/_build
+	@$(BIN)/python docs/check_site.py docs/_build
 	@echo "Open docs/_build/docs/index.html"
 
 bench: $(VENV)/.dev $(VENV)/.torch ## Run the benchmarks (long)
@@ -126,7 +127,7 @@ results-status: $(VENV)/.dev ## List all stored results: current, stale and why,
 	@$(BIN)/python -m experiments status
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .venv-lowest .venv-mutants .venv-peers .venv-pure .venv-river .venv-tables .venv-wheel build dist src/pimeter/_native* pimeter-demo.html docs/_build .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-lowest .venv-mutants .venv-peers .venv-pure .venv-river .venv-tables .venv-wheel build dist src/pimeter/_native* pimeter-demo.html docs/_build docs/api docs/gallery .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
