@@ -85,7 +85,7 @@ def found(metrics):
         *metrics.READ,
         "benchmarks/*.py",
         "experiments/*.py",
-        "examples/*.py",
+        "examples/**/*.py",
         "tests/*.py",
         "CONTRIBUTING.md",
         "src/**/*.md",

@@ -1,0 +1,50 @@
+"""
+A pipeline of scikit-learn
+==========================
+
+Whatever the first step of a pipeline takes is handed over: here a frame with a
+column of words and gaps.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_diabetes
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import pimeter as pm
+
+X, y = load_diabetes(return_X_y=True, as_frame=True)
+X["sex"] = np.where(X["sex"] > 0, "female", "male")
+X.loc[::7, "bmi"] = np.nan
+columns = make_column_transformer(
+    (OneHotEncoder(), ["sex"]), remainder=SimpleImputer()
+)
+model = make_pipeline(columns, RidgeCV()).fit(X[:200], y[:200])
+
+intervals = pm.IntervalRegressor(model, confidence_level=0.9)
+intervals.calibrate(X[200:342], y[200:342])  # rows that it was not trained on
+bounds = intervals.predict_interval(X[342:])
+print(f"{pm.coverage_score(y[342:], bounds):.0%} of new rows are covered")
+
+# %%
+# New rows in the order of their predictions, with the targets:
+
+order = np.argsort(intervals.predict(X[342:]))
+fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+ax.vlines(
+    range(100),
+    *bounds[order].T,
+    color="#0072b2",
+    alpha=0.5,
+    label="90 % interval",
+)
+ax.plot(y[342:].to_numpy()[order], ".", color="#222222", label="target")
+ax.set(
+    xlabel="new rows, by their predictions", ylabel="progression of diabetes"
+)
+ax.legend(frameon=False, loc="upper left")
+plt.show()

@@ -1,0 +1,52 @@
+"""
+A model of Keras
+================
+
+``predict`` of Keras answers with one column of single precision, which is taken
+as it is. The model is never trained by pimeter.
+"""
+
+import keras
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_diabetes
+
+import pimeter as pm
+
+X, y = load_diabetes(return_X_y=True)
+keras.utils.set_random_seed(0)
+model = keras.Sequential(
+    [
+        keras.layers.Input((10,)),
+        keras.layers.Dense(32, activation="relu"),
+        keras.layers.Dense(
+            1, bias_initializer=keras.initializers.Constant(y[:200].mean())
+        ),
+    ]
+)
+model.compile(optimizer=keras.optimizers.Adam(0.05), loss="mse")
+model.fit(X[:200], y[:200], epochs=50, verbose=0)
+
+intervals = pm.IntervalRegressor(model, confidence_level=0.9)
+intervals.calibrate(X[200:342], y[200:342])  # rows that it was not trained on
+bounds = intervals.predict_interval(X[342:])
+print(f"{pm.coverage_score(y[342:], bounds):.0%} of new rows are covered")
+
+# %%
+# New rows in the order of their predictions, with the targets:
+
+order = np.argsort(intervals.predict(X[342:]))
+fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+ax.vlines(
+    range(100),
+    *bounds[order].T,
+    color="#0072b2",
+    alpha=0.5,
+    label="90 % interval",
+)
+ax.plot(y[342:][order], ".", color="#222222", label="target")
+ax.set(
+    xlabel="new rows, by their predictions", ylabel="progression of diabetes"
+)
+ax.legend(frameon=False, loc="upper left")
+plt.show()

@@ -1,0 +1,47 @@
+"""
+A booster of LightGBM
+=====================
+
+Models of ``lightgbm.train`` and of ``LGBMRegressor`` are taken, with the frame
+that they were trained on.
+"""
+
+import lightgbm
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_diabetes
+
+import pimeter as pm
+
+X, y = load_diabetes(return_X_y=True)
+settings = {
+    "num_leaves": 7,
+    "learning_rate": 0.05,
+    "verbose": -1,
+    "num_threads": 1,
+}
+model = lightgbm.train(settings, lightgbm.Dataset(X[:200], y[:200]), 60)
+
+intervals = pm.IntervalRegressor(model, confidence_level=0.9)
+intervals.calibrate(X[200:342], y[200:342])  # rows that it was not trained on
+bounds = intervals.predict_interval(X[342:])
+print(f"{pm.coverage_score(y[342:], bounds):.0%} of new rows are covered")
+
+# %%
+# New rows in the order of their predictions, with the targets:
+
+order = np.argsort(intervals.predict(X[342:]))
+fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+ax.vlines(
+    range(100),
+    *bounds[order].T,
+    color="#0072b2",
+    alpha=0.5,
+    label="90 % interval",
+)
+ax.plot(y[342:][order], ".", color="#222222", label="target")
+ax.set(
+    xlabel="new rows, by their predictions", ylabel="progression of diabetes"
+)
+ax.legend(frameon=False, loc="upper left")
+plt.show()

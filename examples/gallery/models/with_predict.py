@@ -1,0 +1,53 @@
+"""
+Any object that predicts
+========================
+
+An object with a method ``predict`` is enough: no base class, no parameters, no
+``fit``.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_diabetes
+
+import pimeter as pm
+
+X, y = load_diabetes(return_X_y=True)
+
+
+class Nearest:
+    """What happened to the most similar patient."""
+
+    def __init__(self, X, y):
+        self.X, self.y = X, y
+
+    def predict(self, X):
+        distance = ((X[:, None] - self.X) ** 2).sum(axis=2)
+        return self.y[distance.argmin(axis=1)]
+
+
+model = Nearest(X[:200], y[:200])
+
+intervals = pm.IntervalRegressor(model, confidence_level=0.9)
+intervals.calibrate(X[200:342], y[200:342])  # rows that it was not trained on
+bounds = intervals.predict_interval(X[342:])
+print(f"{pm.coverage_score(y[342:], bounds):.0%} of new rows are covered")
+
+# %%
+# New rows in the order of their predictions, with the targets:
+
+order = np.argsort(intervals.predict(X[342:]))
+fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
+ax.vlines(
+    range(100),
+    *bounds[order].T,
+    color="#0072b2",
+    alpha=0.5,
+    label="90 % interval",
+)
+ax.plot(y[342:][order], ".", color="#222222", label="target")
+ax.set(
+    xlabel="new rows, by their predictions", ylabel="progression of diabetes"
+)
+ax.legend(frameon=False, loc="upper left")
+plt.show()
