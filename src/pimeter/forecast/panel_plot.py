@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from pimeter.forecast.long_frames import Names
 
+LINE = "#08306b"  # the darkest of matplotlib's Blues
+
 
 def draw_panel(
     frame: Any, names: Names, model: str, levels: NDArray[np.float64], n_series: int, ax: Axes | None
@@ -31,12 +33,13 @@ def draw_panel(
     for one, axis in zip(ids, axes, strict=True):
         own = held.filter(held.get_column(names.series) == one).sort(names.time)
         time = own.get_column(names.time).to_numpy()
-        for level in levels.tolist():
-            name = f"{100 * level:.6g}"
+        for i, level in enumerate(sorted(levels.tolist(), reverse=True)):  # the widest below all others, and lightest
+            name, shade = f"{100 * level:.6g}", pyplot().cm.Blues(0.2 + 0.35 * i / max(len(levels) - 1, 1))
             low, high = (own.get_column(f"{model}-{side}-{name}").to_numpy() for side in ("lo", "hi"))
-            axis.fill_between(time, low, high, color="tab:blue", alpha=0.2, linewidth=0.0, label=f"{name} %")
-        axis.plot(time, own.get_column(model).to_numpy(), color="tab:blue", label=model)
+            axis.fill_between(time, low, high, color=shade, linewidth=0.0, label=f"{name} %")
+        axis.plot(time, own.get_column(model).to_numpy(), color=LINE, label=model)
         axis.set_title(str(one), loc="left", fontsize="medium")
         axis.tick_params(axis="x", labelrotation=20.0)
-    axes[0].legend(loc="upper left", fontsize="small", ncols=len(levels) + 1, frameon=False)
+    above = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}  # the bands leave no room within
+    axes[0].legend(**above, fontsize="small", ncols=len(levels) + 1, frameon=False)
     return np.asarray(axes)
