@@ -1,14 +1,21 @@
-"""The code in README and docs runs as it stands."""
+"""README and docs: code that runs as it stands, links, words that people search for, and what a page has to show."""
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
+import pimeter
+
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+WIDEST = 80  # characters of code beside two side bars, as docs/ruff.toml says; README has none
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -34,3 +41,64 @@ def test_tests_that_a_page_names_exist(page):
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.name)
+def test_code_is_no_wider_than_the_column(page):
+    blocks = re.findall(r"^```(?:python|py|sh|yaml)\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    assert not [line for block in blocks for line in block.splitlines() if len(line) > WIDEST]
+    assert tomllib.loads((DOCS / "ruff.toml").read_text())["line-length"] == WIDEST
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page_shows_an_output_or_a_picture(page):
+    assert re.search(r"^```text|!\[", page.read_text(), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "index.md"], ids=lambda page: page.name)
+def test_first_paragraph_says_what_it_is(page):
+    first = re.search(r"^# .*?\n\n(.*?)\n\n", page.read_text(), flags=re.DOTALL | re.MULTILINE)[1]
+    for word in ("conformal prediction", "split conformal", "CV+", "CQR", "Mondrian"):
+        assert word in " ".join(first.split()), word
+
+
+def test_every_public_name_has_a_page_of_its_own():
+    listed = re.findall(r"^   ([\w.]+)$", (DOCS / "api.rst").read_text(), flags=re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert set(pimeter.__all__) <= set(listed)
+
+
+@pytest.fixture(scope="module")
+def check_site():
+    spec = importlib.util.spec_from_file_location("check_site", DOCS / "check_site.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_words_that_people_search_for_are_in_the_pages(check_site):
+    """`make docs` looks for them in the index of the search itself."""
+    text = " ".join(page.read_text().lower() for page in PAGES[1:])
+    assert not [word for word in check_site.SEARCHED if word not in text]
+
+
+def test_links_of_a_built_site_are_followed(check_site, tmp_path):
+    (tmp_path / "one.html").write_text(
+        '<a id="here" href="two.html#there">x</a><a href="https://elsewhere.org/no">x</a>'
+    )
+    (tmp_path / "two.html").write_text('<h1 id="there"></h1><img src="plot.png"><a href="one.html#gone">x</a>')
+    assert list(check_site.broken_links(tmp_path)) == [
+        "two.html: plot.png is not there",
+        "two.html: one.html#gone names no place of that page",
+    ]
+
+
+def test_search_of_a_built_site_is_asked(check_site, tmp_path):
+    index = {"terms": {"conform": [0], "panel": 1}, "titleterms": {"mondrian": 2}}
+    (tmp_path / "searchindex.js").write_text(f"Search.setIndex({json.dumps(index)})")
+    words = ("conformal", "panel", "mondrian", "keras")
+    assert check_site.unknown_words(tmp_path, words) == ["keras"]
+
+
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 100
