@@ -8,7 +8,8 @@ import runpy
 from pathlib import Path
 
 import pytest
-from test_prediction import KINDS
+
+from tests.test_prediction import KINDS
 
 ROOT = Path(__file__).parents[1]
 GALLERY = ROOT / "examples" / "gallery"
