@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pimeter.forecast.long_frames import Names
 
-LINE = "#08306b"  # the darkest of matplotlib's Blues
+FORECAST_COLOUR = "#08306b"  # the darkest of matplotlib's Blues
 
 
 def draw_panel(
@@ -37,7 +37,7 @@ def draw_panel(
             name, shade = f"{100 * level:.6g}", pyplot().cm.Blues(0.2 + 0.35 * i / max(len(levels) - 1, 1))
             low, high = (own.get_column(f"{model}-{side}-{name}").to_numpy() for side in ("lo", "hi"))
             axis.fill_between(time, low, high, color=shade, linewidth=0.0, label=f"{name} %")
-        axis.plot(time, own.get_column(model).to_numpy(), color=LINE, label=model)
+        axis.plot(time, own.get_column(model).to_numpy(), color=FORECAST_COLOUR, label=model)
         axis.set_title(str(one), loc="left", fontsize="medium")
         axis.tick_params(axis="x", labelrotation=20.0)
     above = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}  # the bands leave no room within
