@@ -61,6 +61,7 @@ from sklearn.linear_model import Ridge
 
 import pimeter as pm
 import pimeter.regression.nearness
+from pimeter.classification import label_shift_sets
 from pimeter.conformal.guarantee import rank_guarantee
 
 PARTS = Path(__file__).parent / ".parts"
@@ -430,6 +431,48 @@ def small_categories(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     return found
 
 
+MEMBERSHIP = np.array(list(product((False, True), repeat=3)))  # of rows in three groups, independent of each other
+IN_GROUP = np.array([0.5, 0.35, 0.6])
+
+
+def overlapping(cell: Cell, rng: np.random.Generator, n: int) -> Found:
+    """Three groups that overlap, of m rows in all; scales depend on the groups, each of which is covered."""
+    fraction = np.where(MEMBERSHIP, IN_GROUP, 1.0 - IN_GROUP).prod(axis=1)
+    scale = np.exp(MEMBERSHIP @ [0.8, -0.6, 0.4])
+    values = np.empty((n, 3))
+    for i in range(n):
+        kind = rng.choice(len(fraction), cell.m, p=fraction)
+        y = cell.noise.sample(rng, (cell.m, 1))[:, 0] * scale[kind]
+        model = pm.IntervalRegressor(lambda X: np.zeros(len(X)), confidence_level=cell.p, width="grouped")
+        model.calibrate(kind[:, None], y, by=MEMBERSHIP[kind])
+        low, high = model.predict_interval(np.arange(8)[:, None], by=MEMBERSHIP).T / scale
+        coverage = cell.noise.within(low, high)
+        values[i] = (fraction * coverage) @ MEMBERSHIP / IN_GROUP
+    found = Found()
+    for group, own in enumerate(values.T):
+        found.means("overlapping groups", f"group {group}", cell.p, own, variance=2 * cell.variance)
+    return found
+
+
+def new_groups(cell: Cell, rng: np.random.Generator, n: int) -> Found:
+    """m groups, whose rows are the more the smaller their targets are: a row of a new group, whatever its size."""
+    each, values = 10, []
+    guaranteed = on_the_page(cell.m, cell.p)
+    for _ in range(n // each):
+        kind = rng.choice(3, cell.m)
+        codes = np.repeat(np.arange(cell.m), rng.integers(1, np.array([4, 2, 12])[kind]))
+        effect = cell.noise.sample(rng, (cell.m, each))[codes] * CATEGORY_SCALES[kind][codes][:, None]
+        sign = np.where(rng.uniform(size=effect.shape) < 0.5, 1.0, -1.0)
+        model = pm.IntervalRegressor(zero(each), confidence_level=cell.p)
+        model.calibrate(np.zeros((len(codes), 1)), sign * effect, groups=codes)
+        low, high = (bound / CATEGORY_SCALES[:, None] for bound in predicted_bounds(model))
+        values.append(float(cell.noise.within(low, high).mean() + cell.noise.within(-high, -low).mean()) / 2)
+        assert np.isclose(model.guaranteed_level_, guaranteed)
+    found = Found()
+    found.means("new groups", "random effects", guaranteed, np.array(values), variance=cell.variance, each=each)
+    return found
+
+
 def shaped(cell: Cell, rng: np.random.Generator, n: int) -> Found:
     """Widths that learn, folds, weights, several outputs at once: the kinds of benchmarks/interval_coverage.py.
 
@@ -473,6 +516,7 @@ KINDS = {
     'width="quantile"': Kind("", _LINEAR, slope_scale, 0, learns=True),
     'width="auto"': Kind("", pm.AutoWidth([pm.ScaledWidth(Ridge()), _LINEAR]), slope_scale, 0, learns=True),
     "cv": Kind("", "constant", slope_scale, 0, cv=5),
+    'cv, width="scaled"': Kind("", pm.ScaledWidth(Ridge()), slope_scale, 0, learns=True, cv=5),
     "importance_weight": Kind("", "constant", slope_scale, 0, has_shift=True),
     "joint=True": Kind("", "constant", slope_scale, 0, learns=True, outputs=3),
 }
@@ -555,6 +599,33 @@ def sets_in_folds(cell: Cell, rng: np.random.Generator, n: int) -> Found:
         assert np.isclose(model.guaranteed_level_, guaranteed)
     found = Found()
     found.means("sets, cv", "lac", guaranteed, values, variance=cell.variance)
+    return found
+
+
+def shifted_sets(cell: Cell, rng: np.random.Generator, n: int) -> Found:
+    """Sets for classes of other frequencies than those of the calibration rows, in a known ratio."""
+    shifted = PRIOR[::-1]
+    values = np.empty(n)
+    for i in range(n):
+        y, true = rng.choice(3, cell.m, p=PRIOR), rng.choice(3, 150, p=shifted)
+        score, new = (probabilities(CENTRES[labels] + rng.normal(size=(len(labels), 2))) for labels in (y, true))
+        made = label_shift_sets(y, score, new, shifted / PRIOR, confidence_level=cell.p, labels=[0, 1, 2])
+        values[i] = made[np.arange(150), true].mean()
+    found = Found()
+    found.means("label_shift_sets", "known ratio", cell.p, values, variance=cell.variance + cell.p * (1 - cell.p) / 40)
+    return found
+
+
+def controlled(cell: Cell, rng: np.random.Generator, n: int) -> Found:
+    """Precision and recall of the threshold that a controller chooses; scores are uniform, and calibrated."""
+    metric, hits = str(cell.settings["metric"]), np.empty(n, bool)
+    for i in range(n):
+        score = rng.uniform(size=cell.m)
+        control = pm.RiskController(metric, 0.8, confidence_level=cell.p).fit(rng.uniform(size=cell.m) < score, score)
+        t = float(np.clip(control.threshold_, 0.0, 1.0))
+        hits[i] = (1.0 + t) / 2.0 >= 0.8 - 1e-12 if metric == "precision" else 1.0 - t**2 >= 0.8 - 1e-12
+    found = Found()
+    found.fractions("RiskController", metric, cell.p, hits)
     return found
 
 
@@ -749,6 +820,14 @@ def cells() -> list[Cell]:
             strict=True,
         )
     ]
+    found += [
+        Cell("overlapping", overlapping, noise, m, p, 1000)
+        for noise, m, p in product((normal, lognormal, ties), (80, 200), (0.8, 0.9))
+    ]
+    found += [
+        Cell("new groups", new_groups, noise, m, p, 6000)
+        for noise, m, p in product((normal, t2, ties), (10, 60), (0.8, 0.95))
+    ]
     found += [Cell("small", small_categories, noise, 5, 0.8, 2000) for noise in ALL_NOISES]
     for name, n in (
         ('width="scaled"', 4000),
@@ -756,6 +835,7 @@ def cells() -> list[Cell]:
         ('width="quantile"', 800),
         ('width="auto"', 400),
         ("cv", 4000),
+        ('cv, width="scaled"', 800),
         ("importance_weight", 8000),
         ("joint=True", 800),
     ):
@@ -772,6 +852,11 @@ def cells() -> list[Cell]:
         ]
     found += [Cell("sets at hand", sets_at_hand, uniform, m, p, 4000) for m, p in ((60, 0.9), (100, 0.95), (300, 0.99))]
     found += [Cell("sets in folds", sets_in_folds, normal, 60, p, 300) for p in (0.8, 0.95)]
+    found += [Cell("shifted sets", shifted_sets, normal, m, p, 2000) for m, p in product((30, 150), (0.8, 0.95))]
+    found += [
+        Cell("controlled", controlled, uniform, m, p, 2000, {"metric": metric})
+        for metric, m, p in product(("precision", "recall"), (50, 400), (0.8, 0.95))
+    ]
     found += [
         Cell("quantile ranges", quantile_ranges, noise, m, p, 20_000)
         for noise, m, p in product(ALL_NOISES, (3, 20, 200, 2000), (0.5, 0.95))
