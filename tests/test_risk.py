@@ -272,11 +272,11 @@ class TestNothingCanBeGuaranteed:
     @pytest.mark.parametrize(
         ("metric", "y", "said", "threshold"),
         [
-            ("precision", np.ones(30), r"about \d+ rows like these would do", np.inf),
+            ("precision", np.ones(30), r"about [\d,]+ rows like these would do", np.inf),
             ("precision", np.zeros(300), "at each threshold they have more errors", np.inf),
             ("recall", np.zeros(300), "none of them is positive", -np.inf),
             ("fpr", np.ones(300), "none of them is negative", np.inf),
-            ("npv", np.zeros(20), r"about \d+ rows like these would do", -np.inf),
+            ("npv", np.zeros(20), r"about [\d,]+ rows like these would do", -np.inf),
         ],
     )
     def test_says_why_and_chooses_what_is_safe(self, metric, y, said, threshold):

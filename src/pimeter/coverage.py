@@ -147,6 +147,21 @@ def rounded(value: float, digits: int = 4, *, whole: float = 1.0) -> str:
     return f"{float(text):.0f}" if "e+" in text and abs(float(text)) < PLAIN else text
 
 
+def rounded_up(n: float) -> str:
+    """A number of rows in two digits, not less than it is.
+
+    Examples
+    --------
+    >>> from pimeter.coverage import rounded_up
+    >>> rounded_up(7.2), rounded_up(1234.0)
+    ('8', '1,300')
+    """
+    if not math.isfinite(n):
+        return "no number of"
+    unit = 10 ** max(0, math.floor(math.log10(max(n, 1.0))) - 1)
+    return f"{math.ceil(n / unit) * unit:,}"
+
+
 def tail_levels(levels: Array) -> Array:
     """Levels of the quantiles that bound central intervals: lower ones, then upper ones.
 

@@ -51,8 +51,8 @@ class Predictive:
     >>> said = predictive(intervals=[[0, 4], [1, 3]], confidence_level=0.9)
     >>> said.confidence_levels, said.centre, said.bounds(0.9).tolist()
     ((0.9,), array([2., 2.]), [[0.0, 4.0], [1.0, 3.0]])
-    >>> said.pit([2.0, 3.0]).round(2)
-    array([0.5 , 0.95])
+    >>> said.z([4.0, 3.0]).round(2)
+    array([1.64, 1.64])
     """
 
     kind: Kind
@@ -168,12 +168,6 @@ class Predictive:
         tied = end > first
         found[tied] = (self.knots[first[tied]] + self.knots[end[tied] - 1]) / 2.0
         return np.asarray(np.where(first > last, above, np.where(end == 0, below, found)))
-
-    def pit(self, y_true: ArrayLike) -> Array:
-        """Probability that each row's distribution gives to less than its target, (m,)."""
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr(self.z(y_true)))
 
     def _slope(self, side: int) -> Array:
         """By how much quantiles beyond the first (0) or the last (1) one change with z: as from the centre to there."""

@@ -219,11 +219,3 @@ def _adjusted(p_value: Array, maxima: Array) -> Array:
     ordered = np.sort(maxima)
     beyond = len(ordered) - np.searchsorted(ordered, -ndtri(np.minimum(p_value, 1.0) / 2.0))
     return np.asarray(np.maximum((beyond + 1.0) / (len(ordered) + 1.0), p_value))
-
-
-def shown_rows(n: float) -> str:
-    """A number of rows in two digits."""
-    if not math.isfinite(n):
-        return "no number of"
-    digits = max(0, math.floor(math.log10(max(n, 1.0))) - 1)
-    return f"{math.ceil(n / 10**digits) * 10**digits:,}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pimeter.coverage import percent, rounded
+from pimeter.coverage import percent, rounded, rounded_up
 from pimeter.evaluation import paired
 from pimeter.evaluation.diagnosis.shifts import place
 from pimeter.findings import Finding
@@ -127,7 +127,7 @@ def choice(decisive: list[Contrast], best: str, n: int) -> str:
     if needed > MANY_TIMES * n:
         largest = max(max(abs(one.lower), abs(one.upper)) for one in unclear)
         return f"They are as good as each other: take the cheaper one. They differ by {rounded(largest, 3)} at most."
-    return f"Not enough rows to tell; about {paired.shown_rows(needed)} would do, were the difference as it seems."
+    return f"Not enough rows to tell; about {rounded_up(needed)} would do, were the difference as it seems."
 
 
 def findings(contrasts: list[Contrast], best: str, second: str, places: tuple[Place, ...], n: int) -> list[Finding]:

@@ -102,9 +102,9 @@ def windows_until_known(h: int, stride: float) -> NDArray[np.intp]:
     return np.ceil(np.arange(1, h + 1) / float(stride) - ROUNDING).astype(np.intp)
 
 
-def series_blocks(errors: Array) -> list[slice]:
+def series_blocks(errors: Array, at_a_time: int = SCORES_AT_A_TIME) -> list[slice]:
     """Blocks of series, whose errors (series, h, n) fit into a cache."""
-    size = max(1, SCORES_AT_A_TIME // (errors.shape[1] * errors.shape[2]))
+    size = max(1, at_a_time // max(1, errors.shape[1] * errors.shape[2]))
     return [slice(i, i + size) for i in range(0, len(errors), size)]
 
 

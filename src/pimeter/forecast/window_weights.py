@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from pimeter.forecast.window_arrays import series_blocks
 
+if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
@@ -53,16 +53,9 @@ class Spread(NamedTuple):
     n_effective: Array  # (series, h) windows of equal weight that would tell as much
 
 
-def blocks(errors: Array) -> Iterator[slice]:
-    """Series whose errors fit into a cache together."""
-    size = max(1, VALUES_AT_A_TIME // max(1, errors.shape[1] * errors.shape[2]))
-    for i in range(0, len(errors), size):
-        yield slice(i, i + size)
-
-
 def spread(errors: Array, weights: Array, levels: Array) -> Spread:
     """Weighted quantiles, median and scale of errors (series, h, windows); NaN where a step has none."""
-    parts = [_spread(errors[part], weights[part], levels) for part in blocks(errors)]
+    parts = [_spread(errors[part], weights[part], levels) for part in series_blocks(errors, VALUES_AT_A_TIME)]
     return Spread(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.coverage import counted, percent
+from pimeter.coverage import counted, percent, rounded_up
 from pimeter.risk.testing import (
     accepted,
     betting_p_value,
@@ -67,7 +67,7 @@ def _no_rate(name: str, rate: Rate, found: Candidates, n: int, risk: float, delt
         needed, because = math.inf, f"none of them is {rate.among}"
     else:
         needed = (1.0 / risk - 1.0) * n / rows if delta is None else rows_that_would_do(found, n, risk, delta)
-        because = f"about {_rounded_up(max(needed, n + 1.0))} like these would do"
+        because = f"about {rounded_up(max(needed, n + 1.0))} rows like these would do"
         if math.isinf(needed):
             because = "at each threshold they have more errors than that; it takes a better model, or another level"
         elif needed <= n:
@@ -120,7 +120,7 @@ def _no_loss(name: str, losses: RowLosses, level: float, delta: float | None) ->
     needed = math.inf
     if mean < risk:
         needed = (1.0 - risk) / (risk - mean) if delta is None else rows_to_bet(found, risk, delta)
-    because = f"about {_rounded_up(max(needed, n + 1.0))} like these would do"
+    because = f"about {rounded_up(max(needed, n + 1.0))} rows like these would do"
     if math.isinf(needed):
         because = "even at the first of the thresholds they lose more; it takes a better model, or another level"
     reason = f"A mean {name} of {level:g} cannot be guaranteed with these {counted(n, 'row')}: {because}."
@@ -142,11 +142,3 @@ def apart(low: Choice, high: Choice, score: Array) -> tuple[Choice, Choice]:
     between = score[(score >= least) & (score <= most)]
     middle = float(np.median(between)) if len(between) else (least + most) / 2.0
     return low._replace(threshold=middle), high._replace(threshold=middle)
-
-
-def _rounded_up(rows: float) -> str:
-    """A number of rows in two digits, rounded up."""
-    if not math.isfinite(rows):
-        return "no number of rows"
-    unit = 10.0 ** max(0, math.floor(math.log10(rows)) - 1)
-    return counted(math.ceil(rows / unit) * unit, "row")
