@@ -14,6 +14,7 @@ from pimeter.coverage import counted
 from pimeter.evaluation import paired
 from pimeter.evaluation.diagnosis.columns import categories, given, quintiles
 from pimeter.evaluation.diagnosis.evidence import refuse_other_order
+from pimeter.evaluation.interval_evidence import Division
 from pimeter.evaluation.losses import losses_of
 from pimeter.evaluation.results import Result
 from pimeter.evaluation.verdict import KINDS, Contrast, Kind, Place, choice, claim, findings
@@ -23,7 +24,7 @@ from pimeter.validation import one_level
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.evaluation.diagnosis.columns import Given, Subgroups
+    from pimeter.evaluation.diagnosis.columns import Given
     from pimeter.evaluation.paired import Pairs
     from pimeter.protocols import FeatureTable
 
@@ -39,10 +40,8 @@ class Comparison(Result):
 
     Attributes
     ----------
-    headline : Headline
-        The answer: a claim and its evidence.
-    diagnosis : Diagnosis
-        Findings, advice and code.
+    headline, diagnosis : Headline, Diagnosis
+        The answer, a claim and its evidence; findings, advice and code.
     models : tuple of str
         Names, in the order given.
     n_rows : int
@@ -241,10 +240,10 @@ def _places(known: Given, centre: Array, difference: Array, order: NDArray[np.in
     n = len(difference)
     every, some = np.arange(n), some_rows(n, MAX_ROWS_FOR_FEATURES)
     when = every if order is None else np.argsort(order)
-    divisions: list[tuple[str, Subgroups, NDArray[np.intp]]] = [("prediction", quintiles(centre), every)]
+    divisions = [Division("prediction", quintiles(centre), every)]
     if known.labels is not None:
-        divisions.append(("by", categories(known.labels), every))
-    divisions += [(column.name, column.subgroups, some) for column in known.columns]
+        divisions.append(Division("by", categories(known.labels), every))
+    divisions += [Division(column.name, column.subgroups, some) for column in known.columns]
     held = [
         (of, label, rows[codes == i])
         for of, (codes, labels), rows in divisions

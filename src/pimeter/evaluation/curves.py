@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pimeter.clusters import Units
     from pimeter.duplicates import Copies
     from pimeter.evaluation.diagnosis.crossfit import CrossFit
-    from pimeter.evaluation.diagnosis.evidence import Division
+    from pimeter.evaluation.diagnosis.evidence import CoveredDivision
     from pimeter.evaluation.ranges import MarginRanges
 
     Array = NDArray[np.float64]
@@ -102,7 +102,7 @@ class Curves:
         cls,
         residuals: Array,
         fit: CrossFit,
-        divisions: list[Division],
+        divisions: list[CoveredDivision],
         n_subgroups: int,
         ranges: MarginRanges,
         context: Context,
@@ -217,7 +217,7 @@ def headline(m: int, level: float, margin: float, bounds: tuple[float, float], c
 
 
 def _subgroup_curves(
-    division: Division, m: int, n_subgroups: int, effects: Mapping[tuple[str, str], float]
+    division: CoveredDivision, m: int, n_subgroups: int, effects: Mapping[tuple[str, str], float]
 ) -> SubgroupCurves:
     """Coverage of subgroups as fractions; NaN without rows, or if there is one row in all."""
     rows, inside, margin = division.covered

@@ -76,10 +76,8 @@ class Measurement(Result):
 
     Attributes
     ----------
-    headline : Headline
-        The answer: a claim and its evidence.
-    diagnosis : Diagnosis
-        Findings, advice and code.
+    headline, diagnosis : Headline, Diagnosis
+        The answer, a claim and its evidence; findings, advice and code.
     confidence_level : float
         Fraction of new targets that intervals shall cover.
     n_rows, n_folds : int

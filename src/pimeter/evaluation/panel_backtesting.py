@@ -33,10 +33,8 @@ class PanelBacktest(Result):
 
     Attributes
     ----------
-    headline : Headline
-        The answer: a claim and its evidence.
-    diagnosis : Diagnosis
-        Findings, advice and code.
+    headline, diagnosis : Headline, Diagnosis
+        The answer, a claim and its evidence; findings, advice and code.
     confidence_level : float
         Fraction of targets that were to be covered.
     n_series, n_windows : int

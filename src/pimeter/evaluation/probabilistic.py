@@ -82,10 +82,8 @@ class IntervalMeasurement(Result):
 
     Attributes
     ----------
-    headline : Headline
-        The answer: a claim and its evidence.
-    diagnosis : Diagnosis
-        Findings, advice and code.
+    headline, diagnosis : Headline, Diagnosis
+        The answer, a claim and its evidence; findings, advice and code.
     kind : {"intervals", "quantiles", "normal", "samples"}
         What was given.
     confidence_level : float

@@ -65,10 +65,8 @@ class Scorecard(Result):
 
     Attributes
     ----------
-    headline : Headline
-        The answer: a claim and its evidence.
-    diagnosis : Diagnosis
-        Findings, advice and code.
+    headline, diagnosis : Headline, Diagnosis
+        The answer, a claim and its evidence; findings, advice and code.
     uncertainty : dict
         Metrics and intervals, as `ClassificationUncertainty.to_dict` gives them, and below them those of scores (ROC
         AUC, average precision, Brier score, log loss), whose ``threshold`` is None, where all rows have a label and

@@ -68,10 +68,8 @@ class Explanation(Result):
 
     Attributes
     ----------
-    headline : Headline
-        The answer: a claim and its evidence.
-    diagnosis : Diagnosis
-        Findings, advice and code.
+    headline, diagnosis : Headline, Diagnosis
+        The answer, a claim and its evidence; findings, advice and code.
     confidence_level : float
         The level that intervals are to cover.
     is_alarm : bool

@@ -96,7 +96,7 @@ class RowNames(NamedTuple):
 NUMBERED = RowNames()
 
 
-class Division(NamedTuple):
+class CoveredDivision(NamedTuple):
     """All rows divided by one criterion, and how each subgroup is covered at each level."""
 
     of: str
@@ -120,7 +120,7 @@ class Evidence:
         Index of the level asked about among those of `fit`.
     given : Given
         Features of `some` rows, a category of each row, and what was left out.
-    divisions : list of Division
+    divisions : list of CoveredDivision
         Coverage across quintiles of the prediction and per category.
     copies : Copies
         Rows that equal others.
@@ -139,7 +139,7 @@ class Evidence:
     fit: CrossFit
     at: int
     given: Given
-    divisions: list[Division]
+    divisions: list[CoveredDivision]
     copies: Copies
     names: RowNames = NUMBERED
     has_groups: bool = False
@@ -314,12 +314,12 @@ def equal_rows(target: Array, prediction: Array, X: FeatureTable | None) -> Copi
 
 def cross_fitted(
     residuals: Array, prediction: Array, labels: NDArray[Any] | None, levels: Array
-) -> tuple[CrossFit, list[Division]]:
+) -> tuple[CrossFit, list[CoveredDivision]]:
     """Margins at these levels, and coverage across quintiles of the prediction and per category."""
     codes, names = quintiles(prediction)
     fit = CrossFit.of(np.abs(residuals), levels)
-    divisions = [Division("prediction", names, fit.subgroups(codes, len(names)))]
+    divisions = [CoveredDivision("prediction", names, fit.subgroups(codes, len(names)))]
     if labels is not None:
         codes, names = categories(labels)
-        divisions.append(Division("by", names, fit.subgroups(codes, len(names))))
+        divisions.append(CoveredDivision("by", names, fit.subgroups(codes, len(names))))
     return fit, divisions
