@@ -358,7 +358,7 @@ class TestUpdate:
         ahead = future(["s0"], [100.0], moments[-1])
         before = intervals.predict_interval(ahead)
         assert intervals.update(frame[:30]).predict_interval(ahead).equals(before)
-        with pytest.raises(ValueError, match="given before with other targets or forecasts, the first of 's0'"):
+        with pytest.raises(ValueError, match="given before with other values, the first of 's0'"):
             intervals.update(frame[:30].with_columns(pl.col("y") + 1.0))
         assert intervals.predict_interval(ahead).equals(before)
 

@@ -102,8 +102,9 @@ def risk(metric, level):
     return pm.RiskController(metric, level).fit(Y > 3, X[:, 2]), lambda one: one.predict(NEW[:, 2])
 
 
-def of_frames():
-    model = pm.PanelIntervals(0.8).fit(panel())
+def of_frames(**settings):
+    model = pm.PanelIntervals(0.8, **settings).fit(panel())
+    model.sum_interval(panel("2024-06-01").drop(columns="y"))
     return model, lambda one: one.predict_interval(panel("2024-06-01").drop(columns="y")).iloc[:, 4:].to_numpy()
 
 
@@ -139,6 +140,7 @@ CASES = {
     "ForecastIntervals, recent": lambda: cone(context="recent"),
     "ForecastIntervals, adaptive": lambda: cone(learning_rate="adaptive"),
     "PanelIntervals": of_frames,
+    "PanelIntervals, recent": lambda: of_frames(context="recent"),
     "QuantileNeuron": lambda: (pm.QuantileNeuron().fit(X), lambda one: one.quantile_),
     "DescendingNeuron": lambda: (DescendingNeuron().fit(X), lambda one: one.quantile_),
     "OnlineNeuron": lambda: (pm.OnlineNeuron().learn_many(X[:, 0]), lambda one: one.learn_many(X[:, 1]).quantile_),

@@ -37,6 +37,7 @@ class Names:
     time: str
     target: str
     cutoff: str
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Rows:
     step: Numbers  # from 1
     target: Array | None
     forecasts: dict[str, Array]
+    features: dict[str, Array]
     clock: Clock
 
 
@@ -120,7 +122,7 @@ def model_columns(name: str, frame: nw.DataFrame[Any], names: Names, given: tupl
             msg = f"{name} has no column {missing[0]!r} of forecasts; it has {frame.columns[:12]}."
             raise ValueError(msg)
         return list(given)
-    taken = {names.series, names.time, names.target, names.cutoff}
+    taken = {names.series, names.time, names.target, names.cutoff, *names.features}
     found = [
         column
         for column in frame.columns
@@ -196,7 +198,8 @@ def _numbered(
         if has_cutoff:
             cutoff[part] = clock.numbers(_times(name, rows, names.cutoff)[0])
         step[part] = clock.numbers(_times(name, rows, names.time)[0]) - cutoff[part]
-    found = Rows(list(ids), series, cutoff, step, None, {model: numbers(name, frame, model) for model in models}, clock)
+    forecasts, features = ({one: numbers(name, frame, one) for one in columns} for columns in (models, names.features))
+    found = Rows(list(ids), series, cutoff, step, None, forecasts, features, clock)
     if has_cutoff and (step < 1).any():
         row = int((step < 1).argmax())
         msg = (

@@ -105,10 +105,18 @@ class Trial(NamedTuple):
 
 
 def learned_rule(
-    errors: Array, cutoffs: Array, levels: Array, season_length: int | None, pseudo_windows: float | None
+    errors: Array,
+    cutoffs: Array,
+    levels: Array,
+    season_length: int | None,
+    pseudo_windows: float | None,
+    until_known: Numbers | None = None,
 ) -> Rule:
-    """The rule with the best interval score on newer windows, of those before them; then how much wider to make it."""
-    trials = _trials(errors, cutoffs)
+    """The rule with the best interval score on newer windows, of those before them; then how much wider to make it.
+
+    Errors (series, h, windows) are known so many steps after their window was made; 1, 2, ... h if not given.
+    """
+    trials = _trials(errors, cutoffs, np.arange(1, errors.shape[1] + 1) if until_known is None else until_known)
     plain = Rule(Weighting(), 30.0 if pseudo_windows is None else pseudo_windows, (1.0,) * len(levels))
     if not trials:
         return plain
@@ -140,7 +148,7 @@ def _weightings(cutoffs: Array, season_length: int | None) -> list[Weighting]:
     return [Weighting(season, n, part * span) for season, n in near for part in HALF_LIVES if part * span > 0.0]
 
 
-def _trials(errors: Array, cutoffs: Array) -> list[Trial]:
+def _trials(errors: Array, cutoffs: Array, until_known: Numbers) -> list[Trial]:
     """Some of the newest windows, for some steps of some series that have enough windows before them."""
     n_windows = np.count_nonzero(~np.isnan(cutoffs), axis=1)
     usual = float(np.median(n_windows))
@@ -162,7 +170,7 @@ def _trials(errors: Array, cutoffs: Array) -> list[Trial]:
             break
         age = made[:, column : column + 1] - made
         age = np.where(age > 0.0, age, np.nan)
-        is_known = age[:, None, :] >= (steps + 1.0)[:, None]
+        is_known = age[:, None, :] >= until_known[steps][:, None]
         known = np.where(is_known, own, np.nan)
         is_tried = (np.count_nonzero(~np.isnan(known).all(axis=1), axis=1) >= MIN_OWN_WINDOWS) & (unit > 0.0)
         then = np.where(is_tried[:, None], own[..., column], np.nan)

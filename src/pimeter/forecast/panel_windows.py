@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pimeter.coverage import counted
 from pimeter.forecast.long_frames import chunks
 
 if TYPE_CHECKING:
@@ -22,6 +21,61 @@ WINDOWS_AT_A_TIME = 50_000
 
 
 @dataclass(frozen=True)
+class Moments:
+    """What is known of the moments of each series, whichever windows they are in: (series, moments) each."""
+
+    start: int  # number of the first moment
+    targets: Array
+    features: dict[str, Array]
+
+    @property
+    def last_known(self) -> Array:
+        """Number of the last moment of each series whose target is known; -inf where there is none."""
+        numbers = self.start + np.arange(self.targets.shape[1])
+        return np.asarray(np.where(np.isnan(self.targets), -np.inf, numbers).max(axis=1, initial=-np.inf))
+
+    @property
+    def feature_table(self) -> Array:
+        """Features (series, moments, q)."""
+        return np.stack(list(self.features.values()), axis=-1) if self.features else np.zeros((*self.targets.shape, 0))
+
+    @classmethod
+    def of(cls, rows: Rows) -> Moments:
+        """From rows of past forecasts, in which a moment of a series has one target."""
+        assert rows.target is not None  # rows of the past have targets
+        start = int(rows.cutoff.min())
+        shape = (len(rows.ids), int(rows.cutoff.max()) + int(rows.step.max()) - start + 1)
+        columns = {"": rows.target, **rows.features}
+        found = {name: np.full(shape, np.nan) for name in columns}
+        for part in chunks(len(rows.series)):
+            at = rows.series[part].astype(np.intp) * shape[1] + (rows.cutoff[part] + rows.step[part] - start)
+            for name, values in columns.items():
+                is_known = ~np.isnan(values[part])
+                found[name].ravel()[at[is_known]] = values[part][is_known]
+        return cls(start, found.pop(""), found)
+
+    def joined(self, other: Moments, ids: list[Any]) -> Moments:
+        """With what became known later, of these series; refused where a target is not what it was."""
+        start = min(self.start, other.start)
+        end = max(one.start + one.targets.shape[1] for one in (self, other))
+
+        def placed(one: Moments, values: Array) -> Array:
+            whole = np.full((len(ids), end - start), np.nan)
+            whole[: len(values), one.start - start :][:, : values.shape[1]] = values
+            return whole
+
+        held, given = placed(self, self.targets), placed(other, other.targets)
+        _refuse_changed(held, given, ids, np.arange(len(ids)))
+        features = {
+            name: np.where(
+                np.isnan(placed(other, other.features[name])), placed(self, values), placed(other, other.features[name])
+            )
+            for name, values in self.features.items()
+        }
+        return Moments(start, np.where(np.isnan(given), held, given), features)
+
+
+@dataclass(frozen=True)
 class PanelWindows:
     """Errors of a panel; series have windows from the right, the newest last, and NaN where they have fewer."""
 
@@ -29,22 +83,12 @@ class PanelWindows:
     cutoffs: Array  # (series, windows), NaN where there is no window
     errors: dict[str, Array]  # of each model (series, h, windows)
     levels: dict[str, Array]  # of each model (series, windows): mean absolute forecast of the window
+    moments: Moments
 
     @property
     def horizon(self) -> int:
         """Steps of the longest window."""
         return int(next(iter(self.errors.values())).shape[1])
-
-    @property
-    def last_known(self) -> Array:
-        """Number of the last moment of each series whose target is known; -inf where there is none."""
-        steps = np.arange(1, self.horizon + 1)
-        last = np.full(len(self.ids), -np.inf)
-        for errors in self.errors.values():
-            for j in steps.tolist():
-                at = np.where(np.isnan(errors[:, j - 1]), -np.inf, self.cutoffs + j)
-                last = np.fmax(last, np.where(np.isnan(at), -np.inf, at).max(axis=1, initial=-np.inf))
-        return last
 
     @classmethod
     def of(cls, rows: Rows) -> PanelWindows:
@@ -75,7 +119,7 @@ class PanelWindows:
             levels[model] = np.full(cutoffs.shape, np.nan)
             means = np.divide(sums, counts, out=np.full(len(distinct), np.nan), where=counts > 0.0)
             levels[model][series_of, column] = means
-        return cls(rows.ids, cutoffs, errors, levels)
+        return cls(rows.ids, cutoffs, errors, levels, Moments.of(rows))
 
     def joined(self, other: PanelWindows) -> PanelWindows:
         """With windows that became known later, whose series are numbered as here and go on beyond; or a ValueError.
@@ -90,6 +134,7 @@ class PanelWindows:
                 f"update holds step {other.horizon}; those of fit end at {self.horizon}. Fit anew with longer windows."
             )
             raise ValueError(msg)
+        moments = self.moments.joined(other.moments, other.ids)
         parts = [_window_list(each) for each in (self, other)]
         low = min(int(cutoff.min()) for _, _, cutoff in parts)
         n_moments = max(int(cutoff.max()) for _, _, cutoff in parts) - low + 1
@@ -112,18 +157,18 @@ class PanelWindows:
                     _refuse_changed(held, given, each.ids, rows)
                     errors[model][rows, :h, new] = np.where(np.isnan(given), held, given)
                     levels[model][rows, new] = each.levels[model][rows, own_column[part]]
-        return PanelWindows(other.ids, cutoffs, errors, levels)
+        return PanelWindows(other.ids, cutoffs, errors, levels, moments)
 
 
 def _refuse_changed(held: Array, given: Array, ids: list[Any], series: Numbers) -> None:
-    """Refuse errors that are known and not what they were."""
+    """Refuse targets or errors that are known and not what they were."""
     with np.errstate(invalid="ignore"):
         changed = (np.abs(held - given) > 1e-9 * (np.abs(held) + np.abs(given))).any(axis=1)
     if changed.any():
         first = ids[int(series[changed][0])]
         msg = (
-            f"{counted(int(changed.sum()), 'window')} given before with other targets or forecasts, the first of "
-            f"{first!r}. Leave out what was given, or fit anew with what is right now."
+            f"targets or forecasts were given before with other values, the first of {first!r}. Leave out what was "
+            "given, or fit anew with what is right now."
         )
         raise ValueError(msg)
 

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from pimeter.conformal.estimator import Replaceable
 from pimeter.coverage import counted, warn_of_coverage
-from pimeter.forecast.limits import check_limits, check_within, within_limits
-from pimeter.forecast.long_frames import Names, Rows, model_columns, opened, read_future, read_rows
-from pimeter.forecast.panel_bounds import (
-    MIN_OWN_WINDOWS,
-    NewSeries,
-    Rule,
-    learned_rule,
-    new_series_bounds,
-    panel_pool,
-    relative_unit,
-    series_bounds,
-    warn_of_few_series,
-    warn_of_pooled,
-)
+from pimeter.forecast.features import Standardised
+from pimeter.forecast.limits import check_limits, check_within
+from pimeter.forecast.long_frames import Names, Rows, model_columns, opened, read_rows
+from pimeter.forecast.panel_bounds import MIN_OWN_WINDOWS, Rule, warn_of_few_series, warn_of_pooled
+from pimeter.forecast.panel_context import History, PanelContext
+from pimeter.forecast.panel_model import Known, ModelErrors
+from pimeter.forecast.panel_sums import PanelSums
 from pimeter.forecast.panel_windows import PanelWindows
 from pimeter.frames import frame_of
 from pimeter.validation import one_or_more_levels
@@ -41,7 +33,7 @@ if TYPE_CHECKING:
 POOLING = {"auto": None, "series": 0.0, "panel": np.inf}  # windows of the panel beside those of a series
 
 
-class PanelIntervals(Replaceable, BaseEstimator):
+class PanelIntervals(PanelSums):
     """Intervals around the forecasts of many series, from their past forecasts in a long frame.
 
     Each series' own errors, step by step, and those of all series in its scale say how far a target may be from its
@@ -60,6 +52,14 @@ class PanelIntervals(Replaceable, BaseEstimator):
     season_length : int, optional
         Steps after which a pattern repeats, such as 24 for hourly values. Windows made at the same moment of the season
         then count most, if that helped on the newer windows.
+    context : {"recent"} or None, default=None
+        "recent": what was known when a forecast was made moves and scales its interval. The newest errors of the
+        series, how the forecast differs from the newest target and, with a season, from the same moment of earlier
+        seasons, and `features` predict the error to come and how large it may be, by regressions of all series
+        together, learned by `fit`; quantiles are of what remains. For series whose errors resemble those before.
+    features : sequence of str, optional
+        With `context`: columns of numbers that are known of each time beforehand, such as prices or promotions; also in
+        frames of forecasts.
     pooling : {"auto", "series", "panel"}, default="auto"
         "series": each by its own errors; "panel": by those of all series, in its own scale; "auto": between them, the
         more by its own the more windows it has, as learned. Series with fewer than 5 windows get the panel's answer.
@@ -114,6 +114,8 @@ class PanelIntervals(Replaceable, BaseEstimator):
         "cutoff_col": [str],
         "models": ["array-like", None],
         "season_length": [Interval(Integral, 2, None, closed="left"), None],
+        "context": [StrOptions({"recent"}), None],
+        "features": ["array-like", None],
         "pooling": [StrOptions(set(POOLING))],
         "y_min": [Real, None],
         "y_max": [Real, None],
@@ -129,6 +131,8 @@ class PanelIntervals(Replaceable, BaseEstimator):
         cutoff_col: str = "cutoff",
         models: Sequence[str] | None = None,
         season_length: int | None = None,
+        context: Literal["recent"] | None = None,
+        features: Sequence[str] | None = None,
         pooling: Literal["auto", "series", "panel"] = "auto",
         y_min: float | None = None,
         y_max: float | None = None,
@@ -140,6 +144,8 @@ class PanelIntervals(Replaceable, BaseEstimator):
         self.cutoff_col = cutoff_col
         self.models = models
         self.season_length = season_length
+        self.context = context
+        self.features = features
         self.pooling = pooling
         self.y_min = y_min
         self.y_max = y_max
@@ -175,9 +181,9 @@ class PanelIntervals(Replaceable, BaseEstimator):
 
     def _fit(self, table: Any) -> None:
         self._levels = np.unique(one_or_more_levels("confidence_level", self.confidence_level))
-        self._names = Names(self.id_col, self.time_col, self.target_col, self.cutoff_col)
-        names = self._names
-        frame = opened("frame", table, (names.series, names.time, names.cutoff, names.target))
+        features = self._feature_columns()
+        self._names = names = Names(self.id_col, self.time_col, self.target_col, self.cutoff_col, features)
+        frame = opened("frame", table, (names.series, names.time, names.cutoff, names.target, *features))
         found = model_columns("frame", frame, names, None if self.models is None else tuple(self.models))
         rows = read_rows("frame", frame, names, found)
         self._limits = self.y_min, self.y_max
@@ -192,41 +198,46 @@ class PanelIntervals(Replaceable, BaseEstimator):
             warn_of_coverage(f"{counted(len(self.excluded_), 'model')} left out without a known error: {named}.")
         kept = {model: rows.forecasts[model] for model in self.models_}
         self._clock, self._library = rows.clock, frame.implementation.value
-        self._windows = PanelWindows.of(
-            Rows(rows.ids, rows.series, rows.cutoff, rows.step, rows.target, kept, rows.clock)
-        )
+        self._windows = PanelWindows.of(replace(rows, forecasts=kept))
+        self._mixing = self.season_length, POOLING[self.pooling]
+        self._standardised = Standardised.of(self._windows.moments.feature_table)
+        self._contexts: dict[str, PanelContext] = {}
+        self._has_context = self.context is not None
+        self._read_windows()
         self.rules_: dict[str, Rule] = {
-            model: learned_rule(
-                self._windows.errors[model],
-                self._windows.cutoffs,
-                self._levels,
-                self.season_length,
-                POOLING[self.pooling],
-            )
-            for model in self.models_
+            model: errors.rule(self._levels, *self._mixing) for model, errors in self._errors.items()
         }
+        self._sum_rules: dict[str, Rule] = {}
         self._after_windows()
-        n_short = max(int((n < MIN_OWN_WINDOWS).sum()) for n in self._n_windows.values())
+        n_short = max(int((one.n_windows < MIN_OWN_WINDOWS).sum()) for one in self._errors.values())
         warn_of_few_series(n_short, len(self._windows.ids), list(self._new.values()), float(self._levels[-1]))
 
-    def _after_windows(self) -> None:
-        """What follows from the windows at hand."""
+    def _feature_columns(self) -> tuple[str, ...]:
+        """Columns of features, which are for a context."""
+        if self.features is not None and self.context is None:
+            msg = "features are for a panel with a context: PanelIntervals(context='recent')."
+            raise ValueError(msg)
+        return () if self.features is None else tuple(map(str, self.features))
+
+    def _read_windows(self) -> None:
+        """Errors of the windows at hand, and what the context says of them, which is learned once."""
         windows = self._windows
-        self._new: dict[str, NewSeries] = {
-            model: new_series_bounds(windows.errors[model], windows.levels[model], self._levels)
-            for model in self.models_
-        }
-        self._pools = {
-            model: panel_pool(windows.errors[model], windows.cutoffs, self._levels, self.rules_[model])
-            for model in self.models_
-        }
-        there = ~np.isnan(windows.cutoffs)
-        self._n_windows = {
-            model: np.count_nonzero(~np.isnan(errors).all(axis=1), axis=1) for model, errors in windows.errors.items()
-        }
-        n_places = int(there.sum()) * windows.horizon
+        self._known: dict[str, Known | None] = dict.fromkeys(self.models_)
+        for model in self.models_ if self._has_context else ():
+            history = History(windows, model, self._mixing[0], self._standardised)
+            if model not in self._contexts:
+                self._contexts[model] = PanelContext.learned(windows, model, history)
+            self._known[model] = Known(self._contexts[model], history)
+        self._errors = {model: ModelErrors.of(windows, model, self._known[model]) for model in self.models_}
+
+    def _after_windows(self) -> None:
+        """What follows from the errors at hand by the rules that were learned."""
+        windows = self._windows
+        self._new = {model: errors.new(self._levels) for model, errors in self._errors.items()}
+        self._pools = {model: errors.pool(self._levels, self.rules_[model]) for model, errors in self._errors.items()}
+        n_places = int((~np.isnan(windows.cutoffs)).sum()) * windows.horizon
         self.n_missing_ = sum(n_places - int(np.count_nonzero(~np.isnan(one))) for one in windows.errors.values())
-        self._last_known = windows.last_known
+        self._last_known = windows.moments.last_known
 
     def update(self, frame: Any) -> Self:
         """Add what became known since: targets of windows that were given, new windows, new series.
@@ -243,11 +254,13 @@ class PanelIntervals(Replaceable, BaseEstimator):
         """
         check_is_fitted(self)
         names = self._names
-        given = opened("frame", frame, (names.series, names.time, names.cutoff, names.target, *self.models_))
+        columns = (names.series, names.time, names.cutoff, names.target, *self.models_, *names.features)
+        given = opened("frame", frame, columns)
         rows = read_rows("frame", given, names, self.models_, self._clock, self._windows.ids)
         check_within(rows.target, *self._limits)  # type: ignore[arg-type]
         draft = self._draft()
         draft._clock, draft._windows = rows.clock, self._windows.joined(PanelWindows.of(rows))
+        draft._read_windows()
         draft._after_windows()
         return self._become(draft)
 
@@ -270,75 +283,17 @@ class PanelIntervals(Replaceable, BaseEstimator):
         CoverageWarning
             If series are new or short, and get the panel's answer.
         """
-        check_is_fitted(self)
-        given = opened("frame", frame, (self._names.series, self._names.time, *self.models_))
-        rows = read_future("frame", given, self._names, self.models_, self._clock, self._windows.ids)
-        return given.with_columns(*self._columns(given, rows)).to_native()
-
-    def _columns(self, given: Any, rows: Rows) -> list[Any]:
-        """Bounds of all models and levels as columns."""
-        import narwhals as nw
-
-        if int(rows.step.max()) > self._windows.horizon:
-            msg = (
-                f"frame holds a forecast of step {int(rows.step.max())}; windows of fit have {self._windows.horizon}. "
-                "Fit with longer windows, or leave these steps out."
-            )
-            raise ValueError(msg)
-        low = int(rows.cutoff.min())
-        n_moments = int(rows.cutoff.max()) - low + 1
-        distinct, window = np.unique(rows.series * n_moments + rows.cutoff - low, return_inverse=True)
-        series, cutoff = distinct // n_moments, distinct % n_moments + low
-        self._refuse_known(rows, series, cutoff)
-        found = []
+        future = self._future(frame)
+        columns = []
         for model in self.models_:
-            lower, upper = self._bounds(model, rows, window, series, cutoff)
-            forecast = rows.forecasts[model]
-            for name, bound in (("lo", lower), ("hi", upper)):
-                bounds = within_limits(forecast[:, None] + bound, *self._limits)
-                order = range(len(self._levels))
-                for i in reversed(order) if name == "lo" else order:
-                    column = f"{model}-{name}-{100 * self._levels[i]:.6g}"
-                    found.append(nw.new_series(column, bounds[:, i], nw.Float64, backend=given.implementation))
-        return found
-
-    def _refuse_known(self, rows: Rows, series: Numbers, cutoff: Numbers) -> None:
-        """Refuse forecasts from before targets that `fit` knew."""
-        held = np.append(self._last_known, np.full(max(len(rows.ids) - len(self._last_known), 0), -np.inf))
-        early = cutoff < held[series]
-        if early.any():
-            which = rows.ids[int(series[early][0])]
-            msg = (
-                f"frame holds forecasts of {counted(int(early.sum()), 'window')} from before targets that fit or "
-                f"update was given, the first of {which!r}: intervals would know these. Fit to what was known by then."
-            )
-            raise ValueError(msg)
-
-    def _bounds(self, model: str, rows: Rows, window: Numbers, series: Numbers, cutoff: Numbers) -> tuple[Array, Array]:
-        """Lower and upper bounds of errors for each row and level."""
-        windows, new = self._windows, self._new[model]
-        is_known = series < len(windows.ids)
-        own = np.where(is_known, series, 0)
-        n_windows = np.where(is_known, self._n_windows[model][own], 0)
-        has_own = n_windows >= MIN_OWN_WINDOWS
-        warn_of_pooled(int((~has_own).sum()), len(series), new, float(self._levels[-1]))
-        lower = np.full((len(series), windows.horizon, len(self._levels)), np.nan)
-        upper = lower.copy()
-        if has_own.any():
-            age = cutoff[has_own, None] - windows.cutoffs[own[has_own]]
-            errors = windows.errors[model]
-            errors = errors if has_own.all() and _is_all(own, len(errors)) else errors[own[has_own]]
-            found = series_bounds(errors, age, self._levels, self.rules_[model], self._pools[model])
-            lower[has_own], upper[has_own] = found.lower, found.upper
-        forecast = np.abs(rows.forecasts[model])
-        there = ~np.isnan(forecast)
-        total = np.bincount(window, np.where(there, forecast, 0.0), len(series))
-        level = total / np.maximum(np.bincount(window, there, len(series)), 1)
-        unit = relative_unit(level, windows.levels[model])
-        for bound, relative in ((lower, new.lower), (upper, new.upper)):
-            pooled = unit[:, None, None] * relative
-            bound[:] = np.where(np.isnan(bound), pooled, bound)
-        return lower[window, rows.step - 1], upper[window, rows.step - 1]
+            ahead, place = self._placed(model, future)
+            errors, new = self._errors[model], self._new[model]
+            warn_of_pooled(int((~errors.has_own(ahead.series)).sum()), len(ahead.series), new, float(self._levels[-1]))
+            bounds = errors.bounds(ahead, place, self.rules_[model], self._pools[model], new, self._levels)
+            rows = future.rows
+            bounds_of_rows = [one[future.window, rows.step - 1] for one in bounds]
+            columns += self._bound_columns(model, future, rows.forecasts[model], bounds_of_rows)
+        return future.given.with_columns(*columns).to_native()
 
     @property
     def series_(self) -> Any:
@@ -348,7 +303,7 @@ class PanelIntervals(Replaceable, BaseEstimator):
         for model in self.models_:
             ids += self._windows.ids
             models += [model] * len(self._windows.ids)
-            n_windows += self._n_windows[model].tolist()
+            n_windows += self._errors[model].n_windows.tolist()
         answers = ["own" if n >= MIN_OWN_WINDOWS else "panel" for n in n_windows]
         columns = {self._names.series: ids, "model": models, "n_windows": n_windows, "answer": answers}
         return frame_of(columns, self._library)
@@ -386,8 +341,3 @@ def _is_empty(rows: Rows, model: str) -> bool:
     """Whether no forecast of a model has a known target."""
     assert rows.target is not None  # rows of the past have targets
     return bool(np.isnan(rows.target - rows.forecasts[model]).all())
-
-
-def _is_all(own: Numbers, n: int) -> bool:
-    """Whether numbers are those of all n series in their order: then nothing needs to be copied."""
-    return len(own) == n and bool((own == np.arange(n)).all())

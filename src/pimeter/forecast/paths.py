@@ -70,12 +70,7 @@ class ConePaths(StepNeurons):
             Lower and upper bounds at the level of the estimator, with half of the misses on either side.
         """
         check_is_fitted(self)
-        h = self._shape[1]
-        counts = np.ones(h) if weights is None else np.asarray(weights, np.float64)
-        if counts.shape != (h,) or not np.isfinite(counts).all() or of not in {"sum", "mean"}:
-            msg = f"weights must be {h} finite numbers and of 'sum' or 'mean'; got {weights!r} and {of!r}."
-            raise ValueError(msg)
-        counts = counts / counts.sum() if of == "mean" else counts
+        counts = step_weights(of, weights, self._shape[1])
         p = self._fitted_with[0]
         found = [middle_of_sums(paths @ counts, p) for paths in self._future_paths(y_pred, features)]
         return np.array(found).reshape(*np.shape(y_pred)[:-1], 2)
@@ -108,9 +103,7 @@ class ConePaths(StepNeurons):
             Values at each step.
         """
         check_is_fitted(self)
-        if isinstance(n_paths, bool) or not isinstance(n_paths, int) or n_paths < 1:
-            msg = f"n_paths must be an integer of at least 1; got {n_paths!r}."
-            raise ValueError(msg)
+        check_number_of_paths(n_paths)
         rng = check_random_state(random_state)
         found = [paths[_drawn(len(paths), n_paths, rng)] for paths in self._future_paths(y_pred, features)]
         return np.array(found).reshape(*np.shape(y_pred)[:-1], n_paths, self._shape[1])
@@ -155,6 +148,27 @@ class ConePaths(StepNeurons):
             rows = [each.reshape(len(self._errors), -1, h)[i] for each in (forecast, off, scale)]
             for centre, moved, unit in zip(*rows, strict=True):
                 yield within_limits(centre + moved + unit * paths, *self._limits)
+
+
+def step_weights(of: str, weights: ArrayLike | None, h: int) -> Array:
+    """What each of h steps counts in a sum or a mean."""
+    counts = np.ones(h) if weights is None else np.asarray(weights, np.float64)
+    if counts.shape != (h,) or not np.isfinite(counts).all() or not counts.any() or of not in {"sum", "mean"}:
+        msg = f"weights must be {h} finite numbers, not all 0, and of 'sum' or 'mean'; got {weights!r} and {of!r}."
+        raise ValueError(msg)
+    if of == "sum":
+        return counts
+    if not counts.sum() > 0.0:
+        msg = f"the weights of a mean must add up to more than 0; got {weights!r}."
+        raise ValueError(msg)
+    return np.asarray(counts / counts.sum())
+
+
+def check_number_of_paths(n_paths: int) -> None:
+    """Refuse what is no number of paths."""
+    if isinstance(n_paths, bool) or not isinstance(n_paths, int) or n_paths < 1:
+        msg = f"n_paths must be an integer of at least 1; got {n_paths!r}."
+        raise ValueError(msg)
 
 
 def middle_of_sums(sums: Array, p: float) -> Array:
