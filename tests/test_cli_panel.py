@@ -8,7 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+import pimeter as pm
 from pimeter import cli
+from pimeter.evaluation.panel_backtesting import panel_backtest
 
 START = np.datetime64("2026-01-01", "us")
 DAY = np.timedelta64(1, "D")
@@ -128,3 +130,36 @@ def test_forecasts_to_come_of_one_series_are_refused(pimeter, tmp_path):
     done = pimeter("forecast", tmp_path / "one.csv", "--prediction", "mean", "--apply", "future.csv", "--out", "x.csv")
     assert done.returncode == 2
     assert "--apply and --season are for several series" in done.stderr
+
+
+class TestBacktest:
+    def test_a_step_that_a_series_lacks_does_not_move_the_others(self):
+        past, _ = past_and_future()
+        is_third = pl.col("ds") - pl.col("cutoff") == 3 * DAY
+        lacking = past.filter(is_third == (pl.col("unique_id") == "shop 2"))  # that one has the third step alone
+        found = panel_backtest(lacking, pm.PanelIntervals(0.9, models=["mean"]))
+        assert len(found.models["mean"]["by_step"]) == 3
+
+    def test_missing_values_are_no_misses_whether_null_or_nan(self):
+        past, _ = past_and_future()
+        is_hole = pl.int_range(pl.len()) % 5 == 0
+        found = [
+            panel_backtest(
+                past.with_columns(
+                    pl.when(is_hole).then(hole).otherwise(pl.col(name)).alias(name) for name in ("y", "high")
+                ),
+                pm.PanelIntervals(0.9),
+            )
+            for hole in (None, np.nan)
+        ]
+        assert found[0].models == found[1].models
+        assert found[0].models["high"]["coverage"] > 0.8
+
+    def test_a_model_that_was_not_always_there(self):
+        past, _ = past_and_future()
+        newest = past["cutoff"].max()
+        late = past.with_columns(high=pl.when(pl.col("cutoff") == newest).then(None).otherwise(pl.col("high")))
+        found = panel_backtest(late, pm.PanelIntervals(0.9))
+        assert len(found.models["high"]["over_time"]) == len(found.cutoffs) == len(found.models["mean"]["over_time"])
+        assert found.models["high"]["over_time"][-1] is None
+        assert "panel" in found.to_html().lower()

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import pimeter as pm
-from pimeter.forecast.context import LAGS
+from pimeter.forecast.context import LAGS, Context
 
 pytestmark = pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
 
@@ -261,3 +261,11 @@ class TestLimits:
     def test_limits_that_are_none(self, limits):
         with pytest.raises(ValueError, match=r"y_m(in|ax) must be"):
             pm.ForecastIntervals(y_min=limits[0], y_max=limits[1]).fit(np.zeros((9, 1)), np.zeros((9, 1)))
+
+
+def test_what_is_missing_leaves_the_newest_residuals_as_they_were():
+    context = Context(np.ones(1), np.zeros((5, 1)), np.array([0]), np.array([1]), 0)
+    for residual in (1.0, 2.0, np.nan, 3.0, np.nan):
+        context.make_window(np.zeros((1, 0)))
+        context.learn(np.array([residual]), np.zeros(1))
+    assert context._residuals[context._now, :, 0].tolist() == [3.0, 2.0, 1.0]

@@ -101,7 +101,10 @@ def panel_backtest(frame: pl.DataFrame, intervals: PanelIntervals) -> PanelBackt
     import polars as pl
 
     level = float(np.max(intervals.confidence_level))
-    series, time, target, cutoff = intervals.id_col, intervals.time_col, intervals.target_col, intervals.cutoff_col
+    time, target, cutoff = intervals.time_col, intervals.target_col, intervals.cutoff_col
+    frame = frame.with_columns(pl.col(pl.Float32, pl.Float64).fill_nan(None))
+    step = pl.col(time).rank("dense").over(cutoff).cast(pl.Int64)  # among all windows made then: one may lack steps
+    steps = frame.select(cutoff, time, step.alias(STEP)).unique()
     made = frame[cutoff].unique().sort()
     first = math.ceil(FRACTION_FITTED * len(made))
     if len(made) < 4:
@@ -122,8 +125,7 @@ def panel_backtest(frame: pl.DataFrame, intervals: PanelIntervals) -> PanelBackt
     if not tables:
         msg = "no window of the newer half has a target; intervals cannot be tried."
         raise ValueError(msg)
-    step = pl.col(time).rank("dense").over(series, cutoff).cast(pl.Int64)
-    found = pl.concat(tables).with_columns(step.alias(STEP))
+    found = pl.concat(tables).join(steps, on=[cutoff, time], how="left")
     name = f"{100 * level:.6g}"
     models = {}
     for model in own.models_:
@@ -132,8 +134,8 @@ def panel_backtest(frame: pl.DataFrame, intervals: PanelIntervals) -> PanelBackt
         models[model] = {
             "coverage": _mean(tried_rows[INSIDE]),
             "width": _mean(tried_rows[f"{model}-hi-{name}"] - tried_rows[f"{model}-lo-{name}"]),
-            "by_step": _by(tried_rows, STEP),
-            "over_time": _by(tried_rows, cutoff),
+            "by_step": _by(tried_rows, found, STEP),
+            "over_time": _by(tried_rows, found, cutoff),
         }
     return _result(own, found, models, level, [str(one) for one in found[cutoff].unique().sort()])
 
@@ -143,11 +145,12 @@ def _mean(values: pl.Series) -> float:
     return float(np.mean(values.to_numpy())) if len(values) else math.nan
 
 
-def _by(rows: pl.DataFrame, column: str) -> list[float]:
-    """Coverage for each value of a column, in order."""
+def _by(rows: pl.DataFrame, found: pl.DataFrame, column: str) -> list[float | None]:
+    """Coverage for each value of a column that any model was tried at, in order; None where this one was not."""
     import polars as pl
 
-    return rows.group_by(column).agg(pl.col(INSIDE).mean()).sort(column)[INSIDE].to_list()
+    means = rows.group_by(column).agg(pl.col(INSIDE).mean())
+    return found.select(column).unique().join(means, on=column, how="left").sort(column)[INSIDE].to_list()
 
 
 def _result(

@@ -89,9 +89,10 @@ class ForecastIntervals(ConePaths):
 
     Notes
     -----
-    With `context`, updated by each row, at most ``(1 - p) T + c (101 + d (2 + log2(B / b)))`` of T targets of a step
-    miss their interval, whatever the series: d is how many windows later the target is known, c the number of tails
-    that are learned (2 with equal ones, else 1), b the largest absolute standardised error of `fit` and B that of all.
+    With `context` and without `smooth`, updated by each row, at most ``(1 - p) T + c (101 + d (2 + log2(B / b)))`` of T
+    targets of a step miss their interval, whatever the series: d is how many windows later the target is known, c the
+    number of tails that are learned (2 with equal ones, else 1), b the largest absolute standardised error of `fit` and
+    B that of all.
     Misses count against the interval as it was when the window was made; while there are 100 more than allowed, a
     margin is twice the largest standardised error. Of bounded errors B is bounded: a scale is at least 8e-5 of the mean
     absolute error of `fit`.

@@ -144,8 +144,7 @@ class Context:
         """The present moment, after a row became known; what is missing stays as it was."""
         now, is_known = self._now, ~np.isnan(residuals)
         for ring, newest in ((self._residuals, residuals), (self._forecasts, forecasts)):
-            held = ring[now].copy()
-            ring[now, 1:], ring[now, 0] = held[:-1], np.where(is_known, newest, held[0])
+            ring[now] = np.where(is_known, np.concatenate([newest[None], ring[now, :-1]]), ring[now])
         self._n_known += is_known
         rates = np.maximum(np.array(MAGNITUDE_RATES)[:, None], 1.0 / (self._n_known + 5.0))
         moved = self._magnitudes[now] + rates * (innovations - self._magnitudes[now])
