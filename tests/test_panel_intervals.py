@@ -264,6 +264,15 @@ class TestFrames:
         found = pm.PanelIntervals(0.9).fit(unknown).predict_interval(future(["s3"], [100.0], moments[-1]))
         assert (found["mean-lo-90"] < found["mean-hi-90"]).all()
 
+    def test_a_panel_of_one_window_each(self):
+        """Nothing is learned of a series by itself: all get the answer of the panel, and say so."""
+        frame, moments, _ = panel(n_series=40, n_windows=1)
+        intervals = pm.PanelIntervals(0.9).fit(frame)
+        assert set(intervals.series_["answer"]) == {"panel"}
+        with pytest.warns(pm.CoverageWarning, match="1 of 1 series are new or have fewer than 5 windows"):
+            found = intervals.predict_interval(future(["s0"], [100.0], moments[-1]))
+        assert (found["mean-lo-90"] < found["mean-hi-90"]).all()
+
     def test_several_models_and_one_without_forecasts(self):
         frame, moments, _ = panel()
         more = frame.with_columns(high=pl.col("mean") + 1.0, none=pl.lit(None, pl.Float64), shop=pl.lit("x"))

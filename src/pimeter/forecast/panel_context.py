@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pimeter.forecast.context import MEAN_LOG
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -26,12 +28,11 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.intp]
 
 LAGS = 3  # newest errors that are looked at
-RATES = (0.3, 0.1, 0.03)  # weights of the newest error in means of absolute ones
+RATES_OF_MEANS = (0.3, 0.1, 0.03)  # weights of the newest error in means of absolute ones
 SEASONS = 4  # earlier ones whose targets are averaged
 PENALTY = 30.0  # rows that speak for no centre, and for the usual scale
 MOST_UNITS = 10.0  # that an error counts at most
-LEAST = 0.02  # absolute value of which a logarithm is taken, in units
-MEAN_LOG = -0.635  # of the absolute value of a standard normal
+LEAST_REMAINDER = 0.02  # absolute value of which a logarithm is taken, in units
 MAX_LOG_SCALE = 2.0
 MAX_SERIES_TO_LEARN = 1000
 MIN_ROWS_TO_LEARN = 50  # windows of all series that a step is learned from
@@ -120,7 +121,7 @@ class History:
         ones = np.ones((len(series), 1))
         for_centre = np.concatenate([ones, units, features], axis=1)
         means = [one[series, np.clip(now, 0, last)] for one in self._magnitudes]
-        magnitudes = np.log(np.maximum(np.nan_to_num(np.stack(means, axis=1), nan=1.0), LEAST))
+        magnitudes = np.log(np.maximum(np.nan_to_num(np.stack(means, axis=1), nan=1.0), LEAST_REMAINDER))
         far = np.log(np.abs(units) + 0.1)
 
         def for_scale(centre: Array) -> Array:
@@ -195,7 +196,7 @@ def _learned(history: History, ahead: Ahead, errors: Array, part: NDArray[np.boo
         target = np.clip(errors[known, j - 1] / history.unit[own.series], -MOST_UNITS, MOST_UNITS)
         centre = ridge(for_centre, target)
         said = for_centre @ centre
-        logs = np.log(np.maximum(np.abs(target - said), LEAST)) - MEAN_LOG
+        logs = np.log(np.maximum(np.abs(target - said), LEAST_REMAINDER)) - MEAN_LOG
         centres.append(centre)
         scales.append(ridge(for_scale(said), logs))
     return Coefficients(np.stack(centres), np.stack(scales))
@@ -219,7 +220,7 @@ def _carried(values: Array) -> Array:
 def _recent_means(values: Array) -> list[Array]:
     """Means that forget, (series, moments) for each rate, from a unit on; what is missing leaves them as they were."""
     found = []
-    for rate in RATES:
+    for rate in RATES_OF_MEANS:
         means, now = np.empty_like(values), np.ones(len(values))
         n_known = np.zeros(len(values))
         for t in range(values.shape[1]):
