@@ -4,8 +4,8 @@
 
 Theta forecasts 48 hours. Its own intervals are the parametric ones of its model, and `ConformalIntervals` with its
 default of two windows and with ten. Panel intervals are fitted to forecasts that Theta made every twelve hours of the
-last 22 days, each refitted to what was known by then. `--valid` tries the last 48 hours of the training part, on which all was
-chosen; without it the test part is run. Forecasts are kept in `.parts`, so that a run goes on where it stopped.
+last 22 days, each refitted to what was known by then. `--valid` tries the last 48 hours of the training part, on which
+all was chosen; without it the test part is run. Forecasts are kept in `.parts`, so that a run goes on where it stopped.
 statsforecast has an environment of its own: `make bench-forecasters`. `--save` writes `results/m4_peers.md`.
 """
 
