@@ -15,6 +15,7 @@ PUNCC := puncc==0.9.3 numpy==1.26.4 pandas==3.0.6  # puncc wants an old numpy, s
 RIVER := river==0.26.1  # wants a newer numpy than puncc
 TABLES := quantile-forest ngboost==0.5.11 catboost==1.2.10  # these bring plotting and survival packages
 SKETCHES := datasketches==5.2.0 ddsketch==3.0.1
+ADAPTERS := mlflow==3.17.2 skpro==2.16.0 sktime==1.2.0  # large, and they want older pandas, pyarrow and importlib_metadata
 EXPERIMENTS := 'fig1' 'table1' 'fig2' 'fig3' 'table2' 'table3' 'table3 --columns coverage' 'fig4' 'table4'
 
 # Real data beside the checkout is used unless PIMETER_DATA says otherwise (PIMETER_DATA= for none).
@@ -36,7 +37,7 @@ endif
 # What opens a browser, reads the docs or runs scripts tells nothing about other packages.
 QUICK := -m 'not slow' $(addprefix --ignore=tests/test_,docs.py experiments.py page.py simulate.py)
 
-.PHONY: help demo test test-slow test-lowest test-pure coverage mutants simulate fuzz wheel check format docs bench bench-peers paper results-status clean
+.PHONY: help demo test test-slow test-lowest test-pure test-adapters coverage mutants simulate fuzz wheel check format docs bench bench-peers paper results-status clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -58,6 +59,10 @@ test-pure: .venv-pure/.dev ## Run what is quick of the tests, and the demo, wher
 	@CXX=/bin/false $(subst $(BIN),.venv-pure/bin,$(PIP)) --force-reinstall --no-deps .
 	@cd .venv-pure && bin/pimeter --version | grep 'NumPy kernel' && bin/pimeter demo
 	@PYTHONWARNINGS="ignore:pimeter was built without" .venv-pure/bin/python -m pytest -n 2 tests $(QUICK) $(ARGS)
+
+test-adapters: ## Run the tests of MLflow, skpro and sktime, with their own checks, in an environment of their own
+	@$(MAKE) --no-print-directory VENV=.venv-adapters .venv-adapters/.adapters
+	@MLFLOW_DISABLE_TELEMETRY=true .venv-adapters/bin/python -m pytest -n 2 -rs tests/test_mlflow.py tests/test_skpro.py tests/test_sktime.py $(ARGS)
 
 coverage: $(VENV)/.dev $(VENV)/.native $(VENV)/.torch ## Lines and branches that tests reach, native code left out
 	@$(BIN)/python -m pytest -n 2 -q --cov --cov-report=term:skip-covered --cov-fail-under=95 $(QUICK) $(ARGS)
@@ -127,7 +132,7 @@ results-status: $(VENV)/.dev ## List all stored results: current, stale and why,
 	@$(BIN)/python -m experiments status
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .venv-lowest .venv-mutants .venv-peers .venv-pure .venv-river .venv-tables .venv-wheel build dist src/pimeter/_native* pimeter-demo.html docs/_build docs/api docs/gallery .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-adapters .venv-lowest .venv-mutants .venv-peers .venv-pure .venv-river .venv-tables .venv-wheel build dist src/pimeter/_native* pimeter-demo.html docs/_build docs/api docs/gallery .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -191,6 +196,12 @@ $(VENV)/.river: pyproject.toml constraints.txt Makefile | $(BIN)/python
 $(VENV)/.tables: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	@echo "Installing pimeter and other libraries into $(VENV) (once, a minute or so) ..."
 	@$(PIP) -e . mapie crepes $(TABLES)
+	@touch $@
+
+$(VENV)/.adapters: pyproject.toml constraints.txt Makefile | $(BIN)/python
+	@echo "Installing pimeter and other libraries into $(VENV) (once, some minutes) ..."
+	@grep -v '^pandas==\|^pyarrow==\|^importlib_metadata==' constraints.txt > $(VENV)/constraints.txt
+	@$(subst PIP_CONSTRAINT=c,PIP_CONSTRAINT=$(VENV)/c,$(PIP)) -e '.[app,plot]' skops hypothesis pytest pytest-xdist $(ADAPTERS)
 	@touch $@
 
 $(VENV)/.paper: $(VENV)/.dev

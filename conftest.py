@@ -1,5 +1,6 @@
-"""Examples in docstrings of a kernel run where its package is installed."""
+"""Examples in docstrings of a kernel or an adapter run where its package is installed."""
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [f"src/pimeter/_kernels/{name}*" for name in ("dask", "torch") if find_spec(name) is None]
+FOLDERS = {"dask": "_kernels", "torch": "_kernels", "skpro": "integrations", "sktime": "integrations"}
+collect_ignore_glob = [f"src/pimeter/{folder}/{name}*" for name, folder in FOLDERS.items() if find_spec(name) is None]

@@ -44,7 +44,7 @@ def test_every_public_name_works_twice_after_all_submodules_were_imported():
 import importlib, pkgutil, types
 import pimeter
 
-optional = {"dask", "pimeter._native", "torch", "triton"}
+optional = {"dask", "pimeter._native", "skpro", "sktime", "torch", "triton"}
 for module in pkgutil.walk_packages(pimeter.__path__, "pimeter."):
     try:
         importlib.import_module(module.name)

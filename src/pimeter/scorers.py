@@ -61,7 +61,7 @@ def interval_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: A
     >>> search.fit(X, y).best_params_
     {'width': 'scaled'}
     """
-    model, features = _holder(estimator, X, "predict_interval")
+    model, features = holder_of(estimator, X, "predict_interval")
     level = getattr(model, "confidence_level", None)
     if level is None:
         msg = (
@@ -114,7 +114,7 @@ def coverage_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: A
     >>> round(float(cross_val_score(model, X, y, scoring=coverage_scorer).mean()), 2)
     0.91
     """
-    model, features = _holder(estimator, X, "predict_interval")
+    model, features = holder_of(estimator, X, "predict_interval")
     return float(coverage_score(y, model.predict_interval(features), sample_weight=sample_weight))
 
 
@@ -153,21 +153,21 @@ def crps_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: Array
     >>> round(crps_scorer(Uniform(), X, y), 4)  # the exact CRPS is 0.1433
     -0.1437
     """
-    model, features = _holder(estimator, X, "predict_quantile")
+    model, features = holder_of(estimator, X, "predict_quantile")
     levels = np.array(CRPS_LEVELS)
     return -float(crps_score(y, model.predict_quantile(features, levels), levels, sample_weight=sample_weight))
 
 
-def _holder(estimator: object, X: object, method: str) -> tuple[Any, Any]:
+def holder_of(estimator: object, X: object, method: str) -> tuple[Any, Any]:
     """Who has the method, inside pipelines and searches, and the features as they arrive there."""
     if hasattr(estimator, method):
         return estimator, X
     if hasattr(estimator, "best_estimator_"):
-        return _holder(estimator.best_estimator_, X, method)
+        return holder_of(estimator.best_estimator_, X, method)
     from sklearn.pipeline import Pipeline
 
     if isinstance(estimator, Pipeline):
-        return _holder(estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X, method)
+        return holder_of(estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X, method)
     scorer, remedy = (
         ("crps_scorer", "Score its intervals with interval_scorer instead")
         if method == "predict_quantile" and hasattr(estimator, "predict_interval")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import dask
 import dask.dataframe as dd
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
+import pandas as pd
 
 from pimeter._kernels.arrays import grouped_quantiles
 from pimeter._kernels.dask.reads import first_read, next_read, second_plan, solved

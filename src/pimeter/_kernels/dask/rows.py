@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import dask
 import dask.dataframe as dd
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
+import pandas as pd
 
 from pimeter._kernels.dask.sources import summed
 
