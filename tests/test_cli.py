@@ -800,6 +800,20 @@ def test_lines_fit_on_a_terminal_and_stay_whole_elsewhere(monkeypatch, capsys):
     assert printed.splitlines() == ["a headline of", "words", *table, "some advice", *code.splitlines()]
 
 
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_bar_says_how_far_a_command_is_on_a_terminal_alone(monkeypatch, is_terminal):
+    seen = io.StringIO()
+    seen.isatty = lambda: is_terminal
+    monkeypatch.setattr(sys, "stderr", seen)
+    monkeypatch.setenv("TERM", "xterm")
+    with terminal.progress(2) as step:
+        step("Reading it")
+        step("Judging it")
+    assert ("Judging it" in seen.getvalue()) == is_terminal
+    assert ("━" in seen.getvalue()) == is_terminal
+    assert bool(seen.getvalue()) == is_terminal
+
+
 def test_version_and_help(pimeter_command):
     assert pimeter_command("--version") == (0, f"pimeter {pimeter.__version__} ({kernel_name()} kernel)\n", "")
     assert pimeter_command()[1] == pimeter_command("--help")[1]

@@ -53,7 +53,7 @@ def apply(
     notes = reading.notes
     text = calibration.read_text(encoding="utf-8")
     named = {"lower": lower, "upper": upper, "quantiles": quantiles, "std": std, "prediction": prediction}
-    with opened(new, reading) as table, replaced(out, str(calibration), new) as draft, progress() as step:
+    with opened(new, reading) as table, replaced(out, str(calibration), new) as draft, progress(2) as step:
         try:
             is_calibrator = owner_of(text) == "IntervalCalibrator"
             model = (pimeter.IntervalCalibrator if is_calibrator else pimeter.IntervalRegressor).from_json(text)

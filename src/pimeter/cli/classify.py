@@ -100,7 +100,7 @@ def classify(
         opened(file, reading) as table,
         opened(calibration, reading) if calibration else nullcontext() as other,
         draft_of(out, file, *others) as draft,
-        progress() as step,
+        progress(2) as step,
     ):
         step(f"Reading {table.name}")
         has_labels = method != "calibrated" or label is not None

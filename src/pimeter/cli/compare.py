@@ -58,7 +58,7 @@ def compare(
     """Say which of several models is better, by how much, and where."""
     names = _two_or_more(models)
     notes = reading.notes
-    with opened(file, reading) as table, draft_of(out, file) as draft, progress() as step:
+    with opened(file, reading) as table, draft_of(out, file) as draft, progress(2) as step:
         step(f"Reading {table.name}")
         own = named_or_guessed(table, TARGETS, "target", target, notes)
         columns = {name: [name] for name in names}

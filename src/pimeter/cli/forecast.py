@@ -90,7 +90,7 @@ def forecast(
         if apply or season:
             msg = "--apply and --season are for several series: name the column that tells them apart with --id."
             raise ValueError(msg)
-        with draft_of(out, file) as draft, progress() as tell:
+        with draft_of(out, file) as draft, progress(2) as tell:
             layout = _layout(table, target, prediction, window, step, time, reading.notes)
             tell(f"Reading {table.name}")
             from pimeter.evaluation.windows import windows

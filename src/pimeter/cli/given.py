@@ -235,7 +235,7 @@ def recalibrate(
 ) -> None:
     """Make anyone's intervals hold: write `lower` and `upper` beside new rows."""
     notes = reading.notes
-    with tables_and_draft(calibration, apply, out, reading) as (past, new, draft), progress() as step:
+    with tables_and_draft(calibration, apply, out, reading) as (past, new, draft), progress(4) as step:
         named = {"lower": lower, "upper": upper, "quantiles": quantiles, "std": std, "prediction": prediction}
         given = given_columns(past, named, level, notes)
         if given is None:

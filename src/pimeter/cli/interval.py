@@ -116,7 +116,7 @@ def interval(
     width = width or ("grouped" if by else "constant")
     _check_options(width, by, features, time, save, online=online)
     notes = reading.notes
-    with tables_and_draft(calibration, apply, out, reading) as (past, new, draft), progress() as step:
+    with tables_and_draft(calibration, apply, out, reading) as (past, new, draft), progress(4) as step:
         columns = pair_columns(past, target, prediction, notes)
         step(f"Reading {past.name}")
         named = feature_columns(past, features, {*columns, *({*past.columns} - {*new.columns})})

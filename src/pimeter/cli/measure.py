@@ -130,7 +130,7 @@ def measure(
     together = {"--groups": groups, "--time": time, **{f"--{name}": named[name] for name in list(named)[:-1]}}
     _check_engine(engine, scheduler, [name for name, value in together.items() if value], reading)
     sources = matches(file) if engine == "dask" else [file]
-    with opened(sources[0], reading) as table, draft_of(out, *sources) as draft, progress() as step:
+    with opened(sources[0], reading) as table, draft_of(out, *sources) as draft, progress(3) as step:
         said = given_columns(table, named, level, notes)
         columns = _columns(table, target, prediction, said, notes)
         taken = {*columns, by, groups, time}
@@ -292,7 +292,7 @@ def demo(
 ) -> None:
     """Train a model on real data, measure it, and write a report."""
     notes: list[str] = []
-    with replaced(out) as draft, progress() as step:
+    with replaced(out) as draft, progress(3) as step:
         step("Training a random forest on half of 442 patients")
         from sklearn.datasets import load_diabetes
         from sklearn.ensemble import RandomForestRegressor

@@ -67,7 +67,7 @@ def monitor(
     """Watch that intervals go on holding. Exit code 0: no alarm, 3: alarm, 2: something is wrong with the input."""
     notes = reading.notes
     _refuse_same(out, state)
-    with opened(file, reading) as table, draft_of(out, file) as draft, progress() as tell:
+    with opened(file, reading) as table, draft_of(out, file) as draft, progress(2) as tell:
         own = named_or_guessed(table, TARGETS, "target", target, notes)
         bounds = _bounds(table, lower, upper, notes)
         refuse_one_for_two(table, {"target": own, "lower bound": bounds[0], "upper bound": bounds[1]})

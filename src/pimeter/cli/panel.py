@@ -104,7 +104,7 @@ def panel_forecast(task: PanelTask, *, as_json: bool) -> None:
     table, columns, out, notes = task.table, task.columns, task.out, task.reading.notes
     _refuse_no_table(task)
     page = out.with_suffix(".html") if task.apply and out else out
-    with draft_of(page, task.file) as draft, progress() as tell:
+    with draft_of(page, task.file) as draft, progress(2) as tell:
         tell(f"Reading {table.name}")
         frame = panel_frame(table, columns)
         settings = panel_settings(columns, task.level, task.season_length)

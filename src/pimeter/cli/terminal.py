@@ -26,18 +26,19 @@ def say_where(out: Path, *, err: bool = False) -> None:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str], object]]:
-    """What is going on, on a terminal; nothing elsewhere, and nothing stays."""
+def progress(n_steps: int) -> Iterator[Callable[[str], object]]:
+    """What is going on, and a bar of how many steps are done, on a terminal; nothing elsewhere, and nothing stays."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=None)
-        yield lambda text: progress.update(task, description=text)
+    what = TextColumn("{task.description}", markup=False)
+    columns = (SpinnerColumn(), BarColumn(20), TimeElapsedColumn(), what)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=n_steps, completed=-1)
+        yield lambda text: bar.update(task, description=text, advance=1)
 
 
 @contextmanager
