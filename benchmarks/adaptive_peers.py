@@ -1,11 +1,11 @@
 """Intervals that follow the rows, on real data: pimeter's widths beside the methods of other libraries.
 
-    python benchmarks/adaptive_peers.py [--quick] [--sets NAME ...]
+    python benchmarks/adaptive_peers.py [--quick] [--splits N]
 
 Sets, splits, tables and measures are those of `width_peers.py`, which has to be run before: "same", one black box for
 all, boosted trees with scikit-learn's settings; "own", each with its own best model, ours the one with the least
 squared error out of fold on training rows. Level 90 %. Rows of the table are kept in `results/adaptive_peers.csv` as
-they come and not measured again.
+they come and not measured again; compared are the splits that all methods have been measured on.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import platform
 import sys
+from collections import Counter
 from functools import partial
 from importlib.metadata import version
 
@@ -49,8 +50,6 @@ METHODS = {
     OURS: pimeter("auto", 5),
     ONE_SPLIT: pimeter("auto"),
     CONSTANT: pimeter("constant", 5),
-    "pimeter scaled, cv=5": pimeter("scaled", 5),
-    "pimeter quantile, cv=5": pimeter("quantile", 5),
 }
 TITLES = {
     "same": "One black box for all",
@@ -62,12 +61,21 @@ def geometric(values: object) -> float:
     return float(np.exp(np.mean(np.log(list(values)))))
 
 
-def summary(table: str, rows: list[Row]) -> str:
+def complete_splits(rows: list[Row]) -> dict[str, list[str]]:
+    """Splits of each set that all methods of both tables have been measured on."""
+    n_methods = sum(len(METHODS) + len(peers) for peers in PEERS.values())
+    measured = Counter((row["set"], row["split"]) for row in rows)
+    return {
+        name: sorted(split for (one, split), n in measured.items() if (one, n) == (name, n_methods)) for name in SETS
+    }
+
+
+def summary(table: str, rows: list[Row], splits: dict[str, list[str]]) -> str:
     """Means over splits, scores over that of the best peer of each set."""
 
     def mean(name: str, method: str, column: str) -> float:
-        found = [float(row[column]) for row in rows if (row["set"], row["method"]) == (name, method)]
-        return float(np.nanmean(found))
+        found = [row for row in rows if (row["set"], row["method"]) == (name, method) and row["split"] in splits[name]]
+        return float(np.nanmean([float(row[column]) for row in found]))
 
     peers, every = PEERS[table], [*METHODS, *PEERS[table]]
     best = {name: min(peers, key=lambda method: mean(name, method, "score")) for name in SETS}
@@ -84,9 +92,9 @@ worst set {beside} {plain[beside]:.3f}.
 | set (splits) | best peer in hindsight | auto, cv=5 / best peer | auto / best peer | auto / constant, cv=5 |
 |---|---|---|---|---|
 """
-    for name, n in SETS.items():
+    for name, held in splits.items():
         cells = (ratios[OURS][name], ratios[ONE_SPLIT][name], plain[name])
-        text += f"| {name} ({n}) | {best[name]} | {' | '.join(f'{cell:.3f}' for cell in cells)} |\n"
+        text += f"| {name} ({len(held)}) | {best[name]} | {' | '.join(f'{cell:.3f}' for cell in cells)} |\n"
     text += (
         "\n| method | score / best peer | worst set | coverage | least | worst slab | excess risk | width / best peer "
     )
@@ -106,7 +114,7 @@ worst set {beside} {plain[beside]:.3f}.
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one small set, one split, no summary, nothing saved")
-    parser.add_argument("--sets", nargs="*", choices=SETS, default=list(SETS))
+    parser.add_argument("--splits", type=int, default=max(SETS.values()), help="of each set, at most")
     arguments = parser.parse_args()
     if arguments.quick:
         complete([], {"diabetes": 1}, {"same": {ONE_SPLIT: METHODS[ONE_SPLIT]}}, lambda _: None)
@@ -115,12 +123,12 @@ def main() -> None:
     path, theirs = RESULTS / "adaptive_peers.csv", RESULTS / "width_peers.csv"
     data = [f"regression/{name}.csv.gz" for name in SETS]
     kept = partial(save, __file__, data=[*data, theirs], earlier=sessions(path.with_suffix(".json")))
-    rows, wanted = lines(path), {name: SETS[name] for name in arguments.sets}
+    rows, wanted = lines(path), {name: min(n, arguments.splits) for name, n in SETS.items()}
     complete(rows, wanted, dict.fromkeys(PEERS, METHODS), lambda found: kept({".csv": csv_text(found)}))
     every = rows + lines(theirs)
-    asked = sum(SETS.values()) * sum(len(METHODS) + len(peers) for peers in PEERS.values())
-    if len(every) < asked:
-        sys.exit(f"{len(every)} of {asked} rows are there: run width_peers.py first, and then all sets.")
+    splits = complete_splits(every)
+    if not all(splits.values()):
+        sys.exit("Some sets have no split that all methods were measured on: run width_peers.py first, and all sets.")
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "scikit-learn"))
     text = f"""# Intervals that follow the rows, on real data
 
@@ -129,7 +137,7 @@ training and 2,000 test rows. "Worst slab" is the coverage of the worst slab, ju
 "excess risk" how well features predict a miss (0: not at all); both are means over sets, and noisy with few test rows.
 
 """
-    text += "\n".join(summary(table, [row for row in every if row["table"] == table]) for table in PEERS)
+    text += "\n".join(summary(table, [row for row in every if row["table"] == table], splits) for table in PEERS)
     print(text)
     kept({".md": text, ".csv": csv_text(rows)})
 

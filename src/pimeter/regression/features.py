@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.random_projection import SparseRandomProjection
 
 from pimeter.arrays import as_frame, columns_of, is_missing, numbers_of
 from pimeter.bandwidth import safe_factor
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     Column = Array | list[str | None]  # numbers with NaN, or words with None, for what is missing
 
 MOST_KINDS = 20  # of a category that are told apart by distance
+MAX_INDICATORS = 2000  # columns of zeros and ones of all categories together
+MANY_COLUMNS = 200  # more are projected where `max_columns` says so, and a split of a tree looks at no more
 LARGEST_FEATURE = 1e30  # numbers beyond this are as far away as this: trees know float32 alone
 
 
@@ -31,32 +34,42 @@ class Features:
 
     Numbers, truth values, dates and durations are numbers; all else are categories. X that is no table (texts, images)
     is left out: what remains is the prediction. For distances the table is standardised, with categories as columns of
-    zeros and ones, and missing values filled in with a column that says so. For trees categories are codes, missing
-    values NaN.
+    zeros and ones, and missing values filled in with a column that says so; if these are more than `max_columns`, it is
+    projected at random on half as many. For trees categories are codes, missing values NaN.
     """
 
-    def __init__(self, *, for_distance: bool) -> None:
+    def __init__(self, *, for_distance: bool, max_columns: int | None = None) -> None:
         self.for_distance = for_distance
+        self.max_columns = max_columns
 
     def fit(self, X: FeatureTable, prediction: Array) -> Self:
         """Learn the columns' kinds, and their spread."""
         self.has_columns_, self.kinds_ = is_table(X), []
         if self.has_columns_ and not hasattr(X, "toarray"):
             # By frequency, and without a column for the rest: neither of scikit-learn's encoders does so.
-            most = MOST_KINDS if self.for_distance else None
-            for column in _columns(X):
+            columns = _columns(X)
+            n_words = max(1, sum(isinstance(column, list) for column in columns))
+            most = max(1, min(MOST_KINDS, MAX_INDICATORS // n_words)) if self.for_distance else None
+            for column in columns:
                 words = Counter(column).most_common(most) if isinstance(column, list) else None
                 self.kinds_.append(None if words is None else {word: code for code, (word, _) in enumerate(words)})
         rows = self._numbers(X, prediction)
         if self.for_distance:
             filler = SimpleImputer(add_indicator=True, keep_empty_features=True)  # a column for each that has gaps
-            self.scaler_ = make_pipeline(filler, StandardScaler()).fit(rows)
+            steps: list[Any] = [filler, StandardScaler(with_mean=not hasattr(rows, "toarray"))]
+            if self._is_projected(rows):
+                steps.append(SparseRandomProjection((self.max_columns or 0) // 2, dense_output=True, random_state=0))
+            self.scaler_ = make_pipeline(*steps).fit(rows)
         return self
 
     def transform(self, X: FeatureTable, prediction: Array) -> Any:
         """The rows as numbers, one column for each output's prediction at the end; for trees sparse as X is."""
         rows = self._numbers(X, prediction)
         return self.scaler_.transform(rows) if self.for_distance else rows
+
+    def _is_projected(self, table: Any) -> bool:
+        """Whether there are too many columns."""
+        return self.max_columns is not None and table.shape[1] > self.max_columns
 
     def _numbers(self, X: Any, prediction: Array) -> Any:
         """All columns as numbers, those that are missing as NaN, and the predictions."""
@@ -70,8 +83,8 @@ class Features:
         if hasattr(X, "toarray"):
             table = X.tocsr().astype(np.float64)
             table.data = np.clip(table.data, -LARGEST_FEATURE, LARGEST_FEATURE)
-            columns = [table.toarray() if self.for_distance else table, last]
-            return np.column_stack(columns) if self.for_distance else sparse.hstack(columns, format="csr")
+            is_dense = self.for_distance and not self._is_projected(table)
+            return beside(table.toarray() if is_dense else table, last)
         found: list[Array] = []
         for column, codes in zip(_columns(X), self.kinds_, strict=True):
             found += self._of_column(column, codes, len(last))
@@ -87,6 +100,12 @@ class Features:
         if not self.for_distance:
             return [known]
         return [(known == code).astype(np.float64) for code in range(len(codes))]
+
+
+def beside(table: Any, columns: Array) -> Any:
+    """A table with more columns, sparse if it is."""
+    blocks: list[Any] = [table, columns]
+    return sparse.hstack(blocks, format="csr") if hasattr(table, "toarray") else np.column_stack(blocks)
 
 
 def is_table(X: FeatureTable) -> bool:

@@ -10,6 +10,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.metrics.pairwise import euclidean_distances
 
 from pimeter._kernels.arrays import nearby_quantiles
+from pimeter.regression.features import MANY_COLUMNS
 from pimeter.regression.scaled import LEAST_SCALE, ROWS_IN_LEAF, ROWS_OF_TREE
 
 if TYPE_CHECKING:
@@ -181,10 +182,10 @@ class Leaves(NamedTuple):
 
 
 def _forest(shape: tuple[int, int], random_state: int) -> RandomForestRegressor:
-    """Trees with large leaves, for a table of this shape; each split is the best of half of many columns."""
+    """Trees with large leaves, for a table of this shape; a split is the best of half of many columns, at most 200."""
     n, d = shape
-    most = ROWS_OF_TREE if n > ROWS_OF_TREE else None
-    options = {"min_samples_leaf": ROWS_IN_LEAF, "max_features": min(d, max(FEW_COLUMNS, d // 2)), "max_samples": most}
+    most, n_columns = ROWS_OF_TREE if n > ROWS_OF_TREE else None, min(d, max(FEW_COLUMNS, d // 2), MANY_COLUMNS)
+    options = {"min_samples_leaf": ROWS_IN_LEAF, "max_features": n_columns, "max_samples": most}
     return RandomForestRegressor(TREES_OF_LEAVES, random_state=random_state, **options)
 
 

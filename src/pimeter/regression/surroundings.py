@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from pimeter.regression.features import LARGEST_FEATURE, Features, is_table
+from pimeter.regression.features import LARGEST_FEATURE, MANY_COLUMNS, Features, beside, is_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,7 @@ class Surroundings:
 
     def __init__(self, X: FeatureTable, prediction: Array, errors: Array, random_state: int) -> None:
         self.plain = Features(for_distance=False).fit(X, prediction)
-        self.places = Features(for_distance=True).fit(X, _beside(X, prediction))
+        self.places = Features(for_distance=True, max_columns=MANY_COLUMNS).fit(X, _beside(X, prediction))
         unit = np.abs(errors).mean(axis=0)
         self.unit = np.where(unit > 0.0, unit, 1.0)
         self.rows = np.sort(np.random.default_rng(random_state).permutation(len(errors))[:ROWS_TO_SEARCH])
@@ -37,7 +37,7 @@ class Surroundings:
         self.near = NearestNeighbors(n_neighbors=min(NEAR[-1], len(self.rows) - 1))
         self.near.fit(self._places(X, prediction)[self.rows])
 
-    def known(self, X: FeatureTable, prediction: Array) -> Array:
+    def known(self, X: FeatureTable, prediction: Array) -> Any:
         """The very rows that this was learned from, each of them without itself among its neighbours."""
         own = self._columns(prediction[self.rows], *self.near.kneighbors())
         columns = np.empty((len(prediction), own.shape[1]))
@@ -48,15 +48,13 @@ class Surroundings:
             columns[others] = self._columns(prediction[others], *found)
         return self._joined(X, prediction, columns)
 
-    def transform(self, X: FeatureTable, prediction: Array) -> Array:
+    def transform(self, X: FeatureTable, prediction: Array) -> Any:
         """What is known of new rows: their features, and residuals of rows near them."""
         found = self.near.kneighbors(self._places(X, prediction))
         return self._joined(X, prediction, self._columns(prediction, *found))
 
-    def _joined(self, X: FeatureTable, prediction: Array, columns: Array) -> Array:
-        plain = self.plain.transform(X, prediction)
-        plain = plain.toarray() if hasattr(plain, "toarray") else plain
-        return np.column_stack([plain, np.clip(columns, -LARGEST_FEATURE, LARGEST_FEATURE)])
+    def _joined(self, X: FeatureTable, prediction: Array, columns: Array) -> Any:
+        return beside(self.plain.transform(X, prediction), np.clip(columns, -LARGEST_FEATURE, LARGEST_FEATURE))
 
     def _places(self, X: FeatureTable, prediction: Array) -> Array:
         return np.asarray(self.places.transform(X, _beside(X, prediction)))
