@@ -278,6 +278,22 @@ class TestScorecard:
         assert not asked.raised
         assert found.reliability["p_value"] > 0.1
 
+    def test_a_score_of_0_that_is_positive_contradicts_unless_it_is_rounded(self):
+        rng = np.random.default_rng(0)
+        score = rng.uniform(size=600)
+        label = rng.uniform(size=600) < score
+        wrong = np.where(np.arange(600) == np.flatnonzero(label)[np.argmin(score[label])], 0.0, score)
+        said = [scorecard(label, own).diagnosis["calibration"] for own in (score, wrong)]
+        assert [one.raised for one in said] == [False, True]
+        assert said[1].sentence.startswith("No: 1 of 1 row with a score of 0 or 1 is of the other class")
+        assert said[1].p_value == 0.0
+        rounded = np.round(score, 1)
+        rounded[label & (rounded == 0.0)] = 0.1
+        first = np.flatnonzero(label)[np.argmin(score[label])]
+        rounded[first] = 0.0  # one of 26 rows with a score of 0, which may stand for up to .05
+        found = scorecard(label, rounded).diagnosis["calibration"]
+        assert found.sentence.endswith("with a score of 0 or 1 is of the other class, as rounded scores may be.")
+
     def test_labels_that_contradict_scores_together_but_in_no_bin(self):
         score = 0.02 + np.arange(1000) * 1e-9
         found = scorecard(np.arange(1000) % 25 == 0, score)

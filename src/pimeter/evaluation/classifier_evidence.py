@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import bdtrc
 from scipy.stats import hypergeom
 
 from pimeter.classification.calibration import calibration_error, reliability
@@ -13,6 +15,7 @@ from pimeter.classification.confusion import Cells, outcome_codes
 from pimeter.classification.inputs import as_precise
 from pimeter.classification.proportions import Proportion, clopper_pearson
 from pimeter.evaluation.diagnosis.columns import categories
+from pimeter.evaluation.diagnosis.targets import distinct, grid_step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,6 +80,19 @@ class Labelled:
         if not self.n:
             return None
         return float(calibration_error(self.is_positive, self.score, n_bins=self.n_bins, method="lower"))
+
+    def certain(self) -> tuple[int, int, float]:
+        """Rows with a score of 0 or 1, those of the other class, and how often as many are: never, but for rounding.
+
+        A score of 0 or 1 on a grid may have been half a step away from it.
+        """
+        score = self.score.astype(np.float64)
+        is_wrong = np.where(self.is_positive, score == 0.0, score == 1.0)
+        n_certain, n_wrong = (int(np.count_nonzero(own)) for own in ((score == 0.0) | (score == 1.0), is_wrong))
+        if not n_wrong:
+            return n_certain, 0, 1.0
+        step = grid_step(distinct(score, 1.0), 1.0)
+        return n_certain, n_wrong, 0.0 if math.isnan(step) else float(bdtrc(n_wrong - 1, n_certain, step / 2.0))
 
     def categories(self, by: NDArray[Any], threshold: float, level: float) -> list[Category]:
         """Accuracy of each category beside that of all others; intervals hold for all categories together."""
