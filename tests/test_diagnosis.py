@@ -16,6 +16,7 @@ from sklearn.ensemble import RandomForestRegressor
 
 import pimeter as pm
 from pimeter import measure, scorecard
+from pimeter.clusters import Units
 from pimeter.evaluation.diagnosis import check, forest, order, symmetry
 from pimeter.evaluation.diagnosis.bias import Bias
 from pimeter.evaluation.diagnosis.checks import CHECKS
@@ -601,6 +602,9 @@ class TestDiagnose:
         assert given["outliers"].rows == n
         assert given["outliers"].sentence == mixed["outliers"].sentence
         assert given.raised == mixed.raised == ("width", "worst_subgroup", "gain", "outliers")
+        assert (
+            sum("Let the width follow the features" in line for line in given.advice) == 1
+        )  # of three that ask for it
         # Ranges of the gain are SURE standard errors wide, so two of them, from other rows, hold each other's value.
         assert mixed["gain"].lower < given["gain"].value < mixed["gain"].upper
         assert given["gain"].lower < mixed["gain"].value < given["gain"].upper
@@ -793,6 +797,27 @@ class TestRecommendation:
         held = pasted(copied.code, X=np.tile(X, (2, 1)), X_new=X, y_true=y_true)
         assert held["intervals"].n_calibration_ == 300
 
+    def test_copies_count_once(self):
+        """50 rows, each there eight times: as rows they are biased, of a spread that differs, and dependent."""
+        raised = set()
+        for seed in range(10):
+            X, _, y_pred, noise = rows(seed, 50)
+            once = diagnose(y_pred + noise, y_pred, X)
+            found = diagnose(np.tile(y_pred + noise, 8), np.tile(y_pred, 8), np.tile(X, (8, 1)))
+            raised |= set(found.raised)
+            assert found["bias"].upper - found["bias"].lower == pytest.approx(once["bias"].upper - once["bias"].lower)
+            assert found["serial"].value == once["serial"].value
+            assert found["drift"].p_value == once["drift"].p_value
+        assert raised == {"copies"}
+
+    @pytest.mark.parametrize("groups", [np.zeros(60), np.arange(60) // 59, np.minimum(np.arange(60), 3)])
+    def test_rows_that_nearly_all_belong_together_say_little(self, groups):
+        X, _, y_pred, noise = rows(n=60)
+        found = diagnose(y_pred + noise + 3.0, y_pred, X, groups=groups)
+        assert "too many rows belong together" in found["gain"].sentence
+        assert not found.raised
+        assert "nan" not in str(found)
+
     def test_rows_are_named_as_they_were_given(self):
         _, _, y_pred, noise = rows(n=300)
         noise[7] = 1e4
@@ -871,6 +896,19 @@ class TestBias:
             shift = local_shift((0.1 + x) ** 2 * rng.standard_t(3, 300), [Criterion("x", quintiles(x), x)])
             raised += Bias().is_local(shift, 1.0)
         assert raised < 7  # 1.2 % are expected; 7 of 100 have a probability of .0002
+
+    def test_the_range_of_a_subgroup_holds_the_mean(self):
+        """Also of six rows, and of groups whose rows resemble each other; all places together 99.4 %."""
+        rng = np.random.default_rng(0)
+        held = np.zeros(2)
+        for _ in range(200):
+            x, group = rng.uniform(size=31), np.repeat(np.arange(31), 10)
+            shift = local_shift(rng.standard_normal(31), [Criterion("x", quintiles(x), x)])
+            held[0] += shift.lower <= 0.0 <= shift.upper
+            residuals, x = rng.standard_normal(31)[group] + rng.standard_normal(310), x[group]
+            shift = local_shift(residuals, [Criterion("x", quintiles(x), x)], Units.of_groups(group))
+            held[1] += shift.lower <= 0.0 <= shift.upper
+        assert (held >= 194).all()  # 1.2 of 200 are to miss; with normal quantiles, of rows, 23 and 88 do
 
     def test_missing_values_constants_and_few_rows(self):
         _, _, y_pred, noise = rows(n=300)

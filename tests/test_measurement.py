@@ -62,8 +62,9 @@ class TestNumbers:
             assert other.coverage == result.curves.coverage[at]
             assert other.coverage_range == (result.curves.coverage_lower[at], result.curves.coverage_upper[at])
             assert other.scores["interval_score"].value == result.curves.interval_score[at]
-        assert [part.of for part in result.curves.subgroups] == ["prediction", "by"]
-        predicted, by = result.curves.subgroups
+        predicted, by, feature = result.curves.subgroups
+        assert (predicted.of, by.of) == ("prediction", "by")
+        assert feature.of in {part.of for part in result.subgroups}
         assert len(predicted.coverage) == 5
         assert len(predicted.coverage[0]) == len(predicted.margin[0]) == 52
         assert by.labels == ("often", "seldom")

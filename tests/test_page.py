@@ -347,7 +347,7 @@ class TestWithoutABrowser:
         assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
         assert "default-src 'none'" in page
 
-    def test_the_worst_feature_is_shown_with_its_subgroups(self):
+    def test_the_feature_that_differs_most_is_shown_with_its_subgroups(self):
         y_true, y_pred = rows()
         rng = np.random.default_rng(1)
         X = pl.DataFrame({"calm": rng.uniform(size=442), "wild": y_pred, "kind": rng.choice(["a", "b"], 442)})
@@ -355,10 +355,14 @@ class TestWithoutABrowser:
         page = found.to_html()
         shown = [one for one in found.subgroups if one.of == "wild"]
         assert min(found.subgroups, key=lambda one: one.upper).of in {"prediction", "wild"}
-        assert all(f">wild {one.label} <small>" in page for one in shown)
+        assert all(f">wild {one.label}</th>" in page for one in shown)
         assert ">calm " not in page
-        assert "Of the features, wild has the subgroup that is covered least" in page
-        assert "Of the features" not in measure(y_true, y_pred).to_html()
+        curves = found.curves.subgroups[-1]
+        at = found.curves.levels.index(found.confidence_level)
+        assert curves.of == "wild"
+        assert [one[at] for one in curves.coverage] == [one.coverage for one in shown]
+        assert [one[at] for one in curves.lower] == [one.lower for one in shown]
+        assert [one.of for one in measure(y_true, y_pred).curves.subgroups] == ["prediction"]
 
     def test_a_page_that_cannot_be_written_is_said(self, tmp_path):
         with pytest.raises(ValueError, match="cannot be written"):

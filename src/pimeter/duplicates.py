@@ -86,6 +86,7 @@ class Copies(NamedTuple):
     n_rows: int
     factor: float = 1.0  # by which ranges that count each row are too narrow: the root of the mean number of its copies
     compared: str = "X, y"  # what was compared
+    codes: Index | None = None  # (n_rows,) which row each one equals, where copies shall count once
 
     def __str__(self) -> str:
         kind = "is a copy of another" if self.n == 1 else "are copies of others"

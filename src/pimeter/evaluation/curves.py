@@ -35,7 +35,7 @@ class SubgroupCurves:
     Attributes
     ----------
     of : str
-        What divides the rows: the prediction, or "by".
+        What divides the rows: the prediction, "by", or the name of a feature.
     labels : tuple of str
         What the subgroups are called.
     rows : tuple of int
@@ -78,7 +78,8 @@ class Curves:
     lower_quantile, upper_quantile : tuple of float
         Quantiles of the residuals by the neuron, at ``(1 - level) / 2`` and ``(1 + level) / 2``.
     subgroups : tuple of SubgroupCurves
-        Quintiles of the prediction, then categories.
+        Quintiles of the prediction, then categories, then those of the feature whose coverage differs most, which are
+        of 5,000 rows at most.
     """
 
     levels: tuple[float, ...]
@@ -147,7 +148,6 @@ class Curves:
             width_upper=floats(width[1]),
             interval_score_lower=floats(interval_score[0]),
             interval_score_upper=floats(interval_score[1]),
-            subgroups=tuple(_with_wider_bounds(one, factor) for one in self.subgroups),
         )
 
 
@@ -228,11 +228,6 @@ def _subgroup_curves(
     lower, upper = simultaneous_bounds(*effective, n_subgroups) if m > 1 else (coverage, coverage)
     curves = (tuple(map(floats, values)) for values in (coverage, lower, upper, margin))
     return SubgroupCurves(division.of, division.labels, tuple(rows.tolist()), *curves)
-
-
-def _with_wider_bounds(curves: SubgroupCurves, factor: float) -> SubgroupCurves:
-    lower, upper = widened(curves.coverage, curves.lower, curves.upper, factor, (0.0, 1.0))
-    return replace(curves, lower=tuple(map(floats, lower)), upper=tuple(map(floats, upper)))
 
 
 def widened(

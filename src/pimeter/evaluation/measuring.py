@@ -26,6 +26,7 @@ from pimeter.evaluation.diagnosis.evidence import (
     cross_fitted,
     equal_rows,
 )
+from pimeter.evaluation.diagnosis.width import shown_divisions
 from pimeter.evaluation.lazy_rows import LazyRows
 from pimeter.evaluation.measurement import Measurement, Sample, Score
 from pimeter.evaluation.ranges import MarginRanges, median_range
@@ -48,11 +49,15 @@ N_BINS = 60  # of the histogram of residuals, at most
 N_SHOWN = 400  # rows that plots show
 SIGNED = ("mean_error", "median_error", "r2")  # scores that may be negative
 AT_MOST_1 = ("coverage", "r2")  # scores
-HEAVY = "; no range is safe if tails are heavy: of t3 or lognormal residuals it holds the truth 8 times in 10"
+HEAVY = (
+    "; no range is safe if tails are heavy: of t3 or lognormal residuals it holds the truth 8 times in 10, and less "
+    "often where rare rows, of which few are here, are far larger"
+)
+ANY = "; any distribution"
 BEYOND_INDEPENDENCE = {
-    "coverage": "; any distribution",
-    "mean_width": "; any distribution",
-    "median_error": "; any distribution",
+    "coverage": ANY,
+    "mean_width": ANY,
+    "median_error": ANY,
     "interval_score": "; residuals beyond the margin fall off as those seen: no range is safe if tails are heavy",
     "mae": "; tails that have a variance",
     "mean_error": "; tails that have a variance",
@@ -238,13 +243,13 @@ def measured_points(
     if lazy is not None:
         equal = equal.of_sample(lazy.n)
     units = Units.of(m, group, moment, residuals)
-    parts = (names, group is not None, units.if_dependent)
+    together = units.if_dependent or (None if equal.codes is None else Units.of_groups(equal.codes))
+    parts = (names, group is not None, together)
     evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal, *parts)
     judgement = judged(evidence)
     context = Context(units, _doubt(judgement.diagnosis, units))
-    curves = Curves.of(
-        residuals, fit, divisions, len(evidence.subgroups), MarginRanges.of(fit, units), context, evidence.effects
-    )
+    shown, ranges = shown_divisions(evidence), MarginRanges.of(fit, units)
+    curves = Curves.of(residuals, fit, shown, len(evidence.subgroups), ranges, context, evidence.effects)
     if lazy is not None and lazy.n > m:
         curves = replace(curves, **lazy.level_fields(context))
         scores = _scores(lazy.moments, curves, at, lazy.median, f", of {m:,} rows drawn at random")
@@ -348,7 +353,9 @@ def _assumptions(name: str, units: Units, *, is_known: bool) -> str:
     """What a range assumes, or why there is none."""
     if not is_known:
         return f"no range: {units.refusal or NO_RANGE.get(name, 'too few rows for this level')}"
-    return INDEPENDENT[units.kind] + BEYOND_INDEPENDENCE.get(name, "")
+    beyond = BEYOND_INDEPENDENCE.get(name, "")
+    is_estimated = beyond == ANY and units.kind != "rows"  # how much groups, or stretches of time, vary
+    return f"{INDEPENDENT[units.kind]}{beyond}{', approximately' if is_estimated else ''}"
 
 
 def _with_copies(name: str, score: Score, factor: float) -> Score:

@@ -175,7 +175,7 @@
     known.forEach((one, i) => {
       if (isFirst(one, i)) {
         y += row;
-        element(made.svg, "text", { class: "head", x: left - 10, y: y + 5, "text-anchor": "end" }, one.of === "prediction" ? "by prediction" : "by category");
+        element(made.svg, "text", { class: "head", x: left - 10, y: y + 5, "text-anchor": "end" }, shorten(one.of === "by" ? "by category" : `by ${one.of}`, Math.floor(left / 7.4)));
       }
       y += row;
       const name = element(made.svg, "text", { x: left - 10, y: y + 4, "text-anchor": "end" }, shorten(one.label, Math.floor(left / 7.4)));

@@ -42,7 +42,6 @@ def page_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
         level=percent(data["confidence_level"]),
         **_sorted_findings(data),
         moving=LEVEL_SCORES,
-        worst=_worst_feature(data["subgroups"]),
         style=style,
         style_hash=style_hash,
         script=script,
@@ -78,15 +77,6 @@ def _sorted_findings(data: Mapping[str, Any]) -> dict[str, list[Any]]:
         "raised": [finding for finding in findings if finding["advice"]],
         "others": [finding for finding in findings if not finding["advice"]],
     }
-
-
-def _worst_feature(subgroups: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Subgroups of the feature that has the one that is surely covered least; none without features."""
-    of_features = [one for one in subgroups if one["of"] not in {"prediction", "by"}]
-    if not of_features:
-        return []
-    least = min(of_features, key=lambda one: (one["upper"], one["coverage"]))
-    return [one for one in of_features if one["of"] == least["of"]]
 
 
 def _environment() -> Environment:

@@ -88,9 +88,10 @@ def draw_coverage(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
 
 
 def draw_subgroups(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
-    """Cross-fitted coverage across quintiles of the prediction and per category."""
+    """Cross-fitted coverage across quintiles of the prediction, per category, and by the feature that differs most."""
     ax = _axes(ax)
-    subgroups = [subgroup for subgroup in data["subgroups"] if subgroup["of"] in {"prediction", "by"}]
+    shown = {division["of"] for division in data["curves"]["subgroups"]}
+    subgroups = [subgroup for subgroup in data["subgroups"] if subgroup["of"] in shown]
     level = 100 * data["confidence_level"]
     if not subgroups:
         ax.text(0.5, 0.5, "One row has no subgroups.", transform=ax.transAxes, ha="center", color=INK)
@@ -156,7 +157,7 @@ def _short(subgroup: Mapping[str, Any]) -> str:
     """A label that fits; a dollar sign would begin a formula."""
     label = str(subgroup["label"]).replace("\n", " ")
     label = label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"
-    of = "prediction " if subgroup["of"] == "prediction" else ""
+    of = "" if subgroup["of"] == "by" else f"{subgroup['of']} "
     return f"{of}{label}".replace("$", r"\$")
 
 

@@ -40,6 +40,8 @@ class Bias(Check[Evidence]):
         m = len(residuals)
         if m < MIN_ROWS:
             return self.finding(m, f"{count(m)} too few to tell a mean residual from 0.", reference=0.0)
+        if units is not None and units.n < 2:
+            return self.finding(m, "All rows belong together: nothing tells a mean residual from 0.", reference=0.0)
         whole, found = mean_residual(residuals, units), None
         advice = []
         sentence = f"The mean residual is {_in_range(whole)} with {in_percent(MEAN_CONFIDENCE)} confidence)"
@@ -55,7 +57,8 @@ class Bias(Check[Evidence]):
                 f"predicts too {much}. Train it anew, or learn the two bounds of the interval separately."
             )
         if local is not None:
-            sentence += f" It differs most {local.place}: {_in_range(local)} for all {local.n_places} places together)"
+            sure = f"with {in_percent(1.0 - PLACES)} confidence for all {local.n_places} places together"
+            sentence += f" It differs most {local.place}: {_in_range(local)}, {sure})"
             if local.p_value > PLACES:
                 sentence += by_chance(local.p_value)
             elif not self.is_local(local, margin):

@@ -125,7 +125,8 @@ class Evidence:
     copies : Copies
         Rows that equal others.
     units : Units, optional
-        Groups of rows or stretches of time that are independent of each other; None for independent rows.
+        Groups of rows, stretches of time or rows with their copies that are independent of each other; None for
+        independent rows.
     names : RowNames
         What rows are called.
     has_groups : bool
@@ -170,13 +171,15 @@ class Evidence:
         """Residuals of `some` rows."""
         return self.residuals[self.some]
 
-    @property
-    def first_residuals(self) -> Array:
-        """Residuals of the first 5,000 rows, which follow each other."""
-        return self.residuals[:MAX_ROWS]
+    @cached_property
+    def residuals_in_order(self) -> Array:
+        """Residuals whose order may say something: of rows that are copies, those of the first of them."""
+        if self.copies.codes is None:
+            return self.residuals
+        return self.residuals[np.sort(np.unique(self.copies.codes, return_index=True)[1])]
 
     @cached_property
-    def _columns(self) -> list[Criterion]:
+    def by_feature(self) -> list[Criterion]:
         """Features of `some` rows, divided into quintiles or categories."""
         columns = self.given.columns
         return [Criterion(one.name, one.subgroups, one.numbers if one.is_numeric else None) for one in columns]
@@ -185,7 +188,7 @@ class Evidence:
     def criteria(self) -> list[Criterion]:
         """What divides `some` rows into subgroups: the prediction, features, and categories."""
         prediction = self.prediction[self.some]
-        criteria = [Criterion("prediction", quintiles(prediction), prediction), *self._columns]
+        criteria = [Criterion("prediction", quintiles(prediction), prediction), *self.by_feature]
         if self.given.labels is not None:
             criteria.append(Criterion("by", categories(self.given.labels[self.some]), None))
         return criteria
@@ -234,7 +237,7 @@ class Evidence:
             return ()
         counted = [(one.of, one.labels, one.covered.rows, one.covered.inside[:, self.at]) for one in self.divisions]
         is_covered = self.fit.covered(self.some, self.at)
-        for of, (codes, labels), _ in self._columns:
+        for of, (codes, labels), _ in self.by_feature:
             n, inside = (np.bincount(held, minlength=len(labels)) for held in (codes, codes[is_covered]))
             counted.append((of, labels, n, inside))
         known = [
@@ -302,14 +305,14 @@ def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Ar
 
 def equal_rows(target: Array, prediction: Array, X: FeatureTable | None) -> Copies:
     """Rows with the same features, where they are given, and target; else with the same pair, as ids hide copies."""
-    if X is not None:
-        found = copies(row_keys(X, target), X, target)
-        if found.n:
-            return found._replace(compared="X, y_true")
-    pairs = copies(row_keys(prediction, target), None, target, prediction=prediction)
-    if X is None or pairs.n:
-        return pairs._replace(compared="np.column_stack([y_true, y_pred])")
-    return found
+    keys = None if X is None else row_keys(X, target)
+    found = Copies(0, 0, 0) if X is None else copies(keys, X, target)._replace(compared="X, y_true")
+    if not found.n:
+        keys = row_keys(prediction, target)
+        pairs = copies(keys, None, target, prediction=prediction)
+        if X is None or pairs.n:
+            found = pairs._replace(compared="np.column_stack([y_true, y_pred])")
+    return found._replace(codes=np.unique(keys, return_inverse=True)[1]) if found.n and keys is not None else found
 
 
 def cross_fitted(

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.arrays import ranks
+from pimeter.arrays import ranks, some_rows
 from pimeter.evaluation.diagnosis.check import Check, by_chance, sequential_p_value, too_little
-from pimeter.evaluation.diagnosis.evidence import Evidence
+from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,7 +55,8 @@ class Drift(Check[Evidence]):
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         if evidence.has_groups:
             return self.finding(evidence.m, GROUPED)
-        return self.judge(evidence.some_residuals, evidence.margin)
+        residuals = evidence.residuals_in_order
+        return self.judge(residuals[some_rows(len(residuals), MAX_ROWS)], evidence.margin)
 
     def judge(self, residuals: Array, margin: float) -> Finding:
         """From residuals in their order, and the margin that says what is much."""
@@ -107,7 +108,7 @@ class SerialDependence(Check[Evidence]):
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         if evidence.has_groups:
             return self.finding(evidence.m, GROUPED)
-        return self.judge(evidence.first_residuals)
+        return self.judge(evidence.residuals_in_order[:MAX_ROWS])
 
     def judge(self, residuals: Array) -> Finding:
         """From residuals that follow each other."""

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
+from scipy.special import ndtr, stdtr, stdtrit
 
 from pimeter.arrays import ranks
 from pimeter.evaluation.diagnosis.check import sequential_p_value
@@ -138,13 +138,22 @@ def local_shift(residuals: Array, criteria: Sequence[Criterion], units: Units | 
     if code < 0:  # of a trend the subgroup that departs most
         n = np.maximum(np.bincount(codes, minlength=len(labels)), 1)
         code = int(np.argmax(np.abs(np.bincount(codes, centred, len(labels)) / n)))
-    own = x[codes == code]
-    mean = float(own.mean())
-    error = float(own.std(ddof=1)) / math.sqrt(len(own)) if len(own) > 1 else math.inf
-    half = float(ndtri(1.0 - PLACES / 2.0 / len(named))) * error
+    is_own = codes == code
+    mean = float(x[is_own].mean())
+    half = _half_width(np.where(is_own, x - mean, 0.0), is_own, PLACES / 2.0 / len(named), units)
     bounds = ((mean - half) * unit, (mean + half) * unit)
     departure = (mean - float(x.mean())) * unit
     return Shift(mean * unit, *bounds, p_value, criterion, labels[code], departure, len(named))
+
+
+def _half_width(centred: Array, is_own: NDArray[np.bool_], tail: float, units: Units | None) -> float:
+    """Half-width of Student's range of a mean of some rows, from their residuals less it, and 0 for all others."""
+    n_rows = n = int(np.count_nonzero(is_own))
+    if units is not None and units.labels is not None:
+        centred, n = units.whole(units.sums(centred)), len(np.unique(units.labels[is_own]))
+    if n < 2:
+        return math.inf
+    return float(stdtrit(n - 1, 1.0 - tail)) * math.sqrt(float(centred @ centred) * n / (n - 1)) / n_rows
 
 
 def _studentised(centred: Array, weights: Array) -> Array:

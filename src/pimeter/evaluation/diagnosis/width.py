@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,9 +13,9 @@ from pimeter.arrays import ranks, some_rows
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.evaluation.diagnosis import forest
 from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, by_chance, count, in_percent, is_constant
-from pimeter.evaluation.diagnosis.columns import Column
+from pimeter.evaluation.diagnosis.columns import OWN, Column
 from pimeter.evaluation.diagnosis.crossfit import CrossFit
-from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, Evidence
+from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, CoveredDivision, Evidence
 from pimeter.evaluation.diagnosis.shifts import place
 from pimeter.evaluation.diagnosis.subgroup_search import MAX_ROWS_TO_DIVIDE, found_subgroup
 from pimeter.interval_arrays import interval_scores
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from pimeter.findings import Finding
 
     Array = NDArray[np.float64]
+    Halves = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 MAX_ROWS_TO_LEARN = 2_000  # that a scaled width is tried on
 PROMISING = 1.0  # normal deviate of the first half, from which on the other one is looked at, too
 STANDARD_ERRORS = 2.75  # of the gain, to either side: its range
+FOLLOW = "Let the width follow the features"  # advice that several findings may give, and the first of them does
 
 
 class Gap(NamedTuple):
@@ -69,6 +72,18 @@ class Gap(NamedTuple):
             return '"grouped"'
         own = (column for column in columns if column.name == self.subgroup.of and not column.is_numeric)
         return next((f"GroupedWidth(by={column.place!r})" for column in own), "")
+
+
+def shown_divisions(evidence: Evidence) -> list[CoveredDivision]:
+    """Coverage across quintiles of the prediction, per category, and by the feature that has the largest gap."""
+    of_features = tuple(one for one in evidence.subgroups if one.of not in OWN)
+    if not of_features:
+        return evidence.divisions
+    worst = Gap.of(of_features, evidence.level, evidence.coverage).subgroup.of
+    codes, labels = next(one.subgroups for one in evidence.by_feature if one.of == worst)
+    fit, some = evidence.fit, evidence.some
+    covered = replace(fit, absolute=fit.absolute[some], n_beyond=fit.n_beyond[some]).subgroups(codes, len(labels))
+    return [*evidence.divisions, CoveredDivision(worst, labels, covered)]
 
 
 class CoverageGap(Check[Evidence]):
@@ -111,7 +126,7 @@ class CoverageGap(Check[Evidence]):
             if gap.grouped_width(columns):
                 advice += "Give each category a margin of its own."
             else:
-                advice += "Let the width follow the features."
+                advice += f"{FOLLOW}."
         return self.finding(m, sentence, advice, value=value, reference=0.0, bounds=bounds)
 
 
@@ -124,15 +139,18 @@ class LeastCovered(Check[Evidence]):
     statistic = "coverage of the worst one, found on one half of the rows and told by the other; misses, permuted"
     significance = 0.004
 
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
         if evidence.units is not None:  # by rows, a search would find what groups, or stretches of time, have in common
             return self.finding(evidence.m, "Rows that belong together are not searched.", reference=evidence.level)
         prediction = Column("prediction", None, evidence.prediction[evidence.some], True)
         columns = [*evidence.given.columns, prediction] if evidence.given.columns else []
-        return self.judge(columns, evidence.fit.covered(evidence.some, evidence.at), evidence.level)
+        is_inside = evidence.fit.covered(evidence.some, evidence.at)
+        return self.judge(columns, is_inside, evidence.level, is_said=_is_said(earlier))
 
-    def judge(self, columns: list[Column], is_inside: NDArray[np.bool_], level: float) -> Finding:
-        """From features, and which rows are covered by margins that have not seen them."""
+    def judge(
+        self, columns: list[Column], is_inside: NDArray[np.bool_], level: float, *, is_said: bool = False
+    ) -> Finding:
+        """From features, rows that are covered by margins that have not seen them, and whether advice was given."""
         found = found_subgroup(columns, is_inside)
         if found is None:
             why = "There are too few misses to tell." if columns else "No features were given."
@@ -140,7 +158,8 @@ class LeastCovered(Check[Evidence]):
         sentence = f"Covered least are {found}"
         is_less = found.coverage < level and found.p_value <= self.significance
         sentence += f" (p = {found.p_value:.2g}, of the whole search)." if is_less else by_chance(found.p_value)
-        advice = f"Let the width follow the features: {in_percent(found.coverage)} of {found.words} are covered."
+        covered = f"{in_percent(found.coverage)} of {found.words} are covered."
+        advice = f"Only {covered}" if is_said else f"{FOLLOW}: {covered}"
         return self.finding(
             min(len(is_inside), MAX_ROWS_TO_DIVIDE),
             sentence,
@@ -162,23 +181,34 @@ class ScaledGain(Check[Evidence]):
     threshold = 0.05  # least gain that matters: a scaled width takes rows to learn
     significance = 0.004
 
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
-        prediction = evidence.prediction[evidence.some]
-        known = prediction, evidence.given.columns
-        return self.judge(evidence.some_residuals, *known, evidence.level, evidence.some_units)
+    def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
+        known = evidence.prediction[evidence.some], evidence.given.columns
+        about = evidence.level, evidence.some_units
+        return self.judge(evidence.some_residuals, *known, *about, is_said=_is_said(earlier))
 
     def judge(
-        self, residuals: Array, prediction: Array, columns: list[Column], level: float, units: Units | None = None
+        self,
+        residuals: Array,
+        prediction: Array,
+        columns: list[Column],
+        level: float,
+        units: Units | None = None,
+        *,
+        is_said: bool = False,
     ) -> Finding:
-        """From residuals, what a scaled width sees (predictions and features), and what is independent of what."""
+        """From residuals, what a scaled width sees, what is independent of what, and whether advice was given."""
         rows = some_rows(len(residuals), MAX_ROWS_TO_LEARN)
         residuals, prediction, m = residuals[rows], prediction[rows], len(rows)
-        if m < 2 * MIN_ROWS or is_constant(np.abs(residuals)):
-            why = f"{count(m)} too few to learn one" if m < 2 * MIN_ROWS else "all residuals have the same size"
+        labels = np.arange(m)
+        if units is not None and units.labels is not None:
+            labels = np.unique(units.labels[rows], return_inverse=True)[1]
+        rng = np.random.default_rng(m)
+        halves = _halves(labels, rng)
+        if why := _unknown_gain(residuals, halves):
             return self.finding(m, f"What a scaled width would gain is not known: {why}.", reference=0.0)
         bins = forest.binned([*(column.numbers[rows] for column in columns), prediction])
-        labels = np.arange(m) if units is None or units.labels is None else units.labels[rows]
-        judged, constant, scaled, z = _scores(np.abs(residuals) / np.abs(residuals).max(), bins, level, labels)
+        absolute = np.abs(residuals) / np.abs(residuals).max()
+        judged, constant, scaled, z = _scores(absolute, bins, level, labels, halves, rng)
         less, base, p_value = constant - scaled, float(constant.mean()), float(ndtr(-z))
         gain = float(less.mean()) / base
         sums = np.bincount(labels[judged], less - less.mean())
@@ -194,8 +224,32 @@ class ScaledGain(Check[Evidence]):
             sentence += ": not enough for the rows that it takes to learn."
         else:
             sentence += "."
-            advice = f"Let the width follow the features: that lowers the interval score by {in_percent(gain)}."
+            first = "A width that follows the features" if is_said else f"{FOLLOW}: that"
+            advice = f"{first} lowers the interval score by {in_percent(gain)}."
         return self.finding(m, sentence, advice, value=gain, reference=0.0, bounds=bounds, p_value=p_value)
+
+
+def _halves(units: NDArray[np.intp], rng: np.random.Generator) -> Halves:
+    """Rows in random order, those of one half of the units and of the other."""
+    is_first = np.zeros(int(units.max()) + 1, bool)
+    drawn = rng.permutation(len(is_first))
+    is_first[drawn[: -(-len(drawn) // 2)]] = True
+    shuffled = drawn if len(drawn) == len(units) else rng.permutation(len(units))
+    return shuffled[is_first[units[shuffled]]], shuffled[~is_first[units[shuffled]]]
+
+
+def _unknown_gain(residuals: Array, halves: Halves) -> str:
+    """Why no width can be learned on one half and judged on the other; empty if one can."""
+    if len(residuals) < 2 * MIN_ROWS:
+        return f"{count(len(residuals))} too few to learn one"
+    if min(map(len, halves)) < MIN_ROWS:
+        return "too many rows belong together to learn one on some groups and judge it on others"
+    return "all residuals have the same size" if is_constant(np.abs(residuals)) else ""
+
+
+def _is_said(earlier: Mapping[str, Finding]) -> bool:
+    """Whether a finding before this one says to let the width follow the features."""
+    return any(FOLLOW in one.advice for one in earlier.values())
 
 
 def grouped_gain(residuals: Array, codes: NDArray[np.integer[Any]], level: float, is_signed: bool) -> float:
@@ -220,7 +274,12 @@ def grouped_gain(residuals: Array, codes: NDArray[np.integer[Any]], level: float
 
 
 def _scores(
-    absolute: Array, bins: NDArray[np.intp], level: float, units: NDArray[np.intp]
+    absolute: Array,
+    bins: NDArray[np.intp],
+    level: float,
+    units: NDArray[np.intp],
+    halves: Halves,
+    rng: np.random.Generator,
 ) -> tuple[NDArray[np.intp], Array, Array, float]:
     """Rows that were judged, their scores with a constant width and a scaled one, and whether the scale says anything.
 
@@ -229,12 +288,6 @@ def _scores(
     nothing to gain, its own rows are all that is looked at. Rows of one unit are in one half, and their products of
     ranks are one.
     """
-    rng = np.random.default_rng(len(absolute))
-    is_first = np.zeros(int(units.max()) + 1, bool)
-    drawn = rng.permutation(len(is_first))
-    is_first[drawn[: -(-len(drawn) // 2)]] = True
-    shuffled = drawn if len(drawn) == len(units) else rng.permutation(len(units))
-    halves = shuffled[is_first[units[shuffled]]], shuffled[~is_first[units[shuffled]]]
     rows: list[NDArray[np.intp]] = []
     constant: list[Array] = []
     scaled: list[Array] = []
