@@ -172,11 +172,16 @@ class Evidence:
         return self.residuals[self.some]
 
     @cached_property
-    def residuals_in_order(self) -> Array:
-        """Residuals whose order may say something: of rows that are copies, those of the first of them."""
+    def rows_in_order(self) -> Counts:
+        """Rows whose order may say something: all, but of rows that are copies the first ones."""
         if self.copies.codes is None:
-            return self.residuals
-        return self.residuals[np.sort(np.unique(self.copies.codes, return_index=True)[1])]
+            return np.arange(self.m)
+        return np.sort(np.unique(self.copies.codes, return_index=True)[1])
+
+    @property
+    def stretches(self) -> Counts | None:
+        """The stretch of time of each row; None if time is not given."""
+        return None if self.units is None or self.units.kind != "time" else self.units.labels
 
     @cached_property
     def by_feature(self) -> list[Criterion]:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 GROUPED = "Rows belong to groups, whose rows resemble each other: their order is not looked at."
 N_LAGS = 10
-ROWS_PER_BLOCK = 20  # that are shuffled as one, so that serial dependence does not pass for drift
+ROWS_PER_BLOCK = (
+    20  # that are shuffled as one where time is not given, so that serial dependence does not pass for drift
+)
 N_STRETCHES = 10  # of the rows whose own level is taken off, so that drift does not pass for serial dependence
 MIN_ROWS_PER_STRETCH = 20
 TREND_PER_DEPARTURE = 1.5  # trend, as a normal deviate, that counts as much as a cumulative departure of 1
@@ -55,15 +57,17 @@ class Drift(Check[Evidence]):
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         if evidence.has_groups:
             return self.finding(evidence.m, GROUPED)
-        residuals = evidence.residuals_in_order
-        return self.judge(residuals[some_rows(len(residuals), MAX_ROWS)], evidence.margin)
+        rows = evidence.rows_in_order
+        rows = rows[some_rows(len(rows), MAX_ROWS)]
+        blocks = None if evidence.stretches is None else evidence.stretches[rows]
+        return self.judge(evidence.residuals[rows], evidence.margin, blocks)
 
-    def judge(self, residuals: Array, margin: float) -> Finding:
-        """From residuals in their order, and the margin that says what is much."""
+    def judge(self, residuals: Array, margin: float, blocks: NDArray[np.intp] | None = None) -> Finding:
+        """From residuals in their order, the margin that says what is much, and the stretch of time of each row."""
         m = len(residuals)
         if why := too_little(residuals):
             return self.finding(m, f"{why} to see a drift.")
-        test = drift(residuals)
+        test = drift(residuals, blocks)
         sentence = (
             f"Departures of residuals from their mean, summed up in the order given, come to {test.value:.2g} "
             f"(shuffled {test.shuffled:.2g})"
@@ -108,7 +112,7 @@ class SerialDependence(Check[Evidence]):
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         if evidence.has_groups:
             return self.finding(evidence.m, GROUPED)
-        return self.judge(evidence.residuals_in_order[:MAX_ROWS])
+        return self.judge(evidence.residuals[evidence.rows_in_order[:MAX_ROWS]])
 
     def judge(self, residuals: Array) -> Finding:
         """From residuals that follow each other."""
@@ -131,16 +135,22 @@ class SerialDependence(Check[Evidence]):
         return self.finding(m, sentence, advice, value=test.value, reference=test.shuffled, p_value=test.p_value)
 
 
-def drift(residuals: Array) -> OrderTest:
-    """Cumulative departure or linear trend of ranks, whichever is farther from what chance makes."""
-    length = min(max(len(residuals) // 25, 1), ROWS_PER_BLOCK)
-    n_blocks = len(residuals) // length
-    centred = np.stack([own[: n_blocks * length].reshape(n_blocks, length).sum(axis=1) for own in _ranks(residuals)])
+def drift(residuals: Array, blocks: NDArray[np.intp] | None = None) -> OrderTest:
+    """Cumulative departure or linear trend of ranks, whichever is farther from what chance makes.
+
+    Blocks of rows are shuffled: stretches of time where these are known, as rows of one moment have much in common.
+    """
+    if blocks is None:
+        length = min(max(len(residuals) // 25, 1), ROWS_PER_BLOCK)
+        blocks = np.arange(len(residuals) // length * length) // length
+    codes = np.unique(blocks, return_inverse=True)[1]
+    n_blocks = int(codes[-1]) + 1
+    centred = np.array([np.bincount(codes, own[: len(codes)]) for own in _ranks(residuals)], np.float64)
     centred -= centred.mean(axis=1, keepdims=True)
     spread = np.sqrt((centred**2).sum(axis=1, keepdims=True))
     centred /= np.where(spread > 0.0, spread, 1.0)
     ramp = np.linspace(-1.0, 1.0, n_blocks)
-    ramp /= TREND_PER_DEPARTURE * np.sqrt(ramp @ ramp / (n_blocks - 1))
+    ramp /= TREND_PER_DEPARTURE * np.sqrt(ramp @ ramp / max(n_blocks - 1, 1))
     rng = np.random.default_rng(len(residuals))
 
     def largest(order: NDArray[np.intp]) -> Array:
