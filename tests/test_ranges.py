@@ -55,6 +55,15 @@ class TestIndependentRows:
         # .9 with a standard error of .027; standard errors of means held .66 at n = 50.
         assert count / 120 > 0.81
 
+    def test_interval_scores_hold_where_tails_end(self, fast):
+        rng, count = np.random.default_rng(1), 0
+        for _ in range(120):
+            found = measure(rng.uniform(-1, 1, 250), np.zeros(250), confidence_level=0.99)
+            r = found.margin[0]
+            count += held(found.scores, "interval_score", 2 * r + 200 * (1 - r) ** 2 / 2)
+        # .89 with a standard error of .028; with an exponential tail alone .76.
+        assert count / 120 > 0.81
+
     def test_roots_of_heavy_tails_hold_more_often_than_standard_errors(self, fast):
         rng, count, plain = np.random.default_rng(0), 0, 0
         for _ in range(120):

@@ -126,7 +126,8 @@ def _interval_scores(fit: CrossFit, units: Units) -> Array:
     It is twice the margin plus ``2 / (1 - p)`` times the probability that a residual lies beyond it, times the mean
     excess there. The former is known from ranks, whatever the distribution; the latter from the residuals beyond the
     margin, if they fall off exponentially, or as much more heavily as seen. Where few are beyond, from those beyond a
-    lower threshold, by an exponential tail. Both vary on the scale of logarithms as Gamma variables do.
+    lower threshold, by an exponential tail; for the lower bound by a uniform one, where that is less. Both vary on the
+    scale of logarithms as Gamma variables do.
     """
     ordered, m = fit.ordered, len(fit.ordered)
     lowest = np.searchsorted(ordered, ordered[-min(TAIL_ROWS, m)])
@@ -157,6 +158,8 @@ def _interval_scores(fit: CrossFit, units: Units) -> Array:
         return np.asarray(np.log(mean) + np.where(is_tied, by_step, -farther / mean))
 
     wide, middle = WIDER * NORMAL, log_excess(mean)
+    # A bounded tail, such as a uniform one, has less beyond the margin.
+    bounded = np.log(mean) + 2.0 * np.log(np.maximum(1.0 - farther / (2.0 * mean), 0.5 / (n + 1.0)))
     spread = np.sqrt(heavier * polygamma(1, rows))
     penalties = []
     for sign in (-1.0, 1.0):
@@ -165,7 +168,8 @@ def _interval_scores(fit: CrossFit, units: Units) -> Array:
             log_excess(mean * np.exp(bias[0] + sign * wide * spread * (heavier**0.25 if sign > 0.0 else 1.0))) - middle
         )
         of_number = bias[1] + sign * wide * np.sqrt(polygamma(1, rows + 1.0))
-        penalties.append(middle + sign * np.hypot(of_mean, of_number) + np.log((n + 1.0) / m))
+        nearest = middle if sign > 0.0 else np.minimum(middle, bounded)
+        penalties.append(nearest + sign * np.hypot(of_mean, of_number) + np.log((n + 1.0) / m))
     log_penalties = np.minimum(np.stack(penalties, axis=1), LARGEST_LOG)
     excess = np.where(is_known[:, None], np.exp(log_penalties), 0.0) * unit
     return np.asarray(2.0 * fit.margin[:, None] + 2.0 / (1.0 - fit.levels)[:, None] * excess)
