@@ -972,6 +972,13 @@ class TestFalseAlarms:
         assert check.by_chance(0.2) == ", which chance explains."
         assert "chance" not in check.by_chance(0.01)
 
+    def test_two_hills_are_no_heavy_tails(self):
+        """Their median lies in one of them: beside it half of the residuals are near, and the others far."""
+        rng = np.random.default_rng(0)
+        hills = [rng.choice([-2.0, 2.0], 300, p=[q, 1 - q]) + 0.05 * rng.standard_normal(300) for q in (0.4, 0.5, 0.6)]
+        assert not any(HeavyTails().judge(one).raised for one in hills)
+        assert HeavyTails().judge(rng.standard_t(2, 300)).raised
+
     def test_heavy_tails_have_no_outliers(self):
         rng = np.random.default_rng(0)
         for draw in (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import fdtrc, ndtr
@@ -79,6 +79,27 @@ class Skewness(Check[Evidence]):
         return self.finding(m, sentence, advice, value=skewness, reference=0.0, p_value=p_value)
 
 
+class Tails(NamedTuple):
+    """How far the largest distances are beyond the median."""
+
+    ratio: float  # of the 98 % point to the median; NaN if half of them or more are 0
+    is_beyond: Array  # (2, m) 1 for those beyond the median, and beyond the 98 % point
+
+    @classmethod
+    def of(cls, distances: Array) -> Tails:
+        """From distances of residuals from their centre."""
+        half, tail = np.quantile(distances, [0.5, 0.98], method="hazen")
+        is_beyond = np.stack([distances > half, distances > tail]).astype(np.float64)
+        if half <= np.finfo(np.float64).tiny * tail:
+            return cls(math.nan, is_beyond)
+        # Quantiles of distances in steps jump from one to the next, and their ratio by as much. A line through the
+        # middles of the jumps does not, and is the same where no two are tied: what both say is no matter of steps.
+        values, counts = np.unique(distances, return_counts=True)
+        places = (np.cumsum(counts) - counts / 2.0) / len(distances)
+        half_way, tail_way = np.interp([0.5, 0.98], places, values)
+        return cls(float(min(tail / half, tail_way / half_way)), is_beyond)
+
+
 class HeavyTails(Check[Evidence]):
     """How far the 98 % point of absolute residuals is from their median, against normal residuals."""
 
@@ -97,19 +118,15 @@ class HeavyTails(Check[Evidence]):
     def judge(self, residuals: Array, units: Units | None = None, *, is_explained: bool = False) -> Finding:
         """From residuals, in independent units; nothing is to be done if a spread that varies explains the tails."""
         m = len(residuals)
-        distances = np.abs(residuals - np.median(residuals))
-        half, tail = np.quantile(distances, [0.5, 0.98], method="hazen")
         if m < MIN_ROWS_FOR_TAILS:
             return self.finding(m, f"{count(m)} too few to know the tails.", reference=NORMAL_RATIO)
-        if half <= np.finfo(np.float64).tiny * tail:
+        # The median of two hills lies in one of them, near half of the residuals; the middle of the quartiles does not.
+        low, median, high = np.quantile(residuals, [0.25, 0.5, 0.75])
+        tails = [Tails.of(np.abs(residuals - centre)) for centre in (median, low / 2.0 + high / 2.0)]
+        if any(math.isnan(one.ratio) for one in tails):
             return self.finding(m, "Half of the residuals or more are tied.", reference=NORMAL_RATIO)
-        # Quantiles of distances in steps jump from one to the next, and their ratio by as much. A line through the
-        # middles of the jumps does not, and is the same where no two are tied: what both say is no matter of steps.
-        values, counts = np.unique(distances, return_counts=True)
-        half_way, tail_way = np.interp([0.5, 0.98], (np.cumsum(counts) - counts / 2.0) / m, values)
-        ratio = float(min(tail / half, tail_way / half_way))
-        beyond = np.stack([distances > half, distances > tail]).astype(np.float64)
-        effective = m if units is None else m / float(units.design_effect(beyond).max())
+        ratio, is_beyond = min(tails, key=lambda one: one.ratio)
+        effective = m if units is None else m / float(units.design_effect(is_beyond).max())
         p_value = float(ndtr(math.log(NORMAL_RATIO / ratio) * math.sqrt(effective) / LOG_RATIO_ERROR))
         advice = ""
         if p_value <= self.significance and ratio > self.threshold and not is_explained:
