@@ -44,15 +44,16 @@ class BeatsMajorityClass(CheckOfLabels):
             only = "positive" if n_positive else "negative"
             return self.finding(evidence.labelled.n, f"Not known: all rows with a label are {only}.", reference=0.5)
         metric, rarer = ("ppv", "positive") if n_positive <= n_negative else ("npv", "negative")
-        value, lower, upper = evidence.metric(metric)
+        found = evidence.metric(metric)
+        lower, upper = found.lower, found.upper
         bounds = f"{points(lower)} to {points(upper)} % of the rows that it calls {rarer}, the rarer class, are {rarer}"
         advice = ""
-        if math.isnan(value):
+        if math.isnan(found.value):
             sentence = f"No: it calls no row {rarer}, the rarer class."
             advice = "Try another threshold, which may do better."
         elif lower > 0.5:
             sentence = f"Yes: {bounds}, more than half."
-            majority, least = max(n_negative, n_positive) / evidence.labelled.n, evidence.metric("accuracy")[1]
+            majority, least = max(n_negative, n_positive) / evidence.labelled.n, evidence.metric("accuracy").lower
             if least > majority:
                 sentence = (
                     f"Yes: at least {points(least)} % right, against {points(majority)} % for always predicting the "
@@ -68,7 +69,7 @@ class BeatsMajorityClass(CheckOfLabels):
             sentence = f"Not certain: {bounds}; it would have to be more than half."
             advice = "Label more rows to tell whether it is better than always predicting the majority class."
         rows = evidence.labelled.n
-        return self.finding(rows, sentence, advice, value=value, reference=0.5, bounds=(lower, upper))
+        return self.finding(rows, sentence, advice, value=found.value, reference=0.5, bounds=(lower, upper))
 
 
 class MetricInWords(Check[ClassifierEvidence]):
@@ -79,9 +80,10 @@ class MetricInWords(Check[ClassifierEvidence]):
     says: ClassVar[str]
 
     def _judged(self, evidence: ClassifierEvidence, _earlier: Mapping[str, Finding]) -> Finding:
-        value, lower, upper = evidence.metric(self.name)
-        sentence = f"{points(lower)} to {points(upper)} % {self.says}"
-        return self.finding(evidence.uncertainty.n_rows, sentence, value=value, bounds=(lower, upper))
+        found = evidence.metric(self.name)
+        sentence = f"{points(found.lower)} to {points(found.upper)} % {self.says}"
+        bounds = (found.lower, found.upper)
+        return self.finding(evidence.uncertainty.n_rows, sentence, value=found.value, bounds=bounds)
 
 
 class Precision(MetricInWords):
@@ -109,16 +111,13 @@ class MoreRows(Check[ClassifierEvidence]):
     statistic = "its width"
 
     def _judged(self, evidence: ClassifierEvidence, _earlier: Mapping[str, Finding]) -> Finding:
-        found = evidence.uncertainty
-        _, lower, upper = evidence.metric("accuracy")
+        found, accuracy = evidence.uncertainty, evidence.metric("accuracy")
         # Without labels of its own, or with few among many, what is known comes from those that calibrate or are there.
-        scarce = found.assumes == SAME_POPULATION or found.method["accuracy"][0] == "prediction-powered"
+        scarce = found.assumes == SAME_POPULATION or accuracy.method == "prediction-powered"
         more = "rows with a label" if scarce else "rows"
-        width = points(upper - lower)
-        sentence = (
-            f"The interval of accuracy is {width} percentage points wide; four times as many {more} about halve it."
-        )
-        return self.finding(found.n_rows, sentence, value=upper - lower)
+        width = accuracy.upper - accuracy.lower
+        wide = f"The interval of accuracy is {points(width)} percentage points wide"
+        return self.finding(found.n_rows, f"{wide}; four times as many {more} about halve it.", value=width)
 
 
 class EnoughOfEachClass(CheckOfLabels):

@@ -20,7 +20,7 @@ from pimeter.evaluation.diagnosis.targets import distinct, grid_step
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pimeter.classification.estimates import ClassificationUncertainty
+    from pimeter.classification.estimates import ClassificationUncertainty, Estimate
 
     Array = NDArray[np.float64]
 
@@ -121,10 +121,9 @@ class ClassifierEvidence:
     calibration_error: float | None  # how far scores are from being calibrated, at least
     categories: list[Category]
 
-    def metric(self, name: str) -> tuple[float, float, float]:
-        """Value, lower and upper bound of a metric at the first threshold."""
-        found = self.uncertainty
-        return found.value[name][0], found.lower[name][0], found.upper[name][0]
+    def metric(self, name: str) -> Estimate:
+        """A metric at the first threshold, with its interval."""
+        return self.uncertainty.estimates[0][name]
 
 
 def is_above(score: NDArray[Any], threshold: float) -> NDArray[np.bool_]:

@@ -267,22 +267,22 @@ def _two_classes(found: list[Hashable], pos_label: Hashable) -> list[Hashable]:
 
 def _headline(found: ClassificationUncertainty, method: str, rows: Labelled, threshold: float) -> Headline:
     """How often the classifier is right, and what that rests on."""
-    value, lower, upper = (column["accuracy"][0] for column in (found.value, found.lower, found.upper))
-    n = rows.n
+    accuracy, n = found.estimates[0]["accuracy"], rows.n
+    right = f"{points(accuracy.value)} %"
     claim = (
-        f"The classifier is right for {points(lower)} to {points(upper)} % of rows like these "
+        f"The classifier is right for {points(accuracy.lower)} to {points(accuracy.upper)} % of rows like these "
         f"({percent(found.confidence_level)} confidence)."
     )
     if method == "calibrated":
         evidence = (
-            f"With {counted(found.n_rows, 'row')} and a threshold of {threshold:g}, {points(value)} % are expected to "
+            f"With {counted(found.n_rows, 'row')} and a threshold of {threshold:g}, {right} are expected to "
             f"be right, assuming {found.assumes}."
         )
     elif method == "prediction-powered":
-        evidence = f"With {counted(n, 'label')} among {found.n_rows:,} rows, {points(value)} % is the best guess."
+        evidence = f"With {counted(n, 'label')} among {found.n_rows:,} rows, {right} is the best guess."
     else:
         evidence = (
-            f"With {counted(n, 'labelled row')} and a threshold of {threshold:g}, {points(value)} % were right; "
+            f"With {counted(n, 'labelled row')} and a threshold of {threshold:g}, {right} were right; "
             f"always predicting the majority class is right for {points(max(rows.n_by_class) / n)} %."
         )
     return Headline(claim, evidence)
