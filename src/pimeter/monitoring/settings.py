@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
 
+from pimeter.conformal.guarantee import rank
 from pimeter.validation import integer, one_level
 
 MISSES, FEW, BOUNDS, WIDTHS, RESIDUALS = "misses", "few misses", "bounds", "widths", "residuals"
@@ -93,9 +94,9 @@ class Settings:
             return p, p
         from scipy.special import betaincinv  # takes long to load
 
-        rank = min(math.ceil((m + 1) * p - 1e-9), m)
+        k = min(rank(m, p), m)
         tail = OF_CALIBRATION * self.false_alarm_rate / 2.0
-        low, high = (float(betaincinv(rank, m + 1 - rank, at)) for at in (tail, 1.0 - tail))
+        low, high = (float(betaincinv(k, m + 1 - k, at)) for at in (tail, 1.0 - tail))
         return low, high
 
     def proportion(self, name: str, *, has_subgroups: bool) -> float:
