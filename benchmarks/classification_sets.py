@@ -23,7 +23,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import pimeter as pm
-from pimeter.duplicates import row_draws
+from pimeter.row_hashes import row_draws
 
 SEED = 20261121
 LEVEL = 0.9

@@ -28,7 +28,8 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 import pimeter as pm
-from pimeter.duplicates import copies, row_keys
+from pimeter.duplicates import copies
+from pimeter.row_hashes import row_keys
 
 SEED = 20261116
 MOST_ALARMS = 0.05

@@ -24,7 +24,7 @@ from sklearn.svm import LinearSVC
 from pimeter import CoverageWarning, SetClassifier
 from pimeter.classification.conformity import PENALTIES, Penalty, aps, chosen_penalty, lac
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.duplicates import row_draws
+from pimeter.row_hashes import row_draws
 
 K = 4
 

@@ -29,9 +29,10 @@ from pimeter import (
     scorecard,
 )
 from pimeter.conformal.guarantee import rank_guarantee
-from pimeter.duplicates import copies, row_keys
+from pimeter.duplicates import copies
 from pimeter.evaluation import lazy_rows
 from pimeter.evaluation.diagnosis.evidence import equal_rows
+from pimeter.row_hashes import row_keys
 
 MAGNITUDES = (100, 1000)
 

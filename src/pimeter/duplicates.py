@@ -1,4 +1,4 @@
-"""Copies of rows: a hash of each row finds them, and the other rows say whether chance explains them.
+"""Copies of rows: hashes of rows find them, and the other rows say whether chance explains them.
 
 Copies are not independent: a model that was trained on a row knows its copies, and a calibration row that is there
 three times counts three times. Rows that are equal because few values are possible are another matter: they are
@@ -7,17 +7,15 @@ exchangeable like any others.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
-from contextlib import suppress
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import pdtr
 
-from pimeter.arrays import columns_of, even_array, is_missing, is_new, is_sparse, numbers_of, some_rows
+from pimeter.arrays import is_new, numbers_of, some_rows
+from pimeter.row_hashes import bits_of_bytes, compared_columns, hashes, value_bits
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -28,10 +26,6 @@ if TYPE_CHECKING:
     Index = NDArray[np.intp]
 
 UNPROVEN = "nothing is guaranteed (guaranteed_level_ is NaN)"
-# The constants of splitmix64, whose last steps mix the bits.
-HASH_STEP, FIRST, SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
-ROWS_AT_ONCE = 32_768  # rows that are hashed together: their bits stay in the cache
-HASHES_OF_SPARSE_ROW = 12
 MAX_ROWS_COMPARED = 100_000  # drawn at random; all rows are counted
 MAX_VALUES_COMPARED = 20_000_000  # one column at a time
 
@@ -72,7 +66,7 @@ def duplicate_groups(X: object, y: ArrayLike | None = None) -> Index:
     >>> duplicate_groups(X, [7, 8, 7, 9])
     array([0, 1, 0, 2])
     """
-    _, first, codes = np.unique(_hashes(_table(X, y)), return_index=True, return_inverse=True)
+    _, first, codes = np.unique(hashes(compared_columns(X, y)), return_index=True, return_inverse=True)
     place = np.empty(len(first), np.intp)
     place[np.argsort(first)] = np.arange(len(first))
     return place[codes.reshape(-1)]
@@ -137,11 +131,11 @@ def copies(
     n_distinct = int(np.count_nonzero(is_new(np.sort(keys))))
     if n_distinct == len(keys):
         return Copies(0, 0, len(keys))
-    columns = _table(y, None) if X is None else _table(X, y)
+    columns = compared_columns(y, None) if X is None else compared_columns(X, y)
     n_targets = 0 if y is None else len(columns) if X is None else int(np.prod(np.shape(y)[1:]))
     others = columns[n_targets:] if prediction is None else [*columns[n_targets:], prediction]
     if groups is not None:
-        rows = np.unique(_hashes([keys.view("V8"), groups]), return_index=True)[1]
+        rows = np.unique(hashes([keys.view("V8"), groups]), return_index=True)[1]
         columns, others, keys = [c[rows] for c in columns], [c[rows] for c in others], keys[rows]
     n = len(keys)
     counts = _copy_counts(columns, columns[:n_targets], others, keys) if n > n_distinct else np.zeros(0, np.intp)
@@ -167,19 +161,6 @@ def _copy_counts(columns: Sequence[Column], targets: Sequence[Column], others: S
             return repeated
     pairs = (any(_has_a_pair(column, keys) for column in some) for some in (targets, others[:n_compared]))
     return repeated if all(pairs) else repeated[:0]
-
-
-def row_keys(X: object, y: ArrayLike | None = None) -> Bits | None:
-    """A hash of each row by itself, equal for equal rows; None for what is no table."""
-    try:
-        return _hashes(_table(X, y))
-    except (TypeError, ValueError):
-        return None
-
-
-def row_draws(X: object, seed: int) -> Array:
-    """A number in [0, 1) for each row, made from the row itself and a seed: neither batch nor order matter."""
-    return np.asarray((_hashes(_table(X, None), seed) >> np.uint64(11)) * 2.0**-53)  # 53 of 64 bits make a float
 
 
 def are_copies(groups: Index, keys: Column | None) -> bool:
@@ -220,7 +201,7 @@ def _are_few_values(keys: Bits, columns: Sequence[Column] = ()) -> bool:
     counts = np.unique(keys, return_counts=True)[1]
     if counts.mean() < 2.0 or counts.var() < counts.mean() / 4.0:
         return False
-    return len({_digest(bits.tobytes()) for bits in map(value_bits, columns) if (bits != bits[0]).any()}) < 2
+    return len({bits_of_bytes(bits.tobytes()) for bits in map(value_bits, columns) if (bits != bits[0]).any()}) < 2
 
 
 def _do_thirds_agree(columns: Sequence[Column], keys: Bits) -> bool:
@@ -228,7 +209,7 @@ def _do_thirds_agree(columns: Sequence[Column], keys: Bits) -> bool:
     d = len(columns)
     rng = np.random.default_rng([d, len(keys)])
     kept = (rng.permutation(d)[-(-d // 3) :] for _ in range(30))
-    return d >= 5 and all(_n_pure(_hashes([columns[i] for i in some]), keys) for some in kept)
+    return d >= 5 and all(_n_pure(hashes([columns[i] for i in some]), keys) for some in kept)
 
 
 def _has_a_pair(values: Column, keys: Bits) -> bool:
@@ -268,91 +249,3 @@ def _is_on_a_grid(values: Array, n_tied: float) -> bool:
         if n_tied <= 2 * n_smallest:
             return True
     return False
-
-
-def _table(X: object, y: ArrayLike | None) -> list[Column]:
-    """Columns of the target, then those of X; of a sparse matrix some hashes of each row, each of some columns."""
-    columns = _sparse_columns(X) if is_sparse(X) and hasattr(X, "tocoo") else list(columns_of(X).values())
-    if not columns or not len(columns[0]):
-        msg = "X has no rows or no columns, so there is nothing to compare; give at least one of each."
-        raise ValueError(msg)
-    if y is None:
-        return columns
-    target = even_array("y", y)
-    if target.ndim == 0 or len(target) != len(columns[0]):
-        msg = f"y has shape {target.shape}, but X has {len(columns[0])} rows: give one target for each row of X."
-        raise ValueError(msg)
-    return [*target.reshape(len(target), -1).T, *columns]
-
-
-def _sparse_columns(X: Any) -> list[Column]:
-    """Sums of hashes of a row's entries that are not 0, by column modulo a number."""
-    X = X.tocoo(copy=True)
-    X.sum_duplicates()
-    X.eliminate_zeros()
-    row, column = X.coords[0], X.coords[-1]
-    found = np.zeros((X.shape[0], HASHES_OF_SPARSE_ROW), np.uint64)
-    entries = _mixed(_mixed(column.astype(np.uint64) * HASH_STEP) + value_bits(X.data))
-    np.add.at(found, (row, column % HASHES_OF_SPARSE_ROW), entries)
-    return list(found.view("V8").T)
-
-
-def _hashes(columns: Sequence[Column], seed: int = 0) -> Bits:
-    """A hash of each row of these columns."""
-    found = np.full(len(columns[0]), np.uint64(seed))
-    for start in range(0, len(found), ROWS_AT_ONCE):
-        rows = slice(start, start + ROWS_AT_ONCE)
-        for column in columns:
-            found[rows] = _mixed(found[rows] * FIRST + value_bits(column[rows]) + HASH_STEP)
-    return found
-
-
-def _mixed(x: Bits) -> Bits:
-    """Bits of which each depends on all bits given."""
-    x = (x ^ (x >> np.uint64(30))) * FIRST
-    x = (x ^ (x >> np.uint64(27))) * SECOND
-    return x ^ (x >> np.uint64(31))
-
-
-def value_bits(values: Column) -> Bits:
-    """64 bits of each value: equal for equal numbers, whatever their type, and for equal texts."""
-    kind = values.dtype.kind
-    if kind in "mM" or values.dtype == "V8":
-        return np.ascontiguousarray(values).view(np.uint64)
-    if kind in "fiub":
-        numbers = values.astype(np.float64) + 0.0  # no -0.0
-        if kind == "f":
-            numbers[np.isnan(numbers)] = np.nan
-        bits = numbers.view(np.uint64)
-        if kind in "fb" or values.dtype.itemsize < 8:
-            return bits
-        with np.errstate(invalid="ignore"):  # the float next to the largest integer is none
-            rest = (values - numbers.astype(values.dtype)).view(np.uint64)
-        return np.where(rest == 0, bits, _mixed(bits) + rest) if rest.any() else bits
-    objects = values.tolist()
-    try:
-        found = {value: _bits(value) for value in set(objects)}
-    except TypeError:  # lists and the like cannot be looked up
-        return np.array([_bits(value) for value in objects], np.uint64)
-    return np.array([found[value] for value in objects], np.uint64)
-
-
-def _bits(value: Any) -> int:
-    """64 bits of one object."""
-    if isinstance(value, np.ndarray | list | tuple):  # a long array's text would leave out its middle
-        held = np.ravel(value) if isinstance(value, np.ndarray) else np.fromiter(value, object, len(value))
-        return _digest(f"{type(value).__name__} {held.shape}".encode() + value_bits(held).tobytes())
-    if is_missing(value):
-        value = math.nan
-    if isinstance(value, Real | np.bool_):
-        with suppress(OverflowError):
-            value = float(value) if float(value) == value else value
-        number = np.array([value])
-        if number.dtype.kind != "O":  # as that of fractions, and of integers of more than 64 bits
-            return int(value_bits(number)[0])
-    return _digest(str(value).encode())
-
-
-def _digest(data: bytes) -> int:
-    """64 bits of some bytes."""
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")

@@ -15,7 +15,7 @@ from pimeter.conformal.categories import category_labels
 from pimeter.conformal.estimator import HELD_OUT, ConformalEstimator
 from pimeter.conformal.folds import FoldModels
 from pimeter.conformal.scores import CalibrationScores
-from pimeter.duplicates import row_draws
+from pimeter.row_hashes import row_draws
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

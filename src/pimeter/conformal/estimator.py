@@ -22,7 +22,8 @@ from pimeter.conformal.exchangeability import in_groups, warn_of_shuffled_dates
 from pimeter.conformal.guarantee import COPIES, ORDER
 from pimeter.conformal.quantile import Calibrated
 from pimeter.coverage import warn_of_coverage
-from pimeter.duplicates import are_copies, copies, row_keys
+from pimeter.duplicates import are_copies, copies
+from pimeter.row_hashes import row_keys
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

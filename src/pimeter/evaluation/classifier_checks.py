@@ -9,10 +9,11 @@ import numpy as np
 
 from pimeter.classification.unlabelled import SAME_POPULATION
 from pimeter.coverage import counted, rounded
-from pimeter.duplicates import copies, row_keys
+from pimeter.duplicates import copies
 from pimeter.evaluation.classifier_evidence import ROWS_PER_BIN, ClassifierEvidence
 from pimeter.evaluation.diagnosis.check import Check
 from pimeter.findings import Diagnosis
+from pimeter.row_hashes import row_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,9 +18,10 @@ from pimeter.conformal.portable import calibration_body, calibration_text, plain
 from pimeter.conformal.quantile import Calibrated, ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.coverage import ROUNDING, warn_of_coverage
-from pimeter.duplicates import UNPROVEN, copies, row_keys
+from pimeter.duplicates import UNPROVEN, copies
 from pimeter.predictive import Predictive, predictive
 from pimeter.regression.bands import Additive, Blended, Distributional, Multiplicative, Normalised
+from pimeter.row_hashes import row_keys
 from pimeter.validation import finite_numbers, one_or_more_levels
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pimeter.conformal.overlapping import OverlappingQuantile
 from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.coverage import warn_of_coverage
-from pimeter.duplicates import UNPROVEN, row_keys
+from pimeter.duplicates import UNPROVEN
 from pimeter.frames import column_values
 from pimeter.progress import results_of
 from pimeter.regression.auto import AutoWidth
@@ -35,6 +35,7 @@ from pimeter.regression.shift import ShiftWeights, effective_size, importance_we
 from pimeter.regression.spread import tree_spread
 from pimeter.regression.width import REMEDY, ConstantWidth, IntervalShape, Width, checked_residuals, predictions
 from pimeter.regression.width_training import TrainingRows, WidthTraining
+from pimeter.row_hashes import row_keys
 from pimeter.validation import check_finite_rows
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ from scipy.special import ndtri, stdtrit
 
 from pimeter.arrays import real_array, some_rows
 from pimeter.coverage import proportion_bounds, rounded
-from pimeter.duplicates import Copies, copies, row_keys
+from pimeter.duplicates import Copies, copies
 from pimeter.errors import signed_errors
 from pimeter.evaluation.diagnosis.columns import categories, quintiles
 from pimeter.evaluation.diagnosis.crossfit import Covered, CrossFit
 from pimeter.evaluation.diagnosis.shifts import Criterion, Shift, local_shift
+from pimeter.row_hashes import row_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
