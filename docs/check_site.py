@@ -69,19 +69,12 @@ def broken_links(folder: Path) -> Iterator[str]:
 
 
 def unknown_words(folder: Path, words: tuple[str, ...] = SEARCHED) -> list[str]:
-    """Words that the index of the site's search lacks, in texts and titles."""
-    index = json.loads(
-        (folder / "searchindex.js")
-        .read_text()
-        .removeprefix("Search.setIndex(")
-        .removesuffix(")")
-    )
+    """Words that the index of the site's search lacks, which keeps them without their endings."""
+    text = (folder / "searchindex.js").read_text()
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    known = {*index["terms"], *index["titleterms"]}
     return [
-        word
-        for word in words
-        if not any(
-            word[:6] in term for term in (*index["terms"], *index["titleterms"])
-        )
+        word for word in words if known.isdisjoint({word, word[:-1], word[:-2]})
     ]
 
 

@@ -24,6 +24,8 @@ include_patterns = [
     "benchmarks/results/*",
     "experiments/results/*",
     "CHANGELOG.md",
+    "SECURITY.md",
+    "CONTRIBUTING.md",
 ]
 exclude_patterns = [
     "docs/_build",
