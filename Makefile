@@ -35,9 +35,9 @@ endif
 
 .DELETE_ON_ERROR:
 # What opens a browser, reads the docs or runs scripts tells nothing about other packages.
-QUICK := -m 'not slow' $(addprefix --ignore=tests/test_,docs.py experiments.py page.py simulate.py)
+QUICK := -m 'not slow' $(addprefix --ignore=tests/test_,docs.py experiments.py gallery.py notebook.py page.py simulate.py)
 
-.PHONY: help demo test test-slow test-lowest test-pure test-adapters coverage mutants simulate fuzz wheel check format docs bench bench-peers paper results-status clean
+.PHONY: help demo test test-slow test-lowest test-pure test-adapters coverage mutants simulate fuzz wheel check format docs site bench bench-peers paper results-status clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -106,6 +106,9 @@ docs: $(VENV)/.docs ## Build the documentation into docs/_build; a warning or a 
 	@$(BIN)/python docs/check_site.py docs/_build
 	@echo "Open docs/_build/docs/index.html"
 
+site: $(VENV)/.docs ## Build the docs of this state and of each tagged version into site, with a list to switch between them
+	@$(BIN)/python docs/versions.py site
+
 bench: $(VENV)/.dev $(VENV)/.torch ## Run the benchmarks (long)
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; PYTHONPATH=. $(BIN)/python "$$script"; done
 
@@ -132,7 +135,7 @@ results-status: $(VENV)/.dev ## List all stored results: current, stale and why,
 	@$(BIN)/python -m experiments status
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .venv-adapters .venv-lowest .venv-mutants .venv-peers .venv-pure .venv-river .venv-tables .venv-wheel build dist src/pimeter/_native* pimeter-demo.html docs/_build docs/api docs/gallery .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-adapters .venv-lowest .venv-mutants .venv-peers .venv-pure .venv-river .venv-tables .venv-wheel build dist src/pimeter/_native* pimeter-demo.html docs/_build docs/api docs/gallery site .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:

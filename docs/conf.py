@@ -1,6 +1,7 @@
 """How `make docs` builds the pages: from the root of the repository, so that links to results lead to pages, too."""
 
 import ast
+import os
 import re
 import sys
 from importlib.util import find_spec
@@ -13,6 +14,8 @@ from site_files import write_site_files
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "gallery"
+# Where the site of all versions lies, such as "/pimeter": versions.py says it. A single version has no list of others.
+VERSIONS = os.environ.get("PIMETER_SITE", "")
 
 project = "pimeter"
 author = "pimeter developers"
@@ -67,9 +70,15 @@ html_sidebars = {"docs/index": [], "docs/trust": [], "CHANGELOG": []}
 html_theme_options = {
     "logo": {"text": "pimeter"},
     "header_links_before_dropdown": 6,
-    "navbar_end": ["version-switcher", "theme-switcher"],
-    "switcher": {"json_url": "../versions.json", "version_match": release},
-    "check_switcher": False,  # `make site` writes it
+    "navbar_end": [
+        "version-switcher" if VERSIONS else "version",
+        "theme-switcher",
+    ],
+    "switcher": {
+        "json_url": f"{VERSIONS}/versions.json",
+        "version_match": os.environ.get("PIMETER_VERSION", release),
+    },
+    "check_switcher": False,  # it is not there yet
     "show_prev_next": False,
     "show_version_warning_banner": False,
     "secondary_sidebar_items": ["page-toc"],
@@ -95,6 +104,10 @@ sphinx_gallery_conf = {
         if _runs(path)
     ),
     "example_extensions": {".py"},
+    "subsection_order": [
+        f"examples/gallery/{name}"
+        for name in ("models", "asked", "widths", "more")
+    ],
     "within_subsection_order": "FileNameSortKey",
     "copyfile_regex": r".*\.rst",
     "doc_module": ("pimeter",),

@@ -68,12 +68,16 @@ def test_every_public_name_has_a_page_of_its_own():
     assert set(pimeter.__all__) <= set(listed)
 
 
-@pytest.fixture(scope="module")
-def check_site():
-    spec = importlib.util.spec_from_file_location("check_site", DOCS / "check_site.py")
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def check_site():
+    return script("check_site")
 
 
 def test_words_that_people_search_for_are_in_the_pages(check_site):
@@ -102,3 +106,16 @@ def test_search_of_a_built_site_is_asked(check_site, tmp_path):
 
 def test_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 100
+
+
+def test_site_lists_all_versions_and_leads_to_the_newest(tmp_path, monkeypatch):
+    versions = script("versions")
+    monkeypatch.setattr(versions, "git", lambda *_: "v0.9.1\nv0.10.0\nnightly\nv1.0.0rc1\n")
+    assert versions.tagged() == ["0.10.0", "0.9.1"]
+    (tmp_path / "0.10.0").mkdir()
+    (tmp_path / "0.10.0" / "llms.txt").write_text("- [One](_sources/docs/one.md.txt)")
+    versions.write_lists(tmp_path, ["dev", *versions.tagged()], "/pimeter")
+    listed = json.loads((tmp_path / "versions.json").read_text())
+    assert [one["url"] for one in listed] == ["/pimeter/dev/", "/pimeter/0.10.0/", "/pimeter/0.9.1/"]
+    assert "url=0.10.0/docs/index.html" in (tmp_path / "index.html").read_text()
+    assert (tmp_path / "llms.txt").read_text() == "- [One](0.10.0/_sources/docs/one.md.txt)"

@@ -1,4 +1,4 @@
-"""The examples run as they stand."""
+"""The example that is no page of the gallery runs as it stands."""
 
 from __future__ import annotations
 
@@ -9,19 +9,14 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_runs(example, tmp_path):
-    if example.stem in {"narrow_intervals", "with_pytorch"}:
-        pytest.importorskip("torch")
-    command, environment = [sys.executable, example], dict(os.environ)
-    if example.stem == "narrow_intervals":  # one split of few rows
-        command.append("1")
-        environment.pop("PIMETER_DATA", None)
+@pytest.mark.slow
+def test_narrow_intervals_runs_with_one_split_of_few_rows(tmp_path):
+    pytest.importorskip("torch")
+    example = Path(__file__).parents[1] / "examples" / "narrow_intervals.py"
+    environment = {name: value for name, value in os.environ.items() if name != "PIMETER_DATA"}
+    command = [sys.executable, example, "1"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "covered" in done.stdout or "expected within" in done.stdout
+    assert "covered" in done.stdout
     assert list(tmp_path.iterdir()) == []
