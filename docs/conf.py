@@ -147,11 +147,12 @@ def _with_underscores(_app, _what, _name, _object, _options, lines):
 
 def _with_gallery(_app, _page, source):
     """A link to an example's source leads to its page of the gallery here."""
-    source[0] = re.sub(
+    text = re.sub(
         r"\]\((?:\.\./)?examples/gallery/(\w+/\w+)\.py\)",
         r"](/docs/gallery/\1.rst)",
         source[0],
     )
+    source[0] = text.replace("](../examples/gallery)", "](gallery/index.rst)")
 
 
 def setup(app):
