@@ -211,18 +211,18 @@ def _title(rows: Sequence[Row], assumed: str) -> str:
 def _table(rows: Sequence[Row], assumed: str) -> list[Row]:
     table: list[Row] = []
     for name in _names(rows):
-        ratios = _curve(rows, assumed, name, "ratio")
+        ratios = curve(rows, assumed, name, "ratio")
         line: dict[str, Value] = {"estimator": name}
         line |= {f"m = {m}": ratio for m, ratio in ratios.items()}
-        table.append(line | {"all m": _mean(ratios.values())})
-    base = _curve(rows, assumed, DEFAULT, "rmse")
+        table.append(line | {"all m": geometric_mean(ratios.values())})
+    base = curve(rows, assumed, DEFAULT, "rmse")
     return [*table, {"estimator": "(RMSE of numpy linear)", **{f"m = {m}": x for m, x in base.items()}, "all m": ""}]
 
 
 def headline(rows: Sequence[Row]) -> str:
     """What the table shows, in one sentence."""
     lengths = _lengths(rows)
-    free, assumed = (_mean(_curve(rows, which, "pimeter", "ratio").values()) for which in ASSUMPTIONS)
+    free, assumed = (geometric_mean(curve(rows, which, "pimeter", "ratio").values()) for which in ASSUMPTIONS)
     return (
         f"On normal samples of {lengths[0]} to {lengths[-1]} errors, pimeter's interval function has {_change(free)} "
         f"than numpy's default when nothing is assumed, and {_change(assumed)} when both may assume symmetry "
@@ -245,7 +245,8 @@ def finding(rows: Sequence[Row]) -> str:
 def _on_symmetry(rows: Sequence[Row]) -> str:
     lengths = [m for m in _lengths(rows) if m <= SMALL]
     alone, with_neuron = (
-        _mean(_curve(rows, "symmetry", name, "ratio_to_signed")[m] for m in lengths) for name in (DEFAULT, "pimeter")
+        geometric_mean(curve(rows, "symmetry", name, "ratio_to_signed")[m] for m in lengths)
+        for name in (DEFAULT, "pimeter")
     )
     return (
         f"The figure gave the symmetry of the law to the neuron and not to numpy. Up to m = {lengths[-1]} that "
@@ -258,7 +259,7 @@ def _on_numpy(rows: Sequence[Row]) -> str:
     m_small, m_large = _lengths(rows)[0], _lengths(rows)[-1]
     spans = []
     for m in (m_small, m_large):
-        ratios = [_curve(rows, "none", name, "ratio")[m] for name in _numpy_names(rows)]
+        ratios = [curve(rows, "none", name, "ratio")[m] for name in _numpy_names(rows)]
         spans.append(f"{min(ratios):.2f} to {max(ratios):.2f} at m = {m}")
     return f"The choice among numpy's methods moves the ratio from {', and from '.join(spans)}."
 
@@ -266,9 +267,9 @@ def _on_numpy(rows: Sequence[Row]) -> str:
 def _on_rivals(rows: Sequence[Row]) -> str:
     said = []
     for assumed, words in ASSUMPTIONS.items():
-        ours = _curve(rows, assumed, "pimeter", "ratio")
-        ranked = [_curve(rows, assumed, name, "ratio") for name in _numpy_names(rows)]
-        smooth = _curve(rows, assumed, "Harrell-Davis", "ratio")
+        ours = curve(rows, assumed, "pimeter", "ratio")
+        ranked = [curve(rows, assumed, name, "ratio") for name in _numpy_names(rows)]
+        smooth = curve(rows, assumed, "Harrell-Davis", "ratio")
         best = sum(all(ours[m] < other[m] for other in ranked) for m in ours)
         smoother = sum(ours[m] < smooth[m] for m in ours)
         said.append(
@@ -286,7 +287,7 @@ def _on_neuron(rows: Sequence[Row], name: str) -> str:
     verdict = "holds in part" if better else "does not hold" if worse else "stays open"
     verdict = "holds" if better == len(small) else verdict
     ratios = [
-        f"{_mean(float(row['ratio']) for row in _where(small, assumed)):.2f} and "
+        f"{geometric_mean(float(row['ratio']) for row in _where(small, assumed)):.2f} and "
         f"{float(_where(held, assumed)[-1]['ratio']):.2f} with {words.lower()}"
         for assumed, words in ASSUMPTIONS.items()
     ]
@@ -307,7 +308,7 @@ def _where(rows: Sequence[Row], assumed: str) -> list[Row]:
     return [row for row in rows if row["assumed"] == assumed]
 
 
-def _curve(rows: Sequence[Row], assumed: str, name: str, column: str) -> dict[int, float]:
+def curve(rows: Sequence[Row], assumed: str, name: str, column: str) -> dict[int, float]:
     return {int(row["m"]): float(row[column]) for row in _where(rows, assumed) if row["estimator"] == name}
 
 
@@ -323,7 +324,7 @@ def _lengths(rows: Sequence[Row]) -> list[int]:
     return list(dict.fromkeys(int(row["m"]) for row in rows))
 
 
-def _mean(ratios: Iterable[float]) -> float:
+def geometric_mean(ratios: Iterable[float]) -> float:
     """Geometric mean."""
     return float(np.exp(np.mean(np.log(list(ratios)))))
 
@@ -357,7 +358,7 @@ def figure(rows: Sequence[Row], path: Path) -> None:
 
 def _panel(panel: Axes, rows: Sequence[Row], assumed: str) -> None:
     lengths = _lengths(rows)
-    ranked = np.array([list(_curve(rows, assumed, name, "ratio").values()) for name in _numpy_names(rows)])
+    ranked = np.array([list(curve(rows, assumed, name, "ratio").values()) for name in _numpy_names(rows)])
     panel.fill_between(
         lengths,
         ranked.min(axis=0),
@@ -367,7 +368,7 @@ def _panel(panel: Axes, rows: Sequence[Row], assumed: str) -> None:
     )
     panel.axhline(1, color="0.2", linewidth=1.2, label="numpy's default")
     for name in [name for name in LINES if name in _names(rows)]:
-        ratios = np.array(list(_curve(rows, assumed, name, "ratio").values()))
+        ratios = np.array(list(curve(rows, assumed, name, "ratio").values()))
         off = ratios > TOP
         panel.plot(lengths, np.where(off, np.nan, ratios), label=name, **LINES[name])
         if off.any():

@@ -1,4 +1,8 @@
-"""Figure 2: the bounds that SQR, QD and a neuron per position find in one trial of Table 1, beside the ideal ones."""
+"""Figure 2: the bounds that SQR, QD and a neuron per position find in one trial of Table 1, beside the ideal ones.
+
+The trial is a typical one: of the stored trials of Table 1 that whose QD is nearest to their median. The neurons are
+trained as printed; for the skewed noise there are two at each position, one for the errors of each sign.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,29 @@ from typing import Any
 import numpy as np
 
 from experiments import table1
+from experiments.printed import start, trained, weight
 from experiments.protocol import Experiment, Row, Unit
-from experiments.table1 import TAIL_LEVELS, Array, Settings, problem, trial
+from experiments.table1 import LEVEL, TAIL_LEVELS, Array, Settings, problem, trial
 
 POINT = "pairs that f saw"
 IDEAL = "ideal"
 MEDIAN = "median"
 # The paper draws two neurons for the skewed noise, one for the other.
 SHOWN = {"normal": ("SQR", "QD", "f + PIM"), "beta": ("SQR", "QD", "f + PIM, sided")}
+TYPICAL = {"normal": 8, "beta": 2}  # of Table 1's trials
 TITLES = {"normal": "Normal noise", "beta": "Beta(.2, .3) noise"}
-COLORS = {"SQR": "#e69f00", "QD": "#cc79a7", "f + PIM": "#0072b2", "f + PIM, sided": "#0072b2"}
+NEURONS: dict[str, Any] = {"color": "#0072b2", "linewidth": 1.1}
+STYLES: dict[str, dict[str, Any]] = {
+    "SQR": {"color": "#e69f00", "linewidth": 1.8},
+    "QD": {"color": "#cc79a7", "linewidth": 1.4, "linestyle": "--"},
+    "f + PIM": NEURONS,
+    "f + PIM, sided": NEURONS,
+}
 
 
 def units(settings: Settings) -> list[Unit]:
-    """One trial per noise: the first of Table 1, with the same stream."""
-    return [(noise, 0) for noise in settings.noises]
+    """One trial per noise, with the stream that it has in Table 1."""
+    return [(noise, TYPICAL[noise] % settings.n_trials) for noise in settings.noises]
 
 
 def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Row]:
@@ -32,7 +44,10 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
     asked = problem(settings, noise)
     found, x, y = trial(settings, noise, rng)
     curves = {IDEAL: asked.points(TAIL_LEVELS), MEDIAN: asked.points(np.array([0.5, 0.5]))}
-    curves |= {name: found[name].bounds for name in SHOWN[noise]}
+    curves |= {name: found[name].bounds for name in ("SQR", "QD")}
+    centre = found["f + PIM"].bounds.mean(axis=1)
+    errors = asked.draw(np.tile(asked.positions, (settings.n_draws, 1)), rng) - centre
+    curves[SHOWN[noise][2]] = centre[:, None] + (_printed(errors) if noise == "normal" else _printed_sides(errors))
     drawn = [(name, asked.positions, bounds) for name, bounds in curves.items()]
     drawn.append((POINT, x, np.stack([y, y], axis=1)))
     return [
@@ -40,6 +55,23 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
         for name, positions, bounds in drawn
         for at, (lower, upper) in zip(positions.tolist(), bounds.tolist(), strict=True)
     ]
+
+
+def _printed(errors: Array) -> Array:
+    """Bounds of one neuron per position; one that has not moved stays where it started."""
+    weights = trained(np.abs(errors), LEVEL).weights
+    margin = np.where(np.isnan(weights), start(LEVEL), weights)
+    return np.stack([-margin, margin], axis=1)
+
+
+def _printed_sides(errors: Array) -> Array:
+    """Bounds of two neurons per position, for the errors of each sign; without any, or unmoved, at the start."""
+
+    def margin(side: Array) -> float:
+        found = weight(side[side > 0], LEVEL)
+        return start(LEVEL) if np.isnan(found) else found
+
+    return np.array([[-margin(-column), margin(column)] for column in errors.T])
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
@@ -98,41 +130,46 @@ def _width(rows: Sequence[Row], noise: str) -> float:
 
 
 def figure(rows: Sequence[Row], path: Path) -> None:
-    """A panel per noise."""
+    """A column of panels per noise: the bounds, and below how far each is from the ideal ones."""
     from matplotlib.figure import Figure
 
     noises = list(dict.fromkeys(str(row["noise"]) for row in rows))
-    canvas = Figure(figsize=(11, 4.8), layout="constrained")
-    panels = canvas.subplots(1, len(noises), squeeze=False)[0]
+    canvas = Figure(figsize=(11, 7), layout="constrained")
+    panels = canvas.subplots(2, len(noises), squeeze=False, sharex=True, height_ratios=(2, 1))
     shown: dict[str, Any] = {}
-    for panel, noise in zip(panels, noises, strict=True):
+    for (panel, below), noise in zip(panels.T, noises, strict=True):
         x, y = _curve(rows, noise, POINT)
-        shown["500 pairs that f saw"] = panel.plot(x, y[:, 0], ".", color="0.6", markersize=2.5, zorder=1)[0]
-        x, bounds = _curve(rows, noise, IDEAL)
-        shown["ideal bounds"] = panel.plot(x, bounds, color="k", linewidth=2.2)[0]
+        shown["500 pairs that f saw"] = panel.plot(x, y[:, 0], ".", color="0.75", markersize=2.5, zorder=1)[0]
+        x, ideal = _curve(rows, noise, IDEAL)
+        shown["ideal bounds"] = panel.plot(x, ideal, color="k", linewidth=2.6)[0]
         shown["median"] = panel.plot(x, _curve(rows, noise, MEDIAN)[1], color="k", linewidth=0.7)[0]
         for name in SHOWN[noise]:
             x, bounds = _curve(rows, noise, name)
-            label = "f with a neuron per position (sided for Beta)" if name.startswith("f") else name
-            shown[label] = panel.plot(x, bounds, color=COLORS[name], linewidth=1.3)[0]
-        low, high = _curve(rows, noise, IDEAL)[1].min(), _curve(rows, noise, IDEAL)[1].max()
-        edge = 0.15 * (high - low)
-        panel.set(title=TITLES[noise], xlabel="x", xlim=(-2, 2), ylim=(low - edge, high + edge))
+            label = "f with neurons as printed (two per position for Beta)" if name.startswith("f") else name
+            style = STYLES[name]
+            shown[label] = panel.plot(x, bounds, **style)[0]
+            below.plot(x, bounds - ideal, **style)
+        below.axhline(0.0, color="k", linewidth=0.7)
+        edge = 0.15 * np.ptp(ideal)
+        panel.set(title=TITLES[noise], xlim=(-2, 2), ylim=(ideal.min() - edge, ideal.max() + edge))
+        below.set(xlabel="x")
         crossed = [name for name in SHOWN[noise] if _is_crossed(_curve(rows, noise, name)[1])]
         if crossed:
-            panel.text(0.02, 0.97, _collapse(crossed), transform=panel.transAxes, va="top", color=COLORS[crossed[0]])
-        panel.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("y")
-    canvas.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=6, frameon=False)
-    canvas.suptitle("95 % bounds found in one trial")
-    canvas.savefig(path, dpi=150)
+            panel.text(0.02, 0.97, _collapse(crossed), transform=panel.transAxes, va="top")
+        for one in (panel, below):
+            one.spines[["top", "right"]].set_visible(False)
+    panels[0, 0].set_ylabel("y")
+    panels[1, 0].set_ylabel("bound less ideal bound")
+    canvas.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=3, frameon=False)
+    canvas.suptitle("95 % bounds in a typical trial")
+    canvas.savefig(path, dpi=300)
 
 
 EXPERIMENT = Experiment(
     name="fig2",
     title="one trial of Table 1, drawn (Figure 2)",
     settings=Settings(widths=()),
-    quick=Settings(n_trials=1, n_positions=100, n_draws=200, max_epochs=20, widths=()),
+    quick=Settings(n_trials=1, n_positions=40, n_draws=100, max_epochs=20, widths=()),
     units=units,
     measure=measure,
     tables=tables,

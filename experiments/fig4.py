@@ -20,6 +20,7 @@ from pimeter import calibration_error
 from pimeter.paper import outcome_errors
 
 THRESHOLD = 0.5
+CALIBRATIONS = ("uncalibrated", "scaling-binning", "Platt")
 OUTCOMES = ("true negatives", "false positives", "false negatives", "true positives")
 
 
@@ -77,12 +78,12 @@ def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     names = list(dict.fromkeys(str(row["calibration"]) for row in rows))
     return {
         "Test rows by outcome; calibration error in per cent; share of false answers within .2 of the threshold": [
-            _line(rows, name) for name in names
+            line(rows, name) for name in names
         ]
     }
 
 
-def _line(rows: Sequence[Row], name: str) -> Row:
+def line(rows: Sequence[Row], name: str) -> Row:
     held = [row for row in rows if row["calibration"] == name]
     counts = {outcome: sum(int(row["rows"]) for row in held if row["outcome"] == outcome) for outcome in OUTCOMES}
     false = [row for row in held if str(row["outcome"]).startswith("false")]
@@ -103,7 +104,7 @@ def _line(rows: Sequence[Row], name: str) -> Row:
 
 def headline(rows: Sequence[Row]) -> str:
     """What the figure shows, in one sentence."""
-    raw, binned, platt = (_line(rows, name) for name in ("uncalibrated", "scaling-binning", "Platt"))
+    raw, binned, platt = (line(rows, name) for name in CALIBRATIONS)
     key = "false answers near the threshold"
     return (
         f"Of the false answers on Adult's test rows {100 * float(raw[key]):.0f} % lie within .2 of the threshold, "

@@ -44,6 +44,8 @@ Value: TypeAlias = str | int | float
 Row: TypeAlias = Mapping[str, Value]
 Unit: TypeAlias = tuple[str | int, ...]
 
+PUBLISHED = Path(__file__).parent / "published"
+
 
 class Settings(Protocol):
     """A frozen dataclass of JSON values with a seed."""
@@ -212,6 +214,11 @@ def stream(seed: int, unit: Unit) -> np.random.Generator:
 def parsed(text: str) -> list[Row]:
     """The rows of a CSV, numbers as numbers."""
     return [{key: _value(cell) for key, cell in row.items()} for row in csv.DictReader(io.StringIO(text))]
+
+
+def paper_rows(name: str, key: str) -> dict[str, Row]:
+    """The paper's rows of a table, by the column that names them."""
+    return {str(row[key]): row for row in parsed((PUBLISHED / f"{name}.csv").read_text())}
 
 
 def made_by(experiment: Experiment[S], settings: S) -> Origin:

@@ -7,9 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from experiments.protocol import Experiment, Record, Row, Store, Value, parsed
+from experiments.protocol import PUBLISHED, Experiment, Record, Row, Store, Value, parsed
 
-PUBLISHED = Path(__file__).parent / "published"
 INTRODUCTION = """\
 # The paper's experiments, repeated
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from experiments.networks import Training, load_torch, pinball, quality_driven, squared_error, train
 from experiments.printed import start, trained
-from experiments.protocol import Experiment, Row, Unit, parsed
-from experiments.report import PUBLISHED
+from experiments.protocol import Experiment, Row, Unit, paper_rows
 from experiments.table1 import CURVES, LEVEL, TAIL_LEVELS, Array, Problem, deviation
 from pimeter import quantile
 
@@ -156,7 +155,7 @@ def headline(rows: Sequence[Row]) -> str:
 
 def finding(rows: Sequence[Row]) -> str:
     """Which published numbers are met in which reading, and what was tried for the others."""
-    paper = {str(row["method"]): row for row in parsed((PUBLISHED / "table1.csv").read_text())}
+    paper = paper_rows("table1", "method")
     curves = list(dict.fromkeys(str(row["curve"]) for row in rows))
     epochs = sorted({int(row["epochs"]) for row in rows}, reverse=True)
     said = [headline(rows)]

@@ -18,8 +18,7 @@ import numpy as np
 from experiments.classifiers import LEVEL, deviation, median, scaled, scores, shuffled
 from experiments.data import Array, Split, classification, classification_files
 from experiments.networks import ClassifierTraining, train_classifiers
-from experiments.protocol import Experiment, Row, Unit, parsed
-from experiments.report import PUBLISHED
+from experiments.protocol import Experiment, Row, Unit, paper_rows
 from pimeter import calibrated_scores, calibration_error, classification_uncertainty, quantile
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.paper import outcome_errors
@@ -213,7 +212,7 @@ VALID = ("binomial", "wilson", "bootstrap", "calibrated")
 def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     """Ours beside the paper's, why they differ, valid widths, and what the paper's bootstrap does."""
     names = list(dict.fromkeys(str(row["dataset"]) for row in rows))
-    ours = [_line(rows, name) for name in names]
+    ours = [line(rows, name) for name in names]
     missed = _missed(rows, ours)
     found: dict[str, Sequence[Row]] = {
         "Widths at 95 %, medians over shuffles, (+-) their median absolute deviation; calibration error in per cent; "
@@ -223,7 +222,7 @@ def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
         found["Why ours differ from the paper's"] = missed
     found["Intervals that mean what they say, and tanh: median widths"] = [_valid(rows, name) for name in names]
     found["Bootstraps: each row with its own label, and as in the paper's scripts (shuffles that both were run on)"] = [
-        _both(rows, name) for name in names
+        both(rows, name) for name in names
     ]
     return found
 
@@ -236,7 +235,7 @@ def _column(rows: Sequence[Row], name: str) -> list[float]:
     return [float(row[name]) for row in rows]
 
 
-def _line(rows: Sequence[Row], name: str) -> Row:
+def line(rows: Sequence[Row], name: str) -> Row:
     held = _held(rows, name)
     return {
         "dataset": name,
@@ -257,11 +256,11 @@ def _line(rows: Sequence[Row], name: str) -> Row:
 
 def _missed(rows: Sequence[Row], ours: Sequence[Row]) -> list[Row]:
     """Each published value that ours is not near, with the reason."""
-    paper = {row["dataset"]: row for row in parsed((PUBLISHED / "table3.csv").read_text())}
+    paper = paper_rows("table3", "dataset")
     found: list[Row] = []
     for line in ours:
         held = _held(rows, str(line["dataset"]))
-        theirs = paper[line["dataset"]]
+        theirs = paper[str(line["dataset"])]
         for column, why in _REASONS.items():
             if abs(float(line[column]) - float(theirs[column])) <= float(theirs[f"{column}_tolerance"]):
                 continue
@@ -294,8 +293,8 @@ _REASONS = {
     "calibration error": "half of the shuffles lie between {quarters[0]:.1f} and "
     "{quarters[1]:.1f}; the paper's networks are stopped on the rows that it is measured on",
     "BS": "the paper's resampled rows have labels of other rows; with that mistake ours is {broken:.3f}",
-    "PIM": "the paper keeps the best of relu and tanh, raw and binned scores, from runs that are not NaN, and stops on "
-    "the test rows; ours stopped so {pim_stopped:.3f}, with tanh {tanh:.3f}, after Platt {platt:.3f}",
+    "PIM": "the paper's neurons stall where errors are few (tested by table3 --columns paper); ours, the root, stopped "
+    "on the test rows {pim_stopped:.3f}, with tanh {tanh:.3f}, after Platt {platt:.3f}",
     "binomial": "follows from the accuracy",
 }
 _HIGHER = "better networks: stopped on the test rows, as the paper's are, ours come to {stopped:.3f}"
@@ -314,7 +313,7 @@ def _valid(rows: Sequence[Row], name: str) -> Row:
     }
 
 
-def _both(rows: Sequence[Row], name: str) -> Row:
+def both(rows: Sequence[Row], name: str) -> Row:
     held = [row for row in _held(rows, name) if float(row["broken networks"]) > 0]
     fraction = float(held[0]["p_N"])
     return {
@@ -331,7 +330,7 @@ def _both(rows: Sequence[Row], name: str) -> Row:
 def headline(rows: Sequence[Row]) -> str:
     """What the table shows, in one sentence."""
     names = list(dict.fromkeys(str(row["dataset"]) for row in rows))
-    ratio = [float(_line(rows, name)["PIM"]) / float(_line(rows, name)["binomial"]) for name in names]
+    ratio = [float(line(rows, name)["PIM"]) / float(line(rows, name)["binomial"]) for name in names]
     return (
         f"On {len(names)} datasets PIM's range is {min(ratio):.1f} to {max(ratio):.1f} times as wide as what the test "
         "rows say of the accuracy."
@@ -341,7 +340,7 @@ def headline(rows: Sequence[Row]) -> str:
 def finding(rows: Sequence[Row]) -> str:
     """What becomes of the paper's claim."""
     names = list(dict.fromkeys(str(row["dataset"]) for row in rows))
-    both = [_both(rows, name) for name in names]
+    both = [both(rows, name) for name in names]
     lost = [float(row["BS accuracy"]) - float(row["broken accuracy"]) for row in both]
     narrow = [str(row["dataset"]) for row in both if float(row["broken width"]) < 0.01]
     held = [row for row in rows if row["activation"] == "relu"]

@@ -17,8 +17,7 @@ import numpy as np
 from experiments.classifiers import LEVEL, deviation, median, scores, shuffled
 from experiments.data import Array, Split, classification, classification_files
 from experiments.printed import weight
-from experiments.protocol import Experiment, Row, Unit, parsed
-from experiments.report import PUBLISHED
+from experiments.protocol import Experiment, Row, Unit, paper_rows
 from experiments.table3 import DATASETS, UNKNOWN
 from pimeter import calibrated_scores, calibration_error, quantile
 from pimeter.paper import outcome_errors
@@ -102,7 +101,7 @@ def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     return {
         "2 delta(ACC) at 95 %, medians over shuffles: the neuron as printed on networks stopped on the test rows; "
         "its spread (+-), runs that are not NA, and the root of the same equation": [
-            _line(rows, name) for name in names
+            line(rows, name) for name in names
         ],
         "The neuron as printed: each variant, and runs that are not NA": [_variants(rows, name) for name in names],
     }
@@ -117,7 +116,7 @@ def held(rows: Sequence[Row], name: str, variant: tuple[str, str] = FIXED) -> li
     return [row for row in rows if (row["dataset"], row["activation"], row["scores"]) == (name, *variant)]
 
 
-def _line(rows: Sequence[Row], name: str) -> Row:
+def line(rows: Sequence[Row], name: str) -> Row:
     own = held(rows, name)
     printed = _column(own, "printed")
     return {
@@ -145,12 +144,12 @@ def _variants(rows: Sequence[Row], name: str) -> Row:
 
 def reached(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
     """Datasets whose published width the fixed variant meets within its tolerance, and the others."""
-    paper = {str(row["dataset"]): row for row in parsed((PUBLISHED / "table3.csv").read_text())}
+    paper = paper_rows("table3", "dataset")
     names = list(dict.fromkeys(str(row["dataset"]) for row in rows))
     met = [
         name
         for name in names
-        if abs(float(_line(rows, name)["PIM"]) - float(paper[name]["PIM"])) <= float(paper[name]["PIM_tolerance"])
+        if abs(float(line(rows, name)["PIM"]) - float(paper[name]["PIM"])) <= float(paper[name]["PIM_tolerance"])
     ]
     return met, [name for name in names if name not in met]
 
@@ -160,7 +159,7 @@ def headline(rows: Sequence[Row]) -> str:
     met, missed = reached(rows)
     n = len(met) + len(missed)
     also = f" (not on {', '.join(missed)})" if missed else ""
-    ratios = [float(_line(rows, name)["root"]) / float(_line(rows, name)["PIM"]) for name in (*met, *missed)]
+    ratios = [float(line(rows, name)["root"]) / float(line(rows, name)["PIM"]) for name in (*met, *missed)]
     return (
         f"Trained as printed, the neurons give the published widths within their spread on {len(met)} of {n} "
         f"datasets{also}; the root of the same equation is {min(ratios):.1f} to {max(ratios):.1f} times as wide."
@@ -169,7 +168,7 @@ def headline(rows: Sequence[Row]) -> str:
 
 def finding(rows: Sequence[Row]) -> str:
     """Why the published widths are what they are."""
-    paper = {str(row["dataset"]): row for row in parsed((PUBLISHED / "table3.csv").read_text())}
+    paper = paper_rows("table3", "dataset")
     _, missed = reached(rows)
     said = [headline(rows), "So where they agree it is the stall of the descent that makes the published widths small."]
     for name in missed:
