@@ -130,12 +130,12 @@ def _printed(errors: Array, forecast: Array) -> Array:
 def _following(errors: Array, forecast: Array, n_windows: int, n_past: int) -> Array:
     """The baseline with the sigma of as many windows as the static one has, the latest that are known in full."""
     h, first = errors.shape[1], len(errors) - len(forecast)
-    ends = first + np.arange(len(forecast)) - h + 1
+    until = first + np.arange(len(forecast)) - h + 1
     sums, squares = (np.concatenate([[0.0], np.cumsum((errors**k).sum(axis=1))]) for k in (1, 2))
-    begins = np.maximum(ends - n_windows, 0)
-    n = h * (ends - begins)
-    mean = (sums[ends] - sums[begins]) / n
-    sigma = np.sqrt((squares[ends] - squares[begins]) / n - mean**2)
+    begins = np.maximum(until - n_windows, 0)
+    n = h * (until - begins)
+    mean = (sums[until] - sums[begins]) / n
+    sigma = np.sqrt((squares[until] - squares[begins]) / n - mean**2)
     margin = (ndtri((1 + LEVEL) / 2) * np.sqrt(1 + 1 / n_past) * sigma)[:, None]
     return np.stack([forecast - margin, forecast + margin], axis=-1)
 

@@ -340,9 +340,9 @@ def headline(rows: Sequence[Row]) -> str:
 def finding(rows: Sequence[Row]) -> str:
     """What becomes of the paper's claim."""
     names = list(dict.fromkeys(str(row["dataset"]) for row in rows))
-    both = [both(rows, name) for name in names]
-    lost = [float(row["BS accuracy"]) - float(row["broken accuracy"]) for row in both]
-    narrow = [str(row["dataset"]) for row in both if float(row["broken width"]) < 0.01]
+    compared = [both(rows, name) for name in names]
+    lost = [float(row["BS accuracy"]) - float(row["broken accuracy"]) for row in compared]
+    narrow = [str(row["dataset"]) for row in compared if float(row["broken width"]) < 0.01]
     held = [row for row in rows if row["activation"] == "relu"]
     enough = int(sum(_column(held, "PIM, enough")))
     flat = f" Widths below .01 ({', '.join(narrow)}) are networks that give all rows the same answer." if narrow else ""
