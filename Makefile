@@ -16,7 +16,7 @@ RIVER := river==0.26.1  # wants a newer numpy than puncc
 TABLES := quantile-forest ngboost==0.5.11 catboost==1.2.10  # these bring plotting and survival packages
 SKETCHES := datasketches==5.2.0 ddsketch==3.0.1
 ADAPTERS := mlflow==3.17.2 skpro==2.16.0 sktime==1.2.0  # large, and they want older pandas, pyarrow and importlib_metadata
-EXPERIMENTS := 'fig1' 'table1' 'fig2' 'fig3' 'table2' 'table3' 'table3 --columns coverage' 'fig4' 'table4'
+EXPERIMENTS := fig1 table1 fig2 fig3 table2 table3 fig4 table4 theory
 
 # Real data beside the checkout is used unless PIMETER_DATA says otherwise (PIMETER_DATA= for none).
 ifeq ($(origin PIMETER_DATA),undefined)
@@ -128,8 +128,9 @@ bench-peers: ## Compare with MAPIE, crepes, puncc, river, NGBoost and others, in
 fuzz: $(VENV)/.dev ## Try all public names and the command line on hostile input, 1e5 examples (long; goes on where it stopped)
 	@PIMETER_FUZZ=$${PIMETER_FUZZ:-6200} $(BIN)/python -m pytest -n 0 -q -rs tests/test_fuzz.py tests/test_fuzz_files.py
 
-paper: $(VENV)/.paper ## Repeat the paper's experiments (long)
-	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run $$name; done
+paper: $(VENV)/.paper ## Repeat the paper's experiments and write their pages (long; goes on where it stopped, ARGS=--fresh computes all anew)
+	@set -e; for name in $(EXPERIMENTS); do $(BIN)/python -m experiments run $$name $(ARGS); done
+	@$(BIN)/python -m experiments report
 
 results-status: $(VENV)/.dev ## List all stored results: current, stale and why, or unknown
 	@$(BIN)/python -m experiments status

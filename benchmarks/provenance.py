@@ -3,10 +3,11 @@
     save(__file__, text)  # results/NAME.md, and the record NAME.json beside it
 
 The record names the commit, the source files and the data files with a hash of each, versions, the date and the kind of
-machine. Source files are found by following imports from the script through the repository: what is loaded in one
-process would say nothing of its workers. Of `import pimeter as pm` those names count that the script uses,
-`pm.quantile` and so on. Imports inside of functions count whether they are reached or not, so there may be some files
-too many, and none too few; what a script starts by name (`python -m pimeter`) it has to name in `uses`.
+machine. Of a source its code is hashed, without comments and docstrings. Source files are found by following imports
+from the script through the repository: what is loaded in one process would say nothing of its workers. Of
+`import pimeter as pm` those names count that the script uses, `pm.quantile` and so on. Imports inside of functions
+count whether they are reached or not, so there may be some files too many, and none too few; what a script starts by
+name (`python -m pimeter`) it has to name in `uses`.
 
 What differs from the record now is said by `changes`, for all results by `python -m experiments status`.
 """
@@ -90,7 +91,7 @@ def origin(
         environment=Path(sys.prefix).name,
         versions=versions(packages),
         sources={
-            name: EDITED if path.stat().st_mtime > STARTED else digest(path)
+            name: EDITED if path.stat().st_mtime > STARTED else code_digest(path)
             for name, path in zip(names, paths, strict=True)
         },
         data={_data_name(path): digest(_data_path(path)) for path in map(str, data) if _data_path(path).exists()},
@@ -102,7 +103,7 @@ def changes(made: Origin) -> list[str]:
     """What is not as it was when the result was made; empty if all is."""
     found = []
     files = {name: ROOT / name for name in made.sources}
-    changed = [name for name, path in files.items() if not path.exists() or digest(path) != made.sources[name]]
+    changed = [name for name, path in files.items() if not (path.exists() and _is_same(made, name, path))]
     edited = [name for name in changed if made.sources[name] == EDITED]
     if edited:
         found.append(f"{EDITED}: {', '.join(edited)}")
@@ -247,6 +248,31 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
+def code_digest(path: Path) -> str:
+    """A hash of what a source file does: comments, docstrings and the breaking of lines change no number."""
+    return _code(path.read_bytes()) if path.suffix == ".py" else digest(path)
+
+
+def _code(content: bytes) -> str:
+    tree = ast.parse(content)
+    for node in ast.walk(tree):
+        has_docstring = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if has_docstring and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+
+
+def _is_same(made: Origin, name: str, path: Path) -> bool:
+    """Whether a source does what it did; of records with a hash of the whole file the commit is asked."""
+    held = made.sources[name]
+    if held in (code_digest(path), digest(path)):
+        return True
+    then = (
+        _git("show", f"{made.commit}:{name}", is_whole=True).encode() if path.suffix == ".py" and made.commit else b""
+    )
+    return hashlib.sha256(then).hexdigest()[:16] == held and _code(then) == code_digest(path)
+
+
 def sources(script: str | Path, uses: Iterable[str] = ()) -> list[Path]:
     """The script and all files of the repository that it depends on, but for this one, which changes no number."""
     start = Path(script).resolve()
@@ -354,10 +380,10 @@ def _data_name(name: str) -> str:
     return str(path.relative_to(base))
 
 
-def _git(*arguments: str) -> str:
-    """What git says of the repository; nothing where there is no git."""
+def _git(*arguments: str, is_whole: bool = False) -> str:
+    """What git says of the repository, as a whole or without the last line feed; nothing where there is no git."""
     try:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     except OSError:
         return ""
-    return done.stdout.rstrip("\n") if done.returncode == 0 else ""
+    return (done.stdout if is_whole else done.stdout.rstrip("\n")) if done.returncode == 0 else ""

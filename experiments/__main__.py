@@ -20,8 +20,11 @@ from experiments import (
     fig2,
     fig3,
     fig4,
+    labelled,
     quoted,
+    song_year,
     status,
+    summary,
     table1,
     table1_paper,
     table2,
@@ -38,7 +41,7 @@ from experiments import (
 from experiments.data import folder
 from experiments.download import SOURCES, download
 from experiments.protocol import Experiment, Record, RefusedError, Store, Unit, run
-from experiments.report import command, draw, page, table_text, tables
+from experiments.report import command, draw, pages, table_text, tables
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {
     experiment.file_name: experiment
@@ -52,6 +55,9 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         uci.EXPERIMENT,
         uci.PEERS,
         uci.SONG_YEAR,
+        song_year.PSIG,
+        song_year.PAPER,
+        song_year.QD,
         uci_networks.TUNING,
         uci_networks.PAPER,
         uci_widths.EXPERIMENT,
@@ -80,10 +86,7 @@ def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, qui
     elif asked.command == "quoted":
         return _quoted(renew=asked.renew)
     elif asked.command == "report":
-        results.mkdir(parents=True, exist_ok=True)
-        target = results / "README.md"
-        write({target: page(EXPERIMENTS.values(), results), results / "table2.md": uci_page.page(results)})
-        print(f"Wrote {_short(target)} and table2.md beside it.")
+        _report(results)
     elif asked.command == "download":
         return _download(asked)
     else:
@@ -130,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     numbers = commands.add_parser("quoted", help="compare the marked numbers of README and docs with stored results")
     numbers.add_argument("--renew", action="store_true", help="write the stored numbers into the pages")
     commands.add_parser("report", help="write the pages of all results from the stored rows")
-    fetch = commands.add_parser("download", help="get the regression datasets from their public homes and check them")
+    fetch = commands.add_parser("download", help="get the datasets from their public homes and check them")
     fetch.add_argument("folder", type=Path, metavar="FOLDER", help="where to; PIMETER_DATA then has to name it")
     fetch.add_argument("--datasets", type=_words, default=(), metavar="A,B", help="only these datasets")
     return parser
@@ -163,18 +166,28 @@ def _status(results: Path) -> None:
         print("\nNumbers of README and docs whose result is not current:", *lines, sep="\n  ")
 
 
+def _report(results: Path) -> None:
+    """All pages, the summary last: it links to those that are there."""
+    found = [status.of_experiment(one, Store(results, one.file_name)) for one in EXPERIMENTS.values()]
+    states = {one.name.partition("/")[2]: one.short for one in found}
+    write(pages(EXPERIMENTS.values(), results, states) | uci_page.pages(results))
+    write({results / "misses.md": summary.misses(EXPERIMENTS, results)})
+    write({results / "README.md": summary.page(results, states)})
+    print(f"Wrote {_short(results / 'README.md')} and the pages beside it.")
+
+
 def _quoted(*, renew: bool) -> int:
-    pages = quoted.pages()
+    quoted_pages = quoted.pages()
     if renew:
-        for page in pages:
+        for page in quoted_pages:
             n = quoted.renew(page)
             if n:
                 print(f"{_short(page)}: {n} numbers renewed.")
-    numbers = [one for page in pages for one in quoted.quoted(page)]
+    numbers = [one for page in quoted_pages for one in quoted.quoted(page)]
     wrong = [one for one in numbers if not one.is_right()]
     for one in wrong:
         print(f"{one.page}:{one.line}: {one.text}, but {one.name} says {one.stored():g}")
-    missing = [row for page in pages for row in quoted.missing_rows(page)]
+    missing = [row for page in quoted_pages for row in quoted.missing_rows(page)]
     print(*(f"{row}: no such row in the result" for row in missing), sep="\n", end="\n" if missing else "")
     print(f"{len(numbers)} numbers are marked, {len(wrong)} differ from their result.")
     return int(bool(wrong or missing))
@@ -182,8 +195,11 @@ def _quoted(*, renew: bool) -> int:
 
 def _download(asked: argparse.Namespace) -> int:
     try:
-        for name in asked.datasets or SOURCES:
-            download([name], asked.folder)
+        for name in asked.datasets or (*SOURCES, *labelled.NAMES):
+            if name in labelled.NAMES:
+                labelled.download(name, asked.folder)
+            else:
+                download([name], asked.folder)
             print(f"{name}: downloaded and checked.")
     except RefusedError as error:
         print(error, file=sys.stderr)

@@ -6,8 +6,8 @@ A mark is a comment right after the number, or after its unit, which no reader s
     It takes 4.2 s<!-- result: report_speed max ".*" "time with 1,000 rows" -->.
     They were 7 million<!-- result: simulate "# simulated calibrations" x1e-6 -->.
 
-It names a result, `benchmarks/results/NAME.md` or `experiments/results/NAME.md`, or the section NAME of
-`experiments/results/README.md`. What follows are cells by which a row of a table is known, and the column, each by its
+It names a result, `benchmarks/results/NAME.md` or `experiments/results/NAME.md` with its `tables/NAME.*.csv`. What
+follows are cells by which a row of a table is known, and the column, each by its
 text or as a regular expression; or a piece of text with # for the number, and ... for other words. Of a cell its first
 number counts. With `min` or `max` there may be several. `x100` at the end multiplies. The number has to be the stored
 one, rounded to as many digits as it has. A line `<!-- result table: NAME -->` above a table says that all of its rows
@@ -16,6 +16,8 @@ are there, too.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import shlex
 from collections.abc import Iterator
@@ -129,13 +131,16 @@ def result_text(name: str) -> str:
     for folder in ("benchmarks", "experiments"):
         path = ROOT / folder / "results" / f"{name}.md"
         if path.exists():
-            return path.read_text()
-    page = (ROOT / "experiments" / "results" / "README.md").read_text()
-    sections = {part.partition(":")[0]: part for part in re.split(r"^## ", page, flags=re.MULTILINE)}
-    if name not in sections:
-        msg = f"There is no result {name!r}: neither a file in benchmarks/results, nor one of the experiments."
-        raise ValueError(msg)
-    return sections[name]
+            wide = sorted((path.parent / "tables").glob(f"{name}.*csv"))
+            return "\n\n".join([path.read_text(), *(_as_table(one.read_text()) for one in wide)])
+    msg = f"There is no result {name!r}: neither a file in benchmarks/results, nor one of the experiments."
+    raise ValueError(msg)
+
+
+def _as_table(text: str) -> str:
+    """A CSV as a table of Markdown."""
+    header, *lines = csv.reader(io.StringIO(text))
+    return "\n".join(f"| {' | '.join(line)} |" for line in (header, ["---"] * len(header), *lines))
 
 
 def tables(text: str) -> list[list[dict[str, str]]]:

@@ -1,7 +1,9 @@
-"""What stored rows say: tables beside the published ones, figures, and one page for all experiments."""
+"""What stored rows say: tables beside the published ones, figures, and a page for each experiment."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,19 +11,13 @@ from typing import Any
 
 from experiments.protocol import PUBLISHED, Experiment, Record, Row, Store, Value, parsed
 
-INTRODUCTION = """\
-# The paper's experiments, repeated
-
-`python -m experiments report` writes this page from the rows stored beside it; every number below is computed from
-them. Each CSV has a JSON file with the settings, the seed, the commit, the sources, the data and the versions that made
-it; `python -m experiments status` says whether they are still the same.
-"""
+MOST_COLUMNS = 9  # of a table on a page; wider ones are CSV files
 
 
 def table_text(rows: Sequence[Row]) -> str:
     """A table that reads well on a terminal and in Markdown."""
     columns = list(rows[0])
-    cells = [columns, *([_cell(row[column]) for column in columns] for row in rows)]
+    cells = [columns, *([cell(row[column]) for column in columns] for row in rows)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
     numeric = [all(isinstance(row[column], int | float) or row[column] == "" for row in rows) for column in columns]
     lines = [
@@ -30,6 +26,14 @@ def table_text(rows: Sequence[Row]) -> str:
     ]
     rule = "|" + "|".join("-" * (w + 1) + (":" if n else "-") for w, n in zip(widths, numeric, strict=True)) + "|"
     return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def table_csv(rows: Sequence[Row]) -> str:
+    """The same cells as a CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([list(rows[0]), *([cell(value) for value in row.values()] for row in rows)])
+    return text.getvalue()
 
 
 def beside_published(rows: Sequence[Row], keys: Sequence[str], path: Path) -> list[Row]:
@@ -55,6 +59,21 @@ def tables(experiment: Experiment[Any], rows: Sequence[Row], published: Path = P
     }
 
 
+def short(rows: Sequence[Row]) -> list[Row]:
+    """A table with the published value in brackets after ours, and a star where it is missed."""
+    found: list[Row] = []
+    for row in rows:
+        line: dict[str, Value] = {}
+        for name, value in row.items():
+            of = name.removesuffix(", paper").removesuffix(", verdict")
+            if of == name:
+                line[name] = value
+            elif name.endswith(", paper") and value != "":
+                line[of] = f"{cell(row[of])} ({cell(value)}){'*' if row[f'{of}, verdict'] else ''}"
+        found.append(line)
+    return found
+
+
 def draw(experiment: Experiment[Any], rows: Sequence[Row], path: Path) -> bool:
     """Save the experiment's figure; False where there is none to draw or nothing to draw it with."""
     if experiment.figure is None or find_spec("matplotlib") is None:
@@ -63,29 +82,50 @@ def draw(experiment: Experiment[Any], rows: Sequence[Row], path: Path) -> bool:
     return True
 
 
-def page(experiments: Iterable[Experiment[Any]], folder: Path) -> str:
-    """All experiments as one Markdown page; figures are drawn beside it."""
-    return "\n".join([INTRODUCTION, *(_section(experiment, folder) for experiment in experiments)])
+def pages(experiments: Iterable[Experiment[Any]], folder: Path, states: Mapping[str, str]) -> dict[Path, str]:
+    """The page of each experiment and its wide tables as CSV files; figures are drawn beside them.
+
+    `states` says of each experiment whether its rows are current.
+    """
+    found: dict[Path, str] = {}
+    for experiment in experiments:
+        found |= _page(experiment, folder, states.get(experiment.file_name, ""))
+    return found
 
 
-def _section(experiment: Experiment[Any], folder: Path) -> str:
-    store = Store(folder, experiment.file_name)
-    heading = f"## {experiment.file_name}: {experiment.title}\n"
+def _page(experiment: Experiment[Any], folder: Path, state: str) -> dict[Path, str]:
+    name = experiment.file_name
+    store = Store(folder, name)
+    parts = [f"# {name}: {experiment.title}\n", "One of [all results](README.md).\n"]
     record, rows = store.record(), store.rows()
+    run = f"python -m experiments run {command(experiment)}"
+    files: dict[Path, str] = {}
     if record is None or not rows:
-        return f"{heading}\nNot run yet: `python -m experiments run {command(experiment)}`.\n"
-    parts = [heading, *_missing_units(experiment, record)]
-    image = folder / f"{experiment.file_name}.png"
+        parts.append(f"Not run yet: `{run}`.\n")
+        return {folder / f"{name}.md": "\n".join(parts)}
+    parts += [f"State: {state or 'not asked for'}.\n", *_missing_units(experiment, record)]
+    image = folder / f"{name}.png"
     if draw(experiment, rows, image) or image.exists():
         parts.append(f"![{experiment.title}]({image.name})\n")
     parts.append(f"{experiment.finding(rows)}\n")
     if experiment.unpublished:
         parts.append(f"{experiment.unpublished}\n")
-    parts += [f"**{title}**\n\n{table_text(table)}\n" for title, table in tables(experiment, rows).items()]
+    for i, (title, table) in enumerate(tables(experiment, rows).items(), start=1):
+        narrow = short(table)
+        is_beside = any(column.endswith(", paper") for column in table[0])
+        note = " In brackets the paper's value, * where ours is outside its tolerance." if is_beside else ""
+        parts.append(f"**{title.removesuffix('.')}.**{note}\n")
+        if len(narrow[0]) <= MOST_COLUMNS:
+            parts.append(f"{table_text(narrow)}\n")
+        if is_beside or len(narrow[0]) > MOST_COLUMNS:
+            wide = f"tables/{name}.{i}.csv"
+            files[folder / wide] = table_csv(table)
+            parts.append(f"All columns: [{wide}]({wide}).\n")
+    parts.append(f"`{run}` goes on where it stopped; `--fresh` computes all anew.")
     parts.append(f"Rows: [{store.csv.name}]({store.csv.name}). {_named('Settings', record.settings)}")
     parts.append(f"{_named('Versions', record.last.versions)}")
     parts.append(f"{_made(record)}\n")
-    return "\n".join(parts)
+    return {folder / f"{name}.md": "\n".join(parts), **files}
 
 
 def command(experiment: Experiment[Any]) -> str:
@@ -96,14 +136,18 @@ def command(experiment: Experiment[Any]) -> str:
 def _missing_units(experiment: Experiment[Any], record: Record) -> list[str]:
     """A warning where the stored run did not finish."""
     n_units = len(experiment.units(experiment.settings))
-    if len(record.done) == n_units:
+    if len(record.done) >= n_units:
         return []
     return [f"**Unfinished:** {len(record.done)} of {n_units} units of work are done.\n"]
 
 
 def _made(record: Record) -> str:
     """The commits that made the rows."""
-    commits = [f"{one.commit[:10]}, {one.date[:10]}" for _, one in record.sessions if one.commit]
+    commits = [
+        f"{one.commit[:10]}, {one.date[:10]}{f' ({one.machine})' if one.machine else ''}"
+        for _, one in record.sessions
+        if one.commit
+    ]
     return f"Made by {'; '.join(commits)}." if commits else "The commit that made these rows was not recorded."
 
 
@@ -112,7 +156,9 @@ def _joined(row: Row, paper: Row | None, columns: Sequence[str]) -> Row:
     for column, ours in row.items():
         joined[column] = ours
         if column in columns:
-            missed = paper is not None and abs(float(ours) - float(paper[column])) > float(paper[f"{column}_tolerance"])
+            missed = paper is not None and not abs(float(ours) - float(paper[column])) <= float(
+                paper[f"{column}_tolerance"]
+            )
             joined[f"{column}, paper"] = paper[column] if paper else ""
             joined[f"{column}, verdict"] = "miss" if missed else ""
     return joined
@@ -122,5 +168,6 @@ def _named(what: str, held: Mapping[str, Any]) -> str:
     return f"{what}: " + ", ".join(f"{key} {value}" for key, value in held.items()) + "."
 
 
-def _cell(value: Value) -> str:
+def cell(value: Value) -> str:
+    """A value as tables show it."""
     return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -23,6 +23,11 @@ class Status:
     made: str = ""
     why: str = ""
 
+    @property
+    def short(self) -> str:
+        """The state, and the first of the reasons, for a page."""
+        return f"{self.state}: {textwrap.shorten(self.why, 200, placeholder=' ...')}" if self.why else self.state
+
 
 def of_all(experiments: Iterable[Experiment[Any]], results: Path) -> list[Status]:
     """All experiments, then all benchmarks."""

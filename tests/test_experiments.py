@@ -19,8 +19,26 @@ from scipy import stats
 
 from benchmarks import provenance
 from experiments import __main__ as cli
-from experiments import blackbox, data, fig1, protocol, report, status, table2, uci, uci_networks, uci_page
+from experiments import (
+    blackbox,
+    claims,
+    data,
+    fig1,
+    fig2,
+    printed,
+    protocol,
+    report,
+    status,
+    summary,
+    table2,
+    table4_paper,
+    theory,
+    uci,
+    uci_networks,
+    uci_page,
+)
 from experiments.protocol import Experiment, RefusedError, Store, run, stream
+from pimeter.paper import outcome_errors, score_spread
 
 ROOT = Path(__file__).parents[1]
 
@@ -332,6 +350,49 @@ def test_a_killed_figure_goes_on_where_it_stopped(tmp_path):
     assert contents(killed) == contents(whole)
 
 
+class TestPrinted:
+    """The paper's neuron as printed."""
+
+    def test_arrives_with_many_errors_and_is_not_available_with_few_far_away(self):
+        rng = np.random.default_rng(0)
+        errors = np.abs(rng.normal(size=(3000, 2))) * [0.1, 1.0]
+        weights, arrived, bounds = printed.trained(errors, 0.95)
+        assert_allclose(weights[0], np.quantile(errors[:, 0], 0.95), rtol=0.01)
+        assert arrived[0]
+        assert bounds.shape == (2,)
+        assert np.isnan(printed.weight(np.full(5, 100.0) + np.arange(5), 0.95))
+        assert np.isnan(printed.weight(np.empty(0), 0.95))
+        assert_allclose(printed.start(0.95), 1.959964 / 5000**0.5, rtol=1e-6)
+
+    def test_batches_see_their_own_outcome(self):
+        rng = np.random.default_rng(0)
+        errors = [0.5 * rng.random(4000), 0.2 * rng.random(4000), 0.3 * rng.random(2000), 0.4 * rng.random(2000)]
+        weights = table4_paper._by_batches(errors, rng)
+        assert_allclose(weights, [np.quantile(part, 0.95) for part in errors], rtol=0.1)
+
+    def test_propagation_is_the_printed_one(self):
+        rng = np.random.default_rng(1)
+        score = rng.uniform(size=4000)
+        true = (rng.uniform(size=4000) < score).astype(float)
+        errors = outcome_errors(true, score)
+        found = table4_paper._metrics(true, errors, [float(np.quantile(part, 0.95)) for part in errors])
+        spread = score_spread(true, score, metrics=["accuracy", "ppv", "fpr"])
+        for short, metric in (("ACC", "accuracy"), ("PPV", "ppv"), ("R_FP", "fpr")):
+            assert_allclose(found[short], spread.value[metric])
+            # The library's quantile is smoothed.
+            assert_allclose(found[f"{short} PIM"], spread.upper[metric] - spread.value[metric], rtol=0.02)
+
+    def test_theory_by_hand(self, tmp_path):
+        rows = run(theory.EXPERIMENT, theory.QUICK, Store(tmp_path, "theory"))
+        assert theory.value(rows, "theorem 1", "printed", "stalled", 20) == 1.0
+        series, box = (
+            theory.value(rows, "propagation", form, "delta of the precision")
+            for form in ("printed", "largest change in the box")
+        )
+        assert_allclose(series, box, rtol=0.1)
+        assert "does not shrink" in theory.finding(rows)
+
+
 class TestReport:
     def test_table_aligns_words_left_and_numbers_right(self):
         text = report.table_text([{"name": "a", "x": 1.23456, "n": 1}, {"name": "bbbbb", "x": 10.0, "n": ""}])
@@ -352,9 +413,11 @@ class TestReport:
 
     def test_page_says_what_was_run_and_what_was_not(self, whole):
         never = dataclasses.replace(TOY, name="never")
-        text = report.page([TOY, never], whole.folder)
+        found = report.pages([TOY, never], whole.folder, {"toy": "stale: other code"})
+        text = found[whole.folder / "toy.md"]
         assert "There are 15 draws." in text
-        assert "Not run yet: `python -m experiments run never`." in text
+        assert "State: stale: other code." in text
+        assert "Not run yet: `python -m experiments run never`." in found[whole.folder / "never.md"]
         assert "Settings: seed 3, n_units 5." in text
         assert f"numpy {np.__version__}" in text
         assert "Unfinished" not in text
@@ -362,7 +425,15 @@ class TestReport:
     def test_page_shows_an_unfinished_run(self, tmp_path):
         with pytest.raises(KeyboardInterrupt):
             run(stop_after(2), TOY.settings, Store(tmp_path, "toy"))
-        assert "**Unfinished:** 2 of 5 units" in report.page([TOY], tmp_path)
+        assert "**Unfinished:** 2 of 5 units" in report.pages([TOY], tmp_path, {})[tmp_path / "toy.md"]
+
+    def test_wide_tables_are_files_and_short_ones_have_the_published_value_in_brackets(self, tmp_path, whole):
+        wide = [{f"column {i}": float(i) for i in range(12)}]
+        beside = [{"unit": 0, "draw": 0.5, "draw, paper": 0.7, "draw, verdict": "miss"}]
+        assert report.short(beside) == [{"unit": 0, "draw": "0.500 (0.700)*"}]
+        pages = report.pages([dataclasses.replace(TOY, tables=lambda _: {"Wide": wide})], whole.folder, {})
+        assert "[tables/toy.1.csv](tables/toy.1.csv)" in pages[whole.folder / "toy.md"]
+        assert pages[whole.folder / "tables" / "toy.1.csv"].splitlines()[1].startswith("0.000,1.000,")
 
 
 @pytest.mark.slow
@@ -506,15 +577,16 @@ class TestTable2:
         assert "miss" not in said
         assert cli.main(["run", "table2", "--columns", "psig,psi"], **folders) == 2
         assert (
-            "table2 has the columns paper, peers, pimeter, psig, qd, song-year, tuning, widths."
-            in capsys.readouterr().err
+            "table2 has the columns paper, paper-song-year, peers, pimeter, psig, psig-song-year, qd, qd-song-year, "
+            "song-year, tuning, widths." in capsys.readouterr().err
         )
         assert cli.main(["run", "table2", "--columns", "psig", "--splits", "2"], **folders) == 2
         assert (
             "--datasets and --splits are for table2 --columns pimeter, table2 --columns peers"
             in capsys.readouterr().err
         )
-        assert "python -m experiments run table2 --columns psig" in report.page([quick], tmp_path)
+        text = report.pages([quick], tmp_path, {})[tmp_path / "table2-psig.md"]
+        assert "python -m experiments run table2 --columns psig" in text
 
     @pytest.mark.parametrize("named", [None, "nowhere"])
     def test_without_data_nothing_is_written(self, named, tmp_path, monkeypatch, capsys):
@@ -579,7 +651,8 @@ class TestIntervals:
         assert said.count("\n| yacht ") == {"pimeter": 1, "song-year": 0, "peers": 4}[columns]
 
     def test_page_joins_the_columns(self, tmp_path):
-        assert "Not run yet" in uci_page.page(tmp_path)
+        target = tmp_path / "table2.md"
+        assert "Not run yet" in uci_page.pages(tmp_path)[target]
         for experiment, factor, method in ((uci.EXPERIMENT, 1.0, "pimeter"), (uci.PEERS, 1.25, "MAPIE CV+")):
 
             def measure(settings, unit, rng, factor=factor, method=method):
@@ -595,21 +668,64 @@ class TestIntervals:
 
             made = dataclasses.replace(experiment, measure=measure)
             run(made, uci.Settings(datasets=("yacht", "boston"), most_splits=2), Store(tmp_path, made.file_name))
-        text = uci_page.page(tmp_path)
+        text = uci_page.pages(tmp_path)[target]
         assert "at or above `least` on 2 of 2 datasets; 0.950 on average" in text
         assert "smaller than that of QD-Ens on 1 of 2 datasets (not on yacht)" in text
         wider = "yacht is where *pimeter* is wider than QD-Ens, 0.20 against 0.17: it covers 0.950 there, QD-Ens 0.96"
         assert f"{wider}; its interval score is 0.800 of the best peer's." in text
         assert "0.800 in geometric mean over 2 datasets, the largest ratio 0.800" in text
-        assert "| yacht   | QD-Ens, published  |" in text
+        assert "| yacht   | 0.9 / 0.26         |" in text
         assert (tmp_path / "table2.png").read_bytes().startswith(b"\x89PNG")
 
     def test_stored_pages_are_what_the_stored_rows_say(self, monkeypatch):
-        """Also after a change of the words around the numbers; figures are not drawn anew."""
+        """Also after a change of the words around the numbers; figures are not drawn anew, and states not compared."""
         monkeypatch.setattr(report, "draw", lambda *_: False)
         monkeypatch.setattr(uci_page, "figure", lambda *_: None)
-        assert (cli.RESULTS / "README.md").read_text() == report.page(cli.EXPERIMENTS.values(), cli.RESULTS)
-        assert (cli.RESULTS / "table2.md").read_text() == uci_page.page(cli.RESULTS)
+        found = report.pages(cli.EXPERIMENTS.values(), cli.RESULTS, {}) | uci_page.pages(cli.RESULTS)
+        found[cli.RESULTS / "misses.md"] = summary.misses(cli.EXPERIMENTS, cli.RESULTS)
+        found[cli.RESULTS / "README.md"] = summary.page(cli.RESULTS, {})
+        state = re.compile(r"^State: .*$|\((?:current|stale|unknown|not run)?\)( *)\|$", flags=re.MULTILINE)
+
+        def plain(text):
+            return re.sub(r" +", " ", state.sub("", text)).replace("-", "")
+
+        for path, text in found.items():
+            assert plain(path.read_text()) == plain(text), path.name
+
+    def test_the_summary_is_one_screen(self):
+        text = (cli.RESULTS / "README.md").read_text()
+        assert len(text.splitlines()) <= 80
+        assert len(claims.CLAIMS) == 19
+        assert all(f"[{claim.item}]({claim.experiments[0]}.md)" in text for claim in claims.CLAIMS)
+        assert all(name in cli.EXPERIMENTS for claim in claims.CLAIMS for name in claim.experiments)
+
+    def test_the_typical_trial_is_that_next_to_the_median(self):
+        rows = [row for row in Store(cli.RESULTS, "table1").rows() if row["method"] == "QD"]
+        for noise, typical in fig2.TYPICAL.items():
+            rmse = {row["trial"]: row["rmse"] for row in rows if row["noise"] == noise}
+            middle = np.median(list(rmse.values()))
+            assert typical == min(rmse, key=lambda trial: abs(rmse[trial] - middle))
+
+    def test_naval_as_the_paper_solved_it(self, data_dir):
+        official, papers = data.official("naval"), data.official("naval-turbine")
+        assert (official.X.shape[1], papers.X.shape[1]) == (16, 17)
+        assert_allclose(papers.X[:, 16], official.y)
+        assert len(np.unique(papers.y)) == 26
+        assert data.official_files(["naval-turbine"]) == data.official_files(["naval"])
+
+    def test_the_paper_chooses_on_test_rows(self):
+        def rows(protocol, tails, picp, mpiw):
+            held = {"dataset": "boston", "method": uci_page.FAITHFUL, "protocol": protocol, "tails": tails}
+            return [{**held, "split": k, "picp": picp, "mpiw": mpiw} for k in range(2)]
+
+        low = [*rows(1, "symmetric", 0.9, 0.8), *rows(1, "sided", 0.8, 0.7), *rows(2, "symmetric", 0.9, 1.0)]
+        (line,) = uci_page.as_the_paper_chooses([*low, *rows(2, "sided", 0.94, 1.2)])
+        assert (line["chosen on test rows"], line["met"]) == ("sided, protocol 1", 1)  # the narrowest, if none covers
+        (line,) = uci_page.as_the_paper_chooses([*low, *rows(2, "sided", 0.95, 1.2)])
+        assert (line["chosen on test rows"], line["met"]) == (
+            "sided, protocol 2",
+            0,
+        )  # one that covers, up to twice as wide
 
     @pytest.mark.parametrize(
         ("picp", "mpiw", "own", "why"),
@@ -699,7 +815,7 @@ class TestCommandLine:
         cli.main(["list"], **folders)
         assert "(2 of 2 units done)" in capsys.readouterr().out
         cli.main(["report"], **folders)
-        text = (folders["results"] / "README.md").read_text()
+        text = (folders["results"] / "fig1.md").read_text()
         assert "](fig1.png)" in text
         assert "The paper prints no numbers for this figure" in text
         assert not folders["quick"].exists()

@@ -279,6 +279,17 @@ class TestStatus:
         assert lines[-1] == "2 results: 1 current, 1 stale."
 
 
+def test_docstrings_and_comments_change_no_number(tmp_path):
+    first, second, third = (tmp_path / f"{name}.py" for name in "abc")
+    first.write_text('"""One."""\n\n\ndef f(x):\n    """Two."""\n    return x  # three\n')
+    second.write_text('def f(x):\n    """Other."""\n    return (\n        x\n    )\n')
+    third.write_text("def f(x):\n    return x + 1\n")
+    assert provenance.code_digest(first) == provenance.code_digest(second) != provenance.code_digest(third)
+    page = tmp_path / "page.html"
+    page.write_text("a")
+    assert provenance.code_digest(page) == provenance.digest(page)
+
+
 def test_every_benchmark_saves_through_one_function():
     for script in [*(ROOT / "benchmarks").glob("*.py"), ROOT / "tests" / "hostile.py"]:
         text = script.read_text()

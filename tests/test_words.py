@@ -54,7 +54,6 @@ EXCEPTIONS = [
     Allowed("experiments/uci.py", "reach", "means reach the level", PRINTED),
     Allowed("experiments/uci_networks.py", "share", "Share of its own calibration errors", PRINTED),
     Allowed("experiments/uci_page.py", "ends", "Its ends may cross", PRINTED),
-    Allowed("experiments/uci_page.py", "share", "460 share all", PRINTED),
     Allowed("experiments/uci_page.py", "alike", 'return "alike"', PRINTED),
     Allowed("experiments/uci_page.py", "ends", "descent ends where", PRINTED),
     Allowed("tests/test_classifiers.py", "sizes", "sizes=(60,)", STORED),

@@ -53,7 +53,9 @@ def score_spread(
     """Metrics of a binary classifier with the paper's ranges: four neurons and their propagation (Theorem 2).
 
     The range is **the spread of the scores, not a confidence interval**: it does not shrink with more rows. How sure
-    the metrics are is what `classification_uncertainty` says.
+    the metrics are is what `classification_uncertainty` says. The four weights are the roots of the neurons' equation
+    with a beta that follows the errors (``method="pim"`` in the result), not the paper's descent with ``beta=1000``,
+    which stalls on few errors and then gives smaller ranges: `DescendingNeuron` has that one.
 
     Parameters
     ----------

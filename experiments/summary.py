@@ -1,0 +1,115 @@
+"""The first page: every item of the paper on one screen, and what could not be reproduced with what was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.claims import CLAIMS, Claim, Verdict
+from experiments.protocol import Experiment, Row, Store
+from experiments.report import table_text
+
+INTRODUCTION = """\
+# The paper, item by item
+
+Each of the {n} items as the paper says ("faithful": its neuron, its selection, its setting), beside the published
+value, and as it should be done ("better"). {counts}.
+Every number is computed from the rows stored beside this page by `python -m experiments report`; a verdict follows
+from the numbers, and a reason is one that a command tests.
+"""
+HOW = """\
+## How to run
+
+- **Data:** `python -m experiments download FOLDER`, then `PIMETER_DATA=FOLDER`; Song Year (200 MB) with
+  `--datasets song-year`. Theory, Figure 1 and Table 1 need none.
+- **Run:** `python -m experiments run NAME` goes on where it stopped and says how many units were read and how many
+  computed; `--columns A` for some columns of a table, `--fresh` for all anew, `--quick` for a small version that is
+  kept apart, `--minutes N` to begin nothing new after that time. `make paper` runs all and writes these pages.
+- **Time, one core:** theory and Figure 3 a minute each; Table 3 as printed, Table 1 and Table 4 ten to twenty minutes;
+  Table 2's networks two hours, the peers half a day.
+- **Is a result still what the code gives?** `python -m experiments status`, or `make results-status`.
+"""
+
+
+def page(folder: Path, states: Mapping[str, str]) -> str:
+    """The summary: at most one screen of claims, then links."""
+    rows = _stored(folder)
+    lines: list[Row] = []
+    verdicts: list[str] = []
+    for claim in CLAIMS:
+        found = judged(claim, rows)
+        verdicts.append(found.verdict)
+        lines.append(
+            {
+                "item": f"[{claim.item}]({claim.experiments[0]}.md)",
+                "claim": claim.claim,
+                "": found.verdict,
+                "faithful": found.faithful,
+                "paper": found.paper,
+                "better": found.better,
+                "tested reason": found.reason,
+                "run": f"`{claim.command}`",
+                "commit": _commits(claim, folder, states),
+            }
+        )
+    counts = ", ".join(f"{verdicts.count(one)} {words}" for one, words in KINDS.items() if verdicts.count(one))
+    parts = [INTRODUCTION.format(n=len(CLAIMS), counts=counts), table_text(lines), ""]
+    parts.append(
+        "[What could not be reproduced, and what was tried](misses.md). Table 2 as a whole: [table2](table2.md)."
+    )
+    others = ", ".join(f"[{path.stem}]({path.name})" for path in _others(folder))
+    return "\n".join([*parts, f"Every experiment has a page: {others}.\n", HOW])
+
+
+KINDS = {"holds": "hold", "in part": "hold in part", "no": "do not hold", "open": "open"}
+
+
+def judged(claim: Claim, rows: Callable[[str], Sequence[Row]]) -> Verdict:
+    """The verdict, or that rows are missing."""
+    missing = [name for name in claim.experiments if not rows(name) and name != "table2-song-year"]
+    return Verdict("open", "not run yet", "", "", "") if missing else claim.judge(rows)
+
+
+def _stored(folder: Path) -> Callable[[str], Sequence[Row]]:
+    held: dict[str, Sequence[Row]] = {}
+
+    def rows(name: str) -> Sequence[Row]:
+        if name not in held:
+            held[name] = Store(folder, name).rows()
+        return held[name]
+
+    return rows
+
+
+def _commits(claim: Claim, folder: Path, states: Mapping[str, str]) -> str:
+    """What made the first result of a claim, and whether that is what the code gives."""
+    name = claim.experiments[0]
+    record = Store(folder, name).record()
+    commit = record.last.commit[:7] if record and record.last.commit else ""
+    state = states.get(name, "").partition(":")[0]
+    return f"{commit} ({state})".strip()
+
+
+def _others(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.md") if path.stem not in {"README", "misses", "table2"})
+
+
+def misses(experiments: Mapping[str, Experiment[Any]], folder: Path) -> str:
+    """What is not within the published tolerance, by the finding of the experiment that tested reasons."""
+    rows = _stored(folder)
+    parts = [
+        "# What could not be reproduced, and what was tried\n",
+        "One of [all results](README.md). Items that do not hold as a whole, with what their experiment found.\n",
+    ]
+    for claim in CLAIMS:
+        found = judged(claim, rows)
+        if found.verdict == "holds":
+            continue
+        parts.append(f"## {claim.item}: {claim.claim}\n")
+        parts.append(f"**{found.verdict}**. Faithful: {found.faithful}; paper: {found.paper}. {found.reason}.\n")
+        held = rows(claim.experiments[0])
+        if held and claim.experiments[0] != "theory":
+            parts.append(f"{experiments[claim.experiments[0]].finding(held)}\n")
+        parts.append(f"`python -m experiments run {claim.command}`\n")
+    return "\n".join(parts)
