@@ -1,4 +1,4 @@
-"""The classification datasets of Tables 3 and 4 and the share price of Figure 3, for those who do not have them.
+"""The classification datasets of Tables 3 and 4 and the prices of Figure 3, for those who do not have them.
 
 As for regression (`download.py`), what comes must be what the results were made with: rows and, for each column of
 numbers, mean, standard deviation and correlation with the row number; of Adult, rows and the fraction of each label.
