@@ -256,9 +256,8 @@ def code_digest(path: Path) -> str:
 def _code(content: bytes) -> str:
     tree = ast.parse(content)
     for node in ast.walk(tree):
-        has_docstring = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if has_docstring and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:]
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = node.body[ast.get_docstring(node, clean=False) is not None :]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
 
 
