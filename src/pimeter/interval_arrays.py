@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from pimeter.arrays import as_frame
 from pimeter.bandwidth import safe_factor
 from pimeter.validation import finite_numbers, first_index, known_numbers, levels_array, row_weights
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from pimeter.protocols import Table
 
     Array = NDArray[np.float64]
 
@@ -27,9 +30,9 @@ class Aligned(NamedTuple):
     n_levels: int | None  # length of the last axis where it is one of levels
 
 
-def aligned(y_true: ArrayLike, y_interval: ArrayLike) -> Aligned:
+def aligned(y_true: ArrayLike, y_interval: Table) -> Aligned:
     """Validate both; the targets get a last axis of length 1 where the intervals have levels."""
-    target, interval = targets(y_true), known_numbers("y_interval", y_interval)
+    target, interval = targets(y_true), interval_numbers(y_interval)
     axis = target.ndim
     fits = interval.ndim in {axis + 1, axis + 2} and interval.shape[:axis] == target.shape and interval.shape[axis] == 2
     if not fits:
@@ -44,6 +47,28 @@ def aligned(y_true: ArrayLike, y_interval: ArrayLike) -> Aligned:
     if interval.ndim == axis + 1:
         return Aligned(target, lower, upper, axis == 2, None)
     return Aligned(target[..., None], lower, upper, axis == 2, interval.shape[-1])
+
+
+def interval_numbers(y_interval: Table) -> Array:
+    """Bounds (n[, k], 2[, L]), of which none is NaN; also of a frame that ``predict_interval(as_frame=True)`` made."""
+    frame = as_frame(y_interval)
+    if frame is None or not {"lower", "upper"} <= set(frame.columns):
+        return known_numbers("y_interval", y_interval)  # type: ignore[arg-type]
+    bounds = known_numbers("y_interval", frame.select("lower", "upper").to_numpy())
+    places = [name for name in ("row", "output", "level") if name in frame.columns]
+    if "row" not in places:
+        return bounds
+    found = [np.unique(frame.get_column(name).to_numpy(), return_inverse=True) for name in places]
+    shape = tuple(len(values) for values, _ in found)
+    table = np.full((*shape, 2), np.nan)
+    table[tuple(codes for _, codes in found)] = bounds
+    if np.isnan(table).any() or table.size != bounds.size:
+        msg = (
+            f"y_interval is a frame of {len(bounds)} rows; expected one for each of {' x '.join(map(str, shape))} "
+            f"{', '.join(places)}s. Give all that predict_interval(as_frame=True) returned."
+        )
+        raise ValueError(msg)
+    return np.moveaxis(table, -1, -2) if "level" in places else table
 
 
 def lower_and_upper(interval: Array, axis: int) -> tuple[Array, Array]:

@@ -1,24 +1,105 @@
-"""Scorers for scikit-learn's searches: they ask an estimator for its intervals or quantiles and score these."""
+"""Scorers for scikit-learn's searches: they ask an estimator for its intervals or quantiles and score these.
+
+Each can be called with weights and categories of the rows. With scikit-learn's metadata routing, searches and
+``cross_validate`` hand these over to what ``set_score_request`` returns, such as
+``interval_scorer.set_score_request(by=True)``.
+"""
 
 from __future__ import annotations
 
+from functools import update_wrapper
 from inspect import signature
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pimeter.scores import coverage_score, crps_score, interval_score
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from collections.abc import Callable
 
-Features = TypeVar("Features")
+    from numpy.typing import ArrayLike
+    from sklearn.utils.metadata_routing import MetadataRequest
 
 # Middles of 20 equal cells: the outermost two are the bounds of the central 95 % interval.
 CRPS_LEVELS = tuple((2 * i + 1) / 40 for i in range(20))
 
 
-def interval_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+class RoutedScorer:
+    """A function that scores, which says to scikit-learn's metadata routing what it wants to know of the rows."""
+
+    __name__: str
+    __doc__: str | None
+
+    def __init__(self, score: Callable[..., float], requests: dict[str, bool | str | None] | None = None) -> None:
+        update_wrapper(self, score)
+        self._score, self._requests = score, requests or {}
+
+    def __call__(
+        self,
+        estimator: object,
+        X: object,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        by: ArrayLike | None = None,
+    ) -> float:
+        """The score, greater is better."""
+        return self._score(estimator, X, y, sample_weight=sample_weight, by=by)
+
+    def set_score_request(
+        self, *, sample_weight: bool | str | None = None, by: bool | str | None = None
+    ) -> RoutedScorer:
+        """A scorer that is handed weights or categories of the rows.
+
+        Parameters
+        ----------
+        sample_weight, by : bool, str or None, default=None
+            True: it is handed over if it is given; False: it is not; None: it is an error if it is given; a string: the
+            name under which it is given.
+
+        Returns
+        -------
+        RoutedScorer
+            Another one; this one stays as it is.
+
+        Raises
+        ------
+        RuntimeError
+            If metadata routing is not enabled.
+        """
+        from sklearn import get_config
+
+        if not get_config()["enable_metadata_routing"]:
+            msg = "set_score_request needs metadata routing: call sklearn.set_config(enable_metadata_routing=True)."
+            raise RuntimeError(msg)
+        return RoutedScorer(self._score, {"sample_weight": sample_weight, "by": by})
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """What it asks for, as scikit-learn's searches want to know."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        found = MetadataRequest(owner=self.__name__)
+        for name in ("sample_weight", "by"):
+            found.score.add_request(param=name, alias=self._requests.get(name))
+        return found
+
+    def __repr__(self) -> str:
+        asked = ", ".join(f"{name}={value!r}" for name, value in self._requests.items() if value is not None)
+        return self.__name__ + (f".set_score_request({asked})" if asked else "")
+
+    def __reduce__(self) -> tuple[Callable[..., RoutedScorer], tuple[str, dict[str, bool | str | None]]]:
+        return _scorer_of, (self.__name__, self._requests)
+
+
+def _scorer_of(name: str, requests: dict[str, bool | str | None]) -> RoutedScorer:
+    """One of the scorers below, by its name, with what it asks for."""
+    return RoutedScorer(globals()[name]._score, requests)
+
+
+@RoutedScorer
+def interval_scorer(
+    estimator: object, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None, by: ArrayLike | None = None
+) -> float:
     """Score an estimator by its intervals, for `GridSearchCV`: minus the interval score, so greater is better.
 
     Parameters
@@ -31,6 +112,8 @@ def interval_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: A
         Their targets.
     sample_weight : array-like of shape (n,), optional
         How much each row counts in the score.
+    by : array-like of shape (n,), optional
+        Categories of the rows, for ``width="grouped"``.
 
     Returns
     -------
@@ -70,11 +153,15 @@ def interval_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: A
         )
         raise TypeError(msg)
     # An estimator that is told another level after its fit goes on with the old one unless it is asked for it.
-    asked = {"confidence_level": level} if "confidence_level" in signature(model.predict_interval).parameters else {}
+    asked: dict[str, Any] = _given(by)
+    asked |= {"confidence_level": level} if "confidence_level" in signature(model.predict_interval).parameters else {}
     return -float(interval_score(y, model.predict_interval(features, **asked), level, sample_weight=sample_weight))
 
 
-def coverage_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+@RoutedScorer
+def coverage_scorer(
+    estimator: object, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None, by: ArrayLike | None = None
+) -> float:
     """Coverage of an estimator's intervals, for `cross_validate` and as a second metric of `GridSearchCV`.
 
     A search that maximises coverage alone takes the widest intervals: let it refit by `interval_scorer`.
@@ -89,6 +176,8 @@ def coverage_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: A
         Their targets.
     sample_weight : array-like of shape (n,), optional
         How much each row counts in the score.
+    by : array-like of shape (n,), optional
+        Categories of the rows, for ``width="grouped"``.
 
     Returns
     -------
@@ -115,10 +204,13 @@ def coverage_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: A
     0.91
     """
     model, features = holder_of(estimator, X, "predict_interval")
-    return float(coverage_score(y, model.predict_interval(features), sample_weight=sample_weight))
+    return float(coverage_score(y, model.predict_interval(features, **_given(by)), sample_weight=sample_weight))
 
 
-def crps_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+@RoutedScorer
+def crps_scorer(
+    estimator: object, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None, by: ArrayLike | None = None
+) -> float:
     """Score an estimator by its predictive distribution: minus the CRPS, greater is better.
 
     Parameters
@@ -131,6 +223,8 @@ def crps_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: Array
         Their targets.
     sample_weight : array-like of shape (n,), optional
         How much each row counts in the score.
+    by : array-like of shape (n,), optional
+        Categories of the rows, for ``width="grouped"``.
 
     Returns
     -------
@@ -155,7 +249,13 @@ def crps_scorer(estimator: object, X: object, y: ArrayLike, sample_weight: Array
     """
     model, features = holder_of(estimator, X, "predict_quantile")
     levels = np.array(CRPS_LEVELS)
-    return -float(crps_score(y, model.predict_quantile(features, levels), levels, sample_weight=sample_weight))
+    quantiles = model.predict_quantile(features, levels, **_given(by))
+    return -float(crps_score(y, quantiles, levels, sample_weight=sample_weight))
+
+
+def _given(by: ArrayLike | None) -> dict[str, ArrayLike]:
+    """Categories as a keyword, where there are some: other estimators do not know the word."""
+    return {} if by is None else {"by": by}
 
 
 def holder_of(estimator: object, X: object, method: str) -> tuple[Any, Any]:

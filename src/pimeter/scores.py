@@ -15,6 +15,7 @@ from pimeter.interval_arrays import (
     Multioutput,
     aligned,
     bound_axis_of,
+    interval_numbers,
     interval_scores,
     levels_of,
     lower_and_upper,
@@ -23,17 +24,19 @@ from pimeter.interval_arrays import (
     relative_weights,
     targets,
 )
-from pimeter.validation import finite_numbers, known_numbers, levels_array
+from pimeter.validation import finite_numbers, levels_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from pimeter.protocols import Table
 
     Array = NDArray[np.float64]
 
 
 def coverage_score(
     y_true: ArrayLike,
-    y_interval: ArrayLike,
+    y_interval: Table,
     *,
     sample_weight: ArrayLike | None = None,
     multioutput: Multioutput = "uniform_average",
@@ -44,8 +47,9 @@ def coverage_score(
     ----------
     y_true : array-like of shape (n,) or (n, k)
         Observed targets.
-    y_interval : array-like of shape (n[, k], 2[, L])
-        Lower and upper bounds, for L levels if there is a last axis of levels. Bounds may be infinite.
+    y_interval : array-like of shape (n[, k], 2[, L]) or frame
+        Lower and upper bounds, for L levels if there is a last axis of levels. Bounds may be infinite. A frame has
+        columns lower and upper, as ``predict_interval(as_frame=True)`` returns them.
     sample_weight : array-like of shape (n,), optional
         How much each row counts; a row of weight 0 is ignored.
     multioutput : {"uniform_average", "raw_values"}
@@ -78,7 +82,7 @@ def coverage_score(
 
 
 def mean_width_score(
-    y_interval: ArrayLike,
+    y_interval: Table,
     *,
     bound_axis: int | None = None,
     sample_weight: ArrayLike | None = None,
@@ -88,7 +92,7 @@ def mean_width_score(
 
     Parameters
     ----------
-    y_interval : array-like of shape (n[, k], 2[, L])
+    y_interval : array-like of shape (n[, k], 2[, L]) or frame of ``predict_interval``
         Lower and upper bounds, for L levels if there is a last axis of levels.
     bound_axis : int, optional
         Which axis holds the two bounds: 1 without outputs, 2 with. None finds it by its length; shape (n, 2, 2) may
@@ -117,7 +121,10 @@ def mean_width_score(
     >>> mean_width_score(two_levels, bound_axis=1)
     array([1.5, 3. ])
     """
-    interval = known_numbers("y_interval", y_interval)
+    interval = interval_numbers(y_interval)
+    columns = set(getattr(y_interval, "columns", ()))
+    if bound_axis is None and "row" in columns:  # of a frame it is known
+        bound_axis = 2 if "output" in columns else 1
     axis = bound_axis_of(interval.shape, bound_axis)
     lower, upper = lower_and_upper(interval, axis)
     with np.errstate(over="ignore"):  # what is too large is refused at the end
@@ -127,7 +134,7 @@ def mean_width_score(
 @overload
 def interval_score(
     y_true: ArrayLike,
-    y_interval: ArrayLike,
+    y_interval: Table,
     confidence_level: float,
     *,
     sample_weight: ArrayLike | None = None,
@@ -136,7 +143,7 @@ def interval_score(
 @overload
 def interval_score(
     y_true: ArrayLike,
-    y_interval: ArrayLike,
+    y_interval: Table,
     confidence_level: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
@@ -144,7 +151,7 @@ def interval_score(
 ) -> float | Array: ...
 def interval_score(
     y_true: ArrayLike,
-    y_interval: ArrayLike,
+    y_interval: Table,
     confidence_level: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
@@ -160,7 +167,7 @@ def interval_score(
     ----------
     y_true : array-like of shape (n,) or (n, k)
         Observed targets.
-    y_interval : array-like of shape (n[, k], 2[, L])
+    y_interval : array-like of shape (n[, k], 2[, L]) or frame of ``predict_interval``
         Lower and upper bounds, for L levels if there is a last axis of levels.
     confidence_level : float or array-like of shape (L,)
         The level p that the intervals aim at. There is no default: at any other level the score means nothing.

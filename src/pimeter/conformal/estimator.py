@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
@@ -20,6 +19,7 @@ from pimeter.arrays import unmasked
 from pimeter.clusters import group_numbers
 from pimeter.conformal.exchangeability import in_groups, warn_of_shuffled_dates
 from pimeter.conformal.guarantee import COPIES, ORDER
+from pimeter.conformal.model import for_the_model, metadata_router, trained
 from pimeter.conformal.quantile import Calibrated
 from pimeter.coverage import warn_of_coverage
 from pimeter.duplicates import are_copies, copies
@@ -28,6 +28,7 @@ from pimeter.row_hashes import row_keys
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from sklearn.utils import Tags
+    from sklearn.utils.metadata_routing import MetadataRouter
 
     from pimeter.conformal.guarantee import GuaranteeKind
     from pimeter.conformal.quantile import ScoreQuantile
@@ -76,7 +77,10 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
     def __sklearn_clone__(self) -> Self:
         params = self.get_params(deep=False)
         kept = {"estimator"} if is_function(self.estimator) else set()
-        return type(self)(**{name: one if name in kept else clone(one, safe=False) for name, one in params.items()})
+        found = type(self)(**{name: one if name in kept else clone(one, safe=False) for name, one in params.items()})
+        if hasattr(self, "_metadata_request"):
+            found._metadata_request = deepcopy(self._metadata_request)
+        return found
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_quantile")
@@ -86,6 +90,10 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         if not is_function(self.estimator):
             tags.input_tags = copy(get_tags(self.estimator).input_tags)
         return tags
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What scikit-learn's metadata routing hands on: `by` and `groups` to this, other arguments to the model."""
+        return metadata_router(self, self.estimator if is_trainable(self.estimator) else None)
 
     @abstractmethod
     def _targets(self, X: FeatureTable, y: ArrayLike) -> Values:
@@ -130,7 +138,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         """What `fit` does: train a clone if that can be trained, and calibrate."""
         draft = self._draft()
         if is_trainable(self.estimator):
-            draft._fit(X, y, by, groups, fit_params)
+            draft._fit(X, y, by, groups, for_the_model(self, fit_params) if fit_params else {})
             return self._become(draft)
         if fit_params:
             msg = f"fit_params {sorted(fit_params)} are given, but this estimator is not trained; leave them out."
@@ -222,7 +230,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
     def _model_to_calibrate(self) -> Any:
         """The one model that `calibrate` is about."""
         if not self._has_own_model():
-            return trained(self.estimator)
+            return self.estimator if is_function(self.estimator) else trained(self.estimator)
         if len(self._models()) > 1:
             msg = "calibrate needs one model, but fit has trained one per fold (cv is set); call fit with all rows."
             raise ValueError(msg)
@@ -296,20 +304,6 @@ def is_function(estimator: object) -> bool:
 def is_trainable(estimator: object) -> bool:
     """Whether `fit` trains a clone of it."""
     return not (is_function(estimator) or isinstance(estimator, FrozenEstimator))
-
-
-def trained(estimator: object) -> Any:
-    """The estimator itself, which has to be ready to predict."""
-    if not is_function(estimator):
-        try:
-            check_is_fitted(estimator)
-        except NotFittedError as unfitted:
-            msg = (
-                f"estimator is a {type(estimator).__name__} that is not fitted: call fit(X, y), which trains a clone "
-                "of it, or fit the estimator first, whose answers are needed to calibrate it."
-            )
-            raise NotFittedError(msg) from unfitted
-    return estimator
 
 
 def check_calibrated(estimator: object) -> None:

@@ -19,8 +19,8 @@ def interval_frame(
 ) -> Any:
     """Columns prediction, lower and upper of intervals (n, k, 2, L); in long form also row, output and level.
 
-    The frame is of the library of X, with the index of a pandas one. A level or an output has a column where there are
-    several, and the coverage guaranteed to each row (n, L) where it is given.
+    The frame is of the library of X, with the index of a pandas one, repeated in long form. A level or an output has a
+    column where there are several, and the coverage guaranteed to each row (n, L) where it is given.
     """
     n, k, _, n_levels = intervals.shape
     columns: dict[str, Any] = {}
@@ -37,6 +37,6 @@ def interval_frame(
     if guaranteed is not None:
         columns["guaranteed_level"] = guaranteed[place[0], place[2]]
     found = frame_of(columns, library_of(X))
-    if not is_long and hasattr(X, "iloc"):
-        found.index = X.index
+    if hasattr(X, "iloc"):
+        found.index = X.index.repeat(k * n_levels)
     return found

@@ -102,7 +102,11 @@ class GroupedWidth(Width):
             return overlapping
         labels = category_labels(X, by, self.by, "GroupedWidth")
         if labels is None:
-            msg = 'by is missing: width="grouped" needs a category per row. Pass by=..., or set GroupedWidth(by=...).'
+            msg = (
+                'by is missing: width="grouped" needs a category per row. Pass by=..., or set GroupedWidth(by=...). In '
+                "cross_validate and searches by=... comes to a scorer if sklearn.set_config(enable_metadata_routing="
+                "True) is called, and then scorer.set_score_request(by=True)."
+            )
             raise ValueError(msg)
         return labels
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from joblib import parallel_config
@@ -88,6 +88,25 @@ class TrainedIntervals(WidthTraining):
             tags.target_tags.multi_output, tags.target_tags.positive_only = inner.multi_output, inner.positive_only
         tags.input_tags.sparse = tags.input_tags.sparse and width.takes_sparse
         return tags
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; ``width__power=2`` and the like also where the width is a string, such as "scaled".
+
+        Parameters
+        ----------
+        **params
+            By name; those of the model are ``estimator__alpha`` and so on.
+
+        Returns
+        -------
+        IntervalRegressor
+            Itself.
+        """
+        width = params.get("width", self.width)
+        if isinstance(width, str) and width in WIDTHS and any(name.startswith("width__") for name in params):
+            params["width"] = WIDTHS[width]()
+        super().set_params(**params)
+        return self
 
     def _settings_now(self) -> dict[str, Any]:
         """Settings that a width is learned with."""
