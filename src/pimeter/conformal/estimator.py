@@ -259,8 +259,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
     def _same_table(self, X: FeatureTable) -> Any:
         """X as it is, or a ValueError if its columns are others than before."""
         table = self._checked_table(X)
-        shape = getattr(table, "shape", (0, 1))
-        if len(shape) == 1 and hasattr(self, "n_features_in_"):
+        if len(shape := getattr(table, "shape", (0, 1))) == 1 and hasattr(self, "n_features_in_"):
             msg = f"X has shape {shape}. Reshape your data to (n, {self.n_features_in_}): X.reshape(1, -1) is one row."
             raise ValueError(msg)
         validate_data(self, table, reset=False, skip_check_array=True)
@@ -276,8 +275,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         if isinstance(table, list | tuple) and not table:
             msg = "X has 0 sample(s), while a minimum of 1 is required: give at least one row."
             raise ValueError(msg)
-        shape = getattr(table, "shape", (0, 1))
-        if len(shape) == 2 and shape[1] == 0:
+        if len(shape := getattr(table, "shape", (0, 1))) == 2 and shape[1] == 0:
             msg = f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required."
             raise ValueError(msg)
         if issparse(table) and not get_tags(self).input_tags.sparse:

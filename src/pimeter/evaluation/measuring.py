@@ -36,6 +36,7 @@ from pimeter.validation import one_level
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.duplicates import Copies
     from pimeter.evaluation.probabilistic import IntervalMeasurement
     from pimeter.findings import Diagnosis
     from pimeter.moments import Moments, Range
@@ -243,8 +244,7 @@ def measured_points(
     if lazy is not None:
         equal = equal.of_sample(lazy.n)
     units = Units.of(m, group, moment, residuals)
-    together = units.if_dependent or (None if equal.codes is None else Units.of_groups(equal.codes))
-    parts = (names, group is not None, together)
+    parts = (names, group is not None, _together(units, equal))
     evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal, *parts)
     judgement = judged(evidence)
     context = Context(units, _doubt(judgement.diagnosis, units))
@@ -284,6 +284,11 @@ def measured_points(
         sample=_sample(target, prediction, residuals, ordered),
         versions=dict(_versions()),
     )
+
+
+def _together(units: Units, equal: Copies) -> Units | None:
+    """Groups, stretches of time, or copies as groups; None where each row stands for itself."""
+    return units.if_dependent or (None if equal.codes is None else Units.of_groups(equal.codes))
 
 
 def _refuse_lazy(groups: object, time: object) -> None:
