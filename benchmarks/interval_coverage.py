@@ -1,6 +1,6 @@
 """Do intervals keep their guarantee? Simulated calibrations, coverage from the known distribution of errors.
 
-    python benchmarks/interval_coverage.py [--adaptive] [--quick]
+    python benchmarks/interval_coverage.py [--adaptive | --auto] [--quick]
 
 Each output of y is one calibration: a batch of outputs has one set of rows X, and standard errors are those of the
 batch means, widened by Student's t. All tails, guarantees and levels are tried on the same calibrations. Neither the
@@ -16,6 +16,10 @@ breaks a rule:
 - cv=5: >= min(p, m/(m + 1)) - .02, m being all rows. The largest errors of m cover no more than that on average;
   with two tails it is (m - 1)/(m + 1), with each sign by itself m/(m + 2);
 - guarantee="training-conditional" with enough errors: 95 % of calibration sets cover p, - 3 standard errors.
+
+`--auto` is the part of `--adaptive` that tells of `width="auto"` with rows enough to combine widths (200; with 12 and
+40 it is constant by rule): three distributions, two tails and 25 calibrations of each, so that it takes minutes instead
+of hours.
 
 Among thousands of cells some break a rule by chance, most of all the third, which leaves nothing to chance: 50
 calibrations have a standard error of about .01. A cell that breaks one is tried again, and both are shown.
@@ -41,11 +45,12 @@ from pathlib import Path
 import numpy as np
 from provenance import save, write
 from scipy import stats
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, QuantileRegressor, Ridge
 
 import pimeter as pm
 import pimeter.regression.nearness
+import pimeter.regression.scaled
 
 PARTS = Path(__file__).parent / ".parts"
 SEED = 20261115
@@ -83,6 +88,10 @@ class Remembers:
 class Forest(Remembers, RandomForestRegressor):
     def apply(self, X: np.ndarray) -> np.ndarray:
         return self._asked("apply", X)
+
+
+class Trees(Remembers, ExtraTreesRegressor):
+    pass
 
 
 class LinearQuantiles(Remembers, QuantileRegressor):
@@ -206,6 +215,16 @@ def adaptive_kinds(quick: bool) -> tuple[Kind, ...]:
     )
 
 
+def auto_kinds(quick: bool) -> tuple[Kind, ...]:
+    number, tails = (25, ("symmetric",)) if quick else (25, ("symmetric", "equal"))
+    return tuple(
+        Kind("auto", "auto", slope_scale, number, learns=True, cv=cv, aims=True, tails=tails) for cv in (None, 5)
+    )
+
+
+PARTS_OF = {"": kinds, "adaptive": adaptive_kinds, "auto": auto_kinds}
+
+
 def rows(rng: np.random.Generator, n: int) -> np.ndarray:
     return np.column_stack([rng.uniform(size=n), rng.choice(len(FRACTIONS), size=n, p=FRACTIONS)])
 
@@ -314,6 +333,7 @@ def lines(kind: Kind, noise: Noise, m: int, quick: bool, seed: int) -> list[Line
     """All tails, guarantees and levels of one width, distribution and size."""
     warnings.simplefilter("ignore", pm.CoverageWarning)
     pimeter.regression.nearness.RandomForestRegressor = Forest
+    pimeter.regression.scaled.ExtraTreesRegressor = Trees
     rng = np.random.default_rng([seed, m, kind.cv or 0, *map(ord, kind.name + noise.name)])
     tails, guarantees = (kind.tails[::2], ("marginal",)) if quick else (kind.tails, kind.guarantees())
     cells = list(product(tails, guarantees, LEVELS))
@@ -346,10 +366,10 @@ def lines(kind: Kind, noise: Noise, m: int, quick: bool, seed: int) -> list[Line
     return table
 
 
-def task(adaptive: bool, quick: bool, kind: int, noise: int, m: int) -> tuple[list[Line], list[Line]]:
+def task(part_of: str, quick: bool, kind: int, noise: int, m: int) -> tuple[list[Line], list[Line]]:
     """By number, so that each process has its own distributions and what they remember; broken ones are tried again."""
-    one, errors = (adaptive_kinds if adaptive else kinds)(quick)[kind], NOISES[noise]
-    part = PARTS / f"{code()}_{adaptive:d}_{kind}_{noise}_{m}.json"
+    one, errors = PARTS_OF[part_of](quick)[kind], NOISES[noise]
+    part = PARTS / f"{code()}_{part_of}_{kind}_{noise}_{m}.json"
     if not quick and part.exists():
         once, again = ([Line(one, errors, *cells) for cells in table] for table in json.loads(part.read_text()))
         return once, again
@@ -391,10 +411,10 @@ def least_squares(n_draws: int) -> float:
     return float(np.mean(covered))
 
 
-def report(table: list[Line], again: list[Line], squares: float, adaptive: bool) -> str:
+def report(table: list[Line], again: list[Line], squares: float, part_of: str) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scikit-learn"))
     broken = [line for line in table if line.broken()]
-    command = f"python benchmarks/interval_coverage.py{' --adaptive' if adaptive else ''}"
+    command = f"python benchmarks/interval_coverage.py{f' --{part_of}' if part_of else ''}"
     head = f"""# Do intervals keep their guarantee?
 
 `{command}`, {versions}, Python {platform.python_version()}, seed {SEED}.
@@ -416,29 +436,33 @@ Least squares with n = d = 100, p = .9, cv=5 cover {squares:.3f}.
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few calibrations and cells, nothing saved")
-    parser.add_argument("--adaptive", action="store_true", help="widths that follow the rows, weights, joint outputs")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--adaptive", action="store_true", help="widths that follow the rows, weights, joint outputs")
+    which.add_argument("--auto", action="store_true", help='a bounded part of these: width="auto"')
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     arguments = parser.parse_args()
-    quick, adaptive = arguments.quick, arguments.adaptive
+    quick = arguments.quick
+    part_of = "auto" if arguments.auto else "adaptive" if arguments.adaptive else ""
+    noises, lengths = (3, LENGTHS[-1:]) if part_of == "auto" else (len(NOISES), LENGTHS)
     cells = [
         (number, noise, m)
-        for number in range(len((adaptive_kinds if adaptive else kinds)(quick)))
-        for noise, m in product(range(len(NOISES)), LENGTHS)
-        if not quick or (noise == 0 and m < LENGTHS[-1])
+        for number in range(len(PARTS_OF[part_of](quick)))
+        for noise, m in product(range(noises), lengths)
+        if not quick or (noise == 0 and (m < LENGTHS[-1] or part_of == "auto"))
     ]
     table, again = [], []
     with ProcessPoolExecutor(arguments.jobs, get_context("spawn")) as processes:
-        work = processes.map(task, *zip(*((adaptive, quick, *cell) for cell in cells), strict=True))
+        work = processes.map(task, *zip(*((part_of, quick, *cell) for cell in cells), strict=True))
         for number, (found, repeated) in enumerate(work):
             table += found
             again += repeated
             print(f"\r{number + 1} of {len(cells)}", end="", flush=True)
-    text = report(table, again, least_squares(5 if quick else 100), adaptive)
+    text = report(table, again, least_squares(5 if quick else 100), part_of)
     print(f"\n{text}")
     if quick:
         print("Nothing saved.")
         return
-    save(__file__, text, name="interval_coverage_adaptive" if adaptive else "interval_coverage")
+    save(__file__, text, name="_".join(filter(None, ("interval_coverage", part_of))))
 
 
 if __name__ == "__main__":
