@@ -16,10 +16,14 @@ import sys
 from collections import Counter
 from functools import partial
 from importlib.metadata import version
+from itertools import product
 
 import numpy as np
+from models import MODELS, quantile_model
 from provenance import RESULTS, save, sessions
 from width_peers import (
+    ANY_MODEL,
+    COLUMNS,
     LEVEL,
     PEERS,
     SETS,
@@ -27,12 +31,15 @@ from width_peers import (
     Models,
     Row,
     Table,
-    complete,
     csv_text,
     lines,
+    measured,
+    parts,
 )
 
 import pimeter as pm
+
+THEIRS = RESULTS / "width_peers.csv"
 
 
 def pimeter(width: object, cv: int | None = None) -> Method:
@@ -43,6 +50,16 @@ def pimeter(width: object, cv: int | None = None) -> Method:
         return model.fit(X, y).predict_interval(new)
 
     return intervals
+
+
+def chosen(name: str, split: int) -> Models:
+    """The model that `width_peers.py` has found to be the best one for the training rows of this split."""
+    wanted = (name, str(split), "own", next(iter(ANY_MODEL)))
+    found = [row["model"] for row in lines(THEIRS) if tuple(row[key] for key in COLUMNS[:4]) == wanted]
+    if not found:
+        sys.exit(f"No model was chosen for {name}, split {split}: run width_peers.py first.")
+    model, n_columns = found[0].partition(" (")[0], parts(name, split)[0].shape[1]
+    return Models(model, partial(MODELS[model], n_columns), quantile_model)
 
 
 OURS, ONE_SPLIT, CONSTANT = "pimeter auto, cv=5", "pimeter auto", "pimeter constant, cv=5"
@@ -57,6 +74,18 @@ TITLES = {
 }
 
 
+def ours(name: str, split: int, table: str, method: str) -> Row:
+    """One line of the table."""
+    run = METHODS[method]
+    if table == "same":
+        return measured(name, split, table, method, run)
+    models = chosen(name, split)  # in place of those that `measured` hands on
+    return measured(name, split, "same", method, lambda _, *rows: run(models, *rows)) | {
+        "table": table,
+        "model": models.name,
+    }
+
+
 def geometric(values: object) -> float:
     return float(np.exp(np.mean(np.log(list(values)))))
 
@@ -64,10 +93,8 @@ def geometric(values: object) -> float:
 def complete_splits(rows: list[Row]) -> dict[str, list[str]]:
     """Splits of each set that all methods of both tables have been measured on."""
     n_methods = sum(len(METHODS) + len(peers) for peers in PEERS.values())
-    measured = Counter((row["set"], row["split"]) for row in rows)
-    return {
-        name: sorted(split for (one, split), n in measured.items() if (one, n) == (name, n_methods)) for name in SETS
-    }
+    counts = Counter((row["set"], row["split"]) for row in rows)
+    return {name: sorted(split for (one, split), n in counts.items() if (one, n) == (name, n_methods)) for name in SETS}
 
 
 def summary(table: str, rows: list[Row], splits: dict[str, list[str]]) -> str:
@@ -117,15 +144,20 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=max(SETS.values()), help="of each set, at most")
     arguments = parser.parse_args()
     if arguments.quick:
-        complete([], {"diabetes": 1}, {"same": {ONE_SPLIT: METHODS[ONE_SPLIT]}}, lambda _: None)
+        print(*ours("diabetes", 0, "same", ONE_SPLIT).values())
         print(f"numpy {version('numpy')}. Nothing saved.")
         return
-    path, theirs = RESULTS / "adaptive_peers.csv", RESULTS / "width_peers.csv"
+    path = RESULTS / "adaptive_peers.csv"
     data = [f"regression/{name}.csv.gz" for name in SETS]
-    kept = partial(save, __file__, data=[*data, theirs], earlier=sessions(path.with_suffix(".json")))
-    rows, wanted = lines(path), {name: min(n, arguments.splits) for name, n in SETS.items()}
-    complete(rows, wanted, dict.fromkeys(PEERS, METHODS), lambda found: kept({".csv": csv_text(found)}))
-    every = rows + lines(theirs)
+    kept = partial(save, __file__, data=[*data, THEIRS], earlier=sessions(path.with_suffix(".json")))
+    rows = lines(path)
+    have = {tuple(row[key] for key in COLUMNS[:4]) for row in rows}
+    for split, name, table, method in product(range(arguments.splits), SETS, PEERS, METHODS):
+        if split < SETS[name] and (name, str(split), table, method) not in have:
+            rows.append(ours(name, split, table, method))
+            print(*rows[-1].values(), flush=True)
+            kept({".csv": csv_text(rows)})
+    every = rows + lines(THEIRS)
     splits = complete_splits(every)
     if not all(splits.values()):
         sys.exit("Some sets have no split that all methods were measured on: run width_peers.py first, and all sets.")
