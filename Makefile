@@ -14,6 +14,7 @@ BENCHMARKS := $(filter-out %_peers.py,$(sort $(wildcard benchmarks/*_*.py)))
 PUNCC := puncc==0.9.3 numpy==1.26.4 pandas==3.0.6  # puncc wants an old numpy, so it is in no extra
 RIVER := river==0.26.1  # wants a newer numpy than puncc
 TABLES := quantile-forest ngboost==0.5.11 catboost==1.2.10  # these bring plotting and survival packages
+FORECASTERS := statsforecast==2.1.1 sktime==1.2.0  # want an older pandas than constraints.txt
 SKETCHES := datasketches==5.2.0 ddsketch==3.0.1
 ADAPTERS := mlflow==3.17.2 skpro==2.16.0 sktime==1.2.0  # large, and they want older pandas, pyarrow and importlib_metadata
 EXPERIMENTS := fig1 table1 fig2 fig3 table2 table3 fig4 table4 theory
@@ -37,7 +38,7 @@ endif
 # What opens a browser, reads the docs or runs scripts tells nothing about other packages.
 QUICK := -m 'not slow' $(addprefix --ignore=tests/test_,docs.py experiments.py gallery.py notebook.py page.py simulate.py)
 
-.PHONY: help demo test test-slow test-lowest test-pure test-adapters coverage mutants simulate fuzz wheel check format docs site bench bench-peers paper results-status clean
+.PHONY: help demo test test-slow test-lowest test-pure test-adapters coverage mutants simulate fuzz wheel check format docs site bench bench-peers bench-forecasters paper results-status clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -125,6 +126,11 @@ bench-peers: ## Compare with MAPIE, crepes, puncc, river, NGBoost and others, in
 	@.venv-tables/bin/python benchmarks/width_peers.py $(ARGS)
 	@.venv-tables/bin/python benchmarks/adaptive_peers.py $(ARGS)
 
+bench-forecasters: ## Compare with statsforecast's intervals on M4 and read sktime's frames, in an environment of their own (ARGS=--quick)
+	@$(MAKE) --no-print-directory VENV=.venv-forecasters .venv-forecasters/.forecasters
+	@.venv-forecasters/bin/python benchmarks/m4_peers.py --save $(ARGS)
+	@.venv-forecasters/bin/python -m pytest -q -rs -n 0 tests/test_forecasters.py
+
 fuzz: $(VENV)/.dev ## Try all public names and the command line on hostile input, 1e5 examples (long; goes on where it stopped)
 	@PIMETER_FUZZ=$${PIMETER_FUZZ:-6200} $(BIN)/python -m pytest -n 0 -q -rs tests/test_fuzz.py tests/test_fuzz_files.py
 
@@ -136,7 +142,7 @@ results-status: $(VENV)/.dev ## List all stored results: current, stale and why,
 	@$(BIN)/python -m experiments status
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .venv-adapters .venv-lowest .venv-mutants .venv-peers .venv-pure .venv-river .venv-tables .venv-wheel build dist src/pimeter/_native* pimeter-demo.html docs/_build docs/api docs/gallery site .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-adapters .venv-forecasters .venv-lowest .venv-mutants .venv-peers .venv-pure .venv-river .venv-tables .venv-wheel build dist src/pimeter/_native* pimeter-demo.html docs/_build docs/api docs/gallery site .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -206,6 +212,12 @@ $(VENV)/.adapters: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	@echo "Installing pimeter and other libraries into $(VENV) (once, some minutes) ..."
 	@grep -v '^pandas==\|^pyarrow==\|^importlib_metadata==' constraints.txt > $(VENV)/constraints.txt
 	@$(subst PIP_CONSTRAINT=c,PIP_CONSTRAINT=$(VENV)/c,$(PIP)) -e '.[app,plot]' skops hypothesis pytest pytest-xdist $(ADAPTERS)
+	@touch $@
+
+$(VENV)/.forecasters: pyproject.toml constraints.txt Makefile | $(BIN)/python
+	@echo "Installing pimeter and forecasters into $(VENV) (once, a minute or so) ..."
+	@grep -v '^pandas==' constraints.txt > $(VENV)/constraints.txt
+	@$(subst PIP_CONSTRAINT=c,PIP_CONSTRAINT=$(VENV)/c,$(PIP)) -e . polars pytest pytest-xdist hypothesis $(FORECASTERS)
 	@touch $@
 
 $(VENV)/.paper: $(VENV)/.dev
