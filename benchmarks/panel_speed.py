@@ -92,13 +92,13 @@ def main() -> None:
         n_series, n_windows, context = options.one
         print("|".join(measured(int(n_series), int(n_windows), None if context == "no" else context)))
         return
-    sizes = [(40, 20, "no"), (40, 20, "recent")] if options.quick else [
+    cases = [(40, 20, "no"), (40, 20, "recent")] if options.quick else [
         (N_SERIES, N_WINDOWS, "no"),
         (N_SERIES // 10, N_WINDOWS, "recent"),
     ]  # fmt: skip
     rows = []
-    for size in sizes:
-        command = [sys.executable, __file__, "--one", *map(str, size)]
+    for case in cases:
+        command = [sys.executable, __file__, "--one", *map(str, case)]
         rows.append(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().split("|"))
         print(*rows[-1], flush=True)
     header = "series | windows x steps | context | fit, s | predict, s | update, s | GB beside the frames | GB in all"
