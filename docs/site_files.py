@@ -11,7 +11,7 @@ ABOUT = """# pimeter
 CV+, CQR, normalised and Mondrian), and a meter for anyone's intervals, forecasts and classifiers. In Python: \
 `import pimeter as pm`.
 
-The pages below are Markdown or reStructuredText.
+Most of the links lead to Markdown or reStructuredText.
 """
 SECTIONS = {
     "Guide": "docs/guide",
@@ -38,7 +38,20 @@ def _lists(env, folder: Path):
     """A list of links for each section, in the order of its tables of contents."""
     for name, page in SECTIONS.items():
         yield f"## {name}\n"
-        for one in env.toctree_includes.get(page, []):
-            (source,) = (folder / "_sources").glob(f"{one}.*.txt")
-            yield f"- [{env.titles[one].astext()}]({source.relative_to(folder).as_posix()})"
+        for one in _pages(env, page):
+            yield f"- [{env.titles[one].astext()}]({_readable(one, folder)})"
         yield ""
+
+
+def _pages(env, page: str):
+    """Those below it, without lists of others."""
+    for one in env.toctree_includes.get(page, []):
+        yield from _pages(env, one) if one in env.toctree_includes else [one]
+
+
+def _readable(page: str, folder: Path) -> str:
+    """Its source, or, of a public name, the page itself: the source says only which docstring to show."""
+    if page.startswith("docs/api/"):
+        return f"{page}.html"
+    (source,) = (folder / "_sources").glob(f"{page}.*.txt")
+    return source.relative_to(folder).as_posix()

@@ -7,6 +7,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -119,3 +120,24 @@ def test_site_lists_all_versions_and_leads_to_the_newest(tmp_path, monkeypatch):
     assert [one["url"] for one in listed] == ["/pimeter/dev/", "/pimeter/0.10.0/", "/pimeter/0.9.1/"]
     assert "url=0.10.0/docs/index.html" in (tmp_path / "index.html").read_text()
     assert (tmp_path / "llms.txt").read_text() == "- [One](0.10.0/_sources/docs/one.md.txt)"
+
+
+def test_list_for_language_models_leads_to_what_can_be_read(tmp_path):
+    files = script("site_files")
+    contents = {
+        "docs/guide": ["docs/one"],
+        "docs/api": ["docs/api/x"],
+        "docs/gallery/index": ["docs/gallery/models/index"],
+    }
+    contents["docs/gallery/models/index"] = ["docs/gallery/models/function"]
+    titles = {page: SimpleNamespace(astext=lambda page=page: page) for pages in contents.values() for page in pages}
+    for source in ("docs/one.md.txt", "docs/gallery/models/function.rst.txt"):
+        (tmp_path / "_sources" / source).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "_sources" / source).touch()
+    env = SimpleNamespace(toctree_includes=contents, titles=titles)
+    app = SimpleNamespace(outdir=tmp_path, env=env, builder=SimpleNamespace(format="html"))
+    files.write_site_files(app, None)
+    text = (tmp_path / "llms.txt").read_text()
+    assert "conformal prediction" in text
+    links = re.findall(r"\]\((.*?)\)", text)
+    assert links == ["_sources/docs/one.md.txt", "docs/api/x.html", "_sources/docs/gallery/models/function.rst.txt"]
