@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+LONGEST_SENTENCE = 80  # characters of a line of a table
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,9 @@ class Diagnosis:
     >>> found = Diagnosis.of([few], "Nothing to do.")
     >>> found.raised, found.advice, found["rows"].sentence
     (('rows',), ('Add rows.',), 'No: 3.')
+    >>> found
+    Diagnosis: 1 of 1 findings ask for something
+    ! rows  No: 3.
     """
 
     findings: tuple[Finding, ...]
@@ -131,6 +137,14 @@ class Diagnosis:
     def raised(self) -> tuple[str, ...]:
         """Names of the findings that ask for something to be done."""
         return tuple(finding.name for finding in self.findings if finding.raised)
+
+    def __repr__(self) -> str:
+        width = max((len(finding.name) for finding in self.findings), default=0)
+        table = [
+            f"{'!' if finding.raised else ' '} {finding.name:<{width}}  {shorten(finding.sentence, LONGEST_SENTENCE)}"
+            for finding in self.findings
+        ]
+        return "\n".join([f"Diagnosis: {len(self.raised)} of {len(self.findings)} findings ask for something", *table])
 
     def __str__(self) -> str:
         lines = [f"{'!' if finding.raised else ' '} {finding.sentence}" for finding in self.findings]

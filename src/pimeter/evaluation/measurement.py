@@ -177,6 +177,12 @@ class Measurement(Result):
             raise ValueError(msg)
         return found
 
+    def _picture(self) -> bytes | None:
+        """The four plots of `plot`."""
+        from pimeter.report.plots import overview_png
+
+        return overview_png(self.to_dict())
+
     def plot(self, axes: NDArray[Any] | None = None) -> NDArray[Any]:
         """Four plots: the residuals, coverage against level, coverage in subgroups, residuals by prediction.
 

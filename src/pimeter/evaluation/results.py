@@ -104,7 +104,11 @@ class Result(ABC):
     def _repr_html_(self) -> str:
         from pimeter.report.summary import summary_html
 
-        return summary_html(self.to_dict(), self._table())
+        return summary_html(self.to_dict(), self._table(), self._picture())
+
+    def _picture(self) -> bytes | None:
+        """Plots for a notebook as PNG, if there are some and matplotlib is installed."""
+        return None
 
     def __eq__(self, other: object) -> bool:
         return self.to_json() == other.to_json() if isinstance(other, type(self)) else NotImplemented

@@ -20,6 +20,7 @@ from pimeter.online import LEARNING_RATES
 from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.protocols import FeatureTable
@@ -293,6 +294,37 @@ class ForecastIntervals(ConePaths):
         margins = np.stack([self._margins(p) for p in levels.ravel().tolist()], axis=-1)  # ([series,] h, 2, levels)
         bounds = self._intervals(forecast, margins, self._features(features, forecast.shape[-2]))
         return np.asarray(bounds[..., 0] if levels.ndim == 0 else bounds)
+
+    def plot(
+        self,
+        y_pred: ArrayLike,
+        y_true: ArrayLike | None = None,
+        *,
+        confidence_level: ArrayLike | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """The cone around one forecast.
+
+        Parameters
+        ----------
+        y_pred : array-like of shape (h,)
+            The forecast.
+        y_true : array-like of shape (h,), optional
+            What happened, NaN for what is not known yet.
+        confidence_level : float or array-like of shape (L,), optional
+            Other levels than that of the estimator, a band for each.
+        ax : matplotlib Axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from pimeter.forecast.panel_plot import draw_cone
+
+        levels = np.atleast_1d(self._fitted_with[0] if confidence_level is None else confidence_level)
+        bounds = self.predict_interval(np.reshape(y_pred, (1, -1)), levels)[0]
+        return draw_cone(np.asarray(y_pred, np.float64).ravel(), bounds, levels, y_true, ax)
 
     def baseline_interval(self, y_pred: ArrayLike, *, n_past: int, y_true: ArrayLike | None = None) -> Array:
         """The paper's baseline: normal errors of one size at all steps, ``f -+ z_p sigma sqrt(1 + 1/T)``.

@@ -1,4 +1,4 @@
-"""Plots of some series of a panel with their intervals."""
+"""Plots of forecasts with their intervals: of one window, and of some series of a panel."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pimeter.plotting import pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from pimeter.forecast.long_frames import Names
 
-FORECAST_COLOUR = "#08306b"  # the darkest of matplotlib's Blues
+FORECAST_COLOUR, TARGET_COLOUR = "#08306b", "#d55e00"  # the darkest of matplotlib's Blues, and what is told from it
 
 
 def draw_panel(
@@ -43,3 +43,29 @@ def draw_panel(
     above = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}  # the bands leave no room within
     axes[0].legend(**above, fontsize="small", ncols=len(levels) + 1, frameon=False)
     return np.asarray(axes)
+
+
+def draw_cone(
+    forecast: NDArray[np.float64],
+    bounds: NDArray[np.float64],
+    levels: NDArray[np.float64],
+    y_true: ArrayLike | None,
+    ax: Axes | None,
+) -> Axes:
+    """A forecast (h,) with bands (h, 2, L) for all levels, and what happened."""
+    axis: Axes = pyplot().subplots(figsize=(4.5, 3.4), layout="constrained")[1] if ax is None else ax
+    step, order = np.arange(1, len(forecast) + 1), np.argsort(-levels)
+    for i, place in enumerate(order):  # the widest below all others, and lightest
+        shade = pyplot().cm.Blues(0.2 + 0.35 * i / max(len(levels) - 1, 1))
+        low, high = bounds[:, :, place].T
+        axis.fill_between(step, low, high, color=shade, linewidth=0.0, label=f"{100 * levels[place]:.6g} %")
+    axis.plot(step, forecast, color=FORECAST_COLOUR, label="forecast")
+    if y_true is not None:
+        axis.plot(step, np.asarray(y_true, np.float64).ravel(), "o", color=TARGET_COLOUR, markersize=4, label="target")
+    axis.set(xlabel="steps ahead", ylabel="target")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(
+        loc="lower right", bbox_to_anchor=(1.0, 1.0), fontsize="small", ncols=len(levels) + 2, frameon=False,
+        handlelength=1.2, handletextpad=0.4, columnspacing=1.0,
+    )  # fmt: skip
+    return axis

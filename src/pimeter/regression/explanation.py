@@ -15,8 +15,10 @@ from pimeter.coverage import rounded
 from pimeter.regression.distribution import PredictedDistribution
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.plotting import IntervalDisplay
     from pimeter.protocols import FeatureTable
 
     Array = NDArray[np.float64]
@@ -72,7 +74,44 @@ class Explanation:
 
 
 class ExplainedIntervals(PredictedDistribution):
-    """The part of `IntervalRegressor` that says why an interval is wide."""
+    """The part of `IntervalRegressor` that shows intervals, and says why one is wide."""
+
+    def plot(
+        self,
+        X: FeatureTable,
+        y: ArrayLike | None = None,
+        *,
+        confidence_level: float | None = None,
+        by: ArrayLike | None = None,
+        max_rows: int = 60,
+        ax: Axes | None = None,
+    ) -> IntervalDisplay:
+        """Intervals of some rows, in the order of the predictions.
+
+        Parameters
+        ----------
+        X : array, frame or whatever the estimator takes, of n rows
+            Features.
+        y : array-like of shape (n,), optional
+            Targets, which are shown inside or outside of their intervals.
+        confidence_level : float, optional
+            Another level than that of the estimator.
+        by : array-like of shape (n,), optional
+            Categories of the rows, for ``width="grouped"``.
+        max_rows : int, default=60
+            Rows that are shown; of more, some at random.
+        ax : matplotlib Axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        pimeter.plotting.IntervalDisplay
+            With the axes as `ax_`.
+        """
+        from pimeter.plotting import IntervalDisplay
+
+        asked: Any = {"confidence_level": confidence_level, "by": by}
+        return IntervalDisplay.from_estimator(self, X, y, **asked, max_rows=max_rows, ax=ax)
 
     def explain(self, X_row: FeatureTable) -> Explanation:
         """Why the interval of a row is as wide as it is.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +35,19 @@ def draw_overview(data: Mapping[str, Any], axes: NDArray[Any] | None = None) -> 
     for draw, ax in zip((draw_residuals, draw_coverage, draw_subgroups, draw_by_prediction), grid.ravel(), strict=True):
         draw(data, ax)
     return np.reshape(grid, (2, 2))
+
+
+def overview_png(data: Mapping[str, Any]) -> bytes | None:
+    """The overview as PNG, without a window; None where matplotlib is not installed."""
+    if find_spec("matplotlib") is None:
+        return None
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11.5, 8), layout="constrained")
+    draw_overview(data, figure.subplots(2, 2))
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=72)
+    return file.getvalue()
 
 
 def draw_residuals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from base64 import b64encode
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-def summary_html(data: Mapping[str, Any], table: Mapping[str, Sequence[Any]]) -> str:
-    """Headline, advice, code, a table and findings; every word is escaped."""
+def summary_html(data: Mapping[str, Any], table: Mapping[str, Sequence[Any]], picture: bytes | None = None) -> str:
+    """Headline, advice and a picture (PNG); code, a table and findings are folded. Every word is escaped."""
     headline, diagnosis = data["headline"], data["diagnosis"]
     advice = "".join(f"<li>{escape(line)}</li>" for line in diagnosis["advice"])
     code = f"<pre>{escape(diagnosis['code'])}</pre>" if diagnosis["code"] else ""
@@ -26,11 +27,22 @@ def summary_html(data: Mapping[str, Any], table: Mapping[str, Sequence[Any]]) ->
         f"<li>{'<strong>To do.</strong> ' if finding['advice'] else ''}{escape(finding['sentence'])}</li>"
         for finding in found
     )
+    shown = ""
+    if picture is not None:
+        source = f"data:image/png;base64,{b64encode(picture).decode()}"
+        shown = f"<img alt='Plots of the measurement' style='max-width:100%' src='{source}'>"
     return (
         f"<div><p><strong>{escape(headline['claim'])}</strong> {escape(headline['evidence'])}</p>"
-        f"<ul>{advice}</ul>{code}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        f"<details><summary>{len(found)} findings</summary><ul>{findings}</ul></details></div>"
+        f"<ul>{advice}</ul>{shown}{_folded('Code', code) if code else ''}"
+        + _folded("Scores", f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
+        + _folded(f"{len(found)} findings", f"<ul>{findings}</ul>")
+        + "</div>"
     )
+
+
+def _folded(title: str, content: str) -> str:
+    """What is shown when its title is clicked."""
+    return f"<details><summary>{title}</summary>{content}</details>"
 
 
 def _cell(value: Any) -> str:
