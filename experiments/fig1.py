@@ -329,8 +329,7 @@ def geometric_mean(ratios: Iterable[float]) -> float:
     return float(np.exp(np.mean(np.log(list(ratios)))))
 
 
-TOP = 1.5
-OFF_AT = {"beta 10": -0.12, "beta 1000": -0.09, "descent, beta 10": -0.05, "descent, beta 1000": -0.02}
+TOP = 1.4
 LINES: dict[str, dict[str, Any]] = {
     "beta 10": {"color": "#e69f00", "linestyle": "--"},
     "beta 1000": {"color": "#a6761d", "linestyle": "--"},
@@ -342,48 +341,48 @@ LINES: dict[str, dict[str, Any]] = {
 
 
 def figure(rows: Sequence[Row], path: Path) -> None:
-    """Two panels of ratios over m; what is worse than the top of the panel is marked there."""
+    """Ratios over m with two standard errors; above, on a wider scale, those that are far worse than numpy."""
     from matplotlib.figure import Figure
 
-    canvas = Figure(figsize=(11, 4.8), layout="constrained")
-    panels = canvas.subplots(1, 2, sharey=True)
-    for panel, assumed in zip(panels, ASSUMPTIONS, strict=True):
-        _panel(panel, rows, assumed)
-    panels[0].set_ylabel("RMSE of I(p), ratio to numpy's default")
-    handles, labels = panels[0].get_legend_handles_labels()
-    canvas.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
-    canvas.suptitle("Confidence interval function of a standard normal law, all estimators on the same samples")
-    canvas.savefig(path, dpi=150)
+    canvas = Figure(figsize=(11, 6), layout="constrained")
+    panels = canvas.subplots(2, 2, sharey="row", sharex=True, height_ratios=(1, 3))
+    names = [name for name in LINES if name in _names(rows)]
+    far = [name for name in names if max(max(curve(rows, a, name, "ratio").values()) for a in ASSUMPTIONS) > TOP]
+    for (above, panel), assumed in zip(panels.T, ASSUMPTIONS, strict=True):
+        above.set_title(ASSUMPTIONS[assumed])
+        _lines(above, rows, assumed, far)
+        _band(panel, rows, assumed)
+        _lines(panel, rows, assumed, [name for name in names if name not in far])
+        above.set(yscale="log", ylim=(1, 12))
+        above.set_yticks([1, 2, 5, 10], ["1", "2", "5", "10"])
+        panel.set(xlabel="sample size m", ylim=(0.7, TOP))
+        _frame(above, _lengths(rows))
+        _frame(panel, _lengths(rows))
+    panels[0, 0].set_ylabel("the same,\nlog scale")
+    panels[1, 0].set_ylabel("RMSE of I(p), ratio to numpy's default")
+    shown = {label: h for panel in panels[:, 0] for h, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+    canvas.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=4, frameon=False)
+    canvas.suptitle("Confidence interval function of standard normal errors, all estimators on the same samples")
+    canvas.savefig(path, dpi=300)
 
 
-def _panel(panel: Axes, rows: Sequence[Row], assumed: str) -> None:
-    lengths = _lengths(rows)
+def _band(panel: Axes, rows: Sequence[Row], assumed: str) -> None:
+    """Where numpy's methods lie."""
     ranked = np.array([list(curve(rows, assumed, name, "ratio").values()) for name in _numpy_names(rows)])
-    panel.fill_between(
-        lengths,
-        ranked.min(axis=0),
-        ranked.max(axis=0),
-        color="0.88",
-        label=f"{len(ranked)} numpy methods, best to worst",
-    )
+    label = f"{len(ranked)} numpy methods, best to worst"
+    panel.fill_between(_lengths(rows), ranked.min(axis=0), ranked.max(axis=0), color="0.88", label=label)
     panel.axhline(1, color="0.2", linewidth=1.2, label="numpy's default")
-    for name in [name for name in LINES if name in _names(rows)]:
-        ratios = np.array(list(curve(rows, assumed, name, "ratio").values()))
-        off = ratios > TOP
-        panel.plot(lengths, np.where(off, np.nan, ratios), label=name, **LINES[name])
-        if off.any():
-            color, top = LINES[name]["color"], TOP + OFF_AT[name]
-            panel.plot(np.array(lengths)[off], np.full(off.sum(), top), "^", color=color, markersize=5, clip_on=False)
-            panel.annotate(
-                f"to {ratios.max():.1f}", (lengths[-1], top), (6, -3), textcoords="offset points", color=color
-            )
-    panel.set(
-        xscale="log",
-        xlabel="sample size m",
-        ylim=(0.7, TOP),
-        title=ASSUMPTIONS[assumed],
-        xlim=(lengths[0], lengths[-1]),
-    )
+
+
+def _lines(panel: Axes, rows: Sequence[Row], assumed: str, names: Sequence[str]) -> None:
+    """A curve for each estimator."""
+    for name in names:
+        ratios, errors = (list(curve(rows, assumed, name, key).values()) for key in ("ratio", "ratio_se"))
+        panel.errorbar(_lengths(rows), ratios, 2 * np.array(errors), label=name, elinewidth=0.8, **LINES[name])
+
+
+def _frame(panel: Axes, lengths: Sequence[int]) -> None:
+    panel.set(xscale="log", xlim=(0.95 * lengths[0], 1.05 * lengths[-1]))
     panel.set_xticks([m for m in lengths if str(m).strip("0") in {"1", "2", "5"}])
     panel.xaxis.set_major_formatter("{x:.0f}")
     panel.minorticks_off()

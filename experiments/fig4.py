@@ -130,7 +130,7 @@ def figure(rows: Sequence[Row], path: Path) -> None:
 
     names = list(dict.fromkeys(str(row["calibration"]) for row in rows))
     canvas = Figure(figsize=(12, 7), layout="constrained")
-    panels = canvas.subplots(len(names), 4, sharex=True)
+    panels = canvas.subplots(len(names), 4, sharex=True, sharey="col")
     for line, name in zip(panels, names, strict=True):
         for panel, outcome in zip(line, OUTCOMES, strict=True):
             held = [row for row in rows if (row["calibration"], row["outcome"]) == (name, outcome)]
@@ -141,10 +141,10 @@ def figure(rows: Sequence[Row], path: Path) -> None:
             panel.axvline(THRESHOLD, color="0.2", linestyle="--", linewidth=1)
             panel.set_title(f"{outcome}: {counts.sum():,}", loc="left", fontsize=10)
             panel.spines[["top", "right"]].set_visible(False)
-        line[0].set_ylabel(f"{name}\nshare of these rows")
+        line[0].set_ylabel(f"{name}\nproportion of these rows")
     for panel in panels[-1]:
         panel.set_xlabel("score")
-    canvas.savefig(path, dpi=120)
+    canvas.savefig(path, dpi=300)
 
 
 EXPERIMENT = Experiment(

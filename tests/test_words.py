@@ -44,7 +44,6 @@ EXCEPTIONS = [
     Allowed("experiments/fig1.py", "sizes", "settings.sizes", STORED),
     Allowed("experiments/fig1.py", "sizes", "{len(ours)} sizes", PRINTED),
     Allowed("experiments/fig1.py", "law", "gave the symmetry of the law", PRINTED),
-    Allowed("experiments/fig1.py", "law", "of a standard normal law", PRINTED),
     Allowed("experiments/fig3.py", "share", "`share`", STORED),
     Allowed("experiments/fig3.py", "share", "share: float", STORED),
     Allowed("experiments/fig3.py", "share", "settings.share", STORED),
