@@ -253,6 +253,7 @@ def code_digest(path: Path) -> str:
     return _code(path.read_bytes()) if path.suffix == ".py" else digest(path)
 
 
+@cache
 def _code(content: bytes) -> str:
     tree = ast.parse(content)
     for node in ast.walk(tree):
@@ -266,10 +267,16 @@ def _is_same(made: Origin, name: str, path: Path) -> bool:
     held = made.sources[name]
     if held in (code_digest(path), digest(path)):
         return True
-    then = (
-        _git("show", f"{made.commit}:{name}", is_whole=True).encode() if path.suffix == ".py" and made.commit else b""
-    )
+    if not made.commit or path.suffix != ".py":
+        return False
+    then = _committed(made.commit, name)
     return hashlib.sha256(then).hexdigest()[:16] == held and _code(then) == code_digest(path)
+
+
+@cache
+def _committed(commit: str, name: str) -> bytes:
+    """A file as it was committed; nothing where git does not know it."""
+    return _git("show", f"{commit}:{name}", is_whole=True).encode()
 
 
 def sources(script: str | Path, uses: Iterable[str] = ()) -> list[Path]:

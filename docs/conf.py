@@ -10,7 +10,11 @@ from pathlib import Path
 import pimeter
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from site_files import write_site_files
+
+from experiments import status
+from experiments.__main__ import EXPERIMENTS, RESULTS
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "gallery"
@@ -155,7 +159,21 @@ def _with_gallery(_app, _page, source):
     source[0] = text.replace("](../examples/gallery)", "](gallery/index.rst)")
 
 
+def _find_states(app):
+    """Which results are still what the code gives."""
+    app.states = status.of_all(EXPERIMENTS.values(), RESULTS)
+
+
+def _with_states(app, page, source):
+    """A page that quotes numbers of a result which is not current says so at its end."""
+    path = ROOT / f"{page}.md"
+    if path.exists():
+        source[0] += f"\n\n{status.note(app.states, path)}\n"
+
+
 def setup(app):
+    app.connect("builder-inited", _find_states)
+    app.connect("source-read", _with_states)
     app.connect("source-read", _with_gallery)
     app.connect(
         "autodoc-process-docstring", _with_underscores, priority=900

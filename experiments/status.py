@@ -89,19 +89,31 @@ def _made(one: Origin) -> str:
 
 def of_quoted(found: Sequence[Status], pages: Iterable[Path]) -> list[str]:
     """A line for each result that README and docs quote and that is not current, with the numbers."""
-    states = {one.name.partition("/")[2]: one.state for one in found}
     numbers: dict[str, list[str]] = {}
     for page in pages:
         for one in quoted(page):
             numbers.setdefault(one.name, []).append(f"{one.text} ({one.page}:{one.line})")
-    lines = []
-    for name, held in numbers.items():
-        # A page that joins several experiments has no record of its own.
-        of = [states[name]] if name in states else [states[one] for one in states if one.startswith(f"{name}-")]
-        state = next((one for one in ("stale", "unknown", "not run") if one in of), "current")
-        if state != "current":
-            lines.append(f"{name}, {state}: {', '.join(held)}")
-    return lines
+    states = {name: state_of(found, name) for name in numbers}
+    return [f"{name}, {states[name]}: {', '.join(held)}" for name, held in numbers.items() if states[name] != "current"]
+
+
+def state_of(found: Sequence[Status], name: str) -> str:
+    """The state of a result by its name, the worst of its parts if it joins several."""
+    states = {one.name.partition("/")[2]: one.state for one in found}
+    # A page that joins several experiments has no record of its own.
+    of = [states[name]] if name in states else [states[one] for one in states if one.startswith(f"{name}-")]
+    return next((one for one in ("stale", "unknown", "not run") if one in of), "current")
+
+
+def note(found: Sequence[Status], page: Path) -> str:
+    """What a page says of numbers that it quotes from results which are not current; nothing where all are."""
+    names = dict.fromkeys(one.name for one in quoted(page))
+    old = [name for name in names if state_of(found, name) != "current"]
+    if not old:
+        return ""
+    return (
+        f"*Measured with an earlier state of the code: {', '.join(old)}; `make results-status` says what changed.*"
+    )
 
 
 def table(found: Sequence[Status], width: int = 120) -> str:

@@ -152,6 +152,8 @@ class TestMarks:
             Status("experiments/table2-peers", "current"),
             Status("experiments/table2-qd", "unknown"),
         ]
+        assert status.note(found, page).startswith("*Measured with an earlier state of the code: one, table2;")
+        assert status.note(found[1:2], page) == ""
         assert status.of_quoted(found, [page]) == ["one, stale: .252 (README.md:1)", "table2, unknown: 2 (README.md:1)"]
 
 
