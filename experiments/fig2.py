@@ -1,7 +1,8 @@
 """Figure 2: the bounds that SQR, QD and a neuron per position find in one trial of Table 1, beside the ideal ones.
 
 The trial is a typical one: of the stored trials of Table 1 that whose QD is nearest to their median. The neurons are
-trained as printed; for the skewed noise there are two at each position, one for the errors of each sign.
+trained as printed; for the skewed noise there are two at each position, one for the errors of each sign, of which it
+sees the first 300.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ IDEAL = "ideal"
 MEDIAN = "median"
 # The paper draws two neurons for the skewed noise, one for the other.
 SHOWN = {"normal": ("SQR", "QD", "f + PIM"), "beta": ("SQR", "QD", "f + PIM, sided")}
+N_OF_SIGN = 300
 TYPICAL = {"normal": 8, "beta": 2}  # of Table 1's trials
 TITLES = {"normal": "Normal noise", "beta": "Beta(.2, .3) noise"}
 NEURONS: dict[str, Any] = {"color": "#0072b2", "linewidth": 1.1}
@@ -66,12 +68,18 @@ def _printed(errors: Array) -> Array:
 
 def _printed_sides(errors: Array) -> Array:
     """Bounds of two neurons per position, for the errors of each sign; without any, or unmoved, at the start."""
+    return np.stack([-_margins(-errors), _margins(errors)], axis=1)
 
-    def margin(side: Array) -> float:
-        found = weight(side[side > 0], LEVEL)
-        return start(LEVEL) if np.isnan(found) else found
 
-    return np.array([[-margin(-column), margin(column)] for column in errors.T])
+def _margins(errors: Array) -> Array:
+    """Weights of neurons for the positive errors of each column: together where there are enough, else one by one."""
+    sides = [column[column > 0][:N_OF_SIGN] for column in errors.T]
+    full = np.array([len(side) == N_OF_SIGN for side in sides])
+    found = np.full(len(sides), np.nan)
+    if full.any():
+        found[full] = trained(np.stack([side for side in sides if len(side) == N_OF_SIGN], axis=1), LEVEL).weights
+    found[~full] = [weight(side, LEVEL) for side in sides if len(side) < N_OF_SIGN]
+    return np.where(np.isnan(found), start(LEVEL), found)
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:

@@ -111,9 +111,7 @@ def note(found: Sequence[Status], page: Path) -> str:
     old = [name for name in names if state_of(found, name) != "current"]
     if not old:
         return ""
-    return (
-        f"*Measured with an earlier state of the code: {', '.join(old)}; `make results-status` says what changed.*"
-    )
+    return f"*Measured with an earlier state of the code: {', '.join(old)}; `make results-status` says what changed.*"
 
 
 def table(found: Sequence[Status], width: int = 120) -> str:

@@ -2,8 +2,7 @@
 
 Normal noise. The neurons are trained as printed (beta = 1000, learning rate .005); beside them stands pimeter's
 quantile around the same network. `curve` is the text's ``0.3 sin(x)`` or the scripts' ``0.3 sin(pi x)``. Published
-values that are missed are asked whether networks that were trained for a few epochs only would give them, or neurons
-that saw fewer targets than the text says.
+values that are missed are asked whether networks that were trained for a few epochs only would give them.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.networks import Training, load_torch, pinball, quality_driven, squared_error, train
-from experiments.printed import start, trained
+from experiments.printed import BETA, start, trained
 from experiments.protocol import Experiment, Row, Unit, paper_rows
 from experiments.table1 import CURVES, LEVEL, TAIL_LEVELS, Array, Problem, deviation
 from pimeter import quantile
@@ -25,26 +24,28 @@ FAITHFUL, BETTER = "f + PIM", "f + pimeter"
 
 @dataclass(frozen=True)
 class Settings:
-    """The paper's numbers; `epochs` are the most that networks are trained for."""
+    """The paper's numbers; `epochs` are the most that networks are trained for, the first as in the paper.
+
+    Neurons are trained as printed around networks of the paper's training; around others, tried as a reason, they are
+    solved for, which differs little.
+    """
 
     seed: int = 1
     n_trials: int = 10
     curves: tuple[str, ...] = tuple(CURVES)
-    epochs: tuple[int, ...] = (2000, 10, 5)
+    epochs: tuple[int, ...] = (2000, 10, 5, 4, 3)
     n_pairs: int = 500
     n_positions: int = 500
     n_draws: int = 1000
-    fewer: tuple[int, ...] = (500, 300)
 
 
-QUICK = Settings(n_trials=1, epochs=(5,), n_positions=50, n_draws=100, fewer=())
+QUICK = Settings(n_trials=1, epochs=(5, 3), n_positions=50, n_draws=100)
 
 
 def units(settings: Settings) -> list[Unit]:
-    """Trial by trial: curve and epochs."""
-    return [
-        (curve, epochs, i) for i in range(settings.n_trials) for curve in settings.curves for epochs in settings.epochs
-    ]
+    """Curve, epochs and trial: all of the first trial, then all short ones, then those of the paper's training."""
+    cells = [(c, n, i) for i in range(settings.n_trials) for c in settings.curves for n in settings.epochs]
+    return sorted(cells, key=lambda cell: (cell[2] > 0) + (cell[2] > 0 and cell[1] == settings.epochs[0]))
 
 
 def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Row]:
@@ -67,11 +68,13 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
     network = time.process_time() - began
     errors = np.abs(asked.draw(np.tile(asked.positions, (settings.n_draws, 1)), rng) - centre)
     stalled: dict[str, float] = {}
-    for name, n in {FAITHFUL: settings.n_draws, **{f"{FAITHFUL}, {n} targets": n for n in settings.fewer}}.items():
-        began = time.process_time()
-        weights, arrived, _ = trained(errors[:n], LEVEL)
-        margin, stalled[name] = np.where(np.isnan(weights), start(LEVEL), weights), float(np.mean(~arrived))
-        found[name] = np.stack([centre - margin, centre + margin], axis=1), time.process_time() - began + network
+    began = time.process_time()
+    if epochs == settings.epochs[0]:
+        weights, arrived, _ = trained(errors, LEVEL)
+        margin, stalled[FAITHFUL] = np.where(np.isnan(weights), start(LEVEL), weights), float(np.mean(~arrived))
+    else:
+        margin = np.asarray(quantile(errors, LEVEL, axis=0, beta=BETA))
+    found[FAITHFUL] = np.stack([centre - margin, centre + margin], axis=1), time.process_time() - began + network
     began = time.process_time()
     margin = np.asarray(quantile(errors, LEVEL, axis=0))
     found[BETTER] = np.stack([centre - margin, centre + margin], axis=1), time.process_time() - began + network
@@ -96,25 +99,29 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
 
 def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     """RMSE and time of the full training in both readings, beside the published ones; then with few epochs."""
-    curves = list(dict.fromkeys(str(row["curve"]) for row in rows))
-    epochs = sorted({int(row["epochs"]) for row in rows}, reverse=True)
+    cells = _cells(rows)
+    most = max(n for _, n in cells)
     found: dict[str, Sequence[Row]] = {}
-    for curve in curves:
+    for curve in dict.fromkeys(curve for curve, n in cells if n == most):
         found[
             f"0.3 {curve}, normal noise: medians over trials. Time is a fraction of that of SQR, QD and f + PIM in all"
-        ] = [line(rows, curve, epochs[0], method) for method in _methods(rows)]
-    if len(epochs) > 1:
-        found["RMSE with few epochs of training, medians over trials"] = [
-            {
-                "curve": f"0.3 {curve}",
-                "epochs": n,
-                "trials": len(_held(rows, curve, n, "QD")),
-                **{method: line(rows, curve, n, method)["RMSE"] for method in _methods(rows)},
-            }
-            for curve in curves
-            for n in epochs
-        ]
+        ] = [line(rows, curve, most, method) for method in _methods(rows)]
+    found["RMSE by the most epochs of training, medians over trials"] = [
+        {
+            "curve": f"0.3 {curve}",
+            "epochs": n,
+            "trials": len(_held(rows, curve, n, "QD")),
+            **{method: line(rows, curve, n, method)["RMSE"] for method in _methods(rows)},
+        }
+        for curve, n in cells
+    ]
     return found
+
+
+def _cells(rows: Sequence[Row]) -> list[tuple[str, int]]:
+    """Curves and epochs that were run."""
+    held = dict.fromkeys((str(row["curve"]), int(row["epochs"])) for row in rows)
+    return sorted(held, key=lambda cell: (list(CURVES).index(cell[0]), -cell[1]))
 
 
 def _methods(rows: Sequence[Row]) -> list[str]:
@@ -145,40 +152,49 @@ def line(rows: Sequence[Row], curve: str, epochs: int, method: str) -> Row:
 
 def headline(rows: Sequence[Row]) -> str:
     """What the table shows, in one sentence."""
-    most = max(int(row["epochs"]) for row in rows)
+    most = max(n for _, n in _cells(rows))
     said = []
-    for curve in dict.fromkeys(str(row["curve"]) for row in rows):
+    for curve in (curve for curve, n in _cells(rows) if n == most):
         values = [f"{method} {float(line(rows, curve, most, method)['RMSE']):.3f}" for method in _methods(rows)]
         said.append(f"with 0.3 {curve} {', '.join(values)}")
     return f"Distance from the ideal bounds, the neurons trained as printed: {'; '.join(said)}."
 
 
+def met(rows: Sequence[Row], curve: str, epochs: int) -> list[str]:
+    """Methods whose published RMSE is met within its tolerance."""
+    return [
+        method
+        for method, theirs in paper_rows("table1", "method").items()
+        if abs(float(line(rows, curve, epochs, method)["RMSE"]) - float(theirs["RMSE"]))
+        <= float(theirs["RMSE_tolerance"])
+    ]
+
+
+def nearest(rows: Sequence[Row]) -> tuple[str, int, float]:
+    """The curve and the number of epochs whose three values come nearest to the published ones, and the largest gap."""
+    paper = paper_rows("table1", "method")
+    gaps = {
+        (curve, n): max(abs(float(line(rows, curve, n, m)["RMSE"]) / float(paper[m]["RMSE"]) - 1) for m in paper)
+        for curve, n in _cells(rows)
+    }
+    curve, n = min(gaps, key=lambda cell: gaps[cell])
+    return curve, n, gaps[curve, n]
+
+
 def finding(rows: Sequence[Row]) -> str:
     """Which published numbers are met in which reading, and what was tried for the others."""
     paper = paper_rows("table1", "method")
-    curves = list(dict.fromkeys(str(row["curve"]) for row in rows))
-    epochs = sorted({int(row["epochs"]) for row in rows}, reverse=True)
+    most = max(n for _, n in _cells(rows))
     said = [headline(rows)]
-    for method, theirs in paper.items():
-        published, tolerance = float(theirs["RMSE"]), float(theirs["RMSE_tolerance"])
-        forms = [name for name in _methods(rows) if name.split(",")[0] == method]
-        ours = {
-            (curve, n, name): float(line(rows, curve, n, name)["RMSE"])
-            for curve in curves
-            for n in epochs
-            for name in forms
-        }
-        met = [curve for curve in curves if abs(ours[curve, epochs[0], method] - published) <= tolerance]
-        if met:
-            said.append(f"{method}: the published {published:g} is met with 0.3 {' and 0.3 '.join(met)}.")
-            continue
-        (curve, n, name), nearest = min(ours.items(), key=lambda item: abs(item[1] - published))
-        fit = "within its tolerance" if abs(nearest - published) <= tolerance else "not within its tolerance"
-        said.append(
-            f"{method}: the published {published:g} is met in neither reading; of all that was tried the nearest is "
-            f"{nearest:.3f}, {fit}, by {name} with 0.3 {curve} and {n} epochs, where SQR is at "
-            f"{float(line(rows, curve, n, 'SQR')['RMSE']):.3f} (published {float(paper['SQR']['RMSE']):g})."
-        )
+    for curve in (curve for curve, n in _cells(rows) if n == most):
+        names = met(rows, curve, most)
+        said.append(f"Published values that are met with 0.3 {curve}: {', '.join(names) or 'none'}.")
+    curve, n, gap = nearest(rows)
+    values = ", ".join(f"{m} {float(line(rows, curve, n, m)['RMSE']):.3f} ({float(paper[m]['RMSE']):g})" for m in paper)
+    said.append(
+        f"Of all that was tried, networks of at most {n} epochs with 0.3 {curve} come nearest to all three published "
+        f"values at once, within {100 * gap:.0f} %: {values}."
+    )
     return " ".join([*said, _on_time(rows, paper[FAITHFUL])])
 
 
