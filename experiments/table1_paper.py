@@ -44,8 +44,8 @@ QUICK = Settings(n_trials=1, epochs=(5, 3), n_positions=50, n_draws=100)
 
 def units(settings: Settings) -> list[Unit]:
     """Curve, epochs and trial: all of the first trial, then all short ones, then those of the paper's training."""
-    cells = [(c, n, i) for i in range(settings.n_trials) for c in settings.curves for n in settings.epochs]
-    return sorted(cells, key=lambda cell: (cell[2] > 0) + (cell[2] > 0 and cell[1] == settings.epochs[0]))
+    cells: list[Unit] = [(c, n, i) for i in range(settings.n_trials) for c in settings.curves for n in settings.epochs]
+    return sorted(cells, key=lambda cell: int(cell[2] != 0) + int(cell[2] != 0 and cell[1] == settings.epochs[0]))
 
 
 def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Row]:
