@@ -100,7 +100,7 @@ def _scorer_of(name: str, requests: dict[str, bool | str | None]) -> RoutedScore
 def interval_scorer(
     estimator: object, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None, by: ArrayLike | None = None
 ) -> float:
-    """Score an estimator by its intervals, for `GridSearchCV`: minus the interval score, so greater is better.
+    """Score an estimator by its intervals, for `GridSearchCV`, by minus the interval score, so that greater is better.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def coverage_scorer(
 def crps_scorer(
     estimator: object, X: object, y: ArrayLike, sample_weight: ArrayLike | None = None, by: ArrayLike | None = None
 ) -> float:
-    """Score an estimator by its predictive distribution: minus the CRPS, greater is better.
+    """Score an estimator by its predictive distribution, by minus the CRPS, so that greater is better.
 
     Parameters
     ----------

@@ -47,6 +47,7 @@ PIMETER = {
     "regression.local": ("LocalWidth",),
     "regression.models": ("EstimatorWidth", "QuantileModels"),
     "regression.nearness": ("Leaves", "LocalNeurons", "Neighbours"),
+    "regression.portable": ("predictions_themselves",),
     "regression.regressor": ("IntervalRegressor",),
     "regression.scaled": ("ScaledWidth",),
     "regression.surroundings": ("Surroundings",),
