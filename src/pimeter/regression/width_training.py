@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import delayed
 
 from pimeter.conformal.estimator import ConformalEstimator
-from pimeter.progress import results_of
+from pimeter.progress import FollowedFit, results_of
 from pimeter.regression.spread import tree_spread
 from pimeter.regression.width import Width, checked_residuals, predictions
 
@@ -46,7 +46,7 @@ class Unseen(NamedTuple):
     spread: Array | None  # of the trees of a forest
 
 
-class WidthTraining(ConformalEstimator):
+class WidthTraining(FollowedFit, ConformalEstimator):
     """The part of `IntervalRegressor` that trains a model and a width for each split."""
 
     tails: str
