@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import pimeter as pm
+from pimeter.plotting import IntervalDisplay
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X["sex"] = np.where(X["sex"] > 0, "female", "male")
@@ -33,18 +34,5 @@ print(f"{pm.coverage_score(y[342:], bounds):.0%} of new rows are covered")
 # %%
 # New rows in the order of their predictions, with the targets:
 
-order = np.argsort(intervals.predict(X[342:]))
-fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-ax.vlines(
-    range(100),
-    *bounds[order].T,
-    color="#0072b2",
-    alpha=0.5,
-    label="90 % interval",
-)
-ax.plot(y[342:].to_numpy()[order], ".", color="#222222", label="target")
-ax.set(
-    xlabel="new rows, by their predictions", ylabel="progression of diabetes"
-)
-ax.legend(frameon=False, loc="upper left")
+IntervalDisplay.from_estimator(intervals, X[342:], y[342:])
 plt.show()

@@ -6,15 +6,15 @@ Results of a formula predict frames that have its columns.
 """
 
 import matplotlib.pyplot as plt
-import numpy as np
 import statsmodels.formula.api as smf
 from sklearn.datasets import load_diabetes
 
 import pimeter as pm
+from pimeter.plotting import IntervalDisplay
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 train = X[:200].assign(y=y[:200])
-model = smf.ols("y ~ bmi + bp + np.exp(10 * s5) + C(sex)", train).fit()
+model = smf.ols("y ~ bmi + bp + s5 + I(s5**2) + C(sex)", train).fit()
 
 intervals = pm.IntervalRegressor(model, confidence_level=0.9)
 intervals.calibrate(X[200:342], y[200:342])  # rows that it was not trained on
@@ -24,18 +24,5 @@ print(f"{pm.coverage_score(y[342:], bounds):.0%} of new rows are covered")
 # %%
 # New rows in the order of their predictions, with the targets:
 
-order = np.argsort(intervals.predict(X[342:]))
-fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-ax.vlines(
-    range(100),
-    *bounds[order].T,
-    color="#0072b2",
-    alpha=0.5,
-    label="90 % interval",
-)
-ax.plot(y[342:].to_numpy()[order], ".", color="#222222", label="target")
-ax.set(
-    xlabel="new rows, by their predictions", ylabel="progression of diabetes"
-)
-ax.legend(frameon=False, loc="upper left")
+IntervalDisplay.from_estimator(intervals, X[342:], y[342:])
 plt.show()

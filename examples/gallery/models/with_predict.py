@@ -7,10 +7,10 @@ An object with a method ``predict`` is enough: no base class, no parameters, no
 """
 
 import matplotlib.pyplot as plt
-import numpy as np
 from sklearn.datasets import load_diabetes
 
 import pimeter as pm
+from pimeter.plotting import IntervalDisplay
 
 X, y = load_diabetes(return_X_y=True)
 
@@ -36,18 +36,5 @@ print(f"{pm.coverage_score(y[342:], bounds):.0%} of new rows are covered")
 # %%
 # New rows in the order of their predictions, with the targets:
 
-order = np.argsort(intervals.predict(X[342:]))
-fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-ax.vlines(
-    range(100),
-    *bounds[order].T,
-    color="#0072b2",
-    alpha=0.5,
-    label="90 % interval",
-)
-ax.plot(y[342:][order], ".", color="#222222", label="target")
-ax.set(
-    xlabel="new rows, by their predictions", ylabel="progression of diabetes"
-)
-ax.legend(frameon=False, loc="upper left")
+IntervalDisplay.from_estimator(intervals, X[342:], y[342:])
 plt.show()
