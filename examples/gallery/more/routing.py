@@ -2,7 +2,7 @@
 Categories through scikit-learn's metadata routing
 ==================================================
 
-Categories that are no column of X reach ``fit``, ``predict_interval`` and the
+Categories that are no column of X come to ``fit``, ``predict_interval`` and the
 scorer of ``cross_validate`` by scikit-learn's metadata routing.
 """
 
