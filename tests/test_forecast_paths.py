@@ -68,6 +68,15 @@ def test_paths_have_the_margins_of_the_cone(tails, is_updated):
     assert_allclose((bounds - expected) / width, 0.0, atol=0.005)
 
 
+@pytest.mark.parametrize("context", [None, "recent"])
+def test_any_number_of_paths_has_the_margins_of_the_cone(context):
+    cone, _, y_pred = fitted(n=400, context=context)
+    paths = cone.sample_paths(y_pred[:2], 250, random_state=0)
+    tails = np.moveaxis(np.quantile(paths, [0.05, 0.95], axis=1, method="hazen"), 0, -1)
+    assert_allclose(tails, cone.predict_interval(y_pred[:2]), rtol=1e-9)
+    assert_allclose(np.corrcoef(paths[0].T)[0, 1], np.corrcoef(cone.sample_paths(y_pred[:1], 800)[0].T)[0, 1], atol=0.1)
+
+
 def test_paths_depend_on_each_other_as_the_past_did():
     cone, y_true, y_pred = fitted()
     paths = cone.sample_paths(np.zeros((1, 6)), 1500, random_state=1)[0]

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import pimeter as pm
-from pimeter.forecast.panel_paths import margins_kept
+from pimeter.forecast.paths import margins_kept
 
 pytestmark = pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
 RHO, H = 0.8, 4
@@ -142,7 +142,7 @@ class TestSums:
 
 class TestPaths:
     @pytest.mark.parametrize("context", [None, "recent"])
-    @pytest.mark.parametrize("n_paths", [37, 200])
+    @pytest.mark.parametrize("n_paths", [137, 200])
     def test_have_the_margins_of_the_intervals(self, context, n_paths):
         intervals, future, _, _ = fitted(confidence_level=(0.8, 0.9), context=context)
         some = pl.concat([future[:40], future[:H].with_columns(unique_id=pl.lit("new"))])
@@ -171,6 +171,11 @@ class TestPaths:
         assert isinstance(intervals.sample_paths(future.to_pandas(), 2), pd.DataFrame)
         with pytest.raises(ValueError, match="n_paths must be an integer"):
             intervals.sample_paths(future, 0)
+
+    def test_a_single_path_is_one_of_many(self):
+        intervals, future, _, _ = fitted(n_series=5)
+        single = [intervals.sample_paths(future, 1, random_state=seed)["f"].to_numpy() for seed in range(20)]
+        assert np.std(single, axis=0).min() > 0.3
 
     def test_need_whole_windows(self):
         rng = np.random.default_rng(0)

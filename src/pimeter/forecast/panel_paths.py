@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pimeter.forecast.panel_bounds import MIN_OWN_WINDOWS
+from pimeter.forecast.paths import LEAST_PATHS, margins_kept
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +59,9 @@ class Paths:
         return np.array(found)
 
     def __call__(self, ahead: Ahead, place: Place, n_paths: int) -> Array:
-        """Errors (n, n_paths, h)."""
+        """Errors (n, n_paths, h); few paths are some of more, so that a single one is not always the median."""
+        if n_paths < LEAST_PATHS:
+            return self(ahead, place, LEAST_PATHS)[:, self._rng.choice(LEAST_PATHS, n_paths, replace=False)]
         lower, upper = self._model.bounds(ahead, place, self._rule, self._pool, self._new, self._levels)
         at = np.concatenate([(1.0 - self._levels[::-1]) / 2.0, (1.0 + self._levels) / 2.0])
         quantiles = np.concatenate([lower[..., ::-1], upper], axis=-1)  # (n, h, 2 levels)
@@ -114,26 +117,3 @@ def _drawn(portions: Array, n: int, rng: np.random.RandomState) -> Numbers:
     """Numbers of n draws, each as often as its portion says but for one (systematic sampling)."""
     at = (np.arange(n) + rng.uniform()) / n
     return np.minimum(np.searchsorted(np.cumsum(portions), at), len(portions) - 1)
-
-
-def margins_kept(quantiles: Array, at: Array, exact: Array, n: int) -> Array:
-    """n values in order of a distribution with these quantiles, which at exact levels are theirs by Hazen's rule."""
-    values = np.interp((np.arange(n) + 0.5) / n, at, np.maximum.accumulate(quantiles))
-    bounds = np.interp(exact, at, np.maximum.accumulate(quantiles))
-    for level, bound in zip(exact.tolist(), bounds.tolist(), strict=True):
-        place = min(max(level * n - 0.5, 0.0), n - 1.0)
-        below = min(int(place), n - 2)
-        if below < 0:  # a single value
-            continue
-        part = place - below
-        least, most = values[max(below - 1, 0)], values[min(below + 2, n - 1)]
-        gap = min(
-            float(values[below + 1] - values[below]),
-            (bound - least) / part if part > 0.0 and below > 0 else np.inf,
-            (most - bound) / (1.0 - part) if part < 1.0 and below < n - 2 else np.inf,
-        )
-        if part < 1.0:
-            values[below] = bound - part * gap
-        if part > 0.0:
-            values[below + 1] = bound + (1.0 - part) * gap
-    return values

@@ -122,7 +122,7 @@ class PanelSums(Replaceable, BaseEstimator):
         frame : frame
             Forecasts of whole windows, as `predict_interval` takes them.
         n_paths : int, default=100
-            For each series.
+            For each series; 100 or more have the margins of the intervals exactly.
         random_state : int, optional
             Which windows are drawn, and in which order.
 

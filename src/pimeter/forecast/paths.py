@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 MIN_PATHS = 2  # whole windows that dependence is learned from
+LEAST_PATHS = 100  # of which margins are exact
 MOST_STRETCH = 100.0  # by which a side of a step's distribution is stretched or shrunk at most
 
 
@@ -90,8 +91,8 @@ class ConePaths(StepNeurons):
         y_pred : array-like of shape (n, h) or (n_series, n, h)
             Forecasts.
         n_paths : int, default=100
-            For each forecast. Past windows are drawn equally often, so that as many as these, or a multiple, have the
-            margins of the cone exactly.
+            For each forecast. Past windows are drawn equally often; 100 paths or more have the margins of the cone
+            exactly, and so have as many as there are windows.
         features : array-like or frame of n rows, optional
             With `context`: as in `fit`, of these windows.
         random_state : int, optional
@@ -105,7 +106,8 @@ class ConePaths(StepNeurons):
         check_is_fitted(self)
         check_number_of_paths(n_paths)
         rng = check_random_state(random_state)
-        found = [paths[_drawn(len(paths), n_paths, rng)] for paths in self._future_paths(y_pred, features)]
+        p = self._fitted_with[0]
+        found = [redrawn(paths, n_paths, p, rng) for paths in self._future_paths(y_pred, features)]
         return np.array(found).reshape(*np.shape(y_pred)[:-1], n_paths, self._shape[1])
 
     def predict_quantile(self, y_pred: ArrayLike, levels: ArrayLike, *, features: FeatureTable | None = None) -> Array:
@@ -208,6 +210,41 @@ def _stretch(now: float, wanted: float) -> float:
     if not (now > 0.0 and 0.0 <= wanted < np.inf):
         return 1.0
     return float(np.clip(wanted / now, 1.0 / MOST_STRETCH, MOST_STRETCH))
+
+
+def redrawn(paths: Array, n_paths: int, level: float, rng: np.random.RandomState) -> Array:
+    """So many of past paths (n, h), with their quantiles at both tails of the level."""
+    drawn = paths[_drawn(len(paths), n_paths, rng)]
+    if n_paths < LEAST_PATHS or n_paths % len(paths) == 0:
+        return np.asarray(drawn)
+    places = np.argsort(np.argsort(drawn, axis=0, kind="stable"), axis=0)
+    at = (np.arange(len(paths)) + 0.5) / len(paths)
+    exact = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    columns = [margins_kept(own, at, exact, n_paths) for own in np.sort(paths, axis=0).T]
+    return np.take_along_axis(np.stack(columns, axis=1), places, axis=0)
+
+
+def margins_kept(quantiles: Array, at: Array, exact: Array, n: int) -> Array:
+    """n values in order of a distribution with these quantiles, which at exact levels are theirs by Hazen's rule."""
+    values = np.interp((np.arange(n) + 0.5) / n, at, np.maximum.accumulate(quantiles))
+    bounds = np.interp(exact, at, np.maximum.accumulate(quantiles))
+    for level, bound in zip(exact.tolist(), bounds.tolist(), strict=True):
+        place = min(max(level * n - 0.5, 0.0), n - 1.0)
+        below = min(int(place), n - 2)
+        if below < 0:  # a single value
+            continue
+        part = place - below
+        least, most = values[max(below - 1, 0)], values[min(below + 2, n - 1)]
+        gap = min(
+            float(values[below + 1] - values[below]),
+            (bound - least) / part if part > 0.0 and below > 0 else np.inf,
+            (most - bound) / (1.0 - part) if part < 1.0 and below < n - 2 else np.inf,
+        )
+        if part < 1.0:
+            values[below] = bound - part * gap
+        if part > 0.0:
+            values[below + 1] = bound + (1.0 - part) * gap
+    return values
 
 
 def _drawn(n: int, n_paths: int, rng: np.random.RandomState) -> NDArray[np.intp]:
