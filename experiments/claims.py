@@ -184,9 +184,11 @@ def _intervals(rows: Rows) -> Verdict:
     ours = page2.means(rows("table2-pimeter"))
     enough = [float(line["picp"]) >= float(line["least"]) for line in ours]
     missed = [str(line["dataset"]) for line in chosen if not line["met"]]
+    splits = [len({row["split"] for row in rows("table2-paper") if row["dataset"] == x["dataset"]}) for x in chosen]
+    n = f"{min(splits)} to {max(splits)}"
     return Verdict(
         _graded(met),
-        f"{sum(met)} of {len(met)} datasets within a deviation (PICP and MPIW)",
+        f"{sum(met)} of {len(met)} datasets within a deviation (PICP and MPIW; {n} splits)",
         "PIM-Ens",
         f"level met on {sum(enough)} of {len(enough)}",
         f"missed: {', '.join(missed)}; see the page" if missed else "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gzip
 import http.server
 import io
 import threading
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from experiments import __main__ as cli
-from experiments import data, download
+from experiments import data, download, labelled
 from experiments.protocol import RefusedError
 
 pytestmark = pytest.mark.slow
@@ -158,3 +159,63 @@ def test_trouble_on_the_way(home, tmp_path):
     download.N_ROWS["song-year"] = N + 1
     with pytest.raises(RefusedError, match="song-year has 41 rows; what came has 40"):
         download.download(["song-year"], tmp_path / "data")
+
+
+class TestLabelled:
+    """Datasets with labels, in the forms of their homes."""
+
+    @staticmethod
+    def fetch(monkeypatch, text):
+        monkeypatch.setattr(labelled, "_fetched", lambda *_: text)
+        monkeypatch.setattr(labelled, "check", lambda *_: None)
+
+    def test_arff_with_a_label(self, tmp_path, monkeypatch):
+        self.fetch(
+            monkeypatch, "% words\n@relation x\n@attribute a real\n@data\n1,2.5,tested_negative\n?,4,tested_positive\n"
+        )
+        labelled.download("pima_diabetes", tmp_path)
+        text = gzip.decompress((tmp_path / "classification" / "pima_diabetes.csv.gz").read_bytes()).decode()
+        assert text == "f0,f1,target\n1,2.5,1\n,4,0\n"
+
+    def test_names_in_front_and_a_title(self, tmp_path, monkeypatch):
+        self.fetch(monkeypatch, "molecule,conformation,f1,f2,class\nM1,c1,4,5,1.\nM2,c2,6,7,0.\n")
+        labelled.download("musk1", tmp_path)
+        text = gzip.decompress((tmp_path / "classification" / "musk1.csv.gz").read_bytes()).decode()
+        assert text == "f0,f1,target\n4,5,0\n6,7,1\n"
+
+    def test_adult_keeps_words_and_is_counted(self, tmp_path, monkeypatch):
+        row = "39, State-gov, 77516, Bachelors, 13, Never-married, ?, Own-child, White, Male, 2174, 0, 40, United-States, "
+        self.fetch(monkeypatch, f"|1x3 Cross validator\n{row}<=50K.\n{row}>50K.\n")
+        with pytest.raises(RefusedError, match=r"adult-test has .* what came has \(2, 1\)"):
+            labelled.download("adult-test", tmp_path)
+        monkeypatch.setitem(labelled.ADULT_ROWS, "adult-test", (2, 1))
+        labelled.download("adult-test", tmp_path)
+        lines = gzip.decompress((tmp_path / "classification" / "adult-test.csv.gz").read_bytes()).decode().splitlines()
+        assert (
+            lines[1] == "39,State-gov,77516,Bachelors,13,Never-married,,Own-child,White,Male,2174,0,40,United-States,1"
+        )
+
+    def test_no_table_is_refused(self, tmp_path, monkeypatch):
+        self.fetch(monkeypatch, "<html>moved</html>")
+        with pytest.raises(RefusedError, match="no table of features and labels"):
+            labelled.download("sonar", tmp_path)
+
+    def test_prices_are_arranged_or_asked_for(self, tmp_path, monkeypatch, capsys):
+        assert cli.main(["download", str(tmp_path), "--datasets", "ge"]) == 2
+        assert "Kaggle" in capsys.readouterr().err
+        (tmp_path / "time_series").mkdir()
+        (tmp_path / "time_series" / "ge.us.txt").write_text(
+            "Date,Open,High,Low,Close,Volume,OpenInt\n1962-01-02,1,1,1,1,2,0\n"
+        )
+        with pytest.raises(RefusedError, match="1 days"):
+            labelled.download("ge", tmp_path)
+        monkeypatch.setattr(labelled, "N_DAYS", 1)
+        labelled.download("ge", tmp_path)
+        assert (tmp_path / "time_series" / "ge.csv.gz").exists()
+
+    @pytest.mark.parametrize("name", ["sonar", "heart_disease", "mammography"])
+    def test_checks_are_those_of_the_files(self, name, data_dir):
+        table = np.genfromtxt(data_dir / "classification" / f"{name}.csv.gz", delimiter=",", skip_header=1)
+        download.check(name, np.nan_to_num(table))
+        with pytest.raises(RefusedError):
+            download.check(name, np.nan_to_num(table[::-1]))
