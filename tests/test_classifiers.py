@@ -240,7 +240,7 @@ class TestRealData:
         assert len(tables) >= 4
         for head, lines in tables:
             source = next(table for table in stored if set(head) <= set(table[0]))
-            shown = [[report._cell(row[column]) for column in head] for row in source]
+            shown = [[report.cell(row[column]) for column in head] for row in source]
             assert lines == shown
 
     def test_stored_runs_are_whole(self):
