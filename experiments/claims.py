@@ -121,9 +121,10 @@ def _few_epochs(rows: Sequence[Row]) -> str:
     cells = dict.fromkeys((str(row["curve"]), int(row["epochs"])) for row in rows)
     said = []
     for method in paper_rows("table1", "method"):
-        found = [f"{curve} {n}" for curve, n in cells if method in table1_paper.met(rows, curve, n)]
-        said.append(f"{method} met by {', '.join(found) or 'none'}")
-    return f"few epochs tried (curve, epochs): {'; '.join(said)}"
+        found = [(curve, n) for curve, n in cells if method in table1_paper.met(rows, curve, n)]
+        if max(n for _, n in cells) not in {n for _, n in found}:
+            said.append(f"{method} met by {' and '.join(f'{n} epochs, {curve}' for curve, n in found) or 'none'}")
+    return f"few epochs tried: {'; '.join(said)}"
 
 
 def _drawn(rows: Rows) -> Verdict:
