@@ -51,8 +51,8 @@ class AutoWidth(Width):
     The interval score is convex in the bounds, so that a mean of bounds is never worse than the widths are on average,
     and mostly better than the best of them. Weights are those with the least interval score on rows that do not
     calibrate, each judged by trees that have not seen it (or, widths without such trees, out of fold). A constant width
-    is always among them: weights are shrunk towards it as if 60 more rows had voted for it alone, because widths may
-    disagree about rows with large residuals that other folds know nothing of; and it remains alone if the others do not
+    is always among them: weights are shrunk towards it as if 60 more rows had voted for it alone, which was
+    a little better on rows set aside; and it remains alone if the others do not
     win over it by a standard error. Calibration sees none of these rows, so that the guarantee of coverage holds
     whatever is combined.
 
