@@ -10,7 +10,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted
 
 
-def metadata_router(owner: Any, model: Any) -> MetadataRouter:
+def metadata_router(owner: object, model: object) -> MetadataRouter:
     """A router to the owner's own requests and to `fit` of the model, if there is one to train."""
     router = MetadataRouter(owner=owner).add_self_request(owner)
     if model is not None:
@@ -18,7 +18,7 @@ def metadata_router(owner: Any, model: Any) -> MetadataRouter:
     return router
 
 
-def for_the_model(owner: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
+def for_the_model(owner: object, fit_params: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `fit` that the model gets: all, with metadata routing those that it asked for; or an error."""
     if not get_config()["enable_metadata_routing"]:
         return fit_params

@@ -10,6 +10,7 @@ from skpro.regression.base import BaseProbaRegressor
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
 
     from pimeter.regression import IntervalRegressor
 
@@ -95,7 +96,7 @@ class PimeterRegressor(BaseProbaRegressor):
         rows = pd.MultiIndex.from_product([range(n), X.index])
         return Empirical(pd.DataFrame(draws, index=rows, columns=self._names), index=X.index, columns=self._names)
 
-    def _frame(self, X: pd.DataFrame, values: Any, columns: Any) -> pd.DataFrame:
+    def _frame(self, X: pd.DataFrame, values: ArrayLike, columns: pd.Index) -> pd.DataFrame:
         """Values of each row, in these columns."""
         import pandas as pd
 
@@ -120,6 +121,7 @@ def _with_names(X: pd.DataFrame) -> pd.DataFrame:
     return X.set_axis([str(name) for name in X.columns], axis=1)
 
 
-def _targets(y: pd.DataFrame) -> Any:
+def _targets(y: pd.DataFrame) -> NDArray[np.float64]:
     """Targets (n,), or (n, k) of several outputs."""
-    return y.to_numpy()[:, 0] if y.shape[1] == 1 else y.to_numpy()
+    values: NDArray[np.float64] = y.to_numpy()
+    return values[:, 0] if values.shape[1] == 1 else values

@@ -10,6 +10,7 @@ from sktime.forecasting.base import BaseForecaster
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
     from sktime.forecasting.base import ForecastingHorizon
 
     from pimeter.forecast import ForecastIntervals
@@ -133,12 +134,12 @@ class PimeterForecaster(BaseForecaster):
         ]
 
 
-def _row(forecast: pd.Series) -> Any:
+def _row(forecast: pd.Series) -> NDArray[np.float64]:
     """Forecasts (h,) as those of one window, (1, h)."""
-    return forecast.to_numpy(np.float64).reshape(1, -1)
+    return np.asarray(forecast, np.float64).reshape(1, -1)
 
 
-def _frame(values: Any, index: Any, columns: Any) -> pd.DataFrame:
+def _frame(values: ArrayLike, index: pd.Index, columns: pd.Index) -> pd.DataFrame:
     """Values of each step, in these columns."""
     import pandas as pd
 
