@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
@@ -158,7 +159,8 @@ class CoverageMonitor:
             If another process uses the file, or it is no complete state of this version: it stays as it is.
         """
         file = StateFile(Path(path).resolve())  # by any link the same lock
-        try:
+        with ExitStack() as undo:
+            undo.callback(file.close)
             saved = file.read()
             if saved is None:
                 found = cls(**settings)
@@ -171,9 +173,7 @@ class CoverageMonitor:
                 found._count_observed()
             if saved is None:
                 found._save()
-        except BaseException:
-            file.close()
-            raise
+            undo.pop_all()  # all went well: the lock is kept
         return found
 
     def close(self) -> None:

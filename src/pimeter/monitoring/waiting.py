@@ -154,9 +154,9 @@ class WaitingRows:
             yield now
             self._connection.execute("INSERT OR REPLACE INTO counters VALUES ('time', ?)", (now,))
             self._connection.execute("COMMIT")
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
+        finally:
+            if self._connection.in_transaction:  # something went wrong
+                self._connection.execute("ROLLBACK")
 
 
 def _refuse_wrong(one: str, target: float, known: Known | None) -> None:
