@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.protocols import Array, Flags, Index
+
 
 def unmasked(values: Any) -> Any:
     """Values with NaN or None for what is masked: numpy forgets the mask on the way to a plain array."""
@@ -28,7 +30,7 @@ def is_sparse(values: object) -> bool:
     return sparse is not None and bool(sparse.issparse(values))
 
 
-def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def ranks(values: Array) -> Array:
     """Ranks from 1 up, those of tied values their mean, NaN for NaN: as SciPy's, whose statistics take long to load."""
     found = np.full(values.shape, np.nan)
     is_known = ~np.isnan(values)
@@ -75,7 +77,7 @@ def as_frame(table: object) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def columns_of(X: object, rows: NDArray[np.intp] | slice = slice(None)) -> dict[Any, NDArray[Any]]:
+def columns_of(X: object, rows: Index | slice = slice(None)) -> dict[Any, NDArray[Any]]:
     """Some rows of the columns of a frame or a series by name, of an array by position; dates are numpy's."""
     frame = as_frame(X.to_frame() if hasattr(X, "to_frame") and not hasattr(X, "columns") else X)
     if frame is not None:
@@ -104,7 +106,7 @@ def _column_values(series: nw.Series[Any]) -> NDArray[Any]:
     return series.to_numpy() if is_plain else np.fromiter(series.to_list(), object, len(series))
 
 
-def numbers_of(values: NDArray[Any]) -> NDArray[np.float64] | None:
+def numbers_of(values: NDArray[Any]) -> Array | None:
     """Numbers, truth values, and microseconds of dates and durations as floats, NaN for what is missing; else None."""
     kind = values.dtype.kind
     if kind in "mM":
@@ -132,12 +134,12 @@ def label_list(labels: NDArray[Any]) -> list[Any]:
     return found
 
 
-def is_new(rising: NDArray[np.generic]) -> NDArray[np.bool_]:
+def is_new(rising: NDArray[np.generic]) -> Flags:
     """Whether values in order are the first of their kind; faster than numpy's unique, which looks values up."""
     return np.append(True, rising[1:] != rising[:-1])
 
 
-def some_rows(n: int, most: int) -> NDArray[np.intp]:
+def some_rows(n: int, most: int) -> Index:
     """Which of n rows to look at where all would take long: all if they are few, else some at random, in their order.
 
     Rows at equal distances would fall in with a rhythm of the data: every 24th of hourly rows is midnight. The same
@@ -148,7 +150,7 @@ def some_rows(n: int, most: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng([n, most]).choice(n, most, replace=False, shuffle=False))
 
 
-def coded(labels: NDArray[Any]) -> tuple[list[Any], NDArray[np.intp]]:
+def coded(labels: NDArray[Any]) -> tuple[list[Any], Index]:
     """Distinct labels and the number of each row's one among them; a missing label is None."""
     if labels.dtype.kind == "O":
         seen: dict[Any, int] = {}

@@ -15,8 +15,7 @@ from pimeter.dependence import autocorrelation, variance_inflation
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Array = NDArray[np.float64]
-    Index = NDArray[np.intp]
+    from pimeter.protocols import Array, Index
 
 MIN_UNITS = 10  # below which nothing is known of how they vary
 MAX_UNITS = 1000  # more rows or groups are put together at random: what is left of their skewness is the same

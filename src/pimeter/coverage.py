@@ -13,9 +13,9 @@ import numpy as np
 from pimeter.validation import one_level
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 ROUNDING = 1e-9  # (m + 1) p is an integer if it is this near to one: in floats 100 * .55 is a little more than 55
 MAX_NEEDED = 10**12  # rows that `rows_needed` answers with

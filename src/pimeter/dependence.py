@@ -8,9 +8,7 @@ import numpy as np
 from scipy import fft
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 MIN_VALUES = 4  # values in a row, below which nothing is known of their dependence, and all together count as one
 PART, ROOTS = 0.25, 8.0  # Bartlett's window spans this part of the lags, or so many roots of their number

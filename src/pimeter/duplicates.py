@@ -20,10 +20,9 @@ from pimeter.row_hashes import bits_of_bytes, compared_columns, hashes, value_bi
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Array = NDArray[np.float64]
-    Bits = NDArray[np.uint64]
+    from pimeter.protocols import Array, Flags, Hashes, Index
+
     Column = NDArray[Any]
-    Index = NDArray[np.intp]
 
 UNPROVEN = "nothing is guaranteed (guaranteed_level_ is NaN)"
 MAX_ROWS_COMPARED = 100_000  # drawn at random; all rows are counted
@@ -107,7 +106,7 @@ class Copies(NamedTuple):
 
 
 def copies(
-    keys: Bits | None, X: object, y: ArrayLike | None, groups: Index | None = None, prediction: Array | None = None
+    keys: Hashes | None, X: object, y: ArrayLike | None, groups: Index | None = None, prediction: Array | None = None
 ) -> Copies:
     """Copies among the rows, or among rows of different groups, where one of these shows that they are no chance.
 
@@ -144,7 +143,7 @@ def copies(
     return Copies(n_copies, n - n_distinct, n, math.sqrt(1.0 + n_pairs / n))
 
 
-def _copy_counts(columns: Sequence[Column], targets: Sequence[Column], others: Sequence[Column], keys: Bits) -> Index:
+def _copy_counts(columns: Sequence[Column], targets: Sequence[Column], others: Sequence[Column], keys: Hashes) -> Index:
     """How many rows each group of copies has, of those that chance does not explain; `copies` says when it does."""
     counts = np.unique(keys, return_counts=True)[1]
     repeated = counts[counts > 1]
@@ -168,18 +167,18 @@ def are_copies(groups: Index, keys: Column | None) -> bool:
     return keys is not None and bool(_ties(groups.astype(np.uint64), keys)[1].all())
 
 
-def tells_copies(values: Array, keys: Bits) -> bool:
+def tells_copies(values: Array, keys: Hashes) -> bool:
     """Whether rows with the same number are copies, by their keys, as far as the numbers tell."""
     return _is_key(values, keys) and not _are_few_values(keys)
 
 
-def _is_key(values: Array | None, keys: Bits) -> bool:
+def _is_key(values: Array | None, keys: Hashes) -> bool:
     """Whether numbers occur several times in equal rows alone, and no grid explains it."""
     n_pure = 0 if values is None else _n_pure(value_bits(values), keys)
     return values is not None and n_pure > 0 and not _is_on_a_grid(values, n_pure)
 
 
-def _n_pure(bits: Bits, keys: Bits) -> int:
+def _n_pure(bits: Hashes, keys: Hashes) -> int:
     """How many values occur in several equal rows alone, if they are nearly all that occur more than once; else 0."""
     counts, is_pure = _ties(bits, keys)
     n_impure = int(np.count_nonzero(~is_pure & (counts <= max(2, len(bits) // 20))))  # without 0, a bound, or none
@@ -187,7 +186,7 @@ def _n_pure(bits: Bits, keys: Bits) -> int:
     return n_pure if n_pure >= max(3, 10 * n_impure) else 0
 
 
-def _ties(bits: Bits, keys: Column) -> tuple[Index, NDArray[np.bool_]]:
+def _ties(bits: Hashes, keys: Column) -> tuple[Index, Flags]:
     """Number of rows of each distinct value, and whether these are equal, by their keys."""
     order = np.argsort(bits)
     starts = np.flatnonzero(is_new(bits[order]))
@@ -196,7 +195,7 @@ def _ties(bits: Bits, keys: Column) -> tuple[Index, NDArray[np.bool_]]:
     return np.diff(starts, append=len(bits)), is_pure
 
 
-def _are_few_values(keys: Bits, columns: Sequence[Column] = ()) -> bool:
+def _are_few_values(keys: Hashes, columns: Sequence[Column] = ()) -> bool:
     """Whether values have two rows or more on average, not as equally many as copies, and columns are one variable."""
     counts = np.unique(keys, return_counts=True)[1]
     if counts.mean() < 2.0 or counts.var() < counts.mean() / 4.0:
@@ -204,7 +203,7 @@ def _are_few_values(keys: Bits, columns: Sequence[Column] = ()) -> bool:
     return len({bits_of_bytes(bits.tobytes()) for bits in map(value_bits, columns) if (bits != bits[0]).any()}) < 2
 
 
-def _do_thirds_agree(columns: Sequence[Column], keys: Bits) -> bool:
+def _do_thirds_agree(columns: Sequence[Column], keys: Hashes) -> bool:
     """Whether rows that agree in two thirds of the columns agree in all, whichever third is left out."""
     d = len(columns)
     rng = np.random.default_rng([d, len(keys)])
@@ -212,7 +211,7 @@ def _do_thirds_agree(columns: Sequence[Column], keys: Bits) -> bool:
     return d >= 5 and all(_n_pure(hashes([columns[i] for i in some]), keys) for some in kept)
 
 
-def _has_a_pair(values: Column, keys: Bits) -> bool:
+def _has_a_pair(values: Column, keys: Hashes) -> bool:
     """Whether numbers of more than 12 digits, on no grid, occur several times in equal rows alone."""
     if values.dtype.kind != "f":
         return False

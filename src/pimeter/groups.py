@@ -12,14 +12,14 @@ from pimeter.arrays import even_array, has_missing, real_array
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Index
 
 
 class GroupQuantiles(NamedTuple):
     """The quantile of the errors of each group, which `grouped_quantile` returns."""
 
     labels: NDArray[Any]  # (groups,) in rising order
-    rows: NDArray[np.intp]  # (groups,)
+    rows: Index  # (groups,)
     quantiles: Array  # (groups,), with the shape of q first
 
 

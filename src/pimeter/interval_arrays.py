@@ -11,11 +11,9 @@ from pimeter.bandwidth import safe_factor
 from pimeter.validation import finite_numbers, first_index, known_numbers, levels_array, row_weights
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from pimeter.protocols import Table
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags, Table
 
 Multioutput = Literal["uniform_average", "raw_values"]
 
@@ -137,7 +135,7 @@ def relative_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
     return weights
 
 
-def mean_row(values: Array | NDArray[np.bool_], sample_weight: ArrayLike | None) -> Array:
+def mean_row(values: Array | Flags, sample_weight: ArrayLike | None) -> Array:
     """Mean over rows; those of weight 0 are left out, as 0 times an infinite width is not a number."""
     weight = relative_weights(sample_weight, len(values))
     if weight is None:

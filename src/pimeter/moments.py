@@ -13,9 +13,7 @@ from scipy.special import stdtrit
 from pimeter.clusters import Units
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 NEGLIGIBLE = 1e-100  # a variance that is less than this of the squared errors is none
 ROWS_AT_ONCE = 1 << 13  # that stay in the cache

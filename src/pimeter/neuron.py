@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from sklearn.utils import Tags
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
+
     Floats = NDArray[np.floating]
 
 

@@ -15,9 +15,9 @@ from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import real_array
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 LARGEST_ERROR = 1e300  # absolute error: distances and steps stay finite
 LEARNING_RATES = [StrOptions({"adaptive", "decaying"}), Interval(Real, 0, None, closed="neither")]

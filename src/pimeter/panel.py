@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
-    from numpy.typing import NDArray
 
-    Numbers = NDArray[np.intp]
+    from pimeter.protocols import Flags, Index
 
 SERIES = ("unique_id", "series", "series_id", "series_name", "item_id", "ts_id", "timeseries_id", "time_series_id")
 # These may also number the rows, windows or steps of one series.
@@ -43,7 +42,7 @@ def panel_error(table: Table, column: pl.Series) -> ValueError:
     return ValueError(msg)
 
 
-def column_of_ids(table: Table, used: Sequence[str], window: Numbers, step: Numbers) -> pl.Series | None:
+def column_of_ids(table: Table, used: Sequence[str], window: Index, step: Index) -> pl.Series | None:
     """A column that by its name tells series apart, has several values, and numbers no rows, windows or steps."""
     for name in table.columns:
         plain = name.strip().lower()
@@ -58,12 +57,12 @@ def column_of_ids(table: Table, used: Sequence[str], window: Numbers, step: Numb
     return None
 
 
-def separating_column(table: Table, used: Sequence[str], place: Numbers) -> pl.Series | None:
+def separating_column(table: Table, used: Sequence[str], place: Index) -> pl.Series | None:
     """The column that tells rows of the same place apart, if any: likely names first, then strings, then few values."""
     return next((column for column in _candidates(table, used) if not _repeats(place, _codes(column)).any()), None)
 
 
-def crossing_column(table: Table, used: Sequence[str], window: Numbers, step: Numbers) -> pl.Series | None:
+def crossing_column(table: Table, used: Sequence[str], window: Index, step: Index) -> pl.Series | None:
     """The column that parts the rows of each window into the same values, all equally often but for a few rows.
 
     Where each comes once per window it may count the steps: it is taken for one of series if it holds the same strings
@@ -82,7 +81,7 @@ def crossing_column(table: Table, used: Sequence[str], window: Numbers, step: Nu
     return None
 
 
-def column_of_targets(table: Table, used: Sequence[str], moment: Numbers, target: pl.Series) -> pl.Series | None:
+def column_of_targets(table: Table, used: Sequence[str], moment: Index, target: pl.Series) -> pl.Series | None:
     """The column within each of whose values a moment has one target, where it has several in the whole table."""
     known = target.is_not_null().to_numpy()
     y = _codes(target)[known]
@@ -94,7 +93,7 @@ def column_of_targets(table: Table, used: Sequence[str], moment: Numbers, target
     return None
 
 
-def has_several(group: Numbers, value: Numbers) -> bool:
+def has_several(group: Index, value: Index) -> bool:
     """Whether any group has several values."""
     return bool(len(np.unique(_joined(group, value))) > len(np.unique(group)))
 
@@ -133,22 +132,22 @@ def _is_even(column: pl.Series) -> bool:
     return bool(gaps.size and gaps.min() == gaps.max())
 
 
-def _codes(column: pl.Series) -> Numbers:
+def _codes(column: pl.Series) -> Index:
     return column.rank("dense").fill_null(0).to_numpy().astype(np.intp)
 
 
-def _joined(one: Numbers, other: Numbers) -> Numbers:
+def _joined(one: Index, other: Index) -> Index:
     """A number for each pair."""
     return one * (int(other.max(initial=0)) + 1) + other
 
 
-def _repeats(place: Numbers, code: Numbers) -> NDArray[np.bool_]:
+def _repeats(place: Index, code: Index) -> Flags:
     """Whether each pair that there is comes several times."""
     _, counts = np.unique(_joined(place, code), return_counts=True)
     return counts > 1
 
 
-def _is_numbering(code: Numbers, other: Numbers) -> bool:
+def _is_numbering(code: Index, other: Index) -> bool:
     """Whether two codes part the rows in the same way."""
     n = len(np.unique(_joined(code, other)))
     return n == len(np.unique(code)) == len(np.unique(other))

@@ -22,9 +22,7 @@ from pimeter.validation import finite_numbers, known_numbers, levels_array, one_
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.protocols import GivenIntervals, Table
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, GivenIntervals, Table
 
 Kind = Literal["intervals", "quantiles", "normal", "samples"]
 ONE_OF = "intervals=, quantiles= with levels=, y_pred= with std=, or samples="

@@ -1,4 +1,4 @@
-"""Types of what callers hand over: tables of features, and models that predict from them."""
+"""Types of what is handed from place to place: arrays, tables of features, and models that predict from them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import ArrayLike
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    Array = NDArray[np.float64]
+    Index = NDArray[np.intp]  # numbers of rows, ranks and counts
+    Flags = NDArray[np.bool_]
+    Hashes = NDArray[np.uint64]
 
 
 class Frame(Protocol):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    Array = NDArray[np.float64]
-    Bits = NDArray[np.uint64]
+    from pimeter.protocols import Array, Hashes
+
     Column = NDArray[Any]
 
 # The constants of splitmix64, whose last steps mix the bits.
@@ -27,7 +27,7 @@ ROWS_AT_ONCE = 32_768  # rows that are hashed together: their bits stay in the c
 HASHES_OF_SPARSE_ROW = 12
 
 
-def row_keys(X: object, y: ArrayLike | None = None) -> Bits | None:
+def row_keys(X: object, y: ArrayLike | None = None) -> Hashes | None:
     """A hash of each row by itself, equal for equal rows; None for what is no table."""
     try:
         return hashes(compared_columns(X, y))
@@ -68,7 +68,7 @@ def _sparse_columns(X: Any) -> list[Column]:
     return list(found.view("V8").T)
 
 
-def hashes(columns: Sequence[Column], seed: int = 0) -> Bits:
+def hashes(columns: Sequence[Column], seed: int = 0) -> Hashes:
     """A hash of each row of these columns."""
     found = np.full(len(columns[0]), np.uint64(seed))
     for start in range(0, len(found), ROWS_AT_ONCE):
@@ -78,14 +78,14 @@ def hashes(columns: Sequence[Column], seed: int = 0) -> Bits:
     return found
 
 
-def _mixed(x: Bits) -> Bits:
+def _mixed(x: Hashes) -> Hashes:
     """Bits of which each depends on all bits given."""
     x = (x ^ (x >> np.uint64(30))) * FIRST
     x = (x ^ (x >> np.uint64(27))) * SECOND
     return x ^ (x >> np.uint64(31))
 
 
-def value_bits(values: Column) -> Bits:
+def value_bits(values: Column) -> Hashes:
     """64 bits of each value: equal for equal numbers, whatever their type, and for equal texts."""
     kind = values.dtype.kind
     if kind in "mM" or values.dtype == "V8":

@@ -27,11 +27,9 @@ from pimeter.interval_arrays import (
 from pimeter.validation import finite_numbers, levels_array
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from pimeter.protocols import Table
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Table
 
 
 def coverage_score(

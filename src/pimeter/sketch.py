@@ -15,9 +15,9 @@ from pimeter.quantiles import quantile
 from pimeter.validation import quantile_levels
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Index
 
 LARGEST_VALUE = 1e300  # absolute value and weight: sums and differences stay finite
 MAGIC, VERSION = b"PIMQ", 1
@@ -120,7 +120,7 @@ class QuantileSketch:
             merged._is_exact = merged._is_exact and sketch._is_exact
         return merged
 
-    def quantile(self, q: ArrayLike) -> NDArray[np.float64]:
+    def quantile(self, q: ArrayLike) -> Array:
         """Quantiles at levels in [0, 1], in the shape of `q`."""
         levels = quantile_levels("q", q)
         means, counts = self._merged()
@@ -192,7 +192,7 @@ class QuantileSketch:
         return means, counts
 
 
-def _merge_cells(means: Array, counts: Array, cumulative: Array, first: NDArray[np.intp]) -> tuple[Array, Array]:
+def _merge_cells(means: Array, counts: Array, cumulative: Array, first: Index) -> tuple[Array, Array]:
     """One value for each cell of sorted means, of which the first ones are given: their mean, or one in their middle.
 
     The mean is best where values are spread evenly. Where distances differ by orders of magnitude from cell to cell it

@@ -15,7 +15,7 @@ from pimeter.coverage import ROUNDING
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 MIN_BEYOND = 5.0  # errors on either side of the quantile, on average, from which on its standard error is known
 SATURATION = 40.0  # where the sigmoid of a numeric beta saturates: exp(-40) is nothing beside 1 in floats

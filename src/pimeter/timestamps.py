@@ -11,10 +11,8 @@ from pimeter.files import Table, shown
 
 if TYPE_CHECKING:
     import polars as pl
-    from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.intp]
+    from pimeter.protocols import Array, Index
 
 CYCLE = 60  # numbers of hours, days, weeks or months that begin anew are no more than this
 # Day, time and offset from UTC: the letters of the first two are in the order of time, unless offsets differ.
@@ -65,7 +63,7 @@ def is_dated(column: pl.Series) -> bool:
     return kind in (pl.Date, pl.Datetime) or not (kind.is_numeric() or kind.is_temporal())
 
 
-def numbered(table: Table, window: pl.Series, notes: list[str]) -> Numbers:
+def numbered(table: Table, window: pl.Series, notes: list[str]) -> Index:
     """Number of each row's window: numbers and dates in their own order, other words as they come."""
     import polars as pl
 

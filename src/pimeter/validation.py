@@ -16,12 +16,12 @@ from pimeter.arrays import real_array
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags
 
 LEAVE_OUT = "Leave these rows out."
 
 
-def first_index(mask: NDArray[np.bool_]) -> str:
+def first_index(mask: Flags) -> str:
     """Index of the first True as one writes it: 3, or 3, 1."""
     return ", ".join(str(i) for i in np.argwhere(mask)[0])
 
@@ -100,7 +100,7 @@ def known_numbers(name: str, values: ArrayLike) -> Array:
     return numbers
 
 
-def _refuse(name: str, what: str, array: NDArray[np.floating], bad: NDArray[np.bool_], remedy: str) -> None:
+def _refuse(name: str, what: str, array: NDArray[np.floating], bad: Flags, remedy: str) -> None:
     where = f"{name}[{first_index(bad)}] is {array[bad][0]} ({bad.sum()} such of {bad.size} values)"
     msg = f"{name} must {what}; {where}. {remedy}"
     raise ValueError(msg)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from sklearn.utils import Tags
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags, Index
 
 
 class ScalingBinning(TransformerMixin, RegressorMixin, BaseEstimator):
@@ -192,7 +192,7 @@ class ReliabilityBins(NamedTuple):
     proportion: Array  # of positive labels
     lower: Array  # Clopper-Pearson interval of the mean probability of the bin's rows, each bin by itself
     upper: Array
-    is_off: NDArray[np.bool_]  # whether labels contradict the scores, and this bin by itself does
+    is_off: Flags  # whether labels contradict the scores, and this bin by itself does
     p_value: float  # of the labels, were scores probabilities
 
 
@@ -278,7 +278,7 @@ def calibration_error(
     return float(max(mean_square, 0.0) ** 0.5)
 
 
-def _equal_bins(score: Array, n_bins: int) -> tuple[NDArray[np.intp], Array]:
+def _equal_bins(score: Array, n_bins: int) -> tuple[Index, Array]:
     """Bin of each row, and the borders between bins: about equally many rows in each, ties never divided."""
     ordered = np.sort(score)
     parts = [part for part in np.array_split(ordered, n_bins) if len(part)]
@@ -299,7 +299,7 @@ def _score(given: ArrayLike, name: str) -> Array:
 
 
 @np.errstate(invalid="ignore")  # scikit-learn adds up infinities to find them
-def _pair(y: ArrayLike, score: ArrayLike, y_name: str, score_name: str) -> tuple[Array, NDArray[np.bool_]]:
+def _pair(y: ArrayLike, score: ArrayLike, y_name: str, score_name: str) -> tuple[Array, Flags]:
     """Scores, and labels as truth values."""
     scores = _score(score, score_name)
     label: Array = check_array(real_array(y_name, y), ensure_2d=False, dtype=np.float64, input_name=y_name)
@@ -311,7 +311,7 @@ def _pair(y: ArrayLike, score: ArrayLike, y_name: str, score_name: str) -> tuple
     return scores, label == 1.0
 
 
-def _both(y: ArrayLike, score: ArrayLike, score_name: str) -> tuple[Array, NDArray[np.bool_]]:
+def _both(y: ArrayLike, score: ArrayLike, score_name: str) -> tuple[Array, Flags]:
     """Scores, and labels of both classes as truth values: without both there is no calibrator."""
     scores, label = _pair(y, score, "y", score_name)
     if not label.any() or label.all():

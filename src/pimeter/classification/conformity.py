@@ -10,9 +10,7 @@ import numpy as np
 from pimeter.conformal.guarantee import rank
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Index
 
 PENALTIES = (0.001, 0.01, 0.1, 0.2, 0.5)  # that RAPS chooses from, as its authors do
 
@@ -49,9 +47,7 @@ def aps(probabilities: Array, draws: Array | None, penalty: Penalty) -> Array:
 SCORES: dict[str, Callable[[Array, Array | None, Penalty], Array]] = {"lac": lac, "aps": aps, "raps": aps}
 
 
-def chosen_penalty(
-    probabilities: Array, codes: NDArray[np.intp], draws: Array | None, confidence_level: float
-) -> Penalty:
+def chosen_penalty(probabilities: Array, codes: Index, draws: Array | None, confidence_level: float) -> Penalty:
     """RAPS's constants from rows that do not calibrate: those with the smallest sets among these rows."""
     m = len(codes)
     rows = np.arange(m)

@@ -16,7 +16,7 @@ from pimeter.classification.resampling import Resamples
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags
 
 BINOMIAL: dict[str, Callable[[Proportion, float], tuple[float, float]]] = {
     "wilson": wilson,
@@ -69,7 +69,7 @@ class Sampling(NamedTuple):
     rng: np.random.Generator
 
 
-def outcome_codes(is_positive: NDArray[np.bool_], is_predicted: NDArray[np.bool_]) -> NDArray[np.int8]:
+def outcome_codes(is_positive: Flags, is_predicted: Flags) -> NDArray[np.int8]:
     """Cell of each row, in the order TN, TP, FN, FP."""
     return np.array([[TN, FP], [FN, TP]], np.int8)[is_positive.astype(np.int8), is_predicted.astype(np.int8)]
 

@@ -13,9 +13,7 @@ from scipy.stats import rankdata
 from pimeter.classification.platt import log_odds
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags, Index
 
 LEAST_DRAWS, MOST_DRAWS = 5000, 200_000  # the labels at hand are one of them
 DRAWS_BEYOND = 20  # that lie beyond the level asked for, on average
@@ -46,9 +44,7 @@ def positives_pmf(probability: Array) -> Array:
     return np.maximum(parts[0, : len(probability) + 1], 0.0)
 
 
-def consistency(
-    score: Array, is_positive: NDArray[np.bool_], codes: NDArray[np.intp], confidence_level: float
-) -> Consistency:
+def consistency(score: Array, is_positive: Flags, codes: Index, confidence_level: float) -> Consistency:
     """Whether so many positives in each bin, which labels do not choose, are what scores of its rows expect.
 
     Draws of labels from the scores tell what is unlikely, not an asymptotic distribution that rare positives are far

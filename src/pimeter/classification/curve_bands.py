@@ -21,9 +21,9 @@ from pimeter.validation import finite_numbers, integer, one_level
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 # SciPy's differentiate takes finite steps, out of [0, 1] at its edges; here nothing but rounding is lost.
 

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from pimeter.classification.confusion import Sampling
     from pimeter.clusters import Units
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 
 class Groups(NamedTuple):

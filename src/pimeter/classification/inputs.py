@@ -17,10 +17,9 @@ from pimeter.coverage import counted
 from pimeter.validation import scores_between_0_and_1
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Array = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
+    from pimeter.protocols import Array, Flags, Index
 
 MAX_STANDARD_ERRORS = 4.0  # by which ranks of the positive class may be lower without a warning
 MIN_ROWS_TO_COMPARE = 10  # of each class, from which on these errors are known
@@ -33,9 +32,9 @@ Metrics = str | Metric | Sequence[str | Metric] | Mapping[str, Metric]
 class Labels(NamedTuple):
     """Classes as numbers, and which rows have one."""
 
-    codes: NDArray[np.intp]  # -1 where there is no label
+    codes: Index  # -1 where there is no label
     classes: list[Hashable]
-    is_known: Bools
+    is_known: Flags
 
     def in_order(self, classes: list[Hashable]) -> Labels:
         """Labels whose codes are places among these classes."""
@@ -51,7 +50,7 @@ class LabelledScores(NamedTuple):
     labels: Labels
     score: Array
 
-    def of_class(self, classes: list[Hashable], column: int) -> tuple[Bools, Array]:
+    def of_class(self, classes: list[Hashable], column: int) -> tuple[Flags, Array]:
         """Which rows are of the class in this column, and their scores."""
         positive, other = classes[column], classes[1 - column]  # the other is None where nothing says what it is
         known = self.labels.classes
@@ -238,7 +237,7 @@ def positive_column(classes: list[Hashable], pos_label: Hashable) -> int:
 
 
 def warn_if_swapped(
-    name: str, score: Array, groups: list[Bools], weights: Array | None, label: Hashable, *, stacklevel: int = 3
+    name: str, score: Array, groups: list[Flags], weights: Array | None, label: Hashable, *, stacklevel: int = 3
 ) -> None:
     """Warn of scores that are clearly lower for the class they are about: every rate would be another one.
 

@@ -14,9 +14,9 @@ from pimeter.validation import one_level, row_weights, scores_between_0_and_1
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags, Index
 
 WORST_CONDITION = 100.0  # of the matrix of predictions by class, beyond which the estimate is mostly noise
 
@@ -89,7 +89,7 @@ def label_shift_sets(
     *,
     confidence_level: float = 0.95,
     labels: Sequence[Hashable] | None = None,
-) -> NDArray[np.bool_]:
+) -> Flags:
     """Sets of classes that hold the true one as often as asked for among new rows whose classes have other frequencies.
 
     Calibration rows count in proportion to the ratio of their class (Podkopaev and Ramdas 2021). With ratios that are
@@ -164,7 +164,7 @@ def _probabilities(name: str, given: ArrayLike) -> Array:
     return score
 
 
-def _codes(y_true: ArrayLike, score: Array, labels: Sequence[Hashable] | None) -> NDArray[np.intp]:
+def _codes(y_true: ArrayLike, score: Array, labels: Sequence[Hashable] | None) -> Index:
     """Column of the class of each row."""
     known = refuse_missing("y_true", class_labels("y_true", y_true, len(score)))
     classes = known.classes if labels is None else np.asarray(labels).tolist()

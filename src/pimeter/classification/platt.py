@@ -8,9 +8,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags
 
 EDGE = 1e-7  # scores of 0 and 1 have no logarithm of their odds
 MAX_STEPS = 50
@@ -24,7 +22,7 @@ def log_odds(score: Array) -> Array:
 
 
 def platt_lines(
-    odds: Array, is_positive: NDArray[np.bool_], counts: Array, start: tuple[float, float] = (0.0, 0.0)
+    odds: Array, is_positive: Flags, counts: Array, start: tuple[float, float] = (0.0, 0.0)
 ) -> tuple[Array, Array]:
     """Slopes and intercepts (B,) of ``expit(a odds + b)``, one for each row of counts (B, m): how often a row counts.
 

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pimeter.coverage import proportion_bounds
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 
 class Proportion(NamedTuple):

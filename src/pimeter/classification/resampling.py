@@ -18,9 +18,7 @@ from pimeter.coverage import percent
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Index
 
 MAX_COUNTS_HELD = 1_000_000  # at the same time
 MIN_DEFINED = 0.5  # proportion of resamples in which a metric must be defined
@@ -75,7 +73,7 @@ class Resamples:
             for name in value
         }
 
-    def _one_less(self, sums: Array, which: NDArray[np.intp]) -> Array:
+    def _one_less(self, sums: Array, which: Index) -> Array:
         """Sums with a row less in one of the cells each, (k, cells)."""
         less = np.repeat(sums[:, None], len(which), axis=1)
         less[which, np.arange(len(which))] -= self.mean[which] * np.minimum(1.0, self.rows[which])

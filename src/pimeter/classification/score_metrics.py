@@ -14,17 +14,14 @@ from pimeter.classification.proportions import normal_quantile
 from pimeter.coverage import counted
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
+    from pimeter.protocols import Array, Flags
 
 MIN_ROWS_OF_CLASS = 10  # below which nothing is said
 MIN_FREEDOM = 6.0  # that a variance is taken to have; with fewer intervals of good classifiers are too wide
 STEPS = 60  # of a bisection
 
 
-def by_scores(names: list[str], is_positive: Bools, score: Array, confidence_level: float) -> dict[str, Estimate]:
+def by_scores(names: list[str], is_positive: Flags, score: Array, confidence_level: float) -> dict[str, Estimate]:
     """Estimates of some of `SCORE_METRICS`."""
     n_positive = int(np.count_nonzero(is_positive))
     refuse_few_of_a_class(", ".join(names), n_positive, len(score) - n_positive)
@@ -41,7 +38,7 @@ def refuse_few_of_a_class(what: str, n_positive: int, n_negative: int) -> None:
         raise ValueError(msg)
 
 
-def roc_auc(is_positive: Bools, score: Array, confidence_level: float) -> Estimate:
+def roc_auc(is_positive: Flags, score: Array, confidence_level: float) -> Estimate:
     """Probability that a positive row has a higher score than a negative one, ties half; by DeLong's variance.
 
     Where no pair is out of order, DeLong's variance is 0: then Newcombe's score interval (2006), by the variance that
@@ -57,7 +54,7 @@ def roc_auc(is_positive: Bools, score: Array, confidence_level: float) -> Estima
     return Estimate(value, *_on_logit(value, math.sqrt(variance), freedom, confidence_level), "delong")
 
 
-def placements(is_positive: Bools, score: Array) -> Array:
+def placements(is_positive: Flags, score: Array) -> Array:
     """For each row the fraction of rows of the other class that it is in the right order with, ties half."""
     found = np.empty(len(score))
     for own, sign in ((is_positive, 1.0), (~is_positive, -1.0)):
@@ -67,7 +64,7 @@ def placements(is_positive: Bools, score: Array) -> Array:
     return found
 
 
-def average_precision(is_positive: Bools, score: Array, confidence_level: float) -> Estimate:
+def average_precision(is_positive: Flags, score: Array, confidence_level: float) -> Estimate:
     """Mean of the precision at the scores of positive rows; by the variance of the influence of each row."""
     value, influence = _precision_influence(is_positive, score)
     n = int(np.count_nonzero(is_positive))
@@ -79,7 +76,7 @@ def average_precision(is_positive: Bools, score: Array, confidence_level: float)
     return Estimate(value, *_on_logit(value, error, freedom, confidence_level), "influence")
 
 
-def _precision_influence(is_positive: Bools, score: Array) -> tuple[float, Array]:
+def _precision_influence(is_positive: Flags, score: Array) -> tuple[float, Array]:
     """Average precision, and how it changes with the weight of each row (in the order of falling scores)."""
     order = np.argsort(-score, kind="stable")
     y, falling = is_positive[order].astype(np.float64), -score[order]
@@ -98,12 +95,12 @@ def _precision_influence(is_positive: Bools, score: Array) -> tuple[float, Array
     return value, (y * (precision - value) + y * gained - lost) / n
 
 
-def brier(is_positive: Bools, score: Array, confidence_level: float) -> Estimate:
+def brier(is_positive: Flags, score: Array, confidence_level: float) -> Estimate:
     """Mean squared distance of scores from labels of 0 and 1."""
     return _mean_loss((score - is_positive) ** 2, confidence_level, 1.0)
 
 
-def log_loss(is_positive: Bools, score: Array, confidence_level: float) -> Estimate:
+def log_loss(is_positive: Flags, score: Array, confidence_level: float) -> Estimate:
     """Mean of minus the logarithm of the probability that was given to the true class."""
     with np.errstate(divide="ignore"):
         losses = -np.log(np.where(is_positive, score, 1.0 - score))
@@ -173,7 +170,7 @@ def _newcombe(value: float, n_positive: int, n_negative: int, confidence_level: 
     return min(bounds[0], value), max(bounds[1], value)
 
 
-SCORE_METRICS: dict[str, Callable[[Bools, Array, float], Estimate]] = {
+SCORE_METRICS: dict[str, Callable[[Flags, Array, float], Estimate]] = {
     "roc_auc": roc_auc,
     "average_precision": average_precision,
     "brier": brier,

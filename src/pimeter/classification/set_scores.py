@@ -13,9 +13,9 @@ from pimeter.validation import integer
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Bools = NDArray[np.bool_]
+    from pimeter.protocols import Flags
 
 
 def set_coverage_score(y_true: ArrayLike, y_set: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> float:
@@ -105,7 +105,7 @@ def size_stratified_coverage_score(
     return float(coverage[rows >= least].min()) if (rows >= least).any() else float(is_covered.mean())
 
 
-def _sets(given: ArrayLike) -> Bools:
+def _sets(given: ArrayLike) -> Flags:
     """Sets as truth values, (n, n_classes)."""
     found = even_array("y_set", given)
     is_01 = found.dtype.kind in "iuf" and np.isin(found, (0, 1)).all()
@@ -118,7 +118,7 @@ def _sets(given: ArrayLike) -> Bools:
     return found.astype(np.bool_)
 
 
-def _is_covered(y_true: ArrayLike, sets: Bools, labels: Sequence[Hashable] | None) -> Bools:
+def _is_covered(y_true: ArrayLike, sets: Flags, labels: Sequence[Hashable] | None) -> Flags:
     """Whether each row's set holds its class."""
     known = refuse_missing("y_true", class_labels("y_true", y_true, len(sets)))
     classes: list[Any] = list(range(sets.shape[1])) if labels is None else np.asarray(labels).tolist()

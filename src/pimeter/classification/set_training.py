@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.conformal.estimator import Split
-    from pimeter.protocols import FeatureTable, Model
-
-    Array = NDArray[np.float64]
-    Index = NDArray[np.intp]
+    from pimeter.protocols import Array, FeatureTable, Index, Model
 
 TUNING = 0.2  # of the calibration rows, which RAPS chooses its constants with
 

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
     from pimeter.conformal.scores import CalibrationScores
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable, Flags
 
 
 class SetClassifier(ClassifierMixin, TrainedSets):
@@ -335,7 +333,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
             raise ValueError(msg)
         return self._labels(X, by)
 
-    def _sets(self, quantile: ScoreQuantile, scores: Array, labels: NDArray[Any] | None) -> NDArray[np.bool_]:
+    def _sets(self, quantile: ScoreQuantile, scores: Array, labels: NDArray[Any] | None) -> Flags:
         """Sets (n, n_classes) from scores of all models, (models, n, n_classes)."""
         shape = scores.shape[1:]
         if quantile.table is None:

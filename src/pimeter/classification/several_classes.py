@@ -15,9 +15,7 @@ from pimeter.classification.rates import FN, FP, METRICS, TP, Metric, Rates, bui
 from pimeter.classification.resampling import Resamples
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags
 
 HALF_ROWS = "half a row of each class was added"
 NEGLIGIBLE = 1e-12  # part of the total that is nothing, but for rounding
@@ -96,7 +94,7 @@ def _padded(cells: Cells, outcomes: Array) -> Cells:
 class _Jackknife(NamedTuple):
     """A metric of each class against all others and its average over classes, and what they owe to single rows."""
 
-    is_known: NDArray[np.bool_]  # (k,), classes that the average is of
+    is_known: Flags  # (k,), classes that the average is of
     values: Array  # (k,)
     variances: Array  # of the values
     mean: float
@@ -104,9 +102,7 @@ class _Jackknife(NamedTuple):
     variance: float  # of the mean
 
     @classmethod
-    def of(
-        cls, metric: Metric, cells: Cells, outcomes: list[Array], is_known: NDArray[np.bool_] | None = None
-    ) -> _Jackknife:
+    def of(cls, metric: Metric, cells: Cells, outcomes: list[Array], is_known: Flags | None = None) -> _Jackknife:
         """From cells, and sums of weights and of their squares of TN, TP, FN, FP of each class, (4, k).
 
         A row of true class i and predicted class j is FN of i, FP of j and TN of all others, so that leaving it out is

@@ -38,11 +38,10 @@ from pimeter.clusters import Units, group_numbers
 from pimeter.validation import integer, one_level, row_weights
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from pimeter.classification.rates import Metric
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags
 
 METHODS = (*BINOMIAL, "bootstrap", "calibrated", "prediction-powered")
 
@@ -212,7 +211,7 @@ class _Task(NamedTuple):
     """What `classification_uncertainty` was asked, checked."""
 
     known: Labels | None
-    is_positive: NDArray[np.bool_] | None
+    is_positive: Flags | None
     score: Array
     weights: Array | None
     metrics: dict[str, Metric]
@@ -221,9 +220,9 @@ class _Task(NamedTuple):
     units: Units | None  # groups of rows
 
 
-def _is_of_class(known: Labels, column: int, score: Array, weights: Array | None) -> NDArray[np.bool_]:
+def _is_of_class(known: Labels, column: int, score: Array, weights: Array | None) -> Flags:
     """Which rows are of the class in this column; warns of scores that seem to be about the other one."""
-    found: NDArray[np.bool_] = known.codes == column
+    found: Flags = known.codes == column
     warn_if_swapped("y_score", score, [found, known.is_known & ~found], weights, known.classes[column], stacklevel=4)
     return found
 
@@ -307,7 +306,7 @@ def _from_cells(task: _Task, method: str, thresholds: Array, *_: object) -> _Fou
     return estimates, None
 
 
-def _calibrated(task: _Task, _method: str, thresholds: Array, rows: tuple[NDArray[np.bool_], Array] | None) -> _Found:
+def _calibrated(task: _Task, _method: str, thresholds: Array, rows: tuple[Flags, Array] | None) -> _Found:
     calibrator = None
     if rows is not None:
         calibrator = Calibrator.fitted(*rows, thresholds, min(task.draws.n_resamples, REFITS), task.draws.rng)

@@ -33,9 +33,7 @@ from pimeter.classification.rates import FN, FP, PROPORTIONS, TN, TP, Metric, Ra
 from pimeter.coverage import CoverageWarning
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags
 
 REFITS = 200  # of the calibrator, at most
 MAX_NUMBERS_HELD = 2_000_000  # at the same time
@@ -61,7 +59,7 @@ class Calibrator(NamedTuple):
 
     @classmethod
     def fitted(
-        cls, is_positive: NDArray[np.bool_], score: Array, thresholds: Array, n_refits: int, rng: np.random.Generator
+        cls, is_positive: Flags, score: Array, thresholds: Array, n_refits: int, rng: np.random.Generator
     ) -> Calibrator:
         """Fit once, and again on resampled rows."""
         odds, m = log_odds(score), len(score)
@@ -82,7 +80,7 @@ class Calibrator(NamedTuple):
         slopes, intercepts, rest = (np.concatenate(part) for part in zip(*parts, strict=True))
         return cls(slopes, intercepts, rest, seen)
 
-    def cells(self, odds: Array, is_predicted: NDArray[np.bool_], weight: Array, at: int) -> Array:
+    def cells(self, odds: Array, is_predicted: Flags, weight: Array, at: int) -> Array:
         """Cells TN, TP, FN, FP of rows with these log-odds by each fit, (4, 1 + refits), at one of the thresholds."""
         parts = np.stack([weight * is_predicted, weight * ~is_predicted])
         says = np.array([parts @ expit(a * odds + b) for a, b in zip(self.slope, self.intercept, strict=True)])
@@ -103,7 +101,7 @@ class Calibrator(NamedTuple):
         return float(PSEUDO_COUNT * (moved[counts == 0.0] ** 2).sum() / counts.sum() ** 2)
 
 
-def _expected(q: Array, is_predicted: NDArray[np.bool_]) -> Array:
+def _expected(q: Array, is_predicted: Flags) -> Array:
     """Expected cells TN, TP, FN, FP of each row, (4, n)."""
     no, yes = np.where(is_predicted, 0.0, 1.0), np.where(is_predicted, 1.0, 0.0)
     return np.stack([(1.0 - q) * no, q * yes, q * no, (1.0 - q) * yes])
@@ -127,7 +125,7 @@ def _interval(metric: Metric, value: float, variance: float, level: float) -> tu
 
 def calibrated(
     score: Array,
-    is_positive: NDArray[np.bool_] | None,
+    is_positive: Flags | None,
     thresholds: Array,
     weights: Array | None,
     metrics: Mapping[str, Metric],
@@ -201,7 +199,7 @@ def _spread(refitted: Value) -> float:
     return float(values.var(ddof=1)) if len(values) > 1 else 0.0
 
 
-def _check_calibration(is_right: NDArray[np.bool_], expected: Array, weight: Array, fits: Array) -> None:
+def _check_calibration(is_right: Flags, expected: Array, weight: Array, fits: Array) -> None:
     """Warn where labels contradict the scores."""
     accuracy = fits[0] + fits[1]
     gap = float(weight @ is_right - accuracy[0])
@@ -225,8 +223,8 @@ def _check_calibration(is_right: NDArray[np.bool_], expected: Array, weight: Arr
 
 def prediction_powered(
     score: Array,
-    is_labelled: NDArray[np.bool_],
-    is_positive: NDArray[np.bool_],
+    is_labelled: Flags,
+    is_positive: Flags,
     threshold: float,
     metrics: Mapping[str, Metric],
     confidence_level: float,

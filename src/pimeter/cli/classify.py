@@ -20,9 +20,9 @@ from pimeter.files import PARQUET, Reading, Table, as_strings, listed, opened, s
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import numpy as np
     import polars as pl
-    from numpy.typing import NDArray
+
+    from pimeter.protocols import Array
 
 LABELS = (*TARGETS, "label", "labels", "class", "outcome")
 SCORES = ("score", "scores", "y_score", "probability", "proba", "prob", "p", "y_prob", "y_proba")
@@ -176,8 +176,8 @@ def _refuse_for_several(out: Path | None, by: str | None, *others: object) -> No
 def _thresholds(
     given: list[float] | None,
     wanted: Mapping[str, float | None],
-    y_true: NDArray[np.float64] | None,
-    score: NDArray[np.float64],
+    y_true: Array | None,
+    score: Array,
     level: float,
     notes: list[str],
 ) -> list[float]:
@@ -222,7 +222,7 @@ def _scored_columns(table: Table, label: str | None, score: str | None, notes: l
 
 def _labelled(
     table: Table | None, label: str | None, score: str | None, positive: str | None, notes: list[str]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+) -> tuple[Array, Array] | None:
     """Labels and scores of rows that calibrate, if a file of them is given."""
     if table is None:
         return None
@@ -256,7 +256,7 @@ def _scored(
     return complete_rows(table, frame, [score] if may_miss else [label, score], notes, "label or no score")
 
 
-def _is_positive(table: Table, labels: pl.Series, positive: str | None, notes: list[str]) -> NDArray[np.float64]:
+def _is_positive(table: Table, labels: pl.Series, positive: str | None, notes: list[str]) -> Array:
     """Labels as 1 and 0, NaN where there is none."""
     import numpy as np
 

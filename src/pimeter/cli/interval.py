@@ -26,10 +26,9 @@ from pimeter.cli.writing import save_calibration, scattered, tables_and_draft, w
 from pimeter.files import Reading, Table, as_strings, shown
 
 if TYPE_CHECKING:
-    import numpy as np
     import polars as pl
-    from numpy.typing import NDArray
 
+    from pimeter.protocols import Array
     from pimeter.regression import OnlineIntervals
 
 Width = Literal["constant", "scaled", "grouped", "local", "quantile", "auto"]
@@ -313,7 +312,7 @@ def plan(
     )
 
 
-def _itself(X: Any) -> NDArray[np.float64]:
+def _itself(X: Any) -> Array:
     """The prediction is the first column."""
     import numpy as np
 

@@ -43,11 +43,10 @@ from pimeter.cli.writing import about_page, command_line, draft_of, write_result
 from pimeter.files import Reading, Table, cluster, lazy_frame, matches, opened, replaced, shown
 
 if TYPE_CHECKING:
-    import numpy as np
     import polars as pl
-    from numpy.typing import NDArray
 
     from pimeter.evaluation.measurement import Measurement
+    from pimeter.protocols import Index
 
 DEMO = "pimeter-demo.html"
 
@@ -244,7 +243,7 @@ def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[st
         return measured_points(target, **given, names=RowNames(_numbers(whole, [*asked.columns, *together])))
 
 
-def _numbers(frame: pl.DataFrame, columns: list[str]) -> NDArray[np.intp]:
+def _numbers(frame: pl.DataFrame, columns: list[str]) -> Index:
     """Numbers of the rows that have all of these columns."""
     import polars as pl
 

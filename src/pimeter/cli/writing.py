@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Literal
 from pimeter.files import Reading, Table, opened, replaced, shown
 
 if TYPE_CHECKING:
-    import numpy as np
     import polars as pl
-    from numpy.typing import NDArray
 
     from pimeter.evaluation.results import Result
+    from pimeter.protocols import Array
     from pimeter.regression import IntervalCalibrator, IntervalRegressor
 
 # What a result becomes, by the ending of its file, and how tables are written.
@@ -52,7 +51,7 @@ def save_calibration(model: IntervalRegressor | IntervalCalibrator, save: Path |
             draft.write_text(model.to_json(), encoding="utf-8")
 
 
-def scattered(columns: pl.DataFrame, where: pl.Series, bounds: NDArray[np.float64]) -> pl.DataFrame:
+def scattered(columns: pl.DataFrame, where: pl.Series, bounds: Array) -> pl.DataFrame:
     """Lower and upper bounds (n, 2) in the n rows of two columns where there are some."""
     at = where.arg_true()
     return columns.with_columns(one.scatter(at, bounds[:, i]) for i, one in enumerate(columns))

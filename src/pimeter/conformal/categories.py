@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.conformal.guarantee import Guarantee
-    from pimeter.protocols import FeatureTable
-
-    Index = NDArray[np.intp]
+    from pimeter.protocols import FeatureTable, Index
 
 TOGETHER = "guaranteed to all small categories and those never seen together, to none of them by itself"
 LABEL_OF_UNSEEN = "(never seen)"

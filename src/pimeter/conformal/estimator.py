@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from pimeter.conformal.guarantee import GuaranteeKind
     from pimeter.conformal.quantile import ScoreQuantile
     from pimeter.conformal.scores import CalibrationScores
-    from pimeter.protocols import FeatureTable, Model
+    from pimeter.protocols import Array, FeatureTable, Hashes, Index, Model
 
-    Array = NDArray[np.float64]
-    Index = NDArray[np.intp]
     Values = NDArray[Any]  # targets of any kind, or categories
     Split = tuple[Index, Index]  # rows that train, and rows that are left out
 
@@ -287,7 +285,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
 
     def _keys_and_doubts(
         self, method: str, X: FeatureTable, target: Values, codes: Index | None
-    ) -> tuple[NDArray[np.uint64] | None, tuple[str, ...]]:
+    ) -> tuple[Hashes | None, tuple[str, ...]]:
         """Hashes of rows, and why rows are not taken for exchangeable with new ones; warns of copies."""
         keys = row_keys(X, target)
         found = copies(keys, X, target, codes)

@@ -13,12 +13,10 @@ from pimeter.conformal.guarantee import GROUPS
 from pimeter.coverage import warn_of_coverage
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from pimeter.conformal.scores import CalibrationScores
-    from pimeter.protocols import FeatureTable
-
-    Index = NDArray[np.intp]
+    from pimeter.protocols import FeatureTable, Index
 
 FEWEST_DATED = 10  # rows that chance does not put in the order of their dates
 

@@ -17,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags, Index
 
 VALUES_AT_A_TIME = 2_000_000  # that are written out
 LEAST_LIST_TO_BISECT = 40  # rows in a list from which on bisection is faster than writing values out
@@ -27,12 +27,12 @@ LEAST_LIST_TO_BISECT = 40  # rows in a list from which on bisection is faster th
 class FoldModels:
     """Which calibration rows were left out by which models."""
 
-    list_of_row: NDArray[np.intp]  # (m,) rows of one list were left out by the same models
+    list_of_row: Index  # (m,) rows of one list were left out by the same models
     means: Array  # (n_lists, n_models) the mean over these models, as a matrix
     is_complete: bool = True  # whether these are all rows, and each model was trained on all that it did not leave out
 
     @classmethod
-    def of(cls, left_out: NDArray[np.bool_], *, is_complete: bool = True) -> FoldModels:
+    def of(cls, left_out: Flags, *, is_complete: bool = True) -> FoldModels:
         """From a table (m, n_models) of which model left out which row, each row by at least one model."""
         patterns, list_of_row = np.unique(left_out, axis=0, return_inverse=True)
         return cls(list_of_row.reshape(-1), patterns / patterns.sum(axis=1, keepdims=True), is_complete)
@@ -52,7 +52,7 @@ class FoldModels:
         return np.asarray(np.tensordot(self.means, values, axes=1))
 
 
-def kth_smallest(centres: Array, scales: Array | None, scores: Array, lists: NDArray[np.intp], k: int) -> Array:
+def kth_smallest(centres: Array, scales: Array | None, scores: Array, lists: Index, k: int) -> Array:
     """The k-th smallest of ``centre + scale * score`` over all m scores, each of a list, for each of n new rows.
 
     Centres and scales (None: 1) are (n_lists, n): what each list's own model says of each new row.
@@ -65,7 +65,7 @@ def kth_smallest(centres: Array, scales: Array | None, scores: Array, lists: NDA
     return _bisected(centres[found], None if scales is None else scales[found], sorted_lists, k)
 
 
-def _written_out(centres: Array, scales: Array | None, scores: Array, lists: NDArray[np.intp], k: int) -> Array:
+def _written_out(centres: Array, scales: Array | None, scores: Array, lists: Index, k: int) -> Array:
     """All values of a block of new rows, partitioned."""
     n = centres.shape[1]
     found = np.empty(n)

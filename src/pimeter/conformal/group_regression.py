@@ -19,10 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Index = NDArray[np.intp]
+    from pimeter.protocols import Array, Index
 
 APART = 1e-9  # of the range of scores, by which tied ones are told apart
 FEASIBLE = 1e-11  # by which a variable may be beyond its bound

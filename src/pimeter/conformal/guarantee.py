@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from pimeter.conformal.quantile import ScoreQuantile
     from pimeter.conformal.scores import CalibrationScores, Tails
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 GuaranteeKind = Literal["marginal", "training-conditional", "approximate"]
 GUARANTEES = frozenset(get_args(GuaranteeKind))

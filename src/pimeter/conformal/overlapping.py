@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
     from pimeter.conformal.guarantee import GuaranteeKind
     from pimeter.conformal.scores import CalibrationScores, Tails
-
-    Array = NDArray[np.float64]
-    Index = NDArray[np.intp]
+    from pimeter.protocols import Array, Flags, Index
 
 NONE_LIKE_THEM = "no calibration row is in the same groups as some new ones"
 
@@ -208,7 +206,7 @@ class OverlappingQuantile(ScoreQuantile):
                 found[i, j, sides] = _at_score(known, scores)
         return found
 
-    def _largest_scores(self, fit: GroupRegression, new: Array, is_known: NDArray[np.bool_]) -> list[float]:
+    def _largest_scores(self, fit: GroupRegression, new: Array, is_known: Flags) -> list[float]:
         """Of each line; infinite for those that are not known. Each begins at the fit of the line before, if nearer."""
         level = self.tails.level(self.level)
         if self.seed is not None:

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 
     from pimeter.conformal.guarantee import GuaranteeKind
     from pimeter.conformal.scores import CalibrationScores, Tails
-
-    Array = NDArray[np.float64]
-    Index = NDArray[np.intp]
+    from pimeter.protocols import Array, Flags, Index
 
 NO_SUCH_SIGN = "no calibration row has a residual of this sign"
 SETS_ARE_FULL = "too few small ones to learn from: their sets are full"
@@ -214,7 +212,7 @@ class ScoreQuantile:
             margins[:, rows] = self._margins(int(line), output, importance[rows], is_importance=True).T
         return margins
 
-    def are_too_heavy(self, line: int, importance: Array) -> NDArray[np.bool_]:
+    def are_too_heavy(self, line: int, importance: Array) -> Flags:
         """Whether all scores together are light beside new rows of this importance.
 
         The margin ought to be infinite then; it is the largest score instead.
@@ -250,7 +248,7 @@ class ScoreQuantile:
         """Largest score of a class in a set; infinite where scores are too few, so that the set is full."""
         return float(self.margins[line, 0, 1]) if self.weakest(line).is_enough else np.inf
 
-    def fold_holds(self, line: int, scores: Array) -> NDArray[np.bool_]:
+    def fold_holds(self, line: int, scores: Array) -> Flags:
         """Whether new scores by the models of all folds (n_models, ...) are small enough for a set.
 
         They are if fewer calibration scores than the rank are below, each compared by the model that left its row out.

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.conformal.folds import FoldModels
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Hashes, Index
 
 
 class Tails(NamedTuple):
@@ -100,10 +99,10 @@ class CalibrationScores:
     importance: Array | None = None  # (m,) importance weights, of which only ratios matter
     folds: FoldModels | None = None  # which models left the rows out; None: one model left out all
     doubts: tuple[str, ...] = ()  # why the rows are not exchangeable with new ones
-    groups: NDArray[np.intp] | None = None  # (m,) of rows that resemble each other, each group counting once
+    groups: Index | None = None  # (m,) of rows that resemble each other, each group counting once
     n_groups: int | None = None  # groups of rows that resemble each other
     effective_size: float | None = None  # of estimated importance weights; None: weights, if any, are known
-    keys: NDArray[np.uint64] | None = None  # (m,) equal for equal rows
+    keys: Hashes | None = None  # (m,) equal for equal rows
     is_joint: bool = False  # whether each score is the largest of several outputs'
     is_full_if_few: bool = False  # whether too few scores make the answer hold everything, as a set of all classes
 

@@ -18,11 +18,8 @@ from pimeter.evaluation.paired import chance_of_gain
 from pimeter.interval_arrays import interval_scores
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pimeter.clusters import Units
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 N_FOLDS = 10
 MAX_TIED = 0.8  # with fewer distinct scores margins jump from one to the next, and no range holds

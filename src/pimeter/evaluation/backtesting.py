@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags, Index
 
 BLOCKS = 12  # of the newer windows, over which coverage is shown as time goes by
 
@@ -92,7 +92,7 @@ def backtest(
     *,
     confidence_level: float = 0.95,
     stride: float = 1.0,
-    until_known: NDArray[np.intp] | None = None,
+    until_known: Index | None = None,
     names: Sequence[str] | None = None,
 ) -> Backtest:
     """How would a cone have done? Fitted to the older half of the windows, tried on the others as time went by.
@@ -212,9 +212,7 @@ def _checked(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array]:
     return true, predicted
 
 
-def _newest(
-    true: Array, predicted: Array, intervals: Array, is_forecast: NDArray[np.bool_]
-) -> dict[str, list[float | None]]:
+def _newest(true: Array, predicted: Array, intervals: Array, is_forecast: Flags) -> dict[str, list[float | None]]:
     """The newest window with a forecast; its bounds as they were made, knowing nothing of the targets."""
     known = np.flatnonzero(is_forecast.any(axis=1))
     last = int(known[-1]) if known.size else -1
@@ -227,7 +225,7 @@ def _newest(
 
 
 def rolled_forward(
-    cone: ForecastIntervals, y_true: Array, y_pred: Array, first: int, until_known: NDArray[np.intp] | None = None
+    cone: ForecastIntervals, y_true: Array, y_pred: Array, first: int, until_known: Index | None = None
 ) -> Array:
     """Intervals for the windows from `first` on, each after all targets before it were learned, (n, h, 2).
 

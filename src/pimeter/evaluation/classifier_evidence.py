@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.classification.estimates import ClassificationUncertainty, Estimate
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags
 
 N_RELIABILITY_BINS = 10  # of the reliability diagram, at most
 ROWS_PER_BIN = 20  # that each of them shall have
@@ -46,7 +45,7 @@ class Labelled:
     """The rows that have a label: scores in the precision that they came in, and whether they are positive."""
 
     score: NDArray[Any]
-    is_positive: NDArray[np.bool_]
+    is_positive: Flags
 
     @property
     def n(self) -> int:
@@ -126,6 +125,6 @@ class ClassifierEvidence:
         return self.uncertainty.estimates[0][name]
 
 
-def is_above(score: NDArray[Any], threshold: float) -> NDArray[np.bool_]:
+def is_above(score: NDArray[Any], threshold: float) -> Flags:
     """Which scores predict the positive class, in the precision of the scores."""
     return np.asarray(score > as_precise(np.asarray(threshold), score))

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
     from pimeter.evaluation.diagnosis.columns import Given
     from pimeter.evaluation.paired import Pairs
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable, Index
 
 MAX_ROWS_FOR_FEATURES = 5000  # on which features are looked at
 MIN_ROWS_TO_COMPARE = 10  # of a comparison, and of a subgroup
@@ -210,9 +208,7 @@ def _refuse_other_orders(y_true: object, models: Mapping[str, Any]) -> None:
             refuse_other_order(y_true, one, f"models[{name!r}]")
 
 
-def _compared(
-    name: str, rows: NDArray[Any], target: NDArray[Any], order: NDArray[np.intp] | None
-) -> tuple[Array, Pairs]:
+def _compared(name: str, rows: NDArray[Any], target: NDArray[Any], order: Index | None) -> tuple[Array, Pairs]:
     """A score of each model, and its differences."""
     is_ordered = order is not None
     if order is not None:
@@ -235,7 +231,7 @@ def _contrasts(kind: Kind, names: tuple[str, ...], pairs: Pairs) -> list[Contras
     return found
 
 
-def _places(known: Given, centre: Array, difference: Array, order: NDArray[np.intp] | None) -> tuple[Place, ...]:
+def _places(known: Given, centre: Array, difference: Array, order: Index | None) -> tuple[Place, ...]:
     """Differences across quintiles of the mean prediction and of each feature, and per category."""
     n = len(difference)
     every, some = np.arange(n), some_rows(n, MAX_ROWS_FOR_FEATURES)

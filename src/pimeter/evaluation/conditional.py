@@ -21,13 +21,10 @@ from pimeter.validation import one_level
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from pimeter.evaluation.diagnosis.columns import Column
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
-    Flags = NDArray[np.bool_]
+    from pimeter.protocols import Array, FeatureTable, Flags
 
 N_DIRECTIONS = 500
 MAX_ROWS_FOR_SLABS = 1_000  # of one half, for a slab

@@ -17,15 +17,12 @@ from pimeter.quantiles import quantile
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from pimeter.clusters import Units
     from pimeter.duplicates import Copies
     from pimeter.evaluation.diagnosis.crossfit import CrossFit
     from pimeter.evaluation.diagnosis.evidence import CoveredDivision
     from pimeter.evaluation.ranges import MarginRanges
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 
 @dataclass(frozen=True)

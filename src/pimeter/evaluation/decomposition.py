@@ -18,11 +18,8 @@ from pimeter.arrays import some_rows
 from pimeter.scores import level_weights
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pimeter.predictive import Predictive
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 MAX_ROWS_FOR_ISOTONIC = 2000  # rows that are looked at
 MIN_ROWS_FOR_ISOTONIC = 50  # below which isotonic regression finds patterns in noise

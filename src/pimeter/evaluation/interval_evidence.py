@@ -14,13 +14,10 @@ from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Subgroup, simultaneo
 from pimeter.evaluation.diagnosis.subgroup_search import found_subgroup
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pimeter.evaluation.diagnosis.columns import Given, Subgroups
     from pimeter.evaluation.diagnosis.subgroup_search import WorstSubgroup
     from pimeter.predictive import Predictive
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags, Index
 
 N_CELLS = 10  # of equal probability, in which targets of whole distributions are counted
 MAX_TIED = 0.01  # fraction of targets on bounds or quantiles
@@ -33,7 +30,7 @@ class Division(NamedTuple):
 
     of: str
     subgroups: Subgroups
-    rows: NDArray[np.intp]  # that were looked at
+    rows: Index  # that were looked at
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class IntervalEvidence:
     level: float
     divisions: tuple[Division, ...]
     known: Given
-    order: NDArray[np.intp] | None  # of time
+    order: Index | None  # of time
     effect: float = 1.0  # rows of groups or in time say as much as so many times fewer independent ones
 
     def at(self, level: float) -> IntervalEvidence:
@@ -67,17 +64,17 @@ class IntervalEvidence:
         return len(self.target)
 
     @cached_property
-    def is_below(self) -> NDArray[np.bool_]:
+    def is_below(self) -> Flags:
         """Targets below their interval."""
         return np.asarray(self.target < self.bounds[:, 0])
 
     @cached_property
-    def is_above(self) -> NDArray[np.bool_]:
+    def is_above(self) -> Flags:
         """Targets above their interval."""
         return np.asarray(self.target > self.bounds[:, 1])
 
     @cached_property
-    def is_inside(self) -> NDArray[np.bool_]:
+    def is_inside(self) -> Flags:
         """Targets inside their interval."""
         return ~(self.is_below | self.is_above)
 

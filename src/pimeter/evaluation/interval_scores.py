@@ -16,11 +16,8 @@ from pimeter.evaluation.paired import mean_range
 from pimeter.evaluation.ranges import CONFIDENCE, NORMAL, median_range
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pimeter.predictive import Predictive
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags
 
 FINITE = "; tails that have a variance"
 HEAVY = "; excesses as those seen: no range is safe if tails are heavy"
@@ -64,7 +61,7 @@ def _pinball(target: Array, said: Predictive, interval_score: Score, level: floa
     return _mean_score(pinball_rows(target, said.values, said.levels, weights), units, meaning)
 
 
-def _proportion(is_so: NDArray[np.bool_], units: Units, meaning: str) -> Score:
+def _proportion(is_so: Flags, units: Units, meaning: str) -> Score:
     """A proportion with an exact range, of fewer rows where these depend on each other."""
     value = float(is_so.mean())
     if units.kind != "rows" and units.refusal:
@@ -73,7 +70,7 @@ def _proportion(is_so: NDArray[np.bool_], units: Units, meaning: str) -> Score:
     return Score(value, *bounds, meaning, INDEPENDENT[units.kind])
 
 
-def design_effect(is_so: NDArray[np.bool_], units: Units) -> float:
+def design_effect(is_so: Flags, units: Units) -> float:
     """How many times fewer independent rows say as much, also of how they vary; as one where that cannot be told."""
     if units.kind == "rows":
         return 1.0

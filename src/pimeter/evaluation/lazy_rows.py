@@ -17,13 +17,8 @@ from pimeter.evaluation.ranges import CONFIDENCE, margin_ranks
 from pimeter.moments import Middle, power_of_two
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pimeter.moments import Moments, Range
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
-    Ranks = NDArray[np.intp]
+    from pimeter.protocols import Array, FeatureTable, Index
 
 MOST_ROWS = 1_000_000  # that come here
 
@@ -89,7 +84,7 @@ class LazyRows:
         }
 
 
-def asked_ranks(levels: Array, n: int) -> tuple[Ranks, Ranks]:
+def asked_ranks(levels: Array, n: int) -> tuple[Index, Index]:
     """Ranks among n rows that are to be found, of absolute residuals and of residuals.
 
     Those of absolute residuals are for margins, bounds of these and neighbours; of residuals for tails and the median.

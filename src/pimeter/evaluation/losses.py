@@ -16,7 +16,7 @@ from pimeter.validation import finite_numbers
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags
 
 CLIP = 1e-15  # probabilities are at least so far from 0 and 1 in the log loss
 LARGEST_TO_RAISE = 1e70  # size of targets and predictions: fourth powers of it are floats
@@ -76,7 +76,7 @@ def _of_answers(target: NDArray[Any], answers: Mapping[str, NDArray[Any]]) -> Lo
     return Losses({"accuracy": is_right}, is_right.mean(axis=1))
 
 
-def _of_probabilities(is_positive: NDArray[np.bool_], scores: Array) -> Losses:
+def _of_probabilities(is_positive: Flags, scores: Array) -> Losses:
     """Classes 0 and 1 alone have no log loss and no AUC."""
     found: dict[str, NDArray[Any]] = {}
     if not np.isin(scores, (0.0, 1.0)).all():

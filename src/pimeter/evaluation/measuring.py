@@ -34,15 +34,13 @@ from pimeter.moments import Middle
 from pimeter.validation import one_level
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from pimeter.duplicates import Copies
     from pimeter.evaluation.probabilistic import IntervalMeasurement
     from pimeter.findings import Diagnosis
     from pimeter.moments import Moments, Range
-    from pimeter.protocols import FeatureTable, GivenIntervals, Table
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable, GivenIntervals, Index, Table
 
 # Where a report's slider stops.
 STOPS = (*(i / 100 for i in range(50, 100)), 0.995, 0.999)
@@ -298,7 +296,7 @@ def _refuse_lazy(groups: object, time: object) -> None:
         raise ValueError(msg)
 
 
-def _in_order(order: NDArray[np.intp], *columns: Any) -> list[Any]:
+def _in_order(order: Index, *columns: Any) -> list[Any]:
     """Frames and columns in this order of their rows; None stays None."""
     from sklearn.utils import _safe_indexing  # takes long to load
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import bdtr, bdtrc, gammaln
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from pimeter.protocols import Flags
 
 
 def binomial_p(k: int, n: int, p: float, effect: float) -> float:
@@ -31,7 +31,7 @@ def hypergeometric_p(k: int, rows: int, total: int, n: int) -> float:
     return float(min(1.0, 2.0 * min(below[at], 1.0 - (below[at - 1] if at else 0.0))))
 
 
-def christoffersen(miss: NDArray[np.bool_], level: float) -> tuple[float, float]:
+def christoffersen(miss: Flags, level: float) -> tuple[float, float]:
     """Likelihood ratios of unconditional coverage and of independence of the miss before, each chi-square with 1 df."""
     k, n = int(miss.sum()), len(miss)
     unconditional = 2.0 * (_log_likelihood(k, n, k / n) - _log_likelihood(k, n, 1.0 - level))
@@ -47,7 +47,7 @@ def _log_likelihood(k: int, n: int, p: float) -> float:
     return (k * math.log(p) if k else 0.0) + ((n - k) * math.log1p(-p) if n - k else 0.0)
 
 
-def runs_p(miss: NDArray[np.bool_]) -> float:
+def runs_p(miss: Flags) -> float:
     """Probability of so few runs of misses, all orders of the rows being equally likely: exact, hypergeometric."""
     n, k = len(miss), int(miss.sum())
     n_runs = int(miss[0]) + int(np.count_nonzero(miss[1:] & ~miss[:-1]))

@@ -18,9 +18,7 @@ from scipy import fft
 from scipy.special import bdtr, betaincinv, ndtr, ndtri, stdtr, stdtrit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags, Index
 
 NORMAL = 1.959963984540054  # standard errors to either side for 95 %
 CONFIDENCE = 0.95  # of ranges, for all pairs of models together
@@ -41,12 +39,12 @@ class Pairs(NamedTuple):
     n_needed: Array  # rows that would tell the two apart, were the difference as it seems; infinite for none
 
     @property
-    def is_told(self) -> NDArray[np.bool_]:
+    def is_told(self) -> Flags:
         """Whether chance does not explain the difference."""
         return ((self.lower > 0.0) | (self.upper < 0.0)) & (self.p_value <= 1.0 - CONFIDENCE)
 
 
-def all_pairs(n_models: int) -> NDArray[np.intp]:
+def all_pairs(n_models: int) -> Index:
     """First and second model of each pair, (pairs, 2)."""
     return np.array(list(combinations(range(n_models), 2)))
 
@@ -64,7 +62,7 @@ def of_roots(squares: Array, *, is_ordered: bool) -> Pairs:
     return of_means(squares / twice + root / 2.0, is_ordered=is_ordered)
 
 
-def of_proportions(is_right: NDArray[np.bool_], *, is_ordered: bool) -> Pairs:
+def of_proportions(is_right: Flags, *, is_ordered: bool) -> Pairs:
     """Differences of proportions: ranges by the rows in which one model alone is right, and McNemar's exact test."""
     first, second = all_pairs(is_right.shape[1]).T
     difference = is_right[:, first].astype(np.float64) - is_right[:, second]
@@ -101,7 +99,7 @@ def _difference_range(n_more: Array, n_less: Array, n: Array, tail: float) -> tu
     return np.maximum(lower, -1.0), np.minimum(upper, 1.0)
 
 
-def of_auc(scores: Array, is_positive: NDArray[np.bool_], *, is_ordered: bool) -> tuple[Array, Pairs]:
+def of_auc(scores: Array, is_positive: Flags, *, is_ordered: bool) -> tuple[Array, Pairs]:
     """Areas under the ROC curve of each column of scores, and their differences by DeLong's variance."""
     n, n_positive = len(scores), int(np.count_nonzero(is_positive))
     influence, areas = np.empty_like(scores), np.empty(scores.shape[1])

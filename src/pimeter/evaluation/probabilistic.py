@@ -31,14 +31,12 @@ from pimeter.validation import finite_numbers, one_level
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from pimeter.evaluation.diagnosis.evidence import Subgroup
     from pimeter.evaluation.measurement import Score
     from pimeter.predictive import Predictive
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import FeatureTable, Flags, Index
 
 DEFAULT_LEVEL = 0.95
 MIN_ROWS = 10  # below which nothing is claimed
@@ -204,7 +202,7 @@ def _level(said: Predictive, asked: float | None) -> float:
     return min(DEFAULT_LEVEL, said.highest_level or DEFAULT_LEVEL)
 
 
-def _units(is_inside: NDArray[np.bool_], group: NDArray[np.intp] | None, moment: NDArray[np.intp] | None) -> Units:
+def _units(is_inside: Flags, group: Index | None, moment: Index | None) -> Units:
     """What is independent of what; stretches of time have numbers in the order of the rows as given."""
     if group is not None or moment is None:
         return Units.of(len(is_inside), group, None, is_inside.astype(np.float64))

@@ -20,13 +20,10 @@ from pimeter.findings import Diagnosis, Finding
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from pimeter.evaluation.alternatives import Alternative
     from pimeter.evaluation.decomposition import Decomposition
     from pimeter.evaluation.diagnosis.evidence import Subgroup
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 MIN_EXPECTED = 5.0  # rows in a cell
 MIN_MISSES_FOR_RUNS = 5  # from which on it is asked whether they come in runs

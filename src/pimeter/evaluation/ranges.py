@@ -12,13 +12,9 @@ from scipy.special import betaincinv, digamma, polygamma
 from pimeter.coverage import RANGE, effective_ranks
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pimeter.clusters import Units
     from pimeter.evaluation.diagnosis.crossfit import CrossFit
-
-    Array = NDArray[np.float64]
-    Ranks = NDArray[np.intp]
+    from pimeter.protocols import Array, Index
 
 CONFIDENCE = 0.9  # of all ranges, that of the headline
 MIN_MISSES = 2.0  # expected, below which nothing is said of the interval score
@@ -63,7 +59,7 @@ class MarginRanges:
         return cls(coverage, margin, score)
 
 
-def margin_ranks(m: int, levels: Array, effect: Array | float = 1.0) -> tuple[Ranks, Array]:
+def margin_ranks(m: int, levels: Array, effect: Array | float = 1.0) -> tuple[Index, Array]:
     """Ranks of the bounds of margins, (levels, 2), and how confident these are; rows vary more by a design effect."""
     cells = zip(levels, np.broadcast_to(effect, levels.shape), strict=True)
     found = np.array([effective_ranks(m, float(p), float(one), CONFIDENCE) for p, one in cells])

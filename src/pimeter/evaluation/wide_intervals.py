@@ -14,12 +14,8 @@ from pimeter.evaluation.diagnosis.columns import MISSING, distinct_texts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from pimeter.evaluation.diagnosis.columns import Column
-
-    Array = NDArray[np.float64]
-    Integers = NDArray[np.intp]
+    from pimeter.protocols import Array, Index
 
 N_WIDEST = 5  # intervals that are explained
 N_FEATURES_SHOWN = 3  # features of each, the largest contributions
@@ -84,7 +80,7 @@ class WideIntervals:
     rows: tuple[WideInterval, ...]
 
 
-def widest(given_columns: Sequence[Column], every_width: Array, rows: Integers) -> WideIntervals | None:
+def widest(given_columns: Sequence[Column], every_width: Array, rows: Index) -> WideIntervals | None:
     """What features, of these rows, add to the widest intervals of them; None where they do not tell.
 
     A forest learns widths from features. Contributions are Shapley values of it, as those of `explain`: features of
@@ -138,14 +134,14 @@ def _explained(
     return WideInterval(row, width, parts, beyond - sum(part.width for part in parts))
 
 
-def _orders(rng: np.random.Generator, d: int) -> Integers:
+def _orders(rng: np.random.Generator, d: int) -> Index:
     """Orders of features, each followed by its reverse somewhere: fewer where features are many."""
     n = max(1, min(N_ORDERS, MAX_COMPOSED // (2 * N_WIDEST * (d + 1))))
     half = rng.permuted(np.tile(np.arange(d), (n, 1)), axis=1)
     return np.concatenate([half, half[:, ::-1]])
 
 
-def _composed(one: Integers, others: Integers, orders: Integers) -> Integers:
+def _composed(one: Index, others: Index, orders: Index) -> Index:
     """For each order d + 1 rows: another row, then more and more features of the one, which is the last."""
     d = len(one)
     turn = np.argsort(orders, axis=1)  # at which a feature is exchanged

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
-    from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.intp]
+    from pimeter.protocols import Array, Flags, Index
 
 SHARED = 0.5  # of the targets, that neighbouring windows have in common if one is made at each step
 DAY = 86_400.0  # seconds
@@ -55,7 +53,7 @@ class Windows(NamedTuple):
     y_pred: Array
     names: list[str] | None  # what windows are called
     stride: float  # steps between their starts
-    until_known: Numbers | None = None  # windows until the target of each step is known, by dates
+    until_known: Index | None = None  # windows until the target of each step is known, by dates
 
 
 def windows(table: Table, layout: Layout, notes: list[str], stride: float | None = None) -> Windows:
@@ -87,9 +85,9 @@ def windows(table: Table, layout: Layout, notes: list[str], stride: float | None
 class _Places(NamedTuple):
     """Where each row of a table belongs."""
 
-    rows: Numbers  # number of its window
-    steps: Numbers  # steps ahead, from 0
-    moments: Numbers | None  # number of the moment that it is about; None: not known
+    rows: Index  # number of its window
+    steps: Index  # steps ahead, from 0
+    moments: Index | None  # number of the moment that it is about; None: not known
     instants: Array | None  # that moment, as a number or in seconds
 
 
@@ -112,7 +110,7 @@ def _places(table: Table, layout: Layout, frame: pl.DataFrame, notes: list[str])
     return _Places(rows, steps, moments, instants)
 
 
-def _note_steps(layout: Layout, steps: Numbers, notes: list[str], *, by_time: bool) -> None:
+def _note_steps(layout: Layout, steps: Index, notes: list[str], *, by_time: bool) -> None:
     """Say what rows were taken for, where no column tells steps."""
     order = f"the order of {shown(layout.time) if by_time else 'the file'}"
     notes.append(
@@ -122,9 +120,7 @@ def _note_steps(layout: Layout, steps: Numbers, notes: list[str], *, by_time: bo
     )
 
 
-def _found_steps(
-    table: Table, layout: Layout, rows: Numbers, moments: Numbers | None, instants: Array | None
-) -> Numbers:
+def _found_steps(table: Table, layout: Layout, rows: Index, moments: Index | None, instants: Array | None) -> Index:
     """Steps ahead where no column tells them: in the order of time, or as rows come."""
     if moments is None or layout.window is None:
         return _counted(rows)
@@ -164,7 +160,7 @@ def _placed(
     return y_true, y_pred
 
 
-def _note_when_known(layout: Layout, assumed: Numbers, found: Numbers | None, notes: list[str]) -> None:
+def _note_when_known(layout: Layout, assumed: Index, found: Index | None, notes: list[str]) -> None:
     """Say when targets are taken for known, where dates do not tell or tell otherwise than the stride."""
     if found is None:
         later = "1 window" if assumed[0] == 1 else f"{assumed[0]:,} windows"
@@ -177,7 +173,7 @@ def _note_when_known(layout: Layout, assumed: Numbers, found: Numbers | None, no
         notes.append(f"{which} the target of step 1 is known {found[0]:,} windows after its forecast")
 
 
-def _until_known(layout: Layout, frame: pl.DataFrame, places: _Places) -> Numbers | None:
+def _until_known(layout: Layout, frame: pl.DataFrame, places: _Places) -> Index | None:
     """How many windows later the target of each step is known, at most; None unless windows and times are dates.
 
     It is known to the first window that is made at its time or later. Where first steps are less than a step away,
@@ -205,7 +201,7 @@ def _until_known(layout: Layout, frame: pl.DataFrame, places: _Places) -> Number
     return np.maximum.accumulate(until)
 
 
-def _unit_of_steps(rows: Numbers, steps: Numbers, instants: Array, made: Array) -> float:
+def _unit_of_steps(rows: Index, steps: Index, instants: Array, made: Array) -> float:
     """Seconds from step to step; of single steps a day if targets are days and windows are not, else 0."""
     order = np.lexsort([steps, rows])
     follows = np.diff(rows[order]) == 0
@@ -214,7 +210,7 @@ def _unit_of_steps(rows: Numbers, steps: Numbers, instants: Array, made: Array) 
     return DAY if not (instants % DAY).any() and (made % DAY).any() else 0.0
 
 
-def _moments(table: Table, frame: pl.DataFrame, time: str | None, rows: Numbers, notes: list[str]) -> Numbers | None:
+def _moments(table: Table, frame: pl.DataFrame, time: str | None, rows: Index, notes: list[str]) -> Index | None:
     """Numbers of the moments that rows are about, in the order of time; None where that is not known."""
     if time is None:
         return None
@@ -231,11 +227,11 @@ def _one_series(
     table: Table,
     layout: Layout,
     frame: pl.DataFrame,
-    rows: Numbers,
-    steps: Numbers | None,
-    moments: Numbers | None,
+    rows: Index,
+    steps: Index | None,
+    moments: Index | None,
     notes: list[str],
-) -> Numbers | None:
+) -> Index | None:
     """Refuse a table in which rows have the same place, or a moment has several targets, as another column explains.
 
     Gives the moments back, or None where they do not tell the rows of a window apart.
@@ -261,7 +257,7 @@ def _one_series(
     return moments
 
 
-def _check_targets(table: Table, layout: Layout, frame: pl.DataFrame, moments: Numbers, notes: list[str]) -> None:
+def _check_targets(table: Table, layout: Layout, frame: pl.DataFrame, moments: Index, notes: list[str]) -> None:
     """Refuse a table in which a moment has several targets, as another column explains; otherwise ask."""
     known = frame[layout.target].is_not_null().to_numpy()
     target = frame[layout.target].rank("dense").fill_null(0).to_numpy().astype(np.intp)
@@ -274,21 +270,21 @@ def _check_targets(table: Table, layout: Layout, frame: pl.DataFrame, moments: N
         notes.append(f"a {shown(layout.time)} has several targets in {table.name}: is it one series?")
 
 
-def _refuse_ids(table: Table, layout: Layout, rows: Numbers, steps: Numbers | None) -> None:
+def _refuse_ids(table: Table, layout: Layout, rows: Index, steps: Index | None) -> None:
     """Refuse a table with a column whose name and values are those of series."""
     named = column_of_ids(table, layout.used, rows, _counted(rows) if steps is None else steps)
     if named is not None:
         raise panel_error(table, named)
 
 
-def _refuse_crossing(table: Table, layout: Layout, rows: Numbers) -> None:
+def _refuse_crossing(table: Table, layout: Layout, rows: Index) -> None:
     """Refuse a table without times and steps in which a column divides all windows in the same way."""
     crossing = crossing_column(table, layout.used, rows, _counted(rows))
     if crossing is not None:
         raise panel_error(table, crossing)
 
 
-def _in_time(table: Table, layout: Layout, rows: Numbers, moments: Numbers, instants: Array | None) -> Numbers:
+def _in_time(table: Table, layout: Layout, rows: Index, moments: Index, instants: Array | None) -> Index:
     """Steps ahead in the order of time; or a ValueError where a window leaves out a moment.
 
     Steps are even by the time that passes, or as moments are counted, such as those of working days and months.
@@ -309,7 +305,7 @@ def _in_time(table: Table, layout: Layout, rows: Numbers, moments: Numbers, inst
     return steps
 
 
-def _is_usual(gaps: Array) -> NDArray[np.bool_]:
+def _is_usual(gaps: Array) -> Flags:
     """Whether each is the median one."""
     return np.isclose(gaps, np.median(gaps), rtol=1e-6, atol=0.0) if gaps.size else np.ones(0, np.bool_)
 
@@ -368,7 +364,7 @@ def _check(table: Table, frame: pl.DataFrame, columns: Sequence[str], places: Se
             raise ValueError(msg)
 
 
-def _steps(table: Table, given: pl.Series) -> Numbers:
+def _steps(table: Table, given: pl.Series) -> Index:
     """Steps ahead from 0."""
     values = given.to_numpy()
     with np.errstate(invalid="ignore"):  # what is no integer is refused below
@@ -381,7 +377,7 @@ def _steps(table: Table, given: pl.Series) -> Numbers:
     return steps
 
 
-def _counted(rows: Numbers) -> Numbers:
+def _counted(rows: Index) -> Index:
     """Steps ahead as the rows of each window come."""
     order = np.argsort(rows, kind="stable")
     steps = np.empty_like(rows)

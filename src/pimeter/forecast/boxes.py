@@ -12,11 +12,8 @@ from pimeter.forecast.steps import known_quantile, smoothed, step_quantiles
 from pimeter.forecast.window_arrays import LARGEST_ERROR
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pimeter.conformal.scores import Tails
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 THINNEST = 1e-9  # side of a joint cone, in units of its widest
 

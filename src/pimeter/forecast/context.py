@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.intp]
+    from pimeter.protocols import Array, Index
 
 LAGS = 3  # newest residuals of a step that are looked at, and as many of its newest forecasts
 FRESH = 2  # newest residuals of the first step, which are the newest of all
@@ -85,7 +82,7 @@ class Context:
         Of the caller, for each column.
     """
 
-    def __init__(self, unit: Array, forecasts: Array, first: Numbers, until_known: Numbers, n_features: int) -> None:
+    def __init__(self, unit: Array, forecasts: Array, first: Index, until_known: Index, n_features: int) -> None:
         k = len(unit)
         self.unit, self.first, self.until_known = unit, first, until_known
         self.location = np.nanmean(forecasts, axis=0)
@@ -153,7 +150,7 @@ class Context:
         self._for_scale[now] = self.of_scale.coefficients
         self._largest[now] = np.fmax(self._largest[now], np.abs(residuals))
 
-    def _outlook(self, made: Numbers, forecast: Array, features: Array) -> Outlook:
+    def _outlook(self, made: Index, forecast: Array, features: Array) -> Outlook:
         """What was said of the window that each column is of, by the places (k,) of these windows."""
         own, fresh = self._columns, self.first
         unit = self.unit[:, None]

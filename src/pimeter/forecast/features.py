@@ -11,9 +11,7 @@ from pimeter.arrays import as_frame, columns_of, numbers_of, real_array
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable
 
 PERIODS = {"day": 86_400.0, "week": 7 * 86_400.0, "year": 365.2425 * 86_400.0}  # in seconds
 MOST_DEVIATIONS = 5.0  # standard deviations that a feature counts at most

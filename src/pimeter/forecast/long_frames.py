@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
+
     Numbers = NDArray[np.signedinteger[Any]]
 
 ROWS_AT_A_TIME = 1_000_000

@@ -11,13 +11,10 @@ from pimeter.forecast.features import Standardised, feature_array
 from pimeter.forecast.window_arrays import as_columns
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from pimeter.conformal.scores import Tails
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.intp]
+    from pimeter.protocols import Array, FeatureTable, Index
 
 LARGEST_SQUARED = 1e100  # error or forecast: squares stay finite
 SMALLEST = 1e-100  # mean absolute error that is a unit
@@ -41,7 +38,7 @@ class Memory:
 
     @classmethod
     def started(
-        cls, errors: Array, y_pred: ArrayLike, until_known: Numbers, features: FeatureTable | None, tails: Tails
+        cls, errors: Array, y_pred: ArrayLike, until_known: Index, features: FeatureTable | None, tails: Tails
     ) -> tuple[Memory, Array]:
         """After all rows that are known when the window after the last one is made; and standardised errors."""
         n_series, h, n = errors.shape
@@ -118,10 +115,10 @@ class Newest(NamedTuple):
 
     errors: Array
     forecasts: Array
-    until_known: Numbers
+    until_known: Index
 
     @classmethod
-    def of(cls, errors: Array, y_pred: ArrayLike, until_known: Numbers, *, is_learned: bool) -> Newest:
+    def of(cls, errors: Array, y_pred: ArrayLike, until_known: Index, *, is_learned: bool) -> Newest:
         """Of those of `fit`; nothing of them is to come if all was learned there."""
         size = int(until_known.max())
         forecasts = forecast_columns(y_pred, errors)
@@ -149,7 +146,7 @@ def forecast_columns(y_pred: ArrayLike, errors: Array) -> Array:
     return np.asarray(y_pred, np.float64).reshape(len(errors), -1, errors.shape[1]).transpose(0, 2, 1)
 
 
-def arriving(rows: Array, delays: Numbers) -> Array:
+def arriving(rows: Array, delays: Index) -> Array:
     """Rows of windows (n, k) as they become known: row i has what is new when window i + 1 is made, NaN before any."""
     found = np.full_like(rows, np.nan)
     for column, delay in enumerate(delays.tolist()):
@@ -157,7 +154,7 @@ def arriving(rows: Array, delays: Numbers) -> Array:
     return found
 
 
-def by_window(arrived: Array, delays: Numbers) -> Array:
+def by_window(arrived: Array, delays: Index) -> Array:
     """Rows as they became known (n, k) as rows of windows, NaN for what is not known yet."""
     found = np.full_like(arrived, np.nan)
     for column, delay in enumerate(delays.tolist()):

@@ -17,12 +17,10 @@ from pimeter.forecast.window_arrays import as_columns, n_missing, series_blocks,
 from pimeter.online import learn_columns, margins, started
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from pimeter.forecast.boxes import Box
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable
 
 NO_CONTEXT = "features are for a cone with a context: ForecastIntervals(context='recent')."
 

@@ -20,10 +20,7 @@ from pimeter.forecast.window_weights import Spread, Weighting, pooled_quantiles,
 from pimeter.interval_arrays import interval_scores
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.intp]
+    from pimeter.protocols import Array, Index
 
 MIN_OWN_WINDOWS = 5  # of which a median and a scale are taken
 PSEUDO_WINDOWS = (0.0, 10.0, 30.0, 100.0, 300.0)  # of the panel, beside those of a series
@@ -110,7 +107,7 @@ def learned_rule(
     levels: Array,
     season_length: int | None,
     pseudo_windows: float | None,
-    until_known: Numbers | None = None,
+    until_known: Index | None = None,
 ) -> Rule:
     """The rule with the best interval score on newer windows, of those before them; then how much wider to make it.
 
@@ -148,7 +145,7 @@ def _weightings(cutoffs: Array, season_length: int | None) -> list[Weighting]:
     return [Weighting(season, n, part * span) for season, n in near for part in HALF_LIVES if part * span > 0.0]
 
 
-def _trials(errors: Array, cutoffs: Array, until_known: Numbers) -> list[Trial]:
+def _trials(errors: Array, cutoffs: Array, until_known: Index) -> list[Trial]:
     """Some of the newest windows, for some steps of some series that have enough windows before them."""
     n_windows = np.count_nonzero(~np.isnan(cutoffs), axis=1)
     usual = float(np.median(n_windows))
@@ -209,7 +206,7 @@ class NewSeries(NamedTuple):
 
     lower: Array  # (h, levels)
     upper: Array
-    n_series: Numbers  # (h,) that they rest on
+    n_series: Index  # (h,) that they rest on
 
 
 def new_series_bounds(errors: Array, forecast_levels: Array, levels: Array) -> NewSeries:

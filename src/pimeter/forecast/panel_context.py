@@ -19,13 +19,9 @@ from pimeter.forecast.context import MEAN_LOG
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from pimeter.forecast.features import Standardised
     from pimeter.forecast.panel_windows import PanelWindows
-
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.intp]
+    from pimeter.protocols import Array, Flags, Index
 
 LAGS = 3  # newest errors that are looked at
 RATES_OF_MEANS = (0.3, 0.1, 0.03)  # weights of the newest error in means of absolute ones
@@ -41,12 +37,12 @@ MIN_ROWS_TO_LEARN = 50  # windows of all series that a step is learned from
 class Ahead(NamedTuple):
     """Windows of forecasts: number of their series, number of the last moment they knew, and what was said then."""
 
-    series: Numbers  # (n,)
-    cutoff: Numbers  # (n,)
+    series: Index  # (n,)
+    cutoff: Index  # (n,)
     forecasts: Array  # (n, h)
     features: Array  # (n, h, q) of the moments that steps are about
 
-    def chosen(self, which: NDArray[np.bool_]) -> Ahead:
+    def chosen(self, which: Flags) -> Ahead:
         """Some of the windows."""
         return Ahead(self.series[which], self.cutoff[which], self.forecasts[which], self.features[which])
 
@@ -89,7 +85,7 @@ class History:
         found[series[inside], at[inside]] = windows.errors[self._model][series[inside], j - 1, column[inside]]
         return found
 
-    def past(self, series: Numbers, column: Numbers) -> Ahead:
+    def past(self, series: Index, column: Index) -> Ahead:
         """Windows that were given, with their forecasts as far as targets are known."""
         windows = self._windows
         cutoff = windows.cutoffs[series, column].astype(np.intp)
@@ -130,7 +126,7 @@ class History:
 
         return for_centre, for_scale
 
-    def has_known(self, ahead: Ahead) -> NDArray[np.bool_]:
+    def has_known(self, ahead: Ahead) -> Flags:
         """Whether an error of the series was known when a window was made."""
         now = np.clip(ahead.cutoff - self._windows.moments.start, 0, self._fresh.shape[1] - 1)
         return np.asarray(~np.isnan(self._newest[ahead.series, now]))
@@ -180,7 +176,7 @@ def _predicted(for_centre: Array, for_scale: Callable[[Array], Array], own: Coef
     return np.stack([centre, np.exp(np.clip(for_scale(centre) @ own.scale[j - 1], -MAX_LOG_SCALE, MAX_LOG_SCALE))])
 
 
-def _learned(history: History, ahead: Ahead, errors: Array, part: NDArray[np.bool_]) -> Coefficients:
+def _learned(history: History, ahead: Ahead, errors: Array, part: Flags) -> Coefficients:
     """Coefficients of a part of the windows by ridge regression, step by step."""
     centres, scales = [], []
     for j in range(1, errors.shape[1] + 1):

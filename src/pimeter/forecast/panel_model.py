@@ -23,13 +23,9 @@ from pimeter.forecast.panel_bounds import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pimeter.forecast.panel_context import Ahead, History, PanelContext
     from pimeter.forecast.panel_windows import PanelWindows
-
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.intp]
+    from pimeter.protocols import Array, Flags, Index
 
 WINDOWS_AT_A_TIME = 200_000
 
@@ -62,7 +58,7 @@ class ModelErrors:
     scales: Array | None  # of windows (series, h, windows), None for 1
     cutoffs: Array
     forecast_levels: Array  # (series, windows) mean absolute forecast
-    until_known: Numbers  # (h,) steps after which errors are known
+    until_known: Index  # (h,) steps after which errors are known
 
     @classmethod
     def of(cls, windows: PanelWindows, model: str, known: Known | None) -> ModelErrors:
@@ -73,7 +69,7 @@ class ModelErrors:
         return cls(raw, errors, scales, windows.cutoffs, windows.levels[model], steps)
 
     @cached_property
-    def n_windows(self) -> Numbers:
+    def n_windows(self) -> Index:
         """Windows of each series with a known error."""
         return np.asarray(np.count_nonzero(~np.isnan(self.errors).all(axis=1), axis=1), np.intp)
 
@@ -102,7 +98,7 @@ class ModelErrors:
         last = self.until_known[counts][-1:]
         return ModelErrors(along(self.raw), along(inner) / scale, None, self.cutoffs, self.forecast_levels, last)
 
-    def has_own(self, series: Numbers) -> NDArray[np.bool_]:
+    def has_own(self, series: Index) -> Flags:
         """Whether series, which may be new, have enough windows of their own."""
         is_known = series < len(self.raw)
         return is_known & (self.n_windows[np.where(is_known, series, 0)] >= MIN_OWN_WINDOWS)
@@ -151,6 +147,6 @@ def _standardised(windows: PanelWindows, raw: Array, known: Known) -> tuple[Arra
     return errors, scales
 
 
-def _is_all(own: Numbers, n: int) -> bool:
+def _is_all(own: Index, n: int) -> bool:
     """Whether numbers are those of all n series in their order: then nothing needs to be copied."""
     return len(own) == n and bool((own == np.arange(n)).all())

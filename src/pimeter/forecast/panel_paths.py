@@ -16,14 +16,10 @@ from pimeter.forecast.panel_bounds import MIN_OWN_WINDOWS
 from pimeter.forecast.paths import LEAST_PATHS, margins_kept
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pimeter.forecast.panel_bounds import Rule
     from pimeter.forecast.panel_context import Ahead
     from pimeter.forecast.panel_model import ModelErrors, Place
-
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.intp]
+    from pimeter.protocols import Array, Index
 
 FINE_LEVELS = np.concatenate([np.arange(0.04, 0.96, 0.04), [0.96, 0.97, 0.98, 0.99, 0.995]])
 MAX_PANEL_PATHS = 2000  # windows of all series that stand for the dependence between steps
@@ -73,7 +69,7 @@ class Paths:
                 found[i, :, j] = margins_kept(own, at, self._exact, n_paths)[ranks[:, j]]
         return found
 
-    def _template(self, series: int | None, cutoff: int, n_paths: int) -> Numbers:
+    def _template(self, series: int | None, cutoff: int, n_paths: int) -> Index:
         """Ranks (n_paths, h) from 0 at each step of windows drawn from those of the series and of the panel."""
         model = self._model
         own, weights = np.zeros((0, model.errors.shape[1])), np.zeros(0)
@@ -113,7 +109,7 @@ def _ranked(windows: Array, weights: Array) -> Array:
     return found.T
 
 
-def _drawn(portions: Array, n: int, rng: np.random.RandomState) -> Numbers:
+def _drawn(portions: Array, n: int, rng: np.random.RandomState) -> Index:
     """Numbers of n draws, each as often as its portion says but for one (systematic sampling)."""
     at = (np.arange(n) + rng.uniform()) / n
     return np.minimum(np.searchsorted(np.cumsum(portions), at), len(portions) - 1)

@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.forecast.long_frames import Names
+    from pimeter.protocols import Array
 
 FORECAST_COLOUR, TARGET_COLOUR = "#08306b", "#d55e00"  # the darkest of matplotlib's Blues, and what is told from it
 
 
-def draw_panel(
-    frame: Any, names: Names, model: str, levels: NDArray[np.float64], n_series: int, ax: Axes | None
-) -> NDArray[Any]:
+def draw_panel(frame: Any, names: Names, model: str, levels: Array, n_series: int, ax: Axes | None) -> NDArray[Any]:
     """One panel for each of the first series: forecasts and a band for each level."""
     held = as_frame(frame)
     assert held is not None  # predict_interval gives frames
@@ -46,9 +45,9 @@ def draw_panel(
 
 
 def draw_cone(
-    forecast: NDArray[np.float64],
-    bounds: NDArray[np.float64],
-    levels: NDArray[np.float64],
+    forecast: Array,
+    bounds: Array,
+    levels: Array,
     y_true: ArrayLike | None,
     ax: Axes | None,
 ) -> Axes:

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from pimeter.forecast.panel_bounds import NewSeries, Rule
     from pimeter.forecast.panel_model import Known, ModelErrors, Place
     from pimeter.forecast.panel_windows import PanelWindows
-
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.intp]
+    from pimeter.protocols import Array, Index
 
 
 @dataclass(frozen=True)
@@ -41,9 +39,9 @@ class Future:
 
     given: nw.DataFrame[Any]
     rows: Rows
-    window: Numbers  # of each row
-    series: Numbers  # of each window
-    cutoff: Numbers
+    window: Index  # of each row
+    series: Index  # of each window
+    cutoff: Index
 
     def table(self, values: Array, horizon: int) -> Array:
         """Values of rows as windows (n, h), NaN for steps that the frame does not hold."""
@@ -191,7 +189,7 @@ class PanelSums(Replaceable, BaseEstimator):
         self._refuse_known(rows, series, cutoff)
         return Future(given, rows, window, series, cutoff)
 
-    def _refuse_known(self, rows: Rows, series: Numbers, cutoff: Numbers) -> None:
+    def _refuse_known(self, rows: Rows, series: Index, cutoff: Index) -> None:
         """Refuse forecasts from before targets that `fit` knew."""
         held = np.append(self._last_known, np.full(max(len(rows.ids) - len(self._last_known), 0), -np.inf))
         early = cutoff < held[series]

@@ -10,12 +10,8 @@ import numpy as np
 from pimeter.forecast.long_frames import chunks
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pimeter.forecast.long_frames import Rows
-
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.intp]
+    from pimeter.protocols import Array, Index
 
 WINDOWS_AT_A_TIME = 50_000
 
@@ -160,7 +156,7 @@ class PanelWindows:
         return PanelWindows(other.ids, cutoffs, errors, levels, moments)
 
 
-def _refuse_changed(held: Array, given: Array, ids: list[Any], series: Numbers) -> None:
+def _refuse_changed(held: Array, given: Array, ids: list[Any], series: Index) -> None:
     """Refuse targets or errors that are known and not what they were."""
     with np.errstate(invalid="ignore"):
         changed = (np.abs(held - given) > 1e-9 * (np.abs(held) + np.abs(given))).any(axis=1)
@@ -173,13 +169,13 @@ def _refuse_changed(held: Array, given: Array, ids: list[Any], series: Numbers) 
         raise ValueError(msg)
 
 
-def _window_list(windows: PanelWindows) -> tuple[Numbers, Numbers, Numbers]:
+def _window_list(windows: PanelWindows) -> tuple[Index, Index, Index]:
     """Series, column and cutoff of each window that there is."""
     series, column = np.nonzero(~np.isnan(windows.cutoffs))
     return series, column, windows.cutoffs[series, column].astype(np.intp)
 
 
-def _from_the_right(n_series: int, series: Numbers, cutoff: Array) -> tuple[Array, Numbers]:
+def _from_the_right(n_series: int, series: Index, cutoff: Array) -> tuple[Array, Index]:
     """Cutoffs in the order of series and time as a table (series, windows), and the column of each."""
     n_windows = np.bincount(series, minlength=n_series)
     n_until = np.cumsum(n_windows)

@@ -26,11 +26,9 @@ from pimeter.validation import one_or_more_levels
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable, Index
 
 MIN_PATHS = 2  # whole windows that dependence is learned from
 LEAST_PATHS = 100  # of which margins are exact
@@ -247,7 +245,7 @@ def margins_kept(quantiles: Array, at: Array, exact: Array, n: int) -> Array:
     return values
 
 
-def _drawn(n: int, n_paths: int, rng: np.random.RandomState) -> NDArray[np.intp]:
+def _drawn(n: int, n_paths: int, rng: np.random.RandomState) -> Index:
     """Which of n past paths each new one is: all equally often, but for what is left over."""
     some = np.concatenate([np.tile(np.arange(n), n_paths // n), rng.choice(n, n_paths % n, replace=False)])
     return np.asarray(rng.permutation(some), np.intp)

@@ -16,17 +16,14 @@ from pimeter.forecast.window_arrays import series_blocks
 from pimeter.quantiles import quantile
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pimeter.conformal.scores import Tails
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags, Index
 
 WINDOW, DEGREE = 7, 2  # steps and degree of the polynomial through which margins are smoothed
 MOST_ERRORS_TO_LOOK_AT = 30_000  # for the effective number at `fit`: it takes ten times as long as margins
 
 
-def effective_numbers(seen: Array, tails: Tails, quantiles: list[Array], overlaps: NDArray[np.intp]) -> Array:
+def effective_numbers(seen: Array, tails: Tails, quantiles: list[Array], overlaps: Index) -> Array:
     """About how many independent errors those of each series (series, h, n) are, at the step that has the fewest."""
     first = np.flatnonzero(np.diff(overlaps, prepend=0))  # of the steps that overlap equally many windows
     n_steps = np.diff(first, append=len(overlaps))
@@ -52,7 +49,7 @@ def effective_numbers(seen: Array, tails: Tails, quantiles: list[Array], overlap
     return fewest
 
 
-def _are_tied(sample: Array) -> NDArray[np.bool_]:
+def _are_tied(sample: Array) -> Flags:
     """Whether all that is known along the last axis is the same value, such as the errors of a forecast that sticks."""
     highest, lowest = np.fmax.reduce(sample, axis=-1), np.fmin.reduce(sample, axis=-1)
     return np.asarray(highest == lowest)
@@ -118,7 +115,7 @@ def uncrossed(lower: Array, upper: Array) -> tuple[Array, Array]:
 
 
 def warn_of_few(
-    seen: Array, tails: Tails, quantiles: list[Array], overlaps: NDArray[np.intp], p: float, n_series: int | None
+    seen: Array, tails: Tails, quantiles: list[Array], overlaps: Index, p: float, n_series: int | None
 ) -> None:
     """Warn if errors (series, h, n) are effectively too few for the level; of many some series drawn at random."""
     if seen.size > MOST_ERRORS_TO_LOOK_AT:

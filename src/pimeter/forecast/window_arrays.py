@@ -12,9 +12,9 @@ from pimeter.bandwidth import safe_factor
 from pimeter.coverage import ROUNDING
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Index
 
 LARGEST_ERROR = 1e300  # up to which distances and steps of online learning stay finite
 ONE_PATH = "One-step forecasts are y[:, None], one path of h steps is y[None]; of a Series take to_numpy() first."
@@ -82,7 +82,7 @@ def finite_forecasts(y_pred: ArrayLike, n_series: int | None, h: int) -> Array:
     return forecast
 
 
-def windows_until_known(h: int, stride: float) -> NDArray[np.intp]:
+def windows_until_known(h: int, stride: float) -> Index:
     """How many windows later the target of each of h steps is known, if windows start `stride` steps apart.
 
     Raises

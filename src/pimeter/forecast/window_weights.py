@@ -13,10 +13,7 @@ import numpy as np
 from pimeter.forecast.window_arrays import series_blocks
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.intp]
+    from pimeter.protocols import Array, Index
 
 NEAR = 0.5  # weight of windows made near the same moment of the season
 VALUES_AT_A_TIME = 500_000  # errors whose quantiles are found together: what fits into a cache
@@ -83,7 +80,7 @@ def _spread(errors: Array, weights: Array, levels: Array) -> Spread:
     return Spread(found[..., :-1], median, scale, n_effective)
 
 
-def _interpolated(values: Array, place: Array, n_known: Numbers, levels: Array) -> Array:
+def _interpolated(values: Array, place: Array, n_known: Index, levels: Array) -> Array:
     """Quantiles at the levels, between neighbouring values; NaN where none is known."""
     last = np.maximum(n_known - 1, 0)
     found = np.full((*n_known.shape, len(levels)), np.nan)

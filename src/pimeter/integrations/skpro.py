@@ -10,8 +10,9 @@ from skpro.regression.base import BaseProbaRegressor
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from pimeter.protocols import Array
     from pimeter.regression import IntervalRegressor
 
 MOST_QUANTILES = 100  # that a predictive distribution consists of
@@ -121,7 +122,7 @@ def _with_names(X: pd.DataFrame) -> pd.DataFrame:
     return X.set_axis([str(name) for name in X.columns], axis=1)
 
 
-def _targets(y: pd.DataFrame) -> NDArray[np.float64]:
+def _targets(y: pd.DataFrame) -> Array:
     """Targets (n,), or (n, k) of several outputs."""
-    values: NDArray[np.float64] = y.to_numpy()
+    values: Array = y.to_numpy()
     return values[:, 0] if values.shape[1] == 1 else values

@@ -10,10 +10,11 @@ from sktime.forecasting.base import BaseForecaster
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
     from sktime.forecasting.base import ForecastingHorizon
 
     from pimeter.forecast import ForecastIntervals
+    from pimeter.protocols import Array
 
 LEAST_LEVEL = 1e-6  # of the interval that a median is the middle of
 N_QUANTILES = 100  # that a variance is computed from
@@ -134,7 +135,7 @@ class PimeterForecaster(BaseForecaster):
         ]
 
 
-def _row(forecast: pd.Series) -> NDArray[np.float64]:
+def _row(forecast: pd.Series) -> Array:
     """Forecasts (h,) as those of one window, (1, h)."""
     return np.asarray(forecast, np.float64).reshape(1, -1)
 

@@ -13,12 +13,9 @@ from pimeter.monitoring.rows import id_list, interval_lists, target_list
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from pimeter.monitoring.monitor import CoverageMonitor
     from pimeter.monitoring.waiting import Known
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 ROWS_BY_NUMBER, ROWS_BY_ID = "rows of the log", "rows of the log with ids"
 NEVER = 1e12  # seconds until rows of a log are forgotten: they stay in the log, where they would be new again

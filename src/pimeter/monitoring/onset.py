@@ -10,6 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pimeter.protocols import Array, Flags
+
 LEVEL = 0.9
 JEFFREYS = 0.5  # pseudo-counts of events and of other rows
 
@@ -34,7 +36,7 @@ class Since(NamedTuple):
         return f"row {self.row:,} (between {self.lower:,} and {self.upper:,})"
 
 
-def onset(events: NDArray[np.bool_], numbers: NDArray[np.int64], before: tuple[int, int]) -> Since:
+def onset(events: Flags, numbers: NDArray[np.int64], before: tuple[int, int]) -> Since:
     """When the rate of an event rose.
 
     Parameters
@@ -61,13 +63,13 @@ def onset(events: NDArray[np.bool_], numbers: NDArray[np.int64], before: tuple[i
     return Since(int(numbers[middle]), int(numbers[low]), int(numbers[high]))
 
 
-def _log_beta(events: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+def _log_beta(events: NDArray[np.int64], rows: NDArray[np.int64]) -> Array:
     """Log of the likelihood of these counts, averaged over all rates."""
-    found: NDArray[np.float64] = _log_gamma(events, JEFFREYS) + _log_gamma(rows - events, JEFFREYS)
+    found: Array = _log_gamma(events, JEFFREYS) + _log_gamma(rows - events, JEFFREYS)
     found -= _log_gamma(rows, 2.0 * JEFFREYS)
     return found
 
 
-def _log_gamma(counts: NDArray[np.int64], shift: float) -> NDArray[np.float64]:
+def _log_gamma(counts: NDArray[np.int64], shift: float) -> Array:
     """Log of the gamma function of counts plus a shift; SciPy's takes long to load."""
     return np.array([math.lgamma(count + shift) for count in counts.tolist()], np.float64)

@@ -12,11 +12,10 @@ from pimeter.interval_arrays import lower_and_upper, targets
 from pimeter.validation import known_numbers
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from pimeter.monitoring.stream import Stream
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 LARGEST_SCORE = 1e300
 SELECTED = "the calibration rows were selected by an alarm; recalibrate with rows that came since"

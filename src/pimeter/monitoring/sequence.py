@@ -11,9 +11,9 @@ import numpy as np
 from pimeter.coverage import counted
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 # Where the sequence is narrowest: some hundreds to some thousands of rows. Chosen so that it is about equally wide,
 # against an exact interval of a fixed time, after 100 and after 10,000 rows.

@@ -11,9 +11,9 @@ from pimeter.interval_arrays import Multioutput, aligned, levels_of, mean_row, o
 from pimeter.validation import finite_numbers
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 
 def coverage_width_criterion(

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import dask.array as da
     from numpy.typing import ArrayLike, NDArray
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
+
     Floats = NDArray[np.floating]
 
 PACE = 0.03  # default learning rate, in units of the map or of the errors' spread: nothing is 200 steps away

@@ -13,6 +13,8 @@ from pimeter.validation import first_index
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pimeter.protocols import Array, Flags
+
     Floats = NDArray[np.floating]
 
 
@@ -74,7 +76,7 @@ def sided_errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Floats, Floats]:
 
 def outcome_errors(
     y_true: ArrayLike, y_score: ArrayLike, *, threshold: float = 0.5
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Array, Array, Array, Array]:
     """Absolute residuals of a binary classifier's scores, one sample for each of the four outcomes.
 
     True predictions are compared with the label, false ones with the threshold that they are on the wrong side of. One
@@ -131,7 +133,7 @@ def outcome_errors(
     )
 
 
-def _refuse(name: str, values: Floats, wrong: NDArray[np.bool_], expected: str) -> None:
+def _refuse(name: str, values: Floats, wrong: Flags, expected: str) -> None:
     if wrong.any():
         msg = f"{name} must be {expected}; {name}[{first_index(wrong)}] is {values[wrong][0]:g}."
         raise ValueError(msg)

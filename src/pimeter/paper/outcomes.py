@@ -32,7 +32,7 @@ from pimeter.validation import one_level
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 OUTCOMES = ("true negatives", "true positives", "false negatives", "false positives")
 NOTE = "spread of the scores, not a confidence interval"

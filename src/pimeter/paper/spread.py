@@ -13,9 +13,9 @@ from pimeter.bandwidth import safe_factor
 from pimeter.validation import finite_numbers
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 MAX_CELLS = 2e7  # of cross products
 

@@ -20,11 +20,9 @@ from pimeter.plotting.display import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from pimeter.protocols import FeatureTable, Table
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable, Table
 
 RELIABILITY_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 TAIL_OF_RANGES = 0.05  # of ranges of coverage: 90 % confidence

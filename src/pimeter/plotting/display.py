@@ -12,12 +12,10 @@ from pimeter.extras import how_to_install
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from pimeter.interval_arrays import Aligned
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable
 
 INSIDE_COLOUR, OUTSIDE_COLOUR, LINE_COLOUR = "#0072b2", "#d55e00", "#222222"  # told apart also in print
 FIGURE = (4.5, 3.4)  # inches

@@ -19,11 +19,9 @@ from pimeter.plotting.display import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from pimeter.protocols import FeatureTable, Table
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable, Table
 
 
 class IntervalDisplay(Display):

@@ -18,13 +18,8 @@ from pimeter.regression.stacking import Bounds, interval_losses, stacked_weights
 from pimeter.regression.width import ConstantWidth, IntervalShape, Width
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pimeter.conformal.scores import Tails
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
-    Index = NDArray[np.intp]
+    from pimeter.protocols import Array, FeatureTable, Index
 
 FOLDS = 5  # of widths that cannot tell what they would say of rows that they have not seen
 MIN_ROWS_TO_LEARN = 60  # rows: with fewer, nothing but a constant width is learned

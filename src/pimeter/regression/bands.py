@@ -15,11 +15,8 @@ import numpy as np
 from pimeter.conformal.scores import CalibrationScores
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pimeter.predictive import Predictive
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 ROUNDINGS = 8.0  # units in the last place that the way from a score back to its bound may take
 FEWEST_TO_MOVE = 20  # rows with a finite bound

@@ -25,14 +25,12 @@ from pimeter.row_hashes import row_keys
 from pimeter.validation import finite_numbers, one_or_more_levels
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from pimeter.conformal.guarantee import GuaranteeKind
     from pimeter.conformal.scores import CalibrationScores
-    from pimeter.protocols import GivenIntervals, Table
+    from pimeter.protocols import Array, GivenIntervals, Table
     from pimeter.regression.bands import Shape
-
-    Array = NDArray[np.float64]
 
 SHAPES: dict[str, type[Additive | Multiplicative | Normalised | Distributional]] = {
     "additive": Additive,

@@ -17,11 +17,7 @@ from pimeter.regression.width import IntervalShape, Width
 from pimeter.validation import check_finite_rows
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable, Index
 
 LEVEL_NAMES = ("quantile", "quantile_alpha", "alpha")  # what regressors call the level; the first one that they have
 LOSS_NAMES = ("loss", "objective")  # what they call their loss
@@ -108,7 +104,7 @@ class QuantileWidth(Width):
         )
         return self._shape(bounds)
 
-    def shape_unseen(self, X: FeatureTable, prediction: Array, rows: NDArray[np.intp]) -> IntervalShape | None:
+    def shape_unseen(self, X: FeatureTable, prediction: Array, rows: Index) -> IntervalShape | None:
         """The band of rows that it learned from, by trees that have not seen them."""
         if self.estimator is not None:
             return None

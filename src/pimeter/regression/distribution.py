@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 
     from pimeter.conformal.quantile import ScoreQuantile
     from pimeter.conformal.scores import CalibrationScores
-    from pimeter.protocols import FeatureTable
+    from pimeter.protocols import Array, FeatureTable, Index
     from pimeter.regression.width import IntervalShape
-
-    Array = NDArray[np.float64]
-    Index = NDArray[np.intp]
 
 
 class PredictedDistribution(TrainedIntervals):

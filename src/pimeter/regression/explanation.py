@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.plotting import IntervalDisplay
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
-    Index = NDArray[np.intp]
+    from pimeter.protocols import Array, FeatureTable, Index
 
 N_PERMUTATIONS = 40  # orders in which features are exchanged, each with its reverse
 N_NEIGHBOURS = 3

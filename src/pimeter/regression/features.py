@@ -16,11 +16,8 @@ from pimeter.arrays import as_frame, columns_of, is_missing, numbers_of
 from pimeter.bandwidth import safe_factor
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from pimeter.protocols import Array, FeatureTable
 
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
     Column = Array | list[str | None]  # numbers with NaN, or words with None, for what is missing
 
 MOST_KINDS = 20  # of a category that are told apart by distance

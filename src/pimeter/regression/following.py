@@ -17,12 +17,10 @@ from pimeter.online import OnlineNeuron
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from pimeter.protocols import FeatureTable
+    from pimeter.protocols import Array, FeatureTable
     from pimeter.regression.regressor import IntervalRegressor
-
-    Array = NDArray[np.float64]
 
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # weights of the newest residual in the mean of recent ones
 MOST_HALF_WIDTHS = 2.0  # half-widths beyond which a residual counts no more for the level

@@ -9,9 +9,7 @@ import numpy as np
 from pimeter.frames import frame_of, library_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 
 def interval_frame(

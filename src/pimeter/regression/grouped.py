@@ -12,12 +12,9 @@ from pimeter.conformal.categories import category_labels, group_labels
 from pimeter.regression.width import IntervalShape, Width
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable
 
 
 class GroupedWidth(Width):

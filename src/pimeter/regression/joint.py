@@ -12,9 +12,7 @@ from pimeter.regression.width import IntervalShape, Width
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable
 
 LEAST_MARGIN = 1e-9  # smallest margin of an output, in that of the largest: an output without errors has none
 

@@ -13,11 +13,7 @@ from pimeter.regression.nearness import local_bounds, local_neurons
 from pimeter.regression.width import IntervalShape, Width
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable
 
 
 class LocalWidth(Width):

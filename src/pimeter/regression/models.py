@@ -19,13 +19,9 @@ from pimeter.regression.width import IntervalShape, Width
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from pimeter.predictive import Predictive
-    from pimeter.protocols import FeatureTable, Table
+    from pimeter.protocols import Array, FeatureTable, Table
     from pimeter.regression.bands import MovedBand
-
-    Array = NDArray[np.float64]
 
 BANDS: dict[str, type[MovedBand]] = {
     "additive": Additive,

@@ -16,12 +16,8 @@ from pimeter.regression.scaled import LEAST_SCALE, ROWS_IN_LEAF, ROWS_OF_TREE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
-    from pimeter.protocols import FeatureTable
+    from pimeter.protocols import Array, FeatureTable, Flags, Index
     from pimeter.regression.features import Features
-
-    Array = NDArray[np.float64]
 
 WEIGHTS_AT_ONCE = 4_000_000  # weights that are held at a time
 PILOT = 1000  # rows that choose the number of neighbours
@@ -42,7 +38,7 @@ class LocalNeurons(NamedTuple):
     """Errors of one output in order, and the nearness of their rows."""
 
     near: Nearness
-    order: NDArray[np.intp]
+    order: Index
     values: Array
     mean: float
 
@@ -53,7 +49,7 @@ class LocalNeurons(NamedTuple):
         """
         return self._margins(known.shape[0], levels, lambda block: self.near.weights(known[block]))
 
-    def margins_unseen(self, known: Any, rows: NDArray[np.intp], levels: Array) -> Array | None:
+    def margins_unseen(self, known: Any, rows: Index, levels: Array) -> Array | None:
         """Margins (2, n) of some of the rows whose errors are kept here, as if they were new; None if not known."""
         if not isinstance(self.near, Leaves):
             return None
@@ -117,7 +113,7 @@ def local_bounds_unseen(
     features: Features,
     X: FeatureTable,
     prediction: Array,
-    rows: NDArray[np.intp],
+    rows: Index,
     levels: Array,
 ) -> Array | None:
     """Margins (2, n, k) of some of the rows that this was learned from, as if they were new; None if not known."""
@@ -139,7 +135,7 @@ class Leaves(NamedTuple):
     """Nearness as common leaves of a forest, in which each leaf weighs the same."""
 
     forest: Any
-    starts: NDArray[np.intp]  # of each tree's leaves among all
+    starts: Index  # of each tree's leaves among all
     members: csr_array[Any, Any]  # (leaves, m)
 
     @classmethod
@@ -158,7 +154,7 @@ class Leaves(NamedTuple):
         leaves = self.forest.apply(known) + self.starts
         return self._averaged(leaves, np.ones(leaves.shape))
 
-    def weights_unseen(self, known: Any, rows: NDArray[np.intp], unseen: NDArray[np.bool_]) -> Array:
+    def weights_unseen(self, known: Any, rows: Index, unseen: Flags) -> Array:
         """For some of the very rows, (n, m), by trees that have not seen them, and without themselves."""
         leaves = self.forest.apply(known[rows]) + self.starts
         weights = self._averaged(leaves, unseen.astype(np.float64))
@@ -166,14 +162,14 @@ class Leaves(NamedTuple):
         weights[weights.sum(axis=1) <= 0.0] = 1.0  # seen by all trees, or alone in its leaves
         return weights
 
-    def out_of_bag(self) -> NDArray[np.bool_]:
+    def out_of_bag(self) -> Flags:
         """Which of the rows each tree has not seen, (m, n_trees)."""
         unseen = np.ones((self.members.shape[1], len(self.forest.estimators_)), bool)
         for column, seen in zip(unseen.T, self.forest.estimators_samples_, strict=True):
             column[seen] = False
         return unseen
 
-    def _averaged(self, leaves: NDArray[np.intp], counts: Array) -> Array:
+    def _averaged(self, leaves: Index, counts: Array) -> Array:
         """Members of leaves (n, n_trees), each of which counts this much."""
         n, n_trees = leaves.shape
         starts = np.arange(0, leaves.size + 1, n_trees)

@@ -13,12 +13,14 @@ from pimeter.regression.grouped import GroupedWidth
 from pimeter.regression.width import ConstantWidth
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
+
+    from pimeter.protocols import Array
 
 SETTINGS = ("confidence_level", "tails", "guarantee", "y_min", "y_max")
 
 
-def predictions_themselves(X: ArrayLike) -> NDArray[np.float64]:
+def predictions_themselves(X: ArrayLike) -> Array:
     """The model of a calibration that was read from a file: what is given are predictions."""
     return np.asarray(X, np.float64)
 

@@ -20,11 +20,9 @@ from pimeter.regression.width import Width, write_bounds
 from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable
 
 
 class IntervalRegressor(RegressorMixin, PortableIntervals):

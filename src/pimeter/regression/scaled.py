@@ -19,11 +19,7 @@ from pimeter.regression.width import IntervalShape, Width
 from pimeter.validation import check_finite_rows
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable, Index
 
 LEAST_SCALE = 0.05  # smallest scale, in mean absolute errors: a scale of 0 would mean a model without error
 STANDS_FOR_ZERO = np.finfo(np.float64).tiny ** 0.25  # a prediction of 0, where relative errors have no meaning
@@ -134,7 +130,7 @@ class ScaledWidth(Width):
             return _trees(known.shape, random_state, **options)
         return clone(self.estimator)
 
-    def shape_unseen(self, X: FeatureTable, prediction: Array, rows: NDArray[np.intp]) -> IntervalShape | None:  # noqa: ARG002
+    def shape_unseen(self, X: FeatureTable, prediction: Array, rows: Index) -> IntervalShape | None:  # noqa: ARG002
         """Absolute residuals to be expected of rows that it learned from, by trees that have not seen them."""
         if not (self.learns and isinstance(self.estimator, str)):
             return None

@@ -20,11 +20,9 @@ from pimeter.regression.features import Features, is_table
 from pimeter.validation import row_weights
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable
 
 FOLDS = 5
 SURE = 0.9999  # largest probability that is believed: no row weighs more than ten thousand times what it would

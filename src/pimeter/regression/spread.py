@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable
 
 
 def tree_spread(model: Any, X: FeatureTable) -> Array | None:

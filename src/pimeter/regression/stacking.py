@@ -9,11 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from pimeter.conformal.scores import Tails
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 DESCENT_STEPS = 300  # of mirror descent, from equal weights; their mean is shrunk towards these a little
 FIRST_STEP = 2.0  # in units of the loss of the first bounds

@@ -10,11 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from pimeter.regression.features import LARGEST_FEATURE, MANY_COLUMNS, Features, beside, is_table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable, Index
 
 NEAR = (1, 5, 10)  # neighbours: the nearest one, some, and all that are looked at
 ROWS_TO_SEARCH = 10_000  # rows that are enough to find neighbours among
@@ -59,7 +55,7 @@ class Surroundings:
     def _places(self, X: FeatureTable, prediction: Array) -> Array:
         return np.asarray(self.places.transform(X, _beside(X, prediction)))
 
-    def _columns(self, prediction: Array, distances: Array, rows: NDArray[np.intp]) -> Array:
+    def _columns(self, prediction: Array, distances: Array, rows: Index) -> Array:
         absolute = self.absolute[rows] / self.unit  # (n, neighbours, k)
         targets = self.targets[rows]
         apart = np.abs(targets - prediction[:, None]) / self.unit

@@ -44,10 +44,7 @@ if TYPE_CHECKING:
 
     from pimeter.conformal.estimator import Split
     from pimeter.conformal.scores import CalibrationScores
-    from pimeter.protocols import FeatureTable, Model
-
-    Array = NDArray[np.float64]
-    Index = NDArray[np.intp]
+    from pimeter.protocols import Array, FeatureTable, Index, Model
 
 WIDTHS: dict[str, type[Width]] = {
     "constant": ConstantWidth,

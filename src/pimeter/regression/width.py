@@ -19,10 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.conformal.quantile import ScoreQuantile
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
-    Index = NDArray[np.intp]
+    from pimeter.protocols import Array, FeatureTable, Flags, Index
 
 REMEDY = "The estimator has no finite answer there: fix it, or leave such rows out."
 LARGEST_TO_SQUARE = 1e150  # prediction or residual of which squares can be added up
@@ -355,7 +352,7 @@ def score_at(bound: Array, prediction: Array, scale: Array | None, side: int) ->
         return residual if scale is None else residual / scale
 
 
-def move_out(bounds: Array, where: NDArray[np.bool_], side: int) -> None:
+def move_out(bounds: Array, where: Flags, side: int) -> None:
     """Move some of the bounds by one float away from the middle, in place."""
     bounds[where] = np.nextafter(bounds[where], np.inf if side else -np.inf)
 

@@ -19,12 +19,8 @@ from pimeter.regression.width import Width, checked_residuals, predictions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from pimeter.conformal.estimator import Split
-
-    Array = NDArray[np.float64]
-    Index = NDArray[np.intp]
+    from pimeter.protocols import Array, Index
 
 WIDTH_FOLDS = 5  # in which a width gets to see residuals on unseen rows, if those of CV+ cannot serve
 MIN_PAIRED_FOLDS, MAX_PAIRED_FOLDS = 4, 10  # fewer leave few rows to train on, more have many pairs

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
+    from pimeter.protocols import Flags
+
 # Told apart also by those who do not tell red from green, and in print.
 BLUE, ORANGE, GREY, INK = "#0072b2", "#d55e00", "#bdbdbd", "#222222"
 N_INTERVALS = 60
@@ -162,7 +164,7 @@ def draw_intervals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     return _finished(ax, f"Intervals for {percent(data['confidence_level'])}")
 
 
-def _points(ax: Axes, x: NDArray[Any], y: NDArray[Any], inside: NDArray[np.bool_]) -> None:
+def _points(ax: Axes, x: NDArray[Any], y: NDArray[Any], inside: Flags) -> None:
     """Targets inside and outside of their interval, told apart by shape and colour."""
     ax.plot(x[inside], y[inside], ".", color=BLUE, alpha=0.75, markersize=6, label="inside")
     ax.plot(x[~inside], y[~inside], "x", color=ORANGE, markersize=7, markeredgewidth=2, label="outside")

@@ -20,13 +20,10 @@ from pimeter.risk.testing import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from pimeter.protocols import Array, Flags
     from pimeter.risk.losses import RowLosses
     from pimeter.risk.rates import Rate
     from pimeter.risk.testing import Candidates
-
-    Array = NDArray[np.float64]
 
 
 class Choice(NamedTuple):
@@ -39,9 +36,7 @@ class Choice(NamedTuple):
     rows_needed: float
 
 
-def rate_choice(
-    name: str, rate: Rate, risk: float, is_positive: NDArray[np.bool_], score: Array, delta: float | None
-) -> Choice:
+def rate_choice(name: str, rate: Rate, risk: float, is_positive: Flags, score: Array, delta: float | None) -> Choice:
     """For a rate of errors of at most `risk` with confidence 1 - delta; without delta on average."""
     found = rate.candidates(is_positive, score)
     first = 0

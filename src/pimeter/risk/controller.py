@@ -29,7 +29,7 @@ from pimeter.risk.rates import RATES
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Flags
 
 TRIAGE = ("npv", "precision")
 ABSTAINED = -1
@@ -245,7 +245,7 @@ class RiskController(BaseEstimator):
             return order(one_score(score), self.threshold_, float(self.y_min), float(self.y_max))
         return RATES[self.metric].declares(one_score(score), self.threshold_).astype(np.int64)
 
-    def _positives(self, y_true: ArrayLike | None, n: int) -> NDArray[np.bool_]:
+    def _positives(self, y_true: ArrayLike | None, n: int) -> Flags:
         """Rows of the positive class, or targets above the limit."""
         return beyond(y_true, n, self.limit) if self.metric == "exceedance" else positives(y_true, n, self.pos_label)
 

@@ -15,9 +15,9 @@ from pimeter.risk.rates import RATES
 from pimeter.validation import finite_numbers
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags
 
 LARGEST_TARGET = 1e300  # target: distances stay finite
 
@@ -54,7 +54,7 @@ def class_score(given: ArrayLike) -> Array:
     return score
 
 
-def positives(y_true: ArrayLike | None, n: int, pos_label: Hashable) -> NDArray[np.bool_]:
+def positives(y_true: ArrayLike | None, n: int, pos_label: Hashable) -> Flags:
     """Which rows are of the positive class, of two."""
     labels = refuse_missing("y_true", class_labels("y_true", _given(y_true), n))
     others = [label for label in labels.classes if label != pos_label]
@@ -69,7 +69,7 @@ def positives(y_true: ArrayLike | None, n: int, pos_label: Hashable) -> NDArray[
     return np.asarray(labels.codes == labels.classes.index(pos_label))
 
 
-def beyond(y_true: ArrayLike | None, n: int, limit: float | None) -> NDArray[np.bool_]:
+def beyond(y_true: ArrayLike | None, n: int, limit: float | None) -> Flags:
     """Which targets are above the limit."""
     if limit is None or not math.isfinite(limit):
         msg = f'"exceedance" needs limit, a number: targets above it are not safe; got limit={limit!r}.'

@@ -14,7 +14,7 @@ from pimeter.validation import first_index
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 N_MARGINS = 4097  # of orders, between that of the least and that of the largest possible target
 ROUNDING = 1e-12  # of a loss in proportion to its bound

@@ -9,10 +9,7 @@ import numpy as np
 from pimeter.risk.testing import Candidates
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
+    from pimeter.protocols import Array, Flags
 
 
 class Rate(NamedTuple):
@@ -28,7 +25,7 @@ class Rate(NamedTuple):
         """Largest rate of errors."""
         return 1.0 - level if self.is_better_high else level
 
-    def candidates(self, is_positive: Bools, score: Array) -> Candidates:
+    def candidates(self, is_positive: Flags, score: Array) -> Candidates:
         """Thresholds from the safest to the riskiest, with what is known of each."""
         if self.among == "declared":
             sign = 1.0 if self.declared == "above" else -1.0
@@ -44,7 +41,7 @@ class Rate(NamedTuple):
         n = float(np.count_nonzero(~is_positive))
         return Candidates(cuts, np.full(len(cuts), n), _above(score[~is_positive], cuts))
 
-    def declares(self, score: Array, threshold: float) -> Bools:
+    def declares(self, score: Array, threshold: float) -> Flags:
         """Which rows are declared anything."""
         return np.asarray(score > threshold if self.declared == "above" else score < threshold)
 

@@ -15,9 +15,7 @@ import numpy as np
 from scipy.special import betainc, logsumexp
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 # A small number of first rows allows no error at all, so that good scores fail by chance; a large one includes rows
 # that are not good enough. Chosen on simulated scores (levels .8 to .95, 100 to 5,000 rows) that nothing else uses.

@@ -12,13 +12,9 @@ from pimeter.evaluation.diagnosis.shifts import MEAN_CONFIDENCE, PLACES, Shift, 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from pimeter.clusters import Units
     from pimeter.findings import Finding
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 
 class Bias(Check[Evidence]):

@@ -14,9 +14,7 @@ from pimeter.findings import Finding
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 E = TypeVar("E")
 MIN_ROWS = 20  # below which chance explains everything
@@ -111,12 +109,12 @@ def in_percent(fraction: float) -> str:
     return percent(fraction, 3)
 
 
-def is_constant(values: NDArray[np.float64]) -> bool:
+def is_constant(values: Array) -> bool:
     """Whether all values are equal."""
     return bool(values.min() == values.max())
 
 
-def too_little(residuals: NDArray[np.float64]) -> str:
+def too_little(residuals: Array) -> str:
     """Why residuals cannot be judged at all; empty if they can."""
     if len(residuals) < MIN_ROWS:
         return f"{count(len(residuals))} too few"

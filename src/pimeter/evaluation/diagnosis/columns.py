@@ -16,9 +16,7 @@ from pimeter.arrays import coded, columns_of, even_array, is_missing, is_sparse,
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, FeatureTable, Index
 
 N_CATEGORIES = 20  # that are looked at one by one: the largest; the others together
 QUINTILES = (0.2, 0.4, 0.6, 0.8)
@@ -73,7 +71,7 @@ class Given(NamedTuple):
     why_no_labels: str = ""  # why `by` is among them; empty if it is not
 
 
-def given(X: FeatureTable | None, by: ArrayLike | None, n: int, rows: NDArray[np.intp]) -> Given:
+def given(X: FeatureTable | None, by: ArrayLike | None, n: int, rows: Index) -> Given:
     """Some rows of X, which has n, as columns, and a category of each row; ids are left out."""
     kept, left_out = [], []
     for column in [] if X is None else columns(X, n, rows):
@@ -122,7 +120,7 @@ def _of(n_distinct: int, n: int) -> str:
     return f"{n_distinct:,} of {n:,} values are distinct"
 
 
-def columns(X: FeatureTable, n: int, rows: NDArray[np.intp]) -> list[Column]:
+def columns(X: FeatureTable, n: int, rows: Index) -> list[Column]:
     """Some rows of X, which has n, as columns."""
     if is_sparse(X):
         msg = "X is a sparse matrix; give X.toarray(), or only the columns that matter."

@@ -19,7 +19,7 @@ from pimeter.coverage import RANGE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags, Index
 
 N_FOLDS = 10
 N_COMPARED = 5000  # rows that tell whether residuals are tied
@@ -29,8 +29,8 @@ AT_ONCE = 1 << 15  # values that stay in the cache
 class Covered(NamedTuple):
     """How subgroups of the rows are covered, at each level, by margins that have not seen them."""
 
-    rows: NDArray[np.intp]  # (subgroups,)
-    inside: NDArray[np.intp]  # (subgroups, levels) rows within the margin
+    rows: Index  # (subgroups,)
+    inside: Index  # (subgroups, levels) rows within the margin
     margin: Array  # (subgroups, levels), learned from these rows alone; NaN for subgroups without rows
 
 
@@ -70,7 +70,7 @@ class CrossFit:
         """The largest absolute residual: in units of it no sum and no square can overflow."""
         return self.largest or 1.0
 
-    def order_statistics(self, ranks: NDArray[np.intp]) -> Array:
+    def order_statistics(self, ranks: Index) -> Array:
         """Absolute residuals of these ranks among all rows."""
         return np.asarray(self.ordered[ranks - 1])
 
@@ -83,12 +83,12 @@ class CrossFit:
         return coverage_ranges(m, self.levels, np.searchsorted(self.ordered, self.margin, "right") + is_tied)
 
     @property
-    def is_tied(self) -> NDArray[np.bool_]:
+    def is_tied(self) -> Flags:
         """Whether several absolute residuals equal the margin, (levels,)."""
         n_up_to = np.searchsorted(self.ordered, self.margin, "right")
         return np.asarray(n_up_to - np.searchsorted(self.ordered, self.margin) > 1)
 
-    def covered(self, rows: NDArray[np.intp], level: int) -> NDArray[np.bool_]:
+    def covered(self, rows: Index, level: int) -> Flags:
         """Which of these rows lie within the margin of the other folds."""
         return np.asarray(self.n_beyond[rows] <= level)
 
@@ -118,7 +118,7 @@ class CrossFit:
         return np.asarray(2.0 * self.margin + (n_rows * shift + penalty).sum(axis=0) / m * unit)
 
 
-def _among_others(ordered: Array, left_out: Array, ranks: NDArray[np.intp]) -> Array:
+def _among_others(ordered: Array, left_out: Array, ranks: Index) -> Array:
     """Values of these ranks, from 1 up, among sorted values without some of them, which are sorted, too.
 
     Each value left out up to there moves the rank among all by one, until none is left to do so.
@@ -152,12 +152,12 @@ def folds(m: int, n_folds: int) -> NDArray[np.uint8]:
     return np.take((turns[:, None] + turns) % np.uint8(n_folds), first, axis=0).ravel()[:m]
 
 
-def ranks(m: int, levels: Array) -> NDArray[np.intp]:
+def ranks(m: int, levels: Array) -> Index:
     """Rank of the margin among m absolute residuals at each level, at most m."""
     return np.array([min(rank(m, float(p)), m) for p in levels], np.intp)
 
 
-def coverage_ranges(m: int, levels: Array, covered_rank: NDArray[np.intp]) -> Array:
+def coverage_ranges(m: int, levels: Array, covered_rank: Index) -> Array:
     """5 % and 95 % points of the true coverage of the margins of m rows, (levels, 2).
 
     Where residuals are never tied, a margin covers the proportion of its rank and nothing more. Where some are tied,

@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
     from pimeter.clusters import Units
     from pimeter.evaluation.diagnosis.columns import Given
-    from pimeter.protocols import FeatureTable
-
-    Array = NDArray[np.float64]
-    Counts = NDArray[np.intp]
+    from pimeter.protocols import Array, FeatureTable, Index
 
 LARGEST_TO_ADD = 1e305  # target or prediction, of which some can be added up
 MAX_ROWS = 5_000  # of the checks that would take long on all
@@ -77,7 +74,7 @@ class RowNames(NamedTuple):
             return NUMBERED
         return cls(index, is_index=True)
 
-    def take(self, order: Counts) -> RowNames:
+    def take(self, order: Index) -> RowNames:
         """Names of these rows."""
         return self._replace(labels=order if self.labels is None else [self.labels[i] for i in order])
 
@@ -163,7 +160,7 @@ class Evidence:
         return float(self.fit.margin[self.at])
 
     @cached_property
-    def some(self) -> Counts:
+    def some(self) -> Index:
         """Up to 5,000 rows, drawn at random and kept in their order."""
         return some_rows(self.m, MAX_ROWS)
 
@@ -173,14 +170,14 @@ class Evidence:
         return self.residuals[self.some]
 
     @cached_property
-    def rows_in_order(self) -> Counts:
+    def rows_in_order(self) -> Index:
         """Rows whose order may say something: all, but of rows that are copies the first ones."""
         if self.copies.codes is None:
             return np.arange(self.m)
         return np.sort(np.unique(self.copies.codes, return_index=True)[1])
 
     @property
-    def stretches(self) -> Counts | None:
+    def stretches(self) -> Index | None:
         """The stretch of time of each row; None if time is not given."""
         return None if self.units is None or self.units.kind != "time" else self.units.labels
 
@@ -266,7 +263,7 @@ class Evidence:
         return max(self.level, float(self.divisions[0].covered.inside[:, self.at].sum()) / self.m)
 
 
-def simultaneous_bounds(inside: Counts | Array, rows: Counts | Array, n_subgroups: int) -> tuple[Array, Array]:
+def simultaneous_bounds(inside: Index | Array, rows: Index | Array, n_subgroups: int) -> tuple[Array, Array]:
     """Clopper-Pearson bounds of proportions that hold for so many subgroups together; (0, 1) for one without rows."""
     return proportion_bounds(inside, rows, SIGNIFICANCE / 2 / n_subgroups)
 

@@ -13,10 +13,7 @@ import numpy as np
 from pimeter.arrays import ranks
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Integers = NDArray[np.intp]
+    from pimeter.protocols import Array, Index
 
 N_TREES = 50  # half as many as a scaled width has, enough to see a gain
 N_FEATURE_BINS = 65  # of each feature: all but the last have as many rows each, the last one holds missing values
@@ -26,7 +23,7 @@ IN_LEAF = 20  # rows, at least
 LEAST_SCALE, POWER = 0.05, 0.75  # of the scale
 
 
-def binned(features: list[Array]) -> Integers:
+def binned(features: list[Array]) -> Index:
     """Bins of features by their ranks, which have no unit that could overflow, (m, d)."""
     bins = []
     for values in features:
@@ -36,16 +33,14 @@ def binned(features: list[Array]) -> Integers:
     return np.column_stack(bins).astype(np.intp)
 
 
-def learned_scale(bins: Integers, absolute: Array, learned: Integers, rng: np.random.Generator) -> Array:
+def learned_scale(bins: Index, absolute: Array, learned: Index, rng: np.random.Generator) -> Array:
     """Scale of every row, (m,), from the absolute residuals of some; those of other rows are not looked at."""
     mean = float(absolute[learned].mean()) or 1.0
     found = expected(bins, absolute, learned, rng) / mean
     return np.asarray(np.maximum(found, LEAST_SCALE) ** POWER)
 
 
-def expected(
-    bins: Integers, values: Array, learned: Integers, rng: np.random.Generator, in_leaf: int = IN_LEAF
-) -> Array:
+def expected(bins: Index, values: Array, learned: Index, rng: np.random.Generator, in_leaf: int = IN_LEAF) -> Array:
     """Expected value of every row, (m,), from the values of some; those of other rows are not looked at."""
     total = np.zeros(len(bins))
     for _ in range(N_TREES):
@@ -55,7 +50,7 @@ def expected(
     return total / N_TREES
 
 
-def _leaves(bins: Integers, own: Integers, values: Array, in_leaf: int) -> Integers:
+def _leaves(bins: Index, own: Index, values: Array, in_leaf: int) -> Index:
     """Leaf of every row in a tree that is grown, level by level, on some rows and their values.
 
     A leaf is split where the means on both sides differ most, as long as each has rows enough. One that is not split is

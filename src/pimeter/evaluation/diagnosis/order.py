@@ -18,11 +18,8 @@ from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
-
     from pimeter.findings import Finding
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Index
 
 GROUPED = "Rows belong to groups, whose rows resemble each other: their order is not looked at."
 N_LAGS = 10
@@ -62,7 +59,7 @@ class Drift(Check[Evidence]):
         blocks = None if evidence.stretches is None else evidence.stretches[rows]
         return self.judge(evidence.residuals[rows], evidence.margin, blocks)
 
-    def judge(self, residuals: Array, margin: float, blocks: NDArray[np.intp] | None = None) -> Finding:
+    def judge(self, residuals: Array, margin: float, blocks: Index | None = None) -> Finding:
         """From residuals in their order, the margin that says what is much, and the stretch of time of each row."""
         m = len(residuals)
         if why := too_little(residuals):
@@ -135,7 +132,7 @@ class SerialDependence(Check[Evidence]):
         return self.finding(m, sentence, advice, value=test.value, reference=test.shuffled, p_value=test.p_value)
 
 
-def drift(residuals: Array, blocks: NDArray[np.intp] | None = None) -> OrderTest:
+def drift(residuals: Array, blocks: Index | None = None) -> OrderTest:
     """Cumulative departure or linear trend of ranks, whichever is farther from what chance makes.
 
     Blocks of rows are shuffled: stretches of time where these are known, as rows of one moment have much in common.
@@ -153,7 +150,7 @@ def drift(residuals: Array, blocks: NDArray[np.intp] | None = None) -> OrderTest
     ramp /= TREND_PER_DEPARTURE * np.sqrt(ramp @ ramp / max(n_blocks - 1, 1))
     rng = np.random.default_rng(len(residuals))
 
-    def largest(order: NDArray[np.intp]) -> Array:
+    def largest(order: Index) -> Array:
         ordered = centred[:, order]
         departure = np.abs(np.cumsum(ordered, axis=2)).max(axis=(0, 2))
         return np.asarray(np.maximum(departure, np.abs(ordered @ ramp).max(axis=0)))
@@ -174,7 +171,7 @@ def serial_dependence(residuals: Array) -> OrderTest:
     both = _ranks(residuals)
     rng = np.random.default_rng(m)
 
-    def largest(order: NDArray[np.intp]) -> Array:
+    def largest(order: Index) -> Array:
         found = np.zeros(len(order))
         for own in both:
             ordered = own[order]

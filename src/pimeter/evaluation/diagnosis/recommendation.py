@@ -14,11 +14,10 @@ from pimeter.evaluation.diagnosis.width import Gap, grouped_gain
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numpy.typing import NDArray
-
     from pimeter.evaluation.diagnosis.evidence import Evidence
     from pimeter.evaluation.diagnosis.shifts import Criterion
     from pimeter.findings import Finding
+    from pimeter.protocols import Array
 
     Width = Literal["constant", "scaled", "grouped", "quantile"]
     Tails = Literal["symmetric", "equal"]
@@ -150,9 +149,7 @@ def _local_criterion(evidence: Evidence) -> Criterion | None:
     return local.criterion if local is not None and Bias().is_local(local, evidence.margin) else None
 
 
-def is_never_negative(
-    target: NDArray[np.float64], prediction: NDArray[np.float64], ordered: Any, margin: float
-) -> bool:
+def is_never_negative(target: Array, prediction: Array, ordered: Any, margin: float) -> bool:
     """Whether targets cannot be negative, as counts cannot, though intervals go below 0.
 
     That is so for integers from 0 on, where several of them are 0, and where residuals like these around the

@@ -14,14 +14,10 @@ from pimeter.evaluation.diagnosis.evidence import Evidence
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from pimeter.duplicates import Copies
     from pimeter.evaluation.diagnosis.columns import Given
     from pimeter.findings import Finding
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 
 class EnoughRows(Check[Evidence]):

@@ -25,12 +25,9 @@ from pimeter.evaluation.diagnosis.evidence import NUMBERED, Evidence, RowNames
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from pimeter.clusters import Units
     from pimeter.findings import Finding
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 TAIL = 0.05  # fraction of the residuals in each tail, or what intervals leave out there if that is more
 MIN_ROWS_FOR_TAILS = 50

@@ -15,12 +15,9 @@ from pimeter.moments import power_of_two
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from pimeter.clusters import Units
     from pimeter.evaluation.diagnosis.columns import Subgroups
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Flags
 
 MEAN_CONFIDENCE = 0.9  # of the range of the mean of all residuals
 PLACES = 0.006  # how often chance may make any place stand out, of all together
@@ -146,7 +143,7 @@ def local_shift(residuals: Array, criteria: Sequence[Criterion], units: Units | 
     return Shift(mean * unit, *bounds, p_value, criterion, labels[code], departure, len(named))
 
 
-def _half_width(centred: Array, is_own: NDArray[np.bool_], tail: float, units: Units | None) -> float:
+def _half_width(centred: Array, is_own: Flags, tail: float, units: Units | None) -> float:
     """Half-width of Student's range of a mean of some rows, from their residuals less it, and 0 for all others."""
     n_rows = n = int(np.count_nonzero(is_own))
     if units is not None and units.labels is not None:

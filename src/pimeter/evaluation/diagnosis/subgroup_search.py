@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pimeter.evaluation.diagnosis.columns import Column
+    from pimeter.protocols import Array, Flags, Index
 
-    Flags = NDArray[np.bool_]
     Matrix = NDArray[np.float32]
 
 N_BORDERS = 9  # of a column of numbers, at equal distances in rank
@@ -100,7 +100,7 @@ def found_subgroup(columns: Sequence[Column], is_inside: Flags, effect: float = 
     rng = np.random.default_rng(n)
     worst = search.worst(np.flatnonzero(~is_inside)).excess / math.sqrt(effect)
 
-    def drawn(size: int) -> NDArray[np.float64]:
+    def drawn(size: int) -> Array:
         return np.array([search.worst(rng.choice(n, n_misses, replace=False)).excess for _ in range(size)])
 
     p_value, _ = sequential_p_value(worst, drawn, MAX_PERMUTATIONS)
@@ -178,7 +178,7 @@ class _Search:
         """Whether any subgroup is large enough."""
         return bool(np.isfinite(self.expected).any())
 
-    def worst(self, missed: NDArray[np.intp], part: float = 1.0) -> _Worst:
+    def worst(self, missed: Index, part: float = 1.0) -> _Worst:
         """Where the rows that are missed, out of a part of all rows, are most in excess."""
         own = self.holds[missed]
         is_paired = len(self.expected) > 1

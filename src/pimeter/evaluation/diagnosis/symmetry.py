@@ -13,9 +13,7 @@ from pimeter.evaluation.diagnosis.check import sequential_p_value
 from pimeter.moments import power_of_two
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array, Index
 
 
 class TailMeans(NamedTuple):
@@ -47,7 +45,7 @@ def tails(residuals: Array, fraction: float) -> TailMeans:
     return TailMeans(*(values * unit for values in TailMeans.of(np.sort(residuals)[None] / unit, fraction)))
 
 
-def p_value(residuals: Array, fraction: float, units: NDArray[np.intp] | None = None) -> float:
+def p_value(residuals: Array, fraction: float, units: Index | None = None) -> float:
     """How often residuals that are symmetric have tails as unlike as these.
 
     Around their true centre residuals that are symmetric keep their distribution if signs are drawn anew. The centre is
@@ -64,7 +62,7 @@ def p_value(residuals: Array, fraction: float, units: NDArray[np.intp] | None = 
     )
 
 
-def _chance(centred: Array, fraction: float, skewness: float, units: NDArray[np.intp] | None) -> float:
+def _chance(centred: Array, fraction: float, skewness: float, units: Index | None) -> float:
     """How often residuals of these absolute values and random signs are as skewed."""
     centred = (np.abs(centred) if units is None else centred) / power_of_two(float(np.abs(centred).max()))
     rng = np.random.default_rng(len(centred))

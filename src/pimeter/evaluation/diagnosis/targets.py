@@ -16,11 +16,8 @@ from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from pimeter.findings import Finding
-
-    Array = NDArray[np.float64]
+    from pimeter.protocols import Array
 
 GEARY = 0.7979  # mean distance of normal residuals, in standard deviations ...
 GEARY_ERROR = 0.2123  # ... and its standard error, times the root of the number of rows

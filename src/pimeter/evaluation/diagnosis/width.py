@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pimeter.clusters import Units
     from pimeter.evaluation.diagnosis.evidence import Subgroup
     from pimeter.findings import Finding
+    from pimeter.protocols import Array, Flags, Index
 
-    Array = NDArray[np.float64]
-    Halves = tuple[NDArray[np.intp], NDArray[np.intp]]
+    Halves = tuple[Index, Index]
 
 MAX_ROWS_TO_LEARN = 2_000  # that a scaled width is tried on
 PROMISING = 1.0  # normal deviate of the first half, from which on the other one is looked at, too
@@ -147,9 +147,7 @@ class LeastCovered(Check[Evidence]):
         is_inside = evidence.fit.covered(evidence.some, evidence.at)
         return self.judge(columns, is_inside, evidence.level, is_said=_is_said(earlier))
 
-    def judge(
-        self, columns: list[Column], is_inside: NDArray[np.bool_], level: float, *, is_said: bool = False
-    ) -> Finding:
+    def judge(self, columns: list[Column], is_inside: Flags, level: float, *, is_said: bool = False) -> Finding:
         """From features, rows that are covered by margins that have not seen them, and whether advice was given."""
         found = found_subgroup(columns, is_inside)
         if found is None:
@@ -229,7 +227,7 @@ class ScaledGain(Check[Evidence]):
         return self.finding(m, sentence, advice, value=gain, reference=0.0, bounds=bounds, p_value=p_value)
 
 
-def _halves(units: NDArray[np.intp], rng: np.random.Generator) -> Halves:
+def _halves(units: Index, rng: np.random.Generator) -> Halves:
     """Rows in random order, those of one half of the units and of the other."""
     is_first = np.zeros(int(units.max()) + 1, bool)
     drawn = rng.permutation(len(is_first))
@@ -275,12 +273,12 @@ def grouped_gain(residuals: Array, codes: NDArray[np.integer[Any]], level: float
 
 def _scores(
     absolute: Array,
-    bins: NDArray[np.intp],
+    bins: Index,
     level: float,
-    units: NDArray[np.intp],
+    units: Index,
     halves: Halves,
     rng: np.random.Generator,
-) -> tuple[NDArray[np.intp], Array, Array, float]:
+) -> tuple[Index, Array, Array, float]:
     """Rows that were judged, their scores with a constant width and a scaled one, and whether the scale says anything.
 
     That is the rank correlation of scales and absolute residuals that they have not seen, as a normal deviate: the mean
@@ -288,7 +286,7 @@ def _scores(
     nothing to gain, its own rows are all that is looked at. Rows of one unit are in one half, and their products of
     ranks are one.
     """
-    rows: list[NDArray[np.intp]] = []
+    rows: list[Index] = []
     constant: list[Array] = []
     scaled: list[Array] = []
     deviates: list[float] = []
@@ -307,7 +305,7 @@ def _scores(
     return np.concatenate(rows), np.concatenate(constant), np.concatenate(scaled), float(np.mean(deviates))
 
 
-def _rank_correlation(scale: Array, absolute: Array, units: NDArray[np.intp]) -> float:
+def _rank_correlation(scale: Array, absolute: Array, units: Index) -> float:
     """Correlation of ranks as a normal deviate; of units of several rows, the sum of their products over its error."""
     first, second = (ranks(values) - (len(values) + 1) / 2.0 for values in (scale, absolute))
     if len(np.unique(units)) == len(units):
