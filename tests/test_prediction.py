@@ -175,6 +175,25 @@ def test_strings_are_refused_where_a_model_takes_numbers():
         predicted(torch_module(), NEW.assign(c="blue"))
 
 
+def test_columns_without_numbers_are_named_in_a_note():
+    frame = CALIBRATE.assign(c="blue", made=pd.date_range("2026-01-01", periods=300))
+    for act in (
+        lambda: IntervalRegressor(LinearRegression(), shuffle=False).fit(frame, Y[300:600]),
+        lambda: IntervalRegressor(lambda table: table.to_numpy().astype(float)[:, 0]).calibrate(frame, Y[300:600]),
+    ):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            act()
+        (note,) = caught.value.__notes__
+        assert "hold no numbers: 'c', 'made'" in note
+        assert "OneHotEncoder(), ['c', 'made']" in note
+
+
+def test_errors_about_numbers_have_no_note():
+    with pytest.raises(ValueError, match="Input X contains NaN") as caught:
+        IntervalRegressor(LinearRegression(), random_state=0).fit(TRAIN.mask(TRAIN > 2), Y[:300])
+    assert not hasattr(caught.value, "__notes__")
+
+
 def test_two_outputs_for_one_target_are_refused():
     with pytest.raises(ValueError, match=r"shape \(300, 2\) for 300 rows"):
         IntervalRegressor(lambda table: np.asarray(table)[:, :2]).calibrate(CALIBRATE, Y[300:600])

@@ -1149,3 +1149,43 @@ def test_the_name_of_a_column_is_not_a_category_of_each_row():
     regressor = IntervalRegressor(lambda X: X["x"].to_numpy(), width="grouped")
     with pytest.raises(ValueError, match=r"got 'shop'\. For a column of X use GroupedWidth\(by='shop'\)"):
         regressor.calibrate(X, np.arange(40.0), by="shop")
+
+
+@pytest.mark.parametrize("made", [IntervalRegressor(Ridge()), SetClassifier(LogisticRegression())])
+def test_targets_in_another_order_than_rows_are_refused(made):
+    frame, target = pd.DataFrame(X), pd.Series((Y > 0).astype(int))
+    for act in (made.fit, clone(made).set_params(estimator=FrozenEstimator(made.fit(X, target).estimator_)).calibrate):
+        with pytest.raises(ValueError, match=r"X and y have the same index in another order.*y\.loc\[X\.index\]"):
+            act(frame, target[::-1])
+        act(frame, target[::-1].to_numpy())
+        act(frame, target.set_axis(target.index + 1000))  # other labels tell nothing
+
+
+@pytest.mark.parametrize("made", [IntervalRegressor(Ridge()), SetClassifier(LogisticRegression())])
+def test_lazy_tables_are_to_be_collected(made):
+    lazy = pytest.importorskip("polars").LazyFrame({"a": X[:, 0]})
+    with pytest.raises(TypeError, match=r"X is a LazyFrame.* Give X\.collect\(\)"):
+        made.fit(lazy, Y > 0)
+    with pytest.raises(TypeError, match=r"X is a LazyFrame"):
+        made.fit(X, (Y > 0).astype(int)).predict(lazy)
+
+
+def test_classifiers_have_no_residuals():
+    for act in (
+        IntervalRegressor(LogisticRegression()).fit,
+        IntervalRegressor(FrozenEstimator(LogisticRegression().fit(X, Y > 0))).calibrate,
+    ):
+        with pytest.raises(ValueError, match=r"is a classifier; expected a regressor\. For sets of classes use SetC"):
+            act(X, Y)
+
+
+@pytest.mark.parametrize("level", [95, "95%", 1.0])
+def test_levels_in_per_cent_are_told_what_to_write(level):
+    with pytest.raises(ValueError, match=rf"in the range \(0\.0, 1\.0\), such as 0\.95 for 95 %\. Got {level!r}"):
+        IntervalRegressor(first, confidence_level=level).calibrate(X, Y)
+
+
+def test_a_calibration_without_its_model_takes_predictions():
+    there = IntervalRegressor.from_json(IntervalRegressor(first).calibrate(X, Y).to_json())
+    with pytest.raises(ValueError, match=r"\(300, 3\) for 300 rows of X; .* \(from_json\) takes predictions as X"):
+        there.predict_interval(X)

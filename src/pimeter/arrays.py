@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from pimeter.protocols import Array, Flags, Index
 
+CONVERT = "Convert it first, such as with astype(float)."
+
 
 def unmasked(values: Any) -> Any:
     """Values with NaN or None for what is masked: numpy forgets the mask on the way to a plain array."""
@@ -160,10 +162,10 @@ def coded(labels: NDArray[Any]) -> tuple[list[Any], Index]:
     return label_list(distinct), codes_.reshape(-1)
 
 
-def real_array(name: str, values: ArrayLike) -> NDArray[Any]:
+def real_array(name: str, values: ArrayLike, remedy: str = CONVERT) -> NDArray[Any]:
     """Real numbers as an array, with NaN for what is masked; or a ValueError that names it."""
     array = even_array(name, values)
     if array.dtype.kind not in "fiub":
-        msg = f"{name} must hold real numbers; got dtype {array.dtype}. Convert it first, such as with astype(float)."
+        msg = f"{name} must hold real numbers; got dtype {array.dtype}. {remedy}"
         raise ValueError(msg)
     return array

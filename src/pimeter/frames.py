@@ -75,6 +75,43 @@ def column_values(table: Any) -> Any:
     return {name: one.to_list() if _has_objects(one) else one.to_numpy() for name, one in columns}
 
 
+def refuse_other_order(name: str, first: object, other_name: str, other: object) -> None:
+    """Refuse pandas objects with the same labels in another order: rows are matched by position."""
+    own: Any = getattr(first, "index", None)
+    its: Any = getattr(other, "index", None)
+    if not (hasattr(own, "equals") and hasattr(its, "equals")) or own.equals(its) or len(own) != len(its):
+        return
+    if len(own.difference(its, sort=False)) == 0:
+        msg = (
+            f"{name} and {other_name} have the same index in another order, and rows are matched by position. Give "
+            f"{other_name}.loc[{name}.index], or, if positions are right, {other_name}.to_numpy()."
+        )
+        raise ValueError(msg)
+
+
+def refuse_lazy(X: object) -> None:
+    """Refuse a table whose rows are not there yet."""
+    if hasattr(X, "collect") and not hasattr(X, "__len__"):
+        msg = f"X is a {type(X).__name__}, whose rows are not computed yet; expected a table. Give X.collect()."
+        raise TypeError(msg)
+
+
+def check_pair(X: object, y: object) -> None:
+    """Refuse a table that is lazy, and one with the labels of the targets in another order."""
+    refuse_lazy(X)
+    refuse_other_order("X", X, "y", y)
+
+
+def columns_without_numbers(X: object) -> list[str]:
+    """Names of a frame's columns that hold strings, dates and the like; of an array none."""
+    frame = as_frame(X)
+    if frame is None:
+        return []
+    import narwhals as nw
+
+    return [name for name, kind in frame.schema.items() if not (kind.is_numeric() or kind == nw.Boolean)]
+
+
 def _has_objects(series: nw.Series[Any]) -> bool:
     """Whether an array of the values would hold objects, or something else for what is missing."""
     return bool(series.is_null().any()) or not (series.dtype.is_numeric() or series.dtype.is_temporal())

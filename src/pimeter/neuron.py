@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from pimeter._kernels.arrays import LARGEST_COUNT
 from pimeter.arrays import even_array, real_array, unmasked
 from pimeter.clusters import Units, group_numbers
+from pimeter.constraints import Level
 from pimeter.coverage import effective_ranks, quantile_ranks, warn_of_coverage
 from pimeter.quantiles import quantile
 from pimeter.smoothing import SmoothedSample
@@ -102,7 +103,7 @@ class QuantileNeuron(BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "confidence_level": [Level()],
         "beta": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "reflect": ["boolean"],
     }

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from pimeter._kernels import stream
 from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import real_array
+from pimeter.constraints import Level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -90,7 +91,7 @@ class OnlineNeuron(BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "confidence_level": [Level()],
         "learning_rate": LEARNING_RATES,
         "horizon": [Interval(Integral, 1, None, closed="left")],
     }

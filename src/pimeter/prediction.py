@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pimeter.frames import columns_without_numbers
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -26,10 +28,27 @@ def predicted(model: Any, X: FeatureTable) -> NDArray[Any]:
     It is a function, an object with a method ``predict``, a torch module, a Keras model, a ``Booster`` of XGBoost, or a
     session of ONNX Runtime.
     """
-    for library, name, predict in KINDS:
-        if _is_a(model, library, name):
-            return np.asarray(predict(model, X))
-    return np.asarray(model.predict(X) if hasattr(model, "predict") else model(X))
+    with columns_named(X):
+        for library, name, predict in KINDS:
+            if _is_a(model, library, name):
+                return np.asarray(predict(model, X))
+        return np.asarray(model.predict(X) if hasattr(model, "predict") else model(X))
+
+
+@contextlib.contextmanager
+def columns_named(X: FeatureTable) -> Iterator[None]:
+    """What a model raises because of strings or dates gets a note with the columns that hold them."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if others := columns_without_numbers(X):
+            names = ", ".join(map(repr, others[:5]))
+            error.add_note(
+                f"X has columns that hold no numbers: {names}. If the model takes numbers alone, leave them out, or "
+                f"encode them before it: make_pipeline(make_column_transformer((OneHotEncoder(), [{names}]), "
+                'remainder="passthrough"), model).'
+            )
+        raise
 
 
 def _is_a(model: object, library: str, name: str) -> bool:

@@ -15,6 +15,7 @@ from pimeter.conformal.categories import category_labels
 from pimeter.conformal.estimator import HELD_OUT, ConformalEstimator
 from pimeter.conformal.folds import FoldModels
 from pimeter.conformal.scores import CalibrationScores
+from pimeter.frames import check_pair
 from pimeter.row_hashes import row_draws
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class TrainedSets(ConformalEstimator):
         if y is None:
             msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one class per row."
             raise ValueError(msg)
+        check_pair(X, y)
         target: NDArray[Any] = column_or_1d(even_array("y", y), warn=True)
         n = _num_samples(X)
         if len(target) != n:

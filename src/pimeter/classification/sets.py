@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from copy import copy
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from pimeter.classification.conformity import SCORES
 from pimeter.classification.set_training import TrainedSets
@@ -18,6 +17,7 @@ from pimeter.conformal.estimator import check_calibrated, is_function, is_traina
 from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind, rank_guarantee, too_few
 from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
+from pimeter.constraints import Level
 from pimeter.coverage import warn_of_coverage
 from pimeter.frames import frame_of, library_of
 from pimeter.validation import one_level
@@ -126,7 +126,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["predict_proba"]), HasMethods(["fit"]), callable],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "confidence_level": [Level()],
         "conformity_score": [StrOptions(set(SCORES))],
         "by": [Hashable, callable, None],
         "randomized": ["boolean"],

@@ -23,6 +23,8 @@ from pimeter.conformal.model import for_the_model, metadata_router, trained
 from pimeter.conformal.quantile import Calibrated
 from pimeter.coverage import warn_of_coverage
 from pimeter.duplicates import are_copies, copies
+from pimeter.frames import refuse_lazy
+from pimeter.prediction import columns_named
 from pimeter.row_hashes import row_keys
 
 if TYPE_CHECKING:
@@ -243,7 +245,8 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
     def _trained_model(self, X: FeatureTable, y: Values, rows: Index, fit_params: dict[str, Any]) -> Any:
         """A clone of the estimator, trained on some of the rows."""
         params = _check_method_params(X, fit_params, rows)
-        return clone(self.estimator).fit(_safe_indexing(X, rows), y[rows], **params)
+        with columns_named(X):
+            return clone(self.estimator).fit(_safe_indexing(X, rows), y[rows], **params)
 
     def _seed_of_fit(self) -> int:
         """A seed from `random_state`."""
@@ -271,6 +274,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
 
     def _checked_table(self, X: FeatureTable) -> Any:
         """X as it is, or a ValueError if there is nothing in it, or it is sparse and must not be."""
+        refuse_lazy(X)
         (table,) = indexable(unmasked(X))
         if isinstance(table, list | tuple) and not table:
             msg = "X has 0 sample(s), while a minimum of 1 is required: give at least one row."

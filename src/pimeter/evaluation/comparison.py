@@ -13,12 +13,12 @@ from pimeter.clusters import moment_numbers
 from pimeter.coverage import counted
 from pimeter.evaluation import paired
 from pimeter.evaluation.diagnosis.columns import categories, given, quintiles
-from pimeter.evaluation.diagnosis.evidence import refuse_other_order
 from pimeter.evaluation.interval_evidence import Division
 from pimeter.evaluation.losses import losses_of
 from pimeter.evaluation.results import Result
 from pimeter.evaluation.verdict import KINDS, Contrast, Kind, Place, choice, claim, findings
 from pimeter.findings import Diagnosis, Headline
+from pimeter.frames import refuse_other_order
 from pimeter.validation import one_level
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _refuse_other_orders(y_true: object, models: Mapping[str, Any]) -> None:
     """Refuse what has the labels of the targets in another order."""
     for name, said in models.items():
         for one in said.values() if isinstance(said, Mapping) else [said]:
-            refuse_other_order(y_true, one, f"models[{name!r}]")
+            refuse_other_order("y_true", y_true, f"models[{name!r}]", one)
 
 
 def _compared(name: str, rows: NDArray[Any], target: NDArray[Any], order: Index | None) -> tuple[Array, Pairs]:

@@ -15,7 +15,7 @@ from pimeter.evaluation.alternatives import Alternative, alternatives
 from pimeter.evaluation.conditional import conditional_scores
 from pimeter.evaluation.decomposition import Decomposition, decomposition
 from pimeter.evaluation.diagnosis.columns import given
-from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, exact_range, refuse_other_order
+from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, exact_range
 from pimeter.evaluation.interval_evidence import Cell, IntervalEvidence, divisions
 from pimeter.evaluation.interval_scores import design_effect, scores
 from pimeter.evaluation.losses import check_magnitude, is_distribution
@@ -25,6 +25,7 @@ from pimeter.evaluation.ranges import CONFIDENCE
 from pimeter.evaluation.results import Result
 from pimeter.evaluation.wide_intervals import WideIntervals, widest
 from pimeter.findings import Headline
+from pimeter.frames import refuse_other_order
 from pimeter.predictive import predictive
 from pimeter.validation import finite_numbers, one_level
 
@@ -146,7 +147,7 @@ def measured_predictions(
 ) -> IntervalMeasurement:
     """Measure what a probabilistic model said of rows, given by the keywords of `predictive`."""
     for name, one in said.items():
-        refuse_other_order(y_true, one, name)
+        refuse_other_order("y_true", y_true, name, one)
     target = finite_numbers("y_true", y_true)
     if target.ndim != 1:
         msg = f"y_true must have shape (m,); got {target.shape}. Measure each output by itself."

@@ -7,10 +7,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from pimeter.conformal.scores import TAILS
+from pimeter.constraints import Level
 from pimeter.forecast.limits import check_limits
 from pimeter.forecast.memory import forecast_columns
 from pimeter.forecast.paths import ConePaths
@@ -130,7 +131,7 @@ class ForecastIntervals(ConePaths):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "confidence_level": [Level()],
         "tails": [StrOptions(set(TAILS))],
         "joint": ["boolean"],
         "smooth": ["boolean"],

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from pimeter.constraints import Level
 from pimeter.coverage import counted, warn_of_coverage
 from pimeter.forecast.features import Standardised
 from pimeter.forecast.limits import check_limits, check_within
@@ -107,7 +108,7 @@ class PanelIntervals(PanelSums):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "confidence_level": [Interval(Real, 0, 1, closed="neither"), "array-like"],
+        "confidence_level": [Level(), "array-like"],
         "id_col": [str],
         "time_col": [str],
         "target_col": [str],

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from pimeter.conformal.estimator import Replaceable
@@ -17,6 +16,7 @@ from pimeter.conformal.guarantee import COPIES, GUARANTEES, scores_needed
 from pimeter.conformal.portable import calibration_body, calibration_text, plain_scores, scores_of
 from pimeter.conformal.quantile import Calibrated, ScoreQuantile
 from pimeter.conformal.scores import TAILS
+from pimeter.constraints import Level
 from pimeter.coverage import ROUNDING, warn_of_coverage
 from pimeter.duplicates import UNPROVEN, copies
 from pimeter.predictive import Predictive, predictive
@@ -126,7 +126,7 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "confidence_level": [Level()],
         "method": [StrOptions({"auto", *SHAPES})],
         "guarantee": [StrOptions(set(GUARANTEES))],
         "random_state": ["random_state"],

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from pimeter.conformal.estimator import check_calibrated, is_trainable
 from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind
 from pimeter.conformal.scores import TAILS
+from pimeter.constraints import Level
 from pimeter.regression.frames import interval_frame
 from pimeter.regression.portable import PortableIntervals
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
@@ -145,7 +146,7 @@ class IntervalRegressor(RegressorMixin, PortableIntervals):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["predict"]), callable, HasMethods(["run", "get_inputs"]), list, tuple],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "confidence_level": [Level()],
         "width": [StrOptions(set(WIDTHS)), Width],
         "tails": [StrOptions(set(TAILS))],
         "cv": ["cv_object"],

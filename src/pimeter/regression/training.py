@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from joblib import parallel_config
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _num_samples, check_array
@@ -22,7 +22,7 @@ from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.coverage import warn_of_coverage
 from pimeter.duplicates import UNPROVEN
-from pimeter.frames import column_values
+from pimeter.frames import check_pair, column_values
 from pimeter.progress import results_of
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.cqr import QuantileWidth
@@ -104,6 +104,14 @@ class TrainedIntervals(WidthTraining):
             params["width"] = WIDTHS[width]()
         super().set_params(**params)
         return self
+
+    def _draft(self) -> Self:
+        """A copy to work on, unless the model answers with classes, which have no residuals."""
+        if not is_function(self.estimator) and is_classifier(self.estimator):
+            kind = type(self.estimator).__name__
+            msg = f"estimator {kind} is a classifier; expected a regressor. For sets of classes use SetClassifier."
+            raise ValueError(msg)
+        return super()._draft()
 
     def _settings_now(self) -> dict[str, Any]:
         """Settings that a width is learned with."""
@@ -331,6 +339,7 @@ class TrainedIntervals(WidthTraining):
         if y is None:
             msg = f"{type(self).__name__} requires y to be passed, but the target y is None; give one target per row."
             raise ValueError(msg)
+        check_pair(X, y)
         given = check_array(
             unmasked(y), ensure_2d=False, dtype=None, ensure_all_finite=False, allow_nd=True, ensure_min_samples=0
         )

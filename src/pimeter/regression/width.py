@@ -257,7 +257,7 @@ def predictions(model: Any, X: Any, n_outputs: int | None) -> Array:
     if found.shape != expected and not ((n_outputs or 1) == 1 and found.shape in {(n,), (n, 1)}):
         msg = (
             f"estimator returns predictions of shape {found.shape} for {n} rows of X; expected {expected}, one per "
-            "target. Return one column per output."
+            "target. Return one column per output. A calibration without its model (from_json) takes predictions as X."
         )
         raise ValueError(msg)
     return np.asarray(found.reshape(n, n_outputs or 1), np.float64)

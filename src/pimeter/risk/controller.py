@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from pimeter.constraints import Level
 from pimeter.coverage import warn_of_coverage
 from pimeter.risk.choices import Choice, apart, loss_choice, rate_choice
 from pimeter.risk.inputs import (
@@ -144,7 +145,7 @@ class RiskController(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "metric": [StrOptions({*RATES, *LOSSES}), tuple, list, callable],
         "level": [Interval(Real, 0, None, closed="neither"), tuple, list],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "confidence_level": [Level()],
         "guarantee": [StrOptions({"training-conditional", "marginal"})],
         "pos_label": [Hashable],
         "limit": [Real, None],

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from pimeter.arrays import real_array, some_rows
+from pimeter.arrays import CONVERT, real_array, some_rows
 from pimeter.coverage import proportion_bounds, rounded
 from pimeter.duplicates import Copies, copies
 from pimeter.errors import signed_errors
 from pimeter.evaluation.diagnosis.columns import categories, quintiles
 from pimeter.evaluation.diagnosis.crossfit import Covered, CrossFit
 from pimeter.evaluation.diagnosis.shifts import Criterion, Shift, local_shift
+from pimeter.frames import refuse_other_order
 from pimeter.row_hashes import row_keys
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, FeatureTable, Index
 
 LARGEST_TO_ADD = 1e305  # target or prediction, of which some can be added up
+NO_NUMBERS = f"{CONVERT} For classes use scorecard."
 MAX_ROWS = 5_000  # of the checks that would take long on all
 SIGNIFICANCE = 0.003  # how often chance may make any subgroup's coverage stand out, of all together
 
@@ -274,24 +276,10 @@ def exact_range(n_inside: int, n: int, confidence: float, effect: float = 1.0) -
     return float(lower), float(upper)
 
 
-def refuse_other_order(y_true: object, y_pred: object, name: str = "y_pred") -> None:
-    """Refuse Series with the same labels in another order: rows are matched by position."""
-    own: Any = getattr(y_true, "index", None)
-    other: Any = getattr(y_pred, "index", None)
-    if not (hasattr(own, "equals") and hasattr(other, "equals")) or own.equals(other) or len(own) != len(other):
-        return
-    if len(own.difference(other, sort=False)) == 0:
-        msg = (
-            f"y_true and {name} have the same index in another order, and rows are matched by position. Give "
-            f"{name}.loc[y_true.index], or, if positions are right, {name}.to_numpy()."
-        )
-        raise ValueError(msg)
-
-
 def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Array]:
     """Targets, predictions and residuals as columns of finite numbers."""
-    refuse_other_order(y_true, y_pred)
-    target, prediction = real_array("y_true", y_true), real_array("y_pred", y_pred)
+    refuse_other_order("y_true", y_true, "y_pred", y_pred)
+    target, prediction = (real_array(name, one, NO_NUMBERS) for name, one in (("y_true", y_true), ("y_pred", y_pred)))
     target, prediction = (a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for a in (target, prediction))
     residuals = signed_errors(target, prediction)
     if target.ndim != 1:
