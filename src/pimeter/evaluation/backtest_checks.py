@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pimeter.conformal.guarantee import scores_needed
 from pimeter.coverage import counted, percent, rounded
-from pimeter.evaluation.diagnosis.check import Check
+from pimeter.evaluation.diagnosis.check import Check, answers
 from pimeter.findings import Diagnosis, Headline
 
 if TYPE_CHECKING:
@@ -145,9 +145,7 @@ CHECKS: tuple[Check[Tried], ...] = (UpdatedCone(), StaticCone(), EnoughErrors())
 
 def judged(tried: Tried, stride: float) -> Diagnosis:
     """Make all checks, and give code that fits a cone to windows that start so many steps apart."""
-    found: dict[str, Finding] = {}
-    for check in CHECKS:
-        found[check.name] = check(tried, found)
+    found = answers(CHECKS, tried)
     spaced = "" if stride == 1.0 else f", stride={stride:g}"
     fitted = f"ForecastIntervals(confidence_level={tried.level:g}).fit(y_true, y_pred{spaced})"
     code = f"from pimeter import ForecastIntervals\ncone = {fitted}  # all windows; update it from here on"

@@ -11,7 +11,7 @@ from pimeter.classification.unlabelled import SAME_POPULATION
 from pimeter.coverage import counted, rounded
 from pimeter.duplicates import copies
 from pimeter.evaluation.classifier_evidence import ROWS_PER_BIN, ClassifierEvidence
-from pimeter.evaluation.diagnosis.check import Check
+from pimeter.evaluation.diagnosis.check import Check, answers
 from pimeter.findings import Diagnosis
 from pimeter.row_hashes import row_keys
 
@@ -250,11 +250,7 @@ CHECKS: tuple[Check[ClassifierEvidence], ...] = (
 
 def judged(evidence: ClassifierEvidence) -> Diagnosis:
     """Make all checks that apply."""
-    found: dict[str, Finding] = {}
-    for check in CHECKS:
-        if check.applies(evidence):
-            found[check.name] = check(evidence, found)
-    return Diagnosis.of(found.values(), NOTHING_TO_DO)
+    return Diagnosis.of(answers(CHECKS, evidence).values(), NOTHING_TO_DO)
 
 
 def points(fraction: float) -> str:

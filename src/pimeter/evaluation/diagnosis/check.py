@@ -12,7 +12,7 @@ from pimeter.coverage import percent
 from pimeter.findings import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pimeter.protocols import Array
 
@@ -26,9 +26,9 @@ N_DRAWS, BATCH, N_EXTREME = 999, 37, 10  # samples drawn at most, at a time, and
 class Check(ABC, Generic[E]):
     """One question about a model, asked of evidence such as its residuals.
 
-    Called, it picks out of all the evidence what it looks at; where that is little, `judge` takes it as it is. A check
-    asks for something to be done only where chance is an unlikely explanation and the trouble is large enough to
-    matter.
+    Called, it picks out of all the evidence what it looks at; where others have that at hand as well, `judge` takes it
+    as it is. A check asks for something to be done only where chance is an unlikely explanation and the trouble is
+    large enough to matter.
 
     Attributes
     ----------
@@ -92,6 +92,15 @@ class Check(ABC, Generic[E]):
             threshold=self.threshold,
             rows=rows,
         )
+
+
+def answers(checks: Sequence[Check[E]], evidence: E) -> dict[str, Finding]:
+    """The findings of all checks that apply, by their names, in the order in which they are made."""
+    found: dict[str, Finding] = {}
+    for check in checks:
+        if check.applies(evidence):
+            found[check.name] = check(evidence, found)
+    return found
 
 
 def count(m: int) -> str:

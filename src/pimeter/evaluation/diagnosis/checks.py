@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pimeter.coverage import rounded
 from pimeter.evaluation.diagnosis.bias import Bias
+from pimeter.evaluation.diagnosis.check import answers
 from pimeter.evaluation.diagnosis.order import Drift, SerialDependence
 from pimeter.evaluation.diagnosis.recommendation import recommended
 from pimeter.evaluation.diagnosis.rows import CopiedRows, EnoughRows, GivenFeatures, Variation
@@ -18,7 +19,6 @@ from pimeter.findings import Diagnosis
 if TYPE_CHECKING:
     from pimeter.evaluation.diagnosis.check import Check
     from pimeter.evaluation.diagnosis.evidence import Evidence
-    from pimeter.findings import Finding
 
 CHECKS: tuple[Check[Evidence], ...] = (
     EnoughRows(),
@@ -52,9 +52,7 @@ class Judgement(NamedTuple):
 
 def judged(evidence: Evidence) -> Judgement:
     """Make all checks, and say what follows."""
-    found: dict[str, Finding] = {}
-    for check in CHECKS:
-        found[check.name] = check(evidence, found)
+    found = answers(CHECKS, evidence)
     recommendation = recommended(evidence, found)
     diagnosis = Diagnosis.of(found.values(), NOTHING_TO_DO, recommendation.code(evidence.level))
     cut = () if recommendation.y_min is None else (CUT,)

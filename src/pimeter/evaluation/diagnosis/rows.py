@@ -14,10 +14,7 @@ from pimeter.evaluation.diagnosis.evidence import Evidence
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pimeter.duplicates import Copies
-    from pimeter.evaluation.diagnosis.columns import Given
     from pimeter.findings import Finding
-    from pimeter.protocols import Array
 
 
 class EnoughRows(Check[Evidence]):
@@ -72,12 +69,8 @@ class Variation(Check[Evidence]):
     statistic = "how many of the two are constant"
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
-        return self.judge(evidence.target, evidence.prediction)
-
-    def judge(self, target: Array, prediction: Array) -> Finding:
-        """From targets and predictions."""
-        m = len(target)
-        same = [name for name, values in (("targets", target), ("predictions", prediction)) if is_constant(values)]
+        m, known = evidence.m, {"targets": evidence.target, "predictions": evidence.prediction}
+        same = [name for name, values in known.items() if is_constant(values)]
         if not same or m == 1:
             sentence = "Targets and predictions vary." if m > 1 else "One row cannot vary."
             return self.finding(m, sentence, value=0, reference=0)
@@ -100,13 +93,11 @@ class GivenFeatures(Check[Evidence]):
     statistic = "how many were left out, as ids tell rows apart and nothing else"
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
-        return self.judge(evidence.given, len(evidence.some))
-
-    def judge(self, given: Given, m: int) -> Finding:
-        """From what was given."""
+        given = evidence.given
         n = len(given.columns) + (given.labels is not None)
         sentence = f"{n:,} {'column was' if n == 1 else 'columns were'} looked at beside the prediction."
-        return self.finding(m, " ".join([sentence, *given.left_out]), value=len(given.left_out), reference=0)
+        sentence = " ".join([sentence, *given.left_out])
+        return self.finding(len(evidence.some), sentence, value=len(given.left_out), reference=0)
 
 
 class CopiedRows(Check[Evidence]):
@@ -118,10 +109,7 @@ class CopiedRows(Check[Evidence]):
     statistic = "how many are copies, where few possible values do not explain it"
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
-        return self.judge(evidence.copies, evidence.m)
-
-    def judge(self, equal: Copies, m: int) -> Finding:
-        """From rows that equal others."""
+        equal, m = evidence.copies, evidence.m
         if not equal.n:
             chance = ", as rows of few possible values are" if equal.n_equal else ""
             same = f"{some_of(equal.n_equal, m, 'rows')} equal to others"

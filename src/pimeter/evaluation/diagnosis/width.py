@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pimeter.clusters import Units
     from pimeter.evaluation.diagnosis.evidence import Subgroup
     from pimeter.findings import Finding
-    from pimeter.protocols import Array, Flags, Index
+    from pimeter.protocols import Array, Index
 
     Halves = tuple[Index, Index]
 
@@ -97,16 +96,11 @@ class CoverageGap(Check[Evidence]):
     significance = SIGNIFICANCE
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
-        return self.judge(evidence.subgroups, evidence.level, evidence.coverage, evidence.m, evidence.given.columns)
-
-    def judge(
-        self, subgroups: tuple[Subgroup, ...], level: float, coverage: float, m: int, columns: list[Column]
-    ) -> Finding:
-        """From the coverage of subgroups and of all m rows."""
+        subgroups, level, m = evidence.subgroups, evidence.level, evidence.m
         if len(subgroups) < 2 or m < MIN_ROWS:
             why = f"{count(m)} too few" if m < MIN_ROWS else "There are no subgroups of the rows"
             return self.finding(m, f"{why} to say anything about coverage in subgroups of them.", reference=0.0)
-        gap = Gap.of(subgroups, level, coverage)
+        gap = Gap.of(subgroups, level, evidence.coverage)
         worst, place = gap.subgroup, gap.place
         value = worst.coverage - gap.due
         bounds = (worst.lower - gap.due, worst.upper - gap.due)
@@ -123,7 +117,7 @@ class CoverageGap(Check[Evidence]):
         else:
             sentence += "."
             advice = f"A constant width is not enough {place}: coverage is {in_percent(worst.coverage)} there. "
-            if gap.grouped_width(columns):
+            if gap.grouped_width(evidence.given.columns):
                 advice += "Give each category a margin of its own."
             else:
                 advice += f"{FOLLOW}."
@@ -144,11 +138,7 @@ class LeastCovered(Check[Evidence]):
             return self.finding(evidence.m, "Rows that belong together are not searched.", reference=evidence.level)
         prediction = Column("prediction", None, evidence.prediction[evidence.some], True)
         columns = [*evidence.given.columns, prediction] if evidence.given.columns else []
-        is_inside = evidence.fit.covered(evidence.some, evidence.at)
-        return self.judge(columns, is_inside, evidence.level, is_said=_is_said(earlier))
-
-    def judge(self, columns: list[Column], is_inside: Flags, level: float, *, is_said: bool = False) -> Finding:
-        """From features, rows that are covered by margins that have not seen them, and whether advice was given."""
+        is_inside, level = evidence.fit.covered(evidence.some, evidence.at), evidence.level
         found = found_subgroup(columns, is_inside)
         if found is None:
             why = "There are too few misses to tell." if columns else "No features were given."
@@ -157,7 +147,7 @@ class LeastCovered(Check[Evidence]):
         is_less = found.coverage < level and found.p_value <= self.significance
         sentence += f" (p = {found.p_value:.2g}, of the whole search)." if is_less else by_chance(found.p_value)
         covered = f"{in_percent(found.coverage)} of {found.words} are covered."
-        advice = f"Only {covered}" if is_said else f"{FOLLOW}: {covered}"
+        advice = f"Only {covered}" if _is_said(earlier) else f"{FOLLOW}: {covered}"
         return self.finding(
             min(len(is_inside), MAX_ROWS_TO_DIVIDE),
             sentence,
@@ -180,23 +170,9 @@ class ScaledGain(Check[Evidence]):
     significance = 0.004
 
     def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
-        known = evidence.prediction[evidence.some], evidence.given.columns
-        about = evidence.level, evidence.some_units
-        return self.judge(evidence.some_residuals, *known, *about, is_said=_is_said(earlier))
-
-    def judge(
-        self,
-        residuals: Array,
-        prediction: Array,
-        columns: list[Column],
-        level: float,
-        units: Units | None = None,
-        *,
-        is_said: bool = False,
-    ) -> Finding:
-        """From residuals, what a scaled width sees, what is independent of what, and whether advice was given."""
-        rows = some_rows(len(residuals), MAX_ROWS_TO_LEARN)
-        residuals, prediction, m = residuals[rows], prediction[rows], len(rows)
+        units, rows = evidence.some_units, some_rows(len(evidence.some), MAX_ROWS_TO_LEARN)
+        residuals, prediction = evidence.some_residuals[rows], evidence.prediction[evidence.some][rows]
+        m = len(rows)
         labels = np.arange(m)
         if units is not None and units.labels is not None:
             labels = np.unique(units.labels[rows], return_inverse=True)[1]
@@ -204,9 +180,9 @@ class ScaledGain(Check[Evidence]):
         halves = _halves(labels, rng)
         if why := _unknown_gain(residuals, halves):
             return self.finding(m, f"What a scaled width would gain is not known: {why}.", reference=0.0)
-        bins = forest.binned([*(column.numbers[rows] for column in columns), prediction])
+        bins = forest.binned([*(column.numbers[rows] for column in evidence.given.columns), prediction])
         absolute = np.abs(residuals) / np.abs(residuals).max()
-        judged, constant, scaled, z = _scores(absolute, bins, level, labels, halves, rng)
+        judged, constant, scaled, z = _scores(absolute, bins, evidence.level, labels, halves, rng)
         less, base, p_value = constant - scaled, float(constant.mean()), float(ndtr(-z))
         gain = float(less.mean()) / base
         sums = np.bincount(labels[judged], less - less.mean())
@@ -222,7 +198,7 @@ class ScaledGain(Check[Evidence]):
             sentence += ": not enough for the rows that it takes to learn."
         else:
             sentence += "."
-            first = "A width that follows the features" if is_said else f"{FOLLOW}: that"
+            first = "A width that follows the features" if _is_said(earlier) else f"{FOLLOW}: that"
             advice = f"{first} lowers the interval score by {in_percent(gain)}."
         return self.finding(m, sentence, advice, value=gain, reference=0.0, bounds=bounds, p_value=p_value)
 
