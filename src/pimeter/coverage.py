@@ -6,7 +6,7 @@ import math
 import sys
 import warnings
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from pimeter.validation import one_level
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from pimeter.protocols import Array
+    from pimeter.protocols import Array, Flags, Index
 
 ROUNDING = 1e-9  # (m + 1) p is an integer if it is this near to one: in floats 100 * .55 is a little more than 55
 MAX_NEEDED = 10**12  # rows that `rows_needed` answers with
@@ -66,10 +66,10 @@ def rows_needed(confidence_level: float, within: float) -> int:
 
     p, within = one_level("confidence_level", confidence_level), one_level("within", within)
 
-    def is_off(m: Any, k: Any) -> Any:
+    def is_off(m: float | Index, k: Array | Index) -> Flags:
         """Whether the coverage of the score of rank k of m may be farther away."""
         low, high = (betaincinv(k, m + 1.0 - k, point) for point in RANGE)
-        return (p - low > within) | (high - p > within)
+        return np.asarray((p - low > within) | (high - p > within))
 
     def may_be_off(m: float) -> bool:
         """Whether it may with a rank that is rounded up by nothing, or by almost 1."""

@@ -6,10 +6,13 @@ import hashlib
 import json
 import math
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+T = TypeVar("T")
 
 
 def plain(value: object) -> Any:
@@ -43,9 +46,9 @@ def digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def built(kind: Any, value: object, where: str) -> Any:
+def built(kind: Callable[..., T], value: object, where: str) -> T:
     """A value of this type from plain values, not finite numbers by name; a ValueError says what does not fit."""
-    found = _of_parts(kind, value, where)
+    found: T | None = _of_parts(kind, value, where)
     if found is None and _is(kind, value):
         return kind(value)
     if found is None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.parallel import Parallel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["FollowedFit", "results_of"]
 
@@ -17,7 +20,7 @@ except ImportError:  # no set_callbacks
     class FollowedFit:  # type: ignore[no-redef]
         """The base of estimators whose `fit` callbacks may follow: there are none."""
 
-    def with_callbacks(method: Any) -> Any:
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         """The method as it is."""
         return method
 

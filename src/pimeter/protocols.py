@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
@@ -48,3 +48,13 @@ class Model(Protocol):
 
     def predict(self, X: FeatureTable, /) -> ArrayLike:
         """Predictions, one for each row."""
+
+
+class IntervalPredictor(Model, Protocol):
+    """What predicts targets and intervals from features, at a level of its own or at others."""
+
+    confidence_level: float
+
+    @property
+    def predict_interval(self) -> Callable[..., ArrayLike]:
+        """Lower and upper bounds, of X and, by name, confidence_level and by."""

@@ -18,7 +18,7 @@ from pimeter.moments import Middle, power_of_two
 
 if TYPE_CHECKING:
     from pimeter.moments import Moments, Range
-    from pimeter.protocols import Array, FeatureTable, Index
+    from pimeter.protocols import Array, Index
 
 MOST_ROWS = 1_000_000  # that come here
 
@@ -49,7 +49,7 @@ class LazyRows:
     moments: Moments
 
     @classmethod
-    def read(cls, levels: Array, y_true: Any, y_pred: Any, X: FeatureTable | None, by: Any) -> LazyRows:
+    def read(cls, levels: Array, y_true: object, y_pred: object, X: object, by: object) -> LazyRows:
         """Read all partitions three times, or once if they hold few rows."""
         from pimeter._kernels.dask.rows import read_rows
 

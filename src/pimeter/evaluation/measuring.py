@@ -296,7 +296,7 @@ def _refuse_lazy(groups: object, time: object) -> None:
         raise ValueError(msg)
 
 
-def _in_order(order: Index, *columns: Any) -> list[Any]:
+def _in_order(order: Index, *columns: object) -> list[Any]:
     """Frames and columns in this order of their rows; None stays None."""
     from sklearn.utils import _safe_indexing  # takes long to load
 

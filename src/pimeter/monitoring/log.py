@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pimeter.monitoring.monitor import CoverageMonitor
+    from pimeter.monitoring.rows import Labels
     from pimeter.monitoring.waiting import Known
     from pimeter.protocols import Array
 
@@ -28,7 +29,9 @@ class LogRows(NamedTuple):
     n_counted: int  # rows whose target was not there before
 
 
-def count_log(monitor: CoverageMonitor, targets: Array, intervals: Array, by: Any, ids: Any) -> LogRows:
+def count_log(
+    monitor: CoverageMonitor, targets: Array, intervals: Array, by: Labels | None, ids: Labels | None
+) -> LogRows:
     """Count what is new of all rows of a log, where targets that have not come are NaN.
 
     Without ids rows may only be added at the end. The monitor must not forget rows (``expire_after=NEVER``).

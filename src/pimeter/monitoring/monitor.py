@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from pimeter.monitoring.explanation import Explanation
     from pimeter.monitoring.onset import Since
     from pimeter.monitoring.recalibration import Recalibration
+    from pimeter.monitoring.rows import Labels
     from pimeter.monitoring.sequence import CoverageEstimate
+    from pimeter.protocols import FeatureTable, Table
 
 
 class CoverageMonitor:
@@ -191,7 +193,7 @@ class CoverageMonitor:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def update(self, y_true: ArrayLike, intervals: Any, *, by: Any = None) -> Self:
+    def update(self, y_true: ArrayLike, intervals: Table, *, by: Labels | None = None) -> Self:
         """Count rows whose targets are known.
 
         Parameters
@@ -217,7 +219,7 @@ class CoverageMonitor:
         self._save()
         return self
 
-    def expect(self, ids: Any, intervals: Any, *, by: Any = None, time: float | None = None) -> Self:
+    def expect(self, ids: Labels, intervals: Table, *, by: Labels | None = None, time: float | None = None) -> Self:
         """Keep intervals whose targets are not known yet.
 
         Parameters
@@ -244,7 +246,7 @@ class CoverageMonitor:
             self._save()  # whether there are subgroups
         return self
 
-    def observe(self, ids: Any, y_true: ArrayLike, *, time: float | None = None) -> Self:
+    def observe(self, ids: Labels, y_true: ArrayLike, *, time: float | None = None) -> Self:
         """Count rows whose targets have come, in any order.
 
         Parameters
@@ -268,7 +270,7 @@ class CoverageMonitor:
         self._waiting().observe(names, targets, time)
         return self._count_observed()
 
-    def recalibrate(self, model: Any, X: Any, y: ArrayLike) -> Recalibration:
+    def recalibrate(self, model: Any, X: FeatureTable, y: ArrayLike) -> Recalibration:
         """Calibrate a model on the rows since the change, and begin a new watch.
 
         After an alarm the rows from `since_` on calibrate. They were selected by what they show, so that nothing is

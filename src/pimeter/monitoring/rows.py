@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -15,9 +15,14 @@ from pimeter.interval_arrays import lower_and_upper
 from pimeter.validation import finite_numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from pimeter.monitoring.stream import Label
+    from pimeter.protocols import Array, Table
+
+    Labels = ArrayLike | Sequence[Label]  # of rows; a single one is that of one row
 
 LARGEST = 1e300  # of targets and bounds: widths and their sums stay finite
 
@@ -43,18 +48,17 @@ def target_list(y_true: ArrayLike) -> list[float]:
     return [float(value) for value in targets.tolist()]
 
 
-def interval_lists(intervals: Any, by: Any, n: int | None = None) -> Intervals:
+def interval_lists(intervals: Table, by: Labels | None, n: int) -> Intervals:
     """Finite bounds of n rows, in order, and the subgroup of each row, None without `by`."""
     if n == 1 and by is None and _is_one_row(intervals):
-        lower, upper = intervals
+        lower, upper = cast("tuple[float, float]", intervals)
         return Intervals([lower], [upper], [None])
     frame = as_frame(intervals)
-    given = intervals if frame is None else named_columns("intervals", frame, ("lower", "upper"))
+    given: Any = intervals if frame is None else named_columns("intervals", frame, ("lower", "upper"))
     table = finite_numbers("intervals", given)
     table = table[None] if table.ndim == 1 else table
-    if table.ndim != 2 or table.shape[1] != 2 or (n is not None and len(table) != n):
-        expected = "(n, 2)" if n is None else f"({n}, 2)"
-        msg = f"intervals must have shape {expected}, a lower and an upper bound for each row; got {np.shape(given)}."
+    if table.ndim != 2 or table.shape[1] != 2 or len(table) != n:
+        msg = f"intervals must have shape ({n}, 2), a lower and an upper bound for each row; got {np.shape(given)}."
         raise ValueError(msg)
     _refuse_large("intervals", table)
     bounds = lower_and_upper(table, 1)
@@ -62,7 +66,7 @@ def interval_lists(intervals: Any, by: Any, n: int | None = None) -> Intervals:
     return Intervals(lower_list, upper_list, label_lists("by", by, len(table)))
 
 
-def _is_one_row(given: Any) -> bool:
+def _is_one_row(given: object) -> bool:
     """Whether this is a tuple of two floats that are right as they are, which saves most of the time of one row."""
     if type(given) is not tuple or len(given) != 2:
         return False
@@ -70,7 +74,7 @@ def _is_one_row(given: Any) -> bool:
     return type(lower) is float and type(upper) is float and -LARGEST <= lower <= upper <= LARGEST
 
 
-def label_lists(name: str, given: Any, n: int) -> list[Label]:
+def label_lists(name: str, given: Labels | None, n: int) -> list[Label]:
     """A label for each of n rows, None for all without labels and for a missing one; dates and the like as strings."""
     if given is None:
         return [None] * n
@@ -86,7 +90,7 @@ def _is_plain(label: object) -> bool:
     return math.isfinite(label) if isinstance(label, float) else label is None or isinstance(label, str | int)
 
 
-def id_list(ids: Any) -> list[str]:
+def id_list(ids: Labels) -> list[str]:
     """Ids as JSON text, which tells 1 from "1"; each once."""
     given = np.atleast_1d(even_array("ids", ids))
     if given.ndim != 1 or not given.size:
@@ -105,7 +109,7 @@ def id_list(ids: Any) -> list[str]:
     return texts
 
 
-def _refuse_large(name: str, values: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+def _refuse_large(name: str, values: Array) -> None:
     """Refuse numbers whose differences may not be finite."""
     if np.abs(values).max() > LARGEST:
         msg = f"{name} must lie between -1e300 and 1e300; got {values.ravel()[np.abs(values).argmax()]:g}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-    from pimeter.protocols import Array, FeatureTable, Table
+    from pimeter.protocols import Array, FeatureTable, IntervalPredictor, Table
 
 RELIABILITY_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 TAIL_OF_RANGES = 0.05  # of ranges of coverage: 90 % confidence
@@ -63,7 +63,7 @@ class CoverageDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: IntervalPredictor,
         X: FeatureTable,
         y: ArrayLike,
         *,
@@ -196,7 +196,7 @@ class ReliabilityDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: IntervalPredictor,
         X: FeatureTable,
         y: ArrayLike,
         *,

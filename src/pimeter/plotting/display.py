@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pimeter.interval_arrays import Aligned
-    from pimeter.protocols import Array, FeatureTable
+    from pimeter.protocols import Array, FeatureTable, IntervalPredictor
 
 INSIDE_COLOUR, OUTSIDE_COLOUR, LINE_COLOUR = "#0072b2", "#d55e00", "#222222"  # told apart also in print
 FIGURE = (4.5, 3.4)  # inches
@@ -54,7 +54,9 @@ class Display:
         )  # fmt: skip
 
 
-def predicted_bounds(estimator: Any, X: FeatureTable, level: ArrayLike | None, by: ArrayLike | None) -> Array:
+def predicted_bounds(
+    estimator: IntervalPredictor, X: FeatureTable, level: ArrayLike | None, by: ArrayLike | None
+) -> Array:
     """What an estimator predicts, or a TypeError."""
     if not hasattr(estimator, "predict_interval"):
         name = type(estimator).__name__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-    from pimeter.protocols import Array, FeatureTable, Table
+    from pimeter.protocols import Array, FeatureTable, IntervalPredictor, Table
 
 
 class IntervalDisplay(Display):
@@ -55,7 +55,7 @@ class IntervalDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: IntervalPredictor,
         X: FeatureTable,
         y: ArrayLike | None = None,
         *,

@@ -17,6 +17,8 @@ from pimeter.regression.width import IntervalShape, Width
 from pimeter.validation import check_finite_rows
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from pimeter.protocols import Array, FeatureTable, Index
 
 LEVEL_NAMES = ("quantile", "quantile_alpha", "alpha")  # what regressors call the level; the first one that they have
@@ -124,7 +126,7 @@ class QuantileWidth(Width):
         return self.estimator is None or bool(get_tags(self.estimator).input_tags.sparse)
 
 
-def level_name(learner: Any, what: str) -> str:
+def level_name(learner: BaseEstimator, what: str) -> str:
     """The parameter that holds the level of a regressor for quantiles, within a pipeline with the step's name."""
     params = learner.get_params()
     for wanted in LEVEL_NAMES:

@@ -192,12 +192,12 @@ class ExplainedIntervals(PredictedDistribution):
         return np.asarray(bounds[:, 1] - bounds[:, 0])
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A number of numpy as Python's."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _stacked(one: Any, others: Any) -> Any:
+def _stacked(one: object, others: Any) -> Any:
     """The row that is explained, and below it the remembered ones, as values of the same kinds."""
     frame = as_frame(one)
     if frame is None:

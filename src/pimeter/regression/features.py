@@ -16,7 +16,7 @@ from pimeter.arrays import as_frame, columns_of, is_missing, numbers_of
 from pimeter.bandwidth import safe_factor
 
 if TYPE_CHECKING:
-    from pimeter.protocols import Array, FeatureTable
+    from pimeter.protocols import Array, FeatureTable, SparseMatrix
 
     Column = Array | list[str | None]  # numbers with NaN, or words with None, for what is missing
 
@@ -64,7 +64,7 @@ class Features:
         rows = self._numbers(X, prediction)
         return self.scaler_.transform(rows) if self.for_distance else rows
 
-    def _is_projected(self, table: Any) -> bool:
+    def _is_projected(self, table: SparseMatrix | Array) -> bool:
         """Whether there are too many columns."""
         return self.max_columns is not None and table.shape[1] > self.max_columns
 

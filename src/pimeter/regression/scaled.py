@@ -19,6 +19,8 @@ from pimeter.regression.width import IntervalShape, Width
 from pimeter.validation import check_finite_rows
 
 if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
     from pimeter.protocols import Array, FeatureTable, Index
 
 LEAST_SCALE = 0.05  # smallest scale, in mean absolute errors: a scale of 0 would mean a model without error
@@ -98,7 +100,7 @@ class ScaledWidth(Width):
         *,
         random_state: int,
         spread: Array | None = None,
-        **wanted: Any,  # noqa: ARG002
+        **wanted: object,  # noqa: ARG002
     ) -> Self:
         """Learn absolute residuals, one model per output."""
         if not self.learns:
@@ -120,7 +122,7 @@ class ScaledWidth(Width):
             self.models_.append(learner.fit(known, np.maximum(unit, LEAST_TO_BOOST) if is_boosted else unit))
         return self
 
-    def _learner(self, known: Any, random_state: int) -> Any:
+    def _learner(self, known: Any, random_state: int) -> BaseEstimator:
         """What learns absolute residuals from this table."""
         if self.estimator is None:
             is_boosted = known.shape[0] > ROWS_TO_BOOST and not hasattr(known, "toarray")
@@ -191,7 +193,7 @@ class ScaledWidth(Width):
         return bool(get_tags(self.estimator).input_tags.sparse)
 
 
-def _trees(shape: tuple[int, int], random_state: int, **options: Any) -> ExtraTreesRegressor:
+def _trees(shape: tuple[int, int], random_state: int, **options: float) -> ExtraTreesRegressor:
     """Extremely random trees with large leaves, for a table of this shape.
 
     They take a third of a forest's time, and have less noise in the scale. A split is the best of 200 columns at most.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, FeatureTable
 
 
-def tree_spread(model: Any, X: FeatureTable) -> Array | None:
+def tree_spread(model: object, X: FeatureTable) -> Array | None:
     """Standard deviation of what the trees of scikit-learn's forests predict, (n, k); None for other models."""
     from sklearn.ensemble._forest import ForestRegressor
     from sklearn.pipeline import Pipeline

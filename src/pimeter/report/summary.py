@@ -45,7 +45,7 @@ def _folded(title: str, content: str) -> str:
     return f"<details><summary>{title}</summary>{content}</details>"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: str | float) -> str:
     """A number, or text, which begins at the left."""
     if isinstance(value, str):
         return f"<td style='text-align:left'>{escape(value)}</td>"

@@ -149,7 +149,7 @@ def _local_criterion(evidence: Evidence) -> Criterion | None:
     return local.criterion if local is not None and Bias().is_local(local, evidence.margin) else None
 
 
-def is_never_negative(target: Array, prediction: Array, ordered: Any, margin: float) -> bool:
+def is_never_negative(target: Array, prediction: Array, ordered: Array, margin: float) -> bool:
     """Whether targets cannot be negative, as counts cannot, though intervals go below 0.
 
     That is so for integers from 0 on, where several of them are 0, and where residuals like these around the
