@@ -197,7 +197,7 @@ def test_mistakes_of_commands(command):
     saved = ["--apply", "new.csv", "--out", "o.csv", "--save", "c.json"]
     for arguments, words in {
         ("apply", "cut.json", "new.csv", "--out", "o.csv"): "'cut.json': text is not a complete calibration",
-        ("apply", "none.json", "new.csv", "--out", "o.csv"): "none.json",
+        ("apply", "none.json", "new.csv", "--out", "o.csv"): "cannot be read: No such file or directory. Give a file",
         ("apply", "plain.json", "new.csv", "--out", "o.csv", "--by", "shop"): "has no categories: leave --by out",
         ("interval", "old.csv", *saved, "--width", "scaled", "--features", "n"): "--save keeps what applies",
     }.items():

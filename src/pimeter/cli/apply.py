@@ -51,7 +51,12 @@ def apply(
     from pimeter.coverage import counted
 
     notes = reading.notes
-    text = calibration.read_text(encoding="utf-8")
+    try:
+        text = calibration.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as why:
+        reason = getattr(why, "strerror", why)
+        msg = f"{shown(calibration)} cannot be read: {reason}. Give a file that --save or to_json() wrote."
+        raise ValueError(msg) from why
     named = {"lower": lower, "upper": upper, "quantiles": quantiles, "std": std, "prediction": prediction}
     with opened(new, reading) as table, replaced(out, str(calibration), new) as draft, progress(2) as step:
         try:
