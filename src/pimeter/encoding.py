@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +44,40 @@ def _replaced(value: object, otherwise: Callable[[float], str | None]) -> object
 def digest(value: object) -> str:
     """Check sum of plain values."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+class Envelope(NamedTuple):
+    """What surrounds plain values in a file: what they are, of which version, and a check sum."""
+
+    format: str
+    version: int
+    name: str  # in messages, such as "calibration"
+    origin: str  # what it has to be, in messages
+    remedy: str  # what to do about a file that was changed
+
+    def sealed(self, body: object, **more: str) -> dict[str, object]:
+        """Plain values, with what surrounds them."""
+        return {"format": self.format, "version": self.version, **more, "digest": digest(body), "body": body}
+
+    def opened(self, text: str, where: str, otherwise: str) -> dict[str, Any]:
+        """What `sealed` made, from JSON text; a ValueError says what is wrong with that, which is called `where`."""
+        try:
+            values = json.loads(text)
+        except ValueError as why:
+            msg = f"{where} is not a complete {self.name}: {why}. Was it cut off, or is it {otherwise}"
+            raise ValueError(msg) from why
+        if not isinstance(values, dict) or values.get("format") != self.format:
+            msg = f"{where} is not {self.origin}."
+            raise ValueError(msg)
+        if values.get("version") != self.version:
+            found = f"has version {values.get('version')!r}, expected {self.version}"
+            msg = f"{where} {found}: use the version of pimeter that wrote it."
+            raise ValueError(msg)
+        body = values.get("body")
+        if not isinstance(body, dict) or values.get("digest") != digest(body):
+            msg = f"{where} was changed after it was written: its check sum is wrong. {self.remedy}"
+            raise ValueError(msg)
+        return values
 
 
 def built(kind: Callable[..., T], value: object, where: str) -> T:

@@ -37,9 +37,9 @@ def grouped_quantile(
     q : float or array-like
         Levels in [0, 1].
     beta : "auto" or float
-        As in `quantile`.
+        How sharply the neuron distinguishes: "auto" follows each sample; a number is the paper's, in its own unit.
     reflect : bool
-        The values are absolute errors, as in `quantile`.
+        The values are absolute errors, whose density goes on below 0 as its mirror image.
 
     Returns
     -------

@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING
 
 from pimeter.classification.calibration import reliability
 from pimeter.coverage import percent
-from pimeter.plotting import pyplot
+from pimeter.plotting.display import INSIDE_COLOUR, LINE_COLOUR, OUTSIDE_COLOUR, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
-
-# Told apart in print, too, and by those who do not tell red from green.
-RIGHT, WRONG, LINE = "#0072b2", "#d55e00", "#222222"
 
 
 def plot_reliability(
@@ -47,11 +44,13 @@ def plot_reliability(
     if ax is None:
         ax = pyplot().subplots(figsize=(5.5, 5.5), layout="constrained")[1]
     assert ax is not None
-    ax.plot([0, 1], [0, 1], color=LINE, linewidth=1, linestyle="--", label="calibrated")
-    kinds = ((~found.is_off, RIGHT, "consistent with it"), (found.is_off, WRONG, "not consistent with it"))
-    for part, colour, text in kinds:
+    ax.plot([0, 1], [0, 1], color=LINE_COLOUR, linewidth=1, linestyle="--", label="calibrated")
+    for part, colour, mark, text in (
+        (~found.is_off, INSIDE_COLOUR, "o", "consistent with it"),
+        (found.is_off, OUTSIDE_COLOUR, "X", "not consistent with it"),
+    ):
         ax.vlines(found.score[part], found.lower[part], found.upper[part], color=colour, alpha=0.5, linewidth=3)
-        ax.plot(found.score[part], found.proportion[part], "o" if colour == RIGHT else "X", color=colour, label=text)
+        ax.plot(found.score[part], found.proportion[part], mark, color=colour, label=text)
     ax.set(xlabel="mean score", ylabel="proportion of positives", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.legend(frameon=False, loc="upper left", title=f"p = {found.p_value:.2g} if calibrated", alignment="left")
     ax.set_title(f"Reliability, with intervals for {percent(confidence_level)} each", loc="left")

@@ -10,7 +10,7 @@ import typer
 import pimeter
 from pimeter.cli.app import app
 from pimeter.cli.columns import PREDICTIONS, named_or_guessed
-from pimeter.cli.given import calibrated_bounds, free_names, given_columns, show_calibrated
+from pimeter.cli.given import calibrated_bounds, free_names, given_columns, note_on_gaps, show_calibrated
 from pimeter.cli.interval import PredictionRows, interval_bounds, show_intervals
 from pimeter.cli.options import Lower, Prediction, Quantiles, Std, Upper, as_table, reads_files
 from pimeter.cli.terminal import progress, say, warnings_as
@@ -73,9 +73,7 @@ def apply(
                 bounds = _around(model, table, prediction, by, notes)
         step(f"Writing {shown(out)}")
         write_table(table.with_columns(bounds.rename(free_names(table))), draft, out, like=table)
-    if n_empty := bounds["lower"].null_count():
-        notes.append(f"{counted(n_empty, 'row')} without all columns {'has' if n_empty == 1 else 'have'} no interval")
-    say(notes)
+    say([*notes, *note_on_gaps(bounds)])
     if isinstance(model, pimeter.IntervalCalibrator):
         show_calibrated(model)
     else:

@@ -257,9 +257,7 @@ def recalibrate(
         step(f"Writing {shown(out)}")
         save_calibration(calibrator, save, calibration, apply, str(out))
         write_table(new.with_columns(bounds.rename(written)), draft, out, like=new)
-    if bounds["lower"].null_count():
-        notes.append(f"{bounds['lower'].null_count():,} rows without all columns have no interval")
-    say(notes)
+    say([*notes, *note_on_gaps(bounds)])
     show_calibrated(calibrator)
     typer.echo(f"Wrote {bounds.height:,} rows with {' and '.join(map(shown, written.values()))}: {out}")
 
@@ -290,6 +288,14 @@ def calibrated_bounds(calibrator: pimeter.IntervalCalibrator, given: GivenColumn
     if not is_complete.any():
         return found
     return scattered(found, is_complete, calibrator.predict_interval(**given.values(rows.filter(is_complete))))
+
+
+def note_on_gaps(bounds: pl.DataFrame) -> list[str]:
+    """A note on rows that have no interval, if there are some."""
+    from pimeter.coverage import counted
+
+    n = bounds["lower"].null_count()
+    return [f"{counted(n, 'row')} without all columns {'has' if n == 1 else 'have'} no interval"] if n else []
 
 
 def show_calibrated(calibrator: pimeter.IntervalCalibrator) -> None:

@@ -9,40 +9,35 @@ import numpy as np
 
 from pimeter.arrays import label_list
 from pimeter.conformal.scores import CalibrationScores
-from pimeter.encoding import digest, with_names
+from pimeter.encoding import Envelope, with_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CALIBRATION_FORMAT = "pimeter calibration"
-CALIBRATION_VERSION = 1
+ENVELOPE = Envelope(
+    format="pimeter calibration",
+    version=1,
+    name="calibration",
+    origin="a calibration that to_json() wrote",
+    remedy="Write it anew with to_json().",
+)
 COLUMNS = ("above", "below", "importance", "groups")
 LABEL_TYPES = (str, int, float, bool)
 
 
 def calibration_text(owner: str, body: dict[str, Any]) -> str:
     """Plain values as text that says what it is, whose, and of which version, with a check sum."""
-    plain = with_names(body)
-    return json.dumps(
-        {
-            "format": CALIBRATION_FORMAT,
-            "version": CALIBRATION_VERSION,
-            "of": owner,
-            "digest": digest(plain),
-            "body": plain,
-        },
-        allow_nan=False,
-    )
+    return json.dumps(ENVELOPE.sealed(with_names(body), of=owner), allow_nan=False)
 
 
 def owner_of(text: str) -> str:
     """Name of the class whose calibration a text holds."""
-    return str(_envelope(text).get("of"))
+    return str(_opened(text).get("of"))
 
 
 def calibration_body(text: str, owner: str) -> dict[str, Any]:
     """The plain values of a text, or a ValueError that says what is wrong with it."""
-    values = _envelope(text)
+    values = _opened(text)
     if values.get("of") != owner:
         found = values.get("of")
         msg = f"the calibration is that of {found}, not of {owner}: read it with {found}.from_json."
@@ -50,25 +45,9 @@ def calibration_body(text: str, owner: str) -> dict[str, Any]:
     return dict(values["body"])
 
 
-def _envelope(text: str) -> dict[str, Any]:
-    """What surrounds the plain values, checked."""
-    try:
-        values = json.loads(text)
-    except ValueError as why:
-        msg = f"text is not a complete calibration: {why}. Was it cut off, or is it a name of a file? Give its content."
-        raise ValueError(msg) from why
-    if not isinstance(values, dict) or values.get("format") != CALIBRATION_FORMAT:
-        msg = "text is JSON, but not a calibration that to_json() wrote."
-        raise ValueError(msg)
-    if values.get("version") != CALIBRATION_VERSION:
-        found = f"has version {values.get('version')!r}, expected {CALIBRATION_VERSION}"
-        msg = f"the calibration {found}: read it with the version of pimeter that wrote it, or write it anew."
-        raise ValueError(msg)
-    body = values.get("body")
-    if not isinstance(body, dict) or values.get("digest") != digest(body):
-        msg = "the calibration was changed after it was written: its check sum is wrong. Write it anew with to_json()."
-        raise ValueError(msg)
-    return values
+def _opened(text: str) -> dict[str, Any]:
+    """The plain values and what surrounds them, or a ValueError that says what is wrong with the text."""
+    return ENVELOPE.opened(text, "text", "a name of a file? Give its content.")
 
 
 def plain_scores(scores: CalibrationScores) -> dict[str, Any]:

@@ -137,11 +137,11 @@ class RateEvidence:
             self.fortunes = [min(held, LARGEST) for held in self.fortunes]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """What a bet goes on from, as plain values."""
         return {"rows": self.rows, "fortunes": self.fortunes}
 
     def restore(self, values: dict[str, Any]) -> None:
-        """Go on from plain values."""
+        """Go on from what `to_dict` returned."""
         self.rows, self.fortunes = int(values["rows"]), [float(held) for held in values["fortunes"]]
         self._kept = 0.0 if self._is_renewed else kept_back(self.rows)
         self.value = sum(self.fortunes) + self._kept

@@ -94,7 +94,7 @@ class ExchangeabilityEvidence:
         return math.fsum(map(math.fsum, self.fortunes)) + (0.0 if self._is_renewed else kept_back(self.rows))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """What a bet goes on from, as plain values."""
         kept = ("edges", "first", "counts", "rows", "fortunes", "least", "least_at")
         return {name: getattr(self, name) for name in kept}
 

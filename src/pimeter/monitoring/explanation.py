@@ -186,7 +186,7 @@ def _shown(label: object) -> str:
 
 
 def _headline(stream: Stream, evidence: Evidence, estimate: CoverageEstimate) -> Headline:
-    """The answer."""
+    """Whether there is an alarm, of what and since when, and how often intervals held."""
     if not estimate.rows:
         return Headline("Nothing is known yet.", "No target has come.")
     low, high = percent_range(estimate.lower, estimate.upper)
@@ -280,7 +280,7 @@ def _recalibration(known: Recalibration) -> Finding:
 
 
 def _subgroups(stream: Stream) -> tuple[WatchedSubgroup, ...]:
-    """Subgroups by evidence."""
+    """Coverage and evidence of each subgroup, the strongest evidence first."""
     groups = list(stream.subgroups.values())
     misses, rows = [one.counts.misses for one in groups], [one.counts.rows for one in groups]
     low, high = rate_bounds(misses, rows, 1.0 - stream.settings.confidence_level)

@@ -19,7 +19,7 @@ OF_CALIBRATION = 0.2  # of the false alarms: that of calibration sets which cove
 
 
 class Limits(NamedTuple):
-    """Largest healthy probabilities."""
+    """Probabilities of what is counted, at most, while intervals hold."""
 
     miss: float  # of a target outside its interval
     inside: float  # of a target strictly between its bounds

@@ -9,13 +9,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pimeter.encoding import digest
+from pimeter.encoding import Envelope
 from pimeter.monitoring.recalibration import Recalibration
 from pimeter.monitoring.settings import Settings
 from pimeter.monitoring.stream import Stream
 
-FORMAT = "pimeter coverage monitor"
-STATE_VERSION = 1
+ENVELOPE = Envelope(
+    format="pimeter coverage monitor",
+    version=1,
+    name="state of a monitor",
+    origin="the state of a monitor",
+    remedy="Restore it from a copy.",
+)
 
 
 class StateFile:
@@ -51,31 +56,17 @@ class StateFile:
         """What was saved, None if nothing was; a ValueError says what is wrong with the file, which stays as it is."""
         if not self.path.exists():
             return None
-        try:
-            values = json.loads(self.path.read_text(encoding="utf-8"))
-        except ValueError as why:
-            msg = f"{self.path} is not a complete state of a monitor: {why}. Was it cut off, or is it another file?"
-            raise ValueError(msg) from why
-        if not isinstance(values, dict) or values.get("format") != FORMAT:
-            msg = f"{self.path} is not the state of a monitor. Take another file for --state."
-            raise ValueError(msg)
-        if values.get("version") != STATE_VERSION:
-            found = f"has version {values.get('version')!r}, expected {STATE_VERSION}"
-            msg = f"{self.path} {found}: use the version of pimeter that wrote it."
-            raise ValueError(msg)
-        body = values.get("body")
-        if not isinstance(body, dict) or values.get("digest") != digest(body):
-            msg = f"{self.path} was changed after it was written: its check sum is wrong. Restore it from a copy."
-            raise ValueError(msg)
+        body: dict[str, Any] = ENVELOPE.opened(self.path.read_text(encoding="utf-8"), str(self.path), "another file?")[
+            "body"
+        ]
         return body
 
     def write(self, body: dict[str, Any]) -> None:
         """Put a new state in the place of the old one."""
-        values = {"format": FORMAT, "version": STATE_VERSION, "digest": digest(body), "body": body}
         draft = beside(self.path, "draft")
         try:
             with draft.open("w", encoding="utf-8") as file:
-                json.dump(values, file, allow_nan=False)
+                json.dump(ENVELOPE.sealed(body), file, allow_nan=False)
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(self.path)

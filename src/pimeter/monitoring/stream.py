@@ -39,7 +39,7 @@ class Counts:
         return self.below + self.above
 
     def add(self, code: int, width: float) -> None:
-        """One row."""
+        """Count a row, by where its target lies and how wide its interval is."""
         self.rows += 1
         self.width += width
         if code == BELOW:

@@ -22,10 +22,9 @@ from pimeter.classification.inputs import (
     warn_if_swapped,
 )
 from pimeter.classification.rates import Metric, Rates
-from pimeter.classification.reliability_plot import LINE, RIGHT, WRONG
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.paper.errors import outcome_errors
-from pimeter.plotting import pyplot
+from pimeter.plotting.display import INSIDE_COLOUR, LINE_COLOUR, OUTSIDE_COLOUR, pyplot
 from pimeter.quantiles import quantile
 from pimeter.validation import one_level
 
@@ -196,16 +195,16 @@ def plot_outcomes(
         raise ValueError(msg)
     grid = grid.reshape(2, 2)
     cells = (
-        ("true negatives", tn, len(tn) + len(fp), RIGHT),
-        ("false positives", threshold + fp, len(tn) + len(fp), WRONG),
-        ("false negatives", threshold - fn, len(tp) + len(fn), WRONG),
-        ("true positives", 1.0 - tp, len(tp) + len(fn), RIGHT),
+        ("true negatives", tn, len(tn) + len(fp), INSIDE_COLOUR),
+        ("false positives", threshold + fp, len(tn) + len(fp), OUTSIDE_COLOUR),
+        ("false negatives", threshold - fn, len(tp) + len(fn), OUTSIDE_COLOUR),
+        ("true positives", 1.0 - tp, len(tp) + len(fn), INSIDE_COLOUR),
     )
     edges = np.linspace(0.0, 1.0, N_BARS + 1)
     for ax, (name, scores, of, colour) in zip(grid.ravel(), cells, strict=True):
         counts = np.histogram(scores, edges)[0]
         ax.bar(edges[:-1], counts / max(len(scores), 1), np.diff(edges), align="edge", color=colour)
-        ax.axvline(threshold, color=LINE, linewidth=1, linestyle="--")
+        ax.axvline(threshold, color=LINE_COLOUR, linewidth=1, linestyle="--")
         ax.set_title(f"{name}: {len(scores):,} of {of:,}", loc="left")
         ax.set(xlim=(0, 1), xlabel="score", ylabel="proportion of these rows")
     return grid

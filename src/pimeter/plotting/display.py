@@ -67,7 +67,7 @@ def predicted_bounds(
 
 
 def one_output(given: Aligned, *, has_levels: bool) -> Aligned:
-    """The same, or a ValueError if it is of several outputs, or has levels where it should not or the reverse."""
+    """Intervals of one output, with an axis of levels or without; or a ValueError if they have other axes."""
     if given.outputs or has_levels != (given.n_levels is not None):
         expected = "(n, 2, L), with an axis of levels" if has_levels else "(n, 2), at one level"
         msg = f"a display shows one output; y_interval must have shape {expected}. Show outputs one by one."

@@ -93,7 +93,7 @@ class AutoWidth(Width):
         return any(width._takes_spread for width in given if isinstance(width, Width))
 
     def of_model(self, model: object, confidence_level: float, tails: str) -> Self:
-        """Tell the candidates."""
+        """Tell the candidates which model they are about."""
         for one in getattr(self, "_combined", ()):
             one.width.of_model(model, confidence_level, tails)
         return self

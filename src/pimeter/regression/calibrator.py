@@ -63,7 +63,9 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
         "distributional": between two quantiles of each row's distribution, the same two for all rows, which never cross
         and serve every level at once. "auto": learned on rows that do not calibrate, as said below.
     guarantee : {"marginal", "training-conditional", "approximate"}, default="marginal"
-        As in `IntervalRegressor`.
+        "marginal": the margin is the score of rank ``ceil((m + 1) p)``. "training-conditional": the least rank that
+        covers p with 95 % confidence for the calibration rows at hand. "approximate": the neuron between the two
+        scores next to rank ``(m + 1) p``.
     random_state : int, RandomState or None, default=None
         Chooses the rows that ``method="auto"`` learns from.
 
