@@ -26,11 +26,12 @@ def in_groups(scores: CalibrationScores, codes: Index, *, are_copies: bool) -> C
 
     Nothing is proven of rows that resemble each other where there are folds, categories or importance weights, too.
     """
-    first = np.unique(codes, return_index=True)[1]
     if not are_copies:
+        n_groups = int(np.count_nonzero(np.bincount(codes)))
         if scores.folds is not None or scores.labels is not None or scores.importance is not None:
-            return replace(scores, n_groups=len(first), doubts=(*scores.doubts, GROUPS))
-        return replace(scores, n_groups=len(first), groups=codes)
+            return replace(scores, n_groups=n_groups, doubts=(*scores.doubts, GROUPS))
+        return replace(scores, n_groups=n_groups, groups=codes)
+    first = np.unique(codes, return_index=True)[1]
     size = None if scores.effective_size is None else scores.effective_size * len(first) / len(codes)
     return replace(scores.rows(np.sort(first)), effective_size=size)
 

@@ -121,8 +121,7 @@ class CalibrationScores:
         Of rows in groups, each group counts once (hierarchical conformal prediction).
         """
         if self.groups is not None and self.importance is None:
-            codes = np.unique(self.groups, return_inverse=True)[1]
-            return np.asarray(1.0 / np.bincount(codes)[codes])
+            return np.asarray(1.0 / np.bincount(self.groups)[self.groups])
         return None if self.importance is None or not len(self) else effective_counts(self.importance)
 
     @property
