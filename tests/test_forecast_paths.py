@@ -77,6 +77,25 @@ def test_any_number_of_paths_has_the_margins_of_the_cone(context):
     assert_allclose(np.corrcoef(paths[0].T)[0, 1], np.corrcoef(cone.sample_paths(y_pred[:1], 800)[0].T)[0, 1], atol=0.1)
 
 
+@pytest.mark.parametrize(("tails", "level", "side"), [("lower", 0.1, 0), ("upper", 0.9, 1)])
+@pytest.mark.parametrize("n_paths", [300, 450])
+def test_paths_have_the_one_bound_of_a_cone(tails, level, side, n_paths):
+    y = np.cumsum(np.random.default_rng(1).standard_normal((300, 4)), axis=1)
+    cone = pm.ForecastIntervals(0.9, tails=tails).fit(y, np.zeros((300, 4)))
+    paths = cone.sample_paths(np.zeros((1, 4)), n_paths, random_state=0)[0]
+    bound = cone.predict_interval(np.zeros((1, 4)))[0, :, side]
+    assert_allclose(np.quantile(paths, level, axis=0, method="hazen"), bound, rtol=1e-12)
+
+
+def test_sums_need_no_steps_that_do_not_count():
+    y = np.cumsum(np.random.default_rng(1).standard_normal((300, 4)), axis=1)
+    zeros, counts = np.zeros((300, 4)), [1, 1, 0, 0]
+    whole = pm.ForecastIntervals(0.9, tails="equal").fit(y, zeros).sum_interval(zeros[:1], weights=counts)
+    y[1:, 3] = np.nan
+    found = pm.ForecastIntervals(0.9, tails="equal").fit(y, zeros).sum_interval(zeros[:1], weights=counts)
+    assert_allclose(found, whole)
+
+
 def test_paths_depend_on_each_other_as_the_past_did():
     cone, y_true, y_pred = fitted()
     paths = cone.sample_paths(np.zeros((1, 6)), 1500, random_state=1)[0]

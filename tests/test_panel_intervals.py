@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import pimeter as pm
-from pimeter.forecast.panel_bounds import MIN_OWN_WINDOWS
+from pimeter.coverage import tail_levels
+from pimeter.forecast.panel_bounds import MIN_OWN_WINDOWS, Rule, mixed
 from pimeter.forecast.window_weights import Weighting, spread
 
 pytestmark = pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
@@ -124,6 +125,18 @@ class TestIntervals:
         intervals, moments, _ = fitted()
         with pytest.warns(pm.CoverageWarning, match="of 12 series. These are too few: 90 % takes 19"):
             intervals.predict_interval(future(["new"], [100.0], moments[-1]))
+
+    def test_a_higher_level_holds_a_lower_one(self):
+        of_panel = np.array([-1.5, -1.0, 1.0, 1.5])  # lower bounds at 50 and 60 %, then upper ones
+        found = spread(np.arange(9.0)[None, None], np.ones((1, 9)), tail_levels(np.array([0.5, 0.6])))
+        bounds = mixed(found, of_panel[[1, 0, 2, 3]], Rule(Weighting(), 10.0, (2.0, 0.5)))
+        assert (bounds.lower[..., 1] <= bounds.lower[..., 0]).all()
+        assert (bounds.upper[..., 1] >= bounds.upper[..., 0]).all()
+
+    def test_a_long_gap_before_a_forecast_leaves_a_series_its_own_answer(self):
+        ages = np.array([[1.0, 5.0, 9.0]])
+        weighting = Weighting(half_life=4.0)
+        assert_allclose(weighting(ages + 1e6), weighting(ages))
 
     def test_the_unit_of_a_series_does_not_matter(self):
         one, moments, _ = panel(levels=np.ones(12))
@@ -242,8 +255,26 @@ class TestFrames:
         from pimeter.forecast.long_frames import Clock
 
         months = np.cumsum([0.0, *[31.0, 28.0, 31.0, 30.0] * 5])
-        clock = Clock.of(months, "numbers").extended(months[-1] + np.array([31.0, 152.0]))
+        clock = Clock.of(months, "numbers", lambda: [months]).extended(months[-1] + np.array([31.0, 152.0]))
         assert_array_equal(clock.numbers(months[-1] + np.array([0.0, 31.0, 152.0])) - 20, [0, 1, 5])
+
+    def test_windows_far_apart_are_counted_by_the_time_between_them(self):
+        frame, *_ = panel(n_windows=400, h=5, days=False)
+        weekly = frame.filter(pl.col("cutoff") % 24 == 0)
+        intervals = pm.PanelIntervals(0.9, season_length=24).fit(weekly)
+        assert_array_equal(np.diff(intervals._windows.cutoffs[0]), 24.0)
+
+    @pytest.mark.parametrize("freq", ["h", "MS"])
+    def test_times_between_two_steps_are_refused(self, freq):
+        frame, _, _ = panel(days=False)
+        moments = pd.date_range("2026-01-01", periods=60, freq=freq)
+        plain = frame.to_pandas()
+        past = plain.assign(ds=moments[plain["ds"]], cutoff=moments[plain["cutoff"]])
+        intervals = pm.PanelIntervals(0.9).fit(past)
+        minutes = pd.Timedelta("20min")
+        between = past.assign(unique_id="new", ds=past["ds"] - minutes, cutoff=past["cutoff"] - minutes)
+        with pytest.raises(ValueError, match=r"156 rows with a 'cutoff' .* the first is 2025-12-31 23:40"):
+            intervals.update(between[:156].assign(ds=past["ds"]))
 
     def test_gaps_and_missing_targets_are_counted(self):
         frame, moments, _ = panel()
@@ -370,6 +401,17 @@ class TestUpdate:
         with pytest.raises(ValueError, match="given before with other values, the first of 's0'"):
             intervals.update(frame[:30].with_columns(pl.col("y") + 1.0))
         assert intervals.predict_interval(ahead).equals(before)
+
+    def test_windows_that_come_step_by_step_have_the_level_of_all_their_forecasts(self):
+        frame, *_ = panel(days=False)
+        frame = frame.with_columns(mean=pl.col("mean") * (1.0 + 0.1 * (pl.col("ds") - pl.col("cutoff"))))
+        frame = frame.with_columns(none=pl.when(pl.col("ds") <= 20).then(pl.col("mean")))
+        whole = pm.PanelIntervals(0.9).fit(frame)
+        parts = pm.PanelIntervals(0.9).fit(frame.filter(pl.col("ds") <= 20))
+        for now in range(21, 43):
+            parts.update(frame.filter(pl.col("ds") == now))
+        for model in ("mean", "none"):
+            assert_allclose(parts._windows.levels[model], whole._windows.levels[model], rtol=1e-12)
 
     def test_new_series_join(self):
         intervals, moments, _ = fitted()

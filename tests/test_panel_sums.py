@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import pimeter as pm
+from pimeter.forecast.panel_context import _means_of_seasons, _returned
 from pimeter.forecast.paths import margins_kept
 
 pytestmark = pytest.mark.filterwarnings("ignore::pimeter.CoverageWarning")
@@ -177,6 +178,19 @@ class TestPaths:
         single = [intervals.sample_paths(future, 1, random_state=seed)["f"].to_numpy() for seed in range(20)]
         assert np.std(single, axis=0).min() > 0.3
 
+    @pytest.mark.parametrize("pooling", ["auto", "series", "panel"])
+    def test_of_new_and_short_series_have_the_margins_of_the_panel(self, pooling):
+        rng = np.random.default_rng(5)
+        y = 100.0 + autoregressive(30, 60, rng)
+        past = long_frame(y, range(55), best, known=55)
+        past = past.filter((pl.col("unique_id") != "s0") | (pl.col("cutoff") > 50))
+        intervals = pm.PanelIntervals(0.8, pooling=pooling).fit(past)
+        ahead = long_frame(y, [55], best).drop("y").filter(pl.col("unique_id").is_in(["s0", "s1"]))
+        ahead = pl.concat([ahead, ahead.filter(pl.col("unique_id") == "s0").with_columns(unique_id=pl.lit("new"))])
+        paths = intervals.sample_paths(ahead, 200, random_state=0)
+        drawn = np.quantile(paths["f"].to_numpy().reshape(200, -1), 0.9, axis=0, method="hazen")
+        assert_allclose(drawn, intervals.predict_interval(ahead)["f-hi-80"].to_numpy(), rtol=1e-9)
+
     def test_need_whole_windows(self):
         rng = np.random.default_rng(0)
         y = 100.0 + autoregressive(5, 60, rng)
@@ -257,6 +271,19 @@ class TestContext:
         newest = long_frame(later, range(116, 120), level, 120).filter(pl.col("ds") == 120)
         after = intervals.update(newest).predict_interval(ahead)
         assert (after["f-lo-90"] > before["f-lo-90"] + 1.0).mean() > 0.95
+
+    def test_series_whose_forecasts_go_back_to_the_season_are_told_from_others(self):
+        rng = np.random.default_rng(6)
+        season, n = 6, 600
+        around = rng.standard_normal((4, n))  # noise around the same values: a naive forecast is off by its own noise
+        following = np.cumsum(rng.standard_normal((4, n // season, season)), axis=1).reshape(4, n)
+        y = np.concatenate([around, following])
+        forecasts = np.concatenate([np.full((8, season), np.nan), y[:, :-season]], axis=1)
+        means = _means_of_seasons(y, season)
+        found = _returned(y - forecasts, forecasts, means, season)
+        assert_allclose(found[:, -1], np.repeat([-1.0, 0.0], 4), atol=0.15)
+        y[:, 300:] = np.nan  # what comes later does not count
+        assert_allclose(_returned(y - forecasts, forecasts, means, season)[:, :300], found[:, :300])
 
     def test_few_windows_are_refused(self):
         with pytest.raises(ValueError, match="takes 50 windows, of all series together, with a known target of step 1"):

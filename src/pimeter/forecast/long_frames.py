@@ -15,7 +15,7 @@ from pimeter.arrays import as_frame, numbers_of
 from pimeter.coverage import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import narwhals as nw
     from numpy.typing import NDArray
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ROWS_AT_A_TIME = 1_000_000
 LARGEST_VALUE = 1e150  # target or forecast: squares stay finite
 NOT_MODELS = {"index", "level_0", "step", "h", "horizon", "fold", "window"}
+BETWEEN = 1e-3  # steps from which on a time is none of those that are counted
 MANY_TIMES = 0.9  # of the moments between the first and the last that are there: time then passes evenly
 
 
@@ -52,13 +53,14 @@ class Clock:
     places: Numbers  # the number of each of these
 
     @classmethod
-    def of(cls, times: Array, kind: str) -> Clock:
-        """By all times of a frame."""
+    def of(cls, times: Array, kind: str, windows: Callable[[], list[Array]]) -> Clock:
+        """By all times of a frame, and where these leave gaps by those of its windows, each with its cutoff."""
         moments = np.unique(times)
         gaps = np.diff(moments)
         unit = float(gaps.min()) if gaps.size else 1.0
-        span = float(moments[-1] - moments[0]) / unit + 1.0
-        is_even = bool(np.allclose(gaps / unit, np.round(gaps / unit), atol=1e-6)) and len(moments) >= MANY_TIMES * span
+        is_even = bool(np.allclose(gaps / unit, np.round(gaps / unit), atol=1e-6)) and (
+            _are_many([moments], unit) or _are_many(windows(), unit)
+        )
         return cls(kind, float(moments[0]), unit, None if is_even else moments, np.arange(len(moments)))
 
     def extended(self, times: Array) -> Clock:
@@ -76,6 +78,13 @@ class Clock:
         if self.moments is None:
             return np.round((times - self.start) / self.unit).astype(np.intp)
         return self.places[np.searchsorted(self.moments, times)]
+
+    def is_between(self, times: Array) -> NDArray[np.bool_]:
+        """Whether times lie between two steps, or are none of the moments that are counted."""
+        if self.moments is None:
+            steps = (times - self.start) / self.unit
+            return np.asarray(np.abs(steps - np.round(steps)) > BETWEEN)
+        return np.asarray(self.moments[np.searchsorted(self.moments, times)] != times)
 
 
 @dataclass(frozen=True)
@@ -176,7 +185,25 @@ def _clock(name: str, frame: nw.DataFrame[Any], columns: tuple[str, ...], held: 
         raise ValueError(msg)
     parts = [np.unique(_times(name, frame[part], column)[0]) for part in chunks(len(frame)) for column in columns]
     times = np.concatenate(parts)
-    return Clock.of(times, kinds[0]) if held is None else held.extended(times)
+    if held is not None:
+        return held.extended(times)
+
+    def windows() -> list[Array]:
+        made, about = (_times(name, frame, column)[0] for column in (columns[-1], columns[0]))
+        order = np.lexsort((about, made))
+        begins = np.flatnonzero(np.diff(made[order])) + 1
+        return [
+            np.append(*own)
+            for own in zip(made[order][np.append(0, begins)], np.split(about[order], begins), strict=True)
+        ]
+
+    return Clock.of(times, kinds[0], windows)
+
+
+def _are_many(parts: list[Array], unit: float) -> bool:
+    """Whether most moments between the first and the last of each part are there."""
+    n_there = sum(len(np.unique(one)) for one in parts)
+    return n_there >= MANY_TIMES * sum(float(one.max() - one.min()) / unit + 1.0 for one in parts)
 
 
 def _numbered(
@@ -197,8 +224,8 @@ def _numbered(
         rows = frame[part]
         series[part] = _series(name, rows, names.series, ids)
         if has_cutoff:
-            cutoff[part] = clock.numbers(_times(name, rows, names.cutoff)[0])
-        step[part] = clock.numbers(_times(name, rows, names.time)[0]) - cutoff[part]
+            cutoff[part] = _moments(name, rows, names.cutoff, clock)
+        step[part] = _moments(name, rows, names.time, clock) - cutoff[part]
     forecasts, features = ({one: numbers(name, frame, one) for one in columns} for columns in (models, names.features))
     found = Rows(list(ids), series, cutoff, step, None, forecasts, features, clock)
     if has_cutoff and (step < 1).any():
@@ -267,6 +294,20 @@ def _times(name: str, frame: nw.DataFrame[Any], column: str) -> tuple[Array, str
         msg = f"{name}: column {column!r} is missing in {rows}, the first is row {int(np.isnan(times).argmax())}."
         raise ValueError(msg)
     return times, said
+
+
+def _moments(name: str, frame: nw.DataFrame[Any], column: str, clock: Clock) -> Numbers:
+    """The number of the moment of each row; refused where it is between two of them."""
+    times = _times(name, frame, column)[0]
+    is_between = clock.is_between(times)
+    if is_between.any():
+        first = frame.get_column(column)[int(is_between.argmax())]
+        msg = (
+            f"{name}: {counted(int(is_between.sum()), 'row')} with a {column!r} that is none of the times of fit, or "
+            f"lies between two steps, the first is {first}. Give times as in fit, or fit anew with these."
+        )
+        raise ValueError(msg)
+    return clock.numbers(times)
 
 
 def _seconds(dates: NDArray[Any]) -> Array:

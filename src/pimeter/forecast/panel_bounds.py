@@ -89,7 +89,12 @@ def mixed(found: Spread, of_panel: Array, rule: Rule) -> SeriesBounds:
     both = own[..., None] * found.quantiles + (1.0 - own[..., None]) * (median + found.scale[..., None] * of_panel)
     bounds = median + np.tile(rule.factors, 2) * (both - median)
     half = bounds.shape[-1] // 2
-    return SeriesBounds(bounds[..., :half], bounds[..., half:], found.median, n)
+    # Factors are learned level by level: the interval of a higher level holds that of a lower one all the same.
+    lower, upper = (
+        np.minimum.accumulate(bounds[..., :half], axis=-1),
+        np.maximum.accumulate(bounds[..., half:], axis=-1),
+    )
+    return SeriesBounds(lower, upper, found.median, n)
 
 
 class Trial(NamedTuple):

@@ -2,7 +2,8 @@
 
 Two regressions for each step ahead, of all series together, in units of each series' mean absolute error. The first
 predicts the error from the newest errors of the series, from the forecast beside the newest target and, with a season,
-beside the targets of earlier seasons, and from the caller's features. The second predicts the logarithm of what then
+beside the targets of earlier seasons, all the more the more errors of that series made up for such differences before,
+and from the caller's features. The second predicts the logarithm of what then
 remains from how large errors were of late. Windows of `fit` are standardised by coefficients of the other half of the
 time, so that they tell how large errors of windows to come will be.
 """
@@ -27,6 +28,8 @@ LAGS = 3  # newest errors that are looked at
 RATES_OF_MEANS = (0.3, 0.1, 0.03)  # weights of the newest error in means of absolute ones
 SEASONS = 4  # earlier ones whose targets are averaged
 PENALTY = 30.0  # rows that speak for no centre, and for the usual scale
+PENALTY_OF_RETURN = 10.0  # squared units that speak for a series whose forecasts are right
+FAR_AWAY = 2.0  # units beyond which a forecast beside earlier seasons may count more, or less
 MOST_UNITS = 10.0  # that an error counts at most
 LEAST_REMAINDER = 0.02  # absolute value of which a logarithm is taken, in units
 MAX_LOG_SCALE = 2.0
@@ -74,6 +77,10 @@ class History:
         self._magnitudes = _recent_means(np.abs(fresh))
         targets = windows.moments.targets
         self._of_season = None if season_length is None else _means_of_seasons(targets, season_length)
+        self._returned = None
+        if self._of_season is not None and season_length is not None:
+            forecasts = targets - fresh * unit[:, None]
+            self._returned = _returned(fresh, forecasts / unit[:, None], self._of_season / unit[:, None], season_length)
 
     def _by_moment(self, j: int) -> Array:
         """Errors of step j by the moment that they are of, (series, moments)."""
@@ -115,14 +122,20 @@ class History:
         units = np.clip(np.nan_to_num(np.stack(found, axis=1)), -MOST_UNITS, MOST_UNITS)
         features = self._features.units(ahead.features[:, j - 1])
         ones = np.ones((len(series), 1))
-        for_centre = np.concatenate([ones, units, features], axis=1)
+        away, bent = np.zeros((2, len(series), 0))
+        if self._returned is not None:
+            own, away = self._returned[series, np.clip(now, 0, last)][:, None], units[:, -1:]
+            bent = np.sign(away) * np.maximum(np.abs(away) - FAR_AWAY, 0.0)
+            bent = np.concatenate([bent, own * away, own * bent], axis=1)
+        for_centre = np.concatenate([ones, units, bent, features], axis=1)
         means = [one[series, np.clip(now, 0, last)] for one in self._magnitudes]
         magnitudes = np.log(np.maximum(np.nan_to_num(np.stack(means, axis=1), nan=1.0), LEAST_REMAINDER))
         far = np.log(np.abs(units) + 0.1)
 
         def for_scale(centre: Array) -> Array:
             moved = np.log(np.abs(centre) + 0.1)[:, None]
-            return np.concatenate([ones, magnitudes, far, moved, features], axis=1)
+            sides = np.maximum(away, 0.0), np.maximum(-away, 0.0)
+            return np.concatenate([ones, magnitudes, far, moved, *sides, features], axis=1)
 
         return for_centre, for_scale
 
@@ -227,6 +240,20 @@ def _recent_means(values: Array) -> list[Array]:
             means[:, t] = now
         found.append(means)
     return found
+
+
+def _returned(errors: Array, forecasts: Array, of_season: Array, season: int) -> Array:
+    """How much errors made up for the difference of forecasts from the mean of earlier seasons, by what was known then.
+
+    The slope of a line through 0 for each series and moment: -1 where targets go back to that mean, whatever was
+    forecast, 0 where forecasts are right about the difference.
+    """
+    away = np.full_like(errors, np.nan)
+    away[:, season:] = forecasts[:, season:] - of_season[:, : max(errors.shape[1] - season, 0)]
+    is_known = ~np.isnan(away) & ~np.isnan(errors)
+    away = np.where(is_known, np.clip(away, -MOST_UNITS, MOST_UNITS), 0.0)
+    products = np.cumsum(away * np.where(is_known, errors, 0.0), axis=1)
+    return np.asarray(products / (np.cumsum(away**2, axis=1) + PENALTY_OF_RETURN))
 
 
 def _means_of_seasons(targets: Array, season: int) -> Array:

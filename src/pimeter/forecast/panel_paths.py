@@ -80,12 +80,11 @@ class Paths:
         n_own = n_paths
         total = weights.sum()
         n_effective = total**2 / (weights**2).sum() if total > 0.0 else 0.0
-        if len(self._of_panel):
-            portion = (
-                0.0 if np.isinf(self._rule.pseudo_windows) else n_effective / (n_effective + self._rule.pseudo_windows)
-            )
-            n_own = round(n_paths * portion) if n_effective else 0
-        if not n_own + len(self._of_panel) or (n_own and not len(own)):
+        if not n_effective:  # a series without whole windows
+            n_own = 0
+        elif len(self._of_panel):
+            n_own = round(n_paths * n_effective / (n_effective + self._rule.pseudo_windows))
+        if not n_own + len(self._of_panel):
             msg = "sample paths need windows of which all steps are known, five of them of one series."
             raise ValueError(msg)
         parts = []

@@ -152,8 +152,17 @@ class PanelWindows:
                     held = errors[model][rows, :h, new]
                     _refuse_changed(held, given, each.ids, rows)
                     errors[model][rows, :h, new] = np.where(np.isnan(given), held, given)
-                    levels[model][rows, new] = each.levels[model][rows, own_column[part]]
+                    n_given, n_held = (np.count_nonzero(~np.isnan(one), axis=1) for one in (given, held))
+                    level = each.levels[model][rows, own_column[part]]
+                    levels[model][rows, new] = _mean_level(levels[model][rows, new], n_held, level, n_given)
         return PanelWindows(other.ids, cutoffs, errors, levels, moments)
+
+
+def _mean_level(held: Array, n_held: Index, given: Array, n_given: Index) -> Array:
+    """Mean absolute forecasts of windows that come in parts, by the known steps of each; one where the other is NaN."""
+    portion = n_given / np.maximum(n_held + n_given, 1)
+    both = held + np.where(n_held + n_given == 0, 1.0, portion) * (given - held)
+    return np.where(np.isnan(held), given, np.where(np.isnan(given), held, both))
 
 
 def _refuse_changed(held: Array, given: Array, ids: list[Any], series: Index) -> None:

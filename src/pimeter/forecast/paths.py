@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from pimeter.protocols import Array, FeatureTable, Index
+    from pimeter.protocols import Array, FeatureTable, Flags, Index
 
 MIN_PATHS = 2  # whole windows that dependence is learned from
 LEAST_PATHS = 100  # of which margins are exact
@@ -71,7 +71,8 @@ class ConePaths(StepNeurons):
         check_is_fitted(self)
         counts = step_weights(of, weights, self._shape[1])
         p = self._fitted_with[0]
-        found = [middle_of_sums(paths @ counts, p) for paths in self._future_paths(y_pred, features)]
+        used = counts != 0.0
+        found = [middle_of_sums(paths @ counts[used], p) for paths in self._future_paths(y_pred, features, used)]
         return np.array(found).reshape(*np.shape(y_pred)[:-1], 2)
 
     def sample_paths(
@@ -104,8 +105,8 @@ class ConePaths(StepNeurons):
         check_is_fitted(self)
         check_number_of_paths(n_paths)
         rng = check_random_state(random_state)
-        p = self._fitted_with[0]
-        found = [redrawn(paths, n_paths, p, rng) for paths in self._future_paths(y_pred, features)]
+        exact = self._tails.bound_levels(self._fitted_with[0])
+        found = [redrawn(paths, n_paths, exact, rng) for paths in self._future_paths(y_pred, features)]
         return np.array(found).reshape(*np.shape(y_pred)[:-1], n_paths, self._shape[1])
 
     def predict_quantile(self, y_pred: ArrayLike, levels: ArrayLike, *, features: FeatureTable | None = None) -> Array:
@@ -131,8 +132,10 @@ class ConePaths(StepNeurons):
         moved = np.moveaxis(np.array(found), 1, -1) if given.ndim else np.array(found)
         return np.asarray(moved.reshape(*np.shape(y_pred), *given.shape))
 
-    def _future_paths(self, y_pred: ArrayLike, features: FeatureTable | None) -> Iterator[Array]:
-        """All paths (n_paths, h) of each forecast, in the order of series and windows."""
+    def _future_paths(
+        self, y_pred: ArrayLike, features: FeatureTable | None, used: Flags | None = None
+    ) -> Iterator[Array]:
+        """All paths (n_paths, h) of each forecast, in the order of series and windows; with `used` of some steps."""
         if self._cone:
             msg = "sums and sample paths take a cone that is fitted step by step: joint=False."
             raise ValueError(msg)
@@ -141,11 +144,11 @@ class ConePaths(StepNeurons):
         off, scale = np.zeros_like(forecast), np.ones_like(forecast)
         if self._memory is not None:
             off, scale = self._memory.centre_and_scale(forecast, table)
-        margins = self._margins(self._fitted_with[0])
-        h = self._shape[1]
-        for i, own in enumerate(margins.reshape(-1, h, 2)):
-            paths = stretched_paths(self._errors[i], own, self._fitted_with[0])
-            rows = [each.reshape(len(self._errors), -1, h)[i] for each in (forecast, off, scale)]
+        p, h = self._fitted_with[0], self._shape[1]
+        steps = np.arange(h) if used is None else np.flatnonzero(used)
+        for i, own in enumerate(self._margins(p).reshape(-1, h, 2)):
+            paths = stretched_paths(self._errors[i][steps], own[steps], self._tails.bound_levels(p))
+            rows = [each.reshape(len(self._errors), -1, h)[i][:, steps] for each in (forecast, off, scale)]
             for centre, moved, unit in zip(*rows, strict=True):
                 yield within_limits(centre + moved + unit * paths, *self._limits)
 
@@ -184,13 +187,13 @@ def middle_of_sums(sums: Array, p: float) -> Array:
     return np.asarray(quantile(sums, np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])), np.float64)
 
 
-def stretched_paths(errors: Array, margins: Array, level: float) -> Array:
-    """Past paths (n, h) of errors (h, n), reordered by rank to the distribution of each step within these margins."""
+def stretched_paths(errors: Array, margins: Array, at: Array) -> Array:
+    """Past paths (n, h) of errors (h, n), reordered by rank to distributions with these margins at two levels."""
     whole = errors.T[~np.isnan(errors).any(axis=0)]
     if len(whole) < MIN_PATHS:
         msg = f"sums and paths need at least {MIN_PATHS} windows of which all steps are known; got {len(whole)}."
         raise ValueError(msg)
-    levels = np.array([(1.0 - level) / 2.0, 0.5, (1.0 + level) / 2.0])
+    levels = np.array([at[0], 0.5, at[1]])
     found = np.empty_like(whole)
     for j, own in enumerate(errors):
         known = np.sort(own[~np.isnan(own)])
@@ -210,14 +213,13 @@ def _stretch(now: float, wanted: float) -> float:
     return float(np.clip(wanted / now, 1.0 / MOST_STRETCH, MOST_STRETCH))
 
 
-def redrawn(paths: Array, n_paths: int, level: float, rng: np.random.RandomState) -> Array:
-    """So many of past paths (n, h), with their quantiles at both tails of the level."""
+def redrawn(paths: Array, n_paths: int, exact: Array, rng: np.random.RandomState) -> Array:
+    """So many of past paths (n, h), with their quantiles at exact levels."""
     drawn = paths[_drawn(len(paths), n_paths, rng)]
     if n_paths < LEAST_PATHS or n_paths % len(paths) == 0:
         return np.asarray(drawn)
     places = np.argsort(np.argsort(drawn, axis=0, kind="stable"), axis=0)
     at = (np.arange(len(paths)) + 0.5) / len(paths)
-    exact = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
     columns = [margins_kept(own, at, exact, n_paths) for own in np.sort(paths, axis=0).T]
     return np.take_along_axis(np.stack(columns, axis=1), places, axis=0)
 

@@ -37,7 +37,9 @@ class Weighting:
             seasonal = weights * np.where(distance == 0.0, 1.0, np.where(distance <= self.n_near, NEAR, 0.0))
             weights = np.where(seasonal.any(axis=1, keepdims=True), seasonal, weights)  # none of that moment: all count
         if np.isfinite(self.half_life):
-            weights = weights * 0.5 ** (np.where(np.isnan(age), 0.0, np.maximum(age, 0.0)) / self.half_life)
+            youngest = np.fmin.reduce(age, axis=1, initial=np.inf)[:, None]  # after a long gap all would be nearly 0
+            older = np.where(np.isnan(age), 0.0, age - np.where(np.isinf(youngest), 0.0, youngest))
+            weights = weights * 0.5 ** (older / self.half_life)
         return weights
 
 
