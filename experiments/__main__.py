@@ -36,6 +36,8 @@ from experiments import (
     uci,
     uci_networks,
     uci_page,
+    uci_reasons,
+    uci_tuning,
     uci_widths,
 )
 from experiments.data import folder
@@ -58,10 +60,11 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         song_year.PSIG,
         song_year.PAPER,
         song_year.QD,
-        uci_networks.TUNING,
+        uci_tuning.EXPERIMENT,
         uci_networks.PAPER,
         uci_widths.EXPERIMENT,
         uci_networks.QD,
+        uci_reasons.EXPERIMENT,
         table3_paper.EXPERIMENT,
         table3.EXPERIMENT,
         coverage.EXPERIMENT,

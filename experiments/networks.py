@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 Array: TypeAlias = NDArray[np.float64]
-Loss: TypeAlias = Callable[[Any, Any], Any]  # targets (n, 1), outputs (n, k) -> a scalar tensor
+# Targets (n, 1), outputs (n, k) -> a scalar tensor; of a stack, (networks, n, 1), (networks, n, k) -> (networks,)
+Loss: TypeAlias = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def load_torch() -> Any:
 
 def squared_error(target: Any, output: Any) -> Any:
     """Mean squared error."""
-    return ((target - output) ** 2).mean()
+    return ((target - output) ** 2).mean(dim=(-2, -1))
 
 
 def pinball(levels: Sequence[float]) -> Loss:
@@ -54,25 +55,26 @@ def pinball(levels: Sequence[float]) -> Loss:
         torch = load_torch()
         at = torch.tensor(levels, dtype=output.dtype)
         error = target - output
-        return torch.maximum(at * error, (at - 1.0) * error).mean(dim=0).sum()
+        return torch.maximum(at * error, (at - 1.0) * error).mean(dim=-2).sum(dim=-1)
 
     return loss
 
 
-def quality_driven(level: float, *, penalty: float = 0.01, softening: float = 160.0) -> Loss:
+def quality_driven(level: float, *, penalty: Any = 0.01, softening: float = 160.0) -> Loss:
     """Mean width of the intervals that hold their target, and a penalty for a smoothed coverage below the level (QD).
 
-    ``MPIW_captured + penalty n / ((1 - p) p) max(0, p - PICP)^2``, n being the size of the batch.
+    ``MPIW_captured + penalty n / ((1 - p) p) max(0, p - PICP)^2``, n being the size of the batch. In a stack each
+    network may have its own penalty.
     """
 
     def loss(target: Any, output: Any) -> Any:
         torch = load_torch()
-        lower, upper = output[:, :1], output[:, 1:]
+        lower, upper = output[..., :1], output[..., 1:]
         inside = ((target >= lower) & (target <= upper)).to(output.dtype)
-        width = ((upper - lower) * inside).sum() / inside.sum().clamp(min=1.0)
+        width = ((upper - lower) * inside).sum(dim=(-2, -1)) / inside.sum(dim=(-2, -1)).clamp(min=1.0)
         soft = torch.sigmoid(softening * (upper - target)) * torch.sigmoid(softening * (target - lower))
-        short = torch.clamp(level - soft.mean(), min=0.0)
-        return width + penalty * len(target) / (level * (1.0 - level)) * short**2
+        short = torch.clamp(level - soft.mean(dim=(-2, -1)), min=0.0)
+        return width + penalty * target.shape[-2] / (level * (1.0 - level)) * short**2
 
     return loss
 
@@ -256,13 +258,14 @@ def train_classifiers(
     best = [one.clone() for one in weights]
     least, waited = torch.full((n_networks,), torch.inf), torch.zeros(n_networks, dtype=torch.int64)
     active = torch.arange(n_networks)
-    adam = _Adam(how.learning_rate, weights)
+    adam = StackedAdam(weights)
+    rates = torch.full((n_networks,), how.learning_rate)
     for _ in range(how.max_epochs):
         for some in torch.tensor_split(torch.randperm(n, generator=draw), max(1, n // how.batch_size)):
             x = inputs[kinds[active, None], at[active][:, some]]
             weights = [one.requires_grad_() for one in weights]
             loss = _entropy(x, y[active][:, some], weights, how).sum()
-            adam.step(weights, torch.autograd.grad(loss, weights))
+            adam.step(weights, torch.autograd.grad(loss, weights), rates[active])
         with torch.no_grad():
             value = _entropy(stop_inputs[kinds[active]], stop_labels[kinds[active]], weights, how)
             is_better = value < least[active]
@@ -298,108 +301,26 @@ def _entropy(x: Any, y: Any, weights: Sequence[Any], how: ClassifierTraining) ->
     return load_torch().nn.functional.binary_cross_entropy_with_logits(odds, y, reduction="none").mean(dim=1)
 
 
-class _Adam:
-    """Adam for stacks of weights, of which some can be dropped on the way, which torch's own cannot do."""
+class StackedAdam:
+    """Adam and AdamW for stacks of weights, of which some can be dropped on the way, which torch's own cannot do."""
 
-    def __init__(self, learning_rate: float, weights: Sequence[Any]) -> None:
-        self.learning_rate = learning_rate
+    def __init__(self, weights: Sequence[Any]) -> None:
         self.moments = [[one * 0.0, one * 0.0] for one in weights]
         self.n_steps = 0
 
-    def step(self, weights: Sequence[Any], slopes: Sequence[Any]) -> None:
-        """Change the weights in place."""
+    def step(self, weights: Sequence[Any], slopes: Sequence[Any], rates: Any, decays: Any = None) -> None:
+        """Change the weights in place, with a learning rate and a weight decay for each network."""
         self.n_steps += 1
         with load_torch().no_grad():
+            rate = rates[:, None, None]
             for one, slope, (mean, square) in zip(weights, slopes, self.moments, strict=True):
+                if decays is not None:
+                    one.mul_(1.0 - rate * decays[:, None, None])
                 mean.mul_(0.9).add_(slope, alpha=0.1)
                 square.mul_(0.999).addcmul_(slope, slope, value=0.001)
                 size = (square / (1.0 - 0.999**self.n_steps)).sqrt_().add_(1e-8)
-                one.addcdiv_(mean, size, value=-self.learning_rate / (1.0 - 0.9**self.n_steps))
+                one.addcmul_(mean / size, rate, value=-1.0 / (1.0 - 0.9**self.n_steps))
 
     def keep(self, which: Any) -> None:
         """Forget the other networks."""
         self.moments = [[part[which] for part in pair] for pair in self.moments]
-
-
-@dataclass(frozen=True)
-class LayerTraining:
-    """How a hidden layer for many features is trained, as far as the paper's appendix B names it.
-
-    `spread` is the standard deviation of initial weights in units of one over the root of their number of inputs. The
-    learning rate of epoch t is ``learning_rate / (1 + decay t)``, or ``learning_rate (1 - decay)^t`` if `exponential`.
-    """
-
-    n_hidden: int = 50
-    learning_rate: float = 0.01
-    decay: float = 0.01
-    spread: float = 1.0
-    dropout: float = 0.0
-    weight_decay: float = 0.0
-    exponential: bool = False
-    batch_size: int = 100
-    max_epochs: int = 300
-    patience: int = 30
-
-    def rate(self, epoch: int) -> float:
-        """Learning rate of an epoch."""
-        slower = (1.0 - self.decay) ** epoch if self.exponential else 1.0 / (1.0 + self.decay * epoch)
-        return self.learning_rate * slower
-
-
-def train_layer(
-    rows: tuple[Array, Array],
-    stop: tuple[Array, Array],
-    loss: Loss,
-    how: LayerTraining,
-    rng: np.random.Generator,
-    *,
-    start: Sequence[float] = (0.0,),
-    watch: Callable[[int, Callable[[Array], Array]], None] = lambda *_: None,
-) -> Callable[[Array], Array]:
-    """Train one hidden layer of rectified units on rows of X and y, until the loss on the rows of `stop` is least.
-
-    There is one output for each of the biases in `start`. `watch` is told of each epoch and what the network predicts
-    then. Returns what it predicts with the best weights, (n, outputs) for new X.
-    """
-    torch = load_torch()
-    X, y, stop_X, stop_y = (torch.tensor(part, dtype=torch.float32) for part in (*rows, *stop))
-    y, stop_y = y[:, None], stop_y[:, None]
-    layers = ((X.shape[1], how.n_hidden), (how.n_hidden, len(start)))
-    draws = [torch.tensor(rng.normal(scale=how.spread / n_in**0.5, size=(n_in, n_out))) for n_in, n_out in layers]
-    biases = (torch.zeros(how.n_hidden), torch.tensor(start))
-    weights = [part.float().requires_grad_() for layer in zip(draws, biases, strict=True) for part in layer]
-    generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
-    optimizer = torch.optim.AdamW(weights, lr=how.learning_rate, weight_decay=how.weight_decay, fused=True)
-
-    def output(inputs: Any) -> Any:
-        return torch.relu(inputs @ weights[0] + weights[1]) @ weights[2] + weights[3]
-
-    def predict(new: Array) -> Array:
-        with torch.no_grad():
-            found: Array = output(torch.tensor(new, dtype=torch.float32)).double().numpy()
-        return found
-
-    best, least, waited = [part.detach().clone() for part in weights], np.inf, 0
-    for epoch in range(how.max_epochs):
-        for group in optimizer.param_groups:
-            group["lr"] = how.rate(epoch)
-        for batch in np.array_split(rng.permutation(len(X)), max(1, len(X) // how.batch_size)):
-            hidden = torch.relu(X[batch] @ weights[0] + weights[1])
-            if how.dropout:
-                kept = torch.rand(hidden.shape, generator=generator) >= how.dropout
-                hidden = hidden * kept / (1.0 - how.dropout)
-            optimizer.zero_grad()
-            loss(y[batch], hidden @ weights[2] + weights[3]).backward()
-            optimizer.step()
-        with torch.no_grad():
-            value = loss(stop_y, output(stop_X)).item()
-        waited += 1
-        if value < least:
-            best, least, waited = [part.detach().clone() for part in weights], value, 0
-        watch(epoch, predict)
-        if waited == how.patience or not np.isfinite(value):
-            break
-    with torch.no_grad():
-        for part, kept in zip(weights, best, strict=True):
-            part.copy_(kept)
-    return predict

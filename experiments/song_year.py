@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from experiments import table2, uci_networks
+from experiments import table2, uci_networks, uci_tuning
 
 if TYPE_CHECKING:
     from experiments.protocol import Unit
@@ -30,7 +30,7 @@ PSIG = replace(
     units=_one_split,
     only_if_named=True,
 )
-NETWORKS = uci_networks.Settings(datasets=(NAME,), most_splits=1, large=(NAME,), is_tuned=False)
+NETWORKS = uci_tuning.Settings(datasets=(NAME,), most_splits=1, large=(NAME,), is_tuned=False)
 QUICK = replace(NETWORKS, datasets=(EXCERPT,), large=(EXCERPT,), max_epochs=3, n_members=2)
 PAPER = replace(
     uci_networks.PAPER,

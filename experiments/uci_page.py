@@ -9,15 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments import uci, uci_networks, uci_widths
+from experiments import uci, uci_networks, uci_reasons, uci_tuning, uci_widths
 from experiments.data import TURBINE
 from experiments.protocol import Row, Store, paper_rows
 from experiments.report import table_csv, table_text
-from experiments.uci import LEVEL, N_SPLITS, OURS, tables
+from experiments.uci import OURS
+from experiments.uci_networks import QD_PLAIN, QD_TUNED
+from experiments.uci_reasons import FAITHFUL, paper_choice, published
+from experiments.uci_splits import LEVEL, tables
 
 COLUMNS = (uci.EXPERIMENT, uci.PEERS, uci_networks.PAPER, uci_networks.QD, uci_widths.EXPERIMENT, uci.SONG_YEAR)
-FAITHFUL = "paper: stops on the neuron's rows, descent"
-TRAINED = {"QD-Ens, ours": "qd", FAITHFUL: "pim"}  # as the paper did
 TOLERATED = 0.03  # coverage; of widths five times that
 UNDERCOVERED = ("boston", "concrete", "wine-red")  # datasets on which the published neuron covers far too little
 OTHERS = {"pimeter", "paper", "QD-Ens", "the"}  # first words of methods that are no peers
@@ -27,6 +28,8 @@ def pages(results: Path) -> dict[Path, str]:
     """All columns side by side, from the stored rows, and the whole table as a CSV; the figure is drawn beside it."""
     stored = {experiment.columns: Store(results, experiment.file_name).rows() for experiment in COLUMNS}
     rows = [row for held in stored.values() for row in held if row.get("chosen", True)]
+    tried = Store(results, uci_reasons.EXPERIMENT.file_name).rows()
+    searched = Store(results, uci_tuning.EXPERIMENT.file_name).rows()
     target = results / "table2.md"
     if not rows:
         return {target: f"{INTRODUCTION}\nNot run yet: `python -m experiments run table2`.\n"}
@@ -39,8 +42,8 @@ def pages(results: Path) -> dict[Path, str]:
     parts = [INTRODUCTION, *_verdicts(rows), "", *shown, SHORT, table_text(_short(lines, stored)), ""]
     parts += [
         f"All methods, with standard errors: [{wide}]({wide}).\n",
-        *_chosen(stored["paper"]),
-        *_compared(rows, lines),
+        *_chosen(stored["paper"], tried),
+        *_quality_driven(lines, searched),
     ]
     parts += ["## What to make of it\n", *_discussion(rows, stored)]
     return {target: "\n".join(parts), results / wide: table_csv(_published(lines))}
@@ -52,58 +55,71 @@ def means(rows: Sequence[Row]) -> Sequence[Row]:
     return lines
 
 
-def as_the_paper_chooses(rows: Sequence[Row]) -> list[Row]:
-    """Tails and protocol chosen per dataset by what the *test* rows say, as the paper does: the least CWC of the means.
-
-    A published value is met if coverage and width are both within its standard deviation over splits.
-    """
-    paper = paper_rows("table2", "dataset")
-    held = [row for row in rows if row["method"] == FAITHFUL]
-    found: list[Row] = []
-    for name in (name for name in N_SPLITS if any(row["dataset"] == name for row in held)):
-        forms: dict[str, tuple[float, float]] = {}
-        for protocol, tails in product((1, 2), ("symmetric", "sided")):
-            own = [r for r in held if (r["dataset"], r["protocol"], r["tails"]) == (name, protocol, tails)]
-            picp, mpiw = (float(np.mean([float(r[key]) for r in own])) for key in ("picp", "mpiw"))
-            forms[f"{tails}, protocol {protocol}"] = picp, mpiw
-        best = min(forms, key=lambda form: forms[form][1] * (2.0 if forms[form][0] < LEVEL else 1.0))
-        picp, mpiw = forms[best]
-        theirs = {key: float(paper[name][f"pim_{key}"]) for key in ("picp", "mpiw", "picp_sd", "mpiw_sd")}
-        # A mean over splits is rounded to two digits.
-        is_met = abs(picp - theirs["picp"]) <= theirs["picp_sd"] + 0.005
-        is_met &= abs(mpiw - theirs["mpiw"]) <= theirs["mpiw_sd"] + 0.005
-        found.append(
-            {
-                "dataset": name,
-                "chosen on test rows": best,
-                "picp": picp,
-                "picp, published": theirs["picp"],
-                "mpiw": mpiw,
-                "mpiw, published": theirs["mpiw"],
-                "met": int(is_met),
-            }
-        )
-    return found
+def faithful(rows: Sequence[Row]) -> list[Row]:
+    """The paper's neuron and network, tails and protocol chosen per dataset on test rows, as the paper does."""
+    return paper_choice([row for row in rows if row["method"] == FAITHFUL])
 
 
-def _chosen(rows: Sequence[Row]) -> list[str]:
-    """As the paper chooses, beside its numbers, with the number of splits."""
-    table = as_the_paper_chooses(rows)
+def _chosen(rows: Sequence[Row], tried: Sequence[Row]) -> list[str]:
+    """As the paper chooses, beside its numbers, and what was found where these are missed."""
+    table = faithful(rows)
     if not table:
         return []
-    n = {name: len({r["split"] for r in rows if r["dataset"] == name}) for name in (row["dataset"] for row in table)}
-    shown = [{"dataset": row["dataset"], "splits": n[row["dataset"]], **dict(list(row.items())[1:])} for row in table]
-    met = sum(int(row["met"]) for row in table)
-    head = (
-        f"**As the paper chooses** (tails and protocol per dataset, on the test rows): {met} of {len(table)} published "
+    met = [str(row["dataset"]) for row in table if row["met"]]
+    missed = [str(row["dataset"]) for row in table if not row["met"]]
+    said = (
+        f"{len(met)} of {len(table)} published pairs are met within their standard deviations over splits: "
+        f"{', '.join(met) or 'none'}."
     )
-    return [f"{head}pairs are within their standard deviations.\n", table_text(shown), ""]
+    reasons = [f"{name} ({uci_reasons.reason(tried, name)})" for name in missed]
+    if missed:
+        said += f" Missed: {'; '.join(reasons)}."
+    shown = [{key: value for key, value in row.items() if not key.endswith("_sd")} for row in table]
+    tests = "What was changed, one thing at a time, by `python -m experiments run table2 --columns reasons`"
+    parts = ["## As the paper chooses: tails and protocol per dataset, on the test rows\n", f"{said}\n"]
+    parts += [table_text(shown), ""]
+    if tried:
+        (lines,) = uci_reasons.tables(tried).values()
+        parts += [f"{tests}; * where the published pair is met:\n", table_text(lines), ""]
+    return parts
+
+
+def is_near(line: Row) -> bool:
+    """Whether an ensemble covers and extends about as much as the published one."""
+    theirs = published(str(line["dataset"]), "qd")
+    is_covering = abs(float(line["picp"]) - theirs["picp"]) <= TOLERATED
+    return is_covering and abs(float(line["mpiw"]) / theirs["mpiw"] - 1.0) <= 5.0 * TOLERATED
+
+
+def _quality_driven(lines: Sequence[Row], searched: Sequence[Row]) -> list[str]:
+    """Ensembles with the settings that were found and with the plain ones, beside the published."""
+    held = {(str(line["dataset"]), str(line["method"])): line for line in lines}
+    names = [name for name, method in held if method == QD_TUNED and (name, QD_PLAIN) in held]
+    if not names:
+        return []
+    found = {row["dataset"]: row for row in searched if row["method"] == uci_tuning.QD}
+    table: list[Row] = []
+    for name in names:
+        theirs = published(name, "qd")
+        pairs = {
+            label: f"{float(line['picp']):.3f} / {float(line['mpiw']):.3f}{' *' * is_near(line)}"
+            for label, line in (("tuned", held[name, QD_TUNED]), ("not tuned", held[name, QD_PLAIN]))
+        }
+        own = {key: f"{float(found[name][key]):.3g}" if name in found else "" for key in ("penalty", "learning_rate")}
+        table.append({"dataset": name, "published": f"{theirs['picp']} / {theirs['mpiw']}", **pairs, **own})
+    near = {method: sum(is_near(held[name, method]) for name in names) for method in (QD_TUNED, QD_PLAIN)}
+    said = (
+        f"* Near the published pair: coverage within {TOLERATED}, width within {500 * TOLERATED:.0f} %. Tuned, "
+        f"{near[QD_TUNED]} of {len(names)} are near, not tuned {near[QD_PLAIN]}. The search "
+        "minimises the interval score."
+    )
+    return ["## Quality-driven ensembles, trained by ourselves\n", f"{said}\n", table_text(table), ""]
 
 
 def _short(lines: Sequence[Row], stored: Mapping[str, Sequence[Row]]) -> list[Row]:
     """Coverage / width: the paper's, its method by ourselves, and ours."""
     paper = paper_rows("table2", "dataset")
-    chosen = {str(row["dataset"]): row for row in as_the_paper_chooses(stored["paper"])}
+    chosen = {str(row["dataset"]): row for row in faithful(stored["paper"])}
 
     def pair(row: Row | None) -> str:
         return f"{float(row['picp']):.3f} / {float(row['mpiw']):.3f}" if row else ""
@@ -120,7 +136,7 @@ def _short(lines: Sequence[Row], stored: Mapping[str, Sequence[Row]]) -> list[Ro
             "the root, own rows to stop": line(name, "paper: stops on own rows, root"),
             "pimeter around that network": line(name, "pimeter, neighbours"),
             "QD-Ens, published": f"{theirs['qd_picp']} / {theirs['qd_mpiw']}",
-            "QD-Ens, ours": line(name, "QD-Ens, ours"),
+            "QD-Ens, ours": line(name, QD_TUNED),
             "pimeter": line(name, OURS),
         }
         for name in dict.fromkeys(str(x["dataset"]) for x in lines)
@@ -145,7 +161,6 @@ def _discussion(rows: Sequence[Row], stored: Mapping[str, Sequence[Row]]) -> lis
         )
     if stored["widths"]:
         said.append(f"- {uci_widths.finding(stored['widths'])}")
-    said.append("- QD-Ens, ours, is not tuned as the published one was: one penalty for all datasets.")
     return [*said, ""]
 
 
@@ -176,24 +191,12 @@ def figure(lines: Sequence[Row], paper: Sequence[Row], path: Path) -> None:
     """Coverage and width of each dataset in two panels of one scale each, with two standard errors."""
     from matplotlib.figure import Figure
 
-    published = paper_rows("table2", "dataset")
-    names = [name for name in dict.fromkeys(str(line["dataset"]) for line in lines) if name in published]
+    names = list(dict.fromkeys(str(line["dataset"]) for line in lines))
     points: dict[str, dict[str, tuple[float, float, float, float]]] = {method: {} for method in MARKS}
-    for name in names:
-        for method, key in (("QD-Ens, published", "qd"), ("PIM-Ens, published", "pim")):
-            points[method][name] = (
-                float(published[name][f"{key}_picp"]),
-                float(published[name][f"{key}_mpiw"]),
-                0.0,
-                0.0,
-            )
-    for row in as_the_paper_chooses(paper):
-        points["the paper's neuron and choice, by us"][str(row["dataset"])] = (
-            float(row["picp"]),
-            float(row["mpiw"]),
-            0.0,
-            0.0,
-        )
+    for name, (method, key) in product(names, (("QD-Ens, published", "qd"), ("PIM-Ens, published", "pim"))):
+        theirs = published(name, key)
+        points[method][name] = theirs["picp"], theirs["mpiw"], 0.0, 0.0
+    lines = [*lines, *({**row, "method": CHOSEN} for row in faithful(paper))]
     for line in (line for line in lines if line["method"] in MARKS):
         root = np.sqrt(float(line["splits"]))
         spread = [2 * float(line[key]) / root for key in ("picp_sd", "mpiw_sd")]
@@ -205,7 +208,7 @@ def figure(lines: Sequence[Row], paper: Sequence[Row], path: Path) -> None:
             if name not in points[method]:
                 continue
             picp, mpiw, picp_error, mpiw_error = points[method][name]
-            unit, at = float(published[name]["qd_mpiw"]), j + 0.7 * (i / (len(MARKS) - 1) - 0.5)
+            unit, at = published(name, "qd")["mpiw"], j + 0.7 * (i / (len(MARKS) - 1) - 0.5)
             style = {"fmt": sign, "color": colour, "markersize": 6, "elinewidth": 1, "label": method}
             panels[0].errorbar(picp, at, xerr=picp_error, **style)
             panels[1].errorbar(mpiw / unit, at, xerr=mpiw_error / unit, **style)
@@ -225,11 +228,12 @@ def figure(lines: Sequence[Row], paper: Sequence[Row], path: Path) -> None:
     canvas.savefig(path, dpi=300)
 
 
+CHOSEN = "the paper's neuron and choice, by us"
 MARKS = {
     "QD-Ens, published": ("s", "0.65"),
     "PIM-Ens, published": ("D", "0.65"),
-    "the paper's neuron and choice, by us": ("D", "#56b4e9"),
-    "QD-Ens, ours": ("s", "#222222"),
+    CHOSEN: ("D", "#56b4e9"),
+    QD_TUNED: ("s", "#222222"),
     "MAPIE CV+": ("^", "#e69f00"),
     "crepes normalised": ("X", "#cc79a7"),
     "pimeter, neighbours": ("o", "#009e73"),
@@ -309,55 +313,6 @@ def _verdicts(rows: Sequence[Row]) -> list[str]:
             f"on average, descent {descent:.3f}, PIM-Ens as published {published:.3f}."
         )
     return said
-
-
-def _compared(rows: Sequence[Row], lines: Sequence[Row]) -> list[str]:
-    """The paper's two methods, trained by ourselves as they were, beside its numbers, and why they differ."""
-    paper = paper_rows("table2", "dataset")
-    table: list[Row] = []
-    for line in lines:
-        name, method = str(line["dataset"]), str(line["method"])
-        if method not in TRAINED or name not in paper:
-            continue
-        published = {key: float(paper[name][f"{TRAINED[method]}_{key}"]) for key in ("picp", "mpiw")}
-        own = [
-            float(row["own_picp"])
-            for row in rows
-            if (row["dataset"], row["method"]) == (name, method)
-            if "own_picp" in row
-        ]
-        table.append(
-            {
-                "dataset": name,
-                "method": method,
-                "coverage": f"{float(line['picp']):.3f}",
-                "published": f"{published['picp']:.2f}",
-                "width": f"{float(line['mpiw']):.3f}",
-                "published ": f"{published['mpiw']:.2f}",
-                "why": _reason(line, published, own),
-            }
-        )
-    if not table:
-        return []
-    return ["## The paper's methods, trained by ourselves, beside its numbers\n", table_text(table), ""]
-
-
-def _reason(line: Row, published: Mapping[str, float], own: Sequence[float]) -> str:
-    """Why ours differs from the published one, as far as the rows tell."""
-    more, wider = float(line["picp"]) - published["picp"], float(line["mpiw"]) / published["mpiw"]
-    if abs(more) <= TOLERATED and abs(wider - 1.0) <= 5.0 * TOLERATED:
-        return "alike"
-    if not own:
-        return (
-            "no reason tested; one penalty for all datasets, not tuned: it covers more, and is wider"
-            if more > 0 and wider > 1
-            else "no reason tested; one penalty for all datasets, not tuned, and other splits"
-        )
-    stalled = float(np.mean(own))
-    said = f"descent ends where it covers {stalled:.3f} of its own calibration errors"
-    if stalled > LEVEL - TOLERATED:
-        said = "descent does not stall here"
-    return f"{said}; {'wider' if wider > 1 else 'narrower'} around networks that were tuned anew (not tested)"
 
 
 def _beside_peers(ratio: float | None) -> str:

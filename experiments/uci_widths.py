@@ -3,84 +3,64 @@
 One hidden layer with the settings that the search found (protocol 1), 80 % of the training part to train and to stop
 on, 20 % for the margins: the paper's neuron as printed, and pimeter's constant and neighbours' widths around the very
 same network and rows. "naval-turbine" is Naval as the paper solved it: the last column of the file is the target, the
-official one a seventeenth feature; it takes Naval's settings. `seen` is the proportion of the test rows that the search
+official one a seventeenth feature. `seen` is the proportion of the test rows that the search
 of settings had among its rows: it used the training part of split 0, of which other splits test nine tenths.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
-from experiments.data import Array, official, official_files
-from experiments.networks import squared_error, train_layer
-from experiments.printed import trained
-from experiments.protocol import Experiment, Row, Unit
-from experiments.uci import LEVEL, N_SPLITS, in_units, judged, tables
-from experiments.uci_networks import Settings as Networks
-from experiments.uci_networks import scaled, tuned
+from experiments import printed, uci_networks
+from experiments.data import Array, official
+from experiments.uci_networks import OWN, cut, trained
+from experiments.uci_splits import LEVEL, in_units, judged, tables
+from experiments.uci_tuning import PROTOCOLS, Settings, scaled, tuned
 from pimeter import IntervalRegressor, ScaledWidth
+
+if TYPE_CHECKING:
+    from experiments.protocol import Row, Unit
 
 PRINTED, CONSTANT, NEIGHBOURS = "the neuron as printed", "pimeter, constant", "pimeter, neighbours"
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Which datasets, and how many of their splits."""
-
-    seed: int = 0
-    datasets: tuple[str, ...] = (*tuple(N_SPLITS)[:-1], "naval-turbine")
-    most_splits: int = 20
-    is_tuned: bool = True
-    max_epochs: int = 2_000
-
-
-def units(settings: Settings) -> list[Unit]:
-    """Dataset and split, split by split; Protein has five."""
-    return [
-        (name, split)
-        for split in range(settings.most_splits)
-        for name in settings.datasets
-        if split < (5 if name == "protein" else settings.most_splits)
-    ]
-
-
 def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Row]:
-    """A row for each width."""
-    name, split = str(unit[0]), int(unit[1])
+    """A row for each split and width."""
+    name = str(unit[0])
     whole = official(name)
-    parts = scaled(in_units(whole, split))
-    rows, calibration = train_test_split(np.arange(len(parts.y)), test_size=0.2, random_state=split)
-    rows, stop = train_test_split(rows, test_size=0.15, random_state=split)
-    network = Networks(is_tuned=settings.is_tuned, max_epochs=settings.max_epochs)
-    how = tuned(network, name.removesuffix("-turbine"), 1, len(rows))
-    known, held = ((parts.X[part], parts.y[part]) for part in (rows, stop))
-    layer = train_layer(known, held, squared_error, how, rng)
+    parts = [scaled(in_units(whole, split)) for split in range(settings.n_splits(name))]
+    cuts = [cut(own, split, OWN) for split, own in enumerate(parts)]
+    stack = trained(parts, cuts, tuned(settings, name, PROTOCOLS[0], len(cuts[0].rows)), rng)
+    found: list[Row] = []
+    for split, own in enumerate(parts):
+        network = stack.network(split)
 
-    def predict(new: Array) -> Array:
-        return layer(new)[:, 0]
+        def predict(X: Array) -> Array:
+            return network(X)[:, 0]  # noqa: B023
 
-    X, y, centre = parts.X[calibration], parts.y[calibration], predict(parts.new)
-    weights, arrived, _ = trained(np.abs(y - predict(X))[:, None], LEVEL)
-    margin = np.nan_to_num(weights[0])  # a neuron that has not moved covers nothing
-    bounds = {PRINTED: np.column_stack([centre - margin, centre + margin])}
-    for label, width in ((CONSTANT, "constant"), (NEIGHBOURS, ScaledWidth("neighbours"))):
-        model = IntervalRegressor(predict, confidence_level=LEVEL, width=width, random_state=split)
-        bounds[label] = np.asarray(model.fit(X, y).predict_interval(parts.new))
-    seen = float(np.isin(whole.test[split], whole.train[0]).mean())
-    return [
-        {
-            "dataset": name,
-            "split": split,
-            **judged(parts, label, own),
-            "seen": seen,
-            "arrived": int(arrived[0]) if label == PRINTED else 1,
-        }
-        for label, own in bounds.items()
-    ]
+        X, y, centre = own.X[cuts[split].calibration], own.y[cuts[split].calibration], predict(own.new)
+        weights, arrived, _ = printed.trained(np.abs(y - predict(X))[:, None], LEVEL)
+        margin = np.nan_to_num(weights[0])  # a neuron that has not moved covers nothing
+        bounds = {PRINTED: np.column_stack([centre - margin, centre + margin])}
+        for label, width in ((CONSTANT, "constant"), (NEIGHBOURS, ScaledWidth("neighbours"))):
+            model = IntervalRegressor(predict, confidence_level=LEVEL, width=width, random_state=split)
+            bounds[label] = np.asarray(model.fit(X, y).predict_interval(own.new))
+        seen = float(np.isin(whole.test[split], whole.train[0]).mean())
+        found += [
+            {
+                "dataset": name,
+                "split": split,
+                **judged(own, label, intervals),
+                "seen": seen,
+                "arrived": int(arrived[0]) if label == PRINTED else 1,
+            }
+            for label, intervals in bounds.items()
+        ]
+    return found
 
 
 def headline(rows: Sequence[Row]) -> str:
@@ -111,21 +91,12 @@ def finding(rows: Sequence[Row]) -> str:
     return f"{headline(rows)} {sum(stalled)} of {len(stalled)} printed neurons stalled.{seen}"
 
 
-EXPERIMENT = Experiment(
-    name="table2",
+EXPERIMENT = replace(
+    uci_networks.PAPER,
     columns="widths",
     title="pimeter's widths and the printed neuron around the paper's network (Table 2, widths)",
-    settings=Settings(),
-    quick=Settings(datasets=("yacht",), most_splits=1, is_tuned=False, max_epochs=3),
-    units=units,
     measure=measure,
     tables=tables,
     headline=headline,
     finding=finding,
-    reads=lambda settings: [
-        *official_files(settings.datasets),
-        *(["experiments/results/table2-tuning.csv"] if settings.is_tuned else []),
-    ],
-    by_split=True,
-    packages=("pimeter", "numpy", "scipy", "scikit-learn", "torch"),
 )

@@ -70,15 +70,17 @@ class TestStacks:
         losses = [loss(n) for n in (1, 2, 4, 8, 16)]
         assert all(later <= earlier + 1e-6 for earlier, later in itertools.pairwise(losses))
 
-    def test_adam_is_torchs(self):
+    @pytest.mark.parametrize("weight_decay", [0.0, 0.3])
+    def test_adam_is_torchs(self, weight_decay):
         start, slope = torch.randn(3, 2, 2), torch.randn(3, 2, 2)
         theirs = start.clone().requires_grad_()
-        optimizer = torch.optim.Adam([theirs], lr=0.01)
-        ours, adam = start.clone(), networks._Adam(0.01, [start])
+        optimizer = torch.optim.AdamW([theirs], lr=0.01, weight_decay=weight_decay)
+        ours, adam = start.clone(), networks.StackedAdam([start])
+        rates, decays = torch.full((3,), 0.01), torch.full((3,), weight_decay)
         for i in range(5):
             theirs.grad = slope * (i - 2.0)
             optimizer.step()
-            adam.step([ours], [slope * (i - 2.0)])
+            adam.step([ours], [slope * (i - 2.0)], rates, decays)
         assert_allclose(ours.numpy(), theirs.detach().numpy(), atol=1e-6)
 
     def test_features_are_scaled_by_training_rows_alone(self):

@@ -10,7 +10,6 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -36,6 +35,8 @@ from experiments import (
     uci,
     uci_networks,
     uci_page,
+    uci_reasons,
+    uci_tuning,
 )
 from experiments.protocol import Experiment, RefusedError, Store, run, stream
 from pimeter.paper import outcome_errors, score_spread
@@ -578,7 +579,7 @@ class TestTable2:
         assert cli.main(["run", "table2", "--columns", "psig,psi"], **folders) == 2
         assert (
             "table2 has the columns paper, paper-song-year, peers, pimeter, psig, psig-song-year, qd, qd-song-year, "
-            "song-year, tuning, widths." in capsys.readouterr().err
+            "reasons, song-year, tuning, widths." in capsys.readouterr().err
         )
         assert cli.main(["run", "table2", "--columns", "psig", "--splits", "2"], **folders) == 2
         assert (
@@ -715,31 +716,36 @@ class TestIntervals:
 
     def test_the_paper_chooses_on_test_rows(self):
         def rows(protocol, tails, picp, mpiw):
-            held = {"dataset": "boston", "method": uci_page.FAITHFUL, "protocol": protocol, "tails": tails}
+            held = {"dataset": "boston", "protocol": f"protocol {protocol}", "tails": tails}
             return [{**held, "split": k, "picp": picp, "mpiw": mpiw} for k in range(2)]
 
         low = [*rows(1, "symmetric", 0.9, 0.8), *rows(1, "sided", 0.8, 0.7), *rows(2, "symmetric", 0.9, 1.0)]
-        (line,) = uci_page.as_the_paper_chooses([*low, *rows(2, "sided", 0.94, 1.2)])
+        (line,) = uci_reasons.paper_choice([*low, *rows(2, "sided", 0.94, 1.2)])
         assert (line["chosen on test rows"], line["met"]) == ("sided, protocol 1", 1)  # the narrowest, if none covers
-        (line,) = uci_page.as_the_paper_chooses([*low, *rows(2, "sided", 0.95, 1.2)])
+        (line,) = uci_reasons.paper_choice([*low, *rows(2, "sided", 0.95, 1.2)])
         assert (line["chosen on test rows"], line["met"]) == (
             "sided, protocol 2",
             0,
         )  # one that covers, up to twice as wide
 
-    @pytest.mark.parametrize(
-        ("picp", "mpiw", "own", "why"),
-        [
-            (0.95, 1.1, [], "alike"),
-            (0.99, 1.6, [], "it covers more, and is wider"),
-            (0.85, 0.6, [], "other splits"),
-            (0.85, 0.6, [0.8, 0.9], "covers 0.850 of its own calibration errors; narrower"),
-            (0.95, 1.6, [0.95], "does not stall here; wider"),
-        ],
-    )
-    def test_says_why_ours_differ_from_the_published(self, picp, mpiw, own, why):
-        line = {"picp": picp, "mpiw": mpiw}
-        assert why in uci_page._reason(line, {"picp": 0.95, "mpiw": 1.0}, own)
+    def test_a_reason_is_a_change_that_meets_what_is_published(self):
+        def rows(change, picp, mpiw):
+            form = {"dataset": "boston", "change": change, "picp": picp, "mpiw": mpiw}
+            return [
+                {**form, "protocol": protocol, "tails": tails}
+                for protocol in uci_tuning.PROTOCOLS
+                for tails in ("symmetric", "sided")
+            ]
+
+        short, long = rows(uci_reasons.SHORT, 0.95, 1.5), rows(uci_reasons.LONG, 0.8, 0.4)
+        assert uci_reasons.reason([], "boston") == "not tested"
+        assert uci_reasons.reason([*short, *rows("beta 10", 0.84, 0.72)], "boston") == "met with beta 10"
+        said = uci_reasons.reason([*short, *long], "boston")
+        assert said.startswith("none found of 2 changes; nearest: three times the steps, 0.800 / 0.400, and the publ")
+        assert "| 0.950 / 1.500 " in report.table_text(*uci_reasons.tables(short).values())
+        assert uci_reasons.headline(short) == (
+            "Published pairs that are met with one thing changed: a tenth of the steps 0 of 1."
+        )
 
     def test_files_that_are_read_are_known_beforehand(self, monkeypatch):
         """The first one: then measuring is stopped."""
@@ -749,7 +755,6 @@ class TestIntervals:
 
         pytest.importorskip("torch")
         monkeypatch.setattr(uci, "find_spec", lambda _: True)
-        monkeypatch.setitem(sys.modules, "optuna", SimpleNamespace())
         monkeypatch.setattr(data, "_found", stop)
         for experiment in cli.EXPERIMENTS.values():
             settings = experiment.quick
@@ -761,8 +766,9 @@ class TestIntervals:
         assert without == {"fig1", "table1", "table1-paper", "fig2", "theory"}
 
     def test_networks_read_what_the_search_found(self):
-        assert "experiments/results/table2-tuning.csv" in uci_networks.PAPER.reads(uci_networks.PAPER.settings)
-        assert "experiments/results/table2-tuning.csv" not in uci_networks.QD.reads(uci_networks.QD.settings)
+        for experiment in (uci_networks.PAPER, uci_networks.QD, uci_reasons.EXPERIMENT):
+            assert "experiments/results/table2-tuning.csv" in experiment.reads(experiment.settings)
+            assert "experiments/results/table2-tuning.csv" not in experiment.reads(experiment.quick)
 
     def test_peers_without_their_libraries_are_refused(self, monkeypatch):
         monkeypatch.setattr(uci, "find_spec", lambda _: None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -13,7 +12,19 @@ from scipy import stats
 from sklearn.metrics import mean_pinball_loss
 
 from experiments import __main__ as cli
-from experiments import data, fig2, fig3, networks, report, table1, uci_networks
+from experiments import (
+    data,
+    fig2,
+    fig3,
+    networks,
+    report,
+    stacked,
+    table1,
+    uci_networks,
+    uci_reasons,
+    uci_splits,
+    uci_tuning,
+)
 from experiments.protocol import RefusedError, Store, run
 from pimeter import ForecastIntervals
 from pimeter.evaluation.backtesting import rolled_forward
@@ -227,84 +238,186 @@ class TestFig3:
         assert np.isfinite(prices).all()
 
 
-class TestLayer:
-    """One hidden layer for many features, and Table 2's columns that train it."""
+class TestStack:
+    """Many hidden layers at once, Hyperband, and Table 2's columns that train them."""
 
-    how = networks.LayerTraining(n_hidden=20, max_epochs=200, patience=50)
+    how = stacked.LayerTraining(n_hidden=20, max_epochs=200, patience=50)
 
     def rows(self, n=300):
         X = np.random.default_rng(0).uniform(-1, 1, size=(n, 3))
         return X, np.abs(X[:, 0]) - X[:, 1]
 
+    def stack(self, hows, losses=uci_tuning.squared, **options):
+        X, y = self.rows()
+        cuts = [np.random.default_rng(k).permutation(300) for k in range(len(hows))]
+        members = [
+            stacked.Member(k % 2, cut[:250], cut[250:], how, k)
+            for k, (cut, how) in enumerate(zip(cuts, hows, strict=True))
+        ]
+        return stacked.Stack(np.stack([X, 2.0 * X]), np.stack([y, y]), members, losses, **options)
+
     @pytest.mark.parametrize("change", [{}, {"dropout": 0.05}, {"weight_decay": 0.01, "exponential": True}])
     def test_it_learns_from_many_features(self, change):
         how = dataclasses.replace(self.how, **change)
-        predict = networks.train_layer(
-            self.rows(), self.rows(50), networks.squared_error, how, np.random.default_rng(1)
-        )
-        X, y = self.rows()
-        assert predict(X).shape == (300, 1)
-        assert np.mean((predict(X)[:, 0] - y) ** 2) < 0.05 * y.var()
+        stack = self.stack([how, how])
+        stack.train(200)
+        y = self.rows()[1]
+        assert stack.outputs().shape == (2, 300, 1)
+        assert (np.mean((stack.outputs()[:, :, 0] - y) ** 2, axis=1) < 0.05 * y.var()).all()
 
-    def test_the_best_weights_are_kept_and_each_epoch_is_shown(self):
-        seen = []
-        X, y = self.rows(100)
-        how = dataclasses.replace(self.how, learning_rate=0.3, max_epochs=30, patience=5)
-        predict = networks.train_layer(
-            (X, y),
-            (X, y),
-            networks.squared_error,
-            how,
-            np.random.default_rng(0),
-            watch=lambda epoch, now: seen.append((epoch, np.mean((now(X)[:, 0] - y) ** 2))),
-        )
-        assert [epoch for epoch, _ in seen] == list(range(len(seen)))
-        assert_allclose(np.mean((predict(X)[:, 0] - y) ** 2), min(error for _, error in seen))
+    def test_each_network_is_as_if_alone(self):
+        """Neighbours that learn faster, diverge or stop early change nothing."""
+        hows = [
+            dataclasses.replace(self.how, **change)
+            for change in (
+                {"learning_rate": 0.03, "weight_decay": 0.1},
+                {"learning_rate": 1e4, "patience": 2},
+                {"spread": 0.2, "decay": 0.1},
+                {"exponential": True, "max_epochs": 15},
+            )
+        ]
+        stack = self.stack(hows)
+        stack.train(40)
+        for k, how in enumerate(hows):
+            alone = stacked.Stack(
+                stack._x.numpy(), stack._y.numpy().reshape(2, 300), [stack.members[k]], uci_tuning.squared
+            )
+            alone.train(40)
+            assert_allclose(alone.least, stack.least[k : k + 1], rtol=1e-4)
+            assert_allclose(alone.outputs()[0], stack.outputs()[k], atol=1e-3 if how.learning_rate < 1 else 1e9)
+
+    @pytest.mark.parametrize("weight_decay", [0.0, 0.2])
+    def test_it_is_what_torch_does(self, weight_decay):
+        """One network beside torch's own layers and AdamW, with the same weights and batches."""
+        how = dataclasses.replace(self.how, max_epochs=5, weight_decay=weight_decay)
+        stack = self.stack([self.how, how])
+        member = stack.members[1]
+        X, y = (torch.tensor(part, dtype=torch.float32) for part in (2.0 * self.rows()[0], self.rows()[1]))
+        network = torch.nn.Sequential(torch.nn.Linear(3, 20), torch.nn.ReLU(), torch.nn.Linear(20, 1))
+        with torch.no_grad():
+            for own, first in zip(network.parameters(), stack._weights, strict=True):
+                own.copy_(first[1].T.reshape(own.shape))
+        stack.train(5)
+        rng = np.random.default_rng(member.seed)
+        rng.normal(size=3 * 20 + 20)  # the first weights
+        optimizer = torch.optim.AdamW(network.parameters(), weight_decay=weight_decay)
+        values = []
+        for epoch in range(5):
+            optimizer.param_groups[0]["lr"] = how.rate(epoch)
+            for some in np.array_split(rng.permutation(member.rows), 2):
+                optimizer.zero_grad()
+                networks.squared_error(y[some, None], network(X[some])).backward()
+                optimizer.step()
+            values.append(networks.squared_error(y[member.stop, None], network(X[member.stop])).item())
+        assert_allclose(float(stack.least[1]), min(values), rtol=1e-4)
+
+    def test_the_best_weights_are_kept(self):
+        stack = self.stack([dataclasses.replace(self.how, learning_rate=0.3, max_epochs=30, patience=5)] * 3)
+        stack.train(30)
+        X, y = self.rows()
+        for k, member in enumerate(stack.members):
+            found = stack.network(k)((member.kind + 1) * X[member.stop])[:, 0]
+            assert_allclose(np.mean((found - y[member.stop]) ** 2), float(stack.least[k]), rtol=1e-4)
+            assert_allclose(found, stack.outputs()[k, member.stop, 0], atol=1e-5)
+
+    def test_some_are_kept_and_go_on(self):
+        hows = [dataclasses.replace(self.how, learning_rate=rate, max_epochs=20) for rate in (0.01, 0.02, 0.05)]
+        whole, part = self.stack(hows), self.stack(hows)
+        whole.train(20)
+        part.train(5)
+        part.keep([2, 0])
+        part.train(20)
+        assert [member.how.learning_rate for member in part.members] == [0.05, 0.01]
+        assert_allclose(part.least, whole.least[[2, 0]], rtol=1e-4)
+
+    def test_penalties_are_each_networks_own(self):
+        hows = [dataclasses.replace(self.how, penalty=penalty, max_epochs=60) for penalty in (1e-4, 1.0)]
+        stack = self.stack(hows, uci_tuning.driven, start=uci_tuning.START)
+        stack.train(60)
+        widths = np.ptp(stack.outputs(), axis=2).mean(axis=1)
+        assert widths[0] < 0.8 * widths[1]
+
+    def test_losses_of_a_stack_are_those_of_its_networks(self):
+        rng = np.random.default_rng(0)
+        y, output = (torch.tensor(rng.normal(size=(3, 50, k))) for k in (1, 2))
+        penalties = torch.tensor([0.01, 0.1, 1.0])
+        driven = networks.quality_driven(0.9, penalty=penalties)(y, output)
+        for k in range(3):
+            assert_allclose(driven[k], networks.quality_driven(0.9, penalty=float(penalties[k]))(y[k], output[k]))
+            for loss in (networks.squared_error, networks.pinball((0.1, 0.9))):
+                assert_allclose(loss(y, output)[k], loss(y[k], output[k]))
+
+    def test_hyperband_keeps_the_best_third(self):
+        drawn = iter(range(100))
+        asked = []
+
+        def stack(trials):
+            asked.append(len(trials))
+            return self.stack(
+                [dataclasses.replace(self.how, learning_rate=1e-4 * (t + 1), max_epochs=9) for t in trials]
+            )
+
+        def score(running):
+            return np.array([-member.how.learning_rate for member in running.members])
+
+        found = list(stacked.hyperband(lambda: next(drawn), stack, score, 3))
+        assert asked == [9, 5, 3]
+        assert [trial for trial, _ in found[:9]] == [5, 4, 3, 2, 1, 0, 7, 6, 8]  # 9 trials, then 3, then 1
+        assert sorted(trial for trial, _ in found) == list(range(17))
 
     def test_rates_fall(self):
-        plain = networks.LayerTraining(learning_rate=0.1, decay=0.5)
+        plain = stacked.LayerTraining(learning_rate=0.1, decay=0.5)
         assert plain.rate(2) == pytest.approx(0.05)
         assert dataclasses.replace(plain, exponential=True).rate(2) == pytest.approx(0.025)
 
     def test_neurons_of_both_kinds(self):
         errors = np.concatenate([-np.linspace(0.01, 1.0, 100), 2.0 * np.linspace(0.01, 1.0, 100)])
-        low, high = uci_networks._radii(errors, "root", "symmetric")
+        root, descent = uci_networks.NEURONS["root"], uci_networks.NEURONS["descent"]
+        low, high = uci_networks.radii(errors, root, "symmetric")
         assert low == high
-        low, high = uci_networks._radii(errors, "root", "sided")
-        assert_allclose([low, high], [0.955, 1.91], atol=0.01)
-        assert uci_networks._radii(errors, "descent", "symmetric")[0] <= 2.0
+        assert_allclose(uci_networks.radii(errors, root, "sided"), [0.955, 1.91], atol=0.01)
+        assert uci_networks.radii(errors, descent, "symmetric")[0] <= 2.0
 
-    @pytest.mark.parametrize("columns", ["paper", "qd"])
-    def test_quick_runs(self, columns, data_dir, tmp_path, capsys):
+    @pytest.mark.parametrize(
+        ("columns", "n_rows"), [("paper", 16), ("qd", 2), ("widths", 3), ("tuning", 3), ("reasons", 32)]
+    )
+    def test_quick_runs(self, columns, n_rows, data_dir, tmp_path, capsys):
         folders = {"results": tmp_path / "results", "quick": tmp_path / "quick"}
         assert cli.main(["run", "table2", "--columns", columns, "--quick"], **folders) == 0
-        said = capsys.readouterr().out
-        assert said.count("| yacht ") == {"paper": 8, "qd": 1}[columns]
+        assert "| yacht " in capsys.readouterr().out
         rows = Store(tmp_path / "quick", f"table2-{columns}-quick").rows()
-        assert len(rows) == {"paper": 16, "qd": 1}[columns]
+        assert len(rows) == n_rows
         if columns == "paper":
             assert sum(row["chosen"] for row in rows) == 4
             assert all(row["own_picp"] > 0.9 for row in rows if row["method"].endswith("root"))
 
+    def test_the_scripts_splits_are_those_of_the_paper(self, data_dir):
+        whole = uci_reasons._split_as_the_scripts(data.official("yacht"), 2)
+        for k in range(2):
+            split = data.paper_split(308, k)
+            cut = uci_networks.cut(uci_splits.in_units(whole, k), k, uci_networks.CALIBRATION)
+            assert_array_equal(whole.test[k], split.test)
+            assert_array_equal(whole.train[k][cut.rows], split.train)
+            assert_array_equal(whole.train[k][cut.calibration], split.validation)
+
     def test_the_paper_needs_its_tuning(self, data_dir, tmp_path, monkeypatch):
-        monkeypatch.setattr(uci_networks, "RESULTS", tmp_path)
+        monkeypatch.setattr(uci_tuning, "RESULTS", tmp_path)
         with pytest.raises(
             RefusedError, match="yacht is not tuned yet: python -m experiments run table2 --columns tun"
         ):
-            uci_networks.measure_paper(uci_networks.Settings(), ("yacht", 0), np.random.default_rng())
+            uci_networks.measure_paper(uci_tuning.Settings(), ("yacht",), np.random.default_rng())
 
-    if find_spec("optuna"):  # of the experiments, which tests do without
-
-        @pytest.mark.parametrize("protocol", [1, 2])
-        def test_what_was_found_is_used(self, protocol, data_dir, tmp_path, monkeypatch):
-            monkeypatch.setattr(uci_networks, "RESULTS", tmp_path)
-            (row,) = run(
-                dataclasses.replace(uci_networks.TUNING, units=lambda _: [("yacht", protocol)]),
-                uci_networks.QUICK,
-                Store(tmp_path, "table2-tuning"),
-            )
-            assert row["n_trials"] <= 2
-            how = uci_networks.tuned(uci_networks.Settings(), "yacht", protocol, 100)
-            assert (how.learning_rate, how.spread) == (row["learning_rate"], row["spread"])
-            assert how.exponential == (protocol == 2)
-            assert bool(how.weight_decay) == (protocol == 2)
+    @pytest.mark.parametrize("method", ["protocol 1", "protocol 2", "QD"])
+    def test_what_was_found_is_used(self, method, data_dir, tmp_path, monkeypatch):
+        monkeypatch.setattr(uci_tuning, "RESULTS", tmp_path)
+        (row,) = run(
+            dataclasses.replace(uci_tuning.EXPERIMENT, units=lambda _: [("yacht", method)]),
+            uci_tuning.QUICK,
+            Store(tmp_path, "table2-tuning"),
+        )
+        assert row["n_trials"] == 3 + 2
+        how = uci_tuning.tuned(uci_tuning.Settings(), "yacht", method, 100)
+        assert (how.learning_rate, how.spread) == (row["learning_rate"], row["spread"])
+        assert how.exponential == (method == "protocol 2")
+        assert bool(how.weight_decay) == (method == "protocol 2")
+        assert bool(how.penalty) == (method == "QD")

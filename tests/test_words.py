@@ -53,13 +53,10 @@ EXCEPTIONS = [
     Allowed("experiments/uci.py", "reach", "means reach the level", PRINTED),
     Allowed("experiments/uci_networks.py", "share", "Share of its own calibration errors", PRINTED),
     Allowed("experiments/uci_page.py", "ends", "Its ends may cross", PRINTED),
-    Allowed("experiments/uci_page.py", "alike", 'return "alike"', PRINTED),
-    Allowed("experiments/uci_page.py", "ends", "descent ends where", PRINTED),
     Allowed("tests/test_classifiers.py", "sizes", "sizes=(60,)", STORED),
     Allowed("tests/test_dask.py", "sizes", "compute_chunk_sizes", "a method of dask's arrays"),
     Allowed("tests/test_experiments.py", "sizes", "sizes=", STORED),
     Allowed("tests/test_experiments.py", "sizes", "of 2 sizes", PRINTED),
-    Allowed("tests/test_experiments.py", "alike", '"alike")', PRINTED),
     Allowed("tests/test_forecast.py", "worth", "forecast_worth", "the name of a stored result"),
     Allowed("tests/test_simulate.py", "promise", 'row["promise"]', STORED),
 ]
