@@ -786,6 +786,17 @@ class TestRecommendation:
         assert uneven.recommended_width == "grouped"  # gains more than a width that follows the features
         assert "calibrate(X, y_true, by=by)" in uneven.code
 
+    def test_bands_are_advised_where_they_gain_more_than_they_cost(self):
+        X, by, y_pred, noise = rows(n=1500)
+        steep = noise + 0.5 * np.sqrt(12) * (X[:, 1] - 0.5) * noise.std()
+        bent = noise + 3.0 * ((X[:, 1] - 0.5) ** 2 - 1 / 12) * noise.std()  # explains 5 % of the squares
+        assert measure(y_pred + steep, y_pred, X=X, by=by).recommended_width == "quantile"
+        found = measure(y_pred + bent, y_pred, X=X, by=by)
+        assert "bias" in found.diagnosis.raised
+        assert (found.recommended_width, found.recommended_tails) == ("constant", "symmetric")
+        shifted = measure(y_pred + bent + 0.5, y_pred, X=X, by=by)  # a mean error still has two bounds of its own
+        assert (shifted.recommended_width, shifted.recommended_tails) == ("constant", "equal")
+
     def test_counts_are_cut_at_0(self):
         rng = np.random.default_rng(0)
         rate = rng.uniform(0.5, 4, 500)

@@ -43,7 +43,7 @@ class Bias(Check[Evidence]):
         sentence = f"The mean residual is {_in_range(whole)} with {in_percent(MEAN_CONFIDENCE)} confidence)"
         if whole.p_value > PLACES:
             sentence += by_chance(whole.p_value)
-        elif abs(whole.mean) < self.threshold * margin:
+        elif not self.is_overall(whole, margin):
             sentence += ", too little to matter."
         else:
             sentence, found = f"{sentence}.", whole
@@ -73,6 +73,10 @@ class Bias(Check[Evidence]):
             bounds=(shown.lower, shown.upper),
             p_value=p_value,
         )
+
+    def is_overall(self, whole: Shift, margin: float) -> bool:
+        """Whether the mean of all residuals is more than chance explains, and enough to matter."""
+        return whole.p_value <= PLACES and abs(whole.mean) >= self.threshold * margin
 
     def is_local(self, local: Shift | None, margin: float) -> bool:
         """Whether a subgroup departs from the others by more than chance explains, and enough to matter."""

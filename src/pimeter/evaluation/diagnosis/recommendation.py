@@ -9,6 +9,7 @@ import numpy as np
 
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.evaluation.diagnosis.bias import Bias
+from pimeter.evaluation.diagnosis.shifts import mean_residual
 from pimeter.evaluation.diagnosis.width import Gap, grouped_gain
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     Tails = Literal["symmetric", "equal"]
 
 SURELY = 6.0  # negative targets that residuals would make, if they could, and of which there is none: p = .0025
+PRICE_OF_BANDS = (
+    0.02,
+    8.0,
+)  # a + b/m of the interval score, which bands of quantiles lose where nothing is to be learned
 ZEROS = 3  # targets of 0 that are the least ones: no chance
 
 
@@ -104,7 +109,13 @@ def recommended(evidence: Evidence, found: Mapping[str, Finding]) -> Recommendat
     width, by = max(_widths(evidence, found, raised), key=lambda one: one[0])[1:]
     n_calibrate = evidence.m if width in {"constant", "grouped"} else evidence.m // 2
     is_enough = rank_guarantee(n_calibrate, evidence.level, n_cuts=2).is_enough
-    is_one_sided = "skew" in raised or ("bias" in raised and (local is None or width in {"grouped", "quantile"}))
+    is_one_sided = "skew" in raised or (
+        "bias" in raised
+        and (
+            (local is not None and width in {"grouped", "quantile"})
+            or Bias().is_overall(mean_residual(evidence.residuals, evidence.units), evidence.margin)
+        )
+    )
     is_positive = is_never_negative(evidence.target, evidence.prediction, evidence.ordered, evidence.margin)
     tails: Tails = "equal" if is_one_sided and is_enough else "symmetric"
     is_online = bool(raised & {"drift", "serial"})
@@ -130,8 +141,9 @@ def _widths(evidence: Evidence, found: Mapping[str, Finding], raised: set[str]) 
     yield gain - (gain == 0.0), "scaled", None
     shift = _local_criterion(evidence)
     if shift is not None and shift.values is not None and evidence.local_shift is not None:
-        # What the means of its subgroups explain of the squares.
-        yield gain + evidence.local_shift.explained(evidence.some_residuals) / 2.0, "quantile", None
+        # What the means of its subgroups explain of the squares; the gain is known after its price.
+        price = 0.0 if gain else PRICE_OF_BANDS[0] + PRICE_OF_BANDS[1] / evidence.m
+        yield gain + evidence.local_shift.explained(evidence.some_residuals) / 2.0 - price, "quantile", None
     named = {gap, shift.of if shift is not None and shift.values is None else ""} & {*places}
     for criterion in filter(lambda one: one.of in named, evidence.criteria):
         own = grouped_gain(evidence.some_residuals, criterion.subgroups.codes, evidence.level, found["bias"].raised)
