@@ -88,6 +88,22 @@ def test_a_panel_gets_a_page_and_a_table_with_intervals(pimeter, tmp_path, kind)
         assert words in page
 
 
+def test_forecasts_to_come_may_have_cutoffs_and_the_code_names_other_columns(pimeter, tmp_path):
+    names = {"unique_id": "item_id", "cutoff": "made", "ds": "day", "y": "sold"}
+    past, future = past_and_future()
+    future = future.with_columns(cutoff=pl.col("ds").min() - pl.duration(days=1))
+    past.rename(names).write_csv(tmp_path / "panel.csv")
+    future.rename({"unique_id": "item_id", "cutoff": "made", "ds": "day"}).write_csv(tmp_path / "future.csv")
+    out = tmp_path / "with-intervals.csv"
+    columns = ["--window", "made", "--time", "day", "--target", "sold"]
+    done = pimeter("forecast", tmp_path / "panel.csv", *columns, "--apply", tmp_path / "future.csv", "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "cutoff_col='made', id_col='item_id', target_col='sold', time_col='day'" in done.stdout
+    plain = pm.PanelIntervals(0.95).fit(past).predict_interval(future)
+    found = pl.read_csv(out)
+    np.testing.assert_allclose(found["mean-lo-95"].to_numpy(), plain["mean-lo-95"].to_numpy(), rtol=1e-9)
+
+
 def test_json_and_one_model(pimeter, tmp_path):
     past, _ = past_and_future()
     past.rename({"unique_id": "store"}).write_parquet(tmp_path / "panel.parquet")
@@ -154,6 +170,14 @@ class TestBacktest:
         ]
         assert found[0].models == found[1].models
         assert found[0].models["high"]["coverage"] > 0.8
+
+    def test_advice_names_the_model_whose_level_is_not_kept(self):
+        past, _ = past_and_future(n_windows=60)
+        moved = past.with_columns(
+            high=pl.col("mean") + pl.when(pl.col("ds") > START + 50 * DAY).then(9.0).otherwise(0.0)
+        )
+        advice = panel_backtest(moved, pm.PanelIntervals(0.9)).diagnosis.advice
+        assert "Nothing to do around mean; around high the level is not kept." in advice[0]
 
     def test_a_model_that_was_not_always_there(self):
         past, _ = past_and_future()

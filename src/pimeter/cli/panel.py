@@ -65,7 +65,9 @@ def panel_frame(table: Table, columns: PanelColumns, *, is_past: bool = True) ->
     from pimeter.timestamps import instants_of
 
     frame = table.read([], table.columns)
-    for name in (columns.time, columns.window) if is_past else (columns.time,):
+    for name in (columns.time, columns.window):
+        if name not in frame.columns and not is_past:  # forecasts to come need no cutoffs
+            continue
         held = frame[name]
         if held.dtype.is_numeric() or held.dtype in (pl.Date, pl.Datetime):
             continue

@@ -194,12 +194,9 @@ def _result(
         f"{by_series.height:,} series: {covered}. Lowest coverage of a series: {percent(worst[0]['coverage'], 3)} "
         f"({worst[0]['series']}, {counted(worst[0]['n'], 'target')})."
     )
-    chosen = "" if own.season_length is None else f", season_length={own.season_length}"
-    code = f"PanelIntervals({level:g}{chosen}).fit(past).predict_interval(future)"
-    advice = "Nothing to do: the level is kept." if is_kept else "Look at the series with the lowest coverage first."
     return PanelBacktest(
         headline=Headline(claim, evidence),
-        diagnosis=Diagnosis.of((), advice, code),
+        diagnosis=Diagnosis.of((), _advice(own, models, level), _code(own, level)),
         confidence_level=level,
         n_series=by_series.height,
         n_windows=n_windows,
@@ -208,3 +205,23 @@ def _result(
         shown=shown,
         cutoffs=list(cutoffs),
     )
+
+
+def _advice(own: PanelIntervals, models: dict[str, dict[str, Any]], level: float) -> str:
+    """What to do about models whose level is not kept."""
+    failing = [model for model, one in models.items() if not is_near(one["coverage"], level)]
+    if not failing:
+        return "Nothing to do: the level is kept."
+    season = "" if own.season_length else " If a pattern repeats, say after how many steps: season_length, or --season."
+    if failing[0] != own.models_[0]:
+        named = ", ".join(failing)
+        return f"Nothing to do around {own.models_[0]}; around {named} the level is not kept.{season}"
+    return f"Look at the series with the lowest coverage first.{season}"
+
+
+def _code(own: PanelIntervals, level: float) -> str:
+    """The call, with the settings that are not as usual."""
+    usual = PanelIntervals().get_params()
+    given = {name: value for name, value in own.get_params().items() if value != usual[name]}
+    chosen = "".join(f", {name}={value!r}" for name, value in given.items() if name != "confidence_level")
+    return f"PanelIntervals({level:g}{chosen}).fit(past).predict_interval(future)"
