@@ -57,7 +57,7 @@ class Middle(NamedTuple):
         y = (target - self.least) / self.target_unit - self.target
         near = self.near
         values = [np.ones(len(x)), np.abs(x) - near[0], x * x - near[1], x - near[2], y * y - self.target_near, y]
-        return Moments(self, units, units.sums(np.stack(values)))
+        return Moments(self, units, np.stack([units.sums(one) for one in values]))
 
 
 def power_of_two(size: float) -> float:
