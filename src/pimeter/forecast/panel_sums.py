@@ -129,6 +129,11 @@ class PanelSums(Replaceable, BaseEstimator):
         frame
             The rows of the frame once for each path, numbered by `sample_id` from 0, with the values of the path in the
             columns of the models.
+
+        Notes
+        -----
+        The highest and lowest values of paths hold as often as single steps only if errors do not depend on the
+        forecast. Those of seasonal naive forecasts do: take ``context="recent"`` with a `season_length` then.
         """
         future = self._future(frame)
         check_number_of_paths(n_paths)

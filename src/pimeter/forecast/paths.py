@@ -101,6 +101,13 @@ class ConePaths(StepNeurons):
         -------
         ndarray of shape ([n_series,] n, n_paths, h)
             Values at each step.
+
+        Notes
+        -----
+        Margins that do not know the forecast are right on average, not for each forecast. Where a high forecast is
+        followed by a low error, as a seasonal naive one is, the highest value of a path comes out too high:
+        ``context="recent"`` learns how errors depend on the forecast, `PanelIntervals` with a `season_length` also on
+        earlier seasons.
         """
         check_is_fitted(self)
         check_number_of_paths(n_paths)
