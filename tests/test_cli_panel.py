@@ -171,6 +171,19 @@ class TestBacktest:
         assert found[0].models == found[1].models
         assert found[0].models["high"]["coverage"] > 0.8
 
+    def test_advice_names_a_series_that_is_missed_far_too_often(self):
+        past, _ = past_and_future(n_series=40, n_windows=60)
+        is_moved = (pl.col("unique_id") == "shop 3") & (pl.col("ds") > START + 50 * DAY)
+        moved = past.with_columns(y=pl.col("y") + pl.when(is_moved).then(9.0).otherwise(0.0))
+        found = panel_backtest(moved, pm.PanelIntervals(0.9, models=["mean"]))
+        assert "Look at shop 3:" in found.diagnosis.advice[0]
+
+    def test_a_whole_window_is_shown(self):
+        past, _ = past_and_future()
+        known = past.filter(pl.col("ds") <= START + 40 * DAY)
+        shown = panel_backtest(known, pm.PanelIntervals(0.9)).shown
+        assert {len(one["time"]) for one in shown} == {3}
+
     def test_advice_names_the_model_whose_level_is_not_kept(self):
         past, _ = past_and_future(n_windows=60)
         moved = past.with_columns(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_CUTOFFS = 12  # that are tried, the newest
 STEP, INSIDE = "__step", "__inside"  # columns for the time being
+MANY_MISSES = 3.0  # times as many as allowed, of the series with the lowest coverage
 N_WORST, N_SHOWN = 8, 3  # series that the page lists and draws
 
 
@@ -174,7 +175,9 @@ def _result(
         for row in by_series.head(N_WORST).iter_rows(named=True)
     ]
     shown: list[dict[str, Any]] = []
-    newest = found.filter(pl.col(own.cutoff_col) == pl.col(own.cutoff_col).max().over(series))
+    n_steps = pl.len().over(series, own.cutoff_col)
+    longest = found.filter(n_steps == n_steps.max().over(series))
+    newest = longest.filter(pl.col(own.cutoff_col) == pl.col(own.cutoff_col).max().over(series))
     names = newest[series].cast(pl.String).unique(maintain_order=True).to_list()
     for one in [worst[0]["series"], *names][: N_SHOWN + 1]:
         rows = newest.filter(pl.col(series).cast(pl.String) == one).sort(time)
@@ -196,7 +199,7 @@ def _result(
     )
     return PanelBacktest(
         headline=Headline(claim, evidence),
-        diagnosis=Diagnosis.of((), _advice(own, models, level), _code(own, level)),
+        diagnosis=Diagnosis.of((), _advice(own, models, level, worst[0]), _code(own, level)),
         confidence_level=level,
         n_series=by_series.height,
         n_windows=n_windows,
@@ -207,11 +210,14 @@ def _result(
     )
 
 
-def _advice(own: PanelIntervals, models: dict[str, dict[str, Any]], level: float) -> str:
-    """What to do about models whose level is not kept."""
+def _advice(own: PanelIntervals, models: dict[str, dict[str, Any]], level: float, worst: dict[str, Any]) -> str:
+    """What to do about models whose level is not kept, and about a series that is missed far too often."""
     failing = [model for model, one in models.items() if not is_near(one["coverage"], level)]
-    if not failing:
+    if not failing and 1.0 - worst["coverage"] <= MANY_MISSES * (1.0 - level):
         return "Nothing to do: the level is kept."
+    if not failing:
+        missed = percent(1.0 - worst["coverage"], 3)
+        return f"Nothing to do for all series together. Look at {worst['series']}: {missed} of its targets were missed."
     season = "" if own.season_length else " If a pattern repeats, say after how many steps: season_length, or --season."
     if failing[0] != own.models_[0]:
         named = ", ".join(failing)
