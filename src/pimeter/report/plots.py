@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREY, INK = "#0072b2", "#d55e00", "#bdbdbd", "#222222"
 N_INTERVALS = 60
 LONGEST = 24  # characters of a label
+HEADROOM = 1.18  # of a histogram, for its legend
 
 
 def draw_overview(data: Mapping[str, Any], axes: NDArray[Any] | None = None) -> NDArray[Any]:
@@ -67,11 +68,11 @@ def draw_residuals(data: Mapping[str, Any], ax: Axes | None = None) -> Axes:
     for bar in within:
         bar.set_clip_path(span)
     for bound in (-lower, upper):
-        ax.axvline(bound, color=INK, linewidth=1, linestyle="--")
+        ax.axvline(bound, ymax=1 / HEADROOM, color=INK, linewidth=1, linestyle="--")  # the legend is above
     beyond = data["sample"]["n_beyond"]
     ax.set(xlabel="residual: target minus prediction" + (f" ({beyond:,} farther out)" if beyond else ""), ylabel="rows")
     ax.legend(edgecolor="none", framealpha=1, loc="upper left", ncols=2)
-    ax.set_ylim(0, 1.18 * max(counts.max(), 1))
+    ax.set_ylim(0, HEADROOM * max(counts.max(), 1))
     asked, guaranteed = data["confidence_level"], data["guaranteed_level"]
     expected = percent(guaranteed, 3) if guaranteed < asked else percent(asked)
     return _finished(ax, f"{expected} of residuals expected within ±{rounded(upper, 3)}")
