@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -27,9 +27,23 @@ def scaled(X: Array, split: Split) -> Array:
     return np.asarray((np.where(np.isnan(X), mean, X) - mean) / np.where(spread > 0.0, spread, 1.0))
 
 
-def scores(X: Array, y: Array, splits: Sequence[Split], how: ClassifierTraining, rng: np.random.Generator) -> Array:
+def in_unit_range(X: Array, split: Split) -> Array:
+    """Features from 0 to 1 on the training rows, whose mean fills what is missing."""
+    known = X[split.train]
+    low, high = np.nanmin(known, axis=0), np.nanmax(known, axis=0)
+    return np.asarray((np.where(np.isnan(X), np.nanmean(known, axis=0), X) - low) / np.where(high > low, high - low, 1))
+
+
+def scores(
+    X: Array,
+    y: Array,
+    splits: Sequence[Split],
+    how: ClassifierTraining,
+    rng: np.random.Generator,
+    prepared: Callable[[Array, Split], Array] = scaled,
+) -> Array:
     """Probabilities of 1 for all rows by a network for each split, (splits, rows)."""
-    features = np.stack([scaled(X, split) for split in splits])
+    features = np.stack([prepared(X, split) for split in splits])
     rows, held_out = (np.stack([split[i] for split in splits]) for i in range(2))
     return train_classifiers(features, np.arange(len(splits)), rows, y[rows], (held_out, y[held_out]), how, rng)
 

@@ -120,7 +120,7 @@ def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     """Coverage and width by dataset and size of the part."""
     cells = list(dict.fromkeys((str(row["dataset"]), int(row["part"])) for row in rows))
     return {
-        f"Share of parts whose interval for {LEVEL:.0%} holds the accuracy on all other rows, among those with an "
+        f"Proportion of parts whose interval for {LEVEL:.0%} holds the accuracy on all other rows, among those with an "
         "interval; median width": [_line(rows, *cell) for cell in cells]
     }
 

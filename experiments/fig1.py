@@ -249,9 +249,9 @@ def _on_symmetry(rows: Sequence[Row]) -> str:
         for name in (DEFAULT, "pimeter")
     )
     return (
-        f"The figure gave the symmetry of the law to the neuron and not to numpy. Up to m = {lengths[-1]} that "
-        f"knowledge alone changes the error of numpy's default to {alone:.2f} of what it was; pimeter with it against "
-        f"numpy without it, the paper's comparison, is {with_neuron:.2f}."
+        "The figure gave the symmetry of the distribution to the neuron and not to numpy. "
+        f"Up to m = {lengths[-1]} that knowledge alone changes the error of numpy's default to {alone:.2f} of what it "
+        f"was; pimeter with it against numpy without it, the paper's comparison, is {with_neuron:.2f}."
     )
 
 
@@ -358,11 +358,11 @@ def figure(rows: Sequence[Row], path: Path) -> None:
         panel.set(xlabel="sample size m", ylim=(0.7, TOP))
         _frame(above, _lengths(rows))
         _frame(panel, _lengths(rows))
-    panels[0, 0].set_ylabel("the same,\nlog scale")
+    panels[0, 0].set_ylabel("ratio,\nlog scale")
     panels[1, 0].set_ylabel("RMSE of I(p), ratio to numpy's default")
     shown = {label: h for panel in panels[:, 0] for h, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     canvas.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=4, frameon=False)
-    canvas.suptitle("Confidence interval function of standard normal errors, all estimators on the same samples")
+    canvas.suptitle("Confidence interval function of normal errors, all on the same samples; bars: 2 standard errors")
     canvas.savefig(path, dpi=300)
 
 

@@ -24,6 +24,7 @@ MEDIAN = "median"
 # The paper draws two neurons for the skewed noise, one for the other.
 SHOWN = {"normal": ("SQR", "QD", "f + PIM"), "beta": ("SQR", "QD", "f + PIM, sided")}
 N_OF_SIGN = 300
+NEIGHBOURS = 15  # positions of a running median in the figure
 TYPICAL = {"normal": 8, "beta": 2}  # of Table 1's trials
 TITLES = {"normal": "Normal noise", "beta": "Beta(.2, .3) noise"}
 NEURONS: dict[str, Any] = {"color": "#0072b2", "linewidth": 1.1}
@@ -137,13 +138,19 @@ def _width(rows: Sequence[Row], noise: str) -> float:
     return float(np.ptp(_curve(rows, noise, IDEAL)[1], axis=1).mean())
 
 
+def _smooth(values: Array) -> Array:
+    """Running medians over neighbouring positions."""
+    padded = np.pad(values, NEIGHBOURS // 2, mode="edge")
+    return np.asarray(np.median(np.lib.stride_tricks.sliding_window_view(padded, NEIGHBOURS), axis=1))
+
+
 def figure(rows: Sequence[Row], path: Path) -> None:
-    """A column of panels per noise: the bounds, and below how far each is from the ideal ones."""
+    """A column of panels per noise: the bounds, and below, as running medians, how far they are from the ideal ones."""
     from matplotlib.figure import Figure
 
     noises = list(dict.fromkeys(str(row["noise"]) for row in rows))
     canvas = Figure(figsize=(11, 7), layout="constrained")
-    panels = canvas.subplots(2, len(noises), squeeze=False, sharex=True, height_ratios=(2, 1))
+    panels = canvas.subplots(2, len(noises), squeeze=False, sharex=True, height_ratios=(3, 2))
     shown: dict[str, Any] = {}
     for (panel, below), noise in zip(panels.T, noises, strict=True):
         x, y = _curve(rows, noise, POINT)
@@ -156,18 +163,19 @@ def figure(rows: Sequence[Row], path: Path) -> None:
             label = "f with neurons as printed (two per position for Beta)" if name.startswith("f") else name
             style = STYLES[name]
             shown[label] = panel.plot(x, bounds, **style)[0]
-            below.plot(x, bounds - ideal, **style)
-        below.axhline(0.0, color="k", linewidth=0.7)
+            below.plot(x, _smooth(np.abs(bounds - ideal).max(axis=1)), **style)
         edge = 0.15 * np.ptp(ideal)
         panel.set(title=TITLES[noise], xlim=(-2, 2), ylim=(ideal.min() - edge, ideal.max() + edge))
-        below.set(xlabel="x")
+        below.set(xlabel="x", yscale="log", ylim=(2e-4, 2))
+        below.set_yticks([0.001, 0.01, 0.1, 1], [".001", ".01", ".1", "1"])
+        below.grid(axis="y", alpha=0.25)
         crossed = [name for name in SHOWN[noise] if _is_crossed(_curve(rows, noise, name)[1])]
         if crossed:
             panel.text(0.02, 0.97, _collapse(crossed), transform=panel.transAxes, va="top")
         for one in (panel, below):
             one.spines[["top", "right"]].set_visible(False)
     panels[0, 0].set_ylabel("y")
-    panels[1, 0].set_ylabel("bound less ideal bound")
+    panels[1, 0].set_ylabel("distance from the ideal bounds,\nthe larger of both (log scale)")
     canvas.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=3, frameon=False)
     canvas.suptitle("95 % bounds in a typical trial")
     canvas.savefig(path, dpi=300)

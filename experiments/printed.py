@@ -43,11 +43,23 @@ class Trained(NamedTuple):
     bounds: Array
 
 
-def trained(errors: Array, level: float) -> Trained:
-    """A neuron for each column of absolute errors (m, k)."""
+def descended(errors: Array, level: float) -> DescendingNeuron:
+    """A trained neuron for each column of absolute errors (m, k)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # counted by the caller
-        neuron = printed_neuron(level).fit(errors)
+        return printed_neuron(level).fit(errors)
+
+
+def after(neurons: DescendingNeuron, n_steps: int) -> Array:
+    """Weights of the closest approach within the first steps."""
+    losses, weights = neurons.loss_curve_[: n_steps + 1], neurons.weight_curve_[: n_steps + 1]
+    best = np.nanargmin(losses, axis=0)[None]
+    return np.asarray(np.take_along_axis(weights, best, axis=0)[0])
+
+
+def trained(errors: Array, level: float) -> Trained:
+    """Weights of a neuron for each column of absolute errors (m, k)."""
+    neuron = descended(errors, level)
     weights = np.asarray(neuron.quantile_, float)
     moved = np.abs(weights - start(level)) > UNMOVED
     return Trained(np.where(moved, weights, np.nan), np.asarray(neuron.converged_), np.asarray(neuron.error_bound_))

@@ -239,7 +239,7 @@ def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     """Medians over trials for each noise."""
     return {
         f"{noise.capitalize()} noise: medians over trials, beside the RMSE its median absolute deviation. Time is a "
-        "share of that of SQR, QD and f + PIM in all trials; a published value is missed if ours is farther "
+        "fraction of that of SQR, QD and f + PIM in all trials; a published value is missed if ours is farther "
         "away than three of its deviations.": _table(rows, noise)
         for noise in dict.fromkeys(str(row["noise"]) for row in rows)
     }

@@ -87,9 +87,9 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
     found = {"relu": scores(X, y, splits, how, rng), "tanh": scores(X, y, splits, replace(how, activation="tanh"), rng)}
     drawn = settings.n_bootstraps
     again = _bootstrapped(X, y, splits, drawn if first < dataset.n_bootstrapped else 0, how, rng)
-    broken = _bootstrapped(X, y, splits, drawn if first < settings.n_broken else 0, how, rng, is_broken=True)
     # The paper's way: all rows but the test rows train, and the test rows say when to stop.
     peeking = [Split(np.concatenate(split[:2]), split.test, split.test) for split in splits]
+    broken = _bootstrapped(X, y, peeking, drawn if first < settings.n_broken else 0, how, rng, is_broken=True)
     peeked = scores(X, y, peeking, how, rng)
     rows: list[Row] = []
     for i, (number, split) in enumerate(zip(numbers, splits, strict=True)):

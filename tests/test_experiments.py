@@ -365,6 +365,14 @@ class TestPrinted:
         assert np.isnan(printed.weight(np.empty(0), 0.95))
         assert_allclose(printed.start(0.95), 1.959964 / 5000**0.5, rtol=1e-6)
 
+    def test_few_steps_are_the_beginning_of_all(self):
+        errors = np.abs(np.random.default_rng(0).standard_normal((500, 3)))
+        neurons = printed.descended(errors, 0.95)
+        assert_allclose(printed.after(neurons, 10_000), neurons.quantile_)
+        few = printed.after(neurons, 50)
+        assert np.all(few <= printed.start(0.95) + 50 * printed.LEARNING_RATE)
+        assert np.all(few < neurons.quantile_)
+
     def test_batches_see_their_own_outcome(self):
         rng = np.random.default_rng(0)
         errors = [0.5 * rng.random(4000), 0.2 * rng.random(4000), 0.3 * rng.random(2000), 0.4 * rng.random(2000)]
