@@ -111,9 +111,9 @@ class Settings:
     """Samples, repeats and estimators; the slow ones see the first `n_slow` samples."""
 
     seed: int = 1
-    sizes: tuple[int, ...] = (10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
+    sizes: tuple[int, ...] = (10, 15, 20, 30, 50, 100, 200, 500, 1000)
     n_samples: int = 4000
-    n_slow: int = 100
+    n_slow: int = 50
     estimators: tuple[str, ...] = tuple(ESTIMATORS)
 
 

@@ -36,7 +36,7 @@ class Settings:
     seed: int = 1
     n_trials: int = 10
     curves: tuple[str, ...] = tuple(CURVES)
-    epochs: tuple[int, ...] = (2000, 10, 5, 4, 3)
+    epochs: tuple[int, ...] = (2000, 10, 5, 4)
     steps: tuple[int, ...] = (200, 300, 400, 500, 1000)
     n_pairs: int = 500
     n_positions: int = 500
