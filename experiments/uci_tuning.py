@@ -50,7 +50,7 @@ class Settings:
     large: tuple[str, ...] = ("protein",)  # 100 hidden units and five splits
     is_tuned: bool = True
     max_epochs: int = 2_000
-    max_steps: int = 20_000
+    max_steps: int = 10_000
     n_rungs: int = 4  # brackets of 27, 12, 6 and 4 trials
     n_members: int = 5
 

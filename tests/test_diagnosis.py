@@ -802,7 +802,7 @@ class TestRecommendation:
         rate = rng.uniform(0.5, 4, 500)
         found = measure(rng.poisson(rate), rate)
         assert "y_min=0" in found.code
-        assert any("never negative" in line for line in found.advice)
+        assert any("No target is negative" in line for line in found.advice)
         assert found.diagnosis.options[-2:] == ("--y-min", "0")
         assert "y_min" not in measure(rng.normal(rate), rate).code
         assert "y_min" not in measure(100 + rng.poisson(rate), 100 + rate).code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     Table = ArrayLike | Frame
     FeatureTable = Table | SparseMatrix
     GivenIntervals = Table | Mapping[float, Table]
+    Labels = ArrayLike | Sequence[str | int | float | bool | None]  # of rows; a single one is that of one row
 
 
 class Model(Protocol):

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pimeter.monitoring.monitor import CoverageMonitor
-    from pimeter.monitoring.rows import Labels
     from pimeter.monitoring.waiting import Known
-    from pimeter.protocols import Array
+    from pimeter.protocols import Array, Labels
 
 ROWS_BY_NUMBER, ROWS_BY_ID = "rows of the log", "rows of the log with ids"
 NEVER = 1e12  # seconds until rows of a log are forgotten: they stay in the log, where they would be new again

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from pimeter.monitoring.explanation import Explanation
     from pimeter.monitoring.onset import Since
     from pimeter.monitoring.recalibration import Recalibration
-    from pimeter.monitoring.rows import Labels
     from pimeter.monitoring.sequence import CoverageEstimate
-    from pimeter.protocols import FeatureTable, Table
+    from pimeter.protocols import FeatureTable, Labels, Table
 
 
 class CoverageMonitor:
@@ -213,9 +212,8 @@ class CoverageMonitor:
         targets = target_list(y_true)
         given = interval_lists(intervals, by, len(targets))
         self._begin(given.labels, has_labels=by is not None)
-        add = self._stream.update
         for target, lower, upper, label in zip(targets, *given, strict=True):
-            add(target, lower, upper, label)
+            self._stream.update(target, lower, upper, label)
         self._save()
         return self
 

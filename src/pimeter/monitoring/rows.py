@@ -15,14 +15,10 @@ from pimeter.interval_arrays import lower_and_upper
 from pimeter.validation import finite_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike
 
     from pimeter.monitoring.stream import Label
-    from pimeter.protocols import Array, Table
-
-    Labels = ArrayLike | Sequence[Label]  # of rows; a single one is that of one row
+    from pimeter.protocols import Array, Labels, Table
 
 LARGEST = 1e300  # of targets and bounds: widths and their sums stay finite
 

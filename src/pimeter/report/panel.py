@@ -46,7 +46,7 @@ def panel_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
         *(
             band(
                 str(one["series"]),
-                f"The newest window that was tried, around {models[0][0]}; targets as far as known.",
+                f"The newest whole window that was tried, around {models[0][0]}; targets as far as known.",
                 ("steps ahead", "value"),
                 [float(i + 1) for i in range(len(one["prediction"]))],
                 (Line("", "in", one["upper"]), Line("interval", "in", one["lower"])),

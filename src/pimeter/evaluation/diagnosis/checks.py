@@ -37,7 +37,7 @@ CHECKS: tuple[Check[Evidence], ...] = (
     Drift(),
     SerialDependence(),
 )
-CUT = "Targets are never negative, but intervals would go below 0: cut them there (y_min=0)."
+CUT = "No target is negative, but intervals would go below 0: cut them there (y_min=0), unless some can be."
 CONSTANT_IS_ENOUGH = "A constant width with symmetric tails is enough."
 NOTHING_TO_DO = "Nothing to do: a constant width with symmetric tails is enough."
 

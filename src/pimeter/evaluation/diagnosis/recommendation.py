@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     Tails = Literal["symmetric", "equal"]
 
 SURELY = 6.0  # negative targets that residuals would make, if they could, and of which there is none: p = .0025
-PRICE_OF_BANDS = (
-    0.02,
-    8.0,
-)  # a + b/m of the interval score, which bands of quantiles lose where nothing is to be learned
+# a + b/m of the interval score, which bands of quantiles lose where nothing is to be learned
+PRICE_OF_BANDS = (0.02, 8.0)
 ZEROS = 3  # targets of 0 that are the least ones: no chance
 
 
@@ -105,22 +103,22 @@ class Recommendation:
 def recommended(evidence: Evidence, found: Mapping[str, Finding]) -> Recommendation:
     """What all findings together ask for."""
     raised = {name for name, finding in found.items() if finding.raised}
-    local = evidence.local_shift if Bias().is_local(evidence.local_shift, evidence.margin) else None
     width, by = max(_widths(evidence, found, raised), key=lambda one: one[0])[1:]
     n_calibrate = evidence.m if width in {"constant", "grouped"} else evidence.m // 2
     is_enough = rank_guarantee(n_calibrate, evidence.level, n_cuts=2).is_enough
-    is_one_sided = "skew" in raised or (
-        "bias" in raised
-        and (
-            (local is not None and width in {"grouped", "quantile"})
-            or Bias().is_overall(mean_residual(evidence.residuals, evidence.units), evidence.margin)
-        )
-    )
+    is_one_sided = "skew" in raised or ("bias" in raised and _is_bias_left(evidence, width))
     is_positive = is_never_negative(evidence.target, evidence.prediction, evidence.ordered, evidence.margin)
     tails: Tails = "equal" if is_one_sided and is_enough else "symmetric"
     is_online = bool(raised & {"drift", "serial"})
     has_time = evidence.units is not None and evidence.units.kind == "time"
     return Recommendation(width, tails, by, 0.0 if is_positive else None, _groups(evidence), is_online, has_time)
+
+
+def _is_bias_left(evidence: Evidence, width: Width) -> bool:
+    """Whether a mean residual asks for two bounds: that of all rows, or that of a subgroup which the width follows."""
+    if width in {"grouped", "quantile"} and Bias().is_local(evidence.local_shift, evidence.margin):
+        return True
+    return Bias().is_overall(mean_residual(evidence.residuals, evidence.units), evidence.margin)
 
 
 def _groups(evidence: Evidence) -> str:
@@ -140,10 +138,8 @@ def _widths(evidence: Evidence, found: Mapping[str, Finding], raised: set[str]) 
     gain = max(gain, np.finfo(float).tiny) if is_elsewhere else gain
     yield gain - (gain == 0.0), "scaled", None
     shift = _local_criterion(evidence)
-    if shift is not None and shift.values is not None and evidence.local_shift is not None:
-        # What the means of its subgroups explain of the squares; the gain is known after its price.
-        price = 0.0 if gain else PRICE_OF_BANDS[0] + PRICE_OF_BANDS[1] / evidence.m
-        yield gain + evidence.local_shift.explained(evidence.some_residuals) / 2.0 - price, "quantile", None
+    if shift is not None and shift.values is not None:
+        yield gain + _gain_of_bands(evidence, is_paid=gain > 0.0), "quantile", None
     named = {gap, shift.of if shift is not None and shift.values is None else ""} & {*places}
     for criterion in filter(lambda one: one.of in named, evidence.criteria):
         own = grouped_gain(evidence.some_residuals, criterion.subgroups.codes, evidence.level, found["bias"].raised)
@@ -153,6 +149,12 @@ def _widths(evidence: Evidence, found: Mapping[str, Finding], raised: set[str]) 
 def _places(evidence: Evidence) -> dict[str, Any]:
     """Names of what divides the rows into categories, and how a width finds them: in a column, or given as `by`."""
     return {column.name: column.place for column in evidence.given.columns if not column.is_numeric} | {"by": None}
+
+
+def _gain_of_bands(evidence: Evidence, *, is_paid: bool) -> float:
+    """What the means of subgroups explain of the squares, less what bands of quantiles lose, if not yet subtracted."""
+    local, price = evidence.local_shift, 0.0 if is_paid else PRICE_OF_BANDS[0] + PRICE_OF_BANDS[1] / evidence.m
+    return (0.0 if local is None else local.explained(evidence.some_residuals) / 2.0) - price
 
 
 def _local_criterion(evidence: Evidence) -> Criterion | None:
