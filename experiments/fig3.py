@@ -205,7 +205,12 @@ def headline(rows: Sequence[Row]) -> str:
 
 
 def finding(rows: Sequence[Row]) -> str:
-    """What becomes of the paper's claims."""
+    """What becomes of the paper's claims, that of times last."""
+    return f"{on_cones(rows)} {on_time(rows)}"
+
+
+def on_cones(rows: Sequence[Row]) -> str:
+    """What becomes of the paper's claims of widths and coverage."""
     first = list(range(1, FIRST + 1))
     said = [headline(rows)]
     widths = {name: mean(rows, f"{name}_width", first) for name in NAMES}
@@ -227,7 +232,7 @@ def finding(rows: Sequence[Row]) -> str:
     said.append(
         f"By step, the updated cone covers from {spread[0]:.3f} (step 1) to {spread[1]:.3f} (step {max(last)})."
     )
-    return " ".join([*said, on_time(rows)])
+    return " ".join(said)
 
 
 def on_time(rows: Sequence[Row]) -> str:

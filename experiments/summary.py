@@ -109,7 +109,9 @@ def misses(experiments: Mapping[str, Experiment[Any]], folder: Path) -> str:
         parts.append(f"## {claim.item}: {claim.claim}\n")
         parts.append(f"**{found.verdict}**. Faithful: {found.faithful}; paper: {found.paper}. {found.reason}.\n")
         held = rows(claim.experiments[0])
-        if held and claim.experiments[0] != "theory":
+        if held and claim.told:
+            parts.append(f"{claim.told(rows)}\n")
+        elif held and claim.experiments[0] != "theory":
             parts.append(f"{experiments[claim.experiments[0]].finding(held)}\n")
         parts.append(f"`python -m experiments run {claim.command}`\n")
     return "\n".join(parts)
