@@ -77,6 +77,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 QUICK = ROOT / "build" / "quick"
+LARGE = ("song-year",)  # datasets that are downloaded when they are named
 
 
 def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, quick: Path = QUICK) -> int:
@@ -138,7 +139,13 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("report", help="write the pages of all results from the stored rows")
     fetch = commands.add_parser("download", help="get the datasets from their public homes and check them")
     fetch.add_argument("folder", type=Path, metavar="FOLDER", help="where to; PIMETER_DATA then has to name it")
-    fetch.add_argument("--datasets", type=_words, default=(), metavar="A,B", help="only these datasets")
+    fetch.add_argument(
+        "--datasets",
+        type=_words,
+        default=(),
+        metavar="A,B",
+        help="only these datasets; song-year, 200 MB, has to be named",
+    )
     return parser
 
 
@@ -197,8 +204,13 @@ def _quoted(*, renew: bool) -> int:
 
 
 def _download(asked: argparse.Namespace) -> int:
+    known = (*SOURCES, *labelled.NAMES)
+    unknown = [name for name in asked.datasets if name not in known]
+    if unknown:
+        print(f"There is no dataset {unknown[0]!r}; there are {', '.join(known)}.", file=sys.stderr)
+        return 2
     try:
-        for name in asked.datasets or (*SOURCES, *labelled.NAMES):
+        for name in asked.datasets or (name for name in known if name not in LARGE):
             if name in labelled.NAMES:
                 labelled.download(name, asked.folder)
             else:
