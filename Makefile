@@ -125,6 +125,7 @@ bench-peers: ## Compare with MAPIE, crepes, puncc, river, NGBoost and others, in
 	@$(MAKE) --no-print-directory VENV=.venv-tables .venv-tables/.tables
 	@.venv-tables/bin/python benchmarks/width_peers.py $(ARGS)
 	@.venv-tables/bin/python benchmarks/adaptive_peers.py $(ARGS)
+	@.venv-tables/bin/python benchmarks/width_transfer.py $(ARGS)
 
 bench-forecasters: ## Compare with statsforecast's intervals on M4 and read sktime's frames, in an environment of their own (ARGS=--quick)
 	@$(MAKE) --no-print-directory VENV=.venv-forecasters .venv-forecasters/.forecasters

@@ -29,7 +29,7 @@ from pimeter import (
 )
 from pimeter._kernels.arrays import nearby_quantiles
 from pimeter.conformal.guarantee import effective_counts
-from pimeter.regression import nearness, surroundings
+from pimeter.regression import QuantileForestWidth, nearness, surroundings
 from pimeter.regression.features import Features
 from pimeter.regression.surroundings import Surroundings
 from pimeter.scorers import interval_scorer
@@ -181,6 +181,37 @@ class TestNeighbours:
         model = IntervalRegressor(Ridge(), width=ScaledWidth("neighbours"), random_state=0)
         bounds = model.fit(csr_matrix(X), y).predict_interval(csr_matrix(X))
         assert_allclose(bounds, model.fit(X, y).predict_interval(X))
+
+
+class TestQuantileForest:
+    def test_band_is_of_targets_not_of_residuals(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(size=(600, 2))
+        y = np.where(X[:, 0] < 0.5, 0.0, 10.0) + rng.uniform(size=600)
+        wrong = np.full((600, 1), 4.0)  # a model that knows nothing
+        width = QuantileForestWidth().fit(X, wrong, y[:, None] - wrong, **WANTED)
+        _, lower, upper = width.shape(np.array([[0.2, 0.5], [0.8, 0.5]]), np.array([[4.0], [4.0]]))
+        assert_allclose((4.0 - lower)[:, 0], [0.0, 10.0], atol=0.2)
+        assert_allclose((4.0 + upper)[:, 0], [1.0, 11.0], atol=0.2)
+        # The prediction has no part in where the band is, only in how it is told.
+        _, moved, _ = width.shape(np.array([[0.2, 0.5]]), np.array([[4.0]]))
+        assert_allclose(moved, lower[:1])
+
+    def test_rows_that_it_knows_are_judged_by_trees_that_have_not_seen_them(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.uniform(size=(300, 3)), rng.normal(size=300)
+        none = np.zeros((300, 1))
+        width = QuantileForestWidth().fit(X, none, y[:, None], **WANTED)
+        seen, unseen = width.shape(X, none), width.shape_unseen(X, none, np.arange(300))
+        covered = [np.mean((-one.lower[:, 0] <= y) & (y <= one.upper[:, 0])) for one in (seen, unseen)]
+        assert covered[1] < covered[0]
+        assert covered[1] == pytest.approx(0.9, abs=0.07)  # 4 standard errors of 300 rows
+
+    def test_unit_and_zero_of_the_target_do_not_matter(self):
+        X, y = steep_data(200)
+        model = IntervalRegressor(Ridge(), width=QuantileForestWidth(), cv=5, random_state=0)
+        bounds = model.fit(X, y).predict_interval(X)
+        assert_allclose(model.fit(X, 8.0 * y + 16.0).predict_interval(X), 8.0 * bounds + 16.0, rtol=1e-6)
 
 
 class TestQuantile:
@@ -352,7 +383,8 @@ class TestAll:
 
     @pytest.mark.parametrize("library", ["pandas", "polars"])
     @pytest.mark.parametrize(
-        "width", ["local", LocalWidth(nearness="kernel"), "quantile", "auto", ScaledWidth("neighbours")]
+        "width",
+        ["local", LocalWidth(nearness="kernel"), "quantile", QuantileForestWidth(), "auto", ScaledWidth("neighbours")],
     )
     def test_mixed_and_missing_columns(self, library, width):
         frames = pytest.importorskip(library)
@@ -446,7 +478,7 @@ class TestAll:
         model = IntervalRegressor(LinearRegression(), random_state=0).fit(pandas.DataFrame(X, columns=["a", "b"]), y)
         assert not hasattr(model.fit(X, y), "feature_names_in_")
 
-    @pytest.mark.parametrize("width", ["scaled", "local", "quantile", ScaledWidth("neighbours")])
+    @pytest.mark.parametrize("width", ["scaled", "local", "quantile", QuantileForestWidth(), ScaledWidth("neighbours")])
     def test_rows_that_are_no_table(self, width):
         # Texts: what is known of them is the prediction alone.
         rng = np.random.default_rng(0)
@@ -543,7 +575,9 @@ class TestJoint:
         assert model.n_calibration_ == 50
         assert model.calibrate(X, y).n_calibration_ in {50, 100}
 
-    @pytest.mark.parametrize("width", ["constant", "local", "quantile", ScaledWidth("neighbours")])
+    @pytest.mark.parametrize(
+        "width", ["constant", "local", "quantile", QuantileForestWidth(), ScaledWidth("neighbours")]
+    )
     def test_an_output_without_errors(self, width):
         X, y = self.data(200, 0)
         y[:, 2] = 0.0

@@ -48,6 +48,7 @@ PIMETER = {
     "regression.models": ("EstimatorWidth", "QuantileModels"),
     "regression.nearness": ("Leaves", "LocalNeurons", "Neighbours"),
     "regression.portable": ("predictions_themselves",),
+    "regression.quantile_forest": ("QuantileForestWidth",),
     "regression.regressor": ("IntervalRegressor",),
     "regression.scaled": ("ScaledWidth",),
     "regression.surroundings": ("Surroundings",),

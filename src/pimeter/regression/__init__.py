@@ -7,6 +7,7 @@ from pimeter.regression.following import OnlineIntervals
 from pimeter.regression.grouped import GroupedWidth
 from pimeter.regression.local import LocalWidth
 from pimeter.regression.models import EstimatorWidth
+from pimeter.regression.quantile_forest import QuantileForestWidth
 from pimeter.regression.regressor import IntervalRegressor
 from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import shift_weights
@@ -21,6 +22,7 @@ __all__ = [
     "IntervalShape",
     "LocalWidth",
     "OnlineIntervals",
+    "QuantileForestWidth",
     "QuantileWidth",
     "ScaledWidth",
     "Width",

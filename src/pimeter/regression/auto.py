@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing
 from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.cqr import QuantileWidth
+from pimeter.regression.quantile_forest import QuantileForestWidth
 from pimeter.regression.scaled import LEAST_SCALE, ScaledWidth
 from pimeter.regression.stacking import Bounds, interval_losses, stacked_weights
 from pimeter.regression.width import ConstantWidth, IntervalShape, Width
@@ -27,7 +28,7 @@ MAX_ROWS_TO_LEARN = 20_000  # that are enough for all widths
 MAX_ROWS_TO_WEIGH = 1000  # that are enough for the weights
 PSEUDO_ROWS = 60  # that vote for a constant width alone, beside those that learn
 CAUTION = 1.0  # standard errors that the combination has to win by over a constant width
-DEFAULTS = (ScaledWidth("neighbours", power=1), QuantileWidth())
+DEFAULTS = (ScaledWidth("neighbours", power=1), QuantileWidth(), QuantileForestWidth())
 LEAST_WEIGHT = 0.02  # widths with less are left out: they cost time and change nothing
 
 
@@ -54,7 +55,8 @@ class AutoWidth(Width):
     Parameters
     ----------
     candidates : sequence of widths or None, default=None
-        What to combine, beside a constant width. None: ``ScaledWidth("neighbours", power=1)`` and `QuantileWidth`.
+        What to combine, beside a constant width. None: ``ScaledWidth("neighbours", power=1)``, `QuantileWidth` and
+        `QuantileForestWidth`.
 
     Attributes
     ----------

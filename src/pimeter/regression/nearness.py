@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.metrics.pairwise import euclidean_distances
 
 from pimeter._kernels.arrays import nearby_quantiles
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 WEIGHTS_AT_ONCE = 4_000_000  # weights that are held at a time
 PILOT = 1000  # rows that choose the number of neighbours
 SAME = 1e-9  # squared distance, in standard deviations, below which rows are at the same place
+ROWS_WITH_TARGETS = 5  # at least in a leaf, where targets are learned: they tell more of each other than residuals do
+ROWS_OF_TARGET_TREE = 2000  # that are enough for each tree of targets
 TREES_OF_LEAVES = 60  # enough for quantiles, whose rows are weighted by common leaves
 FEW_COLUMNS = 12  # of which a split is the best of all
 MIN_NEIGHBOURS = 25  # neighbours to choose from: this many, twice, four times ... as many
@@ -93,6 +95,19 @@ def local_neurons(
         values = column if is_signed else absolute
         order = np.argsort(values, kind="stable")
         found.append(LocalNeurons(near, order, values[order], mean))
+    return found
+
+
+def neurons_of_targets(known: Any, targets: Array, residuals: Array, random_state: int) -> list[LocalNeurons | None]:
+    """For each output of targets (m, k) by trees that are grown on them; None if too few, or residuals all 0."""
+    found: list[LocalNeurons | None] = []
+    for column, mean in zip(targets.T, np.abs(residuals).mean(axis=0).tolist(), strict=True):
+        if len(column) < ROWS_IN_LEAF or mean == 0.0:
+            found.append(None)
+            continue
+        forest = _target_trees(known.shape, random_state).fit(known, (column - column.mean()) / mean)
+        order = np.argsort(column, kind="stable")
+        found.append(LocalNeurons(Leaves.of(forest, known), order, column[order], mean))
     return found
 
 
@@ -183,6 +198,14 @@ def _forest(shape: tuple[int, int], random_state: int) -> RandomForestRegressor:
     most, n_columns = ROWS_OF_TREE if n > ROWS_OF_TREE else None, min(d, max(FEW_COLUMNS, d // 2), MANY_COLUMNS)
     options = {"min_samples_leaf": ROWS_IN_LEAF, "max_features": n_columns, "max_samples": most}
     return RandomForestRegressor(TREES_OF_LEAVES, random_state=random_state, **options)
+
+
+def _target_trees(shape: tuple[int, int], random_state: int) -> ExtraTreesRegressor:
+    """Extremely random trees with small leaves: as good as a forest for quantiles of targets, and cheaper."""
+    n, d = shape
+    most = ROWS_OF_TARGET_TREE if n > ROWS_OF_TARGET_TREE else None
+    options = {"min_samples_leaf": ROWS_WITH_TARGETS, "max_features": min(d, MANY_COLUMNS), "max_samples": most}
+    return ExtraTreesRegressor(TREES_OF_LEAVES, bootstrap=True, random_state=random_state, **options)
 
 
 class Neighbours(NamedTuple):
