@@ -16,7 +16,8 @@ import numpy as np
 from experiments import table1
 from experiments.printed import start, trained, weight
 from experiments.protocol import Experiment, Row, Unit
-from experiments.table1 import LEVEL, TAIL_LEVELS, Array, Settings, problem, trial
+from experiments.synthetic import LEVEL, TAIL_LEVELS, Array
+from experiments.table1 import Settings, problem, trial
 
 POINT = "pairs that f saw"
 IDEAL = "ideal"

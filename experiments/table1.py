@@ -13,25 +13,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import stats
 
 from experiments.networks import Network, Training, load_torch, pinball, quality_driven, squared_error, train
 from experiments.protocol import Experiment, Row, Unit
+from experiments.synthetic import LEVEL, TAIL_LEVELS, Array, Problem, deviation
 from pimeter import CoverageWarning, IntervalRegressor, quantile
 
-Array: TypeAlias = NDArray[np.float64]
-
-LEVEL = 0.95
-TAIL_LEVELS = np.array([(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-NOISES: dict[str, Any] = {"normal": stats.norm(), "beta": stats.beta(0.2, 0.3)}
-CURVES: dict[str, Callable[[Array], Array]] = {
-    "sin(x)": lambda x: 0.3 * np.sin(x),
-    "sin(pi x)": lambda x: 0.3 * np.sin(np.pi * x),  # what the paper's scripts drew
-}
 NETWORKS = ("SQR", "QD", "f + PIM")
 N_REPEATS = 5  # of what takes milliseconds, for the median of its time
 
@@ -62,35 +52,6 @@ class Found(NamedTuple):
     parameters: int
     seconds: float
     neuron_seconds: float = 0.0  # the part of the neurons
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One noise, and the positions where bounds are wanted."""
-
-    noise: str
-    curve: str
-    positions: Array
-
-    def draw(self, x: Array, rng: np.random.Generator) -> Array:
-        """Targets at x."""
-        return np.asarray(CURVES[self.curve](x) + 0.2 * x**2 * NOISES[self.noise].rvs(x.shape, random_state=rng))
-
-    def points(self, levels: Array) -> Array:
-        """Quantiles of the target at each position, (position, level)."""
-        x = self.positions[:, None]
-        return np.asarray(CURVES[self.curve](x) + 0.2 * x**2 * NOISES[self.noise].ppf(levels))
-
-    def rmse(self, bounds: Array) -> float:
-        """Distance from the ideal bounds."""
-        return float(np.sqrt(np.mean((bounds - self.points(TAIL_LEVELS)) ** 2)))
-
-    def coverage(self, bounds: Array) -> float:
-        """Fraction of targets inside, exactly, as a mean over positions where there is noise."""
-        x = self.positions[:, None]
-        noisy = np.abs(self.positions) > 1e-9
-        below = NOISES[self.noise].cdf(((bounds - CURVES[self.curve](x)) / (0.2 * x**2 + ~noisy[:, None]))[noisy])
-        return float(np.mean(below[:, 1] - below[:, 0]))
 
 
 def problem(settings: Settings, noise: str) -> Problem:
@@ -322,11 +283,6 @@ def _collapses(rows: Sequence[Row]) -> str:
 
 def _median(rows: Sequence[Row], column: str) -> float:
     return float(np.median([float(row[column]) for row in rows]))
-
-
-def deviation(values: Sequence[float]) -> float:
-    """Median absolute deviation from the median."""
-    return float(np.median(np.abs(np.array(values) - np.median(values))))
 
 
 EXPERIMENT = Experiment(

@@ -18,7 +18,7 @@ import numpy as np
 from experiments.networks import Training, load_torch, pinball, quality_driven, squared_error, train
 from experiments.printed import BETA, after, descended
 from experiments.protocol import Experiment, Row, Unit, paper_rows
-from experiments.table1 import CURVES, LEVEL, TAIL_LEVELS, Array, Problem, deviation
+from experiments.synthetic import CURVES, LEVEL, TAIL_LEVELS, Array, Problem, deviation
 from pimeter import quantile
 
 FAITHFUL, BETTER = "f + PIM", "f + pimeter"

@@ -119,9 +119,9 @@ class TestTable1:
         return run(experiment, TINY, Store(tmp_path_factory.mktemp("table1"), "table1"))
 
     def test_ideal_bounds(self):
-        asked = table1.Problem("normal", "sin(x)", np.array([1.0, 2.0]))
+        asked = synthetic.Problem("normal", "sin(x)", np.array([1.0, 2.0]))
         expected = 0.3 * np.sin([[1.0], [2.0]]) + 0.2 * np.array([[1.0], [4.0]]) * stats.norm.ppf([0.025, 0.975])
-        assert_allclose(asked.points(table1.TAIL_LEVELS), expected)
+        assert_allclose(asked.points(synthetic.TAIL_LEVELS), expected)
         assert asked.rmse(expected + np.array([0.1, -0.1])) == pytest.approx(0.1)
         assert asked.coverage(expected) == pytest.approx(0.95)
         draws = asked.draw(np.full(200_000, 2.0), np.random.default_rng(0))
