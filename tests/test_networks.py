@@ -19,6 +19,7 @@ from experiments import (
     networks,
     report,
     stacked,
+    synthetic,
     table1,
     uci_networks,
     uci_reasons,
