@@ -26,7 +26,12 @@ class Status:
     @property
     def short(self) -> str:
         """The state, and the first of the reasons, for a page."""
-        return f"{self.state}: {textwrap.shorten(self.why, 200, placeholder=' ...')}" if self.why else self.state
+        return f"{self.state}: {self.reason}" if self.why else self.state
+
+    @property
+    def reason(self) -> str:
+        """The first of the reasons."""
+        return textwrap.shorten(self.why, 200, placeholder=" ...")
 
 
 def of_all(experiments: Iterable[Experiment[Any]], results: Path) -> list[Status]:
@@ -120,8 +125,7 @@ def table(found: Sequence[Status], width: int = 120) -> str:
     lines = []
     for one in found:
         start = "  ".join(text.ljust(n) for text, n in zip((one.name, one.state, one.made), wide, strict=True))
-        rest = textwrap.wrap(one.why, max(width - len(start) - 2, 40), break_on_hyphens=False) or [""]
-        lines += [f"{start}  {rest[0]}".rstrip(), *(f"{' ' * len(start)}  {line}" for line in rest[1:])]
+        lines += [start.rstrip(), *textwrap.wrap(one.reason, width, initial_indent="    ", subsequent_indent="    ")]
     states = [one.state for one in found]
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(sorted(states)))
     return "\n".join([*lines, "", f"{len(found)} results: {counts}."])

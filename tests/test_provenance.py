@@ -275,7 +275,8 @@ class TestStatus:
         lines = status.table(found, width=80).splitlines()
         assert lines[0] == "a    current  0123456789 2026-01-01"
         assert all(len(line) <= 80 for line in lines)
-        assert lines[1].index("word") == lines[2].index("word")
+        assert lines[1] == "bcd  stale"
+        assert lines[2].index("word") == lines[3].index("word") == 4
         assert lines[-1] == "2 results: 1 current, 1 stale."
 
 
