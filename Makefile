@@ -16,6 +16,7 @@ RIVER := river==0.26.1  # wants a newer numpy than puncc
 TABLES := quantile-forest ngboost==0.5.11 catboost==1.2.10  # these bring plotting and survival packages
 FORECASTERS := statsforecast==2.1.1 sktime==1.2.0  # want an older pandas than constraints.txt
 SKETCHES := datasketches==5.2.0 ddsketch==3.0.1
+MODELS := catboost==1.2.10 keras==3.15.1 lightgbm onnx==1.23.2 onnxruntime==1.31.1 statsmodels xgboost-cpu  # with torch 2 GB
 ADAPTERS := mlflow==3.17.2 skpro==2.16.0 sktime==1.2.0  # large, and they want older pandas, pyarrow and importlib_metadata
 EXPERIMENTS := fig1 table1 fig2 fig3 table2 table3 fig4 table4 theory
 
@@ -38,7 +39,7 @@ endif
 # What opens a browser, reads the docs or runs scripts tells nothing about other packages.
 QUICK := -m 'not slow' $(addprefix --ignore=tests/test_,docs.py experiments.py gallery.py notebook.py page.py simulate.py)
 
-.PHONY: help demo test test-slow test-lowest test-pure test-adapters coverage mutants simulate fuzz wheel check format docs site bench bench-peers bench-forecasters paper results-status clean
+.PHONY: help demo test test-slow test-lowest test-pure test-models test-adapters coverage mutants simulate fuzz wheel check format docs site bench bench-peers bench-forecasters paper results-status clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -61,9 +62,14 @@ test-pure: .venv-pure/.dev ## Run what is quick of the tests, and the demo, wher
 	@cd .venv-pure && bin/pimeter --version | grep 'NumPy kernel' && bin/pimeter demo
 	@PYTHONWARNINGS="ignore:pimeter was built without" .venv-pure/bin/python -m pytest -n 2 tests $(QUICK) $(ARGS)
 
+test-models: ## Wrap a model of each library, and run the gallery, in an environment that has them all
+	@$(MAKE) --no-print-directory VENV=.venv-models .venv-models/.models
+	@KERAS_BACKEND=torch .venv-models/bin/python -m pytest -n 2 -rs tests/test_prediction.py tests/test_gallery.py $(ARGS)
+
 test-adapters: ## Run the tests of MLflow, skpro and sktime, with their own checks, in an environment of their own
 	@$(MAKE) --no-print-directory VENV=.venv-adapters .venv-adapters/.adapters
 	@MLFLOW_DISABLE_TELEMETRY=true .venv-adapters/bin/python -m pytest -n 2 -rs tests/test_mlflow.py tests/test_skpro.py tests/test_sktime.py $(ARGS)
+	@MLFLOW_DISABLE_TELEMETRY=true .venv-adapters/bin/python -m pytest -n 0 -q -W default --disable-warnings tests/test_gallery.py -k 'mlflow or sktime'
 
 coverage: $(VENV)/.dev $(VENV)/.native $(VENV)/.torch ## Lines and branches that tests reach, native code left out
 	@$(BIN)/python -m pytest -n 2 -q --cov --cov-report=term:skip-covered --cov-fail-under=95 $(QUICK) $(ARGS)
@@ -102,8 +108,9 @@ format: $(VENV)/.dev ## Format the code and fix what the linter can fix
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.docs ## Build the documentation into docs/_build; a warning or a link that leads nowhere is an error
-	@OMP_NUM_THREADS=2 $(BIN)/python -m sphinx -q -W --keep-going -b html -c docs . docs/_build
+# With PIMETER_TORCH=1 all examples of the gallery run, else those whose library is installed.
+docs: $(VENV)/.docs $(if $(TORCH),$(VENV)/.models) ## Build the documentation into docs/_build; a warning or a link that leads nowhere is an error
+	@KERAS_BACKEND=torch OMP_NUM_THREADS=2 $(BIN)/python -m sphinx -q -W --keep-going -b html -c docs . docs/_build
 	@$(BIN)/python docs/check_site.py docs/_build
 	@echo "Open docs/_build/docs/index.html"
 
@@ -143,7 +150,7 @@ results-status: $(VENV)/.dev ## List all stored results: current, stale and why,
 	@$(BIN)/python -m experiments status
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) .venv-adapters .venv-forecasters .venv-lowest .venv-mutants .venv-peers .venv-pure .venv-river .venv-tables .venv-wheel build dist src/pimeter/_native* pimeter-demo.html docs/_build docs/api docs/gallery site .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venv-adapters .venv-forecasters .venv-lowest .venv-models .venv-mutants .venv-peers .venv-pure .venv-river .venv-tables .venv-wheel build dist src/pimeter/_native* pimeter-demo.html docs/_build docs/api docs/gallery site .coverage* mutants .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(BIN)/python:
@@ -207,6 +214,11 @@ $(VENV)/.river: pyproject.toml constraints.txt Makefile | $(BIN)/python
 $(VENV)/.tables: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	@echo "Installing pimeter and other libraries into $(VENV) (once, a minute or so) ..."
 	@$(PIP) -e . mapie crepes $(TABLES)
+	@touch $@
+
+$(VENV)/.models: pyproject.toml constraints.txt Makefile | $(BIN)/python
+	@echo "Installing pimeter and other libraries into $(VENV) (once, some minutes) ..."
+	@$(EDITABLE) '.[app,plot,torch]' hypothesis pytest pytest-xdist $(MODELS)
 	@touch $@
 
 $(VENV)/.adapters: pyproject.toml constraints.txt Makefile | $(BIN)/python

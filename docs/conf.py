@@ -61,6 +61,7 @@ suppress_warnings = [
 ]  # attributes of several classes have the same name; functions below
 napoleon_google_docstring = False
 napoleon_use_ivar = True
+default_role = "py:obj"  # `fit` in a docstring leads to the page of that name
 autodoc_typehints = "none"  # the docstrings say it in words
 toc_object_entries_show_parents = "hide"
 copybutton_exclude = ".linenos, .gp, .go"  # neither prompts nor what is printed

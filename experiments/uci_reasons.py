@@ -7,7 +7,7 @@ coverage and width are both within its standard deviation over splits. Where it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -25,16 +25,17 @@ from pimeter.paper import DescendingNeuron
 
 FAITHFUL = f"paper: stops on {CALIBRATION}, descent"
 DESCENT = uci_networks.NEURONS["descent"]
-START, FLAT = "the scripts' start", "beta 10"
+CAPTION, START, FLAT = "chosen by the caption's rule", "the scripts' start", "beta 10"
 NEURONS = {  # around the same networks
+    CAPTION: DESCENT,
     START: printed_neuron(LEVEL),
     FLAT: DescendingNeuron(LEVEL, beta=10.0, learning_rate=LEARNING_RATE),
     "the root": uci_networks.NEURONS["root"],
 }
 AS_TUNED = "as tuned"
-PLAIN, SHORT, LONG = "not tuned", "a tenth of the steps", "three times the steps"
+PLAIN, SHORT, LESS, LONG = "not tuned", "a tenth of the steps", "a third of the steps", "three times the steps"
 STOPPED, SPLITS = "stopped on test rows", "the scripts' splits"
-TRAININGS = (AS_TUNED, PLAIN, SHORT, STOPPED, SPLITS, LONG)
+TRAININGS = (AS_TUNED, PLAIN, SHORT, LESS, STOPPED, SPLITS, LONG)
 
 
 def units(settings: Settings) -> list[Unit]:
@@ -55,7 +56,7 @@ def files(settings: Settings) -> list[str]:
 def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Row]:
     """Means over splits for each protocol and kind of tails."""
     name, training = str(unit[0]), str(unit[1])
-    factor = {SHORT: 0.1, LONG: 3.0}.get(training, 1.0)
+    factor = {SHORT: 0.1, LESS: 1.0 / 3.0, LONG: 3.0}.get(training, 1.0)
     changed = replace(
         settings,
         is_tuned=settings.is_tuned and training != PLAIN,
@@ -88,8 +89,20 @@ def _split_as_the_scripts(whole: Official, n_splits: int) -> Official:
     return whole._replace(train=train, test=test)
 
 
-def paper_choice(rows: Sequence[Row]) -> list[Row]:
-    """Tails and protocol chosen per dataset by what the *test* rows say: the least CWC of the means.
+def least_criterion(picp: float, mpiw: float) -> tuple[float, float]:
+    """How good means are by the paper's CWC: the least width, twice as large below the level."""
+    return mpiw * (2.0 if picp < LEVEL else 1.0), 0.0
+
+
+def captions_rule(picp: float, mpiw: float) -> tuple[float, float]:
+    """How good means are by what the table's caption says of QD and PIM: the largest coverage below the level."""
+    return (0.0, mpiw) if picp >= LEVEL else (1.0, -picp)
+
+
+def paper_choice(
+    rows: Sequence[Row], rule: Callable[[float, float], tuple[float, float]] = least_criterion
+) -> list[Row]:
+    """Tails and protocol chosen per dataset by what the *test* rows say.
 
     Rows are those of one method: its splits, or means over them.
     """
@@ -104,7 +117,7 @@ def paper_choice(rows: Sequence[Row]) -> list[Row]:
                 **{f"{key}_sd": float(np.std(values[key])) for key in values},
                 "splits": len(own),
             }
-        best = min(forms, key=lambda form: forms[form]["mpiw"] * (2.0 if forms[form]["picp"] < LEVEL else 1.0))
+        best = min(forms, key=lambda form: rule(forms[form]["picp"], forms[form]["mpiw"]))
         chosen, theirs = forms[best], published(name)
         named: Row = {"dataset": name, "chosen on test rows": best, **chosen}
         beside = {f"{key}, published": theirs[key] for key in ("picp", "mpiw")}
@@ -130,7 +143,12 @@ def is_met(name: str, picp: float, mpiw: float) -> bool:
 def choices(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """The paper's choice for each change."""
     changes = dict.fromkeys(str(row["change"]) for row in rows)
-    return {change: paper_choice([row for row in rows if row["change"] == change]) for change in changes}
+    return {
+        change: paper_choice(
+            [row for row in rows if row["change"] == change], captions_rule if change == CAPTION else least_criterion
+        )
+        for change in changes
+    }
 
 
 def tables(rows: Sequence[Row]) -> Mapping[str, Sequence[Row]]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import beta, binom, norm
+from sklearn.utils.fixes import parse_version, sp_version
 
 from pimeter import IntervalRegressor, rows_needed
 from pimeter.conformal.guarantee import (
@@ -49,6 +50,8 @@ def test_level_is_that_of_the_binomial_distribution(m, p):
 @pytest.mark.parametrize("m", [4 * 10**10, 10**13, 10**15])
 def test_ranks_of_more_errors_than_can_be_listed(m, p):
     """They are 1.96 standard deviations of the binomial number away, to four digits."""
+    if m > 10**12 and sp_version < parse_version("1.17"):
+        pytest.skip("SciPy before 1.17 has two digits of the binomial distribution of so many errors")
     low, high, exact_level = quantile_ranks(m, p)
     assert_allclose([low - m * p, high - m * p], np.sqrt(m * p * (1.0 - p)) * 1.96 * np.array([-1.0, 1.0]), rtol=1e-3)
     assert 0.95 <= exact_level < 0.9501

@@ -151,7 +151,7 @@ FRAMES = {
         rng.integers(2, size=n),
     ),
     "sparse": lambda n, rng: (
-        sparse.random_array((n, 100), density=0.2, rng=rng, format="csr"),
+        sparse.random_array((n, 100), density=0.2, random_state=rng, format="csr"),
         rng.integers(2, size=n),
     ),
 }

@@ -735,6 +735,8 @@ class TestIntervals:
             "sided, protocol 2",
             0,
         )  # one that covers, up to twice as wide
+        (line,) = uci_reasons.paper_choice([*low, *rows(2, "sided", 0.94, 1.2)], uci_reasons.captions_rule)
+        assert (line["chosen on test rows"], line["picp"]) == ("sided, protocol 2", 0.94)  # the largest coverage
 
     def test_a_reason_is_a_change_that_meets_what_is_published(self):
         def rows(change, picp, mpiw):
