@@ -586,8 +586,8 @@ class TestTable2:
         assert "miss" not in said
         assert cli.main(["run", "table2", "--columns", "psig,psi"], **folders) == 2
         assert (
-            "table2 has the columns paper, paper-song-year, peers, pimeter, psig, psig-song-year, qd, qd-song-year, "
-            "reasons, song-year, tuning, widths." in capsys.readouterr().err
+            "table2 has the columns paper, paper-song-year, peers, pimeter, psig, psig-song-year, qd, qd-reasons, "
+            "qd-song-year, reasons, song-year, tuning, widths." in capsys.readouterr().err
         )
         assert cli.main(["run", "table2", "--columns", "psig", "--splits", "2"], **folders) == 2
         assert (

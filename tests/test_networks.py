@@ -380,7 +380,8 @@ class TestStack:
         assert uci_networks.radii(errors, descent, "symmetric")[0] <= 2.0
 
     @pytest.mark.parametrize(
-        ("columns", "n_rows"), [("paper", 16), ("qd", 2), ("widths", 3), ("tuning", 3), ("reasons", 40)]
+        ("columns", "n_rows"),
+        [("paper", 16), ("qd", 2), ("qd-reasons", 3), ("widths", 3), ("tuning", 3), ("reasons", 40)],
     )
     def test_quick_runs(self, columns, n_rows, data_dir, tmp_path, capsys):
         folders = {"results": tmp_path / "results", "quick": tmp_path / "quick"}
