@@ -44,7 +44,7 @@ def page(folder: Path, states: Mapping[str, str]) -> str:
             {
                 "item": f"[{claim.item}]({claim.experiments[0]}.md)",
                 "claim": claim.claim,
-                "": found.verdict,
+                "verdict": found.verdict,
                 "faithful": found.faithful,
                 "paper": found.paper,
                 "better": found.better,
