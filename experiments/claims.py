@@ -286,7 +286,8 @@ def _widths(rows: Rows) -> Verdict:
     names = (*met, *missed)
     valid = [float(table3.line(rows("table3"), name)["binomial"]) for name in names]
     found = table3_paper.reasons(held)
-    said = [f"{name}: {form or 'none found'}" for name, form in found.items()]
+    n = len(table3_paper.forms(held, names[0]))
+    said = [f"{name}: {form or 'none'}, of {n} forms tried" for name, form in found.items()]
     return Verdict(
         _graded([name in met for name in names]),
         f"{len(fixed)} of {len(names)} widths by one variant, {len(met)} by the best",

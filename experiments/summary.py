@@ -107,7 +107,8 @@ def misses(experiments: Mapping[str, Experiment[Any]], folder: Path) -> str:
         if found.verdict == "holds":
             continue
         parts.append(f"## {claim.item}: {claim.claim}\n")
-        parts.append(f"**{found.verdict}**. Faithful: {found.faithful}; paper: {found.paper}. {found.reason}.\n")
+        paper = f"; paper: {found.paper}. {found.reason}" if found.paper else ""
+        parts.append(f"**{found.verdict}**. Faithful: {found.faithful}{paper}.\n")
         held = rows(claim.experiments[0])
         if held and claim.told:
             parts.append(f"{claim.told(rows)}\n")
