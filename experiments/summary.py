@@ -27,7 +27,7 @@ HOW = """\
   computed; `--columns A` for some columns of a table, `--fresh` for all anew, `--quick` for a small version that is
   kept apart, `--minutes N` to begin nothing new after that time. `make paper` runs all and writes these pages.
 - **Time, one core:** theory and Figure 3 a minute each; Table 3 as printed, Table 1 and Table 4 ten to twenty minutes;
-  Table 2's networks 40 minutes, the peers half a day.
+  Table 2's networks an hour, the peers half a day.
 - **Is a result still what the code gives?** `python -m experiments status`, or `make results-status`.
 """
 
