@@ -10,7 +10,7 @@ TOOLS := scikit-build-core nanobind $(shell command -v cmake > /dev/null || echo
 EDITABLE = $(PIP) $(TOOLS) && rm -f src/pimeter/_native* && $(subst PIP_BUILD_CONSTRAINT=constraints.txt,,$(PIP)) --no-build-isolation -e
 NATIVE := CMakeLists.txt $(wildcard src/native/*) src/pimeter/bandwidth.py $(addprefix src/pimeter/_kernels/,reference.py stream.py)
 TYPED := src $(wildcard experiments)
-BENCHMARKS := $(filter-out %_peers.py,$(sort $(wildcard benchmarks/*_*.py)))
+BENCHMARKS := $(filter-out %_peers.py %/width_transfer.py,$(sort $(wildcard benchmarks/*_*.py)))
 PUNCC := puncc==0.9.3 numpy==1.26.4 pandas==3.0.6  # puncc wants an old numpy, so it is in no extra
 RIVER := river==0.26.1  # wants a newer numpy than puncc
 TABLES := quantile-forest ngboost==0.5.11 catboost==1.2.10  # these bring plotting and survival packages

@@ -34,6 +34,9 @@ class TimedCheck:
     def __init__(self, check: object, spent: list[float]) -> None:
         self.check, self.name, self.spent = check, check.name, spent
 
+    def applies(self, evidence: object) -> bool:
+        return self.check.applies(evidence)
+
     def __call__(self, *args: object) -> object:
         start = time.perf_counter()
         found = self.check(*args)

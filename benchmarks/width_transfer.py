@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,7 @@ STATIONS = ("Aotizhongxin", "Changping", "Dingling")
 WEATHER = ("month", "hour", "TEMP", "PRES", "DEWP", "RAIN", "WSPM")
 SHIPPED = {"breast tumours": load_breast_cancer, "wine": load_wine}
 SEED = 20261301
+PACKAGES = ("mapie", "crepes", "quantile-forest")
 
 
 def pimeter(**options: object) -> Method:
@@ -127,16 +129,21 @@ def measured(name: str, folder: Path, run: Method) -> tuple[float, float]:
 
 def main(say: Callable[[str], None] = print) -> None:
     parser = argparse.ArgumentParser(description="Compare width='auto' with other libraries on tables nobody tuned on.")
-    parser.add_argument("--quick", action="store_true", help="two sets, nothing is saved")
-    parser.add_argument("--sets", nargs="*")
+    parser.add_argument("--quick", action="store_true", help="one small set without other libraries, nothing is saved")
     options = parser.parse_args()
+    if options.quick:
+        score, coverage = measured("wine", Path(), OURS["auto"])
+        say(f"wine, auto: {score:.4g}, coverage {coverage:.3f}, numpy {version('numpy')}. Nothing saved.")
+        return
+    missing = [name for name in PACKAGES if find_spec(name.replace("-", "_")) is None]
+    if missing:
+        sys.exit(f"Not installed: {', '.join(missing)}. `make bench-peers` installs them.")
     folder = os.environ.get("PIMETER_DATA")
     if not folder:
         sys.exit("PIMETER_DATA is not set: this benchmark needs the sets.")
-    sets = options.sets or ((*LABELLED, *STATIONS, "diabetes", *SHIPPED) if not options.quick else ("diabetes", "wine"))
     found: dict[str, dict[str, list[float]]] = {}
     kept = Unfinished(__file__)
-    for name in sets:
+    for name in (*LABELLED, *STATIONS, "diabetes", *SHIPPED):
         found[name] = {}
         for method, run in (PEERS | OURS).items():
             found[name][method] = kept(
@@ -145,16 +152,15 @@ def main(say: Callable[[str], None] = print) -> None:
         say(f"{name}: " + ", ".join(f"{method} {score:.4g}" for method, (score, _) in found[name].items()))
     text = page(found)
     say(text)
-    if not options.quick and not options.sets:
-        data = [f"classification/{name}.csv.gz" for name in LABELLED] + [f"air/{name}.csv.gz" for name in STATIONS]
-        save(__file__, text, packages=("mapie", "crepes", "quantile-forest"), data=data)
-        kept.close()
+    data = [f"classification/{name}.csv.gz" for name in LABELLED] + [f"air/{name}.csv.gz" for name in STATIONS]
+    save(__file__, text, packages=PACKAGES, data=data)
+    kept.close()
 
 
 def page(found: dict[str, dict[str, list[float]]]) -> str:
     """The table."""
     best = {name: min(PEERS, key=lambda peer: held[peer][0]) for name, held in found.items()}
-    versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "mapie", "crepes", "quantile-forest"))
+    versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", *PACKAGES))
     lines = [
         "# Widths on tables that had no part in their making",
         "",
