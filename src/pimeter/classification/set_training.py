@@ -108,7 +108,7 @@ class TrainedSets(ConformalEstimator):
         splits: list[Split],
         to_come: Index | None,
         fit_params: dict[str, Any],
-    ) -> tuple[CalibrationScores, Index]:
+    ) -> CalibrationScores:
         """Train on each split, and score the rows that it leaves out."""
         models = [self._trained_model(X, target, rows, fit_params) for rows, _ in splits]
         parts, folds = [others for _, others in splits], None
@@ -120,16 +120,15 @@ class TrainedSets(ConformalEstimator):
         tuning, _ = self._apart(len(target), int(len(target) * TUNING * HELD_OUT), codes)
         self._learn_penalty(self._models()[0], X, target, tuning)
         scores = [self._scores(model, X, target, rows) for model, rows in zip(models, parts, strict=True)]
-        return CalibrationScores(np.concatenate(scores), folds=folds, is_full_if_few=True), np.concatenate(parts)
+        places = np.concatenate(parts)
+        return CalibrationScores(np.concatenate(scores), folds=folds, places=places, is_full_if_few=True)
 
-    def _score(
-        self, model: Model, X: FeatureTable, target: NDArray[Any], codes: Index | None
-    ) -> tuple[CalibrationScores, Index]:
-        """Scores of the rows that calibrate, and these rows: all but those that choose RAPS's penalty."""
+    def _score(self, model: Model, X: FeatureTable, target: NDArray[Any], codes: Index | None) -> CalibrationScores:
+        """Scores and places of the rows that calibrate: all but those that choose RAPS's penalty."""
         self._seed = self._seed_of_fit()
         tuning, rest = self._apart(len(target), int(TUNING * len(target)), codes)
         self._learn_penalty(model, X, target, tuning)
-        return CalibrationScores(self._scores(model, X, target, rest), is_full_if_few=True), rest
+        return CalibrationScores(self._scores(model, X, target, rest), places=rest, is_full_if_few=True)
 
     def _apart(self, n: int, n_tuning: int, codes: Index | None) -> tuple[Index, Index]:
         """Rows that choose RAPS's penalty, so many or fewer, of whole groups, and the others; in time the first."""

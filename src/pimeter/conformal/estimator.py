@@ -114,17 +114,15 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         splits: list[Split],
         to_come: Index | None,
         fit_params: dict[str, Any],
-    ) -> tuple[CalibrationScores, Index]:
-        """Train on each split, and for rows to come on those named; scores of rows left out, and these rows."""
+    ) -> CalibrationScores:
+        """Train on each split, and for rows to come on those named; scores of rows left out, and their places."""
 
     @abstractmethod
-    def _score(
-        self, model: Model, X: FeatureTable, target: Values, codes: Index | None
-    ) -> tuple[CalibrationScores, Index | slice]:
-        """Scores of the rows that calibrate a model, and these rows: all that nothing else is learned from."""
+    def _score(self, model: Model, X: FeatureTable, target: Values, codes: Index | None) -> CalibrationScores:
+        """Scores and places of the rows that calibrate a model: all that nothing else is learned from."""
 
-    def _remember(self, X: FeatureTable, target: NDArray[Any], rows: Index | slice) -> None:
-        """Keep some of the rows that calibrate, where they are needed later."""
+    def _remember(self, X: FeatureTable, target: NDArray[Any], places: Index | None) -> None:
+        """Keep some of the rows that calibrate, where they are needed later; None: all rows do."""
 
     @abstractmethod
     def _quantile_of(self, scores: CalibrationScores) -> ScoreQuantile:
@@ -174,13 +172,13 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         splitter = splitter_of(self.cv, len(rest), self._seed, **how)
         splits = checked_splits(splitter, X, target, groups, codes, rest)
         to_come = rows_to_come(splits, rest)
-        scores, rows = self._train(X, target, codes, splits, to_come, fit_params)
+        scores = self._train(X, target, codes, splits, to_come, fit_params)
         self._trained_from = self.estimator
-        self._remember(X, target, rows)
+        self._remember(X, target, scores.places)
         if to_come is not None:
             doubts = tuple(dict.fromkeys((*doubts, ORDER)))
-        labels, keys, codes = taken(rows, labels, keys, codes)
-        scores = replace(scores, labels=labels, keys=keys, doubts=doubts)
+        labels, keys, codes = taken(scores.places, labels, keys, codes)
+        scores = replace(scores, labels=labels, keys=keys, doubts=doubts, places=None)
         self._learn(scores if codes is None else in_groups(scores, codes, are_copies=is_copied))
 
     def _calibrate(
@@ -207,12 +205,13 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         is_copied = codes is not None and are_copies(codes, keys)
         if codes is not None and importance is not None:
             is_copied = is_copied and are_copies(codes, importance)
-        scores, rows = self._score(model, X, target, codes)
-        labels, codes, keys, importance = taken(rows, labels, codes, keys, importance)
-        size = None if effective_size is None else effective_size * len(scores) / m
-        scores = replace(scores, labels=labels, importance=importance, keys=keys, effective_size=size, doubts=doubts)
+        scores = self._score(model, X, target, codes)
         self.estimator_ = model
-        self._remember(X, target, rows)
+        self._remember(X, target, scores.places)
+        labels, codes, keys, importance = taken(scores.places, labels, codes, keys, importance)
+        size = None if effective_size is None else effective_size * len(scores) / m
+        known = {"labels": labels, "importance": importance, "keys": keys, "effective_size": size, "doubts": doubts}
+        scores = replace(scores, **known, places=None)
         self._learn(scores if codes is None else in_groups(scores, codes, are_copies=is_copied))
 
     def _learn(self, scores: CalibrationScores) -> None:
@@ -392,6 +391,7 @@ def rows_to_come(splits: list[Split], every: Index) -> Index | None:
     return every if last.min() == every[0] else every[len(every) - len(last) :]
 
 
-def taken(rows: Index | slice, *columns: Any) -> list[Any]:
-    """Some rows of each column; None stays None."""
-    return [None if column is None else np.asarray(column)[rows] for column in columns]
+def taken(rows: Index | None, *columns: Any) -> list[Any]:
+    """Some rows of each column, all where none are named; a column that is None stays None."""
+    some = slice(None) if rows is None else rows
+    return [None if column is None else np.asarray(column)[some] for column in columns]

@@ -66,6 +66,7 @@ class OverlappingQuantile(ScoreQuantile):
     names: tuple[str, ...] | None = None  # of groupings
     seed: int | None = None  # of the randomised version; None: the deterministic one
     new_rows: Array | None = None  # (lines, groups) whose margins are asked for
+    new_lines: Index | None = None  # line of each new row
     source: OverlappingQuantile | None = None  # that has the fits, of which these are some margins
 
     @classmethod
@@ -176,14 +177,18 @@ class OverlappingQuantile(ScoreQuantile):
         lines = zip(self._groups.names, self._n_rows, levels, strict=True)
         return [CategoryLine(name, n, level, "own" if n else "none") for name, n, level in lines]
 
-    def of_rows(self, labels: NDArray[Any] | None) -> tuple[ScoreQuantile, Index | None]:
-        """Margins of the combinations of groups that new rows have, and which of them each row has."""
+    def for_rows(self, labels: NDArray[Any] | None) -> OverlappingQuantile:
+        """The quantile with a line for each combination of groups that new rows have."""
         assert labels is not None
         held = self._groups.holds(labels)
         if self.seed is not None:
-            return replace(self, new_rows=held, source=self), np.arange(len(held))
+            return replace(self, new_rows=held, new_lines=np.arange(len(held)), source=self)
         distinct, lines = np.unique(held, axis=0, return_inverse=True)
-        return replace(self, new_rows=distinct, source=self), lines.reshape(-1)
+        return replace(self, new_rows=distinct, new_lines=lines.reshape(-1), source=self)
+
+    def lines(self, labels: NDArray[Any] | None) -> Index | None:  # noqa: ARG002
+        """Combination of groups of each new row that `for_rows` was given."""
+        return self.new_lines
 
     @cached_property
     def margins(self) -> Array:

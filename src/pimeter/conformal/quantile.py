@@ -172,9 +172,9 @@ class ScoreQuantile:
         unseen = CategoryLine(LABEL_OF_UNSEEN, 0, level, "shared" if self.table.pooled else "none", why)
         return found if is_set else [*found, unseen]
 
-    def of_rows(self, labels: NDArray[Any] | None) -> tuple[ScoreQuantile, Index | None]:
-        """The quantile for new rows with these labels, and the line of each of them."""
-        return self, self.lines(labels)
+    def for_rows(self, labels: NDArray[Any] | None) -> ScoreQuantile:  # noqa: ARG002
+        """The quantile with a line for each new row with these labels; the same for all where categories have lines."""
+        return self
 
     def lines(self, labels: NDArray[Any] | None) -> Index | None:
         """Line of each new row; warns of categories of which nothing is known."""

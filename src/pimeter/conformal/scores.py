@@ -103,6 +103,7 @@ class CalibrationScores:
     n_groups: int | None = None  # groups of rows that resemble each other
     effective_size: float | None = None  # of estimated importance weights; None: weights, if any, are known
     keys: Hashes | None = None  # (m,) equal for equal rows
+    places: Index | None = None  # (m,) of the rows among those given, while scores are made; None: all, in their order
     is_joint: bool = False  # whether each score is the largest of several outputs'
     is_full_if_few: bool = False  # whether too few scores make the answer hold everything, as a set of all classes
 

@@ -61,7 +61,8 @@ class PredictedDistribution(TrainedIntervals):
             side = int(level >= 0.5)
             quantile = self._one_sided(max(level, 1.0 - level), "upper" if side else "lower")
             self._warn_of_few(quantile)
-            quantile, lines = quantile.of_rows(labels)
+            quantile = quantile.for_rows(labels)
+            lines = quantile.lines(labels)
             write_bounds(quantile, prediction, shape, lines, None, both)
             out[..., i] = both[..., side]
             _move_beyond(quantile, prediction, shape, lines, out[..., i], side)

@@ -365,8 +365,8 @@ class IntervalRegressor(RegressorMixin, PortableIntervals):
         out = np.empty((*prediction.shape[1:], 2, levels.size))
         guaranteed = np.full((len(out), levels.size), np.nan)
         for i, level in enumerate(levels.ravel().tolist()):
-            quantile = self._quantile_at(level)
-            quantile, lines = quantile.of_rows(labels)
+            quantile = self._quantile_at(level).for_rows(labels)
+            lines = quantile.lines(labels)
             write_bounds(quantile, prediction, shape, lines, importance, out[..., i])
             if importance is not None:
                 are_estimated = isinstance(importance_weight, ShiftWeights)

@@ -136,7 +136,7 @@ class TrainedIntervals(WidthTraining):
         splits: list[Split],
         to_come: Index | None,
         fit_params: dict[str, Any],
-    ) -> tuple[CalibrationScores, Index]:
+    ) -> CalibrationScores:
         """Train on each split, and score the rows that are left out by the mean of the models that left them out."""
         width = self._new_width()
         if width.learns:
@@ -179,22 +179,20 @@ class TrainedIntervals(WidthTraining):
             is_complete = all(len(np.unique(rows)) + len(np.unique(others)) == n for rows, others in splits)
             folds = FoldModels.of(left_out[seen], is_complete=is_complete and bool(seen.all()))
             scores = replace(scores, folds=folds)
-        return scores, np.flatnonzero(seen)
+        return replace(scores, places=np.flatnonzero(seen))
 
-    def _score(
-        self, model: Model, X: FeatureTable, target: Array, codes: Index | None
-    ) -> tuple[CalibrationScores, Index | slice]:
-        """Scores of the rows that calibrate, and these rows; a width that learns takes half of the rows for itself."""
-        rows: Any = slice(None)
+    def _score(self, model: Model, X: FeatureTable, target: Array, codes: Index | None) -> CalibrationScores:
+        """Scores and places of the rows that calibrate; a width that learns takes half of the rows for itself."""
+        rows = None
         self.width_ = self._new_width().of_model(model, self.confidence_level, self.tails)
         if self.width_.learns:
             rows = self._fit_width_on_half(self.width_, model, X, target, codes)
             X, target = _safe_indexing(X, rows), target[rows]
-        return self._scores(model, self.width_, X, target), rows
+        return replace(self._scores(model, self.width_, X, target), places=rows)
 
-    def _remember(self, X: FeatureTable, target: NDArray[Any], rows: Index | slice) -> None:
+    def _remember(self, X: FeatureTable, target: NDArray[Any], places: Index | None) -> None:
         """Keep some of the rows that calibrate, for `explain`."""
-        every = np.arange(len(target))[rows]
+        every = np.arange(len(target)) if places is None else places
         some = every[some_rows(len(every), MAX_ROWS_TO_REMEMBER)]
         self._remembered = Remembered(column_values(_safe_indexing(X, some)), target[some], some)
 
