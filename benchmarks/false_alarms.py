@@ -3,12 +3,12 @@
     python benchmarks/false_alarms.py [--quick] [--seed SEED] [--rounds N]
 
 A cell is a distribution, a number of rows, and what is asked of each draw: whole reports of `measure`, with no to 20
-features (five and 20 are correlated, and two of five are words), or single findings. Where nothing
-is wrong, all findings of a report together shall raise an alarm in 5 % of the draws at most: each rate is tested for
-that (binomial, one-sided), and the tests of all cells are judged together (Holm). What a distribution has is no false
-alarm: `heavy` of t3 and lognormal residuals, `skew` of lognormal ones, `discrete` of integers and ties. Where something
-is planted, the rate is the power. Constants of the checks were chosen on other seeds than the one reported. A run that
-was interrupted goes on.
+features (five and 20 are correlated, and two of five are words), also of rows in groups, or single findings. Where
+nothing is wrong, all findings of a report together shall raise an alarm in 5 % of the draws at most: each rate is
+tested for that (binomial, one-sided), and the tests of all cells are judged together (Holm). What a distribution has is
+no false alarm: `heavy` of t3 and lognormal residuals, `skew` of lognormal ones, `discrete` of integers and ties. Where
+something is planted, the rate is the power. Constants of the checks were chosen on other seeds than the one reported. A
+run that was interrupted goes on.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ import argparse
 import platform
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 from provenance import Unfinished, save
 from scipy.stats import binomtest
 
+from pimeter.clusters import Units
 from pimeter.evaluation.diagnosis.bias import Bias
 from pimeter.evaluation.diagnosis.checks import judged
 from pimeter.evaluation.diagnosis.columns import given
@@ -36,8 +38,8 @@ from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
 
 SEED = 20261116
 N_ROUNDS = 20  # in each of which all cells have some draws
-N_SINGLE = 15  # draws of single findings in a round
-N_PLANTED = 10  # draws where something is planted
+N_SINGLE = 100  # draws of single findings in a round
+N_PLANTED = 25  # draws where something is planted
 ALLOWED = 0.05  # fraction of false alarms
 ERROR = 0.05  # of all tests of it together
 
@@ -93,12 +95,16 @@ def has_words(X: Array, rng: np.random.Generator) -> list[list[object]]:
     return [[*row, *own] for row, own in zip(X[:, 2:].tolist(), zip(*words, strict=True), strict=True)]
 
 
-def raised_of(target: Array, prediction: Array, X: object, by: object) -> set[str]:
+def raised_of(
+    target: Array, prediction: Array, X: object, by: object, groups: NDArray[np.int64] | None = None
+) -> set[str]:
     """What `measure` would raise, without its numbers at other levels and their ranges, which take longer."""
     known, residuals = given(X, by, len(target), np.arange(len(target))), target - prediction
     fit, divisions = cross_fitted(residuals, prediction, known.labels, np.array([0.95]))
     equal, ordered = equal_rows(target, prediction, X), np.sort(residuals)
     evidence = Evidence(target, prediction, residuals, ordered, fit, 0, known, divisions, equal)
+    if groups is not None:
+        evidence = replace(evidence, has_groups=True, units=Units.of_groups(groups))
     return set(judged(evidence).diagnosis.raised)
 
 
@@ -116,6 +122,23 @@ def of_reports(name: str, n_features: int, *, is_worded: bool) -> Callable[[np.r
         features = has_words(X, rng) if is_worded else X if n_features else None
         by = rng.choice(list("abcd"), n) if n_features else None
         raised = raised_of(y_pred + distribution(rng, n), y_pred, features, by) - own
+        return raised | ({"report"} if raised else set())
+
+    return alarms
+
+
+def of_groups(name: str, *, is_mixed: bool) -> Callable[[np.random.Generator, int], set[str]]:
+    """False alarms of reports on rows in groups of unequal size, of which half of the variance is in common."""
+    distribution, own = REPORTED[name]
+
+    def alarms(rng: np.random.Generator, n: int) -> set[str]:
+        weights = rng.exponential(size=max(20, n // 20))
+        codes = np.sort(rng.choice(len(weights), n, p=weights / weights.sum()))
+        codes = np.unique(rng.permutation(codes) if is_mixed else codes, return_inverse=True)[1]
+        X = rng.standard_normal((n, 3))
+        y_pred = 2.0 * X[:, 0] + X.sum(axis=1)
+        residuals = distribution(rng, n) + distribution(rng, int(codes.max()) + 1)[codes]
+        raised = raised_of(y_pred + residuals, y_pred, X, rng.choice(list("abcd"), n), codes) - own
         return raised | ({"report"} if raised else set())
 
     return alarms
@@ -182,16 +205,21 @@ FEATURES = {
     "20": (20, False),
 }
 N_ROWS = (200,)
-DRAWS = {30: 100, 100: 60, 1000: 25, 5000: 8}  # of reports of so many rows, in a round
+GROUPED = {"one after the other": False, "in any order": True}  # groups, in the order of rows
+N_REPORTS = 100  # draws of reports in a round
+REPORT_ROWS = (30, 100, 1000, 5000)
 SHAPE = ("skew", "heavy", "bias", "zeros")
 
 
 def reports() -> Iterator[Cell]:
-    for n, n_draws in DRAWS.items():
+    for n in REPORT_ROWS:
         for name in REPORTED:
             for features, (n_features, is_worded) in FEATURES.items():
                 alarms = of_reports(name, n_features, is_worded=is_worded)
-                yield Cell(f"{name}, {features}", n, ("report",), alarms, n_draws=n_draws)
+                yield Cell(f"{name}, {features}", n, ("report",), alarms, n_draws=N_REPORTS)
+    for n, name, (order, is_mixed) in product(REPORT_ROWS[1:3], ("normal", "t3", "lognormal"), GROUPED.items()):
+        alarms = of_groups(name, is_mixed=is_mixed)
+        yield Cell(f"{name}, groups {order}", n, ("report",), alarms, n_draws=N_REPORTS)
 
 
 def cells() -> Iterator[Cell]:
@@ -270,13 +298,12 @@ def main() -> None:
     ]
     most = max(tests, key=lambda test: test[2] / test[3])
     of_report = [k / n for _, name, k, n in tests if name == "report"]
-    draws = ", ".join(f"{n_rounds * n:,} of reports of {m:,} rows" for m, n in DRAWS.items())
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scipy"))
     text = f"""# How often do checks raise an alarm?
 
 {versions}, Python {platform.python_version()}.
 
-Seed {asked.seed}; draws of each cell: {draws}, {n_rounds * N_SINGLE:,} of single findings,
+Seed {asked.seed}; draws of each cell: {n_rounds * N_REPORTS:,} of reports, {n_rounds * N_SINGLE:,} of single findings,
 {n_rounds * N_PLANTED:,} where something is planted.
 
 ## Where there is nothing

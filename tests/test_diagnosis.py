@@ -17,7 +17,7 @@ from sklearn.ensemble import RandomForestRegressor
 import pimeter as pm
 from pimeter import measure, scorecard
 from pimeter.clusters import Units
-from pimeter.evaluation.diagnosis import check, forest, order, symmetry
+from pimeter.evaluation.diagnosis import check, forest, order, recommendation, symmetry
 from pimeter.evaluation.diagnosis.bias import Bias
 from pimeter.evaluation.diagnosis.checks import CHECKS
 from pimeter.evaluation.diagnosis.columns import MISSING, N_CATEGORIES, categories, columns, quintiles
@@ -313,6 +313,34 @@ class TestOrder:
         assert sum(raised) <= 2  # 1 % each: three or more of 20 have a probability of .001
         drifting = rng.standard_normal(1000) + np.linspace(0.0, 1.0, 1000)
         assert "drift" in diagnose(y_pred + drifting, y_pred, time=np.arange(1000) // 2).raised
+
+    @pytest.mark.parametrize("is_mixed", [False, True])
+    def test_groups_of_rows_that_resemble_each_other_are_no_drift(self, is_mixed):
+        """Groups one after the other, the largest last, or in any order: 1 % each, five of 150 have probability .02."""
+        rng = np.random.default_rng(2)
+        n_found = 0
+        for _ in range(150):
+            groups = np.repeat(np.arange(30), np.sort(rng.geometric(0.1, 30)))
+            groups = rng.permutation(groups) if is_mixed else groups
+            residuals = rng.standard_normal(len(groups)) + 2.0 * rng.standard_normal(30)[groups]
+            n_found += order.drift_of_groups(residuals, groups).p_value <= 0.01
+        assert n_found < 5
+
+    def test_a_drift_that_groups_have_in_common(self):
+        X, _, y_pred, noise = rows(n=1000)
+        groups = np.arange(1000) % 50
+        noise += np.linspace(-1.0, 1.0, 1000)
+        when = np.arange(1000)[::-1]
+        found = measure(y_pred + noise, y_pred, X=X, groups=groups)
+        assert "drift" in found.diagnosis.raised
+        assert "online = OnlineIntervals(intervals).fit(X, y_true)" in found.code
+        timed = measure((y_pred + noise)[::-1], y_pred[::-1], X=X[::-1], groups=groups[::-1], time=when[::-1])
+        assert timed.diagnosis["drift"].p_value == found.diagnosis["drift"].p_value
+        timed = measure(y_pred + noise, y_pred, X=X, groups=groups, time=when)
+        assert "drift" in timed.diagnosis.raised
+        assert "OnlineIntervals(intervals).fit(X, y_true, time=time)" in timed.code
+        few = diagnose(y_pred + noise, y_pred, X, groups=groups % 5)
+        assert few["drift"].sentence == "Too few groups to see a drift: 5 groups, at least 10 are needed."
 
     def test_drift_and_dependence_are_told_apart(self):
         rng = np.random.default_rng(0)
@@ -818,6 +846,27 @@ class TestRecommendation:
         assert "groups=duplicate_groups(X, y_true))" in copied.code
         held = pasted(copied.code, X=np.tile(X, (2, 1)), X_new=X, y_true=y_true)
         assert held["intervals"].n_calibration_ == 300
+
+    def test_widths_are_not_learned_where_few_groups_would_be_left_to_calibrate(self):
+        """Bands gain 4 %; with 50 groups to calibrate their bounds would be those of the largest residuals."""
+        X, _, y_pred, noise = rows(n=2000)
+        y_true = y_pred + noise + 0.4 * 12**0.5 * (X[:, 2] - 0.5)
+        assert measure(y_true, y_pred, X=X).recommended_width == "quantile"
+        assert measure(y_true, y_pred, X=X, groups=np.arange(2000) // 2).recommended_width == "quantile"
+        few = measure(y_true, y_pred, X=X, groups=np.arange(2000) // 20)
+        assert (few.recommended_width, few.recommended_tails) == ("constant", "symmetric")
+        exact = measure(y_pred, y_pred, X=X, groups=np.arange(2000) // 20)
+        assert exact.recommended_width == "constant"
+
+    def test_a_bias_that_did_not_last_asks_for_no_bounds_of_its_own(self):
+        _, _, y_pred, noise = rows(n=1000)
+        lasting = measure(y_pred + noise + 0.3, y_pred)
+        assert (lasting.diagnosis.raised, lasting.recommended_tails) == (("bias",), "equal")
+        fading = measure(y_pred + noise + np.repeat([0.45, -0.05], 500), y_pred)
+        assert "bias" in fading.diagnosis.raised
+        assert "drift" in fading.diagnosis.raised or fading.recommended_tails == "symmetric"
+        assert recommendation.is_bias_kept(noise + 0.3, 0.95)
+        assert not recommendation.is_bias_kept(noise + np.repeat([0.45, -0.05], 500), 0.95)
 
     def test_copies_count_once(self):
         """50 rows, each there eight times: as rows they are biased, of a spread that differs, and dependent."""

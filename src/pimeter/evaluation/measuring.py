@@ -242,7 +242,7 @@ def measured_points(
     if lazy is not None:
         equal = equal.of_sample(lazy.n)
     units = Units.of(m, group, moment, residuals)
-    parts = (names, group is not None, _together(units, equal))
+    parts = (names, group is not None, _together(units, equal), moment is not None)
     evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal, *parts)
     judgement = judged(evidence)
     context = Context(units, _doubt(judgement.diagnosis, units))

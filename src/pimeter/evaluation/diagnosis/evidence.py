@@ -131,6 +131,8 @@ class Evidence:
         What rows are called.
     has_groups : bool
         Whether it was said which rows belong together.
+    has_time : bool
+        Whether it was said when each row was; rows are in this order then.
     """
 
     target: Array
@@ -145,6 +147,7 @@ class Evidence:
     names: RowNames = NUMBERED
     has_groups: bool = False
     units: Units | None = None
+    has_time: bool = False
 
     @property
     def m(self) -> int:

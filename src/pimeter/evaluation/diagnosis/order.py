@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pimeter.findings import Finding
     from pimeter.protocols import Array, Index
 
-GROUPED = "Rows belong to groups, whose rows resemble each other: their order is not looked at."
+GROUPED = "Rows belong to groups, whose rows resemble each other: what depends on neighbours is not looked at."
 N_LAGS = 10
 ROWS_PER_BLOCK = (
     20  # that are shuffled as one where time is not given, so that serial dependence does not pass for drift
@@ -33,7 +33,7 @@ NORMAL_MARGIN = 2.906  # of normal residuals at the level .95, in median distanc
 
 
 class OrderTest(NamedTuple):
-    """A statistic, its typical value under shuffling, and how often shuffling exceeds it."""
+    """A statistic, its typical value by chance (rows shuffled, or signs drawn), and how often chance exceeds it."""
 
     value: float
     shuffled: float  # median
@@ -46,14 +46,21 @@ class Drift(Check[Evidence]):
     name = "drift"
     question = "Do the residuals change in the course of the rows?"
     looks_at = "up to 5,000 residuals, drawn at random and kept in their order"
-    statistic = "largest cumulative departure of their ranks from the mean, or trend of them, by permutation of blocks"
+    statistic = (
+        "largest cumulative departure of their ranks from the mean, or trend of them, by permutation of blocks; of "
+        "groups the sum of their trends, by signs drawn for each"
+    )
     threshold = 0.1  # least shift of the level that matters, in margins, or those of normal residuals if smaller ...
     least_ratio = 1.25  # ... or least ratio of the spreads of two stretches of the rows
     significance = 0.01
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
-        if evidence.has_groups:
-            return self.finding(evidence.m, GROUPED)
+        if evidence.has_groups and evidence.units is not None and evidence.units.labels is not None:
+            if evidence.units.refusal:
+                return self.finding(evidence.m, f"Too few groups to see a drift: {evidence.units.refusal}.")
+            residuals = evidence.residuals[evidence.some]
+            groups = evidence.units.labels[evidence.some]
+            return self._of_test(residuals, evidence.margin, lambda: drift_of_groups(residuals, groups))
         rows = evidence.rows_in_order
         rows = rows[some_rows(len(rows), MAX_ROWS)]
         blocks = None if evidence.stretches is None else evidence.stretches[rows]
@@ -61,13 +68,17 @@ class Drift(Check[Evidence]):
 
     def judge(self, residuals: Array, margin: float, blocks: Index | None = None) -> Finding:
         """From residuals in their order, the margin that says what is much, and the stretch of time of each row."""
+        return self._of_test(residuals, margin, lambda: drift(residuals, blocks))
+
+    def _of_test(self, residuals: Array, margin: float, tested: Callable[[], OrderTest]) -> Finding:
+        """From residuals in their order, the margin that says what is much, and a test of them."""
         m = len(residuals)
         if why := too_little(residuals):
             return self.finding(m, f"{why} to see a drift.")
-        test = drift(residuals, blocks)
+        test = tested()
         sentence = (
             f"Departures of residuals from their mean, summed up in the order given, come to {test.value:.2g} "
-            f"(shuffled {test.shuffled:.2g})"
+            f"(by chance {test.shuffled:.2g})"
         )
         advice = ""
         if test.p_value > self.significance:
@@ -159,6 +170,28 @@ def drift(residuals: Array, blocks: Index | None = None) -> OrderTest:
         return largest(np.argsort(rng.random((n, n_blocks)), axis=1))
 
     return _judged(float(largest(np.arange(n_blocks)[None])[0]), shuffled)
+
+
+def drift_of_groups(residuals: Array, groups: Index) -> OrderTest:
+    """Linear trend of ranks in the order of rows, of which those of one group belong together.
+
+    The sum of the trends of all groups over the root of the sum of their squares; without a drift the trend of a group
+    has either sign. Squares are of trends that each group would have around a line through all others (CR3), as a large
+    group draws that line to itself.
+    """
+    codes, m = np.unique(groups, return_inverse=True)[1], len(residuals)
+    ramp = np.linspace(-1.0, 1.0, m)
+    trends = np.array([np.bincount(codes, ramp * own) for own in _ranks(residuals)], np.float64)
+    leverage = np.bincount(codes) / m + np.bincount(codes, ramp**2) / (ramp @ ramp)
+    alone = trends / np.maximum(1.0 - leverage, 1e-9)
+    power = np.sqrt((alone**2).sum(axis=1, keepdims=True))
+    power[power == 0.0] = 1.0
+    rng = np.random.default_rng(m)
+
+    def signed(n: int) -> Array:
+        return np.asarray(np.abs(alone / power @ rng.choice((-1.0, 1.0), (len(leverage), n))).max(axis=0))
+
+    return _judged(float((np.abs(trends.sum(axis=1)) / power[:, 0]).max()), signed)
 
 
 def serial_dependence(residuals: Array) -> OrderTest:

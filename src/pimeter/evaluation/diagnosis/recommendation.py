@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +12,7 @@ from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.evaluation.diagnosis.bias import Bias
 from pimeter.evaluation.diagnosis.shifts import mean_residual
 from pimeter.evaluation.diagnosis.width import Gap, grouped_gain
+from pimeter.interval_arrays import interval_scores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 SURELY = 6.0  # negative targets that residuals would make, if they could, and of which there is none: p = .0025
 # a + b/m of the interval score, which bands of quantiles lose where nothing is to be learned
 PRICE_OF_BANDS = (0.02, 8.0)
+LEARNED = ("scaled", "quantile")  # widths that leave half of the rows to calibrate
 ZEROS = 3  # targets of 0 that are the least ones: no chance
 
 
@@ -64,7 +67,7 @@ class Recommendation:
         width = f'"{self.width}"' if self.width != "grouped" or has_labels else f"GroupedWidth(by={self.by!r})"
         options = [f"confidence_level={level!r}", f"width={width}", f'tails="{self.tails}"']
         options += [] if self.y_min is None else [f"y_min={self.y_min:g}"]
-        options += ["shuffle=False"] if self.is_online and self.width in {"scaled", "quantile"} else []
+        options += ["shuffle=False"] if self.is_online and self.width in LEARNED else []
         groups = f", groups={self.groups}" if self.groups else ""
         lines = [
             *self._imports,
@@ -104,21 +107,38 @@ def recommended(evidence: Evidence, found: Mapping[str, Finding]) -> Recommendat
     """What all findings together ask for."""
     raised = {name for name, finding in found.items() if finding.raised}
     width, by = max(_widths(evidence, found, raised), key=lambda one: one[0])[1:]
-    n_calibrate = evidence.m if width in {"constant", "grouped"} else evidence.m // 2
-    is_enough = rank_guarantee(n_calibrate, evidence.level, n_cuts=2).is_enough
-    is_one_sided = "skew" in raised or ("bias" in raised and _is_bias_left(evidence, width))
+    is_halved = width in LEARNED
+    is_enough = rank_guarantee(_n_units(evidence) // (1 + is_halved), evidence.level, n_cuts=2).is_enough
+    if evidence.has_groups and is_enough:
+        equal = _score_of_groups(evidence, "equal", is_halved=is_halved)
+        is_enough = equal < _score_of_groups(evidence, "symmetric", is_halved=is_halved)
+    is_one_sided = "skew" in raised or ("bias" in raised and _is_bias_left(evidence, width, raised))
     is_positive = is_never_negative(evidence.target, evidence.prediction, evidence.ordered, evidence.margin)
     tails: Tails = "equal" if is_one_sided and is_enough else "symmetric"
     is_online = bool(raised & {"drift", "serial"})
-    has_time = evidence.units is not None and evidence.units.kind == "time"
-    return Recommendation(width, tails, by, 0.0 if is_positive else None, _groups(evidence), is_online, has_time)
+    y_min = 0.0 if is_positive else None
+    return Recommendation(width, tails, by, y_min, _groups(evidence), is_online, evidence.has_time)
 
 
-def _is_bias_left(evidence: Evidence, width: Width) -> bool:
+def _is_bias_left(evidence: Evidence, width: Width, raised: set[str]) -> bool:
     """Whether a mean residual asks for two bounds: that of all rows, or that of a subgroup which the width follows."""
     if width in {"grouped", "quantile"} and Bias().is_local(evidence.local_shift, evidence.margin):
         return True
-    return Bias().is_overall(mean_residual(evidence.residuals, evidence.units), evidence.margin)
+    if not Bias().is_overall(mean_residual(evidence.residuals, evidence.units), evidence.margin):
+        return False
+    return "drift" in raised or is_bias_kept(evidence.residuals, evidence.level)
+
+
+def is_bias_kept(residuals: Array, level: float) -> bool:
+    """Whether two bounds do better than one margin on the later half of the rows, both learned from the earlier half.
+
+    Where the mean moves on, but too little to be called a drift, two bounds would be farther off than one margin.
+    """
+    earlier, later = np.array_split(residuals, 2)
+    tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    two, one = np.quantile(earlier, tails), np.quantile(np.abs(earlier), level) * np.array([-1.0, 1.0])
+    of_two, of_one = (float(interval_scores(later, low, high, level).mean()) for low, high in (two, one))
+    return of_two < of_one
 
 
 def _groups(evidence: Evidence) -> str:
@@ -136,10 +156,11 @@ def _widths(evidence: Evidence, found: Mapping[str, Finding], raised: set[str]) 
     gain = max(found["gain"].value, 0.0) if "gain" in raised else 0.0
     is_elsewhere = (gap and gap not in places) or "worst_subgroup" in raised
     gain = max(gain, np.finfo(float).tiny) if is_elsewhere else gain
-    yield gain - (gain == 0.0), "scaled", None
+    yield gain - (gain == 0.0) - _price_of_groups(evidence, "symmetric"), "scaled", None
     shift = _local_criterion(evidence)
     if shift is not None and shift.values is not None:
-        yield gain + _gain_of_bands(evidence, is_paid=gain > 0.0), "quantile", None
+        of_bands = _gain_of_bands(evidence, is_paid=gain > 0.0) - _price_of_groups(evidence, "equal")
+        yield gain + of_bands, "quantile", None
     named = {gap, shift.of if shift is not None and shift.values is None else ""} & {*places}
     for criterion in filter(lambda one: one.of in named, evidence.criteria):
         own = grouped_gain(evidence.some_residuals, criterion.subgroups.codes, evidence.level, found["bias"].raised)
@@ -155,6 +176,30 @@ def _gain_of_bands(evidence: Evidence, *, is_paid: bool) -> float:
     """What the means of subgroups explain of the squares, less what bands of quantiles lose, if not yet subtracted."""
     local, price = evidence.local_shift, 0.0 if is_paid else PRICE_OF_BANDS[0] + PRICE_OF_BANDS[1] / evidence.m
     return (0.0 if local is None else local.explained(evidence.some_residuals) / 2.0) - price
+
+
+def _n_units(evidence: Evidence) -> int:
+    """How many rows, or groups where these are given, a margin may count."""
+    return evidence.units.n_groups if evidence.has_groups and evidence.units is not None else evidence.m
+
+
+def _price_of_groups(evidence: Evidence, tails: Tails) -> float:
+    """By which fraction the interval score rises as a width that is learned leaves half of the groups to calibrate."""
+    if not evidence.has_groups:
+        return 0.0
+    halved, whole = _score_of_groups(evidence, tails, is_halved=True), _score_of_groups(evidence, "symmetric")
+    return halved / whole - 1.0 if math.isfinite(halved) and whole > 0.0 else math.inf
+
+
+def _score_of_groups(evidence: Evidence, tails: Tails, *, is_halved: bool = False) -> float:
+    """Interval score of constant bounds at the quantiles that guarantee the level if each group counts once."""
+    n, x, level = _n_units(evidence) // (1 + is_halved), evidence.some_residuals, evidence.level
+    p = (1.0 + level) / 2.0 if tails == "equal" else level
+    if n * (1.0 - p) < p:  # no quantile of so few groups would do
+        return math.inf
+    at, signs = min(p * (n + 1) / n, 1.0), np.array([-1.0, 1.0])
+    low, high = np.quantile(x, [1.0 - at, at]) if tails == "equal" else signs * np.quantile(np.abs(x), at)
+    return float(interval_scores(x, low, high, level).mean())
 
 
 def _local_criterion(evidence: Evidence) -> Criterion | None:
