@@ -234,7 +234,7 @@ class TestMeasure:
         code, out, err = pimeter_command("measure", "gaps.csv", "--json")
         assert code == 0
         assert "left out 3 of 64 rows that have no target or no prediction" in err
-        assert json.loads(out)["measurement"]["n_rows"] == 61
+        assert json.loads(out)["body"]["n_rows"] == 61
 
     def test_other_columns_may_hold_what_they_like(self, pimeter_command, tmp_path):
         mixed = "y,y_hat,x\n" + "".join(f"{i % 7},{i % 5},{i if i < 11_000 else 'word'}\n" for i in range(11_050))

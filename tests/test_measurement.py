@@ -318,8 +318,8 @@ class TestJson:
             raise AssertionError(constant)
 
         held = json.loads(text, parse_constant=refuse)
-        assert held["measurement"]["coverage"] == "nan"
-        assert (held["format"], held["version"]) == ("pimeter.Measurement", 3)
+        assert held["body"]["coverage"] == "nan"
+        assert (held["format"], held["version"]) == ("pimeter measurement", 4)
 
     def test_it_is_frozen(self, result):
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -328,13 +328,13 @@ class TestJson:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda held: held["measurement"].update(coverage=1.0), "was changed after it was written"),
-            (lambda held: held.update(version=1), "of version 1; this pimeter reads version 3"),
-            (lambda held: held.update(version=True), "of version True"),
-            (lambda held: held.pop("version"), "of version None"),
-            (lambda held: held.update(format="other"), "not a measurement"),
-            (lambda held: held.pop("measurement"), "was changed"),
-            (lambda held: held.update(sha256="0"), "was changed"),
+            (lambda held: held["body"].update(coverage=1.0), "was changed after it was written"),
+            (lambda held: held.update(version=1), "has version 1, expected 4"),
+            (lambda held: held.update(version=True), "has version True"),
+            (lambda held: held.pop("version"), "has version None"),
+            (lambda held: held.update(format="other"), "is not a measurement that"),
+            (lambda held: held.pop("body"), "was changed"),
+            (lambda held: held.update(digest="0"), "was changed"),
         ],
     )
     def test_changed_text_is_refused(self, result, change, message):
@@ -359,9 +359,9 @@ class TestJson:
     )
     def test_forged_text_of_another_shape_is_refused(self, result, change, where):
         held = json.loads(result.to_json())
-        change(held["measurement"])
-        canonical = json.dumps(held["measurement"], sort_keys=True, separators=(",", ":"))
-        held["sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
+        change(held["body"])
+        canonical = json.dumps(held["body"], sort_keys=True, separators=(",", ":"))
+        held["digest"] = hashlib.sha256(canonical.encode()).hexdigest()
         with pytest.raises(ValueError, match=where):
             Measurement.from_json(json.dumps(held))
 

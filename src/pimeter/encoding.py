@@ -63,13 +63,13 @@ class Envelope(NamedTuple):
         """What `sealed` made, from JSON text; a ValueError says what is wrong with that, which is called `where`."""
         try:
             values = json.loads(text)
-        except ValueError as why:
+        except (TypeError, ValueError, RecursionError) as why:
             msg = f"{where} is not a complete {self.name}: {why}. Was it cut off, or is it {otherwise}"
             raise ValueError(msg) from why
         if not isinstance(values, dict) or values.get("format") != self.format:
             msg = f"{where} is not {self.origin}."
             raise ValueError(msg)
-        if values.get("version") != self.version:
+        if values.get("version") != self.version or isinstance(values["version"], bool):
             found = f"has version {values.get('version')!r}, expected {self.version}"
             msg = f"{where} {found}: use the version of pimeter that wrote it."
             raise ValueError(msg)

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from pimeter.encoding import built, digest, with_names
+from pimeter.encoding import Envelope, built, with_names
 from pimeter.evaluation.curves import Curves  # noqa: TC001 - `encoding.built` looks the types of fields up
 from pimeter.evaluation.diagnosis.evidence import Subgroup  # noqa: TC001
 from pimeter.evaluation.results import Result
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-FORMAT, VERSION = "pimeter.Measurement", 3
+ENVELOPE = Envelope(
+    format="pimeter measurement",
+    version=4,
+    name="measurement",
+    origin="a measurement that to_json() wrote",
+    remedy="Measure again.",
+)
 
 
 @dataclass(frozen=True)
@@ -139,10 +145,7 @@ class Measurement(Result):
 
     def to_json(self) -> str:
         """Everything as JSON text, which `from_json` turns into the same bits again."""
-        values = with_names(self.to_dict())
-        return json.dumps(
-            {"format": FORMAT, "version": VERSION, "sha256": digest(values), "measurement": values}, allow_nan=False
-        )
+        return json.dumps(ENVELOPE.sealed(with_names(self.to_dict())), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -153,25 +156,8 @@ class Measurement(Result):
         ValueError
             If the text is not such JSON, of another version, or was changed.
         """
-        try:
-            held = json.loads(text)
-        except (TypeError, ValueError, RecursionError) as why:
-            msg = f"text is not JSON: {why}. Give what to_json() returned."
-            raise ValueError(msg) from why
-        if not isinstance(held, dict) or held.get("format") != FORMAT:
-            msg = f"text is JSON, but not a measurement: its format is not {FORMAT!r}. Give what to_json() returned."
-            raise ValueError(msg)
-        if held.get("version") != VERSION or isinstance(held["version"], bool):
-            msg = (
-                f"text is a measurement of version {held.get('version')!r}; this pimeter reads version {VERSION}. "
-                "Measure again, or use the pimeter that wrote it."
-            )
-            raise ValueError(msg)
-        values = held.get("measurement")
-        if held.get("sha256") != digest(values):
-            msg = "text was changed after it was written: its check sum does not fit. Measure again."
-            raise ValueError(msg)
-        found: Self = built(cls, values, "measurement")
+        held = ENVELOPE.opened(text, "text", "the name of a file? Give its content.")
+        found: Self = built(cls, held["body"], "measurement")
         if found.confidence_level not in found.curves.levels:
             msg = "text is not a complete measurement: its curves leave out its own confidence level."
             raise ValueError(msg)
