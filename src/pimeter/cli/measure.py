@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pimeter.evaluation.measurement import Measurement
+    from pimeter.evaluation.probabilistic import IntervalMeasurement
     from pimeter.protocols import Index
 
 DEMO = "pimeter-demo.html"
@@ -136,10 +137,11 @@ def measure(
         asked = _Asked(columns, said, feature_columns(table, features, taken), by, groups, time, level)
         step(f"Reading {table.name}")
         if engine == "dask":
-            result = _lazily(file, asked, scheduler, notes, step)
+            result: Measurement | IntervalMeasurement = _lazily(file, asked, scheduler, notes, step)
         else:
             result = _in_memory(table, asked, notes, step)
         sample = None if said else _judged_sample(result, notes)
+        with_command = _with_command(result, file, asked)
         if draft and out:
             step(f"Writing {shown(out)}")
             about = {
@@ -152,23 +154,31 @@ def measure(
                 "coverage, diagnosis and plots": sample,
             }
             is_page = out.suffix.lower() == ".html"
-            write_result(_with_command(result, file, asked) if is_page else result, draft, out, about_page(file, about))
-    shown_result = (
-        (lambda: show_given(_with_command(result, file, asked)))
-        if said
-        else lambda: show_measurement(_with_command(result, file, asked))
-    )
-    answer(result, shown_result, notes, out, as_json=json)
+            write_result(with_command if is_page else result, draft, out, about_page(file, about))
+    show = show_given if said else show_measurement
+    answer(result, lambda: show(with_command), notes, out, as_json=json)
 
 
-def _with_command(result: Measurement, file: str, asked: _Asked) -> Measurement:
+def _with_command(
+    result: Measurement | IntervalMeasurement, file: str, asked: _Asked
+) -> Measurement | IntervalMeasurement:
     """The measurement with the command for the intervals it recommends in the place of code."""
-    options = [*result.diagnosis.options]
+    from pimeter.evaluation.measurement import Measurement
+
+    options = result.diagnosis.options
     if not options:
         return result
-    if asked.said:
+    if isinstance(result, Measurement):
+        command = _interval_command(result, file, asked)
+    else:
+        assert asked.said is not None  # intervals that were measured are in columns
         command = recalibration_command(file, asked.columns[0], asked.said, result.confidence_level, options)
-        return replace(result, diagnosis=replace(result.diagnosis, code=command))
+    return replace(result, diagnosis=replace(result.diagnosis, code=command))
+
+
+def _interval_command(result: Measurement, file: str, asked: _Asked) -> str:
+    """The command that makes the intervals that a measurement recommends."""
+    options = [*result.diagnosis.options]
     if result.recommended_width == "grouped" and "--by" not in options and asked.by:
         options += ["--by", asked.by]
     elif result.recommended_width not in {"constant", "grouped"} and (features := _looked_at(result, asked)):
@@ -177,15 +187,15 @@ def _with_command(result: Measurement, file: str, asked: _Asked) -> Measurement:
     options += ["--time", asked.time] if asked.time and "--online" in options else []
     command = f"pimeter interval {shlex.quote(file)} --apply new.csv --out intervals.csv"
     named = ["--level", str(result.confidence_level), "--target", asked.columns[0], "--prediction", asked.columns[1]]
-    return replace(result, diagnosis=replace(result.diagnosis, code=f"{command} {shlex.join([*named, *options])}"))
+    return f"{command} {shlex.join([*named, *options])}"
 
 
 def _looked_at(result: Measurement, asked: _Asked) -> list[str]:
     """Features without those that were left out as ids."""
-    from pimeter.evaluation.diagnosis.columns import left_out_column
+    from pimeter.evaluation.diagnosis.columns import division_name
 
-    said = result.diagnosis["features"].sentence
-    return [name for name in asked.features if f"{left_out_column(name)}:" not in said]
+    divisions = {one.of for one in result.subgroups}
+    return [name for name in asked.features if division_name(name) in divisions]
 
 
 def _check_engine(engine: str, scheduler: str | None, in_memory: list[str], reading: Reading) -> None:
@@ -215,7 +225,9 @@ def _columns(
     return own, *said.names
 
 
-def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[str], object]) -> Measurement:
+def _in_memory(
+    table: Table, asked: _Asked, notes: list[str], step: Callable[[str], object]
+) -> Measurement | IntervalMeasurement:
     """The measurement of rows that are read at once."""
     whole = table.read(asked.columns, asked.others)
     frame = complete_rows(table, whole, asked.columns, notes, asked.lacking)
@@ -235,7 +247,7 @@ def _in_memory(table: Table, asked: _Asked, notes: list[str], step: Callable[[st
     }
     with warnings_as(notes):
         if asked.said:
-            measured: Measurement = pimeter.measure(target, **given)
+            measured: IntervalMeasurement = pimeter.measure(target, **given)
             return measured
         from pimeter.evaluation.diagnosis.evidence import RowNames
         from pimeter.evaluation.measuring import measured_points
@@ -271,7 +283,7 @@ def _lazily(
     return result
 
 
-def _judged_sample(result: Measurement, notes: list[str]) -> str | None:
+def _judged_sample(result: Measurement | IntervalMeasurement, notes: list[str]) -> str | None:
     """Which rows are judged where they are not all, also as a note."""
     if (found := result.diagnosis["features"]).value:
         notes.append(found.sentence)

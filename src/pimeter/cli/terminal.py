@@ -16,6 +16,7 @@ import typer
 
 if TYPE_CHECKING:
     from pimeter.evaluation.measurement import Measurement
+    from pimeter.evaluation.probabilistic import IntervalMeasurement
     from pimeter.evaluation.results import Result
     from pimeter.evaluation.scorecards import Scorecard
 
@@ -56,7 +57,7 @@ def say(notes: Sequence[str]) -> None:
         typer.echo(f"note: {' '.join(note.split())}", err=True)
 
 
-def show_measurement(result: Measurement, findings: Sequence[str] = ()) -> None:
+def show_measurement(result: Measurement | IntervalMeasurement, findings: Sequence[str] = ()) -> None:
     """Headline, scores, findings to be shown, and advice on the terminal."""
     from pimeter.coverage import rounded
 
@@ -78,7 +79,7 @@ def show_measurement(result: Measurement, findings: Sequence[str] = ()) -> None:
     )
 
 
-def show_given(result: Measurement) -> None:
+def show_given(result: Measurement | IntervalMeasurement) -> None:
     """Headline, scores, what checks found and advice on the terminal."""
     asked = [one for one in result.findings if not math.isnan(one.p_value) or one.name in {"decomposition", "infinite"}]
     show_measurement(result, [f"{one.question} {one.sentence}" for one in asked])

@@ -77,7 +77,7 @@ def given(X: FeatureTable | None, by: ArrayLike | None, n: int, rows: Index) -> 
     for column in [] if X is None else columns(X, n, rows):
         why = _as_ids(column, n)
         if why:
-            left_out.append(f"{left_out_column(column.place)}: {why}.")
+            left_out.append(f"Column {column.place!r} is left out: {why}.")
         else:
             kept.append(column)
     labels = labels_of(by, n)
@@ -85,11 +85,6 @@ def given(X: FeatureTable | None, by: ArrayLike | None, n: int, rows: Index) -> 
     if why:
         left_out.append(f"by is left out: {why}. Give categories of several rows each.")
     return Given(kept, None if why else labels, left_out, why)
-
-
-def left_out_column(name: str) -> str:
-    """The beginning of the sentence on a column that is left out."""
-    return f"Column {name!r} is left out"
 
 
 def _as_ids(column: Column, n: int) -> str:
@@ -133,9 +128,14 @@ def columns(X: FeatureTable, n: int, rows: Index) -> list[Column]:
     return [_column(place, values, is_array) for place, values in columns_of(table, rows).items()]
 
 
+def division_name(feature: str) -> str:
+    """What divisions of the rows by a feature of a frame are called."""
+    return f"feature {feature}" if feature in OWN else feature
+
+
 def _column(place: object, values: NDArray[Any], is_array: bool) -> Column:
     """Numbers, dates and durations as numbers; all else as labels."""
-    name = f"column {place}" if is_array else f"feature {place}" if place in OWN else str(place)
+    name = f"column {place}" if is_array else division_name(str(place))
     numbers = numbers_of(values)
     if numbers is None and values.dtype.kind in "OU" and (dates := _dates(values)) is not None:
         values, numbers = dates, numbers_of(dates)
