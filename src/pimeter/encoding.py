@@ -47,27 +47,28 @@ def digest(value: object) -> str:
 
 
 class Envelope(NamedTuple):
-    """What surrounds plain values in a file: what they are, of which version, and a check sum."""
+    """What surrounds plain values that are read again: what they are, of which version, and a check sum."""
 
     format: str
     version: int
     name: str  # in messages, such as "calibration"
-    origin: str  # what it has to be, in messages
-    remedy: str  # what to do about a file that was changed
+    expected: str  # what it has to be, in messages
+    mistaken_for: str  # what it may be instead where it is no JSON, and what to do then
+    remedy: str  # what to do about one that was changed
 
     def sealed(self, body: object, **more: str) -> dict[str, object]:
         """Plain values, with what surrounds them."""
         return {"format": self.format, "version": self.version, **more, "digest": digest(body), "body": body}
 
-    def opened(self, text: str, where: str, otherwise: str) -> dict[str, Any]:
+    def opened(self, text: str, where: str = "text") -> dict[str, Any]:
         """What `sealed` made, from JSON text; a ValueError says what is wrong with that, which is called `where`."""
         try:
             values = json.loads(text)
         except (TypeError, ValueError, RecursionError) as why:
-            msg = f"{where} is not a complete {self.name}: {why}. Was it cut off, or is it {otherwise}"
+            msg = f"{where} is not a complete {self.name}: {why}. Was it cut off, or is it {self.mistaken_for}"
             raise ValueError(msg) from why
         if not isinstance(values, dict) or values.get("format") != self.format:
-            msg = f"{where} is not {self.origin}."
+            msg = f"{where} is not {self.expected}."
             raise ValueError(msg)
         if values.get("version") != self.version or isinstance(values["version"], bool):
             found = f"has version {values.get('version')!r}, expected {self.version}"
@@ -80,13 +81,41 @@ class Envelope(NamedTuple):
         return values
 
 
+# All that pimeter writes to be read again. Whoever changes what is in it raises its version.
+CALIBRATION = Envelope(
+    format="pimeter calibration",
+    version=1,
+    name="calibration",
+    expected="a calibration that to_json() wrote",
+    mistaken_for="the name of a file? Give its content.",
+    remedy="Write it anew with to_json().",
+)
+MEASUREMENT = Envelope(
+    format="pimeter measurement",
+    version=4,
+    name="measurement",
+    expected="a measurement that to_json() wrote",
+    mistaken_for="the name of a file? Give its content.",
+    remedy="Measure again.",
+)
+MONITOR_STATE = Envelope(
+    format="pimeter coverage monitor",
+    version=1,
+    name="state of a monitor",
+    expected="the state of a monitor",
+    mistaken_for="another file?",
+    remedy="Restore it from a copy.",
+)
+
+
 def built(kind: Callable[..., T], value: object, where: str) -> T:
     """A value of this type from plain values, not finite numbers by name; a ValueError says what does not fit."""
     found: T | None = _of_parts(kind, value, where)
     if found is None and _is(kind, value):
         return kind(value)
     if found is None:
-        msg = f"text is not a measurement that to_json() wrote: {where} is {str(value)[:40]!r}, not of type {kind}."
+        expected = getattr(kind, "__name__", kind)
+        msg = f"text is not what to_json() wrote: {where} is {str(value)[:40]!r}, expected {expected}."
         raise ValueError(msg)
     return found
 

@@ -9,45 +9,33 @@ import numpy as np
 
 from pimeter.arrays import label_list
 from pimeter.conformal.scores import CalibrationScores
-from pimeter.encoding import Envelope, with_names
+from pimeter.encoding import CALIBRATION, with_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-ENVELOPE = Envelope(
-    format="pimeter calibration",
-    version=1,
-    name="calibration",
-    origin="a calibration that to_json() wrote",
-    remedy="Write it anew with to_json().",
-)
 COLUMNS = ("above", "below", "importance", "groups")
 LABEL_TYPES = (str, int, float, bool)
 
 
 def calibration_text(owner: str, body: dict[str, Any]) -> str:
     """Plain values as text that says what it is, whose, and of which version, with a check sum."""
-    return json.dumps(ENVELOPE.sealed(with_names(body), of=owner), allow_nan=False)
+    return json.dumps(CALIBRATION.sealed(with_names(body), of=owner), allow_nan=False)
 
 
 def owner_of(text: str) -> str:
     """Name of the class whose calibration a text holds."""
-    return str(_opened(text).get("of"))
+    return str(CALIBRATION.opened(text).get("of"))
 
 
 def calibration_body(text: str, owner: str) -> dict[str, Any]:
     """The plain values of a text, or a ValueError that says what is wrong with it."""
-    values = _opened(text)
+    values = CALIBRATION.opened(text)
     if values.get("of") != owner:
         found = values.get("of")
         msg = f"the calibration is that of {found}, not of {owner}: read it with {found}.from_json."
         raise ValueError(msg)
     return dict(values["body"])
-
-
-def _opened(text: str) -> dict[str, Any]:
-    """The plain values and what surrounds them, or a ValueError that says what is wrong with the text."""
-    return ENVELOPE.opened(text, "text", "a name of a file? Give its content.")
 
 
 def plain_scores(scores: CalibrationScores) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from pimeter.encoding import Envelope, built, with_names
+from pimeter.encoding import MEASUREMENT, built, with_names
 from pimeter.evaluation.curves import Curves  # noqa: TC001 - `encoding.built` looks the types of fields up
 from pimeter.evaluation.diagnosis.evidence import Subgroup  # noqa: TC001
 from pimeter.evaluation.results import Result
@@ -16,14 +16,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
-
-ENVELOPE = Envelope(
-    format="pimeter measurement",
-    version=4,
-    name="measurement",
-    origin="a measurement that to_json() wrote",
-    remedy="Measure again.",
-)
 
 
 @dataclass(frozen=True)
@@ -145,7 +137,7 @@ class Measurement(Result):
 
     def to_json(self) -> str:
         """Everything as JSON text, which `from_json` turns into the same bits again."""
-        return json.dumps(ENVELOPE.sealed(with_names(self.to_dict())), allow_nan=False)
+        return json.dumps(MEASUREMENT.sealed(with_names(self.to_dict())), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -156,8 +148,7 @@ class Measurement(Result):
         ValueError
             If the text is not such JSON, of another version, or was changed.
         """
-        held = ENVELOPE.opened(text, "text", "the name of a file? Give its content.")
-        found: Self = built(cls, held["body"], "measurement")
+        found: Self = built(cls, MEASUREMENT.opened(text)["body"], "measurement")
         if found.confidence_level not in found.curves.levels:
             msg = "text is not a complete measurement: its curves leave out its own confidence level."
             raise ValueError(msg)

@@ -9,18 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pimeter.encoding import Envelope
+from pimeter.encoding import MONITOR_STATE
 from pimeter.monitoring.recalibration import Recalibration
 from pimeter.monitoring.settings import Settings
 from pimeter.monitoring.stream import Stream
-
-ENVELOPE = Envelope(
-    format="pimeter coverage monitor",
-    version=1,
-    name="state of a monitor",
-    origin="the state of a monitor",
-    remedy="Restore it from a copy.",
-)
 
 
 class StateFile:
@@ -56,17 +48,15 @@ class StateFile:
         """What was saved, None if nothing was; a ValueError says what is wrong with the file, which stays as it is."""
         if not self.path.exists():
             return None
-        body: dict[str, Any] = ENVELOPE.opened(self.path.read_text(encoding="utf-8"), str(self.path), "another file?")[
-            "body"
-        ]
-        return body
+        held = MONITOR_STATE.opened(self.path.read_text(encoding="utf-8"), str(self.path))
+        return dict(held["body"])
 
     def write(self, body: dict[str, Any]) -> None:
         """Put a new state in the place of the old one."""
         draft = beside(self.path, "draft")
         try:
             with draft.open("w", encoding="utf-8") as file:
-                json.dump(ENVELOPE.sealed(body), file, allow_nan=False)
+                json.dump(MONITOR_STATE.sealed(body), file, allow_nan=False)
                 file.flush()
                 os.fsync(file.fileno())
             draft.replace(self.path)
