@@ -13,14 +13,12 @@ from pimeter.evaluation.backtest_checks import FRACTION_FITTED, is_near
 from pimeter.evaluation.results import Result
 from pimeter.findings import Diagnosis, Headline
 from pimeter.forecast import PanelIntervals
+from pimeter.forecast.long_frames import bound_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import polars as pl
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 MAX_CUTOFFS = 12  # that are tried, the newest
 STEP, INSIDE = "__step", "__inside"  # columns for the time being
@@ -127,14 +125,14 @@ def panel_backtest(frame: pl.DataFrame, intervals: PanelIntervals) -> PanelBackt
         msg = "no window of the newer half has a target; intervals cannot be tried."
         raise ValueError(msg)
     found = pl.concat(tables).join(steps, on=[cutoff, time], how="left")
-    name = f"{100 * level:.6g}"
     models = {}
     for model in own.models_:
-        inside = (pl.col(f"{model}-lo-{name}") <= pl.col(target)) & (pl.col(target) <= pl.col(f"{model}-hi-{name}"))
+        low, high = bound_column(model, "lo", level), bound_column(model, "hi", level)
+        inside = (pl.col(low) <= pl.col(target)) & (pl.col(target) <= pl.col(high))
         tried_rows = found.filter(pl.col(model).is_not_null()).with_columns(**{INSIDE: inside.cast(pl.Float64)})
         models[model] = {
             "coverage": _mean(tried_rows[INSIDE]),
-            "width": _mean(tried_rows[f"{model}-hi-{name}"] - tried_rows[f"{model}-lo-{name}"]),
+            "width": _mean(tried_rows[high] - tried_rows[low]),
             "by_step": _by(tried_rows, found, STEP),
             "over_time": _by(tried_rows, found, cutoff),
         }
@@ -161,8 +159,8 @@ def _result(
     import polars as pl
 
     series, time, target = own.id_col, own.time_col, own.target_col
-    main, name = own.models_[0], f"{100 * level:.6g}"
-    low, high = f"{main}-lo-{name}", f"{main}-hi-{name}"
+    main = own.models_[0]
+    low, high = bound_column(main, "lo", level), bound_column(main, "hi", level)
     inside = (pl.col(low) <= pl.col(target)) & (pl.col(target) <= pl.col(high))
     by_series = (
         found.filter(pl.col(main).is_not_null())

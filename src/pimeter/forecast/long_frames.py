@@ -101,6 +101,11 @@ class Rows:
     clock: Clock
 
 
+def bound_column(model: str, side: str, level: float) -> str:
+    """What the column of a bound is called, such as model-lo-95; sides are lo and hi."""
+    return f"{model}-{side}-{100 * level:.6g}"
+
+
 def opened(name: str, table: object, columns: tuple[str, ...]) -> nw.DataFrame[Any]:
     """A frame with these columns, or a ValueError that says what is missing."""
     for compute in ("compute", "collect"):  # frames of dask and lazy ones of polars

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pimeter.arrays import as_frame
+from pimeter.coverage import percent
+from pimeter.forecast.long_frames import bound_column
 from pimeter.plotting import pyplot
 
 if TYPE_CHECKING:
@@ -33,9 +35,9 @@ def draw_panel(frame: Any, names: Names, model: str, levels: Array, n_series: in
         own = held.filter(held.get_column(names.series) == one).sort(names.time)
         time = own.get_column(names.time).to_numpy()
         for i, level in enumerate(sorted(levels.tolist(), reverse=True)):  # the widest below all others, and lightest
-            name, shade = f"{100 * level:.6g}", pyplot().cm.Blues(0.2 + 0.35 * i / max(len(levels) - 1, 1))
-            low, high = (own.get_column(f"{model}-{side}-{name}").to_numpy() for side in ("lo", "hi"))
-            axis.fill_between(time, low, high, color=shade, linewidth=0.0, label=f"{name} %")
+            shade = pyplot().cm.Blues(0.2 + 0.35 * i / max(len(levels) - 1, 1))
+            low, high = (own.get_column(bound_column(model, side, level)).to_numpy() for side in ("lo", "hi"))
+            axis.fill_between(time, low, high, color=shade, linewidth=0.0, label=percent(level))
         axis.plot(time, own.get_column(model).to_numpy(), color=FORECAST_COLOUR, label=model)
         axis.set_title(str(one), loc="left", fontsize="medium")
         axis.tick_params(axis="x", labelrotation=20.0)
@@ -57,7 +59,7 @@ def draw_cone(
     for i, place in enumerate(order):  # the widest below all others, and lightest
         shade = pyplot().cm.Blues(0.2 + 0.35 * i / max(len(levels) - 1, 1))
         low, high = bounds[:, :, place].T
-        axis.fill_between(step, low, high, color=shade, linewidth=0.0, label=f"{100 * levels[place]:.6g} %")
+        axis.fill_between(step, low, high, color=shade, linewidth=0.0, label=percent(levels[place]))
     axis.plot(step, forecast, color=FORECAST_COLOUR, label="forecast")
     if y_true is not None:
         axis.plot(step, np.asarray(y_true, np.float64).ravel(), "o", color=TARGET_COLOUR, markersize=4, label="target")

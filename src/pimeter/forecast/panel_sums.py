@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from pimeter.conformal.estimator import Replaceable
 from pimeter.coverage import counted
 from pimeter.forecast.limits import within_limits
-from pimeter.forecast.long_frames import opened, read_future
+from pimeter.forecast.long_frames import bound_column, opened, read_future
 from pimeter.forecast.panel_bounds import warn_of_pooled
 from pimeter.forecast.panel_context import Ahead
 from pimeter.forecast.panel_model import place_of
@@ -224,12 +224,12 @@ class PanelSums(Replaceable, BaseEstimator):
     ) -> list[Any]:
         """Columns of bounds at all levels, the lowest first; `bounds` are those of errors, (rows, levels) each."""
         found = []
-        for name, own in zip(("lo", "hi"), bounds, strict=True):
+        for side, own in zip(("lo", "hi"), bounds, strict=True):
             values = within_limits(forecast[:, None] + own, *(self._limits if limits is None else limits))
             order = range(len(self._levels))
             found += [
-                _column(future, f"{model}-{name}-{100 * self._levels[i]:.6g}", values[:, i])
-                for i in (reversed(order) if name == "lo" else order)
+                _column(future, bound_column(model, side, self._levels[i]), values[:, i])
+                for i in (reversed(order) if side == "lo" else order)
             ]
         return found
 
