@@ -10,7 +10,14 @@ import typer
 
 import pimeter
 from pimeter.cli.app import app
-from pimeter.cli.columns import TARGETS, categories, complete_rows, named_or_guessed, refuse_one_for_two
+from pimeter.cli.columns import (
+    TARGETS,
+    categories,
+    complete_rows,
+    named_or_guessed,
+    refuse_no_probabilities,
+    refuse_one_for_two,
+)
 from pimeter.cli.options import Json, Out, is_level, reads_files
 from pimeter.cli.several_classes import class_columns, several_text
 from pimeter.cli.terminal import answer, progress, say, show_scorecard, warnings_as
@@ -239,17 +246,12 @@ def _scored(
 
     label, score = columns
     frame = table.read([score], [*([label] if label else []), *others])
-    given = frame[score]
-    wrong = ((given < 0.0) | (given > 1.0)).arg_true()
-    if len(wrong):
-        row = wrong[0]
-        msg = (
-            f"{table.name}: row {row + 1:,} of column {shown(score)} holds {given[row]:g}; scores lie between 0 and 1."
-        )
-        raise ValueError(msg)
+    refuse_no_probabilities(table, frame[score])
     if table.kind == PARQUET:
         held = pl.scan_parquet(table.path, glob=False).collect_schema()[score]
-        frame = frame.with_columns(given.cast(held if held.is_float() else pl.Float64))  # thresholds are as precise
+        frame = frame.with_columns(
+            frame[score].cast(held if held.is_float() else pl.Float64)
+        )  # thresholds are as precise
     if label is None:
         return complete_rows(table, frame, [score], notes, "score")
     frame = frame.with_columns(as_strings(frame[label]).alias(label))

@@ -76,6 +76,15 @@ def note_on_numbers(table: Table, column: pl.Series) -> str | None:
     return f"column {shown(column.name)} of {table.name} holds {odd}, which is no number: it is taken for categories"
 
 
+def refuse_no_probabilities(table: Table, column: pl.Series) -> None:
+    """Refuse scores that are not between 0 and 1, with the row of the first."""
+    wrong = ((column < 0.0) | (column > 1.0)).arg_true()
+    if len(wrong):
+        where = f"{table.name}: row {wrong[0] + 1:,} of column {shown(column.name)}"
+        msg = f"{where} holds {column[wrong[0]]:g}; scores lie between 0 and 1."
+        raise ValueError(msg)
+
+
 def categories(column: pl.Series) -> NDArray[Any]:
     """A category of each row; dates as strings, as they stand in most files."""
     return (as_strings(column) if column.dtype.is_temporal() else column).to_numpy()

@@ -95,11 +95,16 @@ def forecast(
             tell(f"Reading {table.name}")
             from pimeter.evaluation.windows import windows
 
-            y_true, y_pred, names, stride, until_known = windows(table, layout, reading.notes, stride)
-            tell(f"Trying the cone on {len(y_true) // 2:,} windows")
+            given = windows(table, layout, reading.notes, stride)
+            tell(f"Trying the cone on {len(given.y_true) // 2:,} windows")
             with warnings_as(reading.notes):
                 found = pimeter.backtest(
-                    y_true, y_pred, confidence_level=level, stride=stride, until_known=until_known, names=names
+                    given.y_true,
+                    given.y_pred,
+                    confidence_level=level,
+                    stride=given.stride,
+                    until_known=given.until_known,
+                    names=given.names,
                 )
             if draft and out:
                 write_result(found, draft, out, about_page(file, layout._asdict()) | noted(reading.notes))

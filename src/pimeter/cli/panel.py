@@ -32,9 +32,7 @@ class PanelColumns(NamedTuple):
 def series_column(table: Table, named: str | None, notes: list[str]) -> str | None:
     """The column that tells series apart: the one named, or the only one with a usual name and several values."""
     if named is not None:
-        if named not in table.columns:
-            msg = f"{table.name} has no column {shown(named)}; it has {', '.join(map(shown, table.columns))}."
-            raise ValueError(msg)
+        table.check([named])
         return named
     usual = [name for name in table.columns if name.strip().lower() in SERIES]
     if len(usual) != 1 or table.read([], usual)[usual[0]].n_unique() < 2:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
 
-from pimeter.cli.columns import complete_rows
+from pimeter.cli.columns import complete_rows, refuse_no_probabilities
 from pimeter.cli.terminal import warnings_as
 from pimeter.files import Table, as_strings, listed, shown
-
-if TYPE_CHECKING:
-    import polars as pl
 
 METRICS = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "mcc")
 PREFIX = r"(?:p|prob|proba|probability|score|y_prob|y_proba|y_score)"
@@ -40,10 +36,7 @@ def _named(table: Table, asked: str | None) -> list[str]:
     if asked is None or asked in table.columns or "," not in asked:
         return []
     named = [name.strip() for name in asked.split(",")]
-    missing = [name for name in named if name not in table.columns]
-    if missing:
-        msg = f"{table.name} has no column {shown(missing[0])}. Columns: {listed(table.columns)}."
-        raise ValueError(msg)
+    table.check(named)
     return named
 
 
@@ -80,14 +73,14 @@ def several_text(
     as_json: bool,
 ) -> str:
     """Metrics overall, averages, and of each class against all others."""
-    import numpy as np
-
     from pimeter.classification import classification_uncertainty
 
     frame = table.read(list(columns.values()), [label])
     frame = frame.with_columns(as_strings(frame[label]).alias(label))
     frame = complete_rows(table, frame, [label, *columns.values()], notes, "label or no score")
-    score = np.column_stack([_between_0_and_1(table, frame[name]) for name in columns.values()])
+    for name in columns.values():
+        refuse_no_probabilities(table, frame[name])
+    score = frame.select(columns.values()).to_numpy()
     with warnings_as(notes):
         found = classification_uncertainty(
             frame[label].to_numpy(),
@@ -111,14 +104,3 @@ def _classes(table: Table, label: str) -> list[str]:
     """Names of the classes, sorted."""
     held = as_strings(table.read([], [label])[label]).drop_nulls().unique()
     return sorted(held.to_list())
-
-
-def _between_0_and_1(table: Table, given: pl.Series) -> pl.Series:
-    """Probabilities, or a ValueError that names the row."""
-    wrong = ((given < 0.0) | (given > 1.0)).arg_true()
-    if len(wrong):
-        row = wrong[0]
-        where = f"{table.name}: row {row + 1:,} of column {shown(given.name)}"
-        msg = f"{where} holds {given[row]:g}; scores lie between 0 and 1."
-        raise ValueError(msg)
-    return given
