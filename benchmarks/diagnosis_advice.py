@@ -1,6 +1,6 @@
 """Does following the advice of `measure` make intervals better? And is what is planted found?
 
-    python benchmarks/diagnosis_advice.py [--quick] [--seed SEED] [--draws N]
+    python benchmarks/diagnosis_advice.py [--quick] [--seed SEED] [--draws N] [--jobs N]
 
 The model is right but for what is planted: y = f(x) + noise, three features, a category of each row; situations that
 plant the spread, the mean or the shape of residuals, and what happens in the course of the rows, alone and in pairs.
@@ -175,20 +175,18 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one draw of few situations, nothing saved")
     parser.add_argument("--seed", type=int, default=SEED, help="another seed saves nothing")
     parser.add_argument("--draws", type=int, default=N_DRAWS, help="of each situation")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     asked = parser.parse_args()
     n_draws, n_planted = (1, 2) if asked.quick else (asked.draws, N_PLANTED)
-    unfinished = None if asked.quick else Unfinished(__file__, asked.seed)
+    unfinished = Unfinished(__file__, asked.seed, kept=not asked.quick)
     names_of = [*situations()][:: 15 if asked.quick else 1]
-    draws: dict[tuple[str, ...], list[tuple[list[float], str]]] = {names: [] for names in names_of}
-    powers = {}
-    for i, names in product(range(n_draws), names_of):
-        find = partial(scores, names, i, asked.seed)
-        draws[names].append(find() if unfinished is None else unfinished(f"{names}, {i}", find))
-        print(f"{' and '.join(names) or 'nothing'}, {i}: {compared(draws[names])}", flush=True)
-    for name in PLANTED:
-        measured = partial(power, name, n_planted, asked.seed)
-        powers[name] = measured() if unfinished is None else unfinished(name, measured)
-    found = {names: compared(own) for names, own in draws.items()}
+    powers = dict(unfinished.each({name: partial(power, name, n_planted, asked.seed) for name in PLANTED}, asked.jobs))
+    tasks = {f"{names}, {i}": partial(scores, names, i, asked.seed) for i, names in product(range(n_draws), names_of)}
+    held: dict[str, tuple[list[float], str]] = {}
+    for name, own in unfinished.each(tasks, asked.jobs):
+        held[name] = own
+        print(f"{name}: {own[0][0] / own[0][1]:.3f} of a constant width, {own[1]}", flush=True)
+    found = {names: compared([held[f"{names}, {i}"] for i in range(n_draws)]) for names in names_of}
     constant, error, best = (np.array([line[i] for line in found.values()]) for i in (0, 1, 2))
     is_unordered = np.array([not {*names} & {*ORDER} for names in found])
     worst = int(constant.argmax())
@@ -230,8 +228,7 @@ def main() -> None:
         print(f"{text}\n{versions}. Nothing saved.")
         return
     save(__file__, text)
-    if unfinished is not None:
-        unfinished.close()
+    unfinished.close()
 
 
 if __name__ == "__main__":

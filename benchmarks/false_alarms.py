@@ -1,6 +1,6 @@
 """How often do checks raise an alarm where there is nothing, and where there is something?
 
-    python benchmarks/false_alarms.py [--quick] [--seed SEED] [--rounds N]
+    python benchmarks/false_alarms.py [--quick] [--seed SEED] [--rounds N] [--jobs N]
 
 A cell is a distribution, a number of rows, and what is asked of each draw: whole reports of `measure`, with no to 20
 features (five and 20 are correlated, and two of five are words), also of rows in groups, or single findings. Where
@@ -274,17 +274,20 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two draws of each cell, nothing saved")
     parser.add_argument("--seed", type=int, default=SEED, help="another seed saves nothing")
     parser.add_argument("--rounds", type=int, default=N_ROUNDS, help="of draws; those of an interrupted run are kept")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     asked = parser.parse_args()
     n_rounds = 1 if asked.quick else asked.rounds
-    unfinished = None if asked.quick else Unfinished(__file__, asked.seed)
+    unfinished = Unfinished(__file__, asked.seed, kept=not asked.quick)
     alarms: list[Counter[str]] = [Counter() for _ in CELLS]
-    for i in range(n_rounds):
-        for cell, own in zip(CELLS, alarms, strict=True):
-            n = 2 if asked.quick else cell.n_draws
-            find = partial(counted, cell, n, asked.seed, i)
-            name = f"{cell.situation}, {cell.n_rows} rows, {cell.names}, {i}"
-            own.update(find() if unfinished is None else unfinished(name, find))
-        print(f"round {i + 1}: {sum(own['report'] for own in alarms)} reports with an alarm", flush=True)
+    tasks, cell_of = {}, {}
+    for i, (k, cell) in product(range(n_rounds), enumerate(CELLS)):
+        name = f"{cell.situation}, {cell.n_rows} rows, {cell.names}, {i}"
+        tasks[name] = partial(counted, cell, 2 if asked.quick else cell.n_draws, asked.seed, i)
+        cell_of[name] = k
+    for n_done, (name, own) in enumerate(unfinished.each(tasks, asked.jobs), 1):
+        alarms[cell_of[name]].update(own)
+        if n_done % len(CELLS) == 0:
+            print(f"{n_done // len(CELLS)} of {n_rounds} rounds", flush=True)
     found = [
         (cell, own, n_rounds * (2 if asked.quick else cell.n_draws)) for cell, own in zip(CELLS, alarms, strict=True)
     ]
@@ -321,8 +324,7 @@ with {ERROR:.0%}: {len(too_many)} are larger{"".join(f"; {one}" for one in too_m
         print(f"{text}\n{versions}. Nothing saved.")
         return
     save(__file__, text)
-    if unfinished is not None:
-        unfinished.close()
+    unfinished.close()
 
 
 if __name__ == "__main__":

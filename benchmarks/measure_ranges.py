@@ -1,6 +1,6 @@
 """How often do the ranges of `measure` hold the truth? Nominal 90 %, each score, independent and dependent rows.
 
-    python benchmarks/measure_ranges.py [--quick]
+    python benchmarks/measure_ranges.py [--quick] [--jobs N]
 
 Independent rows of six distributions, n = 30, 50, 100 and 1,000; 60 clusters of 10 rows with `groups`; autoregressive
 residuals with `time`. The truth of a score is its expected value on fresh rows: of coverage and interval score, that of
@@ -161,6 +161,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few draws, nothing saved")
     parser.add_argument("--draws", type=int, default=2000, help="in each cell; other than 2,000 saves nothing")
     parser.add_argument("--only", default="", help="settings whose name holds this; saves nothing")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     asked = parser.parse_args()
     draws = 20 if asked.quick else asked.draws
     without_diagnosis()
@@ -170,10 +171,14 @@ def main() -> None:
     lines: list[str] = []
     cells: list[tuple[Setting, str, float, float, float]] = []  # given, coverage among these, p-value
     names: list[str] = []
-    unfinished = Unfinished(__file__, draws) if draws == 2000 else None
+    unfinished = Unfinished(__file__, draws, kept=draws == 2000)
+    tasks = {f"{setting.name}, {setting.n}": partial(held, setting, draws) for setting in settings}
+    results = {}
+    for name, one in unfinished.each(tasks, asked.jobs):
+        results[name] = one
+        print(name, flush=True)
     for setting in settings:
-        find = partial(held, setting, draws)
-        found = find() if unfinished is None else unfinished(f"{setting.name}, {setting.n}", find)
+        found = results[f"{setting.name}, {setting.n}"]
         names = list(found)
         row = []
         for name, own in found.items():
@@ -195,8 +200,7 @@ def main() -> None:
     print(text)
     if not asked.quick and draws == 2000 and not asked.only:
         save(__file__, text, packages=["statsmodels"])
-        if unfinished is not None:
-            unfinished.close()
+        unfinished.close()
 
 
 def report(cells: list, below: list, names: list[str], lines: list[str], draws: int) -> str:

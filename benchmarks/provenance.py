@@ -23,11 +23,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -173,28 +175,58 @@ def save(
 
 
 class Unfinished:
-    """What a long run has found so far, by name, kept in a file: another run of the very same sources goes on there."""
+    """What a long run has found so far, by name, kept in a file: another run of the very same sources goes on there.
 
-    def __init__(self, script: str | Path, *settings: object) -> None:
+    With ``kept=False``, for a quick look, nothing is read or written.
+    """
+
+    def __init__(self, script: str | Path, *settings: object, kept: bool = True) -> None:
         self._path = ROOT / "benchmarks" / ".parts" / f"{Path(script).stem}.jsonl"
-        held = json.dumps([{str(path): digest(path) for path in sources(script)}, *map(str, settings)])
-        self._mark = json.dumps(hashlib.sha256(held.encode()).hexdigest()[:16])
-        lines = self._path.read_text().split("\n")[:-1] if self._path.exists() else []  # the last may be cut off
-        kept = lines if lines[:1] == [self._mark] else [self._mark]
-        self._found: dict[str, object] = dict(json.loads(line) for line in kept[1:])
-        write({self._path: "".join(f"{line}\n" for line in kept)})
+        self._is_kept = kept
+        self._found: dict[str, object] = {}
+        if kept:
+            held = json.dumps([{str(path): digest(path) for path in sources(script)}, *map(str, settings)])
+            mark = json.dumps(hashlib.sha256(held.encode()).hexdigest()[:16])
+            lines = self._path.read_text().split("\n")[:-1] if self._path.exists() else []  # the last may be cut off
+            same = lines if lines[:1] == [mark] else [mark]
+            self._found = dict(json.loads(line) for line in same[1:])
+            write({self._path: "".join(f"{line}\n" for line in same)})
 
     def __call__(self, name: str, find: Callable[[], T]) -> T:
         """What was found under this name, or what is found now."""
-        if name not in self._found:
-            self._found[name] = find()
-            with self._path.open("a") as file:
-                file.write(json.dumps([name, self._found[name]]) + "\n")
-        return cast("T", self._found[name])
+        return dict(self.each({name: find}))[name]
+
+    def each(self, tasks: Mapping[str, Callable[[], T]], jobs: int = 1) -> Iterator[tuple[str, T]]:
+        """Names with what was found under them, then, as they end, those that are found now by so many processes."""
+        missing = {name: find for name, find in tasks.items() if name not in self._found}
+        yield from ((name, cast("T", self._found[name])) for name in tasks if name in self._found)
+        computed = _in_processes(missing, jobs) if jobs > 1 else ((name, find()) for name, find in missing.items())
+        for name, found in computed:
+            self._found[name] = found
+            if self._is_kept:
+                with self._path.open("a") as file:
+                    file.write(json.dumps([name, found]) + "\n")
+            yield name, found
 
     def close(self) -> None:
         """All is found: forget it."""
-        self._path.unlink(missing_ok=True)
+        if self._is_kept:
+            self._path.unlink(missing_ok=True)
+
+
+_tasks: dict[str, Callable[[], object]] = {}  # of forked processes: functions that a pickle could not carry
+
+
+def _in_processes(tasks: Mapping[str, Callable[[], T]], jobs: int) -> Iterator[tuple[str, T]]:
+    _tasks.update(tasks)
+    with ProcessPoolExecutor(jobs, get_context("fork")) as processes:
+        running = {processes.submit(_task, name): name for name in tasks}
+        for future in as_completed(running):
+            yield running[future], cast("T", future.result())
+
+
+def _task(name: str) -> object:
+    return _tasks[name]()
 
 
 def write(texts: Mapping[Path, str]) -> None:

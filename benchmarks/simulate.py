@@ -71,7 +71,7 @@ SHORTFALL = 0.005
 # Guarantees that were changed because a run had rejected them; the seed is still the one that rejected them.
 REVISED = {
     "QuantileSketch": "a run of 960 sketches found one, of tied values, whose levels are off by more than pi/size; "
-    "since then 4/size is promised where values are tied",
+    "since then 4/size is guaranteed where values are tied",
 }
 TURNS = 10  # that a cell's calibrations are shared out to
 LENGTHS = (1, 3, 10, 40, 200, 1000, 10_000)
@@ -1098,7 +1098,7 @@ Guarantees that were changed after a run had rejected them, and are tested on th
 
 def table(wholes: dict[str, Whole]) -> str:
     """All cells as lines of a file."""
-    lines = ["promise,setting,errors,m,p,test,promised,mean,deviation,values,calibrations,p_value,holm,power"]
+    lines = ["guarantee,setting,errors,m,p,test,guaranteed,mean,deviation,values,calibrations,p_value,holm,power"]
     for row in (row for whole in wholes.values() for row in whole.rows):
         t, cell = row.tally, row.cell
         names = ",".join(f'"{text.replace(chr(34), chr(39))}"' for text in (row.name, row.setting, cell.noise.name))

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,22 @@ class TestUnfinished:
         assert last("a", find) == [4, "found"]
         last.close()
         assert Unfinished(script, "seed 2")("a", find) == [5, "found"]
+
+    def test_several_processes_find_what_is_missing(self, toy):
+        script = toy / "benchmarks" / "one.py"
+        assert Unfinished(script)("a", lambda: -1) == -1
+        tasks = {name: partial(lambda i: [i, os.getpid()], i) for i, name in enumerate("abc")}
+        found = dict(Unfinished(script).each(tasks, jobs=2))
+        assert found.pop("a") == -1
+        assert {i for i, _ in found.values()} == {1, 2}
+        assert os.getpid() not in {process for _, process in found.values()}
+        assert dict(Unfinished(script).each(dict.fromkeys("abc", lambda: None))) == {"a": -1} | found
+
+    def test_nothing_is_kept_of_a_quick_look(self, toy):
+        run = Unfinished(toy / "benchmarks" / "one.py", kept=False)
+        assert [run("a", lambda i=i: i) for i in range(2)] == [0, 0]
+        run.close()
+        assert not (toy / "benchmarks" / ".parts").exists()
 
 
 class TestSave:

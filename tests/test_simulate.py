@@ -51,7 +51,7 @@ def test_guarantees_that_were_changed_after_a_rejection_are_told(simulate):
 def test_committed_rows_are_those_of_the_page_and_reject_none():
     with (ROOT / "benchmarks" / "results" / "simulate.csv").open() as lines:
         rows = list(csv.DictReader(lines))
-    assert {row["promise"].replace("'", '"') for row in rows} == GUARANTEES
+    assert {row["guarantee"].replace("'", '"') for row in rows} == GUARANTEES
     assert all(row["test"] == "none" or float(row["holm"]) > 1e-3 for row in rows)
 
 
