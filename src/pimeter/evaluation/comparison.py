@@ -53,7 +53,7 @@ class Comparison(Result):
     contrasts : tuple of Contrast
         Each score of each pair of models.
     places : tuple of Place
-        Subgroups: the score that decides of the best model less that of the next.
+        Subgroups: by how much the score that decides is worse for the best model than for the next one.
     """
 
     models: tuple[str, ...]
@@ -83,7 +83,8 @@ class Comparison(Result):
     def _page(self, about: Mapping[str, str]) -> str:
         from pimeter.report.comparison import comparison_html
 
-        return comparison_html(self.to_dict(), about, {name: kind.meaning for name, kind in KINDS.items()})
+        kind, meaning = KINDS[self.decided_by], {name: kind.meaning for name, kind in KINDS.items()}
+        return comparison_html(self.to_dict(), about, meaning, words=kind.words, is_lower_better=kind.sign > 0)
 
 
 def compare(

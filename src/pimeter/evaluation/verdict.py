@@ -70,7 +70,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Place:
-    """How the best model and the next one differ in a subgroup of the rows, with a range for all subgroups together."""
+    """By how much the best model is worse than the next one in a subgroup, with a range for all subgroups together."""
 
     of: str
     label: str

@@ -15,15 +15,17 @@ if TYPE_CHECKING:
 MAX_PLACES = 25  # subgroups in one plot
 
 
-def comparison_html(data: Mapping[str, Any], about: Mapping[str, str], meaning: Mapping[str, str]) -> str:
-    """The page of a comparison, given as plain values, and a few words for each score."""
-    return plain_html("comparison.html", data, about, title="Comparison", plots=_plots(data), meaning=meaning)
+def comparison_html(
+    data: Mapping[str, Any], about: Mapping[str, str], meaning: Mapping[str, str], *, words: str, is_lower_better: bool
+) -> str:
+    """The page of a comparison, given as plain values, with what scores mean, and the name of the one that decides."""
+    plots = _plots(data, words, is_lower_better=is_lower_better)
+    return plain_html("comparison.html", data, about, title="Comparison", plots=plots, meaning=meaning)
 
 
-def _plots(data: Mapping[str, Any]) -> list[Plot]:
+def _plots(data: Mapping[str, Any], name: str, *, is_lower_better: bool) -> list[Plot]:
     """Differences of all pairs, then of the best and the next model in subgroups."""
     score = data["decided_by"]
-    name = score.replace("_", " ")
     pairs = [one for one in data["contrasts"] if one["score"] == score]
     found = [
         ranges(
@@ -35,18 +37,20 @@ def _plots(data: Mapping[str, Any]) -> list[Plot]:
             [(one["lower"], one["upper"]) for one in pairs],
         )
     ]
-    found += [_by(division, data, name) for division in dict.fromkeys(place["of"] for place in data["places"])]
-    return found
+    best, other = data["best"], "the next model"
+    difference = f"{best} less that of {other}" if is_lower_better else f"{other} less that of {best}"
+    caption = f"{name[0].upper()}{name[1:]} of {difference}; below 0 {best} is better."
+    divisions = dict.fromkeys(place["of"] for place in data["places"])
+    return [*found, *(_by(division, data, name, caption) for division in divisions)]
 
 
-def _by(division: str, data: Mapping[str, Any], name: str) -> Plot:
+def _by(division: str, data: Mapping[str, Any], name: str, caption: str) -> Plot:
     """Differences of the best and the next model in subgroups."""
     places = [place for place in data["places"] if place["of"] == division][:MAX_PLACES]
     return ranges(
         f"By {division}" if division != "by" else "By category",
-        f"{name.capitalize()} of {data['best']} less that of the next model; below 0 {data['best']} is better. "
-        "Ranges hold for all subgroups together.",
-        (division, f"difference in {name}"),
+        f"{caption} Ranges hold for all subgroups together.",
+        ("category" if division == "by" else division, f"difference in {name}"),
         [place["label"] for place in places],
         [place["value"] for place in places],
         [(place["lower"], place["upper"]) for place in places],
