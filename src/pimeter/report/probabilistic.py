@@ -6,13 +6,15 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pimeter.coverage import percent
-from pimeter.report.drawing import Line, against_diagonal, histogram, lines, ranges
+from pimeter.report.drawing import Line, against_diagonal, histogram, in_percent, lines, ranges
 from pimeter.report.page import plain_html
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pimeter.report.drawing import Plot
+
+COVERED = "targets inside, %"  # axis
 
 
 def probabilistic_html(data: Mapping[str, Any], about: Mapping[str, str]) -> str:
@@ -50,9 +52,9 @@ def _at_level(one: Mapping[str, Any]) -> list[Plot]:
             lines(
                 "Over time",
                 f"Targets covered in blocks of rows; dashed: {percent(level)}.",
-                ("block, the oldest first", "covered"),
+                ("block, the oldest first", COVERED),
                 list(range(1, len(blocks) + 1)),
-                [Line("covered", "in", blocks), Line("level", "rule", [level] * len(blocks))],
+                [Line("covered", "in", in_percent(blocks)), Line("level", "rule", [100.0 * level] * len(blocks))],
             )
         )
     divisions = dict.fromkeys(part["of"] for part in one["subgroups"])
@@ -108,9 +110,9 @@ def _by(division: str, places: list[Any], level: float) -> Plot:
     return ranges(
         {"by": "By category", "prediction": "By the centre of the interval"}.get(division, f"By {division}"),
         f"Targets covered, with ranges for all subgroups together; dashed: {percent(level)}.",
-        (division, "covered"),
+        ({"by": "category"}.get(division, division), COVERED),
         [one["label"] for one in places],
-        [one["coverage"] for one in places],
-        [(one["lower"], one["upper"]) for one in places],
-        level,
+        [100.0 * one["coverage"] for one in places],
+        [(100.0 * one["lower"], 100.0 * one["upper"]) for one in places],
+        100.0 * level,
     )
