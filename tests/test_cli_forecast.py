@@ -522,7 +522,7 @@ def test_what_is_assumed_without_dates_is_said(tmp_path):
     frame = dated(np.arange(100), [24]).with_columns(cutoff=pl.int_range(100), ds=pl.int_range(24, 124))
     found, notes = layout_of(frame, tmp_path, window="cutoff", time="ds")
     assert found.until_known is None
-    assert any("the target of step 1 is taken for known 1 window after its forecast" in note for note in notes)
+    assert any("the target of step 1 is assumed to be known 1 window after its forecast" in note for note in notes)
 
 
 def test_a_window_that_is_missing_leaves_the_others_whole(tmp_path):

@@ -448,7 +448,7 @@ class TestDiagnose:
         found = result.diagnosis
         assert (result.advice, result.code, result.subgroups) == (plain.advice, plain.code, plain.subgroups)
         begin, end = (
-            "1 column was looked at beside the prediction. Column 'order_id' is left out: ",
+            "1 column was looked at besides the prediction. Column 'order_id' is left out: ",
             " values are distinct.",
         )
         assert found["features"].sentence.startswith(begin)
@@ -473,7 +473,7 @@ class TestDiagnose:
             {"inhabitants": inhabitants, "cents": rng.choice(10**9, n, replace=False), "x": rng.uniform(size=n)}
         )
         found = diagnose(y_pred + rng.standard_normal(n), y_pred, frame)
-        assert found["features"].sentence == "3 columns were looked at beside the prediction."
+        assert found["features"].sentence == "3 columns were looked at besides the prediction."
         few = diagnose(y_pred[:12] + 1.0, y_pred[:12], pd.DataFrame({"word": [f"w{i}" for i in range(12)]}))
         assert few["features"].value == 0
 

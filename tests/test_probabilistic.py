@@ -326,7 +326,7 @@ class TestFoundBySimulation:
         given = np.tile(stats.poisson.ppf(levels, 10), (500, 1))
         found = pm.measure(y, quantiles=given, levels=levels).diagnosis["calibration"]
         assert np.isnan(found.p_value)
-        assert "Targets lie on quantiles" in found.sentence
+        assert "targets lie exactly on quantiles" in found.sentence
 
     def test_few_expected_misses_tell_no_gain(self):
         rng = np.random.default_rng(3)

@@ -152,8 +152,8 @@ def interval(
     say(notes)
     if online:
         typer.echo(
-            f"New targets are looked for {_widths(bounds)}, which follow {known.height:,} rows in the order of time: "
-            "nothing is guaranteed of rows to come."
+            f"Intervals are {_widths(bounds)}. They follow {known.height:,} rows in the order of time, and nothing is "
+            "guaranteed of rows to come."
         )
     else:
         show_intervals(model, bounds, by)
@@ -234,7 +234,7 @@ def _extent(model: pimeter.IntervalRegressor, bounds: pl.DataFrame) -> str:
             f"{size} {side} the prediction" for size, side in ((below, "below"), (above, "above")) if size != "inf"
         ]
         return f"between {' and '.join(parts)}" if len(parts) == 2 else f"at most {parts[0]}"
-    return _widths(bounds)
+    return f"in intervals that are {_widths(bounds)}"
 
 
 def _widths(bounds: pl.DataFrame) -> str:
@@ -243,9 +243,9 @@ def _widths(bounds: pl.DataFrame) -> str:
 
     widths = (bounds["upper"] - bounds["lower"]).drop_nulls()
     if not widths.is_finite().all():
-        return "in intervals that are open at one end"
+        return "open at one end"
     least, half, most = (rounded(widths.quantile(p) or 0.0, 3) for p in (0.0, 0.5, 1.0))
-    return f"in intervals that are {least} to {most} wide, half of them at most {half}"
+    return f"{least} to {most} wide, half of them at most {half}"
 
 
 def show_intervals(model: pimeter.IntervalRegressor, bounds: pl.DataFrame, by: str | None) -> None:
@@ -256,7 +256,7 @@ def show_intervals(model: pimeter.IntervalRegressor, bounds: pl.DataFrame, by: s
     said = f"{percent(model.guaranteed_level_)} of new targets are expected {where}."
     if math.isnan(model.guaranteed_level_):
         why = model.guarantee_reason_.rstrip(".")
-        said = f"New targets are looked for {where}. How many new targets they hold is not known: {why}."
+        said = f"How many new targets lie {where} is not known: {why}."
     if by:
         _show_categories(model, said, by)
         return
@@ -284,12 +284,12 @@ def _show_categories(model: pimeter.IntervalRegressor, said: str, by: str) -> No
             f"{one.rows:,}",
             f"-{rounded(below, 3)} to +{rounded(above, 3)}",
             "not known" if math.isnan(one.level) else percent(one.level),
-            one.note or "scores of its own",
+            one.note or "its own",
         )
         for one, below, above in [*kept, lines[-1]]
     ]
     more = [f"{len(own) - MAX_CATEGORIES:,} more categories have scores of their own."] if own[MAX_CATEGORIES:] else []
-    print_table(said, (by, "rows", "margin", "guaranteed", "by"), table, more)
+    print_table(said, (by, "rows", "margin", "guaranteed", "scores"), table, more)
 
 
 @app.command(
@@ -307,7 +307,7 @@ def plan(
     rows = pimeter.rows_needed(level, within)
     least, most = rounded(100.0 * max(level - within, 0.0)), percent(min(level + within, 1.0))
     typer.echo(
-        f"Hold out {counted(rows, 'row')}: intervals for {percent(level)} then cover between {least} and {most} of "
+        f"Hold out {counted(rows, 'row')}: {percent(level)} intervals then cover between {least} and {most} of "
         "new rows that resemble them (90 % confidence)."
     )
 

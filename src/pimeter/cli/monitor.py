@@ -145,13 +145,14 @@ def _refuse_missing(table: Table, frame: pl.DataFrame, bounds: tuple[str, str]) 
 
 def show(found: Explanation) -> None:
     """Headline, figures and what they mean on the terminal."""
-    from pimeter.coverage import percent
+    from pimeter.coverage import percent, percent_range
 
     if not found.n_rows:
         typer.echo(found)
         return
+    low, high = percent_range(found.lower, found.upper)
     rows = [
-        ("coverage", percent(found.coverage), f"{percent(found.lower)} to {percent(found.upper)}, 95 % at all times"),
+        ("coverage", percent(found.coverage), f"between {low} and {high} %, at all times together (95 % confidence)"),
         ("evidence", f"{found.evidence:.3g}", f"alarm at {found.threshold:.4g}"),
         ("below", f"{found.n_below:,}", f"targets below their lower bound, of {found.n_rows:,}"),
         ("above", f"{found.n_above:,}", "targets above their upper bound"),

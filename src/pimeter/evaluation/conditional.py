@@ -307,6 +307,6 @@ def conditional_scores(given_columns: Sequence[Column], is_inside: Flags, level:
             "how much better trees predict a miss from features than the level does (Brier score, ERT), on average a "
             "lower bound: its root is how far, at least, the coverage of a row typically is from the level; about 0 if "
             "features say nothing",
-            "no range: none that holds is known",
+            "no range: no valid one is known",
         ),
     }

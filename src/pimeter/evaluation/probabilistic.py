@@ -220,15 +220,15 @@ def _headline(evidence: IntervalEvidence, bounds: tuple[float, float], units: Un
     level, n = percent(evidence.level), evidence.n
     seen = f"{percent(float(evidence.is_inside.mean()), 3)} of {counted(n, 'target')}"
     if math.isnan(low):
-        return Headline(f"Intervals of {level} cover {seen}.", f"Nothing more can be said: {units.refusal}.")
+        return Headline(f"{level} intervals cover {seen}.", f"Nothing more can be said: {units.refusal}.")
     if n < MIN_ROWS:
-        claim = f"Intervals of {level} cover {seen}: so few rows say next to nothing."
+        claim = f"{level} intervals cover {seen}: too few rows to judge them."
     elif high < evidence.level:
-        claim = f"Intervals of {level} {'cover' if is_sure else 'may cover'} too little: {seen}."
+        claim = f"{level} intervals {'cover' if is_sure else 'may cover'} too little: {seen}."
     elif low > evidence.level:
-        claim = f"Intervals of {level} {'cover' if is_sure else 'may cover'} more than they say: {seen}."
+        claim = f"{level} intervals {'cover' if is_sure else 'may cover'} too much: {seen}."
     else:
-        claim = f"Intervals of {level} cover {seen}: they may well hold."
+        claim = f"{level} intervals cover {seen}: nothing speaks against them."
     return Headline(
         claim,
         f"The true coverage lies between {percent(low, 3)} and {percent(high, 3)} ({percent(CONFIDENCE)} confidence), "

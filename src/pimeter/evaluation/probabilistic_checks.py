@@ -109,7 +109,7 @@ class SameEverywhere(IntervalCheck):
         p_value, one = min(asked, key=lambda pair: pair[0])
         where, p_value = place(one.of, one.label), min(1.0, p_value * len(asked))
         sentence = (
-            f"The largest difference of {len(asked)} subgroups: {percent(one.coverage, 3)} of {one.rows:,} rows "
+            f"The largest difference among {len(asked)} subgroups: {percent(one.coverage, 3)} of {one.rows:,} rows "
             f"{where} are inside, {percent(total / n_all, 3)} of all ({_p(p_value)}, all together)."
         )
         followed = "the category" if one.of == "by" else one.of
@@ -154,9 +154,9 @@ class Calibration(IntervalCheck):
 
     def _judged(self, evidence: IntervalEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         if not evidence.cells:
-            return self.finding(evidence.n, "One interval has no other levels.")
+            return self.finding(evidence.n, "A single interval has no other levels to check.")
         if evidence.is_tied:
-            return self.finding(evidence.n, "Targets lie on quantiles, so it cannot be told.")
+            return self.finding(evidence.n, "Too many targets lie exactly on quantiles to tell.")
         counts, expected = _joined([(cell.rows, cell.probability * evidence.n) for cell in evidence.cells])
         if len(counts) < 2:
             return self.finding(evidence.n, "There are too few rows to tell.")
@@ -200,7 +200,7 @@ class Runs(IntervalCheck):
 
     def _judged(self, evidence: IntervalEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         if evidence.order is None:
-            return self.finding(evidence.n, "No time was given, so it cannot be asked.")
+            return self.finding(evidence.n, "No time was given, so this is not known.")
         miss = ~evidence.is_inside[evidence.order]
         n_miss = int(miss.sum())
         if not MIN_MISSES_FOR_RUNS <= n_miss <= evidence.n - MIN_MISSES_FOR_RUNS:
@@ -209,7 +209,7 @@ class Runs(IntervalCheck):
         ratio_uc, ratio_ind = christoffersen(miss, evidence.level)
         p_value = runs_p(miss)
         sentence = (
-            f"A miss follows a miss in {percent(after_miss, 3)} of cases, and a hit in {percent(after_hit, 3)} "
+            f"A miss follows a miss in {percent(after_miss, 3)} of cases, and follows a hit in {percent(after_hit, 3)} "
             f"({_p(p_value)} by runs; Christoffersen's likelihood ratios: unconditional "
             f"p = {float(chdtrc(1, ratio_uc)):.2g}, independence p = {float(chdtrc(1, ratio_ind)):.2g}, conditional "
             f"p = {float(chdtrc(2, ratio_uc + ratio_ind)):.2g})."
@@ -233,7 +233,7 @@ class Better(IntervalCheck):
 
     def _judged(self, evidence: IntervalEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         if not self.alternatives:
-            return self.finding(evidence.n, "It is not asked of infinite intervals, nor of few rows.")
+            return self.finding(evidence.n, "Intervals are infinite, or rows are too few to tell.")
         given, *others = self.alternatives
         best, constant = min(others, key=lambda one: one.interval_score), others[-1]
         sentence = (
@@ -243,7 +243,7 @@ class Better(IntervalCheck):
         if constant is not best:
             sentence += f", {rounded(constant.interval_score, 3)} with {shown(constant)}"
             if constant.interval_score <= given.interval_score:
-                sentence += ", which would do as well as those given"
+                sentence += ", no worse than those given"
         p_value = math.nan
         if evidence.n * (1.0 - evidence.level) >= MIN_MISSES_FOR_RUNS * (1.0 - 1e-9):
             p_value = min(1.0, min(one.p_value for one in others) * len(others))

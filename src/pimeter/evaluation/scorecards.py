@@ -178,7 +178,7 @@ def scorecard(
     The classifier is right for 72.5 to 79.9 % of rows like these (95 % confidence). With 500 labelled rows and a
     threshold of 0.5, 76.4 % were right; always predicting the majority class is right for 52.6 %.
     <BLANKLINE>
-    metric              value  95 % interval     by
+    metric              value  95 % interval     method
     accuracy           0.7640  0.7249 to 0.7991  wilson
     ...
     <BLANKLINE>

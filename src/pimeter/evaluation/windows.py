@@ -161,12 +161,12 @@ def _placed(
 
 
 def _note_when_known(layout: Layout, assumed: Index, found: Index | None, notes: list[str]) -> None:
-    """Say when targets are taken for known, where dates do not tell or tell otherwise than the stride."""
+    """Say when targets are assumed to be known, where dates do not tell or tell otherwise than the stride."""
     if found is None:
         later = "1 window" if assumed[0] == 1 else f"{assumed[0]:,} windows"
         notes.append(
-            f"the target of step 1 is taken for known {later} after its forecast; with dates of windows (--window) and "
-            "of targets (--time) it is found by them"
+            f"the target of step 1 is assumed to be known {later} after its forecast; dates of windows (--window) "
+            "and of targets (--time) would tell"
         )
     elif (found != assumed).any():
         which = f"by the dates of {shown(layout.window)} and {shown(layout.time)}"

@@ -184,7 +184,7 @@ def ranges(
         for style, at, pair in zip(styles, places, bounds, strict=True)
     ]
     marks = [(style, scales.x(at), scales.y(value)) for style, at, value in zip(styles, places, values, strict=True)]
-    shown = [Line(f"may be {rule:g}", "in", ()), Line(f"is not {rule:g}", "out", ())]
+    shown = [Line(f"range holds {rule:g}", "in", ()), Line(f"range excludes {rule:g}", "out", ())]
     names = _placed([line for line in shown if line.style in styles])
     return Plot(title, caption, axes, _labelled(scales, places, labels), scales.rungs, [], paths, marks, names)
 

@@ -40,8 +40,8 @@ def _of_evidence(stretches: Sequence[Mapping[str, float]], data: Mapping[str, An
     begun = "" if data["since"] is None else f" The change most likely began at row {data['since']:,}."
     return lines(
         "How much speaks against the intervals?",
-        "Largest evidence (e-value) since the point before, as a power of 10, drawn up to 10 times that "
-        f"of an alarm, which stays.{begun}",
+        "Base-10 logarithm of the largest e-value in each stretch of rows, drawn up to 10 times that of an alarm. An "
+        f"alarm stays.{begun}",
         ("row", "log10 of evidence"),
         [float(one["rows"]) for one in stretches],
         [

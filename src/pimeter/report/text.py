@@ -48,7 +48,7 @@ def scorecard_table(data: Mapping[str, Any]) -> TextTable:
     said = [f"{', '.join(which)}: {note}." for note, which in noted.items()]
     said += [f"{one['question']} {one['sentence']}" for one in diagnosis["findings"]]
     said += ["", *diagnosis["advice"], *filter(None, [diagnosis["code"]])]
-    return TextTable(("metric", "value", kind, "by"), rows, said)
+    return TextTable(("metric", "value", kind, "method"), rows, said)
 
 
 def scorecard_text(data: Mapping[str, Any]) -> str:

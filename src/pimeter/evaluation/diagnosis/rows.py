@@ -95,7 +95,7 @@ class GivenFeatures(Check[Evidence]):
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
         given = evidence.given
         n = len(given.columns) + (given.labels is not None)
-        sentence = f"{n:,} {'column was' if n == 1 else 'columns were'} looked at beside the prediction."
+        sentence = f"{n:,} {'column was' if n == 1 else 'columns were'} looked at besides the prediction."
         sentence = " ".join([sentence, *given.left_out])
         return self.finding(len(evidence.some), sentence, value=len(given.left_out), reference=0)
 
