@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from pimeter.conformal.estimator import Split
     from pimeter.protocols import Array, Flags, Index
 
 VALUES_AT_A_TIME = 2_000_000  # that are written out
@@ -36,6 +39,16 @@ class FoldModels:
         """From a table (m, n_models) of which model left out which row, each row by at least one model."""
         patterns, list_of_row = np.unique(left_out, axis=0, return_inverse=True)
         return cls(list_of_row.reshape(-1), patterns / patterns.sum(axis=1, keepdims=True), is_complete)
+
+    @classmethod
+    def of_splits(cls, splits: Sequence[Split], n: int) -> FoldModels:
+        """From the rows, of n, that each model was trained on and those that it left out, for all that one left out."""
+        left_out = np.zeros((n, len(splits)), bool)
+        for i, (_, others) in enumerate(splits):
+            left_out[others, i] = True
+        seen = left_out.any(axis=1)
+        is_complete = all(len(np.unique(rows)) + len(np.unique(others)) == n for rows, others in splits)
+        return cls.of(left_out[seen], is_complete=is_complete and bool(seen.all()))
 
     def rows(self, members: slice | NDArray[Any]) -> FoldModels:
         """Some of the rows."""

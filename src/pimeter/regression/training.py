@@ -14,7 +14,7 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _num_samples, check_array
 
 from pimeter.arrays import real_array, some_rows, unmasked
-from pimeter.conformal.estimator import is_function
+from pimeter.conformal.estimator import ConformalEstimator, is_function
 from pimeter.conformal.folds import FoldModels
 from pimeter.conformal.guarantee import COPIES, warn_of_few_groups
 from pimeter.conformal.overlapping import OverlappingQuantile
@@ -23,7 +23,7 @@ from pimeter.conformal.scores import TAILS
 from pimeter.coverage import warn_of_coverage
 from pimeter.duplicates import UNPROVEN
 from pimeter.frames import check_pair, column_values
-from pimeter.progress import results_of
+from pimeter.progress import FollowedFit, results_of
 from pimeter.regression.auto import AutoWidth
 from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.grouped import GroupedWidth
@@ -34,7 +34,7 @@ from pimeter.regression.scaled import ScaledWidth
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
 from pimeter.regression.spread import tree_spread
 from pimeter.regression.width import REMEDY, ConstantWidth, IntervalShape, Width, checked_residuals, predictions
-from pimeter.regression.width_training import TrainingRows, WidthTraining
+from pimeter.regression.width_training import WidthTraining
 from pimeter.row_hashes import row_keys
 from pimeter.validation import check_finite_rows
 
@@ -68,14 +68,18 @@ class Remembered(NamedTuple):
     rows: Index
 
 
-class TrainedIntervals(WidthTraining):
+class TrainedIntervals(FollowedFit, ConformalEstimator):
     """The part of `IntervalRegressor` that trains models and widths, and finds calibration scores."""
 
     width: str | Width
+    tails: str
     joint: bool
     y_min: float | None
     y_max: float | None
+    n_jobs: int | None
+    verbose: int
     width_: Any
+    _n_outputs: int | None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -137,49 +141,53 @@ class TrainedIntervals(WidthTraining):
         to_come: Index | None,
         fit_params: dict[str, Any],
     ) -> CalibrationScores:
-        """Train on each split, and score the rows that are left out by the mean of the models that left them out."""
+        """Train on each split, and for rows to come on those named; scores and places of the rows left out."""
         width = self._new_width()
-        if width.learns:
-            models, widths = self._models_and_widths(width, TrainingRows(X, target, codes, fit_params), splits)
+        training = WidthTraining(self, width, X, target, codes, fit_params) if width.learns else None
+        if training is not None:
+            trained = training.of_splits(splits)
+            models, widths = trained.models, trained.widths
         else:
             jobs = [delayed(self._trained_model)(X, target, rows, fit_params) for rows, _ in splits]
             models, widths = results_of(jobs, "model", self), [clone(width) for _ in splits]
-        found, shapes = [], []
-        for model, one, (_, others) in zip(models, widths, splits, strict=True):
-            part = _safe_indexing(X, others)
-            found.append(predictions(model, part, self._n_outputs))
-            checked_residuals(one, target[others], found[-1])
-            one.of_model(model, self.confidence_level, self.tails)
-            shapes.append(one.checked_shape(part, found[-1]))
-        n, k = len(target), found[0].shape[1]
-        left_out = np.zeros((n, len(splits)), bool)
-        for i, (_, others) in enumerate(splits):
-            left_out[others, i] = True
-        times = left_out.sum(axis=1)
-        seen = times > 0
-
-        def mean(parts: list[Array]) -> Array:
-            """Of what the models say of the rows that they left out."""
-            total: Array = np.zeros((n, k))
-            for (_, others), part in zip(splits, parts, strict=True):
-                total[others] += part
-            return np.asarray(total[seen] / times[seen, None])
-
-        prediction = mean(found)
-        shape = IntervalShape.merged(shapes, [one.shape for one in found], mean)
-        scores = shape.scores(target[seen].reshape(prediction.shape) - prediction)
+        scores = self._scores_left_out(models, widths, splits, X, target)
         self.estimator_, self.width_ = models, widths
         if to_come is not None:
             self.estimator_ = self._trained_model(X, target, to_come, fit_params)
-            self.width_ = self._learned_width(width, TrainingRows(X, target, codes, fit_params), to_come)
+            self.width_ = width if training is None else training.of_rows(to_come)
             self.width_.of_model(self.estimator_, self.confidence_level, self.tails)
         elif len(splits) == 1:  # the rows left out are one calibration set, whoever chose them
             self.estimator_, self.width_ = models[0], widths[0]
         else:
-            is_complete = all(len(np.unique(rows)) + len(np.unique(others)) == n for rows, others in splits)
-            folds = FoldModels.of(left_out[seen], is_complete=is_complete and bool(seen.all()))
-            scores = replace(scores, folds=folds)
-        return replace(scores, places=np.flatnonzero(seen))
+            scores = replace(scores, folds=FoldModels.of_splits(splits, len(target)))
+        return scores
+
+    def _scores_left_out(
+        self, models: list[Model], widths: list[Width], splits: list[Split], X: FeatureTable, target: Array
+    ) -> CalibrationScores:
+        """Scores and places of the rows that some split leaves out, by the mean of the models that left them out."""
+        found, shapes = [], []
+        for model, width, (_, others) in zip(models, widths, splits, strict=True):
+            part = _safe_indexing(X, others)
+            found.append(predictions(model, part, self._n_outputs))
+            checked_residuals(width, target[others], found[-1])
+            width.of_model(model, self.confidence_level, self.tails)
+            shapes.append(width.checked_shape(part, found[-1]))
+        times = np.zeros((len(target), 1))
+        for _, others in splits:
+            times[others] += 1.0
+        places = np.flatnonzero(times)
+
+        def mean(parts: list[Array]) -> Array:
+            """Of what the models say of the rows that they left out."""
+            total: Array = np.zeros((len(target), parts[0].shape[1]))
+            for (_, others), part in zip(splits, parts, strict=True):
+                total[others] += part
+            return np.asarray(total[places] / times[places])
+
+        prediction = mean(found)
+        shape = IntervalShape.merged(shapes, [one.shape for one in found], mean)
+        return replace(shape.scores(target[places].reshape(prediction.shape) - prediction), places=places)
 
     def _score(self, model: Model, X: FeatureTable, target: Array, codes: Index | None) -> CalibrationScores:
         """Scores and places of the rows that calibrate; a width that learns takes half of the rows for itself."""
@@ -292,7 +300,7 @@ class TrainedIntervals(WidthTraining):
             raise ValueError(msg)
         if n == 1:
             nothing = np.zeros((n, self._n_outputs or 1))
-            width.fit(X, nothing, nothing, **self._wanted(0))
+            width.fit(X, nothing, nothing, **self._width_keywords(0))
             return np.arange(n)
         seed = self._seed_of_fit()
         if self.shuffle or codes is not None:
@@ -304,11 +312,15 @@ class TrainedIntervals(WidthTraining):
             half, rest = np.split(np.arange(n), [n // 2])
         part = _safe_indexing(X, half)
         found = predictions(model, part, self._n_outputs)
-        wanted = self._wanted(seed) | ({"spread": tree_spread(model, part)} if width._takes_spread else {})
+        wanted = self._width_keywords(seed) | ({"spread": tree_spread(model, part)} if width._takes_spread else {})
         with parallel_config(n_jobs=self.n_jobs):
             width.fit(part, found, checked_residuals(width, target[half], found), **wanted)
         width.of_model(model, self.confidence_level, self.tails)
         return np.asarray(rest)
+
+    def _width_keywords(self, seed: int) -> dict[str, Any]:
+        """Keywords of `Width.fit`: which intervals are wanted, and a seed."""
+        return {"confidence_level": float(self.confidence_level), "tails": self.tails, "random_state": seed}
 
     def _scores(self, model: Model, width: Width, X: FeatureTable, target: Array) -> CalibrationScores:
         """Scores of calibration rows."""
