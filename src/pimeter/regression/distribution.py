@@ -1,126 +1,24 @@
-"""Distributions around predictions: quantiles and distribution functions, from signed scores."""
+"""Quantiles and distribution functions around predictions, from signed scores."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pimeter.arrays import real_array
-from pimeter.conformal.estimator import check_calibrated
-from pimeter.conformal.overlapping import OverlappingQuantile
-from pimeter.conformal.scores import TAILS
-from pimeter.regression.training import TrainedIntervals
-from pimeter.regression.width import move_out, of_output, rows_of_lines, score_at, write_bounds
-from pimeter.validation import one_or_more_levels
+from pimeter.regression.width import move_out, of_output, rows_of_lines, score_at
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from pimeter.conformal.quantile import ScoreQuantile
     from pimeter.conformal.scores import CalibrationScores
-    from pimeter.protocols import Array, FeatureTable, Index
+    from pimeter.protocols import Array, Index
     from pimeter.regression.width import IntervalShape
 
 
-class PredictedDistribution(TrainedIntervals):
-    """The part of `IntervalRegressor` that predicts quantiles and distribution functions."""
-
-    def predict_quantile(self, X: FeatureTable, q: ArrayLike, *, by: ArrayLike | None = None) -> Array:
-        """Quantiles of the target's distribution, from signed scores; after weights, of rows of average importance.
-
-        Each is the bound of a one-sided interval: a proportion q of targets or more lies below it for q of .5 and more,
-        a proportion 1 - q or more above it for a smaller one, as `guarantee` says. So it is the upper bound of
-        ``tails="upper"`` at level q, or the lower bound of ``tails="lower"`` at level 1 - q, and the quantiles at (1 -
-        p)/2 and (1 + p)/2 are the bounds of ``tails="equal"`` at level p (not with ``guarantee="training-conditional"``
-        or `joint`, which look at both tails or all outputs at once), to the last bit or the next float beyond:
-        `predict_cdf` there is q or more for q of .5 and more, q or less for a smaller one, if there are enough rows for
-        the level and `guarantee` is not "approximate". A band of quantiles is not moved here, as it is in
-        `predict_interval`, but stretched: widths "quantile" and, with signed tails, "local".
-
-        Parameters
-        ----------
-        X : array, frame or whatever the estimator takes, of n rows
-            Features.
-        q : float or array-like of shape (L,)
-            Levels between 0 and 1. Quantiles of a higher level are never lower.
-        by : array-like of shape (n,), optional
-            Categories of the rows, for ``width="grouped"``.
-
-        Returns
-        -------
-        ndarray of shape (n[, k][, L])
-        """
-        check_calibrated(self)
-        levels = one_or_more_levels("q", q)
-        labels, prediction, shape = self._around_middles(X, by)
-        out = np.empty((*prediction.shape[1:], levels.size))
-        both = np.empty((*out.shape[:2], 2))
-        for i, level in enumerate(levels.ravel().tolist()):
-            side = int(level >= 0.5)
-            quantile = self._one_sided(max(level, 1.0 - level), "upper" if side else "lower")
-            self._warn_of_few(quantile)
-            quantile = quantile.for_rows(labels)
-            lines = quantile.lines(labels)
-            write_bounds(quantile, prediction, shape, lines, None, both)
-            out[..., i] = both[..., side]
-            _move_beyond(quantile, prediction, shape, lines, out[..., i], side)
-        np.clip(out, *self._cuts, out=out)
-        return self._squeezed(out if levels.ndim else out[..., 0])
-
-    def predict_cdf(self, X: FeatureTable, y: ArrayLike, *, by: ArrayLike | None = None) -> Array:
-        """Probability that the target lies below y, from signed scores; after weights, in rows of average importance.
-
-        Of m calibration scores, those less than that of y count 1 and equal ones 1/2, as does the new row itself, out
-        of m + 1. Of observed targets these are p-values: for exchangeable rows without ties they are spread evenly
-        between 0 and 1, so that ``F + 1/(2m + 2) <= a`` has at most probability a.
-
-        Parameters
-        ----------
-        X : array, frame or whatever the estimator takes, of n rows
-            Features.
-        y : float or array-like of shape (n,) or (n, g)
-            Where to ask: at one value for all rows, at one for each row, or at g for each row. For k outputs of shape
-            (n, k) or (n, k, g).
-        by : array-like of shape (n,), optional
-            Categories of the rows, for ``width="grouped"``.
-
-        Returns
-        -------
-        ndarray of the shape of y; for a scalar (n,) or (n, k)
-        """
-        check_calibrated(self)
-        labels, prediction, shape = self._around_middles(X, by)
-        size = prediction.shape[1:]
-        asked = _places(y, size if self._n_outputs is not None else size[:1])
-        quantile = self._one_sided(self._quantile.level, "upper")
-        if isinstance(quantile, OverlappingQuantile):
-            msg = "predict_cdf is not known for groups that overlap; ask predict_quantile, or give one grouping."
-            raise ValueError(msg)  # noqa: TRY004
-        table = asked.reshape(*size, -1)
-        found = _cdf_values(quantile, prediction, shape, quantile.lines(labels), table)
-        low, high = self._cuts
-        found[table < low] = 0.0
-        found[table >= high] = 1.0
-        return found.reshape(asked.shape)
-
-    def _around_middles(
-        self, X: FeatureTable, by: ArrayLike | None
-    ) -> tuple[NDArray[Any] | None, Array, IntervalShape]:
-        """Categories of new rows, middles of the bands around predictions of all models, and shapes around these."""
-        X = self._same_table(X)
-        labels = self._widths()[0].labels(X, by)
-        prediction = self._predictions(X)
-        band = self._shape(X, prediction)
-        return labels, band.middle(prediction), band.without_band()
-
-    def _one_sided(self, level: float, tails: str) -> ScoreQuantile:
-        """Quantiles of signed scores; the same categories have a line at all levels, so that quantiles do not cross."""
-        return replace(self._quantile, scores=self._scores_seen.signed(), tails=TAILS[tails], level=level)
-
-
-def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:
+def places_asked(y: ArrayLike, size: tuple[int, ...]) -> Array:
     """Where a distribution is asked for: a value for all rows, one for each of `size`, or several for each."""
     asked: Array = real_array("y", y).astype(np.float64)
     if asked.ndim == 0:
@@ -134,7 +32,7 @@ def _places(y: ArrayLike, size: tuple[int, ...]) -> Array:
     return asked
 
 
-def _move_beyond(
+def move_beyond(
     quantile: ScoreQuantile, prediction: Array, shape: IntervalShape, lines: Index | None, bounds: Array, side: int
 ) -> None:
     """Move bounds (n, k) to where the cdf counts all scores of the margin, ties among them, as passed.
@@ -150,7 +48,7 @@ def _move_beyond(
         move_out(bounds[:, j], score <= margins[0 if lines is None else lines, j, side], side)
 
 
-def _cdf_values(
+def cdf_values(
     quantile: ScoreQuantile, prediction: Array, shape: IntervalShape, lines: Index | None, y: Array
 ) -> Array:
     """Distribution functions at y (n, k, g)."""

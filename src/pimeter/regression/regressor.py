@@ -13,8 +13,8 @@ from pimeter.conformal.estimator import check_calibrated, is_trainable
 from pimeter.conformal.guarantee import GUARANTEES, GuaranteeKind
 from pimeter.conformal.scores import TAILS
 from pimeter.constraints import Level
+from pimeter.regression.answers import IntervalAnswers
 from pimeter.regression.frames import interval_frame
-from pimeter.regression.portable import PortableIntervals
 from pimeter.regression.shift import ShiftWeights, effective_size, importance_weights
 from pimeter.regression.training import WIDTHS
 from pimeter.regression.width import Width, write_bounds
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, FeatureTable
 
 
-class IntervalRegressor(RegressorMixin, PortableIntervals):
+class IntervalRegressor(RegressorMixin, IntervalAnswers):
     """Prediction intervals for any regressor, from residuals on rows that it was not trained on: conformal prediction.
 
     Nothing about the model is assumed. If calibration rows and a new row are exchangeable (such as independent draws),
