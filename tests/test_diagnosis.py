@@ -357,7 +357,7 @@ class TestForest:
 
     def test_it_has_the_numbers_of_the_scaled_width_that_it_stands_for(self):
         width = pm.ScaledWidth()
-        assert (scaled.ROWS_IN_LEAF, scaled.LEAST_SCALE) == (forest.IN_LEAF, forest.LEAST_SCALE)
+        assert (scaled.ROWS_IN_LEAF, scaled.MIN_SCALE) == (forest.IN_LEAF, forest.MIN_SCALE)
         assert width.power == forest.POWER
 
     @pytest.mark.parametrize(

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-9  # (m + 1) p is an integer if it is this near to one: in floats 100 * .55 is a little more than 55
 MAX_NEEDED = 10**12  # rows that `rows_needed` answers with
-LONG = 1e10  # variance of a binomial number from which on its probabilities are not listed one by one
-ALTERNATING, TOGETHER = 10_000, 200  # numbers of rows that it looks at one by one, and together
-PLAIN = 1e6  # numbers below it are written without an exponent
+MAX_VARIANCE_TO_LIST = 1e10  # variance of a binomial number from which on its probabilities are not listed one by one
+MAX_ROWS_CHECKED, ROWS_PER_CHECK = (
+    10_000,
+    200,
+)  # numbers of rows that `rows_needed` looks at below its bound, and how many at a time
+MIN_WITH_EXPONENT = 1e6  # numbers below it are written without an exponent
 RANGE = (0.05, 0.95)  # the points of the Beta distribution that a coverage range spans
 
 
@@ -76,7 +79,7 @@ def rows_needed(confidence_level: float, within: float) -> int:
         ranks = np.array([(m + 1.0) * p, (m + 1.0) * p + 1.0])
         return bool(is_off(m, np.minimum(ranks, m)).any())
 
-    few = enough = TOGETHER  # fewer are looked at one by one: with one or two rows all ranks are the largest
+    few = enough = ROWS_PER_CHECK  # fewer are looked at one by one: with one or two rows all ranks are the largest
     while may_be_off(enough):
         few, enough = enough, 2 * enough
         if enough > MAX_NEEDED:
@@ -89,12 +92,12 @@ def rows_needed(confidence_level: float, within: float) -> int:
         few, enough = (middle, enough) if may_be_off(middle) else (few, middle)
     # Ranks are integers, so enough and too few rows alternate for a while below that; where the while is long, the
     # last few numbers of too few rows are not told from enough.
-    for end in range(enough, max(0, enough - ALTERNATING), -TOGETHER):
-        m = np.arange(max(1, end - TOGETHER), end)
+    for end in range(enough, max(0, enough - MAX_ROWS_CHECKED), -ROWS_PER_CHECK):
+        m = np.arange(max(1, end - ROWS_PER_CHECK), end)
         off = np.flatnonzero(is_off(m, np.minimum(np.ceil((m + 1.0) * p - ROUNDING), m)))
         if off.size:
             return int(m[off[-1]] + 1)
-    return enough if enough > ALTERNATING else 1
+    return enough if enough > MAX_ROWS_CHECKED else 1
 
 
 def percent(proportion: float, digits: int = 4) -> str:
@@ -144,7 +147,7 @@ def rounded(value: float, digits: int = 4, *, whole: float = 1.0) -> str:
     while value < whole <= float(f"{value:.{digits}g}"):
         digits += 1
     text = f"{value:.{digits}g}"
-    return f"{float(text):.0f}" if "e+" in text and abs(float(text)) < PLAIN else text
+    return f"{float(text):.0f}" if "e+" in text and abs(float(text)) < MIN_WITH_EXPONENT else text
 
 
 def rounded_up(n: float) -> str:
@@ -213,7 +216,7 @@ def quantile_ranks(m: int, p: float, level: float = 0.95) -> QuantileRanks:
     the likeliest; of more than some 1e10 errors that with equal tails, which is nearly as near. Where no pair has it,
     it is the smallest and the largest error.
     """
-    if m * p * (1.0 - p) > LONG:
+    if m * p * (1.0 - p) > MAX_VARIANCE_TO_LIST:
         from scipy.stats import binom
 
         least, most = (float(binom.ppf(tail, m, p)) for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))

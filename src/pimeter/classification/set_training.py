@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pimeter.conformal.estimator import Split
     from pimeter.protocols import Array, FeatureTable, Index, Model
 
-TUNING = 0.2  # of the calibration rows, which RAPS chooses its constants with
+TUNING_FRACTION = 0.2  # of the calibration rows, which RAPS chooses its constants with
 
 
 class TrainedSets(ConformalEstimator):
@@ -98,7 +98,7 @@ class TrainedSets(ConformalEstimator):
 
     def _rows_to_split(self, n: int, codes: Index | None) -> Index:
         """Rows that do not choose RAPS's penalty."""
-        return self._apart(n, int(n * TUNING * HELD_OUT), codes)[1]
+        return self._apart(n, int(n * TUNING_FRACTION * HELD_OUT), codes)[1]
 
     def _train(
         self,
@@ -117,7 +117,7 @@ class TrainedSets(ConformalEstimator):
             self.estimator_ = self._trained_model(X, target, to_come, fit_params)
         elif len(splits) > 1:
             folds = _disjoint_folds(splits)
-        tuning, _ = self._apart(len(target), int(len(target) * TUNING * HELD_OUT), codes)
+        tuning, _ = self._apart(len(target), int(len(target) * TUNING_FRACTION * HELD_OUT), codes)
         self._learn_penalty(self._models()[0], X, target, tuning)
         scores = [self._scores(model, X, target, rows) for model, rows in zip(models, parts, strict=True)]
         places = np.concatenate(parts)
@@ -126,7 +126,7 @@ class TrainedSets(ConformalEstimator):
     def _score(self, model: Model, X: FeatureTable, target: NDArray[Any], codes: Index | None) -> CalibrationScores:
         """Scores and places of the rows that calibrate: all but those that choose RAPS's penalty."""
         self._seed = self._seed_of_fit()
-        tuning, rest = self._apart(len(target), int(TUNING * len(target)), codes)
+        tuning, rest = self._apart(len(target), int(TUNING_FRACTION * len(target)), codes)
         self._learn_penalty(model, X, target, tuning)
         return CalibrationScores(self._scores(model, X, target, rest), places=rest, is_full_if_few=True)
 

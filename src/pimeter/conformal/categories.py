@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pimeter.conformal.guarantee import Guarantee
     from pimeter.protocols import FeatureTable, Index
 
-TOGETHER = "guaranteed to all small categories and those never seen together, to none of them by itself"
+GUARANTEED_TOGETHER = "guaranteed to all small categories and those never seen together, to none of them by itself"
 LABEL_OF_UNSEEN = "(never seen)"
 
 

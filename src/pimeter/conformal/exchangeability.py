@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pimeter.conformal.scores import CalibrationScores
     from pimeter.protocols import FeatureTable, Index
 
-FEWEST_DATED = 10  # rows that chance does not put in the order of their dates
+MIN_DATED_ROWS = 10  # rows that chance does not put in the order of their dates
 
 
 def in_groups(scores: CalibrationScores, codes: Index, *, are_copies: bool) -> CalibrationScores:
@@ -53,7 +53,7 @@ def _is_dated(table: Any) -> bool:
     """Whether a frame or series of pandas has dates for its index, and they rise."""
     index = getattr(table, "index", None)
     kind = str(getattr(index, "dtype", ""))
-    if not kind.startswith(("datetime64", "period")) or len(table) < FEWEST_DATED:
+    if not kind.startswith(("datetime64", "period")) or len(table) < MIN_DATED_ROWS:
         return False
     return bool(table.index.is_monotonic_increasing and table.index[0] < table.index[-1])
 
@@ -61,7 +61,7 @@ def _is_dated(table: Any) -> bool:
 def _dated_column(X: FeatureTable) -> str | None:
     """The first column of a frame with dates that rise."""
     frame = as_frame(X)
-    for column in [] if frame is None or len(frame) < FEWEST_DATED else frame.iter_columns():
+    for column in [] if frame is None or len(frame) < MIN_DATED_ROWS else frame.iter_columns():
         is_date = isinstance(column.dtype, nw.Date | nw.Datetime)
         if is_date and not column.null_count() and column.is_sorted() and column[0] < column[-1]:
             return f"column {column.name!r}"

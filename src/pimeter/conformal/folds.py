@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, Flags, Index
 
 VALUES_AT_A_TIME = 2_000_000  # that are written out
-LEAST_LIST_TO_BISECT = 40  # rows in a list from which on bisection is faster than writing values out
+MIN_ROWS_TO_BISECT = 40  # rows in a list from which on bisection is faster than writing values out
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def kth_smallest(centres: Array, scales: Array | None, scores: Array, lists: Ind
     """
     order = np.lexsort([scores, lists])
     found, starts = np.unique(lists[order], return_index=True)
-    if len(scores) < LEAST_LIST_TO_BISECT * len(found):
+    if len(scores) < MIN_ROWS_TO_BISECT * len(found):
         return _written_out(centres, scales, scores, lists, k)
     sorted_lists = np.split(scores[order], starts[1:])
     return _bisected(centres[found], None if scales is None else scales[found], sorted_lists, k)

@@ -21,11 +21,11 @@ import numpy as np
 if TYPE_CHECKING:
     from pimeter.protocols import Array, Index
 
-APART = 1e-9  # of the range of scores, by which tied ones are told apart
-FEASIBLE = 1e-11  # by which a variable may be beyond its bound
-BELOW = 1e-8  # how far t stays below p, as a limit from below
-LEAST_RATE = 1e-9  # coefficient of a row in an equation
-N_TO_SORT = 24  # rows that block a step, of which the first are enough in most cases
+TIE_BREAK = 1e-9  # of the range of scores, by which tied ones are told apart
+BOUND_TOLERANCE = 1e-11  # by which a variable may be beyond its bound
+LIMIT_GAP = 1e-8  # how far t stays below p, as a limit from below
+MIN_COEFFICIENT = 1e-9  # coefficient of a row in an equation
+BLOCKING_ROWS_SORTED = 24  # rows that block a step, of which the first are enough in most cases
 STEPS_TO_RENEW = 50  # after which the inverse is computed afresh
 
 
@@ -36,7 +36,7 @@ class GroupRegression:
         """Of rows in groups, (m, g) of full rank, with scores (m,)."""
         self._holds, self._scores, self._high, self._low = holds, scores, level, level - 1.0
         spread = float(np.ptp(scores)) or 1.0
-        self._cost = scores + APART * spread * np.random.default_rng(0).uniform(size=len(scores))
+        self._cost = scores + TIE_BREAK * spread * np.random.default_rng(0).uniform(size=len(scores))
         nearest = np.argsort(np.abs(self._cost - np.quantile(self._cost, level)))
         self._basis = nearest[independent(holds[nearest].T)]
         self._inverse = np.linalg.inv(holds[self._basis])
@@ -64,7 +64,7 @@ class GroupRegression:
         own = copy(self)
         for name in ("_basis", "_inverse", "_x", "_is_basic", "_residual", "_fixed"):
             setattr(own, name, getattr(self, name).copy())
-        return own if own._settle(-(self._high - BELOW if t is None else t) * holds) else None
+        return own if own._settle(-(self._high - LIMIT_GAP if t is None else t) * holds) else None
 
     def at(self, holds: Array) -> float:
         """The fitted quantile of a row in these groups."""
@@ -85,7 +85,7 @@ class GroupRegression:
             basic = (total - self._fixed) @ self._inverse
             beyond = np.maximum(basic - self._high, self._low - basic)
             place = int(beyond.argmax())
-            if beyond[place] <= FEASIBLE:
+            if beyond[place] <= BOUND_TOLERANCE:
                 return True
             if not self._step(place, float(beyond[place]), is_high=bool(basic[place] > self._high)):
                 return False
@@ -98,12 +98,12 @@ class GroupRegression:
         """
         rate = self._holds @ self._inverse[:, place]
         way = rate if is_high else -rate  # of the residuals, while that of the leaving row grows
-        rows = np.flatnonzero((np.where(self._x > 0.0, -way, way) > LEAST_RATE) & ~self._is_basic)
+        rows = np.flatnonzero((np.where(self._x > 0.0, -way, way) > MIN_COEFFICIENT) & ~self._is_basic)
         times = -self._residual[rows] / way[rows]
-        for n in (N_TO_SORT, len(rows)):  # all, if the first do not suffice
+        for n in (BLOCKING_ROWS_SORTED, len(rows)):  # all, if the first do not suffice
             first = np.argpartition(times, n)[:n] if n < len(rows) else np.arange(len(rows))
             order = first[np.argsort(times[first])]
-            passed = int(np.searchsorted(np.cumsum(np.abs(rate[rows[order]])), beyond - FEASIBLE))
+            passed = int(np.searchsorted(np.cumsum(np.abs(rate[rows[order]])), beyond - BOUND_TOLERANCE))
             if passed < len(order):
                 break
         else:

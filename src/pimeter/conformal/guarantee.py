@@ -25,9 +25,9 @@ GuaranteeKind = Literal["marginal", "training-conditional", "approximate"]
 GUARANTEES = frozenset(get_args(GuaranteeKind))
 
 SET_CONFIDENCE = 0.95  # of guarantee="training-conditional"
-STRAYS = 0.15  # standard errors by which a neuron's place follows t, see `neuron_level` ...
-AHEAD, BEHIND = 0.2, 0.45  # ... and ranks that it goes ahead, and stays behind for a single error beyond it
-ENOUGH_ESTIMATED = 5  # times the rows that a guarantee takes: with fewer effective ones estimated weights may fail
+PLACE_SPREAD = 0.15  # standard errors by which a neuron's place follows t, see `neuron_level` ...
+RANKS_AHEAD, RANKS_BEHIND = 0.2, 0.45  # ... and ranks that it goes ahead, and stays behind for a single error beyond it
+MIN_ESTIMATED_RATIO = 5  # times the rows that a guarantee takes: with fewer effective ones estimated weights may fail
 UNKNOWN = (math.nan, math.nan)
 
 # Why calibration rows are not taken for exchangeable with new ones.
@@ -176,7 +176,9 @@ def neuron_level(m: float, p: float) -> float:
     t = place - rank_below(m, p)
     if t > ROUNDING:
         beyond = m + 1.0 - place
-        place += STRAYS * math.sqrt(place * (1.0 - p)) * NormalDist().inv_cdf(t) + AHEAD - BEHIND / beyond
+        place += (
+            PLACE_SPREAD * math.sqrt(place * (1.0 - p)) * NormalDist().inv_cdf(t) + RANKS_AHEAD - RANKS_BEHIND / beyond
+        )
     return min(max(place, 0.0) / m, 1.0)
 
 
@@ -344,7 +346,7 @@ def warn_of_few_scores(quantile: ScoreQuantile) -> None:
 
 def _warn_of_few_effective(quantile: ScoreQuantile, size: float) -> None:
     """Say that rows with estimated weights are effectively too few to come near the level."""
-    enough = ENOUGH_ESTIMATED * scores_needed(quantile.level, n_cuts=quantile.tails.n_cuts)
+    enough = MIN_ESTIMATED_RATIO * scores_needed(quantile.level, n_cuts=quantile.tails.n_cuts)
     if size < enough:
         warn_of_coverage(
             f"by their estimated weights the calibration rows are about as good as {size:.3g} rows like the new ones: "

@@ -12,7 +12,7 @@ import numpy as np
 
 from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import coded
-from pimeter.conformal.categories import LABEL_OF_UNSEEN, TOGETHER, CategoryLine, CategoryTable
+from pimeter.conformal.categories import GUARANTEED_TOGETHER, LABEL_OF_UNSEEN, CategoryLine, CategoryTable
 from pimeter.conformal.folds import kth_smallest
 from pimeter.conformal.guarantee import (
     ESTIMATED,
@@ -167,7 +167,9 @@ class ScoreQuantile:
             line = self.table.line_of[label]
             source = "shared" if line == self.table.shared else "own"
             source = "none" if is_set and not self.weakest(line).is_enough else source
-            found.append(CategoryLine(label, n, self.guaranteed(line), source, TOGETHER if source == "shared" else ""))
+            found.append(
+                CategoryLine(label, n, self.guaranteed(line), source, GUARANTEED_TOGETHER if source == "shared" else "")
+            )
         level, why = self.guaranteed(self.table.unseen), self.weakest(self.table.unseen).reason
         unseen = CategoryLine(LABEL_OF_UNSEEN, 0, level, "shared" if self.table.pooled else "none", why)
         return found if is_set else [*found, unseen]

@@ -14,7 +14,7 @@ from pimeter.conformal.quantile import ScoreQuantile
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.cqr import QuantileWidth
 from pimeter.regression.quantile_forest import QuantileForestWidth
-from pimeter.regression.scaled import LEAST_SCALE, ScaledWidth
+from pimeter.regression.scaled import MIN_SCALE, ScaledWidth
 from pimeter.regression.stacking import Bounds, interval_losses, stacked_weights
 from pimeter.regression.width import ConstantWidth, IntervalShape, Width
 
@@ -27,9 +27,9 @@ MIN_ROWS_TO_LEARN = 60  # rows: with fewer, nothing but a constant width is lear
 MAX_ROWS_TO_LEARN = 20_000  # that are enough for all widths
 MAX_ROWS_TO_WEIGH = 1000  # that are enough for the weights
 PSEUDO_ROWS = 60  # that vote for a constant width alone, beside those that learn
-CAUTION = 1.0  # standard errors that the combination has to win by over a constant width
-DEFAULTS = (ScaledWidth("neighbours", power=1), QuantileWidth(), QuantileForestWidth())
-LEAST_WEIGHT = 0.02  # widths with less are left out: they cost time and change nothing
+MIN_GAIN = 1.0  # standard errors that the combination has to win by over a constant width
+DEFAULT_CANDIDATES = (ScaledWidth("neighbours", power=1), QuantileWidth(), QuantileForestWidth())
+MIN_WEIGHT = 0.02  # widths with less are left out: they cost time and change nothing
 
 
 class Candidate(NamedTuple):
@@ -91,7 +91,7 @@ class AutoWidth(Width):
     @property
     def _takes_spread(self) -> bool:
         """Whether a candidate does."""
-        given = self.candidates if isinstance(self.candidates, Sequence) else DEFAULTS
+        given = self.candidates if isinstance(self.candidates, Sequence) else DEFAULT_CANDIDATES
         return any(width._takes_spread for width in given if isinstance(width, Width))
 
     def of_model(self, model: object, confidence_level: float, tails: str) -> Self:
@@ -108,7 +108,7 @@ class AutoWidth(Width):
         self.candidates_: list[Candidate] = []
         self.ratio_, self.error_ = 1.0, 0.0
         self._combined: list[_Part] = []
-        self._tails, self._least = TAILS[wanted["tails"]], LEAST_SCALE * np.abs(residuals).mean(axis=0)
+        self._tails, self._least = TAILS[wanted["tails"]], MIN_SCALE * np.abs(residuals).mean(axis=0)
         n = len(residuals)
         self.reason_ = f"constant width: {n} rows are too few to compare others with ({MIN_ROWS_TO_LEARN} are needed)"
         if n < MIN_ROWS_TO_LEARN:
@@ -145,7 +145,7 @@ class AutoWidth(Width):
         losses = interval_losses(bounds, residuals, level, self._tails)
         unit = np.maximum(losses[0].mean(axis=0), np.finfo(np.float64).tiny)
         weights = stacked_weights(bounds, residuals, unit, level, self._tails)
-        weights[weights < min(LEAST_WEIGHT, weights.max())] = 0.0
+        weights[weights < min(MIN_WEIGHT, weights.max())] = 0.0
         weights = weights / weights.sum() * n_learned
         weights[0] += PSEUDO_ROWS
         weights /= weights.sum()
@@ -153,7 +153,7 @@ class AutoWidth(Width):
         table = np.concatenate([losses, interval_losses([mixed], residuals, level, self._tails)])
         each = (table / unit).mean(axis=2)
         ratios, gaps = each.mean(axis=1), (each - each[0]).std(axis=1, ddof=1) / each.shape[1] ** 0.5
-        if ratios[-1] + CAUTION * gaps[-1] < 1.0:
+        if ratios[-1] + MIN_GAIN * gaps[-1] < 1.0:
             self.ratio_, self.error_ = float(ratios[-1]), float(gaps[-1])
             every = zip(widths, margins, weights.tolist(), strict=True)
             self._combined = [_Part(*one) for one in every if one[2] > 0.0]
@@ -177,7 +177,7 @@ class AutoWidth(Width):
 
     def _checked_candidates(self, X: FeatureTable, prediction: Array) -> list[Width]:
         """Clones of the candidates, each of which can win."""
-        given = DEFAULTS if self.candidates is None else self.candidates
+        given = DEFAULT_CANDIDATES if self.candidates is None else self.candidates
         if not isinstance(given, Sequence) or not given or not all(isinstance(width, Width) for width in given):
             msg = f"candidates must be a list of widths, such as [ScaledWidth()]; got {given!r}."
             raise ValueError(msg)

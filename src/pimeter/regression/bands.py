@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array
 
 ROUNDINGS = 8.0  # units in the last place that the way from a score back to its bound may take
-FEWEST_TO_MOVE = 20  # rows with a finite bound
+MIN_ROWS_TO_MOVE = 20  # rows with a finite bound
 BLENDS = (0.0, 0.25, 0.5, 0.75, 1.0)
-LEAST_WIDTH = 0.02  # smallest half-width that is learned, in typical ones
-FARTHEST = 5.0  # standard deviations up to which a learned bound follows centre and width
+MIN_HALF_WIDTH = 0.02  # smallest half-width that is learned, in typical ones
+MAX_DEVIATIONS = 5.0  # standard deviations up to which a learned bound follows centre and width
 PENALTY = 0.1  # on the coefficients, in units of 1 / sqrt(n)
 
 
@@ -149,18 +149,18 @@ class Blended(MovedBand):
         if self.moves is not None:
             moved = self.typical * (self.known(centre, below, above) @ self.moves.T)
             lower, upper = lower + moved[:, 0], upper + moved[:, 1]
-        middle, half = lower / 2.0 + upper / 2.0, np.maximum(upper / 2.0 - lower / 2.0, LEAST_WIDTH * self.typical)
+        middle, half = lower / 2.0 + upper / 2.0, np.maximum(upper / 2.0 - lower / 2.0, MIN_HALF_WIDTH * self.typical)
         given = said.band(self.level)
         return Band(_open(middle - half, given[:, 0]), _open(middle + half, given[:, 1]), half)
 
     def _blended(self, half: Array) -> Array:
         """Half-widths, of which none is 0."""
-        return np.maximum(self.blend * half + (1.0 - self.blend) * self.typical, LEAST_WIDTH * self.typical)
+        return np.maximum(self.blend * half + (1.0 - self.blend) * self.typical, MIN_HALF_WIDTH * self.typical)
 
     def known(self, centre: Array, below: Array, above: Array) -> Array:
         """What moves are learned from, (n, 3)."""
         columns = (centre - self.location) / self.deviation, (below + above) / (2.0 * self.typical)
-        clipped = (np.clip(column, -FARTHEST, FARTHEST) for column in columns)
+        clipped = (np.clip(column, -MAX_DEVIATIONS, MAX_DEVIATIONS) for column in columns)
         return np.stack([np.ones(len(centre)), *clipped], axis=1)
 
     @classmethod
@@ -190,7 +190,7 @@ class Blended(MovedBand):
         moves = np.zeros((2, 3))
         for move, bound, p in zip(moves, band[:2], ((1.0 - self.level) / 2.0, (1.0 + self.level) / 2.0), strict=True):
             rows = np.isfinite(bound)
-            if rows.sum() < FEWEST_TO_MOVE:
+            if rows.sum() < MIN_ROWS_TO_MOVE:
                 continue
             model = QuantileRegressor(quantile=p, alpha=PENALTY / rows.sum() ** 0.5)
             model.fit(known[rows, 1:], (y - bound)[rows] / self.typical)

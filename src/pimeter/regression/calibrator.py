@@ -39,9 +39,9 @@ SHAPES: dict[str, type[Additive | Multiplicative | Normalised | Distributional]]
     "distributional": Distributional,
 }
 MIN_ROWS_TO_SPARE = 50  # calibration rows of which some can be spared to learn from
-MISSES_TO_BLEND = 5  # rows to be missed from which on a third of the rows learns a blend ...
-MISSES_TO_MOVE = 20  # ... and half of them how both bounds move with the centre and the width
-MOST_TO_LEARN = 1000  # rows are enough to learn from
+MIN_MISSES_TO_BLEND = 5  # rows to be missed from which on a third of the rows learns a blend ...
+MIN_MISSES_TO_MOVE = 20  # ... and half of them how both bounds move with the centre and the width
+MAX_ROWS_TO_SPARE = 1000  # that are enough
 
 
 class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
@@ -339,11 +339,11 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
 def _rows_to_learn(n: int, p: float, guarantee: GuaranteeKind) -> tuple[int, bool]:
     """How many of n rows ``method="auto"`` learns from, and whether they are enough to move both bounds."""
     misses, needed = n * (1.0 - p) + ROUNDING, scores_needed(p, kind=guarantee)
-    if n < MIN_ROWS_TO_SPARE or misses < MISSES_TO_BLEND or n - n // 3 < needed:
+    if n < MIN_ROWS_TO_SPARE or misses < MIN_MISSES_TO_BLEND or n - n // 3 < needed:
         return 0, False
-    if misses < MISSES_TO_MOVE or n - n // 2 < needed:
+    if misses < MIN_MISSES_TO_MOVE or n - n // 2 < needed:
         return n // 3, False
-    return min(n // 2, MOST_TO_LEARN), True
+    return min(n // 2, MAX_ROWS_TO_SPARE), True
 
 
 def _doubts(said: Predictive, y: Array) -> tuple[str, ...]:

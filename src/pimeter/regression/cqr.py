@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods
 from pimeter.conformal.scores import TAILS
 from pimeter.regression.features import Features
 from pimeter.regression.nearness import local_bounds, local_bounds_unseen, local_neurons
-from pimeter.regression.scaled import LEAST_SCALE, ROWS_IN_LEAF
+from pimeter.regression.scaled import MIN_SCALE, ROWS_IN_LEAF
 from pimeter.regression.width import IntervalShape, Width
 from pimeter.validation import check_finite_rows
 
@@ -99,7 +99,7 @@ class QuantileWidth(Width):
         for j, models in enumerate(self.models_):
             if models:
                 low, high = (np.asarray(model.predict(X)).reshape(len(prediction)) for model in models)
-                middle, half = (low + high) / 2.0, np.maximum((high - low) / 2.0, LEAST_SCALE)
+                middle, half = (low + high) / 2.0, np.maximum((high - low) / 2.0, MIN_SCALE)
                 bounds[..., j] = np.stack([half - middle, half + middle]) * self.mean_[j]
         check_finite_rows(
             "quantile", bounds.sum(axis=0), "QuantileWidth's estimator has no finite answer; choose another."

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 N_PERMUTATIONS = 40  # orders in which features are exchanged, each with its reverse
 N_NEIGHBOURS = 3
-HARD = 0.25  # fraction of the calibration rows with the largest residuals
+HARD_FRACTION = 0.25  # of the calibration rows, those with the largest residuals
 
 
 class Contribution(NamedTuple):
@@ -67,7 +67,7 @@ class Explanation:
         return "\n".join([*lines, *([f"Hard calibration rows like it: {rows}"] if rows else [])])
 
 
-def explanation_of(row: object, known: Remembered, intervals: IntervalPredictor) -> Explanation:
+def explanation_of(row: FeatureTable, known: Remembered, intervals: IntervalPredictor) -> Explanation:
     """Why the interval of a row is as wide as it is, beside those of calibration rows that are known."""
     table = _stacked(row, known.X)
     others = _safe_indexing(table, np.arange(1, _num_samples(table)))
@@ -119,7 +119,7 @@ def _plain(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _stacked(one: object, others: Any) -> Any:
+def _stacked(one: FeatureTable, others: Any) -> Any:
     """The row that is explained, and below it the remembered ones, as values of the same kinds."""
     frame = as_frame(one)
     if frame is None:
@@ -155,6 +155,6 @@ def _hard_rows(columns: dict[Any, NDArray[Any]], weights: Array, residuals: Arra
             spread = float(np.nanstd(numbers)) or 1.0
             apart = np.nan_to_num(np.abs(numbers[1:] - numbers[0]) / spread, nan=1.0)
         distance += weight * apart
-    hard = np.flatnonzero(residuals >= np.quantile(residuals, 1.0 - HARD))
+    hard = np.flatnonzero(residuals >= np.quantile(residuals, 1.0 - HARD_FRACTION))
     nearest = hard[np.argsort(distance[hard], kind="stable")[:N_NEIGHBOURS]]
     return tuple(HardRow(int(rows[i]), float(residuals[i]), float(distance[i])) for i in nearest)

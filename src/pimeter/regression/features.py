@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     Column = Array | list[str | None]  # numbers with NaN, or words with None, for what is missing
 
-MOST_KINDS = 20  # of a category that are told apart by distance
+MAX_CATEGORIES = 20  # of a category that are told apart by distance
 MAX_INDICATORS = 2000  # columns of zeros and ones of all categories together
-MANY_COLUMNS = 200  # more are projected where `max_columns` says so, and a split of a tree looks at no more
+MAX_COLUMNS = 200  # more are projected where `max_columns` says so, and a split of a tree looks at no more
 LARGEST_FEATURE = 1e30  # numbers beyond this are as far away as this: trees know float32 alone
 
 
@@ -46,7 +46,7 @@ class Features:
             # By frequency, and without a column for the rest: neither of scikit-learn's encoders does so.
             columns = _columns(X)
             n_words = max(1, sum(isinstance(column, list) for column in columns))
-            most = max(1, min(MOST_KINDS, MAX_INDICATORS // n_words)) if self.for_distance else None
+            most = max(1, min(MAX_CATEGORIES, MAX_INDICATORS // n_words)) if self.for_distance else None
             for column in columns:
                 words = Counter(column).most_common(most) if isinstance(column, list) else None
                 self.kinds_.append(None if words is None else {word: code for code, (word, _) in enumerate(words)})

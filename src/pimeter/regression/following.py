@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pimeter.regression.regressor import IntervalRegressor
 
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # weights of the newest residual in the mean of recent ones
-MOST_HALF_WIDTHS = 2.0  # half-widths beyond which a residual counts no more for the level
-LEAST_GAIN = 12.0  # by which a level that follows has to lower n times the logarithm of the squared residuals
-TAILS = ("symmetric", "equal")
+MAX_HALF_WIDTHS = 2.0  # half-widths beyond which a residual counts no more for the level
+MIN_GAIN = 12.0  # least fall of n times the logarithm of the squared residuals for which a level is followed
+FOLLOWED_TAILS = ("symmetric", "equal")
 
 
 class OnlineIntervals(BaseEstimator):
@@ -86,17 +86,17 @@ class OnlineIntervals(BaseEstimator):
         OnlineIntervals
             Itself.
         """
-        if self.intervals.tails not in TAILS:
+        if self.intervals.tails not in FOLLOWED_TAILS:
             msg = f'tails="{self.intervals.tails}" cannot be followed; calibrate with tails="symmetric" or "equal".'
             raise ValueError(msg)
         middle, half = self._shape(X, by)
         scores = (self._targets(y, len(middle)) - middle) / half
         if time is not None:
             scores = scores[np.argsort(moment_numbers(time, len(scores)), kind="stable")]
-        near = np.clip(scores, -MOST_HALF_WIDTHS, MOST_HALF_WIDTHS)
+        near = np.clip(scores, -MAX_HALF_WIDTHS, MAX_HALF_WIDTHS)
         found = [(*_following(near, rate), rate) for rate in RATES]
         loss, self.weight_, self.rate_ = min(found)
-        if len(near) * (np.log(max(float(near @ near), 1e-300)) - np.log(max(loss, 1e-300))) < LEAST_GAIN:
+        if len(near) * (np.log(max(float(near @ near), 1e-300)) - np.log(max(loss, 1e-300))) < MIN_GAIN:
             self.weight_ = 0.0
         self._recent = 0.0
         recent = _recent(near, self.rate_)
@@ -126,7 +126,7 @@ class OnlineIntervals(BaseEstimator):
             level = self.weight_ * self._recent
             for neuron, sign in zip(self._neurons, self._signs, strict=True):
                 neuron.learn_one(_seen(sign * (score - level), self._signs))
-            self._recent += self.rate_ * (min(max(score, -MOST_HALF_WIDTHS), MOST_HALF_WIDTHS) - self._recent)
+            self._recent += self.rate_ * (min(max(score, -MAX_HALF_WIDTHS), MAX_HALF_WIDTHS) - self._recent)
         return self._cut(middle[:, None] + half[:, None] * bounds)
 
     def predict_interval(self, X: FeatureTable, *, by: ArrayLike | None = None) -> Array:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from pimeter.protocols import Array, FeatureTable
 
-LEAST_MARGIN = 1e-9  # smallest margin of an output, in that of the largest: an output without errors has none
+MIN_MARGIN = 1e-9  # smallest margin of an output, in that of the largest: an output without errors has none
 
 
 class JointWidth(Width):
@@ -35,7 +35,7 @@ class JointWidth(Width):
         scale = self.width.checked_shape(X, prediction).scale
         scores = np.abs(residuals if scale is None else residuals / scale)
         margin = np.asarray(quantile(scores, wanted["confidence_level"], axis=0, reflect=True))
-        self.margin_ = np.maximum(margin, LEAST_MARGIN * margin.max()) if margin.any() else np.ones_like(margin)
+        self.margin_ = np.maximum(margin, MIN_MARGIN * margin.max()) if margin.any() else np.ones_like(margin)
         return self
 
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:

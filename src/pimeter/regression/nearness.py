@@ -10,8 +10,8 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 from sklearn.metrics.pairwise import euclidean_distances
 
 from pimeter._kernels.arrays import nearby_quantiles
-from pimeter.regression.features import MANY_COLUMNS
-from pimeter.regression.scaled import LEAST_SCALE, ROWS_IN_LEAF, ROWS_OF_TREE
+from pimeter.regression.features import MAX_COLUMNS
+from pimeter.regression.scaled import MIN_SCALE, ROWS_IN_LEAF, ROWS_OF_TREE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pimeter.regression.features import Features
 
 WEIGHTS_AT_ONCE = 4_000_000  # weights that are held at a time
-PILOT = 1000  # rows that choose the number of neighbours
-SAME = 1e-9  # squared distance, in standard deviations, below which rows are at the same place
-ROWS_WITH_TARGETS = 5  # at least in a leaf, where targets are learned: they tell more of each other than residuals do
+ROWS_TO_CHOOSE_BY = 1000  # rows that choose the number of neighbours
+MIN_SQUARED_DISTANCE = 1e-9  # squared distance, in standard deviations, below which rows are at the same place
+TARGETS_IN_LEAF = 5  # at least in a leaf, where targets are learned: they tell more of each other than residuals do
 ROWS_OF_TARGET_TREE = 2000  # that are enough for each tree of targets
 TREES_OF_LEAVES = 60  # enough for quantiles, whose rows are weighted by common leaves
-FEW_COLUMNS = 12  # of which a split is the best of all
+COLUMNS_TO_SEARCH = 12  # of which a split is the best of all
 MIN_NEIGHBOURS = 25  # neighbours to choose from: this many, twice, four times ... as many
 
 
@@ -67,7 +67,7 @@ class LocalNeurons(NamedTuple):
             block = slice(start, min(start + step, n))
             found[block] = nearby_quantiles(self.values, weights_of(block)[:, self.order], levels)
         lower, upper = -found[:, 0] if levels.size > 1 else found[:, 0], found[:, -1]
-        short = np.maximum(LEAST_SCALE * self.mean - (lower + upper) / 2.0, 0.0)
+        short = np.maximum(MIN_SCALE * self.mean - (lower + upper) / 2.0, 0.0)
         return np.stack([lower + short, upper + short])
 
 
@@ -195,7 +195,7 @@ class Leaves(NamedTuple):
 def _forest(shape: tuple[int, int], random_state: int) -> RandomForestRegressor:
     """Trees with large leaves, for a table of this shape; a split is the best of half of many columns, at most 200."""
     n, d = shape
-    most, n_columns = ROWS_OF_TREE if n > ROWS_OF_TREE else None, min(d, max(FEW_COLUMNS, d // 2), MANY_COLUMNS)
+    most, n_columns = ROWS_OF_TREE if n > ROWS_OF_TREE else None, min(d, max(COLUMNS_TO_SEARCH, d // 2), MAX_COLUMNS)
     options = {"min_samples_leaf": ROWS_IN_LEAF, "max_features": n_columns, "max_samples": most}
     return RandomForestRegressor(TREES_OF_LEAVES, random_state=random_state, **options)
 
@@ -204,7 +204,7 @@ def _target_trees(shape: tuple[int, int], random_state: int) -> ExtraTreesRegres
     """Extremely random trees with small leaves: as good as a forest for quantiles of targets, and cheaper."""
     n, d = shape
     most = ROWS_OF_TARGET_TREE if n > ROWS_OF_TARGET_TREE else None
-    options = {"min_samples_leaf": ROWS_WITH_TARGETS, "max_features": min(d, MANY_COLUMNS), "max_samples": most}
+    options = {"min_samples_leaf": TARGETS_IN_LEAF, "max_features": min(d, MAX_COLUMNS), "max_samples": most}
     return ExtraTreesRegressor(TREES_OF_LEAVES, bootstrap=True, random_state=random_state, **options)
 
 
@@ -218,7 +218,7 @@ class Neighbours(NamedTuple):
     def chosen(cls, known: Array, absolute: Array, random_state: int) -> Neighbours:
         """With the number of neighbours that tells most of each other's errors, among some of the rows."""
         m = len(absolute)
-        pilot = np.random.default_rng(random_state).permutation(m)[:PILOT]
+        pilot = np.random.default_rng(random_state).permutation(m)[:ROWS_TO_CHOOSE_BY]
         choices = [MIN_NEIGHBOURS * 2**i for i in range(20) if MIN_NEIGHBOURS * 2**i < m - 2] + [m - 2]
         losses = np.zeros(len(choices))
         for some in np.array_split(pilot, -(-len(pilot) * m // WEIGHTS_AT_ONCE)):
@@ -226,7 +226,7 @@ class Neighbours(NamedTuple):
             distances[np.arange(len(some)), some] = np.inf  # left out
             for i, k in enumerate(choices):
                 weights = _within(distances, k)
-                expected = np.maximum((weights @ absolute) / weights.sum(axis=1), LEAST_SCALE)
+                expected = np.maximum((weights @ absolute) / weights.sum(axis=1), MIN_SCALE)
                 losses[i] += np.sum(np.log(expected) + absolute[some] / expected)
         return cls(known, choices[int(np.argmin(losses))])
 
@@ -238,6 +238,6 @@ class Neighbours(NamedTuple):
 def _within(distances: Array, k: int) -> Array:
     """Weights of rows up to the k-th neighbour; of as many as are just as near where that one is no distance away."""
     farthest = np.partition(distances, k, axis=1)[:, k, None]
-    weights = distances / np.maximum(farthest * (1.0 + 1e-9), SAME)
+    weights = distances / np.maximum(farthest * (1.0 + 1e-9), MIN_SQUARED_DISTANCE)
     np.subtract(1.0, weights, out=weights)
     return np.maximum(weights, 0.0, out=weights)

@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from pimeter.coverage import counted, warn_of_coverage
-from pimeter.regression.features import MANY_COLUMNS, Features, beside
+from pimeter.regression.features import MAX_COLUMNS, Features, beside
 from pimeter.regression.spread import tree_spread
 from pimeter.regression.surroundings import Surroundings
 from pimeter.regression.width import IntervalShape, Width
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from pimeter.protocols import Array, FeatureTable, Index
 
-LEAST_SCALE = 0.05  # smallest scale, in mean absolute errors: a scale of 0 would mean a model without error
-STANDS_FOR_ZERO = np.finfo(np.float64).tiny ** 0.25  # a prediction of 0, where relative errors have no meaning
+MIN_SCALE = 0.05  # smallest scale, in mean absolute errors: a scale of 0 would mean a model without error
+MIN_PREDICTION = np.finfo(np.float64).tiny ** 0.25  # a prediction of 0, where relative errors have no meaning
 ROWS_IN_LEAF = 20  # at least, and of rows to learn a scale from
 ROWS_AMONG_NEIGHBOURS = 10  # at least in a leaf, where neighbours tell how large residuals are
 ROWS_OF_TREE = 5000  # that are enough for each tree
-ROWS_TO_BOOST = 5000  # that learn, from which on boosted trees see more than a forest
-LEAST_TO_BOOST = 1e-3  # absolute residual, in mean ones: boosted trees with a gamma loss take none that are 0
+MIN_ROWS_TO_BOOST = 5000  # that learn, from which on boosted trees see more than a forest
+MIN_RESIDUAL_TO_BOOST = 1e-3  # absolute residual, in mean ones: boosted trees with a gamma loss take none that are 0
 
 
 class ScaledWidth(Width):
@@ -119,13 +119,13 @@ class ScaledWidth(Width):
             # In units of their mean: what is learned does not depend on the unit of y.
             unit = size / mean
             is_boosted = isinstance(learner, HistGradientBoostingRegressor) and self.estimator is None
-            self.models_.append(learner.fit(known, np.maximum(unit, LEAST_TO_BOOST) if is_boosted else unit))
+            self.models_.append(learner.fit(known, np.maximum(unit, MIN_RESIDUAL_TO_BOOST) if is_boosted else unit))
         return self
 
     def _learner(self, known: Any, random_state: int) -> BaseEstimator:
         """What learns absolute residuals from this table."""
         if self.estimator is None:
-            is_boosted = known.shape[0] > ROWS_TO_BOOST and not hasattr(known, "toarray")
+            is_boosted = known.shape[0] > MIN_ROWS_TO_BOOST and not hasattr(known, "toarray")
             return _boosted(random_state) if is_boosted else _trees(known.shape, random_state)
         if isinstance(self.estimator, str):
             options = {"bootstrap": True, "oob_score": True, "min_samples_leaf": ROWS_AMONG_NEIGHBOURS}
@@ -150,7 +150,7 @@ class ScaledWidth(Width):
                     "far, and new ones get intervals without width. Choose another scale, or leave such rows to "
                     "another model."
                 )
-            return IntervalShape(np.asarray(np.maximum(np.abs(prediction), STANDS_FOR_ZERO) ** self.power))
+            return IntervalShape(np.asarray(np.maximum(np.abs(prediction), MIN_PREDICTION) ** self.power))
         if all(model is None for model in self.models_):
             return IntervalShape()
         known = self._known(X, prediction)
@@ -163,7 +163,7 @@ class ScaledWidth(Width):
         scales = np.ones(prediction.shape)
         for one, column in zip(expected, scales.T, strict=True):
             if one is not None:
-                column[:] = np.maximum(np.asarray(one).reshape(len(column)), LEAST_SCALE) ** self.power
+                column[:] = np.maximum(np.asarray(one).reshape(len(column)), MIN_SCALE) ** self.power
         check_finite_rows("scale", scales, "ScaledWidth's estimator has no finite answer there; choose another.")
         return IntervalShape(scales)
 
@@ -199,9 +199,7 @@ def _trees(shape: tuple[int, int], random_state: int, **options: float) -> Extra
     They take a third of a forest's time, and have less noise in the scale. A split is the best of 200 columns at most.
     """
     n, d = shape
-    options = {"min_samples_leaf": ROWS_IN_LEAF, **options} | (
-        {"max_features": MANY_COLUMNS} if d > MANY_COLUMNS else {}
-    )
+    options = {"min_samples_leaf": ROWS_IN_LEAF, **options} | ({"max_features": MAX_COLUMNS} if d > MAX_COLUMNS else {})
     if n > ROWS_OF_TREE:
         options |= {"bootstrap": True, "max_samples": ROWS_OF_TREE}
     return ExtraTreesRegressor(random_state=random_state, **options)

@@ -25,13 +25,19 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, FeatureTable
 
 FOLDS = 5
-SURE = 0.9999  # largest probability that is believed: no row weighs more than ten thousand times what it would
+MAX_PROBABILITY = (
+    0.9999  # largest probability that is believed: no row weighs more than ten thousand times what it would
+)
 PENALTIES = (0.01, 0.1, 1.0, 10.0)  # inverse strengths, from which the log loss of left-out rows chooses
 KNOTS = 7
-FARTHEST = 4.0  # interquartile ranges from the median beyond which a value counts as there: outliers have leverage
-MOST_CURVES = 50  # columns (with one for each category) up to which there are curves, which take ten times the time
+MAX_RANGES = 4.0  # interquartile ranges from the median beyond which a value counts as there: outliers have leverage
+MAX_COLUMNS_WITH_CURVES = (
+    50  # columns (with one for each category) up to which there are curves, which take ten times the time
+)
 LARGEST_WEIGHT = 1e100  # and its inverse is the least: sums and ratios of weights stay numbers
-LINE = 10.0  # by how much straight lines are enlarged beside curves, which is to say that they are hardly penalised
+LINE_SCALE = (
+    10.0  # by how much straight lines are enlarged beside curves, which is to say that they are hardly penalised
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +124,12 @@ def shift_weights(
         rows = rows[:, np.ptp(rows, axis=0) > 0.0]
         if not rows.shape[1]:
             return ShiftWeights(np.ones(m), np.ones(n), float(m))  # nothing tells them apart
-        make = _additive if rows.shape[1] <= MOST_CURVES else _linear
+        make = _additive if rows.shape[1] <= MAX_COLUMNS_WITH_CURVES else _linear
         classifiers = [make(penalty) for penalty in PENALTIES]
     is_new = np.repeat([0, 1], [m, n])
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state)
     found = [cross_val_predict(one, rows, is_new, cv=folds, method="predict_proba")[:, 1] for one in classifiers]
-    probability = np.clip(min(found, key=lambda one: log_loss(is_new, one)), 1.0 - SURE, SURE)
+    probability = np.clip(min(found, key=lambda one: log_loss(is_new, one)), 1.0 - MAX_PROBABILITY, MAX_PROBABILITY)
     ratio = probability / (1.0 - probability) * (m / n)
     size = m * min(1.0, float(ratio[:m].mean() / ratio[m:].mean()))
     return ShiftWeights(ratio[:m], ratio[m:], size)
@@ -136,7 +142,7 @@ def _additive(penalty: float) -> Pipeline:
     in place, in spread and to two modes, among 1 and 5 columns; `benchmarks/shift_coverage.py` uses other draws.
     """
     curve = SplineTransformer(n_knots=KNOTS, extrapolation="linear")
-    both = FeatureUnion([("line", "passthrough"), ("curve", curve)], transformer_weights={"line": LINE})
+    both = FeatureUnion([("line", "passthrough"), ("curve", curve)], transformer_weights={"line": LINE_SCALE})
     return make_pipeline(
         RobustScaler(), _near(), both, LogisticRegression(C=penalty, solver="newton-cholesky", max_iter=1000)
     )
@@ -144,12 +150,12 @@ def _additive(penalty: float) -> Pipeline:
 
 def _linear(penalty: float) -> Pipeline:
     """Logistic regression on a line of each column, enlarged as beside curves."""
-    return make_pipeline(RobustScaler(), _near(), LogisticRegression(C=LINE**2 * penalty, max_iter=1000))
+    return make_pipeline(RobustScaler(), _near(), LogisticRegression(C=LINE_SCALE**2 * penalty, max_iter=1000))
 
 
 def _near() -> FunctionTransformer:
-    """Far-off values as near as `FARTHEST`."""
-    return FunctionTransformer(np.clip, kw_args={"a_min": -FARTHEST, "a_max": FARTHEST})
+    """Far-off values as near as `MAX_RANGES`."""
+    return FunctionTransformer(np.clip, kw_args={"a_min": -MAX_RANGES, "a_max": MAX_RANGES})
 
 
 def _together(X: FeatureTable, X_new: FeatureTable) -> Any:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from pimeter.regression.features import LARGEST_FEATURE, MANY_COLUMNS, Features, beside, is_table
+from pimeter.regression.features import LARGEST_FEATURE, MAX_COLUMNS, Features, beside, is_table
 
 if TYPE_CHECKING:
     from pimeter.protocols import Array, FeatureTable, Index
 
-NEAR = (1, 5, 10)  # neighbours: the nearest one, some, and all that are looked at
+NEIGHBOURS = (1, 5, 10)  # neighbours: the nearest one, some, and all that are looked at
 ROWS_TO_SEARCH = 10_000  # rows that are enough to find neighbours among
 
 
@@ -25,12 +25,12 @@ class Surroundings:
 
     def __init__(self, X: FeatureTable, prediction: Array, errors: Array, random_state: int) -> None:
         self.plain = Features(for_distance=False).fit(X, prediction)
-        self.places = Features(for_distance=True, max_columns=MANY_COLUMNS).fit(X, _beside(X, prediction))
+        self.places = Features(for_distance=True, max_columns=MAX_COLUMNS).fit(X, _beside(X, prediction))
         unit = np.abs(errors).mean(axis=0)
         self.unit = np.where(unit > 0.0, unit, 1.0)
         self.rows = np.sort(np.random.default_rng(random_state).permutation(len(errors))[:ROWS_TO_SEARCH])
         self.absolute, self.targets = np.abs(errors)[self.rows], (prediction + errors)[self.rows]
-        self.near = NearestNeighbors(n_neighbors=min(NEAR[-1], len(self.rows) - 1))
+        self.near = NearestNeighbors(n_neighbors=min(NEIGHBOURS[-1], len(self.rows) - 1))
         self.near.fit(self._places(X, prediction)[self.rows])
 
     def known(self, X: FeatureTable, prediction: Array) -> Any:
@@ -59,10 +59,10 @@ class Surroundings:
         absolute = self.absolute[rows] / self.unit  # (n, neighbours, k)
         targets = self.targets[rows]
         apart = np.abs(targets - prediction[:, None]) / self.unit
-        first, some, most = NEAR
+        first, some, most = NEIGHBOURS
         return np.column_stack(
             [
-                *(distances[:, min(k, distances.shape[1]) - 1] for k in NEAR),
+                *(distances[:, min(k, distances.shape[1]) - 1] for k in NEIGHBOURS),
                 *(absolute[:, :k].mean(axis=1) for k in (some, most)),
                 *(apart[:, :k].mean(axis=1) for k in (first, some)),
                 targets.std(axis=1) / self.unit,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 REMEDY = "The estimator has no finite answer there: fix it, or leave such rows out."
 LARGEST_TO_SQUARE = 1e150  # prediction or residual of which squares can be added up
-PARTS_OF_NONE = (1.0, 0.0, 0.0)  # what None stands for in a shape
+NEUTRAL_PARTS = (1.0, 0.0, 0.0)  # what None stands for in a shape
 ROUNDINGS = 6.0  # units in the last place that difference, quotient, product and sum may take from a bound
 
 
@@ -86,7 +86,7 @@ class IntervalShape(NamedTuple):
                 [np.full(size, missing) if one is None else one for one, size in zip(parts, extents, strict=True)]
             )
 
-        return cls(*map(part, zip(*shapes, strict=True), PARTS_OF_NONE))
+        return cls(*map(part, zip(*shapes, strict=True), NEUTRAL_PARTS))
 
 
 class Width(BaseEstimator, ABC):

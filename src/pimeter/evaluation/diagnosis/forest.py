@@ -20,7 +20,7 @@ N_FEATURE_BINS = 65  # of each feature: all but the last have as many rows each,
 IN_TREE = 0.632  # fraction of the rows that a tree learns from: that of distinct ones in a bootstrap sample
 # As `ScaledWidth` has them:
 IN_LEAF = 20  # rows, at least
-LEAST_SCALE, POWER = 0.05, 0.75  # of the scale
+MIN_SCALE, POWER = 0.05, 0.75  # of the scale
 
 
 def binned(features: list[Array]) -> Index:
@@ -37,7 +37,7 @@ def learned_scale(bins: Index, absolute: Array, learned: Index, rng: np.random.G
     """Scale of every row, (m,), from the absolute residuals of some; those of other rows are not looked at."""
     mean = float(absolute[learned].mean()) or 1.0
     found = expected(bins, absolute, learned, rng) / mean
-    return np.asarray(np.maximum(found, LEAST_SCALE) ** POWER)
+    return np.asarray(np.maximum(found, MIN_SCALE) ** POWER)
 
 
 def expected(bins: Index, values: Array, learned: Index, rng: np.random.Generator, in_leaf: int = IN_LEAF) -> Array:
