@@ -231,7 +231,9 @@ def _quality_driven(rows: Rows) -> Verdict:
         f"{sum(near)} of {len(near)} near",
         "QD-Ens, tuned",
         f"narrower than published on {len(narrower)} of {len(ours)}",
-        "near with one thing changed: " + ", ".join(f"{label} {n}" for label, n in tried.items()),
+        f"quoted from its authors: deviations below chance on {len(page2.below_chance(rows('table2-qd'), 'qd'))} "
+        f"datasets (PIM's on {len(page2.below_chance(rows('table2-qd'), 'pim'))}) are standard errors; near with one "
+        "thing changed: " + ", ".join(f"{label} {n}" for label, n in tried.items()),
     )
 
 

@@ -659,6 +659,12 @@ class TestIntervals:
         assert "of the test rows are covered" in said
         assert said.count("\n| yacht ") == {"pimeter": 1, "song-year": 0, "peers": 4}[columns]
 
+    def test_deviations_that_are_less_than_chance(self):
+        rows = [{"dataset": "boston", "n_test": n} for n in (51, 51)]
+        assert uci_page.below_chance(rows, "qd") == ["boston"]  # 0.01 printed, 0.038 by chance
+        assert uci_page.below_chance(rows, "pim") == []  # 0.08 printed
+        assert uci_page.below_chance([{"dataset": "boston", "n_test": 5100}], "qd") == []
+
     def test_page_joins_the_columns(self, tmp_path):
         target = tmp_path / "table2.md"
         assert "Not run yet" in uci_page.pages(tmp_path)[target]
