@@ -327,7 +327,7 @@ class TestMeasure:
 
     @pytest.mark.parametrize("kind", ["frame", "arrays"])
     def test_many_rows_stay_where_they_are(self, predictions, monkeypatch, kind):
-        monkeypatch.setattr("pimeter.evaluation.lazy_rows.MOST_ROWS", 1000)
+        monkeypatch.setattr("pimeter.evaluation.lazy_rows.MAX_ROWS_TO_COLLECT", 1000)
         reads = []
 
         def seen(part):
@@ -379,7 +379,7 @@ class TestMeasure:
         assert found.sums == np.arange(3000.0).sum()
 
     def test_tied_errors_are_covered(self, monkeypatch):
-        monkeypatch.setattr("pimeter.evaluation.lazy_rows.MOST_ROWS", 100)
+        monkeypatch.setattr("pimeter.evaluation.lazy_rows.MAX_ROWS_TO_COLLECT", 100)
         y = np.random.default_rng(9).choice([-0.1, 0.1, 0.2, 0.3], 1000, p=[0.25, 0.25, 0.44, 0.06])
         ours = pm.measure(da.from_array(y, chunks=300), da.zeros(1000, chunks=300))
         expected = pm.measure(y, np.zeros(1000))
@@ -388,14 +388,14 @@ class TestMeasure:
         assert set(ours.curves.lower_quantile + ours.curves.upper_quantile) <= set(y.tolist())
 
     def test_radii_are_never_too_small(self, monkeypatch):
-        monkeypatch.setattr("pimeter.evaluation.lazy_rows.MOST_ROWS", 100)
+        monkeypatch.setattr("pimeter.evaluation.lazy_rows.MAX_ROWS_TO_COLLECT", 100)
         y = 1.0 + 1e-12 * np.random.default_rng(10).uniform(size=1000)
         ours, expected = pm.measure(da.from_array(y, chunks=300), da.zeros(1000, chunks=300)), pm.measure(y, 0.0 * y)
         assert (np.array(ours.curves.margin) >= expected.curves.margin).all()
         assert max(ours.curves.margin) <= y.max()
 
     def test_extreme_errors(self, monkeypatch):
-        monkeypatch.setattr("pimeter.evaluation.lazy_rows.MOST_ROWS", 100)
+        monkeypatch.setattr("pimeter.evaluation.lazy_rows.MAX_ROWS_TO_COLLECT", 100)
         rng = np.random.default_rng(8)
         y = rng.standard_normal(400) * 10.0 ** rng.integers(-200, 200, 400)
         ours = pm.measure(da.from_array(y, chunks=90), da.zeros(400, chunks=90))
@@ -435,7 +435,7 @@ class TestMeasure:
             pm.measure(parts["y"], parts["y_pred"], X=da.ones((3000, 2), chunks=(1000, 1)))
 
     def test_command_line_of_many_rows(self, predictions, tmp_path, monkeypatch, capsys):
-        monkeypatch.setattr("pimeter.evaluation.lazy_rows.MOST_ROWS", 1000)
+        monkeypatch.setattr("pimeter.evaluation.lazy_rows.MAX_ROWS_TO_COLLECT", 1000)
         for i, part in enumerate(np.array_split(np.arange(3000), 3)):
             predictions.iloc[part].to_parquet(tmp_path / f"part-{i}.parquet")
         out = tmp_path / "report.html"
@@ -453,7 +453,7 @@ class TestMeasure:
     @pytest.mark.parametrize("most", [1000, 10_000])
     @pytest.mark.parametrize("ending", ["parquet", "csv"])
     def test_command_line_counts_rows_that_are_left_out(self, predictions, tmp_path, monkeypatch, capsys, ending, most):
-        monkeypatch.setattr("pimeter.evaluation.lazy_rows.MOST_ROWS", most)
+        monkeypatch.setattr("pimeter.evaluation.lazy_rows.MAX_ROWS_TO_COLLECT", most)
         gaps = predictions.copy()
         gaps.loc[gaps.index[:10], "y"] = np.nan
         gaps.loc[gaps.index[5:12], "y_pred"] = np.nan

@@ -466,7 +466,7 @@ class TestMeasure:
         order = rng.permutation(3000)
         lazy = [da.from_array(values[order], chunks=700) for values in (y_true, y_pred)]
         assert measure(*lazy).diagnosis["copies"].value == 2000
-        monkeypatch.setattr(lazy_rows, "MOST_ROWS", 1000)
+        monkeypatch.setattr(lazy_rows, "MAX_ROWS_TO_COLLECT", 1000)
         result = measure(*lazy)  # a third of the rows, of which each has two thirds of a copy on average
         assert 100 < result.diagnosis["copies"].value < 500
         factor = float(result.headline.evidence.rpartition("factor of ")[2].rstrip("."))

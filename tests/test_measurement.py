@@ -110,7 +110,7 @@ class TestNumbers:
         y_true = least + spread * rng.standard_normal(500)
         y_pred = y_true + 0.3 * spread * rng.standard_normal(500) - bias
         if engine == "dask":
-            monkeypatch.setattr(lazy_rows, "MOST_ROWS", 100)
+            monkeypatch.setattr(lazy_rows, "MAX_ROWS_TO_COLLECT", 100)
             scores = measure(*(da.from_array(values, chunks=130) for values in (y_true, y_pred))).scores
         else:
             scores = measure(y_true, y_pred).scores
@@ -435,7 +435,7 @@ def test_errors_that_are_tied_at_the_radius_are_all_covered(monkeypatch):
     at = result.curves.levels.index(0.5)  # here +-0 covers 60 %
     assert result.curves.margin[at] == 0.0
     assert result.curves.coverage_upper[at] == pytest.approx(0.6, abs=4 * np.sqrt(0.6 * 0.4 / 2000))
-    monkeypatch.setattr("pimeter.evaluation.lazy_rows.MOST_ROWS", 500)
+    monkeypatch.setattr("pimeter.evaluation.lazy_rows.MAX_ROWS_TO_COLLECT", 500)
     stays = measure(*(da.from_array(values, chunks=700) for values in (y_true, y_pred)))
     assert stays.headline == result.headline
     assert stays.curves.coverage_upper == result.curves.coverage_upper

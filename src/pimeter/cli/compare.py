@@ -63,7 +63,8 @@ def compare(
         own = named_or_guessed(table, TARGETS, "target", target, notes)
         columns = {name: [name] for name in names}
         if intervals:
-            columns, level = bounds_of_models(table, list(columns), level, notes)
+            bounds = bounds_of_models(table, list(columns), level, notes)
+            columns, level = bounds.columns, bounds.level
         said = list(chain.from_iterable(columns.values()))
         refuse_one_for_two(table, {"target": own, **{f"column {name}": name for name in said}})
         others = feature_columns(table, features, {own, *names, *said, by, time})

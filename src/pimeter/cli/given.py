@@ -144,10 +144,15 @@ def _fraction(digits: str) -> float:
     return float(digits) / (1000.0 if "." not in digits and len(digits) == 3 else 100.0)
 
 
-def bounds_of_models(
-    table: Table, models: Sequence[str], level: float | None, notes: list[str]
-) -> tuple[dict[str, list[str]], float]:
-    """Columns of the lower and the upper bound of each model, named like A-lo-90 and A-hi-90, and their level."""
+class ModelBounds(NamedTuple):
+    """Columns of the lower and the upper bound of each model, and their level."""
+
+    columns: dict[str, list[str]]
+    level: float
+
+
+def bounds_of_models(table: Table, models: Sequence[str], level: float | None, notes: list[str]) -> ModelBounds:
+    """The bounds of all models at one level, in columns named like A-lo-90 and A-hi-90."""
     by_model = _central_columns(table, models)
     held = [{p for p, sides in own.items() if len(sides) == 2} for own in by_model.values()]
     common = set.intersection(*held)
@@ -159,11 +164,11 @@ def bounds_of_models(
         notes.append(
             f"compared intervals of level {found:g}, the highest one that all models have; --level overrules it"
         )
-    return columns, found
+    return ModelBounds(columns, found)
 
 
 def _central_columns(table: Table, models: Sequence[str]) -> dict[str, dict[float, dict[str, str]]]:
-    """By model and level: columns of its lower and its upper bound, as far as names tell."""
+    """Columns of the lower and the upper bound, by model and level, as far as names tell."""
     found: dict[str, dict[float, dict[str, str]]] = {name: {} for name in models}
     for column in table.columns:
         match = CENTRAL.search(column.strip())

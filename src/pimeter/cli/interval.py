@@ -270,6 +270,7 @@ def show_intervals(model: pimeter.IntervalRegressor, bounds: pl.DataFrame, by: s
 def _show_categories(model: pimeter.IntervalRegressor, said: str, by: str) -> None:
     """A table of categories: the largest, the small ones together, and those never seen."""
     from pimeter.coverage import percent, rounded
+    from pimeter.report.page import UNKNOWN
 
     lines = [(one, *margin) for one, margin in zip(model.categories_, model.margin_, strict=True)]
     own = sorted((line for line in lines[:-1] if line[0].source == "own"), key=lambda line: -line[0].rows)
@@ -283,7 +284,7 @@ def _show_categories(model: pimeter.IntervalRegressor, said: str, by: str) -> No
             str(one.label),
             f"{one.rows:,}",
             f"-{rounded(below, 3)} to +{rounded(above, 3)}",
-            "not known" if math.isnan(one.level) else percent(one.level),
+            UNKNOWN if math.isnan(one.level) else percent(one.level),
             one.note or "its own",
         )
         for one, below, above in [*kept, lines[-1]]

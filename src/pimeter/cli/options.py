@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pimeter.cli.writing import PACKED_ITSELF, RESULTS, TABLES, UNCOMPRESSED, form_of
+from pimeter.cli.writing import RESULTS, form_of
 from pimeter.files import Reading, shown
 
 
@@ -39,8 +39,7 @@ def as_result(out: Path | None) -> Path | None:
 
 def as_table(out: Path) -> Path:
     """Where a table goes, if its name says in what form; before anything is read."""
-    ending, compression = form_of(out)
-    if ending in TABLES and (compression == UNCOMPRESSED or ending not in PACKED_ITSELF):
+    if form_of(out).is_table:
         return out
     known = ".csv, .tsv, .jsonl (also .gz or .zst), .json, .parquet or .feather"
     msg = f"{shown(out)} does not say what to write; let it end in {known}."

@@ -60,12 +60,13 @@ def say(notes: Sequence[str]) -> None:
 def show_measurement(result: Measurement | IntervalMeasurement, findings: Sequence[str] = ()) -> None:
     """Headline, scores, findings to be shown, and advice on the terminal."""
     from pimeter.coverage import rounded
+    from pimeter.report.page import UNKNOWN
 
     rows = [
         (
             name.replace("_", " "),
             rounded(score.value),
-            "not known" if math.isnan(score.lower) else f"{rounded(score.lower)} to {rounded(score.upper)}",
+            UNKNOWN if math.isnan(score.lower) else f"{rounded(score.lower)} to {rounded(score.upper)}",
         )
         for name, score in result.scores.items()
     ]

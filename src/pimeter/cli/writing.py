@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pimeter.files import Reading, Table, opened, replaced, shown
 
@@ -57,16 +57,28 @@ def scattered(columns: pl.DataFrame, where: pl.Series, bounds: Array) -> pl.Data
     return columns.with_columns(one.scatter(at, bounds[:, i]) for i, one in enumerate(columns))
 
 
-def form_of(out: Path) -> tuple[str, Literal["uncompressed", "gzip", "zstd"]]:
-    """What the name of a file says: its ending, and how it is packed."""
+class Form(NamedTuple):
+    """What the name of a file says of its form."""
+
+    ending: str  # without a dot, such as "csv"
+    compression: Literal["uncompressed", "gzip", "zstd"]
+
+    @property
+    def is_table(self) -> bool:
+        """Whether a table can be written in this form."""
+        return self.ending in TABLES and (self.compression == UNCOMPRESSED or self.ending not in PACKED_ITSELF)
+
+
+def form_of(out: Path) -> Form:
+    """What the name of a file says."""
     packed = PACKED.get(out.suffix.lower(), UNCOMPRESSED)
     named = out if packed == UNCOMPRESSED else out.with_suffix("")
-    return named.suffix.lower().removeprefix("."), packed
+    return Form(named.suffix.lower().removeprefix("."), packed)
 
 
 def write_result(result: Result, draft: Path, out: Path, about: Mapping[str, str]) -> None:
     """A result in the form that the name of the file says."""
-    ending, _ = form_of(out)
+    ending = form_of(out).ending
     if ending in TABLES and ending != "json":
         write_table(result.to_frame("polars").lazy().fill_nan(None), draft, out)
     else:
@@ -75,7 +87,8 @@ def write_result(result: Result, draft: Path, out: Path, about: Mapping[str, str
 
 def write_table(frame: pl.LazyFrame, draft: Path, out: Path, *, like: Table | None = None) -> None:
     """Write a lazy table in the form that the name of the file says; text has separators and decimals of its source."""
-    ending, compression = form_of(out)
+    form = form_of(out)
+    ending, compression = form.ending, form.compression
     from polars.exceptions import PanicException, PolarsError
 
     try:

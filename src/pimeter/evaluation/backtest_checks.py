@@ -86,7 +86,7 @@ class CheckOfCone(Check[Tried]):
     threshold = FAR_FROM_LEVEL
 
     def judge(self, tried: Tried, cone: Cone, how: str, advice: str) -> Finding:
-        """From what the cone covered."""
+        """The finding on a cone, from what it covered."""
         sentence = f"{how}, the cone covered {cone.percent} of targets; {percent(tried.level)} were asked for."
         value = math.nan if cone.coverage is None else cone.coverage
         return self.finding(tried.n_scored, sentence, advice, value=value, reference=tried.level)

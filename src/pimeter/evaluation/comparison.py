@@ -15,6 +15,7 @@ from pimeter.evaluation import paired
 from pimeter.evaluation.diagnosis.columns import categories, given, quintiles
 from pimeter.evaluation.interval_evidence import Division
 from pimeter.evaluation.losses import losses_of
+from pimeter.evaluation.paired import Compared
 from pimeter.evaluation.results import Result
 from pimeter.evaluation.verdict import KINDS, Contrast, Kind, Place, choice, claim, findings
 from pimeter.findings import Diagnosis, Headline
@@ -161,19 +162,20 @@ def compare(
         msg = f"y_true must have shape (m,) with at least {MIN_ROWS_TO_COMPARE} rows; got {target.shape}."
         raise ValueError(msg)
     _refuse_other_orders(y_true, models)
-    columns, centre = losses_of(target, models, level)
+    losses = losses_of(target, models, level)
     known = given(X, by, len(target), some_rows(len(target), MAX_ROWS_FOR_FEATURES))
     order = None if time is None else np.argsort(moment_numbers(time, len(target)), kind="stable")
     scores, contrasts = {}, []
-    for name, rows in columns.items():
-        values, pairs = _compared(name, rows, target, order)
-        scores[name] = tuple(values.tolist())
-        contrasts += _contrasts(KINDS[name], names, pairs)
+    for name, rows in losses.columns.items():
+        compared = _compared(name, rows, target, order)
+        scores[name] = tuple(compared.values.tolist())
+        contrasts += _contrasts(KINDS[name], names, compared.pairs)
     decided_by = next(name for name in KINDS if name in scores)
     sign = KINDS[decided_by].sign
     first, second = np.argsort(sign * np.array(scores[decided_by]), kind="stable")[:2]
-    losses = columns[decided_by].astype(np.float64)
-    places = _places(known, centre, sign * (losses[:, first] - losses[:, second]), order)
+    decisive_losses = losses.columns[decided_by].astype(np.float64)
+    difference = sign * (decisive_losses[:, first] - decisive_losses[:, second])
+    places = _places(known, losses.centre, difference, order)
     decisive = [one for one in contrasts if one.score == decided_by]
     found = findings(contrasts, names[first], names[second], places, len(target))
     dependence = "ranges allow for dependence in time" if order is not None else "each judged by all models"
@@ -209,7 +211,7 @@ def _refuse_other_orders(y_true: object, models: Mapping[str, Any]) -> None:
             refuse_other_order("y_true", y_true, f"models[{name!r}]", one)
 
 
-def _compared(name: str, rows: NDArray[Any], target: NDArray[Any], order: Index | None) -> tuple[Array, Pairs]:
+def _compared(name: str, rows: NDArray[Any], target: NDArray[Any], order: Index | None) -> Compared:
     """A score of each model, and its differences."""
     is_ordered = order is not None
     if order is not None:
@@ -217,9 +219,9 @@ def _compared(name: str, rows: NDArray[Any], target: NDArray[Any], order: Index 
     if name == "auc":
         return paired.of_auc(rows, target == 1, is_ordered=is_ordered)
     if name == "rmse":
-        return np.sqrt(rows.mean(axis=0)), paired.of_roots(rows, is_ordered=is_ordered)
+        return Compared(np.sqrt(rows.mean(axis=0)), paired.of_roots(rows, is_ordered=is_ordered))
     of = paired.of_proportions if rows.dtype == bool else paired.of_means
-    return rows.mean(axis=0), of(rows, is_ordered=is_ordered)
+    return Compared(rows.mean(axis=0), of(rows, is_ordered=is_ordered))
 
 
 def _contrasts(kind: Kind, names: tuple[str, ...], pairs: Pairs) -> list[Contrast]:

@@ -261,7 +261,7 @@ def _points(given_columns: Sequence[Column]) -> Array:
 
 
 def excess_risks(given_columns: Sequence[Column], is_inside: Flags, level: float) -> Array:
-    """Of up to 2,000 rows, by how much the Brier score of the level is larger than that of trees of other rows.
+    """By how much the Brier score of the level exceeds that of trees of other rows, for each of up to 2,000 rows.
 
     What trees say beyond the mean is shrunk by the factor that would have been best for the rows of the other folds.
     """

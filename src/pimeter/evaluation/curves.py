@@ -106,7 +106,7 @@ class Curves:
         context: Context,
         effects: Mapping[tuple[str, str], float],
     ) -> Curves:
-        """From cross-fitted rows; bounds of subgroups hold for so many of them together, with their design effects."""
+        """Curves of cross-fitted rows; bounds of subgroups hold for so many together, with their design effects."""
         m = len(residuals)
         coverage = divisions[0].covered.inside.sum(axis=0) / m if m > 1 else np.full(len(fit.levels), np.nan)
         lower, upper = np.split(np.asarray(quantile(residuals, tail_levels(fit.levels))), 2)

@@ -58,7 +58,7 @@ class Decomposition:
 
 
 def decomposition(target: Array, said: Predictive) -> Decomposition | None:
-    """Of whole distributions with finite quantiles; None for others, and for few rows."""
+    """Decompose the CRPS of whole distributions with finite quantiles; None for others, and for few rows."""
     if len(target) < MIN_ROWS_FOR_ISOTONIC or not np.isfinite(said.values).all():
         return None
     rows = some_rows(len(target), MAX_ROWS_FOR_ISOTONIC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,22 @@ from pimeter.evaluation.ranges import CONFIDENCE, margin_ranks
 from pimeter.moments import Middle, power_of_two
 
 if TYPE_CHECKING:
-    from pimeter.moments import Moments, Range
-    from pimeter.protocols import Array, Index
+    from numpy.typing import ArrayLike
 
-MOST_ROWS = 1_000_000  # that come here
+    from pimeter._kernels.dask.rows import Extremes
+    from pimeter.moments import Moments, Range
+    from pimeter.protocols import Array, FeatureTable, Index
+
+MAX_ROWS_TO_COLLECT = 1_000_000  # of dask collections
+
+
+class SampledRows(NamedTuple):
+    """Rows that came here, as they would be in memory; None for what was not given."""
+
+    y_true: Array
+    y_pred: Array
+    X: FeatureTable | None
+    by: ArrayLike | None
 
 
 @dataclass(frozen=True)
@@ -31,8 +43,8 @@ class LazyRows:
     ----------
     levels : array of shape (L,)
         Confidence levels asked about.
-    sample : list
-        The four, of up to a million rows, as they would be in memory.
+    sample : SampledRows
+        Up to a million rows.
     n : int
         Number of all rows.
     absolute, signed : array
@@ -42,7 +54,7 @@ class LazyRows:
     """
 
     levels: Array
-    sample: list[Any]
+    sample: SampledRows
     n: int
     absolute: Array
     signed: Array
@@ -54,9 +66,9 @@ class LazyRows:
         from pimeter._kernels.dask.rows import read_rows
 
         found = read_rows(
-            [y_true, y_pred, X, by], MOST_ROWS, checked_rows, partial(asked_ranks, levels), _near_first_look
+            [y_true, y_pred, X, by], MAX_ROWS_TO_COLLECT, checked_rows, partial(asked_ranks, levels), _near_first_look
         )
-        return cls(levels, found.sample, found.n, found.absolute, found.signed, found.sums)
+        return cls(levels, SampledRows(*found.sample), found.n, found.absolute, found.signed, found.sums)
 
     @property
     def median(self) -> Range:
@@ -98,7 +110,7 @@ def asked_ranks(levels: Array, n: int) -> tuple[Index, Index]:
     )
 
 
-def _near_first_look(seen: Any) -> Middle:
+def _near_first_look(seen: Extremes) -> Middle:
     """Units and what sums are near to, from a first look at all rows."""
     unit, target_unit = power_of_two(seen.largest), power_of_two(max(seen.high - seen.low, seen.largest))
     size, error, target = seen.means

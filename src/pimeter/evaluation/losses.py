@@ -33,7 +33,7 @@ class Losses(NamedTuple):
 
 
 def losses_of(target: NDArray[Any], models: Mapping[str, Any], level: float) -> Losses:
-    """Of classifiers if the targets are classes and the predictions classes or probabilities; else of regressors."""
+    """Losses of classifiers if targets are classes and predictions classes or probabilities; else of regressors."""
     plain = [_plain(name, said, target) for name, said in models.items() if not isinstance(said, Mapping)]
     if len(plain) == len(models) and all(said.shape == target.shape for said in plain):
         if target.dtype.kind in "OUS":
@@ -64,7 +64,7 @@ def _are_probabilities(said: NDArray[Any]) -> bool:
 
 
 def _of_answers(target: NDArray[Any], answers: Mapping[str, NDArray[Any]]) -> Losses:
-    """Whether each class is the true one."""
+    """Accuracy of answers: whether each class is the true one."""
     for name, labels in {"y_true": target, **answers}.items():
         if any(map(is_missing, labels.tolist())):
             msg = f"{name} has missing classes; leave these rows out."
@@ -77,7 +77,7 @@ def _of_answers(target: NDArray[Any], answers: Mapping[str, NDArray[Any]]) -> Lo
 
 
 def _of_probabilities(is_positive: Flags, scores: Array) -> Losses:
-    """Classes 0 and 1 alone have no log loss and no AUC."""
+    """Losses of probabilities; answers of 0 and 1 alone have no log loss and no AUC."""
     found: dict[str, NDArray[Any]] = {}
     if not np.isin(scores, (0.0, 1.0)).all():
         said = np.clip(np.where(is_positive[:, None], scores, 1.0 - scores), CLIP, 1.0)
@@ -88,7 +88,7 @@ def _of_probabilities(is_positive: Flags, scores: Array) -> Losses:
 
 
 def _of_predictions(target: Array, models: Mapping[str, Any], level: float) -> Losses:
-    """Of points, and of intervals and distributions where all models have some."""
+    """Losses of points, and of intervals and distributions where all models have some."""
     said = {name: _read(name, held, level, len(target)) for name, held in models.items()}
     points = np.stack([one.centre if isinstance(one, Predictive) else one for one in said.values()], axis=1)
     check_magnitude(target, points)
@@ -117,7 +117,7 @@ def _largest(values: Array) -> float:
 
 
 def _of_intervals(target: Array, known: list[Predictive], level: float) -> dict[str, NDArray[Any]]:
-    """Of intervals at a level, and of distributions where all models have one."""
+    """Losses of intervals at a level, and of distributions where all models have one."""
     bounds = np.stack([one.bounds(level) for one in known], axis=1)
     width = _without_rounding(bounds[..., 1] - bounds[..., 0])
     outside = np.maximum(bounds[..., 0] - target[:, None], 0.0) + np.maximum(target[:, None] - bounds[..., 1], 0.0)

@@ -222,7 +222,7 @@ def measured_points(
     if type(y_true).__module__.partition(".")[0] == "dask":
         _refuse_lazy(groups, time)
         lazy = LazyRows.read(stops, y_true, y_pred, X, by)
-        y_true, y_pred, X, by = lazy.sample
+        y_true, y_pred, X, by = lazy.sample.y_true, lazy.sample.y_pred, lazy.sample.X, lazy.sample.by
         names = RowNames(is_known=False)
     names = names or RowNames.of(y_true)
     target, prediction, residuals = checked_rows(y_true, y_pred)
@@ -314,7 +314,7 @@ def _doubt(diagnosis: Diagnosis, units: Units) -> str:
 
 @cache
 def _versions() -> tuple[tuple[str, str], ...]:
-    """Of what makes the numbers."""
+    """Versions of what makes the numbers."""
     packages = ("pimeter", "numpy", "scipy", "scikit-learn")
     return ("python", platform.python_version()), *((name, version(name)) for name in packages)
 

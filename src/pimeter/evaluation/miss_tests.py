@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import bdtr, bdtrc, gammaln
@@ -31,19 +31,27 @@ def hypergeometric_p(k: int, rows: int, total: int, n: int) -> float:
     return float(min(1.0, 2.0 * min(below[at], 1.0 - (below[at - 1] if at else 0.0))))
 
 
-def christoffersen(miss: Flags, level: float) -> tuple[float, float]:
-    """Likelihood ratios of unconditional coverage and of independence of the miss before, each chi-square with 1 df."""
+class LikelihoodRatios(NamedTuple):
+    """Christoffersen's likelihood ratios, each chi-square with one degree of freedom; their sum has two."""
+
+    unconditional: float  # of coverage at the level
+    independence: float  # of a miss from whether there was one before
+
+
+def christoffersen(miss: Flags, level: float) -> LikelihoodRatios:
+    """Likelihood ratios of misses in the order of time."""
     k, n = int(miss.sum()), len(miss)
     unconditional = 2.0 * (_log_likelihood(k, n, k / n) - _log_likelihood(k, n, 1.0 - level))
     before, after = miss[:-1], miss[1:]
     parts = [(int(after[before == b].sum()), int((before == b).sum())) for b in (False, True)]
     total = sum(one[0] for one in parts), sum(one[1] for one in parts)
     free = sum(_log_likelihood(k, n, k / n if n else 0.0) for k, n in parts)
-    return unconditional, max(2.0 * (free - _log_likelihood(*total, total[0] / total[1])), 0.0)
+    independence = max(2.0 * (free - _log_likelihood(*total, total[0] / total[1])), 0.0)
+    return LikelihoodRatios(unconditional, independence)
 
 
 def _log_likelihood(k: int, n: int, p: float) -> float:
-    """Of k misses among n rows at a probability p."""
+    """Log-likelihood of k misses among n rows at a probability p."""
     return (k * math.log(p) if k else 0.0) + ((n - k) * math.log1p(-p) if n - k else 0.0)
 
 

@@ -99,7 +99,14 @@ def _difference_range(n_more: Array, n_less: Array, n: Array, tail: float) -> tu
     return np.maximum(lower, -1.0), np.minimum(upper, 1.0)
 
 
-def of_auc(scores: Array, is_positive: Flags, *, is_ordered: bool) -> tuple[Array, Pairs]:
+class Compared(NamedTuple):
+    """A score of each model, and its differences between all pairs of them."""
+
+    values: Array
+    pairs: Pairs
+
+
+def of_auc(scores: Array, is_positive: Flags, *, is_ordered: bool) -> Compared:
     """Areas under the ROC curve of each column of scores, and their differences by DeLong's variance."""
     n, n_positive = len(scores), int(np.count_nonzero(is_positive))
     influence, areas = np.empty_like(scores), np.empty(scores.shape[1])
@@ -110,7 +117,7 @@ def of_auc(scores: Array, is_positive: Flags, *, is_ordered: bool) -> tuple[Arra
             place = below / len(ordered) if sign > 0.0 else 1.0 - below / len(ordered)
             areas[i] = place.mean()
             influence[own, i] = areas[i] + (place - areas[i]) * n / (n_positive if sign > 0.0 else n - n_positive)
-    return areas, of_means(influence, is_ordered=is_ordered)
+    return Compared(areas, of_means(influence, is_ordered=is_ordered))
 
 
 def mean_range(difference: Array, confidence: float, *, is_ordered: bool = False) -> tuple[float, float, float]:
@@ -162,7 +169,7 @@ def _n_cosines(n: int) -> int:
 
 
 def _in_time(spread: Spread, centred: Array) -> Spread:
-    """With the long-run variance of rows in the order of time, which are as good as fewer independent ones."""
+    """The spread of means of rows in the order of time, by their long-run variance: as of fewer independent rows."""
     n_cosines = _n_cosines(len(centred))
     ratio = _long_run_ratio(centred, n_cosines)
     fewer = np.maximum(ratio, 1.0)
@@ -179,7 +186,7 @@ def _long_run_ratio(centred: Array, n_cosines: int) -> Array:
 
 
 def _pairs(difference: Array, *, is_ordered: bool) -> Pairs:
-    """From the difference that each row makes, (rows, pairs)."""
+    """Mean differences with ranges and p-values, from the difference that each row makes, (rows, pairs)."""
     n = len(difference)
     value = difference.mean(axis=0)
     spread = _mean_spread(difference - value)

@@ -206,13 +206,13 @@ class Runs(IntervalCheck):
         if not MIN_MISSES_FOR_RUNS <= n_miss <= evidence.n - MIN_MISSES_FOR_RUNS:
             return self.finding(evidence.n, f"{n_miss:,} misses are too few to tell.")
         after_miss, after_hit = (float(miss[1:][before].mean()) for before in (miss[:-1], ~miss[:-1]))
-        ratio_uc, ratio_ind = christoffersen(miss, evidence.level)
+        ratios = christoffersen(miss, evidence.level)
         p_value = runs_p(miss)
         sentence = (
             f"A miss follows a miss in {percent(after_miss, 3)} of cases, and follows a hit in {percent(after_hit, 3)} "
             f"({_p(p_value)} by runs; Christoffersen's likelihood ratios: unconditional "
-            f"p = {float(chdtrc(1, ratio_uc)):.2g}, independence p = {float(chdtrc(1, ratio_ind)):.2g}, conditional "
-            f"p = {float(chdtrc(2, ratio_uc + ratio_ind)):.2g})."
+            f"p = {float(chdtrc(1, ratios.unconditional)):.2g}, independence "
+            f"p = {float(chdtrc(1, ratios.independence)):.2g}, conditional p = {float(chdtrc(2, sum(ratios))):.2g})."
         )
         advice = "Misses come in runs: update intervals as targets become known (OnlineNeuron, ForecastIntervals)."
         reference = n_miss / evidence.n

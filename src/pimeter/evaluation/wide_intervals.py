@@ -142,7 +142,7 @@ def _orders(rng: np.random.Generator, d: int) -> Index:
 
 
 def _composed(one: Index, others: Index, orders: Index) -> Index:
-    """For each order d + 1 rows: another row, then more and more features of the one, which is the last."""
+    """Rows between another one and the one, d + 1 for each order: features of the one come in, one by one."""
     d = len(one)
     turn = np.argsort(orders, axis=1)  # at which a feature is exchanged
     is_own = turn[:, None, :] < np.arange(d + 1)[:, None]

@@ -55,7 +55,7 @@ class Table:
         return self._typed(frame, numbers)
 
     def _typed(self, frame: pl.DataFrame, numbers: Sequence[str]) -> pl.DataFrame:
-        """With numbers, dates and truth values in the place of strings that are."""
+        """The frame with numbers, dates and truth values in the place of strings that are."""
         import polars as pl
 
         wanted = frame.columns

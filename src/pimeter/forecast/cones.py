@@ -195,7 +195,7 @@ class ForecastIntervals(ConePaths):
         """
         draft = self._draft()
         draft._fit(y_true, y_pred, stride, features)
-        level, n_series = draft._fitted_with[0], draft._shape[0]
+        level, n_series = draft._level, draft._shape[0]
         warn_of_few(draft._seen, draft._seen_by, draft._quantiles, draft._overlaps, level, n_series)
         return self._become(draft)
 
@@ -256,15 +256,13 @@ class ForecastIntervals(ConePaths):
         errors = self._checked_errors(y_true, y_pred)
         forecast = finite_forecasts(y_pred, *self._shape)
         table, every = self._features(features, errors.shape[-1]), forecast_columns(forecast, errors)
-        arriving, newest = self._newest.followed(errors, every)
+        followed = self._newest.followed(errors, every)
         found = []
         for i in range(errors.shape[-1]):
             now = slice(i, i + 1)
-            found.append(
-                self._intervals(forecast[..., now, :], self._margins(self._fitted_with[0])[..., None], table[now])
-            )
-            self._learn(arriving.errors[..., now], arriving.forecasts[..., now], table[now])
-        self._newest = newest
+            found.append(self._intervals(forecast[..., now, :], self._margins(self._level)[..., None], table[now]))
+            self._learn(followed.arriving.errors[..., now], followed.arriving.forecasts[..., now], table[now])
+        self._newest = followed.newest
         return np.concatenate(found, axis=-4)[..., 0]
 
     def predict_interval(
@@ -288,7 +286,7 @@ class ForecastIntervals(ConePaths):
         """
         check_is_fitted(self)
         forecast = finite_forecasts(y_pred, *self._shape)
-        asked = self._fitted_with[0] if confidence_level is None else confidence_level
+        asked = self._level if confidence_level is None else confidence_level
         levels = one_or_more_levels("confidence_level", asked)
         margins = np.stack([self._margins(p) for p in levels.ravel().tolist()], axis=-1)  # ([series,] h, 2, levels)
         bounds = self._intervals(forecast, margins, self._features(features, forecast.shape[-2]))
@@ -321,7 +319,7 @@ class ForecastIntervals(ConePaths):
         """
         from pimeter.forecast.panel_plot import draw_cone
 
-        levels = np.atleast_1d(self._fitted_with[0] if confidence_level is None else confidence_level)
+        levels = np.atleast_1d(self._level if confidence_level is None else confidence_level)
         bounds = self.predict_interval(np.reshape(y_pred, (1, -1)), levels)[0]
         return draw_cone(np.asarray(y_pred, np.float64).ravel(), bounds, levels, y_true, ax)
 
@@ -354,9 +352,8 @@ class ForecastIntervals(ConePaths):
             sigma = deviation(self._given, (1, 2))
             sigma = sigma[0] if self._shape[0] is None else sigma[:, None, None]
         else:
-            errors, _ = window_errors(y_true, y_pred)
-            sigma = deviation(errors, (1,)).reshape(*forecast.shape[:-1], 1)
-        p = self._fitted_with[0]
+            sigma = deviation(window_errors(y_true, y_pred).errors, (1,)).reshape(*forecast.shape[:-1], 1)
+        p = self._level
         margin = NormalDist().inv_cdf((1.0 + p) / 2.0) * sigma * np.sqrt(1.0 + 1.0 / n_past)
         return np.stack([forecast - margin, forecast + margin], axis=-1)
 
@@ -371,14 +368,14 @@ class ForecastIntervals(ConePaths):
     def coverage_range_(self) -> Array:
         """5 % and 95 % points of the coverage that so many independent errors would give: an estimate, no guarantee."""
         check_is_fitted(self)
-        points = coverage_ranges(self._n_effective(), self._fitted_with[0], self._seen_by.n_cuts)
+        points = coverage_ranges(self._n_effective(), self._level, self._seen_by.n_cuts)
         return points[0] if self._shape[0] is None else points
 
     @property
     def margin_(self) -> Array:
         """How far intervals lie below and above the forecast now."""
         check_is_fitted(self)
-        return self._margins(self._fitted_with[0])
+        return self._margins(self._level)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_quantiles")

@@ -40,6 +40,13 @@ class Outlook(NamedTuple):
     for_scale: Array  # (k, e)
 
 
+class CentreAndScale(NamedTuple):
+    """Where the residuals of windows are expected, with an entry for each step."""
+
+    centre: Array  # how far off the forecast
+    scale: Array
+
+
 class ForgettingRegressions:
     """One least-squares fit for each of k columns; rows count less as they age, the penalty does not."""
 

@@ -25,7 +25,7 @@ class Standardised(NamedTuple):
 
     @classmethod
     def of(cls, features: Array) -> Standardised:
-        """By those of `fit` (n, k, q)."""
+        """Location and deviation of the features of `fit` (n, k, q)."""
         known = features.reshape(features.shape[0] * features.shape[1], features.shape[2])
         n = np.maximum(np.count_nonzero(~np.isnan(known), axis=0), 1)
         location = np.nansum(known, axis=0) / n

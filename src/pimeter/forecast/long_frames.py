@@ -15,7 +15,7 @@ from pimeter.arrays import as_frame, numbers_of
 from pimeter.coverage import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import narwhals as nw
     from numpy.typing import NDArray
@@ -54,7 +54,7 @@ class Clock:
 
     @classmethod
     def of(cls, times: Array, kind: str, windows: Callable[[], list[Array]]) -> Clock:
-        """By all times of a frame, and where these leave gaps by those of its windows, each with its cutoff."""
+        """The clock of all times of a frame; where these leave gaps, the times of its windows tell the steps."""
         moments = np.unique(times)
         gaps = np.diff(moments)
         unit = float(gaps.min()) if gaps.size else 1.0
@@ -64,7 +64,7 @@ class Clock:
         return cls(kind, float(moments[0]), unit, None if is_even else moments, np.arange(len(moments)))
 
     def extended(self, times: Array) -> Clock:
-        """With times later than all so far: each is the next moment, unless it is farther away than any ever was."""
+        """A clock that knows later times: each is the next moment, unless it is farther away than any ever was."""
         if self.moments is None:
             return self
         later = np.unique(times[times > self.moments[-1]])
@@ -154,18 +154,25 @@ def model_columns(name: str, frame: nw.DataFrame[Any], names: Names, given: tupl
 
 
 def read_rows(
-    name: str, frame: nw.DataFrame[Any], names: Names, models: list[str], clock: Clock | None = None, known: Any = None
+    name: str,
+    frame: nw.DataFrame[Any],
+    names: Names,
+    models: list[str],
+    clock: Clock | None = None,
+    known: Sequence[Any] = (),
 ) -> Rows:
     """Rows of past forecasts with their targets; numbers of series and times go on from those known before."""
     clock = _clock(name, frame, (names.time, names.cutoff), clock)
-    rows = _numbered(name, frame, names, models, clock, list(known or []), has_cutoff=True)
+    rows = _numbered(name, frame, names, models, clock, list(known), has_cutoff=True)
     rows = replace(rows, target=numbers(name, frame, names.target))
     _refuse_repeated(name, rows, names)
     _refuse_changed(name, rows, names)
     return rows
 
 
-def read_future(name: str, frame: nw.DataFrame[Any], names: Names, models: list[str], clock: Clock, known: Any) -> Rows:
+def read_future(
+    name: str, frame: nw.DataFrame[Any], names: Names, models: list[str], clock: Clock, known: Sequence[Any]
+) -> Rows:
     """Rows of forecasts to come; without a cutoff a series is forecast from the moment before its first row."""
     has_cutoff = names.cutoff in frame.columns
     clock = _clock(name, frame, (names.time, names.cutoff) if has_cutoff else (names.time,), clock)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.forecast.context import WARM_UP, Context
+from pimeter.forecast.context import WARM_UP, CentreAndScale, Context
 from pimeter.forecast.features import Standardised, feature_array
 from pimeter.forecast.window_arrays import as_columns
 
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 LARGEST_SQUARED = 1e100  # error or forecast: squares stay finite
 SMALLEST = 1e-100  # mean absolute error that is a unit
 DEBT = 100.0  # misses beyond those allowed from which on a margin is twice the largest score
+
+
+class StartedMemory(NamedTuple):
+    """A memory of the windows of `fit`, and the errors of these, standardised: (series, h, n)."""
+
+    memory: Memory
+    standardised: Array
 
 
 class Memory:
@@ -39,8 +46,8 @@ class Memory:
     @classmethod
     def started(
         cls, errors: Array, y_pred: ArrayLike, until_known: Index, features: FeatureTable | None, tails: Tails
-    ) -> tuple[Memory, Array]:
-        """After all rows that are known when the window after the last one is made; and standardised errors."""
+    ) -> StartedMemory:
+        """A memory that knows all that is known when the window after the last one of `fit` is made."""
         n_series, h, n = errors.shape
         rows, forecasts = as_columns(errors), as_columns(forecast_columns(y_pred, errors))
         table = feature_array(features, n, n_series, h)
@@ -62,7 +69,7 @@ class Memory:
             found[i] = context.learn(row, forecast)
         found[: min(WARM_UP, n // 4)] = np.nan
         memory.largest = np.fmax.reduce(np.abs(found), axis=0, initial=0.0)
-        return memory, by_window(found, delays).T.reshape(n_series, h, n)
+        return StartedMemory(memory, by_window(found, delays).T.reshape(n_series, h, n))
 
     def learn(self, errors: Array, forecasts: Array, features: Array, margins: list[Array], level: float) -> Array:
         """A window was made with these margins in force, then a row became known (k,): standardised errors (k,)."""
@@ -97,8 +104,8 @@ class Memory:
             for debt, own in zip(self.debts, quantiles, strict=True)
         ]
 
-    def centre_and_scale(self, forecast: Array, features: Array) -> tuple[Array, Array]:
-        """What is to be said now of windows ([series,] n, h): how far their centres lie off, and their scales."""
+    def centre_and_scale(self, forecast: Array, features: Array) -> CentreAndScale:
+        """What is expected now of the residuals of windows, ([series,] n, h)."""
         n_series, h = self._shape
         columns = forecast.reshape(n_series, -1, h).transpose(1, 0, 2).reshape(-1, n_series * h)
         table = self._standardised.units(features)
@@ -107,7 +114,7 @@ class Memory:
             np.array(values).reshape(len(columns), *self._shape).transpose(1, 0, 2).reshape(forecast.shape)
             for values in ([one.centre for one in said], [one.scale for one in said])
         ]
-        return back[0], back[1]
+        return CentreAndScale(*back)
 
 
 class Newest(NamedTuple):
@@ -119,7 +126,7 @@ class Newest(NamedTuple):
 
     @classmethod
     def of(cls, errors: Array, y_pred: ArrayLike, until_known: Index, *, is_learned: bool) -> Newest:
-        """Of those of `fit`; nothing of them is to come if all was learned there."""
+        """The newest windows of `fit`; nothing of them is to come if all was learned there."""
         size = int(until_known.max())
         forecasts = forecast_columns(y_pred, errors)
         room = np.full((*errors.shape[:2], max(size - errors.shape[-1], 0)), np.nan)
@@ -131,14 +138,23 @@ class Newest(NamedTuple):
         """Nothing of them is to come: it was learned, or comes by itself."""
         return self._replace(errors=np.full_like(self.errors, np.nan))
 
-    def followed(self, errors: Array, forecasts: Array) -> tuple[Newest, Newest]:
+    def followed(self, errors: Array, forecasts: Array) -> Followed:
         """What becomes known after each of these windows is made, and the newest ones after all of them."""
         size, n = self.errors.shape[-1], errors.shape[-1]
         joined = [np.concatenate(pair, axis=-1) for pair in ((self.errors, errors), (self.forecasts, forecasts))]
         first = size + 1 - self.until_known
         rows = [np.stack([one[:, j, i : i + n] for j, i in enumerate(first)], axis=1) for one in joined]
         kept = [one[..., n:] for one in joined]
-        return Newest(rows[0], rows[1], self.until_known), Newest(kept[0], kept[1], self.until_known)
+        return Followed(
+            arriving=Newest(rows[0], rows[1], self.until_known), newest=Newest(kept[0], kept[1], self.until_known)
+        )
+
+
+class Followed(NamedTuple):
+    """What became known while windows were made, and the newest windows after them."""
+
+    arriving: Newest
+    newest: Newest
 
 
 def forecast_columns(y_pred: ArrayLike, errors: Array) -> Array:

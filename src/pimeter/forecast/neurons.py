@@ -40,7 +40,8 @@ class StepNeurons(Replaceable, BaseEstimator):
     def _fit(self, y_true: ArrayLike, y_pred: ArrayLike, stride: float, features: FeatureTable | None) -> None:
         """Set everything that the cone is known by."""
         tails, p = TAILS[self.tails], float(self.confidence_level)
-        errors, has_series = window_errors(y_true, y_pred)
+        given = window_errors(y_true, y_pred)
+        errors = given.errors
         n_series, h, n = errors.shape
         until_known = windows_until_known(h, stride)
         missing = n_missing(errors)
@@ -52,7 +53,8 @@ class StepNeurons(Replaceable, BaseEstimator):
         self._memory: Memory | None = None
         if self.context is not None:
             check_magnitudes(errors, y_pred)
-            self._memory, errors = Memory.started(errors, y_pred, until_known, features, tails)
+            start = Memory.started(errors, y_pred, until_known, features, tails)
+            self._memory, errors = start.memory, start.standardised
         boxes: list[Box] = []
         if self.joint:
             boxes = learned_boxes(errors[..., : n // 2], tails, p, is_smooth=self.smooth)
@@ -64,10 +66,11 @@ class StepNeurons(Replaceable, BaseEstimator):
         else:
             seen, quantiles = errors, step_quantiles(errors, tails, p)
         self._errors, self._seen, self._quantiles = errors, seen, quantiles
-        self._cone, self._tails, self._fitted_with = boxes, tails, (p, self.learning_rate)
+        self._cone, self._tails = boxes, tails
+        self._level, self._rate = p, self.learning_rate
         self._is_smooth = self.smooth
         self._states: list[Array] = []
-        self._shape = (n_series if has_series else None, h)
+        self._shape = (n_series if given.has_series else None, h)
         self.n_windows_, self.n_missing_ = n, missing
         self._seen_by = TAILS["symmetric"] if boxes else tails  # the joint neuron sees absolute scores
         self._overlaps = until_known[-1:] if boxes else until_known
@@ -75,9 +78,10 @@ class StepNeurons(Replaceable, BaseEstimator):
 
     def _checked_errors(self, y_true: ArrayLike, y_pred: ArrayLike) -> Array:
         """Errors (series, h, n) of windows of the horizon and series of `fit`."""
-        errors, has_series = window_errors(y_true, y_pred)
+        given = window_errors(y_true, y_pred)
+        errors = given.errors
         n_series, h = self._shape
-        if has_series != (n_series is not None) or errors.shape[:2] != (n_series or 1, h):
+        if given.has_series != (n_series is not None) or errors.shape[:2] != (n_series or 1, h):
             expected = f"(n, {h})" if n_series is None else f"({n_series}, n, {h})"
             msg = f"update takes windows of the horizon and series of fit, {expected}; got {np.shape(y_true)}."
             raise ValueError(msg)
@@ -99,7 +103,7 @@ class StepNeurons(Replaceable, BaseEstimator):
         if self._memory is None:
             self._follow(box_scores(self._cone, errors) if self._cone else errors)
             return
-        p = self._fitted_with[0]
+        p = self._level
         for i in range(errors.shape[-1]):
             now = (errors[..., i].ravel(), forecasts[..., i].ravel(), features[i])
             found = self._memory.learn(*now, self._quantiles_at(p), self._tails.level(p))
@@ -107,8 +111,7 @@ class StepNeurons(Replaceable, BaseEstimator):
 
     def _follow(self, seen: Array) -> None:
         """Let neurons learn what they see, (series, h, n)."""
-        p, learning_rate = self._fitted_with
-        tails = self._seen_by
+        p, learning_rate, tails = self._level, self._rate, self._seen_by
         states = self._states or [
             started(as_columns(tails.scores(self._seen, direction)), weights.ravel(), learning_rate)
             for direction, weights in zip(tails.directions, self._quantiles, strict=True)
@@ -122,8 +125,8 @@ class StepNeurons(Replaceable, BaseEstimator):
         """Bounds ([series,] n, h, 2, levels) at this moment, for margins ([series,] h, 2, levels)."""
         scale: Array | float = 1.0
         if self._memory is not None:
-            off, scales = self._memory.centre_and_scale(forecast, features)
-            forecast, scale = forecast + off, scales[..., None]
+            expected = self._memory.centre_and_scale(forecast, features)
+            forecast, scale = forecast + expected.centre, expected.scale[..., None]
         lower, upper = (
             forecast[..., None] + sign * scale * margins[..., None, :, i, :] for i, sign in enumerate((-1.0, 1.0))
         )
@@ -142,7 +145,7 @@ class StepNeurons(Replaceable, BaseEstimator):
 
     def _quantiles_at(self, p: float) -> list[Array]:
         """Quantiles of scores at this level, one for each direction, as they were fitted or are after updates."""
-        fitted = self._fitted_with[0]
+        fitted = self._level
         if self._states:
             if p != fitted:
                 msg = (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.forecast.context import MEAN_LOG
+from pimeter.forecast.context import MEAN_LOG, CentreAndScale
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ class Ahead(NamedTuple):
 
 
 class Coefficients(NamedTuple):
-    """Of each step, (h, inputs)."""
+    """Coefficients of the regressions of each step, (h, inputs)."""
 
     centre: Array
     scale: Array
@@ -157,7 +157,7 @@ class PanelContext:
 
     @classmethod
     def learned(cls, windows: PanelWindows, model: str, history: History) -> PanelContext:
-        """From the windows of some series."""
+        """Learn the coefficients from the windows of some series."""
         there = np.flatnonzero(~np.isnan(windows.errors[model]).all(axis=(1, 2)))
         if len(there) > MAX_SERIES_TO_LEARN:
             there = np.sort(np.random.default_rng(0).choice(there, MAX_SERIES_TO_LEARN, replace=False))
@@ -170,8 +170,8 @@ class PanelContext:
         older, newer, every = (_learned(history, ahead, errors, part) for part in parts)
         return cls(middle, float(np.nanmax(made)), older, newer, every)
 
-    def centre_and_scale(self, history: History, ahead: Ahead) -> tuple[Array, Array]:
-        """Of windows (n, h), in the unit of targets; NaN where a series had no known error when it was made."""
+    def centre_and_scale(self, history: History, ahead: Ahead) -> CentreAndScale:
+        """What is expected of windows (n, h); NaN where a series had no known error when its window was made."""
         is_older, is_later = ahead.cutoff <= self.middle, ahead.cutoff > self.last
         is_known = history.has_known(ahead)
         centre, scale = np.empty_like(ahead.forecasts), np.empty_like(ahead.forecasts)
@@ -180,7 +180,7 @@ class PanelContext:
             newer, older, every = (_predicted(*inputs, one, j) for one in (self.newer, self.older, self.every))
             found = np.where(is_older, newer, np.where(is_later, every, older))  # none by its own half
             centre[:, j - 1], scale[:, j - 1] = np.where(is_known, found, np.nan) * history.unit[ahead.series]
-        return centre, scale
+        return CentreAndScale(centre, scale)
 
 
 def _predicted(for_centre: Array, for_scale: Callable[[Array], Array], own: Coefficients, j: int) -> Array:

@@ -45,7 +45,7 @@ class Place(NamedTuple):
     level: Array  # (n,) mean absolute forecast of each window
 
     def summed(self, weights: Array) -> Place:
-        """Of sums of the steps."""
+        """Where errors of sums of the steps lie."""
         return Place((self.centre @ weights)[:, None], (self.scale @ np.abs(weights))[:, None], self.level)
 
 
@@ -62,7 +62,7 @@ class ModelErrors:
 
     @classmethod
     def of(cls, windows: PanelWindows, model: str, known: Known | None) -> ModelErrors:
-        """Of all windows at hand."""
+        """The errors of all windows at hand, standardised if there is a context."""
         raw = windows.errors[model]
         errors, scales = (raw, None) if known is None else _standardised(windows, raw, known)
         steps = np.arange(1, windows.horizon + 1)
@@ -131,7 +131,8 @@ def place_of(ahead: Ahead, known: Known | None) -> Place:
     centre, scale = np.zeros_like(ahead.forecasts), np.ones_like(ahead.forecasts)
     if known is not None:
         old = ahead.series < len(known.history.unit)
-        centre[old], scale[old] = known.context.centre_and_scale(known.history, ahead.chosen(old))
+        expected = known.context.centre_and_scale(known.history, ahead.chosen(old))
+        centre[old], scale[old] = expected.centre, expected.scale
     return Place(centre, scale, level)
 
 
@@ -141,9 +142,9 @@ def _standardised(windows: PanelWindows, raw: Array, known: Known) -> tuple[Arra
     series, column = np.nonzero(~np.isnan(windows.cutoffs))
     for i in range(0, len(series), WINDOWS_AT_A_TIME):
         rows, columns = series[i : i + WINDOWS_AT_A_TIME], column[i : i + WINDOWS_AT_A_TIME]
-        centre, scale = known.context.centre_and_scale(known.history, known.history.past(rows, columns))
-        errors[rows, :, columns] = (raw[rows, :, columns] - centre) / scale
-        scales[rows, :, columns] = scale
+        expected = known.context.centre_and_scale(known.history, known.history.past(rows, columns))
+        errors[rows, :, columns] = (raw[rows, :, columns] - expected.centre) / expected.scale
+        scales[rows, :, columns] = expected.scale
     return errors, scales
 
 

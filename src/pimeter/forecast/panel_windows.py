@@ -37,7 +37,7 @@ class Moments:
 
     @classmethod
     def of(cls, rows: Rows) -> Moments:
-        """From rows of past forecasts, in which a moment of a series has one target."""
+        """The moments of rows of past forecasts, in which a moment of a series has one target."""
         assert rows.target is not None  # rows of the past have targets
         start = int(rows.cutoff.min())
         shape = (len(rows.ids), int(rows.cutoff.max()) + int(rows.step.max()) - start + 1)
@@ -51,7 +51,7 @@ class Moments:
         return cls(start, found.pop(""), found)
 
     def joined(self, other: Moments, ids: list[Any]) -> Moments:
-        """With what became known later, of these series; refused where a target is not what it was."""
+        """These moments and what became known later, of these series; refused where a target is not what it was."""
         start = min(self.start, other.start)
         end = max(one.start + one.targets.shape[1] for one in (self, other))
 
@@ -88,7 +88,7 @@ class PanelWindows:
 
     @classmethod
     def of(cls, rows: Rows) -> PanelWindows:
-        """From rows of past forecasts with their targets."""
+        """The windows of rows of past forecasts with their targets."""
         assert rows.target is not None  # rows of the past have targets
         h = int(rows.step.max())
         low = int(rows.cutoff.min())
@@ -118,7 +118,7 @@ class PanelWindows:
         return cls(rows.ids, cutoffs, errors, levels, Moments.of(rows))
 
     def joined(self, other: PanelWindows) -> PanelWindows:
-        """With windows that became known later, whose series are numbered as here and go on beyond; or a ValueError.
+        """These windows and those known later, whose series are numbered as here and go on beyond; or a ValueError.
 
         What is given again may not have changed.
         """

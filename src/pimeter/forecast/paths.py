@@ -70,7 +70,7 @@ class ConePaths(StepNeurons):
         """
         check_is_fitted(self)
         counts = step_weights(of, weights, self._shape[1])
-        p = self._fitted_with[0]
+        p = self._level
         used = counts != 0.0
         found = [middle_of_sums(paths @ counts[used], p) for paths in self._future_paths(y_pred, features, used)]
         return np.array(found).reshape(*np.shape(y_pred)[:-1], 2)
@@ -112,7 +112,7 @@ class ConePaths(StepNeurons):
         check_is_fitted(self)
         check_number_of_paths(n_paths)
         rng = check_random_state(random_state)
-        exact = self._tails.bound_levels(self._fitted_with[0])
+        exact = self._tails.bound_levels(self._level)
         found = [redrawn(paths, n_paths, exact, rng) for paths in self._future_paths(y_pred, features)]
         return np.array(found).reshape(*np.shape(y_pred)[:-1], n_paths, self._shape[1])
 
@@ -150,8 +150,9 @@ class ConePaths(StepNeurons):
         table = self._features(features, forecast.shape[-2])
         off, scale = np.zeros_like(forecast), np.ones_like(forecast)
         if self._memory is not None:
-            off, scale = self._memory.centre_and_scale(forecast, table)
-        p, h = self._fitted_with[0], self._shape[1]
+            expected = self._memory.centre_and_scale(forecast, table)
+            off, scale = expected.centre, expected.scale
+        p, h = self._level, self._shape[1]
         steps = np.arange(h) if used is None else np.flatnonzero(used)
         for i, own in enumerate(self._margins(p).reshape(-1, h, 2)):
             paths = stretched_paths(self._errors[i][steps], own[steps], self._tails.bound_levels(p))

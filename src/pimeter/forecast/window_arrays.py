@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,15 @@ ONE_PATH = "One-step forecasts are y[:, None], one path of h steps is y[None]; o
 SCORES_AT_A_TIME = 250_000  # what fits into a cache is not read twice
 
 
-def window_errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, bool]:
-    """Signed errors (series, h, n), NaN where not known, and whether there was an axis of series."""
+class WindowErrors(NamedTuple):
+    """Errors of windows of forecasts."""
+
+    errors: Array  # (series, h, n), signed; NaN where not known
+    has_series: bool  # whether there was an axis of series
+
+
+def window_errors(y_true: ArrayLike, y_pred: ArrayLike) -> WindowErrors:
+    """Targets less forecasts, of windows that were checked."""
     target, forecast = real_array("y_true", y_true), real_array("y_pred", y_pred)
     if target.ndim not in {2, 3} or target.shape != forecast.shape or target.size == 0:
         msg = (
@@ -48,7 +55,7 @@ def window_errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, bool]:
                 f"of more than {LARGEST_ERROR:g}."
             )
             raise ValueError(msg)
-    return errors, has_series
+    return WindowErrors(errors, has_series)
 
 
 def n_missing(errors: Array) -> int:

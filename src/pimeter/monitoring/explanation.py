@@ -134,8 +134,10 @@ def explanation(
     stream: Stream,
     evidence: Evidence,
     estimate: CoverageEstimate,
-    waiting: tuple[int, int],
     recalibration: Recalibration | None,
+    *,
+    n_waiting: int,
+    n_expired: int,
 ) -> Explanation:
     """What is known of a stream, in words."""
     settings, alarm, counts = stream.settings, stream.alarm, stream.counts
@@ -167,8 +169,8 @@ def explanation(
         largest_miss_rate=settings.limits.miss,
         guarantee=_guarantee(stream),
         guaranteed_level=settings.confidence_level if recalibration is None else recalibration.guaranteed_level,
-        n_waiting=waiting[0],
-        n_expired=waiting[1],
+        n_waiting=n_waiting,
+        n_expired=n_expired,
         subgroups=subgroups,
         history=_history(stream),
     )

@@ -309,8 +309,8 @@ class CoverageMonitor:
         """
         from pimeter.monitoring.explanation import explanation
 
-        waiting = (self.n_waiting_, self.n_expired_)
-        return explanation(self._stream, self.evidence_, self.estimate_, waiting, self._recalibration)
+        counts = {"n_waiting": self.n_waiting_, "n_expired": self.n_expired_}
+        return explanation(self._stream, self.evidence_, self.estimate_, self._recalibration, **counts)
 
     @property
     def alarm_(self) -> bool:

@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pimeter.coverage import rounded
+from pimeter.report.page import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,4 +50,4 @@ def _cell(value: str | float) -> str:
     """A number, or text, which begins at the left."""
     if isinstance(value, str):
         return f"<td style='text-align:left'>{escape(value)}</td>"
-    return f"<td>{'not known' if math.isnan(value) else rounded(value)}</td>"
+    return f"<td>{UNKNOWN if math.isnan(value) else rounded(value)}</td>"
