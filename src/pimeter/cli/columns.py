@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 TARGETS = ("y", "y_true", "target", "actual", "observed", "truth")
 PREDICTIONS = ("y_hat", "yhat", "y_pred", "pred", "prediction", "predicted", "forecast")
-ALL = "all"
+ALL_COLUMNS = "all"
 NO_PAIR = "target or no prediction"
 MIN_DISTINCT_STRINGS = 20  # from which on strings that are nearly all numbers deserve a note
 
@@ -57,7 +57,7 @@ def feature_columns(table: Table, asked: str | None, taken: set[str | None]) -> 
     """Names of feature columns; one whose name has a comma is found by its whole name."""
     if asked is None or asked in table.columns:
         return [asked] if asked else []
-    if asked == ALL:
+    if asked == ALL_COLUMNS:
         return [name for name in table.columns if name not in taken]
     return list(dict.fromkeys(name.strip() for name in asked.split(",")))
 

@@ -40,7 +40,7 @@ QUANTILE = re.compile(  # q0.05, q05, p10, p97.5
     r"(?:^|[^a-z])(?:q|p|quantile|percentile)[-_ ]?(0?\.\d+|\d{1,2}\.\d+|\d{1,3})$", re.IGNORECASE
 )
 BOUND = re.compile(r"(?:^|(?<=[^a-z]))(lo|low|lower|hi|high|upper)(?=$|[^a-z])", re.IGNORECASE)  # lower, y_hi_90
-LEAST, MOST = 0.3, 0.9999  # levels of intervals that names tell
+LOWEST_LEVEL_IN_NAMES, HIGHEST_LEVEL_IN_NAMES = 0.3, 0.9999  # levels of intervals that names tell
 NUMBER = re.compile(r"^(0?\.\d+)$")
 NO_ROW = "target or no interval"
 
@@ -130,7 +130,7 @@ def _central_level(table: Table, lower: str, upper: str, level: float | None, no
         )
         raise ValueError(msg)
     found = told.pop() if told else math.nan
-    if not LEAST <= found <= MOST:
+    if not LOWEST_LEVEL_IN_NAMES <= found <= HIGHEST_LEVEL_IN_NAMES:
         msg = f"{table.name}: {shown(lower)} and {shown(upper)} do not tell their level; give --level, such as 0.9."
         raise ValueError(msg)
     notes.append(f"took the level {found:g} from the names {shown(lower)} and {shown(upper)}; --level overrules it")

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pimeter.evaluation.probabilistic import IntervalMeasurement
     from pimeter.protocols import Index
 
-DEMO = "pimeter-demo.html"
+DEMO_PAGE = "pimeter-demo.html"
 
 
 class _Asked(NamedTuple):
@@ -298,7 +298,7 @@ def _judged_sample(result: Measurement | IntervalMeasurement, notes: list[str]) 
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write the result, as for measure.", callback=as_result)] = Path(
-        DEMO
+        DEMO_PAGE
     ),
 ) -> None:
     """Train a model on real data, measure it, and write a report."""

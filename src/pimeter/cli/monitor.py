@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pimeter.monitoring.explanation import Explanation
 
-ALARM = 3  # exit code
+EXIT_CODE_OF_ALARM = 3
 LOWERS, UPPERS = ("lower", "lower_bound", "lo"), ("upper", "upper_bound", "hi")
 
 
@@ -102,7 +102,7 @@ def monitor(
             write_result(found, draft, out, about_page(file, named))
     answer(found, lambda: show(found), notes, out, as_json=json)
     if found.is_alarm:
-        raise typer.Exit(ALARM)
+        raise typer.Exit(EXIT_CODE_OF_ALARM)
 
 
 def _given(settings: Mapping[str, float | None]) -> dict[str, float]:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array
 
 N_FOLDS = 10
-MAX_TIED = 0.8  # with fewer distinct scores margins jump from one to the next, and no range holds
+MIN_FRACTION_DISTINCT = 0.8  # with fewer distinct scores margins jump from one to the next, and no range holds
 ROWS_FOR_TIES = 1000
-MANY_ROWS = 100_000  # from which on half of them teach as much as nine tenths
+MIN_ROWS_FOR_TWO_FOLDS = 100_000  # from which on half of them teach as much as nine tenths
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def alternatives(target: Array, centre: Array, bounds: Array, level: float, unit
         return ()
     lower, upper = bounds.T
     middle, half = (lower + upper) / 2.0, (upper - lower) / 2.0
-    n_folds = N_FOLDS if len(target) < MANY_ROWS else 2
+    n_folds = N_FOLDS if len(target) < MIN_ROWS_FOR_TWO_FOLDS else 2
     fold = folds(len(target), n_folds)
     given = interval_scores(target, lower, upper, level)
     found = [_alternative("as given", math.nan, target, lower, upper, level, given, units)]
@@ -80,7 +80,7 @@ def alternatives(target: Array, centre: Array, bounds: Array, level: float, unit
         low, high = (np.where(low > high, middle, bound) for bound in (low, high))
         own = _alternative(name, _quantile(scores, level), target, low, high, level, given, units)
         some = scores[some_rows(len(scores), ROWS_FOR_TIES)]
-        is_tied = len(np.unique(some)) < MAX_TIED * len(some)
+        is_tied = len(np.unique(some)) < MIN_FRACTION_DISTINCT * len(some)
         found.append(replace(own, lower=math.nan, upper=math.nan) if is_tied else own)
     return tuple(found)
 

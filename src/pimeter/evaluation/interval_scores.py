@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pimeter.predictive import Predictive
     from pimeter.protocols import Array, Flags
 
-FINITE = "; tails that have a variance"
-HEAVY = "; excesses as those seen: no range is safe if tails are heavy"
+FINITE_VARIANCE = "; tails that have a variance"
+UNSAFE_IF_HEAVY_TAILED = "; excesses as those seen: no range is safe if tails are heavy"
 MIN_MISSES = 5.0  # expected, below which nothing is said of the interval score
 PRIOR_MISSES = 4.0  # with exponential excesses, that are added to those seen
-NONE_SEEN = -math.log(0.1)  # misses that may be expected where none was seen
+MISSES_WHERE_NONE_SEEN = -math.log(0.1)  # misses that may be expected where none was seen
 
 
 def scores(target: Array, said: Predictive, bounds: Array, level: float, units: Units) -> dict[str, Score]:
@@ -107,7 +107,7 @@ def interval_score(width: Array, below: Array, above: Array, level: float, units
     upward = math.hypot(*(max(side[2] - side[0], 0.0) for side in sides))
     lower = max(min(found.lower, found.value - factor * downward), 0.0)
     upper = max(found.upper, found.value + factor * upward)
-    return replace(found, lower=lower, upper=upper, assumes=INDEPENDENT["rows"] + HEAVY)
+    return replace(found, lower=lower, upper=upper, assumes=INDEPENDENT["rows"] + UNSAFE_IF_HEAVY_TAILED)
 
 
 def _excess(excess: Array, n: int, farthest: float) -> tuple[float, float, float]:
@@ -116,7 +116,7 @@ def _excess(excess: Array, n: int, farthest: float) -> tuple[float, float, float
 
     k = len(excess)
     if k == 0:
-        return 0.0, 0.0, NONE_SEEN / n * farthest
+        return 0.0, 0.0, MISSES_WHERE_NONE_SEEN / n * farthest
     mean, variance = float(excess.mean()), float(excess.var(ddof=1)) if k > 1 else 0.0
     heavier = max((PRIOR_MISSES + k * variance / mean**2) / (PRIOR_MISSES + k), 1.0)
     middle = math.log((k + 1) / n * mean) + float(digamma(k + 1)) - math.log(k + 1) + math.log(k) - float(digamma(k))
@@ -127,9 +127,9 @@ def _excess(excess: Array, n: int, farthest: float) -> tuple[float, float, float
 def _mean_score(values: Array, units: Units, meaning: str) -> Score:
     """A mean with its range."""
     if units.kind == "rows" and not units.refusal:
-        return Score(*mean_range(values, CONFIDENCE), meaning, INDEPENDENT["rows"] + FINITE)
+        return Score(*mean_range(values, CONFIDENCE), meaning, INDEPENDENT["rows"] + FINITE_VARIANCE)
     mean = float(values.mean())
     if units.refusal:
         return Score(mean, math.nan, math.nan, meaning, f"no range: {units.refusal}")
     margin = NORMAL * units.factor() * math.sqrt(float(units.variance(units.sums(values - mean)))) / len(values)
-    return Score(mean, mean - margin, mean + margin, meaning, INDEPENDENT[units.kind] + FINITE)
+    return Score(mean, mean - margin, mean + margin, meaning, INDEPENDENT[units.kind] + FINITE_VARIANCE)

@@ -42,28 +42,27 @@ if TYPE_CHECKING:
     from pimeter.moments import Moments, Range
     from pimeter.protocols import Array, FeatureTable, GivenIntervals, Index, Table
 
-# Where a report's slider stops.
-STOPS = (*(i / 100 for i in range(50, 100)), 0.995, 0.999)
-N_BINS = 60  # of the histogram of residuals, at most
-N_SHOWN = 400  # rows that plots show
-SIGNED = ("mean_error", "median_error", "r2")  # scores that may be negative
-AT_MOST_1 = ("coverage", "r2")  # scores
-HEAVY = (
+SLIDER_LEVELS = (*(i / 100 for i in range(50, 100)), 0.995, 0.999)
+MAX_HISTOGRAM_BINS = 60
+MAX_ROWS_TO_PLOT = 400
+SCORES_THAT_MAY_BE_NEGATIVE = ("mean_error", "median_error", "r2")
+SCORES_AT_MOST_1 = ("coverage", "r2")
+UNSAFE_IF_HEAVY_TAILED = (
     "; no range is safe if tails are heavy: of t3 or lognormal residuals it holds the truth 8 times in 10, and less "
     "often where rare rows, of which few are here, are far larger"
 )
-ANY = "; any distribution"
+ANY_DISTRIBUTION = "; any distribution"
 BEYOND_INDEPENDENCE = {
-    "coverage": ANY,
-    "mean_width": ANY,
-    "median_error": ANY,
+    "coverage": ANY_DISTRIBUTION,
+    "mean_width": ANY_DISTRIBUTION,
+    "median_error": ANY_DISTRIBUTION,
     "interval_score": "; residuals beyond the margin fall off as those seen: no range is safe if tails are heavy",
     "mae": "; tails that have a variance",
     "mean_error": "; tails that have a variance",
-    "rmse": HEAVY,
-    "r2": HEAVY,
+    "rmse": UNSAFE_IF_HEAVY_TAILED,
+    "r2": UNSAFE_IF_HEAVY_TAILED,
 }
-NO_RANGE = {"r2": "all targets are equal", "interval_score": "fewer than 2 misses are expected"}
+WHY_NO_RANGE = {"r2": "all targets are equal", "interval_score": "fewer than 2 misses are expected"}
 
 
 @overload
@@ -216,7 +215,7 @@ def measured_points(
 ) -> Measurement:
     """Measure one prediction for each row; rows are called by these names, if not by their index or number."""
     level = 0.95 if confidence_level is None else one_level("confidence_level", confidence_level)
-    stops = np.array(sorted({*STOPS, level}))
+    stops = np.array(sorted({*SLIDER_LEVELS, level}))
     at = int(np.searchsorted(stops, level))
     lazy = None
     if type(y_true).__module__.partition(".")[0] == "dask":
@@ -355,15 +354,15 @@ def _scores(moments: Moments, curves: Curves, at: int, median: Range, of_rows: s
 def _assumptions(name: str, units: Units, *, is_known: bool) -> str:
     """What a range assumes, or why there is none."""
     if not is_known:
-        return f"no range: {units.refusal or NO_RANGE.get(name, 'too few rows for this level')}"
+        return f"no range: {units.refusal or WHY_NO_RANGE.get(name, 'too few rows for this level')}"
     beyond = BEYOND_INDEPENDENCE.get(name, "")
-    is_estimated = beyond == ANY and units.kind != "rows"  # how much groups, or stretches of time, vary
+    is_estimated = beyond == ANY_DISTRIBUTION and units.kind != "rows"  # how much groups, or stretches of time, vary
     return f"{INDEPENDENT[units.kind]}{beyond}{', approximately' if is_estimated else ''}"
 
 
 def _with_copies(name: str, score: Score, factor: float) -> Score:
     """A score whose range is wider by a factor, as rows are copies of others."""
-    limits = (-math.inf if name in SIGNED else 0.0, 1.0 if name in AT_MOST_1 else math.inf)
+    limits = (-math.inf if name in SCORES_THAT_MAY_BE_NEGATIVE else 0.0, 1.0 if name in SCORES_AT_MOST_1 else math.inf)
     centre = None if name == "coverage" else score.value
     lower, upper = widened(centre, score.lower, score.upper, factor, limits)
     return replace(
@@ -374,14 +373,14 @@ def _with_copies(name: str, score: Score, factor: float) -> Score:
 def _sample(target: Array, prediction: Array, residuals: Array, ordered: Array) -> Sample:
     """Some rows, and the residuals in bins that leave out the farthest of them."""
     m = len(residuals)
-    shown = np.random.default_rng(m).choice(m, min(m, N_SHOWN), replace=False)
+    shown = np.random.default_rng(m).choice(m, min(m, MAX_ROWS_TO_PLOT), replace=False)
     some = residuals[some_rows(m, MAX_ROWS)]
     low, high = np.quantile(some, [0.002, 0.998])
     if not low < high:
         low, high = float(some.min()), float(some.max())
     if low == high:
         low, high = low - max(abs(low), 1.0) / 2.0, high + max(abs(high), 1.0) / 2.0
-    n_bins = min(N_BINS, max(10, round(3.0 * m ** (1.0 / 3.0))))
+    n_bins = min(MAX_HISTOGRAM_BINS, max(10, round(3.0 * m ** (1.0 / 3.0))))
     edges = np.linspace(low, high, n_bins + 1)
     counts = np.diff([*np.searchsorted(ordered, edges[:-1]), np.searchsorted(ordered, edges[-1], "right")])
     return Sample(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_CUTOFFS = 12  # that are tried, the newest
 STEP, INSIDE = "__step", "__inside"  # columns for the time being
-MANY_MISSES = 3.0  # times as many as allowed, of the series with the lowest coverage
+MAX_MISS_RATIO = 3.0  # times as many as allowed, of the series with the lowest coverage
 N_WORST, N_SHOWN = 8, 3  # series that the page lists and draws
 
 
@@ -211,7 +211,7 @@ def _result(
 def _advice(own: PanelIntervals, models: dict[str, dict[str, Any]], level: float, worst: dict[str, Any]) -> str:
     """What to do about models whose level is not kept, and about a series that is missed far too often."""
     failing = [model for model, one in models.items() if not is_near(one["coverage"], level)]
-    if not failing and 1.0 - worst["coverage"] <= MANY_MISSES * (1.0 - level):
+    if not failing and 1.0 - worst["coverage"] <= MAX_MISS_RATIO * (1.0 - level):
         return "Nothing to do: the level is kept."
     if not failing:
         missed = percent(1.0 - worst["coverage"], 3)

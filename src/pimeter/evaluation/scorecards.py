@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 
 N_BARS = 40  # of the distributions of scores
-N_THRESHOLDS = 19  # other ones that are shown
+N_OTHER_THRESHOLDS = 19  # other ones that are shown
 # Bounds at each of them: of which metric, the lower one (0) or the upper one (1).
-BOUNDED = {"ppv_at_least": ("ppv", 0), "tpr_at_least": ("tpr", 0), "fpr_at_most": ("fpr", 1)}
-TWO_CLASSES = "scorecard is for two classes"
-INSTEAD = (
+BOUNDS_BY_THRESHOLD = {"ppv_at_least": ("ppv", 0), "tpr_at_least": ("tpr", 0), "fpr_at_most": ("fpr", 1)}
+FOR_TWO_CLASSES = "scorecard is for two classes"
+USE_FOR_SEVERAL_CLASSES = (
     "Use classification_uncertainty, which has metrics for each class; y_score has a column for each of them there."
 )
 OUTCOMES = {TN: "true negatives", FP: "false positives", FN: "false negatives", TP: "true positives"}
-MEANING = {
+METRIC_MEANINGS = {
     "accuracy": "right answers among all rows",
     "balanced_accuracy": "mean of both classes' fractions of right answers",
     "tpr": "positives that are found (sensitivity, recall)",
@@ -107,7 +107,7 @@ class Scorecard(Result):
     def _page(self, about: Mapping[str, str]) -> str:
         from pimeter.report.classifier import classifier_html
 
-        return classifier_html(self.to_dict(), about, MEANING)
+        return classifier_html(self.to_dict(), about, METRIC_MEANINGS)
 
     def __str__(self) -> str:
         from pimeter.report.text import scorecard_text
@@ -241,7 +241,7 @@ def _one_score(given: ArrayLike) -> NDArray[Any]:
     """Scores of the positive class alone, in their own precision."""
     score = real_array("y_score", given)
     if score.ndim == 2 and score.shape[1] > 2:
-        msg = f"{TWO_CLASSES}; y_score has {score.shape[1]} columns. {INSTEAD}"
+        msg = f"{FOR_TWO_CLASSES}; y_score has {score.shape[1]} columns. {USE_FOR_SEVERAL_CLASSES}"
         raise ValueError(msg)
     if score.ndim != 1:
         msg = (
@@ -255,7 +255,8 @@ def _one_score(given: ArrayLike) -> NDArray[Any]:
 def _two_classes(found: list[Hashable], pos_label: Hashable) -> list[Hashable]:
     """The other class and the positive one; None for the other where no row has it."""
     if len(found) > 2:
-        msg = f"{TWO_CLASSES}; y_true holds {len(found)} ({', '.join(map(repr, found[:5]))}). {INSTEAD}"
+        held = f"{len(found)} ({', '.join(map(repr, found[:5]))})"
+        msg = f"{FOR_TWO_CLASSES}; y_true holds {held}. {USE_FOR_SEVERAL_CLASSES}"
         raise ValueError(msg)
     others = [one for one in found if one != pos_label]
     is_told = len(others) < 2 and (pos_label in found or pos_label != 1 or others in ([], [0], [-1]))
@@ -333,13 +334,13 @@ def _cuts(rows: Labelled, confidence_level: float) -> dict[str, list[float | Non
     """
     if not rows.n:
         return None
-    cuts = [round((i + 1) / (N_THRESHOLDS + 1), 12) for i in range(N_THRESHOLDS)]
+    cuts = [round((i + 1) / (N_OTHER_THRESHOLDS + 1), 12) for i in range(N_OTHER_THRESHOLDS)]
     cells = [rows.cells(cut) for cut in cuts]
     rates = [Rates.of(each) for each in cells]
     values = {name: [float(METRICS[name](each)) for each in rates] for name in ("accuracy", "tpr", "ppv", "fpr")}
     values["declared"] = [float((each[TP] + each[FP]) / rows.n) for each in cells]
-    two_sided = 1.0 - 2.0 * (1.0 - confidence_level) / (len(BOUNDED) * len(cuts))
-    values |= {name: _bounds(cells, metric, side, two_sided) for name, (metric, side) in BOUNDED.items()}
+    two_sided = 1.0 - 2.0 * (1.0 - confidence_level) / (len(BOUNDS_BY_THRESHOLD) * len(cuts))
+    values |= {name: _bounds(cells, metric, side, two_sided) for name, (metric, side) in BOUNDS_BY_THRESHOLD.items()}
     known_values = {name: [None if np.isnan(value) else value for value in column] for name, column in values.items()}
     return {"threshold": list(cuts), **known_values}
 

@@ -10,7 +10,7 @@ from pimeter.evaluation import paired
 from pimeter.evaluation.diagnosis.shifts import place
 from pimeter.findings import Finding
 
-MANY_TIMES = 100  # as many rows as there are: where more would be needed, models are as good as each other
+MAX_TIMES_THE_ROWS = 100  # as many rows as there are: where more would be needed, models are as good as each other
 
 
 class Kind(NamedTuple):
@@ -124,7 +124,7 @@ def choice(decisive: list[Contrast], best: str, n: int) -> str:
     if not unclear:
         return f"Use {best}."
     needed = max(one.n_needed for one in unclear)
-    if needed > MANY_TIMES * n:
+    if needed > MAX_TIMES_THE_ROWS * n:
         largest = max(max(abs(one.lower), abs(one.upper)) for one in unclear)
         return f"They are as good as each other: take the cheaper one. They differ by {rounded(largest, 3)} at most."
     return f"Not enough rows to tell; about {rounded_up(needed)} would do, were the difference as it seems."

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from pimeter.protocols import Array, Flags, Index
 
-SHARED = 0.5  # of the targets, that neighbouring windows have in common if one is made at each step
+MIN_FRACTION_IN_COMMON = 0.5  # of the targets, that neighbouring windows have in common if one is made at each step
 DAY = 86_400.0  # seconds
-SPARSE = 20  # windows times steps for each row from which on the column of steps is no such column
+MAX_PLACES_PER_ROW = 20  # windows times steps for each row from which on the column of steps is no such column
 
 
 class Layout(NamedTuple):
@@ -142,7 +142,7 @@ def _placed(
     """Targets and predictions, each at its window and step."""
     rows, steps = places.rows, places.steps
     n, h = int(rows.max()) + 1, int(steps.max()) + 1
-    if n * h > SPARSE * frame.height + 1000:
+    if n * h > MAX_PLACES_PER_ROW * frame.height + 1000:
         which = shown(layout.step or layout.window)
         msg = f"{table.name}: {n:,} windows of {h:,} steps have only {frame.height:,} rows; is {which} the step?"
         raise ValueError(msg)
@@ -339,7 +339,7 @@ def _note_other_stride(y_true: Array, notes: list[str]) -> None:
     """Say that windows do not seem to be made at each step, which is assumed."""
     one, other = y_true[:-1, 1:], y_true[1:, :-1]
     is_known = ~np.isnan(one) & ~np.isnan(other)
-    if is_known.any() and np.mean((one == other)[is_known]) < SHARED:
+    if is_known.any() and np.mean((one == other)[is_known]) < MIN_FRACTION_IN_COMMON:
         notes.append(
             "targets of neighbouring windows are not those of a window at each step, which is assumed; say with "
             "--stride how many steps apart windows start"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 NO_VALUE = ["", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"]  # strings that say that it is not known
 UNITS = r"(%|€|\$|£|¥|EUR|USD|GBP|CHF|JPY)"  # beside a number
-SAME = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-"}  # signs and how they are read
+READ_AS = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-"}  # signs and how they are read
 CELLS_TO_TRY = 100  # which tell most columns of words from numbers and dates
 DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%y", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%d-%b-%Y", "%d %b %Y")
 CLOCKS = ("", " %H:%M", " %H:%M:%S%.f", "T%H:%M", "T%H:%M:%S%.f")
@@ -57,7 +57,9 @@ def bare(column: pl.Series) -> pl.Series:
     if numbers.null_count() == text.null_count() and not numbers.is_nan().any():
         return text  # plain numbers
     text = (
-        text.set(text.str.to_lowercase().is_in(NO_VALUE), None).str.replace_many(SAME).str.replace(r"^\((.*)\)$", "-$1")
+        text.set(text.str.to_lowercase().is_in(NO_VALUE), None)
+        .str.replace_many(READ_AS)
+        .str.replace(r"^\((.*)\)$", "-$1")
     )
     has_unit = text.str.contains(f"^[+-]?{UNITS}|{UNITS}$").drop_nulls()
     if has_unit.all() and text.str.extract(UNITS).drop_nulls().n_unique() == 1:

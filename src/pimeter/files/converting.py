@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pimeter.files.reading import Reading
 
 BYTES_AT_ONCE = 1 << 24
-MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", codecs.BOM_UTF8: "utf-8-sig"}
+BYTE_ORDER_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", codecs.BOM_UTF8: "utf-8-sig"}
 LATIN = "cp1252"  # Latin-1 and the signs that Windows adds, such as €
 NOT_LATIN = re.compile(rb"[\0\x81\x8d\x8f\x90\x9d]|\xc3[\x80-\xbf]|\xe2[\x80-\xbf]{2}")  # no sign, or é, ’ in UTF-8
 
@@ -33,7 +33,7 @@ def encoding_of(name: str, path: Path, start: bytes, reading: Reading) -> str | 
     """The encoding of a text file, told or guessed; None for what needs no conversion."""
     if (reading.encoding or "utf-8").lower() not in {"utf-8", "utf8"}:
         return reading.encoding
-    marked = MARKS.get(start[:2]) or MARKS.get(start[:3])
+    marked = BYTE_ORDER_MARKS.get(start[:2]) or BYTE_ORDER_MARKS.get(start[:3])
     if start[1:2] + start[3:4] == b"\0\0":
         return marked or "utf-16-le"
     if marked == "utf-8-sig" and start[3:4] not in {b"{", b"["}:

@@ -15,23 +15,23 @@ from pimeter.files.converting import are_values, encoding_of, is_document, json_
 from pimeter.files.naming import shown
 from pimeter.files.packing import check_size, check_unpacked, zip_parts
 from pimeter.files.reading import Reading
-from pimeter.files.table import ARROW, BROKEN, EXCEL, JSON, JSON_LINES, PARQUET, Table
+from pimeter.files.table import ARROW, EXCEL, JSON, JSON_LINES, PARQUET, REPLACEMENT_SIGN, Table
 from pimeter.files.text import lines
 
 STDIN = "-"
 SEPARATORS = ",\t;|"
 LINES_TO_TRY = 20  # which tell the separator
-NAME = re.compile(r"[^\W\d]{4}")  # in no number and no date
+WORD = re.compile(r"[^\W\d]{4}")  # in no number and no date
 KIND_OF_ENDING = {".parquet": PARQUET, ".pq": PARQUET, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES}
 KIND_OF_ENDING |= dict.fromkeys((".arrow", ".feather", ".ipc"), ARROW)
 ZIP = b"PK\x03\x04"
-STARTS = {b"PAR1": PARQUET, b"ARROW1": ARROW, b"\xd0\xcf\x11\xe0": EXCEL}
+KIND_OF_START = {b"PAR1": PARQUET, b"ARROW1": ARROW, b"\xd0\xcf\x11\xe0": EXCEL}
 SHEETS = {
     "xl/workbook.xml",
     "xl/workbook.bin",
     "content.xml",
 }  # parts of a zip file that is one of Excel or LibreOffice
-FOREIGN = {
+UNREADABLE_STARTS = {
     ZIP: "packed by zip; unpack it, or pack it as .gz or .zst",
     b"FEA1": "in the first version of Feather; write it anew with a newer one, or save it as Parquet",
     b"\xff\xff\xff\xff": "an Arrow stream; save it as an Arrow file, or as Parquet",
@@ -41,7 +41,7 @@ FOREIGN = {
     b"%PDF": "a PDF; save the table as CSV",
 }
 # A header may begin with "<", too.
-FOREIGN |= dict.fromkeys(
+UNREADABLE_STARTS |= dict.fromkeys(
     (b"<!DOCTYPE", b"<!doctype", b"<html", b"<HTML", b"<?xml", b"<table"),
     "HTML or XML; open it in a spreadsheet, and save it as CSV or .xlsx",
 )
@@ -91,7 +91,7 @@ def table_in(name: str, path: Path, reading: Reading, scratch: Callable[[], Path
         n_rows = scan.select(pl.len()).collect().item() if table.kind in {PARQUET, ARROW} else 0
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as why:
         raise ValueError(table.trouble(why)) from why
-    if any(BROKEN in column for column in names):
+    if any(REPLACEMENT_SIGN in column for column in names):
         raise ValueError(table.trouble(ValueError("its header is not UTF-8 text")))
     if not table.has_header and reading.header is None:
         reading.notes.append(no_header(name, names))
@@ -114,7 +114,7 @@ def _text_table(table: Table, start: bytes, scratch: Callable[[], Path]) -> Tabl
         text = "\n".join(lines(path).collect()["line"].fill_null(""))
         path, kind = json_lines(name, text, scratch()), JSON_LINES
     has_header = reading.header is not False
-    if len(kind) == 1 and reading.header is None and head[0] and not NAME.search(head[0]):
+    if len(kind) == 1 and reading.header is None and head[0] and not WORD.search(head[0]):
         first = pl.read_csv(head[0].encode(), has_header=False, separator=kind, infer_schema=False)
         has_header = not are_values(first.row(0))
     return replace(table, path=path, kind=kind, has_header=has_header)
@@ -122,7 +122,7 @@ def _text_table(table: Table, start: bytes, scratch: Callable[[], Path]) -> Tabl
 
 def _start(name: str, path: Path) -> bytes:
     """The first bytes of a file that can be read."""
-    if BROKEN in str(path).encode(errors="surrogateescape").decode(errors="replace"):
+    if REPLACEMENT_SIGN in str(path).encode(errors="surrogateescape").decode(errors="replace"):
         msg = f"{name} cannot be read: its name is not UTF-8. Rename it."
         raise ValueError(msg)
     if path.exists() and not path.is_file():
@@ -148,10 +148,10 @@ def _suffix(path: Path) -> str:
 
 def _binary_kind(name: str, path: Path, start: bytes) -> str:
     """The kind of a file that is no text, by how it begins; what holds no table that can be read is refused."""
-    found = next((kind for mark, kind in STARTS.items() if start.startswith(mark)), "")
+    found = next((kind for mark, kind in KIND_OF_START.items() if start.startswith(mark)), "")
     if start.startswith(ZIP) and (SHEETS & {*zip_parts(path)} or _suffix(path) == ".xlsx"):
         found = EXCEL
-    foreign = next((what for mark, what in FOREIGN.items() if start.startswith(mark)), None)
+    foreign = next((what for mark, what in UNREADABLE_STARTS.items() if start.startswith(mark)), None)
     if foreign and not found:
         msg = f"{name} is {foreign}."
         raise ValueError(msg)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PARQUET, ARROW, EXCEL, JSON, JSON_LINES = "parquet", "arrow", "xlsx", "json", "jsonl"
 ROWS_TO_INFER = 10_000  # rows that tell what a column holds
-BROKEN = "\ufffd"  # what stands for bytes that are no UTF-8
+REPLACEMENT_SIGN = "\ufffd"  # what stands for bytes that are no UTF-8
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ class Table:
             return f"{self.name} is not a complete {self.kind.capitalize()} file: {first_line(why)}."
         if isinstance(why, OSError):
             return f"{self.name} cannot be read: {why}."
-        broken = lines(self.path).filter(pl.col("line").str.contains(BROKEN, literal=True)).head(1).collect()
+        broken = lines(self.path).filter(pl.col("line").str.contains(REPLACEMENT_SIGN, literal=True)).head(1).collect()
         if broken.height:
             line = f"line {broken['number'][0]:,} is not UTF-8 text"
             return f"{self.name}: {line}. Save the file as UTF-8, or give its --encoding."

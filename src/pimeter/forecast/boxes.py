@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pimeter.conformal.scores import Tails
     from pimeter.protocols import Array
 
-THINNEST = 1e-9  # side of a joint cone, in units of its widest
+THINNEST_SIDE = 1e-9  # side of a joint cone, in units of its widest
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def learned_boxes(errors: Array, tails: Tails, p: float, *, is_smooth: bool) -> 
     # No side is without any width: one error beyond it would make the whole cone infinite.
     shape = np.maximum(sides + np.stack([centre, -centre], axis=-1), 0.0)
     largest = np.where(np.isfinite(shape), shape, 0.0).max(axis=(1, 2), keepdims=True)
-    least = np.where(largest > 0.0, np.maximum(THINNEST * largest, np.finfo(np.float64).tiny), 1.0)
+    least = np.where(largest > 0.0, np.maximum(THINNEST_SIDE * largest, np.finfo(np.float64).tiny), 1.0)
     below, above = np.moveaxis(np.maximum(shape, least), -1, 0)
     return [Box(*own) for own in zip(below, above, centre, strict=True)]
 

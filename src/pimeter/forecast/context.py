@@ -21,12 +21,12 @@ FRESH = 2  # newest residuals of the first step, which are the newest of all
 MAGNITUDE_RATES = (0.3, 0.1, 0.03, 0.005)  # weights of the newest innovation in the means of absolute ones
 MEMORY_OF_CENTRE, MEMORY_OF_SCALE = 0.9995, 0.999  # what a row counts one row later
 PENALTY_OF_CENTRE, PENALTY_OF_SCALE = 10.0, 30.0  # rows that speak for coefficients as they were at the start
-WILD = 6.0  # scales beyond which an innovation counts no more for the centre
+MAX_SCALES_FOR_CENTRE = 6.0  # scales beyond which an innovation counts no more for the centre
 RANGE_OF_LOGS = (0.05, 20.0)  # absolute innovations, in scales, between which logarithms are taken
 MEAN_LOG = -0.635  # of the absolute value of a standard normal
-LEAST = 1e-3  # smallest size, in units of the residuals of `fit`
+LEAST_MAGNITUDE = 1e-3  # smallest size, in units of the residuals of `fit`
 MAX_LOG_SCALE = 2.5  # by which the logarithm of a scale differs from that of the slowest mean at most
-FAR = 1e8  # units beyond which residuals and forecasts are all the same
+MAX_UNITS = 1e8  # units beyond which residuals and forecasts are all the same
 MOST_WEIGHT = 1e6  # of a squared input: matrices stay far from singular
 WARM_UP = 300  # rows whose innovations do not count, or a quarter of all: coefficients are not learned yet
 
@@ -136,7 +136,9 @@ class Context:
         is_known = ~np.isnan(residuals)
         innovation = np.where(is_known, residuals - said.centre, 0.0)
         standardised = innovation / said.scale
-        usual = (said.centre + np.clip(standardised, -WILD, WILD) * said.scale) / self.unit
+        usual = (
+            said.centre + np.clip(standardised, -MAX_SCALES_FOR_CENTRE, MAX_SCALES_FOR_CENTRE) * said.scale
+        ) / self.unit
         weights = np.minimum((self.unit / said.scale) ** 2, MOST_WEIGHT / (said.for_centre**2).max(axis=1))
         self.of_centre.learn(said.for_centre, usual, np.where(is_known, weights, 0.0))
         logs = np.log(np.clip(np.abs(standardised), *RANGE_OF_LOGS) * said.scale / self.unit) - MEAN_LOG
@@ -161,7 +163,7 @@ class Context:
         """What was said of the window that each column is of, by the places (k,) of these windows."""
         own, fresh = self._columns, self.first
         unit = self.unit[:, None]
-        residuals = np.clip(self._residuals[made, :, own] / unit, -FAR, FAR)
+        residuals = np.clip(self._residuals[made, :, own] / unit, -MAX_UNITS, MAX_UNITS)
         magnitudes = self._logs(self._magnitudes[made, :, own], unit)
         level = self._residuals[made, 0, own] + self._forecasts[made, 0, own]
         others = np.where(self._is_first, 0.0, 1.0)[:, None]
@@ -170,9 +172,9 @@ class Context:
             [
                 ones,
                 residuals,
-                others * np.clip(self._residuals[made, :FRESH, fresh] / unit, -FAR, FAR),
-                np.clip((forecast[:, None] - self._forecasts[made, :, own]) / unit, -FAR, FAR),
-                np.clip((forecast - self.location) / self.spread, -FAR, FAR)[:, None],
+                others * np.clip(self._residuals[made, :FRESH, fresh] / unit, -MAX_UNITS, MAX_UNITS),
+                np.clip((forecast[:, None] - self._forecasts[made, :, own]) / unit, -MAX_UNITS, MAX_UNITS),
+                np.clip((forecast - self.location) / self.spread, -MAX_UNITS, MAX_UNITS)[:, None],
                 features,
             ],
             axis=1,
@@ -199,4 +201,4 @@ class Context:
     @staticmethod
     def _logs(magnitudes: Array, unit: Array) -> Array:
         """Logarithms of magnitudes, in units of the residuals of `fit`, none too small."""
-        return np.log(np.maximum(magnitudes / unit, LEAST))
+        return np.log(np.maximum(magnitudes / unit, LEAST_MAGNITUDE))

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 ROWS_AT_A_TIME = 1_000_000
 LARGEST_VALUE = 1e150  # target or forecast: squares stay finite
 NOT_MODELS = {"index", "level_0", "step", "h", "horizon", "fold", "window"}
-BETWEEN = 1e-3  # steps from which on a time is none of those that are counted
-MANY_TIMES = 0.9  # of the moments between the first and the last that are there: time then passes evenly
+MAX_STEPS_OFF = 1e-3  # steps from which on a time is none of those that are counted
+MIN_FRACTION_OF_MOMENTS = 0.9  # of the moments between the first and the last that are there: time then passes evenly
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Clock:
         """Whether times lie between two steps, or are none of the moments that are counted."""
         if self.moments is None:
             steps = (times - self.start) / self.unit
-            return np.asarray(np.abs(steps - np.round(steps)) > BETWEEN)
+            return np.asarray(np.abs(steps - np.round(steps)) > MAX_STEPS_OFF)
         return np.asarray(self.moments[np.searchsorted(self.moments, times)] != times)
 
 
@@ -216,7 +216,7 @@ def _clock(name: str, frame: nw.DataFrame[Any], columns: tuple[str, ...], held: 
 def _are_many(parts: list[Array], unit: float) -> bool:
     """Whether most moments between the first and the last of each part are there."""
     n_there = sum(len(np.unique(one)) for one in parts)
-    return n_there >= MANY_TIMES * sum(float(one.max() - one.min()) / unit + 1.0 for one in parts)
+    return n_there >= MIN_FRACTION_OF_MOMENTS * sum(float(one.max() - one.min()) / unit + 1.0 for one in parts)
 
 
 def _numbered(

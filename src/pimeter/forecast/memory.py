@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, FeatureTable, Index
 
 LARGEST_SQUARED = 1e100  # error or forecast: squares stay finite
-SMALLEST = 1e-100  # mean absolute error that is a unit
-DEBT = 100.0  # misses beyond those allowed from which on a margin is twice the largest score
+SMALLEST_UNIT = 1e-100  # mean absolute error that is a unit
+MAX_DEBT = 100.0  # misses beyond those allowed from which on a margin is twice the largest score
 
 
 class StartedMemory(NamedTuple):
@@ -58,7 +58,7 @@ class Memory:
             msg = f"No target of step {step} was known when the window after the last one was made; give more windows."
             raise ValueError(msg)
         unit = np.nanmean(np.abs(known[0]), axis=0)
-        is_unit = unit > SMALLEST
+        is_unit = unit > SMALLEST_UNIT
         first = np.arange(n_series).repeat(h) * h
         context = Context(np.where(is_unit, unit, 1.0), known[1], first, delays, table.shape[-1])
         memory = cls(context, Standardised.of(table), (n_series, h), tails)
@@ -100,7 +100,7 @@ class Memory:
     def widened(self, quantiles: list[Array]) -> list[Array]:
         """Quantiles of each direction, (series, h); twice the largest score where misses are far too many."""
         return [
-            np.where(debt.reshape(own.shape) < DEBT, own, np.maximum(own, 2.0 * self.largest.reshape(own.shape)))
+            np.where(debt.reshape(own.shape) < MAX_DEBT, own, np.maximum(own, 2.0 * self.largest.reshape(own.shape)))
             for debt, own in zip(self.debts, quantiles, strict=True)
         ]
 

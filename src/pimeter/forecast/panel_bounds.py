@@ -29,8 +29,8 @@ NEAR_WINDOWS = (0, 1, 2, 3)  # on either side of the same moment of the season
 MAX_SERIES_TO_LEARN, MAX_STEPS_TO_LEARN, MAX_TRIALS = 200, 8, 8  # of which the rule is learned
 MAX_POOLED_VALUES, MIN_SERIES_TO_POOL = 1_000_000, 100
 MIN_VALUES_FOR_FACTOR = 200
-FACTORS = (0.5, 3.0)
-TRUST = 0.5  # of the way to the factor that the newest windows ask for: they are few, and depend on each other
+RANGE_OF_FACTORS = (0.5, 3.0)
+FRACTION_OF_FACTOR = 0.5  # that is taken of what newest windows ask for: they are few, and depend on each other
 
 
 @dataclass(frozen=True)
@@ -201,8 +201,8 @@ def _factors(trials: list[Trial], rule: Rule, levels: Array) -> tuple[float, ...
         every = np.concatenate(ratios)
         every = every[~np.isnan(every)]
         factor = float(np.quantile(np.where(every < 0.0, np.inf, every), level, method="higher")) if every.size else 1.0
-        factor = float(np.clip(factor, *FACTORS)) if every.size >= MIN_VALUES_FOR_FACTOR else 1.0
-        factors.append(1.0 + TRUST * (factor - 1.0))
+        factor = float(np.clip(factor, *RANGE_OF_FACTORS)) if every.size >= MIN_VALUES_FOR_FACTOR else 1.0
+        factors.append(1.0 + FRACTION_OF_FACTOR * (factor - 1.0))
     return tuple(factors)
 
 

@@ -15,9 +15,9 @@ from pimeter.forecast.window_arrays import series_blocks
 if TYPE_CHECKING:
     from pimeter.protocols import Array, Index
 
-NEAR = 0.5  # weight of windows made near the same moment of the season
+WEIGHT_OF_NEAR = 0.5  # weight of windows made near the same moment of the season
 VALUES_AT_A_TIME = 500_000  # errors whose quantiles are found together: what fits into a cache
-THINNEST = 0.02  # least scale of a step, in those of its series
+LEAST_SCALE_OF_STEP = 0.02  # least scale of a step, in those of its series
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Weighting:
         if self.season_length is not None:
             phase = np.where(np.isnan(age), 0.0, age) % self.season_length
             distance = np.minimum(phase, self.season_length - phase)
-            seasonal = weights * np.where(distance == 0.0, 1.0, np.where(distance <= self.n_near, NEAR, 0.0))
+            seasonal = weights * np.where(distance == 0.0, 1.0, np.where(distance <= self.n_near, WEIGHT_OF_NEAR, 0.0))
             weights = np.where(seasonal.any(axis=1, keepdims=True), seasonal, weights)  # none of that moment: all count
         if np.isfinite(self.half_life):
             youngest = np.fmin.reduce(age, axis=1, initial=np.inf)[:, None]  # after a long gap all would be nearly 0
@@ -78,7 +78,7 @@ def _spread(errors: Array, weights: Array, levels: Array) -> Spread:
     scale = (own * distance).sum(axis=-1) / divisor[..., 0]
     n_steps = np.count_nonzero(n_known, axis=1, keepdims=True)
     usual = np.where(n_known > 0, scale, 0.0).sum(axis=1, keepdims=True) / np.maximum(n_steps, 1)
-    scale = np.where(n_known > 0, np.maximum(scale, THINNEST * usual), np.nan)
+    scale = np.where(n_known > 0, np.maximum(scale, LEAST_SCALE_OF_STEP * usual), np.nan)
     return Spread(found[..., :-1], median, scale, n_effective)
 
 

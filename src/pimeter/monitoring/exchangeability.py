@@ -19,16 +19,16 @@ from pimeter.monitoring.evidence import LARGEST, begun_at, kept_back
 ROWS_TO_PLACE_BINS = 200
 N_BINS = 20
 SLOPES = (-1.5, 0.0, 1.5)
-JUMP = 0.01
+JUMP_RATE = 0.01
 GOLDEN = 0x9E3779B97F4A7C15  # steps of the generator of random numbers, by Steele, Lea and Flood (SplitMix64)
-WORD = (1 << 64) - 1
+WORD_MASK = (1 << 64) - 1
 
 
 def uniform_at(number: int, seed: int) -> float:
     """A random number between 0 and 1, the same each time: no state has to be kept."""
-    mixed = ((seed << 40) + number + 1) * GOLDEN & WORD
-    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & WORD
-    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & WORD
+    mixed = ((seed << 40) + number + 1) * GOLDEN & WORD_MASK
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & WORD_MASK
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & WORD_MASK
     return (mixed ^ mixed >> 31) / 2.0**64
 
 
@@ -106,8 +106,8 @@ class ExchangeabilityEvidence:
 
 def _jumped(fortunes: list[float], begun: float, statistic: float) -> list[float]:
     """Bets after a statistic that is uniform if numbers are exchangeable; a fraction of all moves before."""
-    total = sum(fortunes) * JUMP / len(SLOPES)
+    total = sum(fortunes) * JUMP_RATE / len(SLOPES)
     return [
-        min(((1.0 - JUMP) * held + total + begun) * (1.0 + slope * (statistic - 0.5)), LARGEST)
+        min(((1.0 - JUMP_RATE) * held + total + begun) * (1.0 + slope * (statistic - 0.5)), LARGEST)
         for held, slope in zip(fortunes, SLOPES, strict=True)
     ]

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 ONE_SIDED = 0.8  # of the misses since a change, at one bound
 MIN_MISSES_SINCE = 5  # that say something about bounds
-CODE = """recalibration = monitor.recalibrate(model, X, y)  # the rows since the change
+RECALIBRATION_CODE = """recalibration = monitor.recalibrate(model, X, y)  # the rows since the change
 print(recalibration)"""
-WHAT = {
+WHAT_CHANGED = {
     MISSES: "targets lie outside their intervals too often",
     FEW: "targets lie outside their intervals too rarely",
     "below": "targets lie below their lower bound too often",
@@ -180,7 +180,7 @@ def what_changed(alarm: Alarm) -> str:
     """What an alarm is about, in words."""
     if alarm.watch == SUBGROUPS:
         return f"targets of {_shown(alarm.label)} lie outside their intervals too often"
-    return WHAT[alarm.watch]
+    return WHAT_CHANGED[alarm.watch]
 
 
 def _shown(label: object) -> str:
@@ -230,7 +230,7 @@ def _coverage(stream: Stream, evidence: Evidence, estimate: CoverageEstimate) ->
         question="Do the intervals still hold?",
         sentence=sentence,
         advice=advice,
-        code="" if alarm is None else CODE,
+        code="" if alarm is None else RECALIBRATION_CODE,
         value=estimate.value,
         reference=level,
         lower=estimate.lower,

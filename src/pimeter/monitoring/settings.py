@@ -15,7 +15,7 @@ WATCHES = (MISSES, FEW, BOUNDS, WIDTHS, RESIDUALS)
 SUBGROUPS = "subgroups"
 # Which part of the false alarms each watch has, if it is on; what is left is that of all misses.
 PROPORTIONS = {FEW: 0.1, BOUNDS: 0.15, WIDTHS: 0.05, RESIDUALS: 0.15, SUBGROUPS: 0.3}
-OF_CALIBRATION = 0.2  # of the false alarms: that of calibration sets which cover less than the tolerance allows
+PROPORTION_OF_CALIBRATION = 0.2  # of the false alarms: of calibration sets that cover less than the tolerance allows
 
 
 class Limits(NamedTuple):
@@ -76,7 +76,7 @@ class Settings:
         if self.run_length is not None:
             return float(self.run_length)
         follows_calibration = self.n_calibration is not None and None in {self.tolerance, self.few_tolerance}
-        return 1.0 / (self.false_alarm_rate * (1.0 - OF_CALIBRATION if follows_calibration else 1.0))
+        return 1.0 / (self.false_alarm_rate * (1.0 - PROPORTION_OF_CALIBRATION if follows_calibration else 1.0))
 
     @property
     def limits(self) -> Limits:
@@ -95,7 +95,7 @@ class Settings:
         from scipy.special import betaincinv  # takes long to load
 
         k = min(rank(m, p), m)
-        tail = OF_CALIBRATION * self.false_alarm_rate / 2.0
+        tail = PROPORTION_OF_CALIBRATION * self.false_alarm_rate / 2.0
         low, high = (float(betaincinv(k, m + 1 - k, at)) for at in (tail, 1.0 - tail))
         return low, high
 

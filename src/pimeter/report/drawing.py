@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 520, 270
 LEFT, RIGHT, TOP, BOTTOM = 66, 12, 28, 44
-TEXT = 48  # letters that have room below a plot
-SIZE = (WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM)
+LETTERS_BELOW_PLOT = 48  # letters that have room below a plot
+PLOT_SIZE = (WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM)
 
 
 class Line(NamedTuple):
@@ -135,7 +135,7 @@ def _fitting(places: Sequence[float], drawn: Sequence[Line], lowest: float | Non
 def _labelled(scales: Scales, places: Sequence[float], labels: Sequence[str] | None) -> list[tuple[float, str]]:
     """Texts below a plot, as many as there is room for."""
     texts = [f"{at:g}" for at in places] if labels is None else labels
-    n_shown = max(1, min(8, TEXT // max(map(len, texts))))
+    n_shown = max(1, min(8, LETTERS_BELOW_PLOT // max(map(len, texts))))
     every = max(1, -(-len(places) // n_shown))
     return [(scales.x(at), text) for at, text in zip(places, texts, strict=True)][::every]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from pimeter.coverage import percent, rounded
 from pimeter.encoding import with_nulls
 from pimeter.extras import how_to_install
-from pimeter.report.drawing import SIZE
+from pimeter.report.drawing import PLOT_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ def plain_html(
         data=data,
         style=style,
         style_hash=style_hash,
-        size=SIZE,
+        size=PLOT_SIZE,
         **_sorted_findings(data),
         **values,
     )
