@@ -194,6 +194,13 @@ class TestAlarms:
         assert abs(monitor.since_.row - 5000) < 400
         assert sum(one.rows for one in found.subgroups) == 8000
 
+    def test_names_of_subgroups_stay_as_they_are(self):
+        y = normal(8000, 3)
+        store = np.tile(["North", "South", "East", "West"], 2000)
+        y[5000:][store[5000:] == "North"] *= 2.0
+        monitor = pm.CoverageMonitor(0.9).update(y, np.tile([-BOUND, BOUND], (8000, 1)), by=store)
+        assert monitor.explain().diagnosis["coverage"].sentence.startswith("Targets of subgroup North lie outside")
+
     def test_explains_width_or_centre(self):
         shifted = watched(np.concatenate([normal(2000), normal(500, 1) + 1.0])).explain()
         assert "moved up" in shifted.diagnosis["bounds"].sentence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pimeter.coverage import counted, percent, percent_range
 from pimeter.evaluation.results import Result
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pimeter.monitoring.recalibration import Recalibration
     from pimeter.monitoring.sequence import CoverageEstimate
     from pimeter.monitoring.stream import Alarm, Stream
+    from pimeter.protocols import Columns
 
 ONE_SIDED = 0.8  # of the misses since a change, at one bound
 MIN_MISSES_SINCE = 5  # that say something about bounds
@@ -120,7 +121,7 @@ class Explanation(Result):
     subgroups: tuple[WatchedSubgroup, ...]
     history: tuple[Moment, ...]
 
-    def _table(self) -> dict[str, Any]:
+    def _table(self) -> Columns:
         names = ("rows", "evidence", "coverage", "lower", "upper", "below", "above", "mean_width")
         return {name: [getattr(moment, name) for moment in self.history] for name in names}
 
@@ -221,7 +222,8 @@ def _coverage(stream: Stream, evidence: Evidence, estimate: CoverageEstimate) ->
         advice = ""
     else:
         since = f"most likely since {alarm.since}, counted from 0"
-        sentence = f"{what_changed(alarm).capitalize()}, {since}; the alarm came after {alarm.row:,} rows."
+        what = what_changed(alarm)
+        sentence = f"{what[0].upper()}{what[1:]}, {since}; the alarm came after {alarm.row:,} rows."
         if alarm.watch in {WIDTHS, RESIDUALS}:
             sentence += " This says that rows are not exchangeable; it does not say that the intervals fail."
         advice = "Look for what changed at that time. Then calibrate on the rows since, and watch the new intervals."
