@@ -5,7 +5,6 @@ narwhals is imported where there are frames: arrays do without it, and it takes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     from numpy.typing import NDArray
 
-    from pimeter.protocols import FeatureTable
+    from pimeter.protocols import Columns, FeatureTable
 
 
 def library_of(table: object) -> Any:
@@ -26,7 +25,7 @@ def library_of(table: object) -> Any:
     return "pandas" if frame is None else frame.implementation
 
 
-def frame_of(columns: Mapping[str, Any], library: Any = "pandas") -> Any:
+def frame_of(columns: Columns, library: Any = "pandas") -> Any:
     """A frame of these columns, or an ImportError if the library is not installed."""
     import narwhals as nw
 

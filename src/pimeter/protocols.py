@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     Index = NDArray[np.intp]  # numbers of rows, ranks and counts
     Flags = NDArray[np.bool_]
     Hashes = NDArray[np.uint64]
+    Columns = Mapping[str, Collection[object]]  # of a table, by their names, equally long
 
 
 class Frame(Protocol):

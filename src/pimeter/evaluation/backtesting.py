@@ -6,7 +6,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.protocols import Array, Flags, Index
+    from pimeter.protocols import Array, Columns, Flags, Index
 
 BLOCKS = 12  # of the newer windows, over which coverage is shown as time goes by
 
@@ -66,7 +66,7 @@ class Backtest(Result):
     block_names: list[str] | None
     stride: float
 
-    def _table(self) -> dict[str, Any]:
+    def _table(self) -> Columns:
         """A row for each step ahead: the margin, what intervals covered, and the newest window."""
         columns: dict[str, Sequence[float | None]] = {
             "confidence_level": [self.confidence_level] * len(self.margin),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
+    from pimeter.protocols import Columns
+
 
 @dataclass(frozen=True)
 class Score:
@@ -39,7 +41,7 @@ class Score:
     assumes: str
 
 
-def score_table(scores: Mapping[str, Score]) -> dict[str, Any]:
+def score_table(scores: Mapping[str, Score]) -> Columns:
     """Scores with their ranges, as columns."""
     rows = [asdict(score) for score in scores.values()]
     return {"score": [*scores], **{key: [row[key] for row in rows] for key in rows[0]}}
@@ -125,7 +127,7 @@ class Measurement(Result):
     sample: Sample
     versions: dict[str, str]
 
-    def _table(self) -> dict[str, Any]:
+    def _table(self) -> Columns:
         """The scores with their ranges."""
         return score_table(self.scores)
 

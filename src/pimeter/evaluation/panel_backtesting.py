@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from pimeter.protocols import Columns
+
 MAX_CUTOFFS = 12  # that are tried, the newest
 STEP, INSIDE = "__step", "__inside"  # columns for the time being
 MAX_MISS_RATIO = 3.0  # times as many as allowed, of the series with the lowest coverage
@@ -56,7 +58,7 @@ class PanelBacktest(Result):
     shown: list[dict[str, Any]]
     cutoffs: list[str]
 
-    def _table(self) -> dict[str, Any]:
+    def _table(self) -> Columns:
         """A row for each model and step ahead."""
         rows = [
             (model, step + 1, coverage)

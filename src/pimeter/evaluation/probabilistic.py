@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pimeter.evaluation.diagnosis.evidence import Subgroup
     from pimeter.evaluation.measurement import Score
     from pimeter.predictive import Predictive
-    from pimeter.protocols import FeatureTable, Flags, Index
+    from pimeter.protocols import Columns, FeatureTable, Flags, Index
 
 DEFAULT_LEVEL = 0.95
 MIN_ROWS = 10  # below which nothing is claimed
@@ -125,7 +125,7 @@ class IntervalMeasurement(Result):
     decomposition: Decomposition | None
     wide: WideIntervals | None
 
-    def _table(self) -> dict[str, Any]:
+    def _table(self) -> Columns:
         """The scores with their ranges."""
         return score_table(self.scores)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from pimeter.findings import Finding
+    from pimeter.protocols import Columns
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -49,7 +50,7 @@ class Result(ABC):
         return self.diagnosis.code
 
     @abstractmethod
-    def _table(self) -> dict[str, Any]:
+    def _table(self) -> Columns:
         """The numbers that matter most, as columns."""
 
     @abstractmethod

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pimeter.classification.estimates import ClassificationUncertainty
+    from pimeter.protocols import Columns
 
 
 N_BARS = 40  # of the distributions of scores
@@ -98,7 +99,7 @@ class Scorecard(Result):
     cuts: dict[str, list[float | None]] | None
     categories: list[Category]
 
-    def _table(self) -> dict[str, Any]:
+    def _table(self) -> Columns:
         """A row for each metric and threshold, with its interval."""
         rows = self.uncertainty["rows"]
         columns = {key: [np.nan if row[key] is None else row[key] for row in rows] for key in rows[0]}

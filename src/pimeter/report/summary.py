@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from base64 import b64encode
 from html import escape
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from pimeter.coverage import rounded
 from pimeter.report.page import UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+
+    from pimeter.protocols import Columns
 
 
-def summary_html(data: Mapping[str, Any], table: Mapping[str, Sequence[Any]], picture: bytes | None = None) -> str:
+def summary_html(data: Mapping[str, Any], table: Columns, picture: bytes | None = None) -> str:
     """Headline, advice and a picture (PNG); code, a table and findings are folded. Every word is escaped."""
     headline, diagnosis = data["headline"], data["diagnosis"]
     advice = "".join(f"<li>{escape(line)}</li>" for line in diagnosis["advice"])
@@ -46,8 +49,8 @@ def _folded(title: str, content: str) -> str:
     return f"<details><summary>{title}</summary>{content}</details>"
 
 
-def _cell(value: str | float) -> str:
+def _cell(value: object) -> str:
     """A number, or text, which begins at the left."""
-    if isinstance(value, str):
-        return f"<td style='text-align:left'>{escape(value)}</td>"
-    return f"<td>{UNKNOWN if math.isnan(value) else rounded(value)}</td>"
+    if not isinstance(value, Real):
+        return f"<td style='text-align:left'>{escape(str(value))}</td>"
+    return f"<td>{UNKNOWN if math.isnan(value) else rounded(float(value))}</td>"
