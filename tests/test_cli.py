@@ -209,7 +209,7 @@ class TestMeasure:
         [
             (" {}", ""),  # padded
             ("{}", ""),
-            ("#DIV/0!", "'odd.csv' holds '#DIV/0!', which is no number: it is taken for categories"),
+            ("#DIV/0!", "'odd.csv' holds '#DIV/0!', which is not a number: it is taken for categories"),
         ],
     )
     def test_features_that_are_nearly_numbers(self, cells, said, pimeter_command, tmp_path):

@@ -286,9 +286,9 @@ REFUSED = {
     ),
     "no text encoding": ("a.csv", b"y,y_hat\n1,2\n", "'a.csv' cannot be read as 'zlib'", "--encoding", "zlib"),
     "broken JSON": ("a.json", '[{"y": 1,\n "y_hat" 2}]', "'a.json' is not JSON: Expecting ':' delimiter: line 2"),
-    "JSON that is no table": ("a.json", "[1, 2]", 'is JSON, but no table. Write a list of rows, like [{"y": 1.5'),
-    "JSON of columns that differ": ("a.json", '{"y": [1, 2], "y_hat": [1]}', "is JSON, but no table"),
-    "JSON without end": ("a.json", "[" * 100_000, "is JSON, but no table"),
+    "JSON that is no table": ("a.json", "[1, 2]", 'is JSON, but not a table. Write a list of rows, like [{"y": 1.5'),
+    "JSON of columns that differ": ("a.json", '{"y": [1, 2], "y_hat": [1]}', "is JSON, but not a table"),
+    "JSON without end": ("a.json", "[" * 100_000, "is JSON, but not a table"),
     "no such sheet": (
         "a.xlsx",
         excel("About"),
@@ -333,7 +333,7 @@ class TestCures:
         (tmp_path / "a.csv").write_text(text())
         code, _, err = run("measure", "a.csv", "--sheet", "2")
         assert code == 0
-        assert "--sheet says nothing about 'a.csv', which is no Excel file" in err
+        assert "--sheet says nothing about 'a.csv', which is not an Excel file" in err
 
     def test_dask_reads_files_as_they_are(self, run, tmp_path):
         (tmp_path / "a.csv").write_text(text(";", comma))

@@ -73,7 +73,7 @@ def note_on_numbers(table: Table, column: pl.Series) -> str | None:
     if 2 * int(is_number.sum()) <= len(known):
         return None
     odd = shown(known.filter(~is_number)[0])
-    return f"column {shown(column.name)} of {table.name} holds {odd}, which is no number: it is taken for categories"
+    return f"column {shown(column.name)} of {table.name} holds {odd}, which is not a number: it is taken for categories"
 
 
 def refuse_no_probabilities(table: Table, column: pl.Series) -> None:

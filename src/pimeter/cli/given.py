@@ -103,7 +103,7 @@ def given_columns(
     if not n_ways:
         return None
     if n_ways > 1 or (lower is None) != (upper is None):
-        msg = "give one of --lower with --upper, --quantiles, and --std with --prediction."
+        msg = "give one of --lower with --upper, --quantiles, or --std with --prediction."
         raise ValueError(msg)
     if lower and upper:
         return GivenColumns((lower, upper), "intervals", _central_level(table, lower, upper, level, notes))

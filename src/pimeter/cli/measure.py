@@ -76,7 +76,7 @@ class _Asked(NamedTuple):
 
     @property
     def others(self) -> list[str]:
-        """Columns beside target and prediction."""
+        """Columns other than target and prediction."""
         return [*self.features, *filter(None, dict.fromkeys([self.by, self.groups, self.time]))]
 
 

@@ -74,7 +74,7 @@ def show_measurement(result: Measurement | IntervalMeasurement, findings: Sequen
     for name, score in result.scores.items():
         if math.isnan(score.lower):
             reasons.setdefault(score.assumes, []).append(name.replace("_", " "))
-    refused = [f"{', '.join(names).capitalize()}: {reason}." for reason, names in reasons.items()]
+    refused = [f"{', '.join(names)}: {reason}." for reason, names in reasons.items()]
     print_table(
         str(result.headline), ("score", "value", "90 % range"), rows, [*refused, *findings, *result.advice, result.code]
     )

@@ -127,7 +127,7 @@ class EnoughErrors(Check[Tried]):
     name = "errors"
     question = "Are there enough windows for this level?"
     looks_at = "residuals of the windows that it was fitted to"
-    statistic = "the effective number of independent ones, beside the number that the level takes"
+    statistic = "the effective number of independent ones, against the number that the level takes"
 
     def _judged(self, tried: Tried, _earlier: Mapping[str, Finding]) -> Finding:
         needed = scores_needed(tried.level)

@@ -94,7 +94,7 @@ class Labelled:
         return n_certain, n_wrong, 0.0 if math.isnan(step) else float(bdtrc(n_wrong - 1, n_certain, step / 2.0))
 
     def categories(self, by: NDArray[Any], threshold: float, level: float) -> list[Category]:
-        """Accuracy of each category beside that of all others; intervals hold for all categories together."""
+        """Accuracy of each category, tested against that of all others; intervals hold for all categories together."""
         codes, labels = categories(by)
         is_right = self.is_positive == is_above(self.score, threshold)
         counts = np.bincount(codes, minlength=len(labels))

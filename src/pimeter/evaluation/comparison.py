@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pimeter.evaluation.diagnosis.columns import Given
     from pimeter.evaluation.paired import Pairs
-    from pimeter.protocols import Array, FeatureTable, Index
+    from pimeter.protocols import Array, Columns, FeatureTable, Index
 
 MAX_ROWS_FOR_FEATURES = 5000  # on which features are looked at
 MIN_ROWS_TO_COMPARE = 10  # of a comparison, and of a subgroup
@@ -76,7 +76,7 @@ class Comparison(Result):
         msg = f"{score!r} of {model!r} and {other!r} was not compared; there are {[*self.scores]} of {[*self.models]}."
         raise KeyError(msg)
 
-    def _table(self) -> dict[str, Any]:
+    def _table(self) -> Columns:
         """A row for each score and pair of models."""
         rows = [asdict(one) for one in self.contrasts]
         return {key: [row[key] for row in rows] for key in rows[0]}
@@ -140,7 +140,7 @@ def compare(
     Ranges and p-values are for all pairs of models together, for one score at a time. They assume that rows are
     independent, or with `time` that their dependence fades. The range of a mean is Student's, with degrees of freedom
     that fall with the kurtosis of the differences; of a root mean square it is that of its linearisation, of
-    proportions that of the rows in which one model alone is right (Jeffreys, MOVER) beside McNemar's exact test, and of
+    proportions that of the rows in which one model alone is right (Jeffreys, MOVER) and McNemar's exact test, and of
     an AUC DeLong's. Scores are of the models as they are: that another training set would have made other models is not
     in the ranges.
 

@@ -42,7 +42,7 @@ class IntervalCheck(Check[IntervalEvidence]):
     Attributes
     ----------
     weight : float
-        Its part of the false alarms of a report, beside those of the other checks.
+        Its part of the false alarms of a report, relative to those of the other checks.
     """
 
     weight: ClassVar[float]
@@ -149,7 +149,7 @@ class Calibration(IntervalCheck):
     name = "calibration"
     question = "Do the quantiles hold at all levels?"
     looks_at = "targets in cells between neighbouring quantiles"
-    statistic = "rows in the outermost cells beside what is expected, with the p-value of a chi-square of all cells"
+    statistic = "rows in the outermost cells over what is expected, with the p-value of a chi-square of all cells"
     weight = 2.0
 
     def _judged(self, evidence: IntervalEvidence, _earlier: Mapping[str, Finding]) -> Finding:
@@ -190,7 +190,7 @@ def _joined(cells: Sequence[tuple[float, float]]) -> tuple[Array, Array]:
 
 
 class Runs(IntervalCheck):
-    """Whether misses follow each other: the exact distribution of runs, beside Christoffersen's likelihood ratios."""
+    """Whether misses follow each other: the exact distribution of runs, and Christoffersen's likelihood ratios."""
 
     name = "runs"
     question = "Do misses come in runs?"

@@ -32,7 +32,7 @@ MIN_EXPLAINED = 0.5  # fraction of the variance of widths, below which nothing i
 
 @dataclass(frozen=True)
 class WidthContribution:
-    """What a feature adds to the width of an interval, beside the mean width; negative where it makes it narrower."""
+    """What a feature adds to the mean width of intervals; negative where it makes it narrower."""
 
     feature: str
     value: str

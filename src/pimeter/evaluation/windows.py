@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MIN_FRACTION_IN_COMMON = 0.5  # of the targets, that neighbouring windows have in common if one is made at each step
 DAY = 86_400.0  # seconds
-MAX_PLACES_PER_ROW = 20  # windows times steps for each row from which on the column of steps is no such column
+MAX_PLACES_PER_ROW = 20  # windows times steps, above which a column is not taken for steps
 
 
 class Layout(NamedTuple):
@@ -367,7 +367,7 @@ def _check(table: Table, frame: pl.DataFrame, columns: Sequence[str], places: Se
 def _steps(table: Table, given: pl.Series) -> Index:
     """Steps ahead from 0."""
     values = given.to_numpy()
-    with np.errstate(invalid="ignore"):  # what is no integer is refused below
+    with np.errstate(invalid="ignore"):  # what is not an integer is refused below
         steps = values.astype(np.intp) - 1
     wrong = np.flatnonzero((values != steps + 1) | (steps < 0))
     if wrong.size:

@@ -31,7 +31,7 @@ class Notation(NamedTuple):
     thousands: str = ""  # between groups of three digits
 
     def numbers(self, text: pl.Series) -> pl.Series:
-        """Cells without white space around them as floats; null for those that are no number in this notation."""
+        """Cells without white space around them as floats; null for those that are not numbers in this notation."""
         import polars as pl
 
         if self != PLAIN:

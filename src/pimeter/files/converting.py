@@ -118,7 +118,9 @@ def json_lines(name: str, text: str, copy: Path) -> Path:
         msg = f"{name} is not JSON: {why}."
         raise ValueError(msg) from why
     except (TypeError, ValueError, RecursionError) as why:
-        msg = f'{name} is JSON, but no table. Write a list of rows, like [{{"y": 1.5, "y_hat": 1.25}}], or JSON lines.'
+        msg = (
+            f'{name} is JSON, but not a table. Write a list of rows, like [{{"y": 1.5, "y_hat": 1.25}}], or JSON lines.'
+        )
         raise ValueError(msg) from why
     copy.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     return copy

@@ -83,7 +83,7 @@ def table_in(name: str, path: Path, reading: Reading, scratch: Callable[[], Path
         if table.kind == EXCEL:
             table = replace(table, path=sheet_in(name, path, reading, scratch()))
         elif reading.sheet is not None:
-            reading.notes.append(f"--sheet says nothing about {name}, which is no Excel file")
+            reading.notes.append(f"--sheet says nothing about {name}, which is not an Excel file")
         if not table.kind:
             table = _text_table(table, start, scratch)
         scan = table.scan(None)
@@ -147,7 +147,7 @@ def _suffix(path: Path) -> str:
 
 
 def _binary_kind(name: str, path: Path, start: bytes) -> str:
-    """The kind of a file that is no text, by how it begins; what holds no table that can be read is refused."""
+    """The kind of a file that is not text, by how it begins; what holds no table that can be read is refused."""
     found = next((kind for mark, kind in KIND_OF_START.items() if start.startswith(mark)), "")
     if start.startswith(ZIP) and (SHEETS & {*zip_parts(path)} or _suffix(path) == ".xlsx"):
         found = EXCEL

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_limits(y_min: float | None, y_max: float | None) -> None:
-    """Refuse limits that leave nothing between them, or are no finite numbers."""
+    """Refuse limits that leave nothing between them, or are not finite numbers."""
     for name, limit in (("y_min", y_min), ("y_max", y_max)):
         if limit is not None and not np.isfinite(limit):
             msg = f"{name} must be a finite number, or None for no limit; got {limit!r}."

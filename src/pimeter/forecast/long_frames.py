@@ -148,7 +148,7 @@ def model_columns(name: str, frame: nw.DataFrame[Any], names: Names, given: tupl
         and "-hi-" not in column
     ]
     if not found:
-        msg = f"{name} has no column of forecasts beside {sorted(taken)}; it has {frame.columns[:12]}."
+        msg = f"{name} has no column of forecasts in addition to {sorted(taken)}; it has {frame.columns[:12]}."
         raise ValueError(msg)
     return found
 

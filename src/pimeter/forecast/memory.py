@@ -1,4 +1,4 @@
-"""What a context-aware cone keeps beside its neurons: the context, and the misses of the intervals that it gave."""
+"""What a cone with a context keeps: the context, and the misses of the intervals that it gave."""
 
 from __future__ import annotations
 

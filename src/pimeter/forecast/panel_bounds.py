@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, Index
 
 MIN_OWN_WINDOWS = 5  # of which a median and a scale are taken
-PSEUDO_WINDOWS = (0.0, 10.0, 30.0, 100.0, 300.0)  # of the panel, beside those of a series
+PSEUDO_WINDOWS = (0.0, 10.0, 30.0, 100.0, 300.0)  # of the panel, added to those of a series
 HALF_LIVES = (np.inf, 0.5, 0.25, 0.125)  # in spans of time that windows are of
 NEAR_WINDOWS = (0, 1, 2, 3)  # on either side of the same moment of the season
 MAX_SERIES_TO_LEARN, MAX_STEPS_TO_LEARN, MAX_TRIALS = 200, 8, 8  # of which the rule is learned
@@ -35,7 +35,7 @@ FRACTION_OF_FACTOR = 0.5  # that is taken of what newest windows ask for: they a
 
 @dataclass(frozen=True)
 class Rule:
-    """How windows count, how many of the panel stand beside those of a series, and how much wider bounds are."""
+    """How windows count, how many of the panel are added to those of a series, and how much wider bounds are."""
 
     weighting: Weighting
     pseudo_windows: float
@@ -242,7 +242,7 @@ def new_series_bounds(errors: Array, forecast_levels: Array, levels: Array) -> N
 
 
 def relative_unit(levels: Array, panel: Array) -> Array:
-    """Mean absolute forecasts, none of them nearly 0 beside those of the panel."""
+    """Mean absolute forecasts, none of them nearly 0 compared with those of the panel."""
     usual = float(np.nanmedian(panel)) if not np.isnan(panel).all() else 0.0
     return np.maximum(levels, 1e-3 * usual) if usual > 0.0 else np.where(np.isnan(levels), np.nan, 1.0)
 

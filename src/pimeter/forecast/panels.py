@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
     Numbers = NDArray[np.intp]
 
-POOLING = {"auto": None, "series": 0.0, "panel": np.inf}  # windows of the panel beside those of a series
+POOLING = {"auto": None, "series": 0.0, "panel": np.inf}  # windows of the panel that are added to those of a series
 
 
 class PanelIntervals(PanelSums):

@@ -176,7 +176,7 @@ def step_weights(of: str, weights: ArrayLike | None, h: int) -> Array:
 
 
 def check_number_of_paths(n_paths: int) -> None:
-    """Refuse what is no number of paths."""
+    """Refuse what is not a number of paths."""
     if isinstance(n_paths, bool) or not isinstance(n_paths, int) or n_paths < 1:
         msg = f"n_paths must be an integer of at least 1; got {n_paths!r}."
         raise ValueError(msg)

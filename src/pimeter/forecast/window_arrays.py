@@ -95,7 +95,7 @@ def windows_until_known(h: int, stride: float) -> Index:
     Raises
     ------
     ValueError
-        If the stride is no positive number.
+        If the stride is not a positive number.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""pimeter beside other libraries; each module is imported by name alone, and needs its library."""
+"""pimeter with other libraries; each module is imported by name alone, and needs its library."""

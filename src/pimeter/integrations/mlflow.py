@@ -75,7 +75,7 @@ def log_model(
     input_example : frame or array, optional
         Some rows of X, which say what columns there are; needed to ask for other levels when it is served.
     trusted_types : iterable of str, optional
-        Types of the model inside that skops does not know, beside those of `pimeter.integrations.skops`.
+        Types of the model inside that skops does not know, in addition to those of `pimeter.integrations.skops`.
     **settings
         Passed to ``mlflow.pyfunc.log_model``, such as `registered_model_name`.
 

@@ -157,7 +157,7 @@ class CoverageMonitor:
         Raises
         ------
         ValueError
-            If another process uses the file, or it is no complete state of this version: it stays as it is.
+            If another process uses the file, or it is not a complete state of this version: it stays as it is.
         """
         file = StateFile(Path(path).resolve())  # by any link the same lock
         with ExitStack() as undo:

@@ -75,7 +75,7 @@ def recalibrated(stream: Stream, earlier: Recalibration | None, model: Any, X: A
     elif earlier is not None and earlier.was_selected:
         n_rows = stream.counts.rows
     else:
-        msg = "there was no alarm, so that there is no change to recalibrate for. To calibrate anyway, call the model."
+        msg = "there was no alarm, so there is no change to recalibrate for. To calibrate anyway, call the model."
         raise ValueError(msg)
     y_true = targets(y)
     if len(y_true) < n_rows or not n_rows:

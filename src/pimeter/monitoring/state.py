@@ -16,7 +16,7 @@ from pimeter.monitoring.stream import Stream
 
 
 class StateFile:
-    """A JSON file with a lock beside it, which is given back when the process that holds it is gone.
+    """A JSON file with a lock next to it, which is released when the process that holds it is gone.
 
     Raises
     ------
@@ -27,7 +27,7 @@ class StateFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         if path.is_dir() or not path.parent.is_dir():
-            why = "it is a folder" if path.is_dir() else f"{path.parent} is no folder"
+            why = "it is a folder" if path.is_dir() else f"{path.parent} is not a folder"
             msg = f"{path} cannot hold the state of a monitor: {why}."
             raise ValueError(msg)
         try:

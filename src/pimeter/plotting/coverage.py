@@ -31,7 +31,7 @@ LONGEST_LABEL = 22  # characters
 
 
 class CoverageDisplay(Display):
-    """Coverage in subgroups of the rows, beside the level asked for.
+    """Coverage in subgroups of the rows, against the level asked for.
 
     Parameters
     ----------
