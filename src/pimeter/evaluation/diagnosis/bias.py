@@ -1,4 +1,4 @@
-"""The check of bias: mean residuals on the whole, and beside predictions, features and categories."""
+"""The check of bias: mean residuals on the whole, and by prediction, feature and category."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Bias(Check[Evidence]):
 
     name = "bias"
     question = "Is the model biased, on the whole or somewhere?"
-    looks_at = "residuals of all rows; of up to 5,000 beside the prediction, each feature and each category"
+    looks_at = "residuals of all rows; of up to 5,000 by prediction, by each feature and by category"
     statistic = "mean residual (Student's t and Johnson's), and the largest departure from it, all places together"
     threshold = 0.05  # least mean residual that matters, in margins ...
     least_departure = 0.1  # ... and least departure of that of a subgroup

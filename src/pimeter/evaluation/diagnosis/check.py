@@ -131,7 +131,7 @@ def too_little(residuals: Array) -> str:
 
 
 def by_chance(p_value: float) -> str:
-    """End of a sentence on something that is no alarm: what chance has to do with it."""
+    """End of a sentence on something that raises no alarm: what chance has to do with it."""
     if p_value > UNUSUAL:
         return ", which chance explains."
     return f": unusual on its own (p = {p_value:.2g}), but not among the many checks of a report."

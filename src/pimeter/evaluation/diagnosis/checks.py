@@ -64,7 +64,7 @@ def beside_mean_error(diagnosis: Diagnosis, mean: float, lower: float, upper: fl
     """Where nothing is to be done, a word on a mean error whose range does not hold 0."""
     if diagnosis.raised or not (lower > 0.0 or upper < 0.0):
         return diagnosis
-    why, first = "too little to matter beside the margin.", NOTHING_TO_DO
+    why, first = "too little to matter compared with the margin.", NOTHING_TO_DO
     if diagnosis["bias"].p_value > Bias.significance:
         why = (
             "on its own this would be unlikely by chance, but a report runs many checks at once. More rows would tell."

@@ -46,7 +46,7 @@ class Column(NamedTuple):
     place: Any  # how `GroupedWidth(by=...)` finds it: the name in a frame, the position in an array
     values: NDArray[Any]
     is_numeric: bool
-    text: Callable[[float], str] | None = None  # how to write what is no plain number
+    text: Callable[[float], str] | None = None  # how to write what is not a plain number
 
     @property
     def subgroups(self) -> Subgroups:

@@ -96,7 +96,7 @@ class Drift(Check[Evidence]):
     def _is_much(self, residuals: Array, margin: float) -> bool:
         """Whether a trend, or medians or spreads of five stretches of the rows, differ by enough to matter.
 
-        Some rows of a larger spread make the margin of all large, beside which what matters to the others looks small.
+        Some rows of a larger spread make the margin of all large, next to which what matters to the others looks small.
         """
         stretches, middle, ramp = np.array_split(residuals, 5), np.median(residuals), np.linspace(-1, 1, len(residuals))
         margin = min(margin, NORMAL_MARGIN * float(np.median(np.abs(residuals - middle))) or margin)
@@ -230,6 +230,6 @@ def _ranks(residuals: Array) -> list[Array]:
 
 
 def _judged(value: float, shuffled: Callable[[int], Array]) -> OrderTest:
-    """A statistic beside those of shuffled rows."""
+    """A statistic, compared with those of shuffled rows."""
     p_value, median = sequential_p_value(value * (1.0 - 1e-12), shuffled)
     return OrderTest(value, median, p_value)

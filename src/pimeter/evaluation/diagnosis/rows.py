@@ -23,7 +23,7 @@ class EnoughRows(Check[Evidence]):
     name = "rows"
     question = "Are there enough rows for this level?"
     looks_at = "the number of rows"
-    statistic = "their number, beside the one that can guarantee the level; an interval for the true coverage"
+    statistic = "their number, against the one that can guarantee the level; an interval for the true coverage"
     threshold = 0.02  # how near to the level the true coverage should be
 
     def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
@@ -85,7 +85,7 @@ class Variation(Check[Evidence]):
 
 
 class GivenFeatures(Check[Evidence]):
-    """What was looked at beside the predictions, and what was not."""
+    """What was looked at besides the predictions, and what was not."""
 
     name = "features"
     question = "What else of the rows was looked at?"

@@ -184,7 +184,7 @@ def gap(distances: Array, n_far: int) -> tuple[float, int]:
     """How often a tail has a gap like the widest after one of the far distances, in falling order, and after which.
 
     In a tail that falls like a power i times the logarithm of the i-th distance over the next one is exponential, with
-    one mean for all i; in a lighter tail the first are smaller. So a gap beside the mean of those after it has an F
+    one mean for all i; in a lighter tail the first are smaller. So a gap over the mean of those after it has an F
     distribution at most. The j-th gap is allowed 1 / (j (j + 1)) of the errors.
     """
     j = np.arange(1, len(distances))

@@ -25,7 +25,7 @@ LEAST_STEP = 0.1  # least step between targets that matters, in margins
 
 
 class DiscreteTarget(Check[Evidence]):
-    """Number of distinct targets, and how coarse they are beside the margin."""
+    """Number of distinct targets, and how coarse they are compared with the margin."""
 
     name = "discrete"
     question = "Is the target discrete?"

@@ -46,7 +46,7 @@ class Gap(NamedTuple):
 
     @classmethod
     def of(cls, subgroups: tuple[Subgroup, ...], level: float, coverage: float) -> Gap:
-        """The largest gap that chance does not explain; without one the gap that is largest beside its interval.
+        """The largest gap that chance does not explain; without one the gap that is largest relative to its interval.
 
         Ties lift the coverage of all rows above the level: a subgroup is covered too well only if it is above both.
         """
