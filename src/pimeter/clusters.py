@@ -142,15 +142,15 @@ class Units:
         return found
 
     def factor(self, confidence: float = 0.9) -> float:
-        """By what factor ranges are wider than normal ones, as the variance of so many units is not known exactly."""
+        """Factor by which ranges are wider than normal ones: the variance of so many units is not known exactly."""
         point = (1.0 + confidence) / 2.0
         n = self.n_equal or self.n
         return float(stdtrit(n - 1, point) / ndtri(point)) if n > 1.0 else 1.0
 
     def student(self, sums: Array, part: float) -> Array:
-        """Points of Student's t, 5 % beyond, with the degrees of freedom that kurtosis leaves the variance of `sums`.
+        """95 % points of Student's t, with the degrees of freedom that kurtosis leaves the variance of `sums`.
 
-        Times a part, as the kurtosis of a sample is not that of the distribution.
+        These are multiplied by `part`, as the kurtosis of a sample is not that of the distribution.
         """
         squares = np.square(self.whole(sums))
         total = squares.sum(axis=-1)
@@ -159,7 +159,7 @@ class Units:
         return np.asarray(stdtrit(freedom, 0.95))
 
     def design_effect(self, is_counted: Array) -> Array:
-        """Times by which proportions vary more than of independent rows, at least 1; rows are 0 or 1, (..., m)."""
+        """How much more proportions vary than those of independent rows, at least 1; rows are 0 or 1, (..., m)."""
         return self.effect_of_counts(self.sums(is_counted), self.sums(np.ones(is_counted.shape[-1])))
 
     def effect_of_counts(self, counts: Array, rows: Array) -> Array:

@@ -221,7 +221,8 @@ def quantile_ranks(m: int, p: float, level: float = 0.95) -> QuantileRanks:
 
         least, most = (float(binom.ppf(tail, m, p)) for tail in ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
         return QuantileRanks(int(least), int(most) + 1, float(binom.cdf(most, m, p) - binom.cdf(least - 1.0, m, p)))
-    first, below = binomial_cdf(m, p)  # below[i]: probability of fewer than first + i errors under the quantile
+    found = binomial_cdf(m, p)  # of the number of errors under the quantile
+    first, below = found.first, found.below
     low = np.arange(max(first, 1), min(first + below.size, m + 1))
     start = below[low - first]
     end = np.searchsorted(below, start + level)  # below[high - first] is the first to have the level
@@ -245,10 +246,17 @@ def effective_ranks(m: int, p: float, effect: float, level: float) -> QuantileRa
     return QuantileRanks(max(math.floor(low), 1), min(math.ceil(high), m), found.level)
 
 
-def binomial_cdf(m: int, p: float) -> tuple[int, Array]:
-    """Smallest count that matters, and the probabilities of fewer than it, than it plus 1, ... up to all.
+class BinomialCdf(NamedTuple):
+    """The binomial distribution function, from the smallest count that matters on."""
 
-    Binomial, from the ratios of neighbouring terms. At m = 1e6 SciPy's bdtr takes 50 times as long and is 1e-9 off.
+    first: int  # the smallest count whose probability is not next to nothing
+    below: Array  # below[i]: probability of fewer than first + i
+
+
+def binomial_cdf(m: int, p: float) -> BinomialCdf:
+    """Probabilities of fewer than each count of m rows that are counted with probability p.
+
+    They come from the ratios of neighbouring terms. At m = 1e6 SciPy's bdtr takes 50 times as long and is 1e-9 off.
     """
     farthest = 9.0 * math.sqrt(m * p * (1.0 - p)) + 40.0  # what is farther away is less likely than 1e-15
     first, last = max(0, math.floor(m * p - farthest)), min(m, math.ceil(m * p + farthest))
@@ -257,4 +265,4 @@ def binomial_cdf(m: int, p: float) -> tuple[int, Array]:
     logarithm = np.concatenate([[0.0], np.cumsum(steps)])
     terms = np.exp(logarithm - logarithm.max())
     below = np.concatenate([[0.0], np.cumsum(terms)])
-    return first, below / below[-1]
+    return BinomialCdf(first, below / below[-1])

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array
 
 MIN_VALUES = 4  # values in a row, below which nothing is known of their dependence, and all together count as one
-PART, ROOTS = 0.25, 8.0  # Bartlett's window spans this part of the lags, or so many roots of their number
+MAX_LAG_FRACTION, MAX_LAG_ROOTS = 0.25, 8.0  # of the lags, and roots of their number: where Bartlett's window ends
 MIN_LEFT = 0.2  # of the true sum, which is what is left of the sample's at worst
 
 
@@ -53,7 +53,7 @@ def variance_inflation(correlations: Array) -> Array:
     is_summed = np.logical_and.accumulate(pairs > 0.0, axis=-1)
     fading = 2.0 * np.where(is_summed, np.minimum.accumulate(pairs, axis=-1), 0.0).sum(axis=-1) - 1.0
     n_summed = 4.0 * np.count_nonzero(is_summed, axis=-1) - 1.0  # lags to both sides
-    window = int(min(PART * n, ROOTS * n**0.5)) + 1
+    window = int(min(MAX_LAG_FRACTION * n, MAX_LAG_ROOTS * n**0.5)) + 1
     weights = 1.0 - np.arange(window) / window
     returning = 2.0 * correlations[..., :window] @ weights - 1.0
     estimates = fading / np.maximum(1.0 - n_summed / n, MIN_LEFT), returning / (1.0 - window / n)

@@ -24,6 +24,14 @@ LARGEST_LOG = math.log(100.0)  # farther no range goes on the scale of logarithm
 Range = tuple[float, float, float]  # value, lower, upper
 
 
+class ErrorRanges(NamedTuple):
+    """Mean errors with their ranges."""
+
+    absolute: Range  # the mean absolute error
+    root_square: Range  # the root of the mean squared error
+    signed: Range  # the mean error
+
+
 class Middle(NamedTuple):
     """Units of measurement in which nothing overflows, and what sums are near to, so that nothing cancels."""
 
@@ -37,7 +45,7 @@ class Middle(NamedTuple):
 
     @classmethod
     def of(cls, target: Array, errors: Array, largest: float) -> Middle:
-        """From the rows themselves."""
+        """Middle of targets and their errors, of which the largest is `largest`."""
         m, low, high = len(errors), float(target.min()), float(target.max())
         unit, target_unit = power_of_two(largest), power_of_two(max(high - low, largest))
         some = errors[:ROWS_AT_ONCE] / unit
@@ -87,11 +95,11 @@ class Moments:
         """Number of rows."""
         return round(float(self.sums[0].sum()))
 
-    def errors(self) -> tuple[Range, Range, Range]:
-        """Mean absolute error, root of the mean squared error, mean error."""
-        unit = self.middle.unit
+    def errors(self) -> ErrorRanges:
+        """Mean errors, in the unit of the targets."""
         absolute, squares, signed = self._ranges()
-        return _scaled(absolute, unit), _scaled([math.sqrt(max(x, 0.0)) for x in squares], unit), _scaled(signed, unit)
+        roots = [math.sqrt(max(x, 0.0)) for x in squares]
+        return ErrorRanges(*(_scaled(values, self.middle.unit) for values in (absolute, roots, signed)))
 
     def explained(self) -> Range | None:
         """Proportion of the targets' variance that the model explains; None where they do not vary.

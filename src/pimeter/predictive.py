@@ -168,7 +168,7 @@ class Predictive:
         return np.asarray(np.where(first > last, above, np.where(end == 0, below, found)))
 
     def _slope(self, side: int) -> Array:
-        """By how much quantiles beyond the first (0) or the last (1) one change with z: as from the centre to there."""
+        """Change with z of quantiles beyond the first (0) or the last (1) one: as from the centre to there."""
         middle = min(int(np.searchsorted(self.knots, 0.0, side="right")), len(self.knots) - 1)
         near = middle if side == 0 else max(middle - 1, 0)
         end = -side
@@ -354,7 +354,7 @@ def _from_samples(samples: Table) -> Predictive:
 
 
 def _made(kind: Kind, levels: Array, values: Array, knots: Array | None = None) -> Predictive:
-    """With the normal quantiles of the levels."""
+    """What a model says, with normal quantiles of the levels as knots unless others are given."""
     from scipy.special import ndtri
 
     return Predictive(kind, levels, np.asarray(ndtri(levels)) if knots is None else knots, values)

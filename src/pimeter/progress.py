@@ -28,7 +28,7 @@ except ImportError:  # no set_callbacks
 def results_of(jobs: list[Any], what: str, estimator: Any) -> list[Any]:
     """Results of delayed jobs, as many at a time as `n_jobs` of the estimator says; with its `verbose` a line each.
 
-    Callbacks that were set with ``set_callbacks`` hear of each job.
+    Callbacks that were set with ``set_callbacks`` are called for each job.
     """
     done: list[Any] = _followed(estimator, jobs, what)
     return done

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import update_wrapper
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -144,7 +144,8 @@ def interval_scorer(
     >>> search.fit(X, y).best_params_
     {'width': 'scaled'}
     """
-    model, features = holder_of(estimator, X, "predict_interval")
+    holder = holder_of(estimator, X, "predict_interval")
+    model, features = holder.estimator, holder.X
     level = getattr(model, "confidence_level", None)
     if level is None:
         msg = (
@@ -203,8 +204,9 @@ def coverage_scorer(
     >>> round(float(cross_val_score(model, X, y, scoring=coverage_scorer).mean()), 2)
     0.91
     """
-    model, features = holder_of(estimator, X, "predict_interval")
-    return float(coverage_score(y, model.predict_interval(features, **_given(by)), sample_weight=sample_weight))
+    holder = holder_of(estimator, X, "predict_interval")
+    intervals = holder.estimator.predict_interval(holder.X, **_given(by))
+    return float(coverage_score(y, intervals, sample_weight=sample_weight))
 
 
 @RoutedScorer
@@ -247,9 +249,9 @@ def crps_scorer(
     >>> round(crps_scorer(Uniform(), X, y), 4)  # the exact CRPS is 0.1433
     -0.1437
     """
-    model, features = holder_of(estimator, X, "predict_quantile")
+    holder = holder_of(estimator, X, "predict_quantile")
     levels = np.array(CRPS_LEVELS)
-    quantiles = model.predict_quantile(features, levels, **_given(by))
+    quantiles = holder.estimator.predict_quantile(holder.X, levels, **_given(by))
     return -float(crps_score(y, quantiles, levels, sample_weight=sample_weight))
 
 
@@ -258,10 +260,17 @@ def _given(by: ArrayLike | None) -> dict[str, ArrayLike]:
     return {} if by is None else {"by": by}
 
 
-def holder_of(estimator: object, X: object, method: str) -> tuple[Any, Any]:
-    """Who has the method, inside pipelines and searches, and the features as they arrive there."""
+class Holder(NamedTuple):
+    """The estimator that has a method, inside of pipelines and searches, and features as they arrive there."""
+
+    estimator: Any
+    X: Any
+
+
+def holder_of(estimator: object, X: object, method: str) -> Holder:
+    """The estimator that has the method, or a TypeError if none has it."""
     if hasattr(estimator, method):
-        return estimator, X
+        return Holder(estimator, X)
     if hasattr(estimator, "best_estimator_"):
         return holder_of(estimator.best_estimator_, X, method)
     from sklearn.pipeline import Pipeline

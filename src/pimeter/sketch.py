@@ -201,7 +201,7 @@ def _merge_cells(means: Array, counts: Array, cumulative: Array, first: Index) -
     """
     last = np.append(first[1:], means.size) - 1
     sums = np.add.reduceat(counts, first)
-    origin = means[first]  # sums of differences: means of far-off errors keep their digits
+    origin = means[first]  # sums of differences: means of distant errors keep their digits
     lengths = last + 1 - first
     fraction = counts / np.repeat(sums, lengths)
     mean = origin + np.add.reduceat(fraction * (means - np.repeat(origin, lengths)), first)

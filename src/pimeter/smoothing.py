@@ -35,11 +35,11 @@ class Smoother(NamedTuple):
     saturation: float  # argument from which on the sigmoid is 0 or 1
 
     def positions(self, errors: Array) -> Array:
-        """From errors to the axis."""
+        """Errors as places on the axis."""
         return errors if self.error_map is None else self.error_map.position(errors * self.factor)
 
     def errors(self, positions: Array) -> Array:
-        """From the axis back to errors."""
+        """Places on the axis as errors."""
         return positions if self.error_map is None else self.error_map.error(positions) / self.factor
 
     def slope(self, weight: float) -> float:

@@ -148,7 +148,7 @@ def _rows(values: NDArray[Any], axes: tuple[int, ...]) -> tuple[NDArray[Any], tu
 
 
 def _contiguous(values: NDArray[Any]) -> NDArray[Any]:
-    """In one piece, each value where the processor expects it: a view of bytes may begin anywhere."""
+    """Array in one piece, each value where the processor expects it: a view of bytes may begin anywhere."""
     rows = np.ascontiguousarray(values)
     return rows if rows.flags.aligned else rows.copy()
 
@@ -287,7 +287,7 @@ def nearby_quantiles(x: Array, nearness: Array, levels: Array) -> Array:
 
 
 def _n_threads(n_values: int) -> int:
-    """As many as there are cores, if there is work for more than one."""
+    """Number of threads: as many as there are cores, if there is work for more than one."""
     if n_values < VALUES_FOR_THREADS:
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

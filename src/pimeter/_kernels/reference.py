@@ -214,7 +214,7 @@ def _spreads(sample: Sorted, least: float = LEAST_WIDTH) -> Array:
 
 
 def _unit(sample: Sorted, at_knots: Array) -> Array:
-    """In which errors are measured, (rows, 1); 0 for rows without a spread."""
+    """Units in which errors are measured, (rows, 1); 0 for rows without a spread."""
     if sample.m <= LARGE:
         return _spreads(sample)
     return _power_of_two(at_knots[:, -1:] - at_knots[:, :1], np.zeros(1))
@@ -350,7 +350,7 @@ class Maps(NamedTuple):
 
     @classmethod
     def laid(cls, knots: Array, slopes: Array, lengths: Array, wide: NDArray[np.intp], origin: int) -> Maps:
-        """With positions that count from a cell."""
+        """The map with positions that count from a cell."""
         at = np.zeros(knots.shape)
         lengths[:, origin:].cumsum(axis=1, out=at[:, origin + 1 :])
         if origin:

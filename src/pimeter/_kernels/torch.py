@@ -294,7 +294,7 @@ def fit_maps(x: Tensor, counts: Tensor | None, m: float) -> Maps:
 
 
 def _fixed_step(x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor, h: Tensor) -> Tensor:
-    """With a bandwidth so small that no error matters at w, the root is the middle of the gap."""
+    """Roots where the bandwidth is so small that no error matters at w: the middle of the gap."""
     step = _excess(x, counts, w, h, STEEP, levels, 1.0)
     is_below = x[:, None] <= w[..., None]
     before = torch.where(is_below, x[:, None], -torch.inf).amax(2)

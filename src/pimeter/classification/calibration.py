@@ -87,10 +87,10 @@ class ScalingBinning(TransformerMixin, RegressorMixin, BaseEstimator):
         """
         self._validate_params()
         score, label = _both(y, X, "X")
-        slope, intercept = platt_lines(log_odds(score), label, np.ones((1, len(score))))
-        q = expit(slope[0] * log_odds(score) + intercept[0])
+        lines = platt_lines(log_odds(score), label, np.ones((1, len(score))))
+        self.slope_, self.intercept_ = float(lines.slopes[0]), float(lines.intercepts[0])
+        q = expit(self.slope_ * log_odds(score) + self.intercept_)
         codes, edges = _equal_bins(q, int(self.n_bins))
-        self.slope_, self.intercept_ = float(slope[0]), float(intercept[0])
         self.edges_ = edges
         self.values_ = np.bincount(codes, q) / np.bincount(codes)
         return self
@@ -237,12 +237,13 @@ def calibration_error(
         ``"plugin"``
             Mean squares of the gaps in bins: too large, also for perfect scores, as labels are random.
         ``"debiased"``
-            Less the labels' own variance. Scores of few values (at most a tenth as many as rows, such as those of
-            `ScalingBinning`) are their own bins: the square is unbiased then. Other scores are binned as in "lower".
+            Mean squares less the labels' own variance. Scores of few values (at most a tenth as many as rows, such as
+            those of `ScalingBinning`) are their own bins: the square is unbiased then. Other scores are binned as in
+            "lower".
         ``"lower"``
-            The same in bins of equally many rows for any scores (Kumar, Liang and Ma 2019; Table 3 of the paper, in per
-            cent and 15 bins). Gaps of different sign within a bin cancel, so for smooth scores it estimates a lower
-            bound.
+            As "debiased", in bins of equally many rows for any scores (Kumar, Liang and Ma 2019; Table 3 of the paper,
+            in per cent and 15 bins). Gaps of different sign within a bin cancel, so for smooth scores it estimates a
+            lower bound.
 
     Returns
     -------
@@ -272,7 +273,7 @@ def calibration_error(
     proportion, mean = np.bincount(codes, label) / rows, np.bincount(codes, score) / rows
     squares = (proportion - mean) ** 2
     if method != "plugin":
-        # A single row says nothing of its own variance, and is left out, as by the authors.
+        # A single row says nothing about its variance, and is left out, as by the authors.
         squares = np.where(rows > 1, squares - proportion * (1.0 - proportion) / np.maximum(rows - 1, 1), 0.0)
     mean_square = float(rows @ squares) / len(score)
     return float(max(mean_square, 0.0) ** 0.5)

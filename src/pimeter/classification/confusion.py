@@ -41,7 +41,7 @@ class Cells(NamedTuple):
 
     @classmethod
     def counted(cls, codes: NDArray[np.integer], n_cells: int, weights: Array | None) -> Cells:
-        """From the cell of each row."""
+        """Cells of rows, by the cell of each and its weight."""
         if weights is None:
             rows = np.bincount(codes, minlength=n_cells).astype(np.float64)
             return cls(rows, rows, rows)
@@ -57,7 +57,7 @@ class Cells(NamedTuple):
         return float(self.sums.sum() / self.rows.sum())
 
     def padded(self, extra: float | Array) -> Cells:
-        """With a few more rows of mean weight in each cell."""
+        """Cells with a few more rows of mean weight in each."""
         weight = self.mean_weight
         return Cells(self.rows + extra, self.sums + extra * weight, self.squares + extra * weight**2)
 
@@ -121,7 +121,7 @@ def number(name: str, found: object) -> float:
 def _drawn(
     cells: Cells, values: Mapping[str, float], metrics: Mapping[str, Metric], confidence_level: float, draw: Sampling
 ) -> dict[str, Estimate]:
-    """By bootstrap; where a cell is empty or weighs less than half a row, all but proportions get half a row each."""
+    """Bootstrap estimates; where a cell weighs less than half a row, all but proportions get half a row in each."""
     found: dict[str, Estimate] = {}
     proportions = {name: metric for name, metric in metrics.items() if builtin(metric) in PROPORTIONS}
     others = {name: metric for name, metric in metrics.items() if name not in proportions}
@@ -152,10 +152,10 @@ def including(value: float, lower: float, upper: float, method: str, note: str) 
 
 
 def _sloped(cells: Cells, value: float, metric: Metric, confidence_level: float) -> Estimate:
-    """By the slopes of the metric (delta method)."""
+    """Estimate by the slopes of the metric (delta method)."""
     total = cells.sums.sum()
     at = cells.sums / total
-    slopes, _ = derivatives(lambda *c: metric(Rates.of(c)), at)
+    slopes = derivatives(lambda *c: metric(Rates.of(c)), at).first
     variance = float(cells.squares @ (slopes - slopes @ at) ** 2) / total**2
     if not np.isfinite(variance):
         return Estimate(value, np.nan, np.nan, "normal", "an outcome never occurred: no slope there")

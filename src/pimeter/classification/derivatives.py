@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -85,7 +85,14 @@ def _series(value: Series | float) -> Series:
     return value if isinstance(value, Series) else Series(float(value))
 
 
-def derivatives(function: Callable[..., Any], at: Array) -> tuple[Array, Array]:
+class Derivatives(NamedTuple):
+    """Derivatives of a function with respect to each of its arguments."""
+
+    first: Array
+    second: Array
+
+
+def derivatives(function: Callable[..., Any], at: Array) -> Derivatives:
     """First and second derivatives of a function of several numbers with respect to each; NaN where there is none."""
     found = []
     for i in range(len(at)):
@@ -99,5 +106,4 @@ def derivatives(function: Callable[..., Any], at: Array) -> tuple[Array, Array]:
             )
             raise TypeError(msg) from unknown
         found.append((one.first, 2.0 * one.second))
-    first, second = np.array(found).T
-    return first, second
+    return Derivatives(*np.array(found).T)

@@ -30,7 +30,7 @@ class Groups(NamedTuple):
 
     @classmethod
     def counted(cls, codes: NDArray[np.integer], weights: Array | None, units: Units) -> Groups:
-        """From the cell of each row."""
+        """Groups of rows, by the cell of each and its weight."""
         table = units.sums(np.where(codes == np.arange(4)[:, None], 1.0 if weights is None else weights, 0.0)).T
         return cls(Cells.counted(codes, 4, weights), table, units)
 
@@ -87,7 +87,7 @@ def _resampled(
     confidence_level: float,
     sampling: Sampling,
 ) -> dict[str, Estimate]:
-    """By resampled groups (BCa), or the jackknife over groups; half a row more of each outcome where one is missing."""
+    """Estimates from resampled groups (BCa) or the jackknife; half a row of each outcome more if one is missing."""
     table, n, total = groups.table, len(groups.table), groups.cells.sums
     wider = groups.units.factor(confidence_level)
     extra = 0.0 if total.all() else PSEUDO_COUNT * groups.cells.mean_weight

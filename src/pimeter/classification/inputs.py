@@ -65,6 +65,13 @@ class LabelledScores(NamedTuple):
         return self.labels.codes == known.index(positive), self.score
 
 
+class AskedMetrics(NamedTuple):
+    """Metrics that are asked for, by what they are computed from."""
+
+    of_scores: list[str]  # such as the area under the ROC curve
+    of_rates: Metrics | None  # None: all that are built in
+
+
 def metric_functions(given: Metrics | None) -> dict[str, Metric]:
     """Functions of the four rates by name; all that are built in where none are given."""
     if given is None:
@@ -80,15 +87,15 @@ def metric_functions(given: Metrics | None) -> dict[str, Metric]:
     return {name: _metric_function(name, one) for name, one in named.items()}
 
 
-def score_metric_names(given: Metrics | None) -> tuple[list[str], Metrics | None]:
-    """Names of metrics of scores among those asked for, and the rest."""
+def asked_metrics(given: Metrics | None) -> AskedMetrics:
+    """Names of metrics of scores among those asked for, and the rest, which are metrics of the four rates."""
     if isinstance(given, str):
-        return ([given], []) if given in SCORE_METRICS else ([], given)
+        return AskedMetrics([given], []) if given in SCORE_METRICS else AskedMetrics([], given)
     if given is None or callable(given) or isinstance(given, Mapping):
-        return [], given
+        return AskedMetrics([], given)
     listed = list(given)
     names = [one for one in listed if isinstance(one, str) and one in SCORE_METRICS]
-    return names, [one for one in listed if one not in names] if names else listed
+    return AskedMetrics(names, [one for one in listed if one not in names])
 
 
 def _metric_function(name: str, given: str | Metric) -> Metric:

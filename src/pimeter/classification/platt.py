@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
@@ -16,15 +16,20 @@ PULL = 1e-3  # of standardised slopes to 0, in observations
 TOLERANCE = 1e-9
 
 
+class PlattLines(NamedTuple):
+    """Lines on the scale of log-odds, one for each resample."""
+
+    slopes: Array  # (B,)
+    intercepts: Array  # (B,)
+
+
 def log_odds(score: Array) -> Array:
     """Scores on the scale on which Platt's map is a line."""
     return np.asarray(logit(np.clip(score, EDGE, 1.0 - EDGE)))
 
 
-def platt_lines(
-    odds: Array, is_positive: Flags, counts: Array, start: tuple[float, float] = (0.0, 0.0)
-) -> tuple[Array, Array]:
-    """Slopes and intercepts (B,) of ``expit(a odds + b)``, one for each row of counts (B, m): how often a row counts.
+def platt_lines(odds: Array, is_positive: Flags, counts: Array, start: tuple[float, float] = (0.0, 0.0)) -> PlattLines:
+    """Lines of ``expit(slope odds + intercept)``, one for each row of counts (B, m), which say how often a row counts.
 
     This is the likeliest map, with a very weak pull of the slope to 0 for classes that scores separate. The targets of
     Platt (1999), a little inside of 0 and 1, would take half a standard error off the mean probability at 200 rows;
@@ -59,4 +64,4 @@ def platt_lines(
         slope, intercept, now = slope - size * step_a, intercept - size * step_b, after
         if max(np.abs(step_a).max(), np.abs(step_b).max()) < TOLERANCE:
             break
-    return slope / scale, intercept - slope / scale * centre
+    return PlattLines(slope / scale, intercept - slope / scale * centre)

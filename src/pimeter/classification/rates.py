@@ -14,7 +14,7 @@ TN, TP, FN, FP = range(4)
 
 
 class Rates(NamedTuple):
-    """The four rates of a classifier and the proportions of the classes; what a metric of one's own is given.
+    """The four rates of a classifier and the proportions of the classes; what a metric of yours is given.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Rates(NamedTuple):
 
     @classmethod
     def of(cls, cells: Value) -> Rates:
-        """From cells TN, TP, FN, FP: counts or proportions, each a number or an array."""
+        """Rates of cells TN, TP, FN, FP: counts or proportions, each a number or an array."""
         tn, tp, fn, fp = cells
         negative, positive = tn + fp, tp + fn
         every = negative + positive
@@ -112,12 +112,12 @@ ALSO_CALLED = {"precision": "ppv", "recall": "tpr", "sensitivity": "tpr", "speci
 
 
 def builtin(metric: Metric) -> str:
-    """Name of one of `METRICS`, whatever it is called by the caller; empty for a metric of one's own."""
+    """Name of one of `METRICS`, whatever it is called by the caller; empty for a metric of the caller's."""
     return next((name for name, one in METRICS.items() if one is metric), "")
 
 
 def metric_range(metric: Metric) -> tuple[float, float]:
-    """Least and largest value that it can have; infinite for a metric of one's own."""
+    """Least and largest value that it can have; infinite for a metric of the caller's."""
     name = builtin(metric)
     return (-1.0, 1.0) if name == "mcc" else (0.0, 1.0) if name else (-np.inf, np.inf)
 

@@ -55,7 +55,7 @@ def roc_auc(is_positive: Flags, score: Array, confidence_level: float) -> Estima
 
 
 def placements(is_positive: Flags, score: Array) -> Array:
-    """For each row the fraction of rows of the other class that it is in the right order with, ties half."""
+    """Fraction of the rows of the other class that each row is in the right order with; ties count half."""
     found = np.empty(len(score))
     for own, sign in ((is_positive, 1.0), (~is_positive, -1.0)):
         ordered = np.sort(sign * score[~own])

@@ -77,7 +77,7 @@ class TrainedSets(ConformalEstimator):
         by = self._settings["by"]
         return isinstance(by, str) and by == "class"
 
-    def _labels(self, X: FeatureTable, by: ArrayLike | None) -> NDArray[Any] | None:
+    def _categories_of(self, X: FeatureTable, by: ArrayLike | None) -> NDArray[Any] | None:
         """Category of each row; None if there are none, or if classes take their place."""
         if by is None and self._is_by_class():
             return None
@@ -88,13 +88,14 @@ class TrainedSets(ConformalEstimator):
         found[:] = label_list(labels)
         return found
 
-    def _begin(
-        self, X: FeatureTable, target: NDArray[Any], by: ArrayLike | None, model: Model | None
-    ) -> NDArray[Any] | None:
-        """Remember the classes; the category of each row, or its class."""
-        labels = self._labels(X, by)
+    def _remember_targets(self, X: FeatureTable, target: NDArray[Any], model: Model | None) -> None:
+        """Remember the classes."""
         self.classes_ = _trained_classes(target) if model is None else _classes(model, X)
-        return self._codes(target) if self._is_by_class() else labels
+
+    def _labels(self, X: FeatureTable, target: NDArray[Any], by: ArrayLike | None) -> NDArray[Any] | None:
+        """Category of each row, or its class; None: all are of one."""
+        categories = self._categories_of(X, by)
+        return self._codes(target) if self._is_by_class() else categories
 
     def _rows_to_split(self, n: int, codes: Index | None) -> Index:
         """Rows that do not choose RAPS's penalty."""

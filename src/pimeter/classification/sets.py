@@ -331,7 +331,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
             if had_some:
                 msg = "by is missing: calibration had a category per row, so new rows need one, too. Pass by=..."
             raise ValueError(msg)
-        return self._labels(X, by)
+        return self._categories_of(X, by)
 
     def _sets(self, quantile: ScoreQuantile, scores: Array, labels: NDArray[Any] | None) -> Flags:
         """Sets (n, n_classes) from scores of all models, (models, n, n_classes)."""

@@ -86,7 +86,7 @@ def over_classes(cells: Cells, k: int, metrics: Mapping[str, Metric], confidence
 
 
 def _padded(cells: Cells, outcomes: Array) -> Cells:
-    """With half a row more of each class that occurs, spread over answers that occur."""
+    """Cells with half a row more of each class that occurs, spread over answers that occur."""
     occurs = outcomes[[TP, FN, FP]].sum(axis=0) > 0.0
     return cells.padded(PSEUDO_COUNT / len(occurs) * np.outer(occurs, occurs).ravel())
 
@@ -103,10 +103,10 @@ class _Jackknife(NamedTuple):
 
     @classmethod
     def of(cls, metric: Metric, cells: Cells, outcomes: list[Array], is_known: Flags | None = None) -> _Jackknife:
-        """From cells, and sums of weights and of their squares of TN, TP, FN, FP of each class, (4, k).
+        """Jackknife of cells, with sums of weights and of squared weights of TN, TP, FN, FP of each class, (4, k).
 
         A row of true class i and predicted class j is FN of i, FP of j and TN of all others, so that leaving it out is
-        the sum of what that does to each class. A class that has a single row has no variance of its own: without the
+        the sum of what that does to each class. The variance of a class with a single row is not known: without the
         row it is taken to be in the middle of what is possible, which gives it the largest variance there is.
         """
         sums, squares = outcomes

@@ -13,6 +13,7 @@ from pimeter.classification.grouped import Groups, by_groups
 from pimeter.classification.inputs import (
     Labels,
     as_precise,
+    asked_metrics,
     calibration_rows,
     checked_thresholds,
     class_labels,
@@ -21,7 +22,6 @@ from pimeter.classification.inputs import (
     ordered_classes,
     positive_column,
     refuse_missing,
-    score_metric_names,
     warn_if_swapped,
 )
 from pimeter.classification.score_metrics import by_scores
@@ -171,12 +171,12 @@ def classification_uncertainty(
         msg = f"method must be one of {', '.join(METHODS)}; got {method!r}."
         raise ValueError(msg)
     draws = Sampling(integer("n_resamples", n_resamples, at_least=100), np.random.default_rng(random_state))
-    of_scores, of_rates = score_metric_names(metrics)
-    chosen = {} if of_scores and not of_rates else metric_functions(of_rates)
+    asked = asked_metrics(metrics)
+    chosen = {} if asked.of_scores and not asked.of_rates else metric_functions(asked.of_rates)
     score = class_scores("y_score", y_score)
     weights = _relative_weights(sample_weight, len(score))
     _refuse_unused(method, weights, calibration)
-    _refuse_for_scores(of_scores, method, score, weights, groups)
+    _refuse_for_scores(asked.of_scores, method, score, weights, groups)
     units = None if groups is None else _groups(groups, score, method)
     known = _labels(y_true, len(score), method)
     others = None if calibration is None else calibration_rows(calibration)
@@ -198,7 +198,7 @@ def classification_uncertainty(
     with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
         estimates, assumes = solve(task, method, as_precise(thresholds, y_score), rows)
     return ClassificationUncertainty(
-        _with_scores(estimates, of_scores, task),
+        _with_scores(estimates, asked.of_scores, task),
         tuple(thresholds.ravel().tolist()),
         thresholds.ndim == 0,
         level,

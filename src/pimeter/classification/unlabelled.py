@@ -71,10 +71,10 @@ class Calibrator(NamedTuple):
             counts = rng.multinomial(m, np.full(m, 1.0 / m), min(size, 1 + n_refits - i)).astype(np.float64)
             if i == 0:
                 counts[0] = 1.0
-            slope, intercept = platt_lines(odds, is_positive, counts, start)
-            start = (float(slope[0]), float(intercept[0]))
-            left = counts * (is_positive - expit(slope[:, None] * odds + intercept[:, None]))
-            parts.append((slope, intercept, (left @ sides).reshape(len(counts), -1, 2)))
+            lines = platt_lines(odds, is_positive, counts, start)
+            start = (float(lines.slopes[0]), float(lines.intercepts[0]))
+            left = counts * (is_positive - expit(lines.slopes[:, None] * odds + lines.intercepts[:, None]))
+            parts.append((*lines, (left @ sides).reshape(len(counts), -1, 2)))
         codes = [outcome_codes(is_positive, above) for above in is_above.T]
         seen = np.array([np.bincount(code, minlength=4) for code in codes], np.float64)
         slopes, intercepts, rest = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -171,7 +171,7 @@ def _calibrated(
         least, most = metric_range(metric)
         bounds = (least, most) if np.isfinite(least) else (np.nan, np.nan)
         return Estimate(np.nan, *bounds, "calibrated", NO_ROWS)
-    slopes, _ = derivatives(lambda *c: metric(Rates.of(c)), scored.near[:, 0])
+    slopes = derivatives(lambda *c: metric(Rates.of(c)), scored.near[:, 0]).first
     slopes = np.where(np.isfinite(slopes), slopes, 0.0)
     means = scored.expected @ scored.weight
     variance = float(scored.weight**2 @ ((scored.expected.T - means) @ slopes) ** 2)
@@ -185,7 +185,7 @@ def _calibrated(
 
 
 def _padded(fits: Array, expected: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """With half a row more of each outcome: rows that all get the same answer say nothing of the other one."""
+    """Rows and half a row more of each outcome: if all get one answer, they say nothing of the other."""
     n = 1.0 / float(weight @ weight)
     total = n + 4.0 * PSEUDO_COUNT
     of = np.append(weight * n, np.full(4, PSEUDO_COUNT)) / total
@@ -245,7 +245,7 @@ def prediction_powered(
     found = {}
     for name, metric in metrics.items():
         at_labels = float(metric(Rates.of(cells)))
-        slopes, _ = derivatives(lambda *c, metric=metric: metric(Rates.of(c)), cells)
+        slopes = derivatives(lambda *c, metric=metric: metric(Rates.of(c)), cells).first
         rows = PROPORTIONS.get(builtin(metric))
         has_variance = 0.0 < proportion(*rows, counts, counts).value < 1.0 if rows else counts.all()
         if not has_variance or not np.isfinite([at_labels, *slopes]).all():

@@ -102,8 +102,12 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         """Targets that can be learned from, one for each row; or a ValueError."""
 
     @abstractmethod
-    def _begin(self, X: FeatureTable, target: Values, by: ArrayLike | None, model: Model | None) -> Values | None:
-        """Remember what targets look like; the category of each row. `model` is None if one is yet to train."""
+    def _remember_targets(self, X: FeatureTable, target: Values, model: Model | None) -> None:
+        """Remember what targets look like; `model` is None if one is yet to train."""
+
+    @abstractmethod
+    def _labels(self, X: FeatureTable, target: Values, by: ArrayLike | None) -> Values | None:
+        """Category of each row; None: all are of one."""
 
     @abstractmethod
     def _train(
@@ -159,7 +163,8 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         if len(target) < 2:
             msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
             raise ValueError(msg)
-        labels = self._begin(X, target, by, None)
+        self._remember_targets(X, target, None)
+        labels = self._labels(X, target, by)
         codes = None if groups is None else _several_groups(groups, len(target))
         self._seed = self._seed_of_fit()
         keys, doubts = self._keys_and_doubts("fit", X, target, codes)
@@ -194,7 +199,8 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         self._settings, model = self._settings_now(), self._model_to_calibrate()
         target = self._targets(X, y)
         X = self._same_table(X) if self._has_own_model() else self._first_table(X)
-        labels = self._begin(X, target, by, model)
+        self._remember_targets(X, target, model)
+        labels = self._labels(X, target, by)
         codes = None if groups is None else group_numbers(groups, len(target))
         m = len(target)
         if importance is not None and not importance.all():

@@ -36,13 +36,13 @@ class FoldModels:
 
     @classmethod
     def of(cls, left_out: Flags, *, is_complete: bool = True) -> FoldModels:
-        """From a table (m, n_models) of which model left out which row, each row by at least one model."""
+        """From a table (m, n_models) that says which model left out which row, each by at least one."""
         patterns, list_of_row = np.unique(left_out, axis=0, return_inverse=True)
         return cls(list_of_row.reshape(-1), patterns / patterns.sum(axis=1, keepdims=True), is_complete)
 
     @classmethod
     def of_splits(cls, splits: Sequence[Split], n: int) -> FoldModels:
-        """From the rows, of n, that each model was trained on and those that it left out, for all that one left out."""
+        """From splits of n rows: folds of those that were left out, by the models that were trained on the others."""
         left_out = np.zeros((n, len(splits)), bool)
         for i, (_, others) in enumerate(splits):
             left_out[others, i] = True

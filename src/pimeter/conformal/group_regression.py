@@ -33,7 +33,7 @@ class GroupRegression:
     """The fit to calibration scores, from which fits with one more row are found in a few steps."""
 
     def __init__(self, holds: Array, scores: Array, level: float) -> None:
-        """Of rows in groups, (m, g) of full rank, with scores (m,)."""
+        """Fit the scores (m,) of rows; `holds`, (m, g) of full rank, says which groups each is in."""
         self._holds, self._scores, self._high, self._low = holds, scores, level, level - 1.0
         spread = float(np.ptp(scores)) or 1.0
         self._cost = scores + TIE_BREAK * spread * np.random.default_rng(0).uniform(size=len(scores))

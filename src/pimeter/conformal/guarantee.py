@@ -249,8 +249,9 @@ def rank_guarantee(
 
     level = (p + n_cuts - 1.0) / n_cuts
     if kind == "training-conditional":
-        first, below = binomial_cdf(int(m), p)
-        inside = first + int(np.searchsorted(below, confidence))  # fewer than this many lie within, with confidence
+        counts = binomial_cdf(int(m), p)
+        # With confidence fewer than this many lie within.
+        inside = counts.first + int(np.searchsorted(counts.below, confidence))
         place = float(inside if n_cuts == 1 else math.ceil((m + 1.0 + inside) / 2.0))
         least, guaranteed = place, p if m >= needed else math.nan
     elif kind == "marginal":

@@ -79,7 +79,7 @@ class OverlappingQuantile(ScoreQuantile):
         names: tuple[str, ...] | None,
         seed: int | None,
     ) -> OverlappingQuantile:
-        """Of scores with several labels each; refuses what is not proven of overlapping groups."""
+        """The quantile of scores with several labels each; refuses what is not proven of overlapping groups."""
         for is_so, what, instead in (
             (kind != "marginal", f"guarantee={kind!r}", 'guarantee="marginal"'),
             (tails.is_by_sign, 'tails="sided"', 'tails="equal"'),
@@ -133,7 +133,7 @@ class OverlappingQuantile(ScoreQuantile):
 
     @cached_property
     def _fits(self) -> dict[tuple[int, int], GroupRegression]:
-        """For each output and direction."""
+        """The fit to the scores of each output and direction."""
         level, holds = self.tails.level(self.level), self._holds[:, self._kept]
         return {
             (j, direction): GroupRegression(holds, self._without_labels.towards(direction, j).values, level)
@@ -212,7 +212,7 @@ class OverlappingQuantile(ScoreQuantile):
         return found
 
     def _largest_scores(self, fit: GroupRegression, new: Array, is_known: Flags) -> list[float]:
-        """Of each line; infinite for those that are not known. Each begins at the fit of the line before, if nearer."""
+        """Largest score of each line, infinite for those not known; each begins at the fit of a line like it."""
         level = self.tails.level(self.level)
         if self.seed is not None:
             t = np.random.default_rng(self.seed).uniform(level - 1.0, level, len(new)).tolist()

@@ -64,7 +64,7 @@ class ScoreQuantile:
         min_rows: int | None = None,
         expected: Sequence[Any] | None = None,
     ) -> ScoreQuantile:
-        """In the categories of the scores, if they have any; `min_rows` and `expected` are those of the table."""
+        """The quantile in each category of the scores, if they have any; `CategoryTable.of` takes the keywords."""
         found = cls(scores, tails, level, kind)
         if scores.labels is None:
             return found
@@ -73,7 +73,7 @@ class ScoreQuantile:
         )
 
     def at(self, level: float) -> ScoreQuantile:
-        """At another level; the same categories have lines of their own at all of them, so that none is narrower."""
+        """The quantile at another level; categories keep their lines, so that a higher level is never narrower."""
         return self if level == self.level else replace(self, level=level)
 
     @property

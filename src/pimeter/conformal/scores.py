@@ -143,7 +143,7 @@ class CalibrationScores:
         return replace(self, **some, folds=None if self.folds is None else self.folds.rows(members))
 
     def joined(self, other: CalibrationScores) -> CalibrationScores:
-        """These rows and others, of one model; rows without an importance weight weigh 1."""
+        """Scores of these rows and of others, by one model; rows without an importance weight weigh 1."""
         both = (self, other)
         importance = labels = None
         if any(scores.importance is not None for scores in both):

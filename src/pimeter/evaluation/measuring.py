@@ -320,7 +320,7 @@ def _versions() -> tuple[tuple[str, str], ...]:
 
 def _scores(moments: Moments, curves: Curves, at: int, median: Range, of_rows: str = "") -> dict[str, Score]:
     """Scores at the level asked for, each with its range; `of_rows` says which rows cross-fitting took, if not all."""
-    absolute, roots, signed = moments.errors()
+    errors = moments.errors()
     explained = moments.explained()
     fraction = "fraction of the targets' variance that the model explains (R squared)"
     if explained is None:
@@ -338,9 +338,9 @@ def _scores(moments: Moments, curves: Curves, at: int, median: Range, of_rows: s
             (curves.interval_score[at], curves.interval_score_lower[at], curves.interval_score_upper[at]),
             f"cross-fitted width plus penalties for misses{of_rows}; range: of these intervals on new rows",
         ),
-        "mae": (absolute, "mean absolute error"),
-        "rmse": (roots, "root of the mean squared error"),
-        "mean_error": (signed, "mean residual, of target minus prediction"),
+        "mae": (errors.absolute, "mean absolute error"),
+        "rmse": (errors.root_square, "root of the mean squared error"),
+        "mean_error": (errors.signed, "mean residual, of target minus prediction"),
         "median_error": (median, "median residual"),
         "r2": (explained, fraction),
     }

@@ -34,8 +34,8 @@ class ServedModel:
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
         """Answers at the level that `params` ask for, or the one that the model was made for."""
-        one, features = holder_of(self.model, data, self.method)
-        return getattr(one, self.method)(features, (params or {}).get("confidence_level"), as_frame=True)
+        holder = holder_of(self.model, data, self.method)
+        return getattr(holder.estimator, self.method)(holder.X, (params or {}).get("confidence_level"), as_frame=True)
 
     @property
     def method(self) -> str:

@@ -147,7 +147,7 @@ def propagated(function: Callable[..., Series | float], at: Array, delta: Array)
     Parameters
     ----------
     function : callable
-        Of four numbers, see `derivatives`.
+        A function of the four rates, made of arithmetic and numpy's sqrt, exp and log.
     at, delta : ndarray of shape (4,)
         The rates and their uncertainties; NaN in `delta` only matters if the function depends on that rate.
 
@@ -159,7 +159,8 @@ def propagated(function: Callable[..., Series | float], at: Array, delta: Array)
     >>> propagated(half, np.array([0.9, 0.8, 0.2, 0.1]), np.array([0.02, 0.04, np.nan, np.nan]))
     0.03
     """
-    first, second = (np.abs(part) for part in derivatives(function, at))
+    found = derivatives(function, at)
+    first, second = np.abs(found.first), np.abs(found.second)
     second[:2] = 0.0
     used = (first != 0.0) | (second != 0.0)
     return float(np.sum((first * delta + 0.5 * second * delta**2)[used]))

@@ -42,7 +42,7 @@ class Candidate(NamedTuple):
 
 
 class AutoWidth(Width):
-    """Several widths at once: bounds are a weighted mean of theirs, and calibration moves them as ever.
+    """Several widths at once: bounds are a weighted mean of theirs, which calibration moves as it does any others.
 
     The interval score is convex in the bounds, so that a mean of bounds is never worse than the widths are on average,
     and mostly better than the best of them. Weights are those with the least interval score on rows that do not
@@ -64,7 +64,7 @@ class AutoWidth(Width):
         Width, ratio of its interval score to that of a constant width, the ratio's standard error, and its weight. A
         frame library makes a table of it, such as ``pandas.DataFrame(model.width_.candidates_)``.
     ratio_, error_ : float
-        The same ratio of the combination, and its standard error; 1 and 0 if a constant width remains.
+        Ratio of the interval score of the combination, and its standard error; 1 and 0 if a constant width remains.
     reason_ : str
         What was combined, and by how much it won. (With ``joint=True`` all of these are at ``model.width_.width``.)
 

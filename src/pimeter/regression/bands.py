@@ -232,7 +232,7 @@ def _refuse_no_width(lower: Array, upper: Array) -> None:
 
 
 def _outwards(values: Array, sign: float | Array, largest: Array | None = None) -> Array:
-    """Values moved by what rounding may take from them, beside the largest numbers on the way; infinite ones stay."""
+    """Values moved out by what rounding may take from them, given the largest numbers on the way; not infinite ones."""
     with np.errstate(over="ignore", invalid="ignore"):
         slack = ROUNDINGS * np.spacing(np.abs(values) if largest is None else largest)
         return np.where(np.isfinite(values) & np.isfinite(slack), values + sign * slack, values)

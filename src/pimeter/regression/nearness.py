@@ -33,7 +33,7 @@ class Nearness(Protocol):
     """Tells how near the rows are that errors are known of."""
 
     def weights(self, known: Any) -> Array:
-        """For each new row and each row, (n, m)."""
+        """Weights of the known rows for each new row, (n, m)."""
 
 
 class LocalNeurons(NamedTuple):
@@ -78,7 +78,7 @@ def local_neurons(
     is_signed: bool,
     random_state: int,
 ) -> list[LocalNeurons | None]:
-    """For each output of residuals (m, k) of rows that this table tells of; None if they are too few, or all 0."""
+    """Neurons of each output of residuals (m, k), of the rows of this table; None if they are too few, or all 0."""
     found: list[LocalNeurons | None] = []
     for column in residuals.T:
         absolute = np.abs(column)
@@ -99,7 +99,7 @@ def local_neurons(
 
 
 def neurons_of_targets(known: Any, targets: Array, residuals: Array, random_state: int) -> list[LocalNeurons | None]:
-    """For each output of targets (m, k) by trees that are grown on them; None if too few, or residuals all 0."""
+    """Neurons of each output of targets (m, k), by trees grown on these; None if too few, or all residuals are 0."""
     found: list[LocalNeurons | None] = []
     for column, mean in zip(targets.T, np.abs(residuals).mean(axis=0).tolist(), strict=True):
         if len(column) < ROWS_IN_LEAF or mean == 0.0:
@@ -165,12 +165,12 @@ class Leaves(NamedTuple):
         return cls(forest, starts[:-1], csr_array((fraction, (leaves.ravel(), rows)), shape=(starts[-1], m)))
 
     def weights(self, known: Any) -> Array:
-        """For each new row and each row, (n, m): the fraction that it is of the new one's leaf, averaged over trees."""
+        """Weights (n, m) of known rows for new ones: which fraction of the new one's leaf each is, on average."""
         leaves = self.forest.apply(known) + self.starts
         return self._averaged(leaves, np.ones(leaves.shape))
 
     def weights_unseen(self, known: Any, rows: Index, unseen: Flags) -> Array:
-        """For some of the very rows, (n, m), by trees that have not seen them, and without themselves."""
+        """Weights (n, m) for some of the known rows, by trees that have not seen them, and without themselves."""
         leaves = self.forest.apply(known[rows]) + self.starts
         weights = self._averaged(leaves, unseen.astype(np.float64))
         weights[np.arange(len(rows)), rows] = 0.0
@@ -216,7 +216,7 @@ class Neighbours(NamedTuple):
 
     @classmethod
     def chosen(cls, known: Array, absolute: Array, random_state: int) -> Neighbours:
-        """With the number of neighbours that tells most of each other's errors, among some of the rows."""
+        """Neighbours in the number that tells most of each other's errors, tried on some of the rows."""
         m = len(absolute)
         pilot = np.random.default_rng(random_state).permutation(m)[:ROWS_TO_CHOOSE_BY]
         choices = [MIN_NEIGHBOURS * 2**i for i in range(20) if MIN_NEIGHBOURS * 2**i < m - 2] + [m - 2]
@@ -231,7 +231,7 @@ class Neighbours(NamedTuple):
         return cls(known, choices[int(np.argmin(losses))])
 
     def weights(self, known: Array) -> Array:
-        """For each new row and each row, (n, m), by their distance."""
+        """Weights of the known rows for each new row, (n, m), by their distance."""
         return _within(euclidean_distances(known, self.rows, squared=True), self.k)
 
 

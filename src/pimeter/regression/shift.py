@@ -154,12 +154,12 @@ def _linear(penalty: float) -> Pipeline:
 
 
 def _near() -> FunctionTransformer:
-    """Far-off values as near as `MAX_RANGES`."""
+    """Values clipped at `MAX_RANGES` from the median."""
     return FunctionTransformer(np.clip, kw_args={"a_min": -MAX_RANGES, "a_max": MAX_RANGES})
 
 
 def _together(X: FeatureTable, X_new: FeatureTable) -> Any:
-    """Both tables as one."""
+    """Rows of both tables in one."""
     old, new = as_frame(X), as_frame(X_new)
     if old is not None and new is not None:
         return _frames_together(old, new)

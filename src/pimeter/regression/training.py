@@ -121,10 +121,13 @@ class TrainedIntervals(FollowedFit, ConformalEstimator):
         """Settings that a width is learned with."""
         return {"width": repr(self.width), "tails": self.tails, "joint": self.joint}
 
-    def _begin(self, X: FeatureTable, target: Array, by: ArrayLike | None, model: Model | None) -> NDArray[Any] | None:  # noqa: ARG002
-        """Remember how many outputs there are, and what bounds are cut at; the category of each row."""
+    def _remember_targets(self, X: FeatureTable, target: Array, model: Model | None) -> None:  # noqa: ARG002
+        """Remember how many outputs there are, and what bounds are cut at."""
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
         self._cuts = self._cuts_of(target)
+
+    def _labels(self, X: FeatureTable, target: Array, by: ArrayLike | None) -> NDArray[Any] | None:  # noqa: ARG002
+        """Category of each row; None: all are of one."""
         return self._new_width().labels(X, by)
 
     def _model_to_calibrate(self) -> Any:
@@ -179,7 +182,7 @@ class TrainedIntervals(FollowedFit, ConformalEstimator):
         places = np.flatnonzero(times)
 
         def mean(parts: list[Array]) -> Array:
-            """Of what the models say of the rows that they left out."""
+            """Mean of what the models say of the rows that they left out."""
             total: Array = np.zeros((len(target), parts[0].shape[1]))
             for (_, others), part in zip(splits, parts, strict=True):
                 total[others] += part

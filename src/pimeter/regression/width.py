@@ -160,7 +160,7 @@ class Width(BaseEstimator, ABC):
         confidence_level : float
             Level that intervals are wanted for.
         tails : {"symmetric", "equal", "sided", "lower", "upper"}
-            Tails that are wanted, see `IntervalRegressor`.
+            Tails that are wanted, a parameter of `IntervalRegressor`.
         random_state : int
             Seed for all that is random.
 
@@ -205,7 +205,7 @@ class Width(BaseEstimator, ABC):
         return None
 
     def of_model(self, model: object, confidence_level: float, tails: str) -> Self:  # noqa: ARG002
-        """Hear which model it is about, once that is trained, for what a model says of itself."""
+        """Set the trained model, for widths that follow what the model says about its own uncertainty."""
         return self
 
     def labels(self, X: FeatureTable, by: ArrayLike | None) -> NDArray[Any] | None:  # noqa: ARG002

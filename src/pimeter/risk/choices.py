@@ -37,7 +37,7 @@ class Choice(NamedTuple):
 
 
 def rate_choice(name: str, rate: Rate, risk: float, is_positive: Flags, score: Array, delta: float | None) -> Choice:
-    """For a rate of errors of at most `risk` with confidence 1 - delta; without delta on average."""
+    """The riskiest threshold with a rate of errors of at most `risk`, with confidence 1 - delta; None: on average."""
     found = rate.candidates(is_positive, score)
     first = 0
     if delta is None:
@@ -73,7 +73,7 @@ def _no_rate(name: str, rate: Rate, found: Candidates, n: int, risk: float, delt
 
 
 def loss_choice(name: str, losses: RowLosses, level: object, delta: float | None) -> Choice:
-    """For a mean loss of at most `level` with confidence 1 - delta; without delta on average."""
+    """The riskiest threshold with a mean loss of at most `level`, with confidence 1 - delta; None: on average."""
     if not isinstance(level, Real) or float(level) >= losses.bound:
         msg = (
             f"level must be a number below {losses.bound:g}, which no loss exceeds: any other holds at each threshold; "
@@ -123,7 +123,7 @@ def _no_loss(name: str, losses: RowLosses, level: float, delta: float | None) ->
 
 
 def apart(low: Choice, high: Choice, score: Array) -> tuple[Choice, Choice]:
-    """Two thresholds of a triage that do not overlap: rows that either could answer are shared out between them.
+    """Two thresholds of a triage that do not overlap: rows that either could answer are divided between them.
 
     Any threshold between the first and the last that was accepted is guaranteed.
     """

@@ -34,7 +34,7 @@ class RowLosses(NamedTuple):
 
 
 def shortfall(y: Array, prediction: Array, y_min: float, y_max: float) -> RowLosses:
-    """By how much targets exceed an order, which is the prediction plus a margin."""
+    """Losses of orders, which are the prediction plus a margin: by how much targets exceed them."""
     bound = y_max - y_min
     possible = order(prediction, 0.0, y_min, y_max)
     margins = np.linspace(y_max - possible.min(), y_min - possible.max(), N_MARGINS)

@@ -41,7 +41,7 @@ def binomial_p_value(errors: Array, rows: Array, risk: float) -> Array:
 
 
 def betting_p_value(losses: Array, risk: float) -> float:
-    """Of losses between 0 and 1 with a mean above `risk`: whoever bets against that gets rich with this probability.
+    """p-value of losses between 0 and 1 if their mean is `risk` or more, by a bet against that.
 
     The mean over several stakes s of the fortunes ``prod(1 + s (risk - loss))`` is 1 at most in expectation if the
     mean loss is `risk` or more (Waudby-Smith and Ramdas 2024, with stakes that do not look at the rows). It falls in

@@ -92,7 +92,7 @@ class Grid:
         return np.repeat(self.start, n) + (np.arange(width.size) - np.repeat(self.before[:-1], n)) * width, width
 
     def means(self, counts: Array, sums: Array) -> tuple[Array, Array]:
-        """Of errors in each finer bin, and how many they are."""
+        """Mean of the errors in each finer bin, and how many they are."""
         start, width = self.starts()
         counts, sums = counts[: start.size], sums[: start.size]
         return start + width * (sums / np.where(counts > 0.0, counts, 1.0)), counts

@@ -155,7 +155,7 @@ def _counts(weights: da.Array | ArrayLike, a: da.Array, axes: tuple[int, ...]) -
 
 
 def samples(errors: da.Array, weights: da.Array | ArrayLike | None, task: Task) -> list[tuple[Array, Array, float]]:
-    """For each column what stands for its errors near the one level, how often each counts, and the quantile."""
+    """What stands for the errors of each column near the one level, how often each counts, and the quantile."""
     x = as_array(errors)
     x = x if x.ndim == 1 or x.numblocks[1] == 1 else x.rechunk({1: -1})
     counts = None if weights is None else list(sources(_counts(weights, x, (0,))).ravel())

@@ -76,7 +76,7 @@ class Known:
         return (place[is_own] << n_bits) + following.astype(np.intp), x[is_own]
 
     def narrowed(self, counts: NDArray[np.intp]) -> Known:
-        """With the bits that these counts tell."""
+        """What is known after a read: also the bits that these counts tell."""
         up_to = np.cumsum(counts, axis=1)[np.searchsorted(np.unique(self.heads), self.heads)]
         found = np.array([np.searchsorted(own, rank) for own, rank in zip(up_to, self.ranks, strict=True)], np.intp)
         before = np.where(found > 0, up_to[np.arange(found.size), found - 1], 0)
