@@ -257,14 +257,14 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         """A seed from `random_state`."""
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _first_table(self, X: FeatureTable) -> Any:
+    def _first_table(self, X: FeatureTable) -> FeatureTable:
         """X as it is, or a ValueError; its columns are those that later ones are compared with."""
         table = self._checked_table(X)
         validate_data(self, table, reset=True, skip_check_array=True)
         self._columns = _columns(table)
         return table
 
-    def _same_table(self, X: FeatureTable) -> Any:
+    def _same_table(self, X: FeatureTable) -> FeatureTable:
         """X as it is, or a ValueError if its columns are others than before."""
         table = self._checked_table(X)
         if len(shape := getattr(table, "shape", (0, 1))) == 1 and hasattr(self, "n_features_in_"):
@@ -277,10 +277,10 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
             raise ValueError(msg)
         return table
 
-    def _checked_table(self, X: FeatureTable) -> Any:
+    def _checked_table(self, X: FeatureTable) -> FeatureTable:
         """X as it is, or a ValueError if there is nothing in it, or it is sparse and must not be."""
         refuse_lazy(X)
-        (table,) = indexable(unmasked(X))
+        table: FeatureTable = indexable(unmasked(X))[0]
         if isinstance(table, list | tuple) and not table:
             msg = "X has 0 sample(s), while a minimum of 1 is required: give at least one row."
             raise ValueError(msg)

@@ -18,6 +18,7 @@ from pimeter.bandwidth import safe_factor
 if TYPE_CHECKING:
     from pimeter.protocols import Array, FeatureTable, SparseMatrix
 
+    NumberTable = Array | sparse.csr_array[Any, Any]
     Column = Array | list[str | None]  # numbers with NaN, or words with None, for what is missing
 
 MAX_CATEGORIES = 20  # of a category that are told apart by distance
@@ -59,7 +60,7 @@ class Features:
             self.scaler_ = make_pipeline(*steps).fit(rows)
         return self
 
-    def transform(self, X: FeatureTable, prediction: Array) -> Any:
+    def transform(self, X: FeatureTable, prediction: Array) -> NumberTable:
         """The rows as numbers, one column for each output's prediction at the end; for trees sparse as X is."""
         rows = self._numbers(X, prediction)
         return self.scaler_.transform(rows) if self.for_distance else rows
@@ -68,13 +69,13 @@ class Features:
         """Whether there are too many columns."""
         return self.max_columns is not None and table.shape[1] > self.max_columns
 
-    def _numbers(self, X: Any, prediction: Array) -> Any:
+    def _numbers(self, X: Any, prediction: Array) -> NumberTable:
         """All columns as numbers, those that are missing as NaN, and the predictions."""
         # In units of their own: a tree takes differences below 1e-7 for none; squares of extreme ones are no numbers.
         if not hasattr(self, "unit_"):
             self.factor_ = safe_factor(float(np.abs(prediction).max(initial=0.0)))
             self.unit_ = StandardScaler().fit(prediction * self.factor_)
-        last = self.unit_.transform(prediction * self.factor_)
+        last: Array = self.unit_.transform(prediction * self.factor_)
         if not self.has_columns_:
             return last
         if hasattr(X, "toarray"):
@@ -99,7 +100,7 @@ class Features:
         return [(known == code).astype(np.float64) for code in range(len(codes))]
 
 
-def beside(table: Any, columns: Array) -> Any:
+def beside(table: NumberTable, columns: Array) -> NumberTable:
     """A table with more columns, sparse if it is."""
     blocks: list[Any] = [table, columns]
     return sparse.hstack(blocks, format="csr") if hasattr(table, "toarray") else np.column_stack(blocks)

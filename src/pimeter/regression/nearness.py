@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pimeter.protocols import Array, FeatureTable, Flags, Index
-    from pimeter.regression.features import Features
+    from pimeter.regression.features import Features, NumberTable
 
 WEIGHTS_AT_ONCE = 4_000_000  # weights that are held at a time
 ROWS_TO_CHOOSE_BY = 1000  # rows that choose the number of neighbours
@@ -32,7 +32,7 @@ MIN_NEIGHBOURS = 25  # neighbours to choose from: this many, twice, four times .
 class Nearness(Protocol):
     """Tells how near the rows are that errors are known of."""
 
-    def weights(self, known: Any) -> Array:
+    def weights(self, known: NumberTable) -> Array:
         """Weights of the known rows for each new row, (n, m)."""
 
 
@@ -44,14 +44,14 @@ class LocalNeurons(NamedTuple):
     values: Array
     mean: float
 
-    def margins(self, known: Any, levels: Array) -> Array:
+    def margins(self, known: NumberTable, levels: Array) -> Array:
         """Local quantiles of new rows as margins below and above, (2, n); never quite 0.
 
         Two levels are the lower and the upper bound; one alone serves for both.
         """
         return self._margins(known.shape[0], levels, lambda block: self.near.weights(known[block]))
 
-    def margins_unseen(self, known: Any, rows: Index, levels: Array) -> Array | None:
+    def margins_unseen(self, known: NumberTable, rows: Index, levels: Array) -> Array | None:
         """Margins (2, n) of some of the rows whose errors are kept here, as if they were new; None if not known."""
         if not isinstance(self.near, Leaves):
             return None
@@ -72,7 +72,7 @@ class LocalNeurons(NamedTuple):
 
 
 def local_neurons(
-    known: Any,
+    known: NumberTable,
     residuals: Array,
     kind: Literal["forest", "kernel"],
     is_signed: bool,
@@ -98,7 +98,9 @@ def local_neurons(
     return found
 
 
-def neurons_of_targets(known: Any, targets: Array, residuals: Array, random_state: int) -> list[LocalNeurons | None]:
+def neurons_of_targets(
+    known: NumberTable, targets: Array, residuals: Array, random_state: int
+) -> list[LocalNeurons | None]:
     """Neurons of each output of targets (m, k), by trees grown on these; None if too few, or all residuals are 0."""
     found: list[LocalNeurons | None] = []
     for column, mean in zip(targets.T, np.abs(residuals).mean(axis=0).tolist(), strict=True):
@@ -154,7 +156,7 @@ class Leaves(NamedTuple):
     members: csr_array[Any, Any]  # (leaves, m)
 
     @classmethod
-    def of(cls, forest: Any, known: Any) -> Leaves:
+    def of(cls, forest: Any, known: NumberTable) -> Leaves:
         """A forest, and the rows in its leaves."""
         starts = np.cumsum([0, *(tree.tree_.node_count for tree in forest.estimators_)])
         leaves = forest.apply(known) + starts[:-1]
@@ -164,12 +166,12 @@ class Leaves(NamedTuple):
         rows = np.repeat(np.arange(m), n_trees)
         return cls(forest, starts[:-1], csr_array((fraction, (leaves.ravel(), rows)), shape=(starts[-1], m)))
 
-    def weights(self, known: Any) -> Array:
+    def weights(self, known: NumberTable) -> Array:
         """Weights (n, m) of known rows for new ones: which fraction of the new one's leaf each is, on average."""
         leaves = self.forest.apply(known) + self.starts
         return self._averaged(leaves, np.ones(leaves.shape))
 
-    def weights_unseen(self, known: Any, rows: Index, unseen: Flags) -> Array:
+    def weights_unseen(self, known: NumberTable, rows: Index, unseen: Flags) -> Array:
         """Weights (n, m) for some of the known rows, by trees that have not seen them, and without themselves."""
         leaves = self.forest.apply(known[rows]) + self.starts
         weights = self._averaged(leaves, unseen.astype(np.float64))
@@ -215,7 +217,7 @@ class Neighbours(NamedTuple):
     k: int
 
     @classmethod
-    def chosen(cls, known: Array, absolute: Array, random_state: int) -> Neighbours:
+    def chosen(cls, known: Any, absolute: Array, random_state: int) -> Neighbours:
         """Neighbours in the number that tells most of each other's errors, tried on some of the rows."""
         m = len(absolute)
         pilot = np.random.default_rng(random_state).permutation(m)[:ROWS_TO_CHOOSE_BY]
@@ -230,7 +232,7 @@ class Neighbours(NamedTuple):
                 losses[i] += np.sum(np.log(expected) + absolute[some] / expected)
         return cls(known, choices[int(np.argmin(losses))])
 
-    def weights(self, known: Array) -> Array:
+    def weights(self, known: NumberTable) -> Array:
         """Weights of the known rows for each new row, (n, m), by their distance."""
         return _within(euclidean_distances(known, self.rows, squared=True), self.k)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
     from pimeter.protocols import Array, FeatureTable, Index
+    from pimeter.regression.features import NumberTable
 
 MIN_SCALE = 0.05  # smallest scale, in mean absolute errors: a scale of 0 would mean a model without error
 MIN_PREDICTION = np.finfo(np.float64).tiny ** 0.25  # a prediction of 0, where relative errors have no meaning
@@ -122,7 +123,7 @@ class ScaledWidth(Width):
             self.models_.append(learner.fit(known, np.maximum(unit, MIN_RESIDUAL_TO_BOOST) if is_boosted else unit))
         return self
 
-    def _learner(self, known: Any, random_state: int) -> BaseEstimator:
+    def _learner(self, known: NumberTable, random_state: int) -> BaseEstimator:
         """What learns absolute residuals from this table."""
         if self.estimator is None:
             is_boosted = known.shape[0] > MIN_ROWS_TO_BOOST and not hasattr(known, "toarray")
@@ -181,7 +182,7 @@ class ScaledWidth(Width):
         """What the scale is learned from: X as it is for an estimator of the user's."""
         return X if self.features_ is None else self.features_.transform(X, prediction)
 
-    def _with_spread(self, known: Any, spread: Array) -> Any:
+    def _with_spread(self, known: NumberTable, spread: Array) -> NumberTable:
         """What the scale is learned from, with the spread of trees in units of mean absolute residuals."""
         return beside(known, spread / np.where(self.mean_ > 0.0, self.mean_, 1.0))
 

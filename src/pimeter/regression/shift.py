@@ -113,7 +113,7 @@ def shift_weights(
     if min(m, n) < FOLDS:
         msg = f"X has {m} rows and X_new {n}; to tell them apart at least {FOLDS} of each are needed."
         raise ValueError(msg)
-    rows = _together(X, X_new)
+    rows: Any = _together(X, X_new)
     classifiers = [classifier]
     if classifier is None:
         if not is_table(rows):

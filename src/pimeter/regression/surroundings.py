@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
@@ -11,6 +11,7 @@ from pimeter.regression.features import LARGEST_FEATURE, MAX_COLUMNS, Features, 
 
 if TYPE_CHECKING:
     from pimeter.protocols import Array, FeatureTable, Index
+    from pimeter.regression.features import NumberTable
 
 NEIGHBOURS = (1, 5, 10)  # neighbours: the nearest one, some, and all that are looked at
 ROWS_TO_SEARCH = 10_000  # rows that are enough to find neighbours among
@@ -33,7 +34,7 @@ class Surroundings:
         self.near = NearestNeighbors(n_neighbors=min(NEIGHBOURS[-1], len(self.rows) - 1))
         self.near.fit(self._places(X, prediction)[self.rows])
 
-    def known(self, X: FeatureTable, prediction: Array) -> Any:
+    def known(self, X: FeatureTable, prediction: Array) -> NumberTable:
         """The very rows that this was learned from, each of them without itself among its neighbours."""
         own = self._columns(prediction[self.rows], *self.near.kneighbors())
         columns = np.empty((len(prediction), own.shape[1]))
@@ -44,12 +45,12 @@ class Surroundings:
             columns[others] = self._columns(prediction[others], *found)
         return self._joined(X, prediction, columns)
 
-    def transform(self, X: FeatureTable, prediction: Array) -> Any:
+    def transform(self, X: FeatureTable, prediction: Array) -> NumberTable:
         """What is known of new rows: their features, and residuals of rows near them."""
         found = self.near.kneighbors(self._places(X, prediction))
         return self._joined(X, prediction, self._columns(prediction, *found))
 
-    def _joined(self, X: FeatureTable, prediction: Array, columns: Array) -> Any:
+    def _joined(self, X: FeatureTable, prediction: Array, columns: Array) -> NumberTable:
         return beside(self.plain.transform(X, prediction), np.clip(columns, -LARGEST_FEATURE, LARGEST_FEATURE))
 
     def _places(self, X: FeatureTable, prediction: Array) -> Array:

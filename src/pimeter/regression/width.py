@@ -246,7 +246,7 @@ class ConstantWidth(Width):
         return IntervalShape()
 
 
-def predictions(model: Any, X: Any, n_outputs: int | None) -> Array:
+def predictions(model: Any, X: FeatureTable, n_outputs: int | None) -> Array:
     """Predictions of shape (n, k), finite, for targets of shape (n,) if `n_outputs` is None, else (n, n_outputs)."""
     found = predicted(model, X)
     if found.dtype.kind not in "fiub":
