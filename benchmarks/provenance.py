@@ -3,11 +3,9 @@
     save(__file__, text)  # results/NAME.md, and the record NAME.json beside it
 
 The record names the commit, the source files and the data files with a hash of each, versions, the date and the kind of
-machine. Of a source its code is hashed, without comments and docstrings. Source files are found by following imports
-from the script through the repository: what is loaded in one process would say nothing of its workers. Of
-`import pimeter as pm` those names count that the script uses, `pm.quantile` and so on. Imports inside of functions
-count whether they are reached or not, so there may be some files too many, and none too few; what a script starts by
-name (`python -m pimeter`) it has to name in `uses`.
+machine. Of a source file those definitions are hashed that the script depends on: `dependencies.py` follows names from
+the script through the repository, as what is loaded in one process would say nothing of its workers. What a script
+starts by name (`python -m pimeter`) it has to name in `uses`.
 
 What differs from the record now is said by `changes`, for all results by `python -m experiments status`.
 """
@@ -31,12 +29,18 @@ from importlib import metadata
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
+
+if TYPE_CHECKING or __package__:
+    from benchmarks.dependencies import committed, standing
+else:  # of a script, which imports what lies beside it
+    from dependencies import committed, standing
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 PACKAGES = ("pimeter", "numpy", "scipy", "scikit-learn")
 EDITED = "edited while it ran"
+MISSING = "not installed"
 STARTED = time.time()
 T = TypeVar("T")
 
@@ -45,9 +49,10 @@ T = TypeVar("T")
 class Origin:
     """What made a result, in one session.
 
-    `dirty` are source files that differed from the commit. `sources` and `data` have a hash for each file.
-    `environment` is the name of the virtual environment: versions are only comparable within one. `machine` is
-    its kind, which matters to times alone.
+    `dirty` are source files that differed from the commit. `sources` and `data` have a hash for each file: of data its
+    content, of a source what `starts` depend on in it, which are the script and what it names in `uses`. Records that
+    were written before `starts` was kept have hashes of whole source files. `environment` is the name of the virtual
+    environment: versions are only comparable within one. `machine` is its kind, which matters to times alone.
     """
 
     commit: str | None
@@ -58,6 +63,7 @@ class Origin:
     sources: Mapping[str, str]
     data: Mapping[str, str]
     machine: str = ""  # of records that were written before it was kept
+    starts: Sequence[str] = ()
 
     def is_like(self, other: Origin) -> bool:
         """Whether they differ by no more than the date and the machine."""
@@ -73,54 +79,70 @@ def origin(
     Parameters
     ----------
     script
-        The file to follow imports from.
+        The file to follow names from.
     packages
         Distributions whose versions are kept.
     data
         Files that were read: paths, or names below the folder PIMETER_DATA; those that are not there were not read.
     uses
-        Modules beyond what the script imports, such as those it starts as programs.
+        Modules and definitions beyond what the script names, such as programs that it starts.
     """
-    paths = sources(script, uses)
-    names = [str(path.relative_to(ROOT)) for path in paths]
+    held = sources(script, uses)
     if _is_elsewhere():
         print(f"pimeter is not that of {ROOT.name}: the record will not say which sources made this.", file=sys.stderr)
-        names, paths = [], []
+        held = {}
     return Origin(
         commit=_git("rev-parse", "HEAD") or os.environ.get("PIMETER_COMMIT"),
-        dirty=[line[3:] for line in _git("status", "--porcelain", "-uall", "--", *names).splitlines()] if names else [],
+        dirty=[line[3:] for line in _git("status", "--porcelain", "-uall", "--", *held).splitlines()] if held else [],
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         environment=Path(sys.prefix).name,
         versions=versions(packages),
-        sources={
-            name: EDITED if path.stat().st_mtime > STARTED else code_digest(path)
-            for name, path in zip(names, paths, strict=True)
-        },
+        sources={name: EDITED if (ROOT / name).stat().st_mtime > STARTED else own for name, own in held.items()},
         data={_data_name(path): digest(_data_path(path)) for path in map(str, data) if _data_path(path).exists()},
         machine=f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
+        starts=[_name(script), *uses],
     )
 
 
-def changes(made: Origin) -> list[str]:
-    """What is not as it was when the result was made; empty if all is."""
+def changes(made: Origin, starts: Sequence[str] = ()) -> list[str]:
+    """What is not as it was when the result was made; empty if all is.
+
+    Of a record that does not say what it starts from, `starts` may.
+    """
     found = []
-    files = {name: ROOT / name for name in made.sources}
-    changed = [name for name, path in files.items() if not (path.exists() and _is_same(made, name, path))]
-    edited = [name for name in changed if made.sources[name] == EDITED]
+    edited = [name for name, held in made.sources.items() if held == EDITED]
     if edited:
         found.append(f"{EDITED}: {', '.join(edited)}")
-    if len(changed) > len(edited):
-        found.append(f"changed since: {', '.join(name for name in changed if name not in edited)}")
+    changed = [name for name in changed_sources(made, starts) if name not in edited]
+    if changed:
+        found.append(f"changed since: {', '.join(changed)}")
     read = {name: _data_path(name) for name in made.data}
     other = [name for name, path in read.items() if path.exists() and digest(path) != made.data[name]]
     if other:
         found.append(f"other data: {', '.join(other)}")
     if made.environment == Path(sys.prefix).name:
         now = versions(name for name in made.versions if name != "python")
-        moved = [f"{name} {old} then, {now[name]} now" for name, old in made.versions.items() if old != now[name]]
+        moved = [
+            f"{name} {old} then, {now[name]} now"
+            for name, old in made.versions.items()
+            if now[name] not in {old, MISSING}
+        ]
         if moved:
             found.append(f"other versions: {', '.join(moved)}")
     return found
+
+
+def changed_sources(made: Origin, starts: Sequence[str] = ()) -> list[str]:
+    """Source files in which something that counts is not as it was; `starts` as in `changes`."""
+    now = standing(ROOT).digests(made.starts or starts)
+    if made.starts:
+        return _differing(made.sources, now)
+    # Hashes of whole files: where some of those that count differ, the commit says whether what counts in them does.
+    changed = [name for name in now or made.sources if not _is_same(ROOT / name, made.sources.get(name))]
+    is_known = made.sources and made.commit and not made.dirty and EDITED not in made.sources.values()
+    if not (changed and starts and is_known and is_in_history(str(made.commit))):
+        return changed
+    return _differing(committed(ROOT, str(made.commit)).digests(starts), now)
 
 
 def joined(earlier: Iterable[Origin], last: Origin) -> list[Origin]:
@@ -185,7 +207,7 @@ class Unfinished:
         self._is_kept = kept
         self._found: dict[str, object] = {}
         if kept:
-            held = json.dumps([{str(path): digest(path) for path in sources(script)}, *map(str, settings)])
+            held = json.dumps([sources(script), *map(str, settings)])
             mark = json.dumps(hashlib.sha256(held.encode()).hexdigest()[:16])
             lines = self._path.read_text().split("\n")[:-1] if self._path.exists() else []  # the last may be cut off
             same = lines if lines[:1] == [mark] else [mark]
@@ -270,7 +292,7 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = "not installed"
+            found[package] = MISSING
     return found
 
 
@@ -294,109 +316,25 @@ def _code(content: bytes) -> str:
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
 
 
-def _is_same(made: Origin, name: str, path: Path) -> bool:
-    """Whether a source does what it did; of records with a hash of the whole file the commit is asked."""
-    held = made.sources[name]
-    if held in (code_digest(path), digest(path)):
-        return True
-    if not made.commit or path.suffix != ".py":
-        return False
-    then = _committed(made.commit, name)
-    return hashlib.sha256(then).hexdigest()[:16] == held and _code(then) == code_digest(path)
+def _differing(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Files that changed or are gone; a file that something else began or ceased to need is named for lack of those."""
+    others = [name for name in sorted({**then, **now}) if then.get(name) != now.get(name)]
+    return [name for name in others if (name in then and name in now) or not (ROOT / name).exists()] or others
 
 
-@cache
-def _committed(commit: str, name: str) -> bytes:
-    """A file as it was committed; nothing where git does not know it."""
-    return _git("show", f"{commit}:{name}", is_whole=True).encode()
+def _is_same(path: Path, held: str | None) -> bool:
+    return path.exists() and held in {code_digest(path), digest(path)}
 
 
-def sources(script: str | Path, uses: Iterable[str] = ()) -> list[Path]:
-    """The script and all files of the repository that it depends on, but for this one, which changes no number."""
-    start = Path(script).resolve()
-    found = {start}
-    waiting = [start, *(path for name in uses for path in _files(name, start.parent))]
-    while waiting:
-        path = waiting.pop()
-        found.add(path)
-        waiting += [other for other in imported(path) if other not in found]
-    # Pages and styles that a package is shipped with.
-    packages = {path.parent for path in found if path.is_relative_to(ROOT / "src")}
-    shipped = (path for package in packages for path in package.iterdir() if path.is_file() and path.suffix != ".py")
-    found |= {path for path in shipped if path.stat().st_size}
-    return sorted(path for path in found if path.is_relative_to(ROOT) and path != Path(__file__).resolve())
+def sources(script: str | Path, uses: Iterable[str] = ()) -> dict[str, str]:
+    """Source files that a script depends on, each with a hash of what counts in it."""
+    return standing(ROOT).digests([_name(script), *uses])
 
 
-def imported(path: Path) -> set[Path]:
-    """Files of the repository that a module imports, at its top or in a function; not those for type checkers alone."""
-    return _imported(path, path.stat().st_mtime_ns) if path.suffix == ".py" else set()
-
-
-@cache
-def _imported(path: Path, _changed: int) -> set[Path]:
-    tree = ast.parse(path.read_text())
-    names: set[str] = set()
-    for node in _run(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                names.add(alias.name)
-                names |= _attributes(tree, alias)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
-            names |= {_home(node.module, alias.name) for alias in node.names}
-    return {file for name in names for file in _files(name, path.parent)}
-
-
-def _run(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but what stands under `if TYPE_CHECKING`."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
-            for other in child.orelse:
-                yield from _run(other)
-        else:
-            yield child
-            yield from _run(child)
-
-
-def _attributes(tree: ast.Module, alias: ast.alias) -> set[str]:
-    """Modules behind the attributes of an imported package that are used; all, where it is used as a whole."""
-    name = alias.asname or alias.name.partition(".")[0]
-    package = alias.name if alias.asname else name
-    lazy = _lazy(package)
-    if not lazy:
-        return set()
-    nodes = list(ast.walk(tree))
-    uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
-    used = [n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value in uses]
-    return {_home(package, attribute) for attribute in (used if len(used) == len(uses) else lazy)}
-
-
-def _home(module: str, name: str) -> str:
-    """The module that a name comes from if this module hands it on lazily; else a module of this name, if any."""
-    return _lazy(module).get(name, f"{module}.{name}")
-
-
-@cache
-def _lazy(package: str) -> dict[str, str]:
-    """Names that a package imports when they are asked for: those that it shows to type checkers alone."""
-    path = ROOT / "src" / package.replace(".", "/") / "__init__.py"
-    if not path.exists():
-        return {}
-    hidden = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.If)]
-    imports = (node for one in hidden for node in one.body if isinstance(node, ast.ImportFrom))
-    return {alias.name: str(node.module) for node in imports for alias in node.names}
-
-
-def _files(module: str, folder: Path) -> list[Path]:
-    """The file of a module and those of the packages that it is in; none if it is not of this repository."""
-    parts = module.split(".")
-    beside = [] if (folder / "__init__.py").exists() else [folder]  # scripts import what lies beside them
-    for base in (*beside, ROOT / "src", ROOT):
-        whole = base.joinpath(*parts)
-        if whole.with_suffix(".py").is_file() or whole.is_dir():
-            packages = [base.joinpath(*parts[:n], "__init__.py") for n in range(1, len(parts) + 1)]
-            return [path for path in (*packages, whole.with_suffix(".py")) if path.is_file()]
-    return []
+def _name(script: str | Path) -> str:
+    """Of a file of the repository; all of the path of another one."""
+    path = Path(script).resolve()
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
 
 
 def _is_elsewhere() -> bool:
@@ -418,10 +356,10 @@ def _data_name(name: str) -> str:
     return str(path.relative_to(base))
 
 
-def _git(*arguments: str, is_whole: bool = False) -> str:
-    """What git says of the repository, as a whole or without the last line feed; nothing where there is no git."""
+def _git(*arguments: str) -> str:
+    """What git says of the repository, without the last line feed; nothing where there is no git."""
     try:
         done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     except OSError:
         return ""
-    return (done.stdout if is_whole else done.stdout.rstrip("\n")) if done.returncode == 0 else ""
+    return done.stdout.rstrip("\n") if done.returncode == 0 else ""

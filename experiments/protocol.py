@@ -38,13 +38,14 @@ from typing import Any, BinaryIO, ClassVar, Generic, Protocol, TypeAlias, TypeVa
 
 import numpy as np
 
-from benchmarks.provenance import Origin, origin, write
+from benchmarks.provenance import Origin, changed_sources, origin, write
 
 Value: TypeAlias = str | int | float
 Row: TypeAlias = Mapping[str, Value]
 Unit: TypeAlias = tuple[str | int, ...]
 
 PUBLISHED = Path(__file__).parent / "published"
+USES = ["experiments.protocol.stream"]  # what makes the rows of any experiment beside its own file
 
 
 class Settings(Protocol):
@@ -224,7 +225,7 @@ def paper_rows(name: str, key: str) -> dict[str, Row]:
 def made_by(experiment: Experiment[S], settings: S) -> Origin:
     """What would make its rows now."""
     script = inspect.getfile(experiment.measure)
-    return origin(script, packages=experiment.packages, data=experiment.reads(settings))
+    return origin(script, packages=experiment.packages, data=experiment.reads(settings), uses=USES)
 
 
 def _resumed(
@@ -259,11 +260,12 @@ def _resumed(
 def _refuse_other_origin(store: Store, then: Origin, now: Origin) -> None:
     """Raise where rows would come from different code, data or versions; another commit alone is no difference."""
     others = []
-    for what in ("sources", "data"):
-        held, here = getattr(then, what), getattr(now, what)
-        names = [name for name in {**held, **here} if held.get(name) != here.get(name)]
+    data = [name for name in {**then.data, **now.data} if then.data.get(name) != now.data.get(name)]
+    for what, names in (("sources", changed_sources(then, now.starts)), ("data", data)):
         if names:
-            others.append(f"other {what} ({', '.join(names)})" if held else f"{what} that were not recorded")
+            others.append(
+                f"other {what} ({', '.join(names)})" if getattr(then, what) else f"{what} that were not recorded"
+            )
     if then.versions != now.versions:
         others.append(f"other versions ({differing(then.versions, now.versions)})")
     if others:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 from benchmarks import provenance
 from benchmarks.provenance import Origin, changes, is_in_history, sessions, strangers
-from experiments.protocol import Experiment, Store, as_json, differing
+from experiments.protocol import USES, Experiment, Store, as_json, differing
 from experiments.quoted import quoted
 
 
@@ -46,7 +47,8 @@ def of_experiment(experiment: Experiment[Any], store: Store) -> Status:
     record = store.record()
     if record is None:
         return Status(name, "not run")
-    found = _of_sessions(name, [one for _, one in record.sessions])
+    starts = [Path(inspect.getfile(experiment.measure)).relative_to(provenance.ROOT).as_posix(), *USES]
+    found = _of_sessions(name, [one for _, one in record.sessions], starts)
     reasons = [found.why] if found.why else []
     wanted = as_json(experiment.settings)
     if record.settings != wanted:
@@ -74,14 +76,16 @@ def of_benchmark(folder: Path, name: str) -> Status:
     others = strangers(record)
     if others:
         return Status(f"benchmarks/{name}", "unknown", why=f"not what the record was written with: {', '.join(others)}")
-    return _of_sessions(f"benchmarks/{name}", sessions(record))
+    scripts = [path.relative_to(provenance.ROOT).as_posix() for path in folder.parent.glob("*.py")]
+    own = [script for script in scripts if name.startswith(Path(script).stem)]
+    return _of_sessions(f"benchmarks/{name}", sessions(record), sorted(own, key=len)[-1:])
 
 
-def _of_sessions(name: str, made: Sequence[Origin]) -> Status:
-    """Stale if one of the sessions is."""
+def _of_sessions(name: str, made: Sequence[Origin], starts: Sequence[str]) -> Status:
+    """Stale if one of the sessions is; `starts` are what records that do not say so start from."""
     if not all(one.sources for one in made):
         return Status(name, "unknown", why="no record of its sources")
-    reasons = list(dict.fromkeys(reason for one in made for reason in changes(one)))
+    reasons = list(dict.fromkeys(reason for one in made for reason in changes(one, starts)))
     said = ", ".join(_made(one) for one in made)
     return Status(name, "stale" if reasons else "current", said, "; ".join(reasons))
 

@@ -8,17 +8,33 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import provenance
+from benchmarks import dependencies, provenance
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-# Runs a script as if by itself, and says at the end what it has loaded.
+# Runs a script as if by itself, and says at the end what it has loaded, and called but for what is called on import.
 WATCHED = """
-import runpy, sys
+import runpy, sys, threading
+called = set()
+
+def watch(frame, event, _):
+    code = frame.f_code
+    if event != "call" or code in called or code.co_name == "<module>" or "site-packages" in code.co_filename:
+        return
+    above = frame
+    while above and above.f_code.co_name != "<module>":
+        above = above.f_back
+    if above is None or above.f_globals["__name__"] == "__main__":
+        called.add(code)
+
 sys.argv = sys.argv[1:]
 sys.path[0] = sys.argv[0].rpartition("/")[0]
+threading.setprofile(watch)
+sys.setprofile(watch)
 runpy.run_path(sys.argv[0], run_name="__main__")
+sys.setprofile(None)
 files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
 print("loaded:", *filter(None, files), sep="\\n")
+print("called:", *{f"{code.co_filename}:{code.co_firstlineno}" for code in called}, sep="\\n")
 """
 SCRIPTS = sorted(
     [*(path.stem for path in FOLDER.glob("*_*.py")), "clear", "monitoring", "recalibration", "conditional"]
@@ -37,8 +53,20 @@ def test_quick_run(script, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "numpy" in done.stdout
     assert {path: path.stat().st_mtime_ns for path in (FOLDER / "results").glob("*")} == before
-    # The record of its result names all files of the repository that it has loaded.
-    loaded = [Path(line) for line in done.stdout.partition("loaded:")[2].split("\n")]
-    own = {path for path in loaded if path.is_relative_to(provenance.ROOT) and "site-packages" not in path.parts}
-    found = provenance.sources(FOLDER / f"{script}.py")
-    assert own - {Path(provenance.__file__)} <= set(found)
+    # Its result is said to depend on all functions of the repository that it has called, in files that it has loaded.
+    loaded, _, called = done.stdout.partition("loaded:\n")[2].partition("called:\n")
+    tree = dependencies.standing(provenance.ROOT)
+    known = {part.file for part in tree.reached([f"benchmarks/{script}.py"])}
+    assert set(own_files(loaded)) <= known
+    counted = {(file, line) for file, *lines in tree.places([f"benchmarks/{script}.py"]) for line in range(*lines)}
+    used = {(file, int(line)) for file, line in (one.split(":") for one in own_files(called))}
+    # The package's own module finds names lazily; what they lead to counts without it.
+    assert {(file, line) for file, line in used - counted if file != "src/pimeter/__init__.py"} == set()
+
+
+def own_files(text):
+    """Paths within the repository, less those that write records."""
+    within = f"{provenance.ROOT}/"
+    lines = (line.removeprefix(within) for line in text.splitlines() if line.startswith(within))
+    others = ("site-packages", ".so", *dependencies.RECORDS)
+    return [line for line in lines if not any(other in line for other in others)]

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -27,15 +28,16 @@ if TYPE_CHECKING:
 else:
     def __getattr__(name): ...
 """,
-    "src/pimeter/quantiles.py": "def quantile():\n    from pimeter.kernels import fast\n",
-    "src/pimeter/scores.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pimeter import quantiles\n",
+    "src/pimeter/quantiles.py": "def quantile():\n    from pimeter.kernels import fast\n    fast.solve()\n",
+    "src/pimeter/scores.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pimeter import quantiles\n"
+    "def score(a: quantiles):\n    b: quantiles = a\n",
     "src/pimeter/kernels/__init__.py": "",
-    "src/pimeter/kernels/fast.py": "import numpy\n",
+    "src/pimeter/kernels/fast.py": "import numpy\n\n\ndef solve():\n    numpy.pi\n\n\ndef other():\n    pass\n",
     "src/pimeter/kernels/page.html": "<html>",
-    "src/pimeter/cli.py": "",
-    "benchmarks/draws.py": "import pimeter as pm\n",
+    "src/pimeter/cli.py": "print()\n",
+    "benchmarks/draws.py": "import pimeter as pm\nx = 1\n",
     "benchmarks/one.py": "import pimeter as pm\nfrom draws import x\npm.quantile(x)\n",
-    "benchmarks/other.py": "from pimeter import score\n",
+    "benchmarks/other.py": "from pimeter import score\nscore()\n",
     "benchmarks/whole.py": "import pimeter\nfor name in names:\n    getattr(pimeter, name)\n",
 }
 
@@ -60,9 +62,7 @@ def toy(tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
     monkeypatch.setattr(provenance, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(provenance, "_is_elsewhere", lambda: False)
-    provenance._lazy.cache_clear()
-    yield tmp_path
-    provenance._lazy.cache_clear()
+    return tmp_path
 
 
 def change(path, text):
@@ -72,27 +72,22 @@ def change(path, text):
 
 
 def named(toy, script, **options):
-    return [str(path.relative_to(toy)) for path in sources(toy / "benchmarks" / script, **options)]
+    return list(sources(toy / "benchmarks" / script, **options))
 
 
 class TestSources:
-    KERNEL = (
-        "src/pimeter/__init__.py",
-        "src/pimeter/kernels/__init__.py",
-        "src/pimeter/kernels/fast.py",
-        "src/pimeter/kernels/page.html",
-    )
+    """What is followed from a script; tests/test_dependencies.py has the ways in which names are bound."""
 
     def test_names_that_are_used_lead_to_their_modules(self, toy):
         own = ["benchmarks/draws.py", "benchmarks/one.py"]
-        assert named(toy, "one.py") == [*own, *self.KERNEL, "src/pimeter/quantiles.py"]
+        assert named(toy, "one.py") == [*own, "src/pimeter/kernels/fast.py", "src/pimeter/quantiles.py"]
 
     def test_imports_for_type_checkers_do_not_count(self, toy):
-        assert named(toy, "other.py") == ["benchmarks/other.py", "src/pimeter/__init__.py", "src/pimeter/scores.py"]
+        assert named(toy, "other.py") == ["benchmarks/other.py", "src/pimeter/scores.py"]
 
     def test_a_package_that_is_used_as_a_whole_counts_as_a_whole(self, toy):
-        both = ["src/pimeter/quantiles.py", "src/pimeter/scores.py"]
-        assert named(toy, "whole.py") == ["benchmarks/whole.py", *self.KERNEL, *both]
+        library = ("__init__", "kernels/fast", "quantiles", "scores")
+        assert named(toy, "whole.py") == ["benchmarks/whole.py", *(f"src/pimeter/{name}.py" for name in library)]
 
     def test_what_a_script_starts_by_name(self, toy):
         assert "src/pimeter/cli.py" in named(toy, "other.py", uses=["pimeter.cli"])
@@ -112,7 +107,7 @@ class TestUnfinished:
         assert again("a", find) == [1, "found"]
         assert again("b", find) == [2, "found"]
         assert Unfinished(script, "seed 2")("a", find) == [3, "found"]  # another setting
-        change(toy / "benchmarks" / "draws.py", "2\n")
+        change(toy / "benchmarks" / "draws.py", "x = 2\n")
         assert Unfinished(script, "seed 2")("a", find) == [4, "found"]  # other sources
         with (toy / "benchmarks" / ".parts" / "one.jsonl").open("a") as file:
             file.write('["c", [')  # cut off
@@ -163,8 +158,10 @@ class TestSave:
         save(script, "text")
         change(toy / "src" / "pimeter" / "scores.py", "2\n")  # no source of this one
         (made,) = sessions(toy / "results" / "one.json")
+        kernel = toy / "src" / "pimeter" / "kernels" / "fast.py"
+        change(kernel, kernel.read_text().replace("pass", "return 3"))  # nor is this part of a file
         assert changes(made) == []
-        change(toy / "src" / "pimeter" / "kernels" / "fast.py", "2\n")
+        change(kernel, kernel.read_text().replace("pi", "e"))
         (toy / "benchmarks" / "draws.py").unlink()
         assert changes(made) == ["changed since: benchmarks/draws.py, src/pimeter/kernels/fast.py"]
 
@@ -176,12 +173,14 @@ class TestSave:
         monkeypatch.setattr(provenance.platform, "python_version", lambda: "4.0")
         old = ".".join(map(str, sys.version_info[:3]))
         assert changes(made) == ["other data: rows.csv", f"other versions: python {old} then, 4.0 now"]
+        made = replace(made, versions={**made.versions, "no-such-package": "1.0"})  # nothing can be said of it
+        assert len(changes(made)) == 2
         (toy / "rows.csv").unlink()  # elsewhere: nothing can be said
         monkeypatch.setattr(provenance.sys, "prefix", str(toy / ".venv-other"))
         assert changes(made) == []
 
     def test_uncommitted_and_edited_sources_are_told(self, toy):
-        change(toy / "benchmarks" / "draws.py", "1\n")
+        change(toy / "benchmarks" / "draws.py", "x = 2\n")
         (toy / "benchmarks" / "one.py").touch()
         made = origin(toy / "benchmarks" / "one.py")
         assert list(made.dirty) == ["benchmarks/draws.py"]
@@ -281,7 +280,7 @@ class TestStatus:
 
     def test_one_stale_session_is_enough(self, toy, results):
         before = sessions(results / "a_one.json")
-        change(toy / "src" / "pimeter" / "quantiles.py", "2\n")
+        change(toy / "src" / "pimeter" / "quantiles.py", "quantile = 2\n")
         save(toy / "benchmarks" / "a_one.py", "text", earlier=before)
         found = status.of_benchmark(results, "a_one")
         assert (found.state, found.why) == ("stale", "changed since: src/pimeter/quantiles.py")
@@ -308,10 +307,60 @@ def test_docstrings_and_comments_change_no_number(tmp_path):
     assert provenance.code_digest(page) == provenance.digest(page)
 
 
+class TestOldRecords:
+    """Records with hashes of whole files: their commit says what counted then."""
+
+    KERNEL = "src/pimeter/kernels/fast.py"
+    STARTS = ("benchmarks/one.py",)
+
+    @pytest.fixture
+    def made(self, toy):
+        """As records were before they said what they start from."""
+        now = origin(toy / "benchmarks" / "one.py")
+        return replace(now, starts=(), sources={name: provenance.digest(toy / name) for name in now.sources})
+
+    def alter(self, toy, old, new):
+        path = toy / self.KERNEL
+        change(path, path.read_text().replace(old, new))
+
+    def test_nothing_has_changed(self, toy, made):
+        assert changes(made, self.STARTS) == []
+        assert changes(made) == []
+
+    def test_what_does_not_count_has_changed(self, toy, made):
+        self.alter(toy, "pass", "return 3")
+        assert changes(made, self.STARTS) == []
+        assert changes(made) == [f"changed since: {self.KERNEL}"]  # of what script?
+
+    def test_what_counts_has_changed(self, toy, made):
+        self.alter(toy, "pi", "e")
+        assert changes(made, self.STARTS) == [f"changed since: {self.KERNEL}"]
+
+    @pytest.mark.parametrize(
+        "unsure",
+        [{"commit": None}, {"commit": "0" * 40}, {"dirty": ["benchmarks/one.py"]}],
+        ids=["none", "unknown", "dirty"],
+    )
+    def test_without_a_commit_that_can_be_trusted_whole_files_decide(self, toy, made, unsure):
+        made = replace(made, **unsure)
+        assert changes(made, self.STARTS) == []
+        self.alter(toy, "pass", "return 3")
+        assert changes(made, self.STARTS) == [f"changed since: {self.KERNEL}"]
+
+    def test_edited_while_it_ran(self, toy, made):
+        made = replace(made, sources={**made.sources, self.KERNEL: provenance.EDITED})
+        assert changes(made, self.STARTS) == [f"edited while it ran: {self.KERNEL}"]
+
+    def test_a_new_dependency(self, toy, made):
+        change(toy / "benchmarks" / "draws.py", "from pimeter import score\nx = score()\n")
+        assert changes(made, self.STARTS) == ["changed since: benchmarks/draws.py"]
+
+
 def test_every_benchmark_saves_through_one_function():
     for script in [*(ROOT / "benchmarks").glob("*.py"), ROOT / "tests" / "hostile.py"]:
         text = script.read_text()
         if script.stem not in {
+            "dependencies",
             "designs",
             "distributions",
             "models",
