@@ -260,6 +260,52 @@ class TestTime:
         assert math.isnan(found.guaranteed_level)
 
 
+class TestFewUnequalGroups:
+    """Of which one may hold most of what is counted."""
+
+    @staticmethod
+    def drawn(rng, n_groups=25):
+        weights = rng.exponential(size=n_groups)
+        codes = np.sort(rng.choice(n_groups, 600, p=weights / weights.sum()))
+        return np.unique(codes, return_inverse=True)[1], rng.standard_t(3, (2, n_groups)), rng.standard_t(3, (2, 600))
+
+    def test_coverage_of_intervals(self):
+        rng = np.random.default_rng(1)
+        absolute = np.sort(np.abs(rng.standard_t(3, (2, 10**6)).sum(axis=0)))
+        margin, n_held, n_given = absolute[950_000], [0, 0], 0
+        for _ in range(60):
+            groups, of_group, own = self.drawn(rng)
+            y_true, y_pred = of_group[0][groups] + own[0], np.zeros(600)
+            given = measure(
+                y_true, intervals=np.tile([-margin, margin], (600, 1)), groups=groups, confidence_level=0.95
+            )
+            found = measure(y_true, y_pred, groups=groups)
+            if math.isnan(found.coverage_range[0]):
+                continue
+            n_given += 1
+            truths = 0.95, np.searchsorted(absolute, found.margin[0]) / 10**6
+            for i, (one, truth) in enumerate(zip((given, found), truths, strict=True)):
+                n_held[i] += one.coverage_range[0] <= truth <= one.coverage_range[1]
+        assert n_given > 40
+        assert min(n_held) / n_given > 0.85  # .7 where their misses are taken for all there is to know of them
+
+    def test_rates_of_a_classifier(self):
+        rng, metrics, n_held, n_given = np.random.default_rng(2), ["accuracy", "tpr", "f1"], 0, 0
+        y_all = rng.standard_t(3, (2, 10**6)).sum(axis=0) > 1.0
+        score_all = expit(2 * y_all - 1 + rng.standard_t(3, (2, 10**6)).sum(axis=0))
+        truth = classification_uncertainty(y_all, score_all, metrics=metrics, method="normal").value
+        for _ in range(60):
+            groups, of_group, own = self.drawn(rng)
+            y, noise = of_group[0][groups] + own[0] > 1.0, of_group[1][groups] + own[1]
+            found = classification_uncertainty(
+                y, expit(2 * y - 1 + noise), metrics=metrics, groups=groups, confidence_level=0.9, n_resamples=200
+            )
+            n_given += not math.isnan(found.lower["f1"])
+            n_held += sum(found.lower[name] <= truth[name] <= found.upper[name] for name in metrics)
+        assert n_given > 40
+        assert n_held / n_given / 3 > 0.86
+
+
 class TestNeuron:
     def test_ranges_of_groups_hold(self):
         rng = np.random.default_rng(0)
@@ -285,6 +331,20 @@ class TestNeuron:
             QuantileNeuron(0.9).fit(residuals, sample_weight=np.ones(90), groups=groups)
         with pytest.raises(ValueError, match="groups needs errors in memory"):
             QuantileNeuron(0.9).fit(da.from_array(residuals), groups=groups)
+
+    def test_few_groups_beyond_the_quantile_count_as_one_error_each(self):
+        rng = np.random.default_rng(0)
+        truth = np.quantile(np.abs(rng.standard_t(3, (2, 10**6)).sum(axis=0)), 0.9)
+        of_group = np.repeat(rng.standard_t(3, (20, 200)), 30, axis=0)
+        columns = np.abs(of_group + rng.standard_t(3, (600, 200)))
+        neuron = QuantileNeuron(0.9).fit(columns, groups=np.repeat(np.arange(20), 30))
+        low, high = neuron.quantile_range_.T
+        # With a standard error of .023; .77 if their misses are taken for all there is to know of them.
+        assert np.mean((low <= truth) & (truth <= high)) > neuron.quantile_range_level_ - 0.05
+        assert np.isnan(neuron.standard_error_).all()
+        with pytest.warns(CoverageWarning, match="1 of equal size expected beyond the quantile, at least 2 are needed"):
+            neuron = QuantileNeuron(0.95).fit(columns, groups=np.repeat(np.arange(20), 30))
+        assert np.isnan(neuron.quantile_range_).all()
 
     def test_groups_of_one_row_are_rows(self):
         errors = np.abs(np.random.default_rng(0).standard_normal(400))

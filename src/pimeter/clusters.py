@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MIN_UNITS = 10  # below which nothing is known of how they vary
 MAX_UNITS = 1000  # more rows or groups are put together at random: what is left of their skewness is the same
 MIN_EFFECTIVE_ROWS = 30  # of rows in time
+MIN_EXPECTED = 2.0  # misses, or groups of equal size that have one, below which little is known of them
+FREEDOM = 1.4  # of the degrees of freedom by the kurtosis of misses in groups, which are few
 BLOCKS_PER_ROOT = 2.4  # stretches of n moments, per cube root of n: long against the dependence, and not too few
 INDEPENDENT = {  # what ranges assume, by kind of units
     "rows": "independent rows",
@@ -147,20 +149,44 @@ class Units:
         n = self.n_equal or self.n
         return float(stdtrit(n - 1, point) / ndtri(point)) if n > 1.0 else 1.0
 
-    def student(self, sums: Array, part: float) -> Array:
-        """95 % points of Student's t, with the degrees of freedom that kurtosis leaves the variance of `sums`.
+    def student(self, sums: Array, part: float, confidence: float = 0.9) -> Array:
+        """Points of Student's t, with the degrees of freedom that kurtosis leaves the variance of `sums`.
 
-        These are multiplied by `part`, as the kurtosis of a sample is not that of the distribution.
+        Of these only a part counts, as the kurtosis of a sample is not that of the distribution.
         """
         squares = np.square(self.whole(sums))
         total = squares.sum(axis=-1)
         kurtosis = self.n * np.square(squares / np.where(total, total, 1.0)[..., None]).sum(axis=-1)
         freedom = np.clip(part * self.n / np.maximum(kurtosis - 1.0, 1e-9), 2.0, max(self.n - 1.0, 1.0))
-        return np.asarray(stdtrit(freedom, 0.95))
+        return np.asarray(stdtrit(freedom, (1.0 + confidence) / 2.0))
+
+    def stretch(self, sums: Array, confidence: float = 0.9) -> Array:
+        """By what factor ranges of what is counted are wider than normal ones, from `sums` whose total is 0.
+
+        That of so many units, or that of the degrees of freedom that their kurtosis leaves, whichever is larger.
+        """
+        normal = float(ndtri((1.0 + confidence) / 2.0))
+        return np.asarray(np.maximum(self.factor(confidence), self.student(sums, FREEDOM, confidence) / normal))
 
     def design_effect(self, is_counted: Array) -> Array:
         """How much more proportions vary than those of independent rows, at least 1; rows are 0 or 1, (..., m)."""
         return self.effect_of_counts(self.sums(is_counted), self.sums(np.ones(is_counted.shape[-1])))
+
+    def widened_effect(self, is_counted: Array, confidence: float = 0.9) -> Array:
+        """`design_effect` as ranges need it: larger by the square of `stretch`."""
+        counts, rows = self.sums(is_counted), self.sums(np.ones(is_counted.shape[-1]))
+        centred = counts - counts.sum(axis=-1, keepdims=True) / rows.sum() * rows
+        return np.asarray(self.effect_of_counts(counts, rows) * self.stretch(centred, confidence) ** 2)
+
+    def least_effect(self, m: int, levels: Array | float) -> Array:
+        """Least design effects of proportions near these levels, of m rows: where few groups are expected to differ.
+
+        How their rows go together is not known then, whatever they seem to say: each group counts as one row.
+        """
+        if not self.n_equal:
+            return np.ones(np.shape(levels))
+        n_expected = self.n_equal * np.minimum(levels, np.subtract(1.0, levels))
+        return np.where(n_expected < MIN_EXPECTED * (1.0 - 1e-9), m / self.n_equal, 1.0)
 
     def effect_of_counts(self, counts: Array, rows: Array) -> Array:
         """`design_effect` from what is counted in units, or halves of them, and their rows."""

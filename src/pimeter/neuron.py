@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from pimeter._kernels.arrays import LARGEST_COUNT
 from pimeter.arrays import even_array, real_array, unmasked
-from pimeter.clusters import Units, group_numbers
+from pimeter.clusters import MIN_EXPECTED, Units, group_numbers
 from pimeter.constraints import Level
-from pimeter.coverage import effective_ranks, quantile_ranks, warn_of_coverage
+from pimeter.coverage import ROUNDING, effective_ranks, quantile_ranks, warn_of_coverage
 from pimeter.quantiles import quantile
-from pimeter.smoothing import SmoothedSample
+from pimeter.smoothing import MIN_BEYOND, SmoothedSample
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -140,7 +140,9 @@ class QuantileNeuron(BaseEstimator):
             Counts: 2 equals the row twice, 0 removes it; fractions are allowed.
         groups : array-like of shape (m,), optional
             Rows of one group belong together: `standard_error_` and `quantile_range_` then allow for it, and are NaN
-            with fewer than 10 groups. Not with `sample_weight`, nor for dask collections.
+            with fewer than 10 groups, or fewer than two of g groups of equal size beyond the quantile on average,
+            ``g min(p, 1 - p) < 2``. With fewer than five there is no standard error, and the range counts each group as
+            one error. Not with `sample_weight`, nor for dask collections.
 
         Returns
         -------
@@ -183,18 +185,27 @@ class QuantileNeuron(BaseEstimator):
         self.quantile_range_ = ranges[0] if self._is_single else ranges
 
     def _count_groups(self, samples: Floats, columns: list[SmoothedSample], units: Units) -> None:
-        """Standard errors and ranges of rows that belong together: of as many rows as vary as much, if independent."""
+        """Standard errors and ranges of rows that belong together: of as many rows as vary as much, if independent.
+
+        Where few groups are expected beyond the quantile, how their rows go together is not known: each group is one.
+        """
         is_beyond = (samples > np.atleast_1d(self.quantile_)).T.astype(np.float64)
-        effects = units.design_effect(is_beyond)
-        m, level, wider = len(samples), float(self.confidence_level), units.factor(0.95) ** 2
-        ranks = [effective_ranks(m, level, float(effect) * wider, 0.95) for effect in effects]
+        m, level = len(samples), float(self.confidence_level)
+        effects = units.widened_effect(is_beyond, 0.95)
+        errors = np.atleast_1d(self.standard_error_) * np.sqrt(units.design_effect(is_beyond))
+        n_beyond = units.n_equal * min(level, 1.0 - level)
+        if n_beyond < MIN_BEYOND - ROUNDING:
+            effects, errors[:] = np.maximum(effects, m / units.n_equal), math.nan
+        ranks = [effective_ranks(m, level, float(effect), 0.95) for effect in effects]
         ranges = np.array(
             [one.ranked(own.low, own.high) for one, own in zip(columns, ranks, strict=True)], samples.dtype
         )
-        errors = np.atleast_1d(self.standard_error_) * np.sqrt(effects)
         self.quantile_range_level_ = min(own.level for own in ranks)
-        if units.refusal:
-            warn_of_coverage(f"groups: {units.refusal} for standard_error_ and quantile_range_, which are NaN.")
+        refusal = units.refusal
+        if not refusal and n_beyond < MIN_EXPECTED - ROUNDING:
+            refusal = f"{n_beyond:.2g} of equal size expected beyond the quantile, at least {MIN_EXPECTED:g} are needed"
+        if refusal:
+            warn_of_coverage(f"groups: {refusal} for standard_error_ and quantile_range_, which are NaN.")
             ranges[:], errors[:], self.quantile_range_level_ = math.nan, math.nan, math.nan
         self.standard_error_ = self._own(errors.astype(samples.dtype))
         self.quantile_range_ = ranges[0] if self._is_single else ranges

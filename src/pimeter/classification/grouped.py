@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -34,17 +36,26 @@ class Groups(NamedTuple):
         table = units.sums(np.where(codes == np.arange(4)[:, None], 1.0 if weights is None else weights, 0.0)).T
         return cls(Cells.counted(codes, 4, weights), table, units)
 
-    def proportion(self, counted: tuple[int, ...], among: tuple[int, ...], wider: float) -> Proportion:
-        """A proportion, and the independent rows that vary as much; where all have one answer, each group is one."""
+    def proportion(self, counted: tuple[int, ...], among: tuple[int, ...], confidence_level: float) -> Proportion:
+        """A proportion, and the independent rows that vary as much; where all have one answer, each group is one.
+
+        Each group departs from the proportion of all others (the jackknife), as a large one draws that of all to
+        itself. Fewer rows where few groups, or few of equal size, hold those that are counted.
+        """
         own = proportion(counted, among, self.cells.squares, self.cells.sums)
         if not own.n:
             return own
         inside, every = self.table[:, counted].sum(axis=1), self.table[:, among].sum(axis=1)
         total, n = float(every.sum()), int(np.count_nonzero(every))
-        variance = n / max(n - 1, 1) * float(np.square(inside - own.value * every).sum()) / total**2
-        if own.value in {0.0, 1.0} or variance <= 0.0:
-            return Proportion(own.value, total**2 / float(np.square(every).sum()) / wider**2)
-        return Proportion(own.value, min(own.value * (1.0 - own.value) / variance, own.n) / wider**2)
+        n_equal = total**2 / float(np.square(every).sum())
+        wider = max(self.units.factor(confidence_level), replace(self.units, n_equal=n_equal).factor(confidence_level))
+        if own.value in {0.0, 1.0} or n < 2:
+            return Proportion(own.value, n_equal / wider**2)
+        apart = (inside - own.value * every) / (1.0 - every / total)
+        variance = (n - 1) / n * float(np.square(apart).sum()) / total**2
+        wider = max(wider, float(self.units.stretch(apart, confidence_level)))
+        most = own.value * (1.0 - own.value) / variance if variance > 0.0 else n_equal
+        return Proportion(own.value, min(most, own.n) / wider**2)
 
 
 def by_groups(
@@ -71,7 +82,7 @@ def _at_once(groups: Groups, value: float, metric: Metric, method: str, confiden
     """An estimate by a binomial interval, or one without a class; None for what is to be resampled."""
     kind = builtin(metric)
     if kind in PROPORTIONS:
-        own = groups.proportion(*PROPORTIONS[kind], groups.units.factor(confidence_level))
+        own = groups.proportion(*PROPORTIONS[kind], confidence_level)
         if method != "bootstrap" or not own.n or own.value in {0.0, 1.0}:
             return binomial(own, value, method, confidence_level)
     if kind and np.isnan(value):
@@ -89,7 +100,6 @@ def _resampled(
 ) -> dict[str, Estimate]:
     """Estimates from resampled groups (BCa) or the jackknife; half a row of each outcome more if one is missing."""
     table, n, total = groups.table, len(groups.table), groups.cells.sums
-    wider = groups.units.factor(confidence_level)
     extra = 0.0 if total.all() else PSEUDO_COUNT * groups.cells.mean_weight
 
     def evaluated(cells: Array) -> dict[str, Array]:
@@ -103,12 +113,15 @@ def _resampled(
         drawn = evaluated(sampling.rng.multinomial(n, np.full(n, 1.0 / n), sampling.n_resamples) @ table)
     found = {}
     for name, metric in metrics.items():
-        middle = float(centre[name][0])
+        middle, apart = float(centre[name][0]), left_out[name] - np.mean(left_out[name])
+        wider = float(groups.units.stretch(np.nan_to_num(apart), confidence_level))
+        deviation = float(np.sqrt((n - 1) * apart.var()))  # of the jackknife
         if method == "normal":
-            half_width = normal_quantile(confidence_level) * float(np.sqrt((n - 1) * left_out[name].var()))
+            half_width = normal_quantile(confidence_level) * deviation
             bounds = middle - half_width, middle + half_width
         else:
             bounds = bca(drawn[name], middle, left_out[name], np.ones(n), confidence_level)
+            wider *= max(deviation / float(np.nanstd(drawn[name]) or math.inf), 1.0)
         lower, upper = (middle + wider * (bound - middle) for bound in bounds)
         least, most = metric_range(metric)
         used = "jackknife" if method == "normal" else "bootstrap"

@@ -36,7 +36,7 @@ def scores(target: Array, said: Predictive, bounds: Array, level: float, units: 
         ("misses_below", below > 0.0, "targets below their interval"),
         ("misses_above", above > 0.0, "targets above their interval"),
     ):
-        found[name] = _proportion(is_so, units, meaning)
+        found[name] = _proportion(is_so, units, level, meaning)
     is_finite = bool(np.isfinite(width).all())
     if is_finite:
         found["mean_width"] = _mean_score(width, units, "mean width of the intervals")
@@ -61,22 +61,23 @@ def _pinball(target: Array, said: Predictive, interval_score: Score, level: floa
     return _mean_score(pinball_rows(target, said.values, said.levels, weights), units, meaning)
 
 
-def _proportion(is_so: Flags, units: Units, meaning: str) -> Score:
+def _proportion(is_so: Flags, units: Units, level: float, meaning: str) -> Score:
     """A proportion with an exact range, of fewer rows where these depend on each other."""
     value = float(is_so.mean())
     if units.kind != "rows" and units.refusal:
         return Score(value, math.nan, math.nan, meaning, f"no range: {units.refusal}")
-    bounds = exact_range(int(is_so.sum()), len(is_so), CONFIDENCE, design_effect(is_so, units))
+    bounds = exact_range(int(is_so.sum()), len(is_so), CONFIDENCE, design_effect(is_so, units, level))
     return Score(value, *bounds, meaning, INDEPENDENT[units.kind])
 
 
-def design_effect(is_so: Flags, units: Units) -> float:
+def design_effect(is_so: Flags, units: Units, level: float) -> float:
     """How many times fewer independent rows say as much, also of how they vary; as one where that cannot be told."""
     if units.kind == "rows":
         return 1.0
     if units.refusal:
         return float(len(is_so))
-    return float(units.design_effect(is_so.astype(np.float64))) * units.factor() ** 2
+    least = float(units.least_effect(len(is_so), level))
+    return max(float(units.widened_effect(is_so.astype(np.float64))), least)
 
 
 def _median_score(width: Array, units: Units) -> Score:
@@ -95,7 +96,7 @@ def interval_score(width: Array, below: Array, above: Array, level: float, units
     )
     if math.isnan(found.lower):
         return found
-    n_independent = units.n_equal or n / design_effect((below + above) > 0.0, units)
+    n_independent = units.n_equal or n / design_effect((below + above) > 0.0, units, level)
     if n_independent * (1.0 - level) < MIN_MISSES * (1.0 - 1e-9):
         why = f"no range: fewer than {MIN_MISSES:g} misses are expected"
         return replace(found, lower=math.nan, upper=math.nan, assumes=why)

@@ -162,10 +162,10 @@ def measured_predictions(
     units = _units(is_inside, None if groups is None else group_numbers(groups, len(target)), moment)
     some = some_rows(len(target), MAX_ROWS)
     known = given(X, by, len(target), some)
-    effect = design_effect(is_inside, units)
+    effect = design_effect(is_inside, units, level)
     if units.kind == "groups":  # whose misses may all be of one side, and few
         sides = (target < bounds[:, 0], target > bounds[:, 1], target > read.centre)
-        effect = max(effect, *(design_effect(one, units) for one in sides))
+        effect = max(effect, *(design_effect(one, units, level) for one in sides))
     evidence = IntervalEvidence(target, read, bounds, level, divisions(read, bounds, known), known, order, effect)
     parts = decomposition(target, read) if is_distribution(read) else None
     others = alternatives(target, read.centre, bounds, level, units)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betaincinv, digamma, polygamma
 
+from pimeter.clusters import MIN_EXPECTED
 from pimeter.coverage import RANGE, effective_ranks
 
 if TYPE_CHECKING:
@@ -17,10 +18,8 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, Index
 
 CONFIDENCE = 0.9  # of all ranges, that of the headline
-MIN_MISSES = 2.0  # expected, below which nothing is said of the interval score
 TAIL_ROWS = 5  # that tell how residuals fall off beyond a margin, at least
 PRIOR_ROWS = 4.0  # with an exponential tail, that are added to those
-FREEDOM = 1.4  # of the degrees of freedom by the kurtosis of misses in groups, which are few
 WIDER = 1.05  # than an exponential tail asks for, as tails differ from it
 LARGEST_LOG = 600.0
 NORMAL = 1.6448536269514722  # standard errors to either side
@@ -41,7 +40,7 @@ class MarginRanges:
         effect = np.ones(len(levels))
         coverage = fit.coverage_ranges
         if units.kind != "rows":
-            effect = _beyond(fit.absolute, fit.margin, units)[0]
+            effect = np.maximum(_beyond(fit.absolute, fit.margin, units)[0], units.least_effect(m, levels))
             coverage = _rarer(coverage, fit, effect)
         ranks, confidence = margin_ranks(m, levels, effect)
         margin = np.where(
@@ -49,7 +48,7 @@ class MarginRanges:
         )
         score = _interval_scores(fit, units)
         # Of groups by their number alone: what their rows seem to say is most wrong where it is most optimistic.
-        is_few = (units.n_equal or m / effect) * (1.0 - levels) < MIN_MISSES * (1.0 - 1e-9)
+        is_few = (units.n_equal or m / effect) * (1.0 - levels) < MIN_EXPECTED * (1.0 - 1e-9)
         score[is_few] = math.nan
         margin[is_few & (units.kind == "groups")] = math.nan
         if units.refusal:
@@ -73,7 +72,7 @@ def median_range(ordered: Array, residuals: Array, units: Units) -> tuple[float,
     middle = ordered[(len(ordered) - 1) // 2]
     effect = 1.0
     if units.kind != "rows":
-        effect = float(units.design_effect((residuals > middle).astype(np.float64))) * units.factor() ** 2
+        effect = float(units.widened_effect((residuals > middle).astype(np.float64), CONFIDENCE))
     ranks = effective_ranks(len(ordered), 0.5, effect, CONFIDENCE)
     if ranks.level < CONFIDENCE:
         return math.nan, math.nan
@@ -112,7 +111,7 @@ def _beyond(absolute: Array, thresholds: Array, units: Units) -> tuple[Array, Ar
         units.effect_of_counts(count, rows),
         np.maximum(units.variance(beyond[1]) / np.maximum(squares, 1e-300), 1),
     )
-    wider = [np.maximum(units.factor(), units.student(own, FREEDOM) / NORMAL) ** 2 for own in beyond]
+    wider = [units.stretch(own, CONFIDENCE) ** 2 for own in beyond]
     return wider[0] * effects[0], wider[1] * effects[1]
 
 
