@@ -152,6 +152,12 @@ def some_rows(n: int, most: int) -> Index:
     return np.sort(np.random.default_rng([n, most]).choice(n, most, replace=False, shuffle=False))
 
 
+def taken(rows: Index | None, *columns: Any) -> list[Any]:
+    """Some rows of each column, all where none are named; a column that is None stays None."""
+    some = slice(None) if rows is None else rows
+    return [None if column is None else np.asarray(column)[some] for column in columns]
+
+
 def coded(labels: NDArray[Any]) -> tuple[list[Any], Index]:
     """Distinct labels and the number of each row's one among them; a missing label is None."""
     if labels.dtype.kind == "O":

@@ -50,6 +50,11 @@ def named_columns(name: str, frame: nw.DataFrame[Any], columns: tuple[str, ...] 
     return (frame if columns is None else frame.select(*columns)).to_numpy()
 
 
+def column_names(table: object) -> list[object]:
+    """Names of columns; scikit-learn looks at strings alone, and pyarrow's columns are the data."""
+    return list(getattr(table, "column_names", getattr(table, "columns", [])))
+
+
 def column_of(X: FeatureTable, by: str | int) -> NDArray[Any]:
     """Values of the column `by`: a name in a frame, a position in an array."""
     frame = as_frame(X)

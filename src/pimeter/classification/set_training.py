@@ -92,9 +92,8 @@ class TrainedSets(ConformalEstimator):
         """Remember the classes."""
         self.classes_ = _trained_classes(target) if model is None else _classes(model, X)
 
-    def _labels(self, X: FeatureTable, target: NDArray[Any], by: ArrayLike | None) -> NDArray[Any] | None:
-        """Category of each row, or its class; None: all are of one."""
-        categories = self._categories_of(X, by)
+    def _labels(self, target: NDArray[Any], categories: NDArray[Any] | None) -> NDArray[Any] | None:
+        """What each row has scores of its own by: its category, or its class."""
         return self._codes(target) if self._is_by_class() else categories
 
     def _rows_to_split(self, n: int, codes: Index | None) -> Index:

@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.validation import _check_method_params, check_is_fitted, validate_data
 
-from pimeter.arrays import unmasked
+from pimeter.arrays import taken, unmasked
 from pimeter.clusters import group_numbers
 from pimeter.conformal.exchangeability import in_groups, warn_of_shuffled_dates
 from pimeter.conformal.guarantee import COPIES, ORDER
@@ -23,7 +23,7 @@ from pimeter.conformal.model import for_the_model, metadata_router, trained
 from pimeter.conformal.quantile import Calibrated
 from pimeter.coverage import warn_of_coverage
 from pimeter.duplicates import are_copies, copies
-from pimeter.frames import refuse_lazy
+from pimeter.frames import column_names, refuse_lazy
 from pimeter.prediction import columns_named
 from pimeter.row_hashes import row_keys
 
@@ -106,8 +106,12 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         """Remember what targets look like; `model` is None if one is yet to train."""
 
     @abstractmethod
-    def _labels(self, X: FeatureTable, target: Values, by: ArrayLike | None) -> Values | None:
+    def _categories_of(self, X: FeatureTable, by: ArrayLike | None) -> Values | None:
         """Category of each row; None: all are of one."""
+
+    def _labels(self, target: Values, categories: Values | None) -> Values | None:  # noqa: ARG002
+        """What each row has scores of its own by: its category, or its class."""
+        return categories
 
     @abstractmethod
     def _train(
@@ -163,8 +167,9 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         if len(target) < 2:
             msg = "n_samples=1: training and calibrating need at least 2 rows. Call calibrate on a trained model."
             raise ValueError(msg)
+        categories = self._categories_of(X, by)
         self._remember_targets(X, target, None)
-        labels = self._labels(X, target, by)
+        labels = self._labels(target, categories)
         codes = None if groups is None else _several_groups(groups, len(target))
         self._seed = self._seed_of_fit()
         keys, doubts = self._keys_and_doubts("fit", X, target, codes)
@@ -199,8 +204,9 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         self._settings, model = self._settings_now(), self._model_to_calibrate()
         target = self._targets(X, y)
         X = self._same_table(X) if self._has_own_model() else self._first_table(X)
+        categories = self._categories_of(X, by)
         self._remember_targets(X, target, model)
-        labels = self._labels(X, target, by)
+        labels = self._labels(target, categories)
         codes = None if groups is None else group_numbers(groups, len(target))
         m = len(target)
         if importance is not None and not importance.all():
@@ -261,7 +267,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         """X as it is, or a ValueError; its columns are those that later ones are compared with."""
         table = self._checked_table(X)
         validate_data(self, table, reset=True, skip_check_array=True)
-        self._columns = _columns(table)
+        self._columns = column_names(table)
         return table
 
     def _same_table(self, X: FeatureTable) -> FeatureTable:
@@ -271,7 +277,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
             msg = f"X has shape {shape}. Reshape your data to (n, {self.n_features_in_}): X.reshape(1, -1) is one row."
             raise ValueError(msg)
         validate_data(self, table, reset=False, skip_check_array=True)
-        columns = _columns(table)
+        columns = column_names(table)
         if columns and self._columns and columns != self._columns:
             msg = f"X has columns {columns[:5]}, but they were {self._columns[:5]} before. Give them in that order."
             raise ValueError(msg)
@@ -317,11 +323,6 @@ def check_calibrated(estimator: object) -> None:
     """Refuse to answer before `fit` or `calibrate`."""
     how = "call 'fit', or 'calibrate' for a model that is trained already"
     check_is_fitted(estimator, msg=f"This %(name)s instance is not fitted yet: {how}, before you ask for answers.")
-
-
-def _columns(table: object) -> list[object]:
-    """Names of columns; scikit-learn looks at strings alone, and pyarrow's columns are the data."""
-    return list(getattr(table, "column_names", getattr(table, "columns", [])))
 
 
 def _several_groups(groups: ArrayLike, n: int) -> Index:
@@ -395,9 +396,3 @@ def rows_to_come(splits: list[Split], every: Index) -> Index | None:
         return None
     last, _ = max(splits, key=lambda split: int(split[1].max()))
     return every if last.min() == every[0] else every[len(every) - len(last) :]
-
-
-def taken(rows: Index | None, *columns: Any) -> list[Any]:
-    """Some rows of each column, all where none are named; a column that is None stays None."""
-    some = slice(None) if rows is None else rows
-    return [None if column is None else np.asarray(column)[some] for column in columns]

@@ -126,9 +126,9 @@ class TrainedIntervals(FollowedFit, ConformalEstimator):
         self._n_outputs = None if target.ndim == 1 else target.shape[1]
         self._cuts = self._cuts_of(target)
 
-    def _labels(self, X: FeatureTable, target: Array, by: ArrayLike | None) -> NDArray[Any] | None:  # noqa: ARG002
+    def _categories_of(self, X: FeatureTable, by: ArrayLike | None) -> NDArray[Any] | None:
         """Category of each row; None: all are of one."""
-        return self._new_width().labels(X, by)
+        return self._width().labels(X, by)
 
     def _model_to_calibrate(self) -> Any:
         """The one model that `calibrate` is about; a list of regressors for quantiles as one."""
