@@ -31,6 +31,10 @@ QD_CHANGES = {
     uci_quality.LEFT_OUT: "failed members left out",
     uci_quality.PATIENT: "no patience",
     uci_quality.BOTH: "both",
+    uci_quality.PLAIN: "both, not tuned",
+    uci_quality.MEAN: "both, not tuned, mean bounds",
+    uci_quality.LONG: "both, not tuned, five times the steps",
+    uci_quality.LONG_MEAN: "both, not tuned, mean bounds, five times the steps",
 }
 TOLERATED = 0.03  # coverage; of widths five times that
 UNDERCOVERED = ("boston", "concrete", "wine-red")  # datasets on which the published neuron covers far too little
@@ -126,6 +130,16 @@ def nearness(lines: Sequence[Row]) -> dict[str, int]:
     kinds = {QD_PLAIN: "not tuned", QD_TUNED: "tuned", **QD_CHANGES}
     held = {label: [is_near(line) for line in lines if line["method"] == method] for method, label in kinds.items()}
     return {label: sum(own) for label, own in held.items() if own}
+
+
+def near_with(lines: Sequence[Row]) -> dict[str, list[str]]:
+    """For each dataset the kinds of ensembles that are near."""
+    kinds = {QD_PLAIN: "not tuned", QD_TUNED: "tuned", **QD_CHANGES}
+    found: dict[str, list[str]] = {str(line["dataset"]): [] for line in lines}
+    for line in lines:
+        if line["method"] in kinds and is_near(line):
+            found[str(line["dataset"])].append(kinds[str(line["method"])])
+    return found
 
 
 def below_chance(rows: Sequence[Row], key: str) -> list[str]:

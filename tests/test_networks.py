@@ -381,7 +381,7 @@ class TestStack:
 
     @pytest.mark.parametrize(
         ("columns", "n_rows"),
-        [("paper", 16), ("qd", 2), ("qd-reasons", 3), ("widths", 3), ("tuning", 3), ("reasons", 40)],
+        [("paper", 16), ("qd", 2), ("qd-reasons", 5), ("widths", 3), ("tuning", 3), ("reasons", 40)],
     )
     def test_quick_runs(self, columns, n_rows, data_dir, tmp_path, capsys):
         folders = {"results": tmp_path / "results", "quick": tmp_path / "quick"}
