@@ -23,7 +23,7 @@ def watch(frame, event, _):
     above = frame
     while above and above.f_code.co_name != "<module>":
         above = above.f_back
-    if above is None or above.f_globals["__name__"] == "__main__":
+    if above is None or above.f_globals.get("__name__") == "__main__":
         called.add(code)
 
 sys.argv = sys.argv[1:]
