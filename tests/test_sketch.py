@@ -208,7 +208,7 @@ class TestBadInput:
     def test_bytes(self):
         data = pm.QuantileSketch(16).update(np.arange(30.0)).to_bytes()
         for broken in (b"", b"x" * 60, data[:-1], data[:-1] + b"\0", data + b"\0"):
-            with pytest.raises(ValueError, match=r"no QuantileSketch|broken"):
+            with pytest.raises(ValueError, match=r"not a QuantileSketch|broken"):
                 pm.QuantileSketch.from_bytes(broken)
         for place in range(len(data)):  # extremes and size are under the checksum, too
             broken = bytearray(data)

@@ -1,4 +1,4 @@
-"""What callers hand over becomes an array: masks and missing values are kept, and what is no array is named."""
+"""What callers hand over becomes an array: masks and missing values are kept, and what is not an array is named."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def numbers_of(values: NDArray[Any]) -> Array | None:
         return None
     try:
         return np.array([np.nan if is_missing(value) else float(value) for value in values], np.float64)
-    except (TypeError, ValueError, OverflowError):  # objects that are no numbers
+    except (TypeError, ValueError, OverflowError):  # objects that are not numbers
         return None
 
 

@@ -181,8 +181,8 @@ def tail_levels(levels: Array) -> Array:
 def proportion_bounds(inside: ArrayLike, rows: ArrayLike, tail: float) -> tuple[Array, Array]:
     """Clopper and Pearson's bounds of proportions, each missed with a probability of `tail`; (0, 1) without rows.
 
-    Rows may be effective ones, which are no integers: SciPy's binomtest refuses them, and statsmodels, whose
-    proportion_confint takes them, is no dependency.
+    Rows may be effective ones, which are not integers: SciPy's binomtest refuses them, and statsmodels, whose
+    proportion_confint takes them, is not a dependency.
 
     Examples
     --------

@@ -20,7 +20,7 @@ def autocorrelation(values: Array) -> Array:
 
     Pairs of which one value is not known count as 0 and the sum over a lag is divided by that over lag 0, so that they
     add up to the variance of the mean of the known values. Values that are all equal have what independent ones have on
-    average, around the sample's own mean: -(n - k) / (n (n - 1)) at lag k. (statsmodels' acf is no dependency.)
+    average, around the sample's own mean: -(n - k) / (n (n - 1)) at lag k. (statsmodels' acf is not a dependency.)
     """
     is_known = ~np.isnan(values)
     n_known = np.maximum(np.count_nonzero(is_known, axis=-1, keepdims=True), 1)

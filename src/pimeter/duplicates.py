@@ -79,7 +79,7 @@ class Copies(NamedTuple):
     n_rows: int
     factor: float = 1.0  # by which ranges that count each row are too narrow: the root of the mean number of its copies
     compared: str = "X, y"  # what was compared
-    codes: Index | None = None  # (n_rows,) which row each one equals, where copies shall count once
+    codes: Index | None = None  # (n_rows,) which row each one equals, where copies should count once
 
     def __str__(self) -> str:
         kind = "is a copy of another" if self.n == 1 else "are copies of others"
@@ -108,7 +108,7 @@ class Copies(NamedTuple):
 def copies(
     keys: Hashes | None, X: object, y: ArrayLike | None, groups: Index | None = None, prediction: Array | None = None
 ) -> Copies:
-    """Copies among the rows, or among rows of different groups, where one of these shows that they are no chance.
+    """Copies among the rows, or among rows of different groups, where one of these says that chance is no reason.
 
     - Nine tenths of the distinct rows, of at least 20, are there a multiple of 2, 3, 5 or 7 times.
     - Values of one column that occur in several rows, 3 of them or more, occur in equal rows alone, with one exception
@@ -122,7 +122,7 @@ def copies(
     So 5 % of copies among 100 rows or more are found wherever one column is continuous, and independent rows of
     discrete columns raise no alarm, unless one that is on no grid determines all others and the target.
 
-    `keys` are the `row_keys` of X, y and the prediction; without them, as some models take what is no table, nothing
+    `keys` are the `row_keys` of X, y and the prediction; without them, as some models take what is not a table, nothing
     is found. A `prediction` is a function of X: it tells rows apart only beside a target that does. X may be None.
     """
     if keys is None:

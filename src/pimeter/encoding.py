@@ -53,7 +53,7 @@ class Envelope(NamedTuple):
     version: int
     name: str  # in messages, such as "calibration"
     expected: str  # what it has to be, in messages
-    mistaken_for: str  # what it may be instead where it is no JSON, and what to do then
+    mistaken_for: str  # what it may be instead where it is not JSON, and what to do then
     remedy: str  # what to do about one that was changed
 
     def sealed(self, body: object, **more: str) -> dict[str, object]:

@@ -35,7 +35,7 @@ def absolute_errors(y_true: ArrayLike, y_pred: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        If the shapes differ, nothing is given, or a value is NaN, infinite or no real number.
+        If the shapes differ, nothing is given, or a value is NaN, infinite or not a real number.
 
     See Also
     --------
@@ -78,7 +78,7 @@ def horizon_errors(y_true: ArrayLike, y_pred: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        If the shapes do not fit each other, nothing is given, or a value is NaN, infinite or no real number.
+        If the shapes do not fit each other, nothing is given, or a value is NaN, infinite or not a real number.
 
     See Also
     --------

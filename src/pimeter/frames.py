@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def library_of(table: object) -> Any:
-    """What narwhals calls the library of a frame; pandas for what is no frame."""
+    """What narwhals calls the library of a frame; pandas for what is not a frame."""
     frame = as_frame(table)
     return "pandas" if frame is None else frame.implementation
 

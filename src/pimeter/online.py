@@ -132,7 +132,7 @@ class OnlineNeuron(BaseEstimator):
         Returns
         -------
         OnlineNeuron
-            Itself; as it was before if the error is no finite number.
+            Itself; as it was before if the error is not a finite number.
         """
         if not (isinstance(error, Real) and abs(float(error)) <= LARGEST_ERROR):
             msg = f"error must be a finite number; got {error!r}. Leave out errors that are not known."
@@ -150,7 +150,7 @@ class OnlineNeuron(BaseEstimator):
         Returns
         -------
         OnlineNeuron
-            Itself; as it was before if any error is no finite number.
+            Itself; as it was before if any error is not a finite number.
         """
         given = real_array("errors", errors)
         if given.ndim != 1:

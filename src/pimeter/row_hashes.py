@@ -28,7 +28,7 @@ HASHES_OF_SPARSE_ROW = 12
 
 
 def row_keys(X: object, y: ArrayLike | None = None) -> Hashes | None:
-    """A hash of each row by itself, equal for equal rows; None for what is no table."""
+    """A hash of each row by itself, equal for equal rows; None for what is not a table."""
     try:
         return hashes(compared_columns(X, y))
     except (TypeError, ValueError):

@@ -151,7 +151,7 @@ class QuantileSketch:
     def from_bytes(cls, data: bytes) -> Self:
         """The sketch that `to_bytes` wrote; a `ValueError` if these are other bytes, or broken ones."""
         if len(data) < HEADER.size + CHECKSUM or data[:4] != MAGIC:
-            msg = f"these {len(data):,} bytes are no QuantileSketch."
+            msg = f"these {len(data):,} bytes are not a QuantileSketch."
             raise ValueError(msg)
         _, version, is_exact, size, n, low, high = HEADER.unpack_from(data)
         if version != VERSION:

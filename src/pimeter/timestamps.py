@@ -75,7 +75,7 @@ def numbered(table: Table, window: pl.Series, notes: list[str]) -> Index:
         raise ValueError(msg)
     try:
         words = window.cast(pl.String())
-    except pl.exceptions.PolarsError as why:  # bytes that are no text
+    except pl.exceptions.PolarsError as why:  # bytes that are not text
         raise ValueError(msg) from why
     day, time, offset = words.str.extract_groups(MOMENT).struct.unnest()
     if not day.has_nulls() and offset.n_unique() == 1:

@@ -144,7 +144,7 @@ def learn(errors: Any, p: float, kind: int, rate: float, state: list[float]) -> 
 
 
 def learn_columns(errors: Any, p: float, kind: int, rate: float, states: Any) -> None:
-    """Learn the errors (n, k) of k neurons into their states (k, N_FLOATS); NaN is no error."""
+    """Learn the errors (n, k) of k neurons into their states (k, N_FLOATS); NaN is not an error."""
     for own, state in zip(errors.T.tolist(), states, strict=True):
         after = state.tolist()
         learn([error for error in own if not math.isnan(error)], p, kind, rate, after)

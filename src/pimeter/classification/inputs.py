@@ -44,13 +44,20 @@ class Labels(NamedTuple):
         return Labels(codes, classes, self.is_known)
 
 
+class OneAgainstRest(NamedTuple):
+    """Rows of one class among others, and their scores of it."""
+
+    is_positive: Flags
+    score: Array
+
+
 class LabelledScores(NamedTuple):
     """Labels and scores of the rows that calibrate."""
 
     labels: Labels
     score: Array
 
-    def of_class(self, classes: list[Hashable], column: int) -> tuple[Flags, Array]:
+    def of_class(self, classes: list[Hashable], column: int) -> OneAgainstRest:
         """Which rows are of the class in this column, and their scores."""
         positive, other = classes[column], classes[1 - column]  # the other is None where nothing says what it is
         known = self.labels.classes
@@ -62,7 +69,7 @@ class LabelledScores(NamedTuple):
                 f"{self.score.shape} and classes {known!r}."
             )
             raise ValueError(msg)
-        return self.labels.codes == known.index(positive), self.score
+        return OneAgainstRest(self.labels.codes == known.index(positive), self.score)
 
 
 class AskedMetrics(NamedTuple):

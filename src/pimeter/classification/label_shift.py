@@ -106,7 +106,7 @@ def label_shift_sets(
     class_ratio : array-like of shape (K,)
         How much more frequent each class is among new rows; only proportions matter.
     confidence_level : float, default=0.95
-        Proportion of new rows whose set shall hold the true class.
+        Proportion of new rows whose set should hold the true class.
     labels : sequence, optional
         The classes in the order of the columns; those of `y_true`, sorted, by default.
 

@@ -1,4 +1,4 @@
-"""How `SetClassifier` comes by its calibration scores: classifiers, trained on other rows than those."""
+"""Calibration scores of `SetClassifier`, by classifiers that were trained on other rows."""
 
 from __future__ import annotations
 

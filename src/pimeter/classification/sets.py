@@ -45,7 +45,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         ``FrozenEstimator``, an object that only predicts and a function ``f(X)`` that returns probabilities are never
         trained; without ``classes_`` the classes are those of the columns, 0, 1, ...
     confidence_level : float, default=0.95
-        Proportion of new rows whose set shall hold the true class.
+        Proportion of new rows whose set should hold the true class.
     conformity_score : {"lac", "aps", "raps"}, default="lac"
         How badly a class fits: 1 - its probability (smallest sets on average); the probability of all classes that are
         likelier (sets that follow how hard the row is, and always hold the likeliest class unless they are randomized);

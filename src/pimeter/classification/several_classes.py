@@ -165,7 +165,7 @@ def _averaged(own: _Jackknife, padded: _Jackknife, limits: tuple[float, float], 
     if not np.isfinite([own.mean, padded.mean]).all():
         return Estimate(own.mean, *(limits if is_bounded else (np.nan, np.nan)), "jackknife", left)
     centre = own.mean - own.bias
-    if not is_bounded:  # a metric of one's own
+    if not is_bounded:  # a metric of the caller's
         half = normal_quantile(confidence_level) * max(own.variance, padded.variance) ** 0.5
         return including(own.mean, centre - half, centre + half, "jackknife", left)
     span = most - least

@@ -12,6 +12,7 @@ from pimeter.classification.estimates import ClassificationUncertainty, Estimate
 from pimeter.classification.grouped import Groups, by_groups
 from pimeter.classification.inputs import (
     Labels,
+    OneAgainstRest,
     as_precise,
     asked_metrics,
     calibration_rows,
@@ -191,11 +192,12 @@ def classification_uncertainty(
     rows = None
     if others is not None:
         rows = others.of_class(classes, column)
-        warn_if_swapped("calibration score", rows[1], [rows[0], ~rows[0]], None, classes[column])
+        sides = [rows.is_positive, ~rows.is_positive]
+        warn_if_swapped("calibration score", rows.score, sides, None, classes[column])
     thresholds = checked_thresholds(threshold)
     task = _Task(known, is_positive, score, weights, chosen, level, draws, units)
     solve: Callable[..., _Found] = _BY_METHOD.get(method, _from_cells)
-    with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
+    with np.errstate(invalid="ignore", divide="ignore"):  # metrics of the caller's may divide by 0
         estimates, assumes = solve(task, method, as_precise(thresholds, y_score), rows)
     return ClassificationUncertainty(
         _with_scores(estimates, asked.of_scores, task),
@@ -306,10 +308,12 @@ def _from_cells(task: _Task, method: str, thresholds: Array, *_: object) -> _Fou
     return estimates, None
 
 
-def _calibrated(task: _Task, _method: str, thresholds: Array, rows: tuple[Flags, Array] | None) -> _Found:
+def _calibrated(task: _Task, _method: str, thresholds: Array, rows: OneAgainstRest | None) -> _Found:
     calibrator = None
     if rows is not None:
-        calibrator = Calibrator.fitted(*rows, thresholds, min(task.draws.n_resamples, REFITS), task.draws.rng)
+        calibrator = Calibrator.fitted(
+            rows.is_positive, rows.score, thresholds, min(task.draws.n_resamples, REFITS), task.draws.rng
+        )
     estimates = calibrated(task.score, task.is_positive, thresholds, task.weights, task.metrics, task.level, calibrator)
     return estimates, CALIBRATED if calibrator is None else SAME_POPULATION
 
@@ -347,6 +351,6 @@ def _several(task: _Task, method: str, threshold: float | ArrayLike) -> Classifi
         raise ValueError(msg)
     assert task.known is not None
     cells = Cells.counted(task.known.codes * k + task.score.argmax(axis=1), k * k, task.weights)
-    with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
+    with np.errstate(invalid="ignore", divide="ignore"):  # metrics of the caller's may divide by 0
         found = by_classes(cells, task.known.classes, task.metrics, method, task.level, task.draws)
     return ClassificationUncertainty([found], (), True, task.level, len(task.score))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 REFITS = 200  # of the calibrator, at most
 MAX_NUMBERS_HELD = 2_000_000  # at the same time
-MAX_GAP = 3.0  # standard errors between labels and scores that are no chance
+MAX_GAP = 3.0  # standard errors between labels and scores that are not due to chance
 MAX_EFFECTIVE_ROWS = 1e15  # of an estimate without variance
 NO_VARIANCE = 1.0 / MAX_EFFECTIVE_ROWS
 LABELS_ALONE = "an outcome has no labelled row, so that labels alone count"

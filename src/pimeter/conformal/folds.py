@@ -61,7 +61,7 @@ class FoldModels:
         return bool(self.is_complete and (self.means.max(axis=1) == 1.0).all() and np.ptp(counts) <= 1)
 
     def averaged(self, values: Array) -> Array:
-        """What models say (n_models, ...) becomes what each list's own model says, (n_lists, ...)."""
+        """Predictions of all models (n_models, ...), averaged to those of each list's own model, (n_lists, ...)."""
         return np.asarray(np.tensordot(self.means, values, axes=1))
 
 

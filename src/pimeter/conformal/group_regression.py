@@ -129,7 +129,7 @@ class GroupRegression:
 
 
 def independent(vectors: Array) -> Index:
-    """Which columns of (d, n) are no combination of those before them."""
+    """Which columns of (d, n) are not combinations of those before them."""
     kept: list[int] = []
     directions = np.zeros((0, len(vectors)))
     for i, vector in enumerate(vectors.T):

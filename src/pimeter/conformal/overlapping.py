@@ -122,7 +122,7 @@ class OverlappingQuantile(ScoreQuantile):
 
     @cached_property
     def _kept(self) -> Index:
-        """Groups that are no combination of those before them."""
+        """Groups that are not combinations of those before them."""
         return independent(self._holds)
 
     @cached_property

@@ -310,7 +310,7 @@ class ScoreQuantile:
             return _at_ranks(sample, places)
         low, high = _at_ranks(sample, np.stack([np.maximum(np.floor(places + ROUNDING), 1.0), places]))
         counts = sample.counts
-        # Where weights differ, places between two scores are no ranks: the neuron stands at the place itself.
+        # Where weights differ, places between two scores are not ranks: the neuron stands at the place itself.
         is_rank = np.isclose(new_counts, 1.0) & (counts is None or np.ptp(counts) == 0.0)
         levels = np.where(is_rank, neuron_level(own.m, level), np.minimum(places / own.m, 1.0))
         return np.asarray(np.clip(quantile(sample.values, levels, weights=counts), low, high))

@@ -108,7 +108,7 @@ def backtest(
     y_pred : array-like of shape (n, h)
         Their forecasts; NaN for steps that were not forecast, whose residuals are not known then.
     confidence_level : float, default=0.95
-        Fraction of targets that intervals shall cover.
+        Fraction of targets that intervals should cover.
     stride : float, default=1
         How many steps after the one before a window starts: 1 if one is made at each step, none left out.
     until_known : array of int of shape (h,), optional

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, Flags
 
 N_RELIABILITY_BINS = 10  # of the reliability diagram, at most
-ROWS_PER_BIN = 20  # that each of them shall have
+ROWS_PER_BIN = 20  # that each of them should have
 
 
 @dataclass(frozen=True)

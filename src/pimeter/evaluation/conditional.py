@@ -117,7 +117,7 @@ def excess_risk_score(X: FeatureTable, y_true: ArrayLike, y_interval: ArrayLike,
     y_interval : array-like of shape (n, 2)
         Lower and upper bounds.
     confidence_level : float
-        The level that intervals shall keep.
+        The level that intervals should keep.
 
     Returns
     -------

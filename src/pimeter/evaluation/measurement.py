@@ -79,7 +79,7 @@ class Measurement(Result):
     headline, diagnosis : Headline, Diagnosis
         The answer, a claim and its evidence; findings, advice and code.
     confidence_level : float
-        Fraction of new targets that intervals shall cover.
+        Fraction of new targets that intervals should cover.
     n_rows, n_folds : int
         Number of rows, and of folds for cross-fitting.
     margin : tuple of float

@@ -132,7 +132,7 @@ def measure(
         Features, to find out where the model is weak: numbers, dates (also as text, from the year down) or categories,
         missing values allowed. Columns that tell each row from all others, such as ids, are left out and named.
     by : array-like of shape (m,), optional
-        A category of each row, each of which shall be covered.
+        A category of each row, each of which should be covered.
     groups : array-like of shape (m,), optional
         Rows of one group belong together, as those of a patient do. Ranges then count groups, not rows; none are given
         below 10 groups.
@@ -141,7 +141,7 @@ def measure(
         allow for dependence that fades with time; none are given where rows say as little as fewer than 30 independent
         ones. With `groups`, it only orders the rows.
     confidence_level : float, optional
-        Fraction of new targets that intervals shall cover, between 0 and 1: .95 if it is not given. Of intervals and
+        Fraction of new targets that intervals should cover, between 0 and 1: .95 if it is not given. Of intervals and
         quantiles at several levels it is the level to judge, .95 or else the highest one.
 
     Returns

@@ -146,7 +146,7 @@ def scorecard(
     method : str, default="wilson"
         How intervals are made; `classification_uncertainty` explains each method.
     confidence_level : float, default=0.95
-        How often intervals shall hold the metric of all rows of this kind.
+        How often intervals should hold the metric of all rows of this kind.
     calibration : tuple (y, score), optional
         For ``method="calibrated"``: labels and scores of the rows that the calibrator was fitted on.
     n_resamples : int, default=2000

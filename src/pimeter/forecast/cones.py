@@ -37,7 +37,7 @@ class ForecastIntervals(ConePaths):
     Parameters
     ----------
     confidence_level : float, default=0.95
-        Proportion of targets that intervals shall cover, at each step by itself, or with `joint` of whole paths.
+        Proportion of targets that intervals should cover, at each step by itself, or with `joint` of whole paths.
     tails : {"symmetric", "equal", "sided", "lower", "upper"}, default="symmetric"
         ``[f - r, f + r]`` with one neuron on absolute errors; signed errors with half of the misses in either tail; the
         paper's two neurons, each sign separately at the confidence level; one bound, the other being infinite.

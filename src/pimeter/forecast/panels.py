@@ -44,7 +44,7 @@ class PanelIntervals(PanelSums):
     Parameters
     ----------
     confidence_level : float or sequence of floats, default=(0.8, 0.95)
-        Proportions of targets that intervals shall cover, with half of the misses on either side.
+        Proportions of targets that intervals should cover, with half of the misses on either side.
     id_col, time_col, target_col, cutoff_col : str
         Columns of the series, of the moment that a row is about, of the target, and of the last moment that the
         forecast knew.

@@ -124,7 +124,7 @@ class ConePaths(StepNeurons):
         y_pred : array-like of shape (n, h) or (n_series, n, h)
             Forecasts.
         levels : float or array-like of shape (L,)
-            Proportions of targets that shall lie below: where a unit short costs 3 and a unit over 1, 3/4.
+            Proportions of targets that should lie below: where a unit short costs 3 and a unit over 1, 3/4.
         features : array-like or frame of n rows, optional
             With `context`: as in `fit`, of these windows.
 

@@ -43,7 +43,7 @@ def sided_errors(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Floats, Floats]:
     ------
     ValueError
         If there are several columns (their sides differ in length, so call this once per column), the shapes differ,
-        nothing is given, or a value is NaN, infinite or no real number.
+        nothing is given, or a value is NaN, infinite or not a real number.
 
     See Also
     --------

@@ -125,7 +125,7 @@ def _spreads(errors: Sequence[Array], metrics: dict[str, Metric], level: float) 
     ]
     rates = Rates.of(np.array([len(part) for part in errors], float))
     found = {}
-    with np.errstate(invalid="ignore", divide="ignore"):  # metrics of one's own may divide by 0
+    with np.errstate(invalid="ignore", divide="ignore"):  # metrics of the caller's may divide by 0
         for name, metric in metrics.items():
             value = float(metric(rates))
             delta = propagated(

@@ -55,7 +55,7 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
     Parameters
     ----------
     confidence_level : float, default=0.95
-        Proportion of new targets that intervals shall cover, between 0 and 1. Bare `intervals` may have been made for
+        Proportion of new targets that intervals should cover, between 0 and 1. Bare `intervals` may have been made for
         any level.
     method : {"auto", "additive", "multiplicative", "normalised", "distributional"}, default="auto"
         "additive": both bounds move by the same distance (conformalised quantile regression). "multiplicative": by the
@@ -263,7 +263,7 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """A calibrator that goes on from what `to_json` wrote.
+        """Read a calibrator that `to_json` wrote.
 
         Parameters
         ----------

@@ -30,10 +30,10 @@ LARGEST_FEATURE = 1e30  # numbers beyond this are as far away as this: trees kno
 class Features:
     """Columns of any kind and the prediction as one table of numbers.
 
-    Numbers, truth values, dates and durations are numbers; all else are categories. X that is no table (texts, images)
-    is left out: what remains is the prediction. For distances the table is standardised, with categories as columns of
-    zeros and ones, and missing values filled in with a column that says so; if these are more than `max_columns`, it is
-    projected at random on half as many. For trees categories are codes, missing values NaN.
+    Numbers, truth values, dates and durations are numbers; all else are categories. X that is not a table (texts,
+    images) is left out: what remains is the prediction. For distances the table is standardised, with categories as
+    columns of zeros and ones, and missing values filled in with a column that says so; if these are more than
+    `max_columns`, it is projected at random on half as many. For trees categories are codes, missing values NaN.
     """
 
     def __init__(self, *, for_distance: bool, max_columns: int | None = None) -> None:
@@ -71,7 +71,7 @@ class Features:
 
     def _numbers(self, X: Any, prediction: Array) -> NumberTable:
         """All columns as numbers, those that are missing as NaN, and the predictions."""
-        # In units of their own: a tree takes differences below 1e-7 for none; squares of extreme ones are no numbers.
+        # In units of their own: a tree takes differences below 1e-7 for none; squares of extreme ones are not finite.
         if not hasattr(self, "unit_"):
             self.factor_ = safe_factor(float(np.abs(prediction).max(initial=0.0)))
             self.unit_ = StandardScaler().fit(prediction * self.factor_)

@@ -136,7 +136,7 @@ def own_predictive(model: Any, X: FeatureTable, level: float) -> Predictive:
 
 
 def _arguments(method: Callable[..., Any]) -> list[str]:
-    """Names of the arguments of a method; none where nobody can tell."""
+    """Names of the arguments of a method; none where Python cannot tell."""
     try:
         return list(signature(method).parameters)
     except (TypeError, ValueError):

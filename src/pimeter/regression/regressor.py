@@ -40,7 +40,7 @@ class IntervalRegressor(RegressorMixin, IntervalAnswers):
         are kept by reference through ``clone``; so are trained torch modules, Keras models, boosters of XGBoost and
         LightGBM, results of statsmodels and sessions of ONNX Runtime. A list holds fitted regressors for quantiles.
     confidence_level : float, default=0.95
-        Proportion of new targets that intervals shall cover, between 0 and 1.
+        Proportion of new targets that intervals should cover, between 0 and 1.
     width : {"constant", "scaled", "grouped", "local", "quantile", "auto", "estimator"} or Width, default="constant"
         How widths follow the rows: not at all; residuals normalised by a learned scale (`ScaledWidth`); scores of their
         own for each category (`GroupedWidth`, Mondrian); in units of a quantile of the residuals of rows like each
@@ -68,7 +68,7 @@ class IntervalRegressor(RegressorMixin, IntervalAnswers):
         "approximate": the neuron, smoothed, between the two scores next to rank ``(m + 1) p``; never wider than
         "marginal", its mean coverage within 1/(m + 1) of p (with equal tails twice that).
     joint : bool, default=False
-        Whether intervals shall cover all outputs of a row at once, by the largest of their scores, or each by itself.
+        Whether intervals should cover all outputs of a row at once, by the largest of their scores, or each by itself.
     y_min, y_max : float or None, default=None
         Least and largest possible target; intervals are cut there.
     n_jobs : int or None, default=None
@@ -90,9 +90,9 @@ class IntervalRegressor(RegressorMixin, IntervalAnswers):
         the model hardly changes when a fold is left out) if each row is left out once, in folds of equal size; with
         ``guarantee="approximate"`` that of the score below; NaN where nothing is, as with estimated weights
         (`ShiftWeights`) and with copies of rows, of which a warning tells (`duplicate_groups` says which rows are
-        equal, `pimeter.duplicates.copies` when that is no chance). With unequal weights that are a known ratio it holds
-        if `predict_interval` is given the weights of the new rows, less the fraction of those too heavy for the
-        calibration rows.
+        equal, `pimeter.duplicates.copies` when that is not due to chance). With unequal weights that are a known ratio
+        it holds if `predict_interval` is given the weights of the new rows, less the fraction of those too heavy for
+        the calibration rows.
     guarantee_reason_ : str
         Why that is NaN, such as "some rows are copies of others"; empty where something is guaranteed.
     guaranteed_ : bool

@@ -1,4 +1,4 @@
-"""How `IntervalRegressor` comes by its calibration scores: models and widths, trained on other rows than those."""
+"""Calibration scores of `IntervalRegressor`, by models and widths that were trained on other rows."""
 
 from __future__ import annotations
 

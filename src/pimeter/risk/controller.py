@@ -237,7 +237,7 @@ class RiskController(BaseEstimator):
             scores, (lower, upper) = one_score(score), self.threshold_
             return np.where(scores > upper, 1, np.where(scores < lower, 0, ABSTAINED))
         if not isinstance(self.metric, str):
-            msg = "A function of one's own says what a threshold costs, not what it decides; use threshold_ itself."
+            msg = "A function of your own says what a threshold costs, not what it decides; use threshold_ itself."
             raise TypeError(msg)
         if self.metric == "set_size":
             return np.asarray(class_score(score) > self.threshold_)

@@ -104,17 +104,17 @@ def own_losses(
     thresholds: ArrayLike | None,
     guarantee: str,
 ) -> RowLosses:
-    """Losses by a function of one's own."""
+    """Losses by a function of the caller's."""
     if bound is None or not math.isfinite(bound):
         msg = (
-            "A loss of one's own needs bound, the largest value that it can have: nothing can be guaranteed of the "
-            "mean of an unbounded loss. Clip it, such as with numpy.minimum(loss, 10), and give bound=10."
+            "A loss function of your own needs bound, the largest value that it can have: nothing can be guaranteed of "
+            "the mean of an unbounded loss. Clip it, such as with numpy.minimum(loss, 10), and give bound=10."
         )
         raise ValueError(msg)
     if thresholds is None:
         msg = (
-            "A loss of one's own needs thresholds, from the safest to the riskiest, chosen without a look at these "
-            "rows, such as numpy.linspace(1, 0, 101)."
+            "A loss function of your own needs thresholds, from the safest to the riskiest, chosen without a look at "
+            "these rows, such as numpy.linspace(1, 0, 101)."
         )
         raise ValueError(msg)
     tried = np.atleast_1d(finite_numbers("thresholds", thresholds))

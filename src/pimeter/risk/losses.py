@@ -1,4 +1,4 @@
-"""Losses of single rows that a threshold decides on: shortfalls, set size, and functions of one's own."""
+"""Losses of single rows that a threshold decides on: shortfalls, set size, and functions of your own."""
 
 from __future__ import annotations
 
