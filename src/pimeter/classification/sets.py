@@ -309,8 +309,8 @@ class SetClassifier(ClassifierMixin, TrainedSets):
     def _quantile_of(self, scores: CalibrationScores) -> ScoreQuantile:
         """The quantile of scores at the confidence level, for each class or category where these are asked for."""
         classes = range(len(self.classes_)) if self._is_by_class() else None
-        wanted = scores, TAILS["upper"], float(self.confidence_level), self.guarantee
-        return ScoreQuantile.in_categories(*wanted, expected=classes)
+        level = float(self.confidence_level)
+        return ScoreQuantile.in_categories(scores, TAILS["upper"], level, self.guarantee, expected=classes)
 
     def _warn_of_few(self, quantile: ScoreQuantile) -> None:
         """Say where scores are too few to leave any class out."""

@@ -152,9 +152,11 @@ class OverlappingQuantile(ScoreQuantile):
         needed = scores_needed(self.level, n_cuts=self.tails.n_cuts)
         is_cut = min(self._n_rows) < needed
         outputs = range(self.scores.above.shape[1])
-        wanted: Any = self.tails, self.level, self.kind
         return [
-            [guarantee(self.scores, own, j, *wanted, is_overlapping=True, is_cut=is_cut) for j in outputs]
+            [
+                guarantee(self.scores, own, j, self.tails, self.level, self.kind, is_overlapping=True, is_cut=is_cut)
+                for j in outputs
+            ]
             for own in self.members
         ]
 

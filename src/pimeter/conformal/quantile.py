@@ -93,9 +93,10 @@ class ScoreQuantile:
 
     def _guarantees_of(self, members: slice | Index, *, is_unseen: bool = False, heavy: float = 0.0) -> list[Guarantee]:
         """What some calibration rows guarantee to each output."""
-        wanted: Any = self.tails, self.level, self.kind
-        outputs = range(self.scores.above.shape[1])
-        return [guarantee(self.scores, members, j, *wanted, is_unseen=is_unseen, heavy=heavy) for j in outputs]
+        return [
+            guarantee(self.scores, members, j, self.tails, self.level, self.kind, is_unseen=is_unseen, heavy=heavy)
+            for j in range(self.scores.above.shape[1])
+        ]
 
     @cached_property
     def margins(self) -> Array:
@@ -190,10 +191,10 @@ class ScoreQuantile:
     def _warn_of_unseen(self, table: CategoryTable, unseen: list[Any]) -> None:
         """Say that categories were never seen: perhaps they were, as another type, or nothing is known of them."""
         known = {str(label): label for label in table.line_of} if unseen else {}
-        twins = [(label, known[str(label)]) for label in unseen if str(label) in known]
+        namesakes = [(label, known[str(label)]) for label in unseen if str(label) in known]
         others = [label for label in unseen if str(label) not in known]
-        if twins:
-            new, old = twins[0]
+        if namesakes:
+            new, old = namesakes[0]
             warn_of_coverage(
                 f"by holds {new!r} ({type(new).__name__}), which calibration has not seen; it has seen {old!r} "
                 f"({type(old).__name__}). These are two categories: if they are the same, give both in one type."

@@ -262,13 +262,12 @@ class TrainedIntervals(FollowedFit, ConformalEstimator):
                 'estimated importance_weight; set guarantee="marginal".'
             )
             raise ValueError(msg)
-        width, level = self._widths()[0], float(self.confidence_level)
+        width, tails, level = self._widths()[0], TAILS[self.tails], float(self.confidence_level)
         scores = scores.jointly() if isinstance(width, JointWidth) else scores
-        wanted = scores, TAILS[self.tails], level, self.guarantee
         if scores.labels is not None and scores.labels.ndim == 2:
             seed = self._seed_of_fit() if width.is_randomized else None
-            return OverlappingQuantile.of_groups(*wanted, width.grouping_names, seed)
-        return ScoreQuantile.in_categories(*wanted, min_rows=width.min_rows)
+            return OverlappingQuantile.of_groups(scores, tails, level, self.guarantee, width.grouping_names, seed)
+        return ScoreQuantile.in_categories(scores, tails, level, self.guarantee, min_rows=width.min_rows)
 
     def _widths(self) -> list[Width]:
         """The widths that have learned, one for each model."""
@@ -315,9 +314,9 @@ class TrainedIntervals(FollowedFit, ConformalEstimator):
             half, rest = np.split(np.arange(n), [n // 2])
         part = _safe_indexing(X, half)
         found = predictions(model, part, self._n_outputs)
-        wanted = self._width_keywords(seed) | ({"spread": tree_spread(model, part)} if width._takes_spread else {})
+        keywords = self._width_keywords(seed) | ({"spread": tree_spread(model, part)} if width._takes_spread else {})
         with parallel_config(n_jobs=self.n_jobs):
-            width.fit(part, found, checked_residuals(width, target[half], found), **wanted)
+            width.fit(part, found, checked_residuals(width, target[half], found), **keywords)
         width.of_model(model, self.confidence_level, self.tails)
         return np.asarray(rest)
 
