@@ -65,11 +65,11 @@ def compare(
         if intervals:
             bounds = bounds_of_models(table, list(columns), level, notes)
             columns, level = bounds.columns, bounds.level
-        said = list(chain.from_iterable(columns.values()))
-        refuse_one_for_two(table, {"target": own, **{f"column {name}": name for name in said}})
-        others = feature_columns(table, features, {own, *names, *said, by, time})
-        frame = table.read([own, *said], list(dict.fromkeys([*others, *filter(None, (by, time))])))
-        frame = complete_rows(table, frame, [own, *said], notes, "target or no prediction")
+        predicted = list(chain.from_iterable(columns.values()))
+        refuse_one_for_two(table, {"target": own, **{f"column {name}": name for name in predicted}})
+        others = feature_columns(table, features, {own, *names, *predicted, by, time})
+        frame = table.read([own, *predicted], list(dict.fromkeys([*others, *filter(None, (by, time))])))
+        frame = complete_rows(table, frame, [own, *predicted], notes, "target or no prediction")
         frame = complete_rows(table, frame, list(filter(None, [time])), notes, "time")
         step(f"Comparing {len(names)} models on {frame.height:,} rows")
         from pimeter.timestamps import numbered
@@ -110,6 +110,6 @@ def show(found: Comparison) -> None:
         )
         for one in found.contrasts
     ]
-    said = [" ".join(filter(None, [one.question, one.sentence])) for one in found.findings[-1:]]
+    sentences = [" ".join(filter(None, [one.question, one.sentence])) for one in found.findings[-1:]]
     names = ("score", "difference", "95 % range", "models", "better")
-    print_table(str(found.headline), names, rows, [*said, *found.advice])
+    print_table(str(found.headline), names, rows, [*sentences, *found.advice])

@@ -63,13 +63,13 @@ class GivenColumns(NamedTuple):
         return {"y_pred": table[:, 0], "std": table[:, 1]}
 
 
-def recalibration_command(file: str, target: str, said: GivenColumns, level: float, options: Sequence[str]) -> str:
+def recalibration_command(file: str, target: str, given: GivenColumns, level: float, options: Sequence[str]) -> str:
     """The command that makes intervals of these columns hold, for new rows."""
-    if said.kind == "quantiles":
-        named = ["--quantiles", ",".join(said.names)]
+    if given.kind == "quantiles":
+        named = ["--quantiles", ",".join(given.names)]
     else:
-        names = ("--lower", "--upper") if said.kind == "intervals" else ("--prediction", "--std")
-        named = [part for pair in zip(names, said.names, strict=True) for part in pair]
+        names = ("--lower", "--upper") if given.kind == "intervals" else ("--prediction", "--std")
+        named = [part for pair in zip(names, given.names, strict=True) for part in pair]
     named = ["--target", target, *named, "--level", f"{level:g}", *options]
     return f"pimeter recalibrate {shlex.quote(file)} --apply new.csv --out calibrated.csv {shlex.join(named)}"
 

@@ -253,21 +253,21 @@ def show_intervals(model: pimeter.IntervalRegressor, bounds: pl.DataFrame, by: s
     from pimeter.coverage import counted, percent, percent_range
 
     where, n = _extent(model, bounds), model.n_calibration_
-    said = f"{percent(model.guaranteed_level_)} of new targets are expected {where}."
+    sentence = f"{percent(model.guaranteed_level_)} of new targets are expected {where}."
     if math.isnan(model.guaranteed_level_):
         why = model.guarantee_reason_.rstrip(".")
-        said = f"How many new targets lie {where} is not known: {why}."
+        sentence = f"How many new targets lie {where} is not known: {why}."
     if by:
-        _show_categories(model, said, by)
+        _show_categories(model, sentence, by)
         return
     if not any(map(math.isnan, model.coverage_range_)):
         low, high = percent_range(*model.coverage_range_.tolist())
         within = f"the true coverage lies between {low} and {high} % (90 % confidence)"
-        said += f" With {counted(n, 'row')} {within}, if new rows resemble these."
-    typer.echo(said)
+        sentence += f" With {counted(n, 'row')} {within}, if new rows resemble these."
+    typer.echo(sentence)
 
 
-def _show_categories(model: pimeter.IntervalRegressor, said: str, by: str) -> None:
+def _show_categories(model: pimeter.IntervalRegressor, sentence: str, by: str) -> None:
     """A table of categories: the largest, the small ones together, and those never seen."""
     from pimeter.coverage import percent, rounded
     from pimeter.report.page import UNKNOWN
@@ -290,7 +290,7 @@ def _show_categories(model: pimeter.IntervalRegressor, said: str, by: str) -> No
         for one, below, above in [*kept, lines[-1]]
     ]
     more = [f"{len(own) - MAX_CATEGORIES:,} more categories have scores of their own."] if own[MAX_CATEGORIES:] else []
-    print_table(said, (by, "rows", "margin", "guaranteed", "scores"), table, more)
+    print_table(sentence, (by, "rows", "margin", "guaranteed", "scores"), table, more)
 
 
 @app.command(

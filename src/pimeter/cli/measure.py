@@ -56,7 +56,7 @@ class _Asked(NamedTuple):
     """What to measure: columns of a table, and the level."""
 
     columns: tuple[str, ...]  # target and prediction, or what else the model said
-    said: GivenColumns | None
+    given: GivenColumns | None
     features: list[str]
     by: str | None
     groups: str | None
@@ -66,12 +66,12 @@ class _Asked(NamedTuple):
     @property
     def lacking(self) -> str:
         """What rows that are left out do not have."""
-        return NO_ROW if self.said else NO_PAIR
+        return NO_ROW if self.given else NO_PAIR
 
     def values(self, frame: pl.DataFrame) -> dict[str, Any]:
         """What the model said, and at which level."""
-        if self.said:
-            return {**self.said.values(frame), "confidence_level": self.said.level}
+        if self.given:
+            return {**self.given.values(frame), "confidence_level": self.given.level}
         return {"y_pred": frame[self.columns[1]].to_numpy(), "confidence_level": self.level}
 
     @property
@@ -131,22 +131,22 @@ def measure(
     _check_engine(engine, scheduler, [name for name, value in together.items() if value], reading)
     sources = matches(file) if engine == "dask" else [file]
     with opened(sources[0], reading) as table, draft_of(out, *sources) as draft, progress(3) as step:
-        said = given_columns(table, named, level, notes)
-        columns = _columns(table, target, prediction, said, notes)
+        given = given_columns(table, named, level, notes)
+        columns = _columns(table, target, prediction, given, notes)
         taken = {*columns, by, groups, time}
-        asked = _Asked(columns, said, feature_columns(table, features, taken), by, groups, time, level)
+        asked = _Asked(columns, given, feature_columns(table, features, taken), by, groups, time, level)
         step(f"Reading {table.name}")
         if engine == "dask":
             result: Measurement | IntervalMeasurement = _lazily(file, asked, scheduler, notes, step)
         else:
             result = _in_memory(table, asked, notes, step)
-        sample = None if said else _judged_sample(result, notes)
+        sample = None if given else _judged_sample(result, notes)
         with_command = _with_command(result, file, asked)
         if draft and out:
             step(f"Writing {shown(out)}")
             about = {
                 "target": columns[0],
-                "intervals" if said else "prediction": ", ".join(columns[1:]),
+                "intervals" if given else "prediction": ", ".join(columns[1:]),
                 "features": ", ".join(asked.features),
                 "categories": by,
                 "groups": groups,
@@ -155,7 +155,7 @@ def measure(
             }
             is_page = out.suffix.lower() == ".html"
             write_result(with_command if is_page else result, draft, out, about_page(file, about))
-    show = show_given if said else show_measurement
+    show = show_given if given else show_measurement
     answer(result, lambda: show(with_command), notes, out, as_json=json)
 
 
@@ -171,8 +171,8 @@ def _with_command(
     if isinstance(result, Measurement):
         command = _interval_command(result, file, asked)
     else:
-        assert asked.said is not None  # intervals that were measured are in columns
-        command = recalibration_command(file, asked.columns[0], asked.said, result.confidence_level, options)
+        assert asked.given is not None  # intervals that were measured are in columns
+        command = recalibration_command(file, asked.columns[0], asked.given, result.confidence_level, options)
     return replace(result, diagnosis=replace(result.diagnosis, code=command))
 
 
@@ -213,16 +213,16 @@ def _check_engine(engine: str, scheduler: str | None, in_memory: list[str], read
 
 
 def _columns(
-    table: Table, target: str | None, prediction: str | None, said: GivenColumns | None, notes: list[str]
+    table: Table, target: str | None, prediction: str | None, given: GivenColumns | None, notes: list[str]
 ) -> tuple[str, ...]:
     """Columns of the target and of what the model said."""
-    if said is None:
+    if given is None:
         if prediction is None:
             refuse_bounds_alone(table)
         return pair_columns(table, target, prediction, notes)
     own = named_or_guessed(table, TARGETS, "target", target, notes)
-    refuse_one_for_two(table, {"target": own, **{f"column {name}": name for name in said.names}})
-    return own, *said.names
+    refuse_one_for_two(table, {"target": own, **{f"column {name}": name for name in given.names}})
+    return own, *given.names
 
 
 def _in_memory(
@@ -246,7 +246,7 @@ def _in_memory(
         "time": numbered(table, frame[asked.time], notes) if asked.time else None,
     }
     with warnings_as(notes):
-        if asked.said:
+        if asked.given:
             measured: IntervalMeasurement = pimeter.measure(target, **given)
             return measured
         from pimeter.evaluation.diagnosis.evidence import RowNames

@@ -159,5 +159,5 @@ def show(found: Explanation) -> None:
     ]
     if found.since is not None:
         rows.append(("since row", f"{found.since:,}", f"between {found.since_lower:,} and {found.since_upper:,}"))
-    said = [f"{one.question} {one.sentence}" for one in found.findings]
-    print_table(str(found.headline), ("figure", "value", "what it is"), rows, [*said, *found.advice])
+    sentences = [f"{one.question} {one.sentence}" for one in found.findings]
+    print_table(str(found.headline), ("figure", "value", "what it is"), rows, [*sentences, *found.advice])

@@ -93,16 +93,16 @@ def show_scorecard(found: Scorecard) -> None:
     print_table(str(found.headline), *scorecard_table(found.to_dict()))
 
 
-def print_table(headline: str, names: Sequence[str], rows: Sequence[Sequence[str]], said: Sequence[str]) -> None:
+def print_table(headline: str, names: Sequence[str], rows: Sequence[Sequence[str]], sentences: Sequence[str]) -> None:
     """A headline, a table whose second column holds numbers, and lines of text."""
     from pimeter.report.text import TextTable
 
-    head, *lines = TextTable(names, rows, said).lines
+    head, *lines = TextTable(names, rows, sentences).lines
     typer.secho(f"{_wrapped(headline)}\n", bold=True)
     typer.secho(head, dim=True)
     for line in (*lines, ""):
         typer.echo(line)
-    for text in said:
+    for text in sentences:
         typer.echo(_wrapped(text))
 
 

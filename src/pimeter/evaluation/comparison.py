@@ -206,8 +206,8 @@ def _names(models: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _refuse_other_orders(y_true: object, models: Mapping[str, Any]) -> None:
     """Refuse what has the labels of the targets in another order."""
-    for name, said in models.items():
-        for one in said.values() if isinstance(said, Mapping) else [said]:
+    for name, predicted in models.items():
+        for one in predicted.values() if isinstance(predicted, Mapping) else [predicted]:
             refuse_other_order("y_true", y_true, f"models[{name!r}]", one)
 
 

@@ -57,14 +57,14 @@ class Decomposition:
         return self.miscalibration - self.discrimination + self.uncertainty
 
 
-def decomposition(target: Array, said: Predictive) -> Decomposition | None:
+def decomposition(target: Array, predictions: Predictive) -> Decomposition | None:
     """Decompose the CRPS of whole distributions with finite quantiles; None for others, and for few rows."""
-    if len(target) < MIN_ROWS_FOR_ISOTONIC or not np.isfinite(said.values).all():
+    if len(target) < MIN_ROWS_FOR_ISOTONIC or not np.isfinite(predictions.values).all():
         return None
     rows = some_rows(len(target), MAX_ROWS_FOR_ISOTONIC)
-    y, some = target[rows], said.rows(rows)
-    has_all = said.kind == "normal" or (said.kind == "samples" and len(said.levels) >= len(GRID))
-    levels = GRID if has_all else said.levels
+    y, some = target[rows], predictions.rows(rows)
+    has_all = predictions.kind == "normal" or (predictions.kind == "samples" and len(predictions.levels) >= len(GRID))
+    levels = GRID if has_all else predictions.levels
     quantiles = np.stack([some.at(float(level)) for level in levels])
     rng = np.random.default_rng(0)
     drawn = [some.from_z(rng.standard_normal(len(y))) for _ in range(N_DRAWS)]

@@ -46,7 +46,7 @@ class IntervalEvidence:
     """Targets, intervals and distributions that were given for them, and what is known of the rows."""
 
     target: Array
-    said: Predictive
+    predictions: Predictive
     bounds: Array  # (rows, 2) at the level judged
     level: float
     divisions: tuple[Division, ...]
@@ -56,7 +56,7 @@ class IntervalEvidence:
 
     def at(self, level: float) -> IntervalEvidence:
         """The same rows and subgroups with the intervals of another level."""
-        return self if level == self.level else replace(self, level=level, bounds=self.said.bounds(level))
+        return self if level == self.level else replace(self, level=level, bounds=self.predictions.bounds(level))
 
     @property
     def n(self) -> int:
@@ -81,15 +81,17 @@ class IntervalEvidence:
     @cached_property
     def is_tied(self) -> bool:
         """Whether targets lie on bounds or quantiles: what is discrete need not be spread as these say."""
-        values = self.bounds if len(self.edges) < 3 else self.said.values
+        values = self.bounds if len(self.edges) < 3 else self.predictions.values
         return bool((self.target[:, None] == values).any(axis=1).mean() > MAX_TIED)
 
     @cached_property
     def edges(self) -> Array:
         """Probabilities at which the distributions are cut into cells."""
-        if self.said.kind == "normal" or (self.said.kind == "samples" and len(self.said.levels) >= N_CELLS - 1):
+        if self.predictions.kind == "normal" or (
+            self.predictions.kind == "samples" and len(self.predictions.levels) >= N_CELLS - 1
+        ):
             return np.arange(1, N_CELLS) / N_CELLS
-        return self.said.levels
+        return self.predictions.levels
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -98,7 +100,7 @@ class IntervalEvidence:
             return ()
         first, last = np.zeros((2, self.n), np.intp)
         for edge in self.edges:
-            value = self.said.at(float(edge))
+            value = self.predictions.at(float(edge))
             first += self.target > value
             last += self.target >= value
         chance = np.random.default_rng(0).random(self.n)
@@ -113,7 +115,7 @@ class IntervalEvidence:
         if not self.known.columns:
             return None
         some = some_rows(self.n, MAX_ROWS)
-        own = [Column("prediction", None, self.said.centre[some], True)]
+        own = [Column("prediction", None, self.predictions.centre[some], True)]
         width = (self.bounds[:, 1] - self.bounds[:, 0])[some]
         if np.isfinite(width).all() and np.ptp(width) > 1e-9 * width.max():
             own.append(Column("interval width", None, width, True))
@@ -151,12 +153,12 @@ class IntervalEvidence:
         return tuple(float(block.mean()) for block in blocks)
 
 
-def divisions(said: Predictive, bounds: Array, known: Given) -> tuple[Division, ...]:
+def divisions(predictions: Predictive, bounds: Array, known: Given) -> tuple[Division, ...]:
     """Quintiles of the centre, of the width at one level and of features, and categories."""
     every, some = np.arange(len(bounds)), some_rows(len(bounds), MAX_ROWS)
-    found = [Division("prediction", quintiles(said.centre), every)]
+    found = [Division("prediction", quintiles(predictions.centre), every)]
     width = bounds[:, 1] - bounds[:, 0]
-    if said.kind != "samples" and np.isfinite(width).all() and np.ptp(width) > 1e-9 * width.max():
+    if predictions.kind != "samples" and np.isfinite(width).all() and np.ptp(width) > 1e-9 * width.max():
         found.append(Division("interval width", quintiles(width), every))
     if known.labels is not None:
         found.append(Division("by", categories(known.labels), every))

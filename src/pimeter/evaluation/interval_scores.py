@@ -26,7 +26,7 @@ PRIOR_MISSES = 4.0  # with exponential excesses, that are added to those seen
 MISSES_WHERE_NONE_SEEN = -math.log(0.1)  # misses that may be expected where none was seen
 
 
-def scores(target: Array, said: Predictive, bounds: Array, level: float, units: Units) -> dict[str, Score]:
+def scores(target: Array, predictions: Predictive, bounds: Array, level: float, units: Units) -> dict[str, Score]:
     """Numbers that describe intervals, each with a range."""
     width = bounds[:, 1] - bounds[:, 0]
     below, above = np.maximum(bounds[:, 0] - target, 0.0), np.maximum(target - bounds[:, 1], 0.0)
@@ -43,22 +43,24 @@ def scores(target: Array, said: Predictive, bounds: Array, level: float, units: 
     found["median_width"] = _median_score(width, units)
     if is_finite:
         found["interval_score"] = interval_score(width, below, above, level, units)
-    if said.kind in {"intervals", "quantiles"} and np.isfinite(said.values).all():
-        found["pinball"] = _pinball(target, said, found["interval_score"], level, units)
-    if is_distribution(said) and np.isfinite(said.values).all():
-        found["crps"] = _mean_score(crps_rows(target, said), units, "score of the whole distribution; lower is better")
+    if predictions.kind in {"intervals", "quantiles"} and np.isfinite(predictions.values).all():
+        found["pinball"] = _pinball(target, predictions, found["interval_score"], level, units)
+    if is_distribution(predictions) and np.isfinite(predictions.values).all():
+        found["crps"] = _mean_score(
+            crps_rows(target, predictions), units, "score of the whole distribution; lower is better"
+        )
     return found
 
 
-def _pinball(target: Array, said: Predictive, interval_score: Score, level: float, units: Units) -> Score:
+def _pinball(target: Array, predictions: Predictive, interval_score: Score, level: float, units: Units) -> Score:
     """Mean pinball loss of the quantiles given; of the bounds of one interval it is a part of the interval score."""
     meaning = "mean pinball loss of the quantiles given; lower is better"
-    if len(said.levels) == 2:
+    if len(predictions.levels) == 2:
         part = (1.0 - level) / 4.0
         values = {key: part * getattr(interval_score, key) for key in ("value", "lower", "upper")}
         return replace(interval_score, **values, meaning=meaning)
-    weights = np.full(len(said.levels), 1.0 / len(said.levels))
-    return _mean_score(pinball_rows(target, said.values, said.levels, weights), units, meaning)
+    weights = np.full(len(predictions.levels), 1.0 / len(predictions.levels))
+    return _mean_score(pinball_rows(target, predictions.values, predictions.levels, weights), units, meaning)
 
 
 def _proportion(is_so: Flags, units: Units, level: float, meaning: str) -> Score:

@@ -34,18 +34,18 @@ class Losses(NamedTuple):
 
 def losses_of(target: NDArray[Any], models: Mapping[str, Any], level: float) -> Losses:
     """Losses of classifiers if targets are classes and predictions classes or probabilities; else of regressors."""
-    plain = [_plain(name, said, target) for name, said in models.items() if not isinstance(said, Mapping)]
-    if len(plain) == len(models) and all(said.shape == target.shape for said in plain):
+    plain = [_plain(name, one, target) for name, one in models.items() if not isinstance(one, Mapping)]
+    if len(plain) == len(models) and all(one.shape == target.shape for one in plain):
         if target.dtype.kind in "OUS":
             return _of_answers(target, dict(zip(models, plain, strict=True)))
-        if _is_binary(target) and all(_are_probabilities(said) for said in plain):
-            return _of_probabilities(target == 1, np.stack([said.astype(np.float64) for said in plain], axis=1))
+        if _is_binary(target) and all(map(_are_probabilities, plain)):
+            return _of_probabilities(target == 1, np.stack([one.astype(np.float64) for one in plain], axis=1))
     return _of_predictions(finite_numbers("y_true", target), models, level)
 
 
-def _plain(name: str, said: object, target: NDArray[Any]) -> NDArray[Any]:
+def _plain(name: str, predicted: object, target: NDArray[Any]) -> NDArray[Any]:
     """What a model says as an array with a row for each target."""
-    found = even_array(name, said)
+    found = even_array(name, predicted)
     if found.shape[:1] != target.shape:
         rows = f"{len(found)} rows" if found.ndim else "no rows"
         msg = f"{name!r} has {rows}, but there are {len(target)} targets: give one row for each target."
@@ -58,9 +58,9 @@ def _is_binary(target: NDArray[Any]) -> bool:
     return bool(np.isin(target, (0, 1)).all()) and len(np.unique(target)) == 2
 
 
-def _are_probabilities(said: NDArray[Any]) -> bool:
+def _are_probabilities(predicted: NDArray[Any]) -> bool:
     """Whether all are numbers from 0 to 1."""
-    return said.dtype.kind in "fiub" and bool(((said >= 0) & (said <= 1)).all())
+    return predicted.dtype.kind in "fiub" and bool(((predicted >= 0) & (predicted <= 1)).all())
 
 
 def _of_answers(target: NDArray[Any], answers: Mapping[str, NDArray[Any]]) -> Losses:
@@ -80,8 +80,8 @@ def _of_probabilities(is_positive: Flags, scores: Array) -> Losses:
     """Losses of probabilities; answers of 0 and 1 alone have no log loss and no AUC."""
     found: dict[str, NDArray[Any]] = {}
     if not np.isin(scores, (0.0, 1.0)).all():
-        said = np.clip(np.where(is_positive[:, None], scores, 1.0 - scores), CLIP, 1.0)
-        found = {"log_loss": -np.log(said), "brier": (scores - is_positive[:, None]) ** 2}
+        probability = np.clip(np.where(is_positive[:, None], scores, 1.0 - scores), CLIP, 1.0)
+        found = {"log_loss": -np.log(probability), "brier": (scores - is_positive[:, None]) ** 2}
         if MIN_ROWS_OF_CLASS <= np.count_nonzero(is_positive) <= len(is_positive) - MIN_ROWS_OF_CLASS:
             found["auc"] = scores
     return Losses({**found, "accuracy": (scores > 0.5) == is_positive[:, None]}, scores.mean(axis=1))
@@ -89,13 +89,13 @@ def _of_probabilities(is_positive: Flags, scores: Array) -> Losses:
 
 def _of_predictions(target: Array, models: Mapping[str, Any], level: float) -> Losses:
     """Losses of points, and of intervals and distributions where all models have some."""
-    said = {name: _read(name, held, level, len(target)) for name, held in models.items()}
-    points = np.stack([one.centre if isinstance(one, Predictive) else one for one in said.values()], axis=1)
+    predictions = {name: _read(name, held, level, len(target)) for name, held in models.items()}
+    points = np.stack([one.centre if isinstance(one, Predictive) else one for one in predictions.values()], axis=1)
     check_magnitude(target, points)
     errors = target[:, None] - points
     found: dict[str, NDArray[Any]] = {"mae": np.abs(errors), "rmse": errors**2}
-    known = [one for one in said.values() if isinstance(one, Predictive)]
-    if len(known) == len(said):
+    known = [one for one in predictions.values() if isinstance(one, Predictive)]
+    if len(known) == len(predictions):
         found |= _of_intervals(target, known, level)
     return Losses(found, points.mean(axis=1))
 
@@ -136,23 +136,23 @@ def _without_rounding(width: Array) -> Array:
     return np.where(np.isfinite(width), np.round(width / unit) * unit, width)
 
 
-def _read(name: str, said: Any, level: float, n: int) -> Predictive | Array:
+def _read(name: str, predicted: Any, level: float, n: int) -> Predictive | Array:
     """What one model says: points, or something that has intervals."""
-    if isinstance(said, Mapping):
-        if set(said) <= KEYWORDS:
-            return predictive(**said, confidence_level=level, n=n)
-        msg = (
-            f"{name!r} is a dict with {[*said]}; give keywords such as intervals=, quantiles= and levels=, or samples=."
-        )
+    if isinstance(predicted, Mapping):
+        if set(predicted) <= KEYWORDS:
+            return predictive(**predicted, confidence_level=level, n=n)
+        keywords = "give keywords such as intervals=, quantiles= and levels=, or samples="
+        msg = f"{name!r} is a dict with {[*predicted]}; {keywords}."
         raise ValueError(msg)
-    if np.ndim(said) == 1:
-        return finite_numbers(name, said)
-    if np.ndim(said) == 2 and np.shape(said)[1] == 1:
-        return finite_numbers(name, said)[:, 0]
-    if np.ndim(said) == 2 and np.shape(said)[1] == 2:
-        return predictive(intervals=said, confidence_level=level, n=n)
+    shape = np.shape(predicted)
+    if len(shape) == 1:
+        return finite_numbers(name, predicted)
+    if len(shape) == 2 and shape[1] == 1:
+        return finite_numbers(name, predicted)[:, 0]
+    if len(shape) == 2 and shape[1] == 2:
+        return predictive(intervals=predicted, confidence_level=level, n=n)
     msg = (
-        f"{name!r} has shape {np.shape(said)}: predictions have shape (m,) and intervals (m, 2). Quantiles and samples "
+        f"{name!r} has shape {shape}: predictions have shape (m,) and intervals (m, 2). Quantiles and samples "
         f"are given as a dict: {{{name!r}: {{'quantiles': ..., 'levels': ...}}}} or {{{name!r}: {{'samples': ...}}}}."
     )
     raise ValueError(msg)
@@ -163,15 +163,15 @@ def is_distribution(one: Predictive) -> bool:
     return one.kind in {"normal", "samples"} or len(one.levels) >= 5
 
 
-def crps_rows(target: Array, said: Predictive) -> Array:
+def crps_rows(target: Array, predictions: Predictive) -> Array:
     """Continuous ranked probability score of each row: of a normal distribution, of samples, or of quantiles."""
-    if said.kind == "normal":
-        z, spread = (target - said.centre) / said.spread, said.spread
+    if predictions.kind == "normal":
+        z, spread = (target - predictions.centre) / predictions.spread, predictions.spread
         density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
         return np.asarray(spread * (z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)))
-    n = said.values.shape[1]
-    levels = (np.arange(n) + 0.5) / n if said.kind == "samples" else said.levels
-    return 2.0 * pinball_rows(target, said.values, levels, level_weights(levels))
+    n = predictions.values.shape[1]
+    levels = (np.arange(n) + 0.5) / n if predictions.kind == "samples" else predictions.levels
+    return 2.0 * pinball_rows(target, predictions.values, levels, level_weights(levels))
 
 
 def pinball_rows(target: Array, quantiles: Array, levels: Array, weights: Array) -> Array:

@@ -189,13 +189,13 @@ def measure(
     >>> round(result.scores["mae"].value, 2), result.to_frame().shape
     (1.21, (8, 6))
     """
-    said = {"intervals": intervals, "quantiles": quantiles, "levels": levels, "std": std, "samples": samples}
-    is_probabilistic = any(one is not None for one in said.values())
+    keywords = {"intervals": intervals, "quantiles": quantiles, "levels": levels, "std": std, "samples": samples}
+    is_probabilistic = any(one is not None for one in keywords.values())
     known: dict[str, Any] = {"X": X, "by": by, "groups": groups, "time": time, "confidence_level": confidence_level}
     if is_probabilistic:
         from pimeter.evaluation.probabilistic import measured_predictions
 
-        return measured_predictions(y_true, {**said, "y_pred": y_pred}, **known)
+        return measured_predictions(y_true, {**keywords, "y_pred": y_pred}, **known)
     if y_pred is None:
         msg = "give what the model said of these rows: y_pred=, intervals=, quantiles= with levels=, or samples=."
         raise ValueError(msg)

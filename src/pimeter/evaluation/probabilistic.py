@@ -137,7 +137,7 @@ class IntervalMeasurement(Result):
 
 def measured_predictions(
     y_true: ArrayLike,
-    said: Mapping[str, Any],
+    keywords: Mapping[str, Any],
     *,
     X: FeatureTable | None,
     by: ArrayLike | None,
@@ -146,16 +146,16 @@ def measured_predictions(
     confidence_level: float | None,
 ) -> IntervalMeasurement:
     """Measure what a probabilistic model said of rows, given by the keywords of `predictive`."""
-    for name, one in said.items():
+    for name, one in keywords.items():
         refuse_other_order("y_true", y_true, name, one)
     target = finite_numbers("y_true", y_true)
     if target.ndim != 1:
         msg = f"y_true must have shape (m,); got {target.shape}. Measure each output by itself."
         raise ValueError(msg)
-    read = predictive(**said, confidence_level=confidence_level, n=len(target))
-    check_magnitude(target, read.values)
-    level = _level(read, confidence_level)
-    bounds = read.bounds(level)
+    predictions = predictive(**keywords, confidence_level=confidence_level, n=len(target))
+    check_magnitude(target, predictions.values)
+    level = _level(predictions, confidence_level)
+    bounds = predictions.bounds(level)
     moment = None if time is None else moment_numbers(time, len(target))
     order = None if moment is None else np.argsort(moment, kind="stable")
     is_inside = (bounds[:, 0] <= target) & (target <= bounds[:, 1])
@@ -164,11 +164,13 @@ def measured_predictions(
     known = given(X, by, len(target), some)
     effect = design_effect(is_inside, units, level)
     if units.kind == "groups":  # whose misses may all be of one side, and few
-        sides = (target < bounds[:, 0], target > bounds[:, 1], target > read.centre)
+        sides = (target < bounds[:, 0], target > bounds[:, 1], target > predictions.centre)
         effect = max(effect, *(design_effect(one, units, level) for one in sides))
-    evidence = IntervalEvidence(target, read, bounds, level, divisions(read, bounds, known), known, order, effect)
-    parts = decomposition(target, read) if is_distribution(read) else None
-    others = alternatives(target, read.centre, bounds, level, units)
+    evidence = IntervalEvidence(
+        target, predictions, bounds, level, divisions(predictions, bounds, known), known, order, effect
+    )
+    parts = decomposition(target, predictions) if is_distribution(predictions) else None
+    others = alternatives(target, predictions.centre, bounds, level, units)
     coverage_range = (math.nan, math.nan)
     if units.kind == "rows" or not units.refusal:
         coverage_range = exact_range(int(is_inside.sum()), len(target), CONFIDENCE, effect)
@@ -176,12 +178,12 @@ def measured_predictions(
     return IntervalMeasurement(
         headline=_headline(evidence, coverage_range, units, is_sure=diagnosis["coverage"].raised),
         diagnosis=diagnosis,
-        kind=read.kind,
+        kind=predictions.kind,
         confidence_level=level,
         n_rows=len(target),
         coverage=float(is_inside.mean()),
         coverage_range=coverage_range,
-        scores=scores(target, read, bounds, level, units)
+        scores=scores(target, predictions, bounds, level, units)
         | conditional_scores(known.columns, is_inside[some], level, units.kind),
         reliability=_reliability(evidence),
         pit=evidence.cells,
@@ -193,14 +195,14 @@ def measured_predictions(
     )
 
 
-def _level(said: Predictive, asked: float | None) -> float:
+def _level(predictions: Predictive, asked: float | None) -> float:
     """The level asked for; else .95 if it was given or draws hold it, else the highest one that was or that they do."""
     if asked is not None:
         return one_level("confidence_level", asked)
-    known = said.confidence_levels
+    known = predictions.confidence_levels
     if known and not np.isclose(known, DEFAULT_LEVEL).any():
         return known[-1]
-    return min(DEFAULT_LEVEL, said.highest_level or DEFAULT_LEVEL)
+    return min(DEFAULT_LEVEL, predictions.highest_level or DEFAULT_LEVEL)
 
 
 def _units(is_inside: Flags, group: Index | None, moment: Index | None) -> Units:
@@ -238,9 +240,9 @@ def _headline(evidence: IntervalEvidence, bounds: tuple[float, float], units: Un
 
 def _reliability(evidence: IntervalEvidence) -> tuple[Reliability, ...]:
     """Coverage of each level given, of nine levels of a whole distribution, with ranges for all of them together."""
-    said, n = evidence.said, evidence.n
-    held = (i / 10 for i in range(1, 10) if i / 10 <= (said.highest_level or 1.0))
-    levels = said.confidence_levels or tuple(sorted({*held, evidence.level}))
+    predictions, n = evidence.predictions, evidence.n
+    held = (i / 10 for i in range(1, 10) if i / 10 <= (predictions.highest_level or 1.0))
+    levels = predictions.confidence_levels or tuple(sorted({*held, evidence.level}))
     confidence = 1.0 - (1.0 - CONFIDENCE) / len(levels)
     found = []
     for level in levels:

@@ -276,11 +276,11 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], part
     code, options = "", tuple[str, ...]()
     if any(finding.raised for finding in found):
         method = {"moved by": "additive", "widened by": "multiplicative"}.get(_best_name(alternatives), "auto")
-        given, options = GIVEN[evidence.said.kind], ("--method", method)
+        given, options = GIVEN[evidence.predictions.kind], ("--method", method)
         code = (
             "from pimeter import IntervalCalibrator\n"
             f'calibrator = IntervalCalibrator({evidence.level:g}, method="{method}").fit(y_true, {given})\n'
-            f"lower, upper = calibrator.predict_interval({NEW[evidence.said.kind]}).T"
+            f"lower, upper = calibrator.predict_interval({NEW[evidence.predictions.kind]}).T"
         )
     left = Finding(
         name="features", question="Which columns were looked at?", sentence=_columns(evidence), rows=evidence.n
@@ -296,7 +296,7 @@ def _best_name(alternatives: Sequence[Alternative]) -> str:
 
 def _infinite(evidence: IntervalEvidence) -> list[Finding]:
     """How many bounds or quantiles are infinite, and the first of them; nothing where none is."""
-    rows = np.flatnonzero(np.isinf(evidence.said.values).any(axis=1))
+    rows = np.flatnonzero(np.isinf(evidence.predictions.values).any(axis=1))
     if not rows.size:
         return []
     sentence = (

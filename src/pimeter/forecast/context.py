@@ -132,17 +132,17 @@ class Context:
         """Learn a row of residuals (k,), NaN where not known, of these forecasts; gives the standardised ones."""
         made = (self._now - self.until_known) % len(self._residuals)
         forecast = np.where(np.isnan(forecasts), self._forecasts[self._now, 0], forecasts)
-        said = self._outlook(made, forecast, self._features[made, self._columns])
+        outlook = self._outlook(made, forecast, self._features[made, self._columns])
         is_known = ~np.isnan(residuals)
-        innovation = np.where(is_known, residuals - said.centre, 0.0)
-        standardised = innovation / said.scale
+        innovation = np.where(is_known, residuals - outlook.centre, 0.0)
+        standardised = innovation / outlook.scale
         usual = (
-            said.centre + np.clip(standardised, -MAX_SCALES_FOR_CENTRE, MAX_SCALES_FOR_CENTRE) * said.scale
+            outlook.centre + np.clip(standardised, -MAX_SCALES_FOR_CENTRE, MAX_SCALES_FOR_CENTRE) * outlook.scale
         ) / self.unit
-        weights = np.minimum((self.unit / said.scale) ** 2, MOST_WEIGHT / (said.for_centre**2).max(axis=1))
-        self.of_centre.learn(said.for_centre, usual, np.where(is_known, weights, 0.0))
-        logs = np.log(np.clip(np.abs(standardised), *RANGE_OF_LOGS) * said.scale / self.unit) - MEAN_LOG
-        self.of_scale.learn(said.for_scale, logs, is_known.astype(np.float64))
+        weights = np.minimum((self.unit / outlook.scale) ** 2, MOST_WEIGHT / (outlook.for_centre**2).max(axis=1))
+        self.of_centre.learn(outlook.for_centre, usual, np.where(is_known, weights, 0.0))
+        logs = np.log(np.clip(np.abs(standardised), *RANGE_OF_LOGS) * outlook.scale / self.unit) - MEAN_LOG
+        self.of_scale.learn(outlook.for_scale, logs, is_known.astype(np.float64))
         self._remember(np.where(is_known, residuals, np.nan), forecast, np.where(is_known, np.abs(innovation), np.nan))
         return np.where(is_known, standardised, np.nan)
 

@@ -292,13 +292,13 @@ def _times(name: str, frame: nw.DataFrame[Any], column: str) -> tuple[Array, str
     held = frame.get_column(column)
     kind = held.dtype
     if kind.is_numeric():
-        times, said = held.to_numpy().astype(np.float64), "numbers"
+        times, what = held.to_numpy().astype(np.float64), "numbers"
     elif kind == nw.Date:
-        times, said = _seconds(held.cast(nw.Datetime("us")).to_numpy()), "dates"
+        times, what = _seconds(held.cast(nw.Datetime("us")).to_numpy()), "dates"
     elif isinstance(kind, nw.Datetime):
         zone = getattr(kind, "time_zone", None)
         instants = held if zone is None else held.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        times, said = _seconds(instants.to_numpy()), "dates" if zone is None else "dates in a time zone"
+        times, what = _seconds(instants.to_numpy()), "dates" if zone is None else "dates in a time zone"
     else:
         msg = f"{name}: column {column!r} must hold dates or numbers; it holds {kind}. Convert it to dates first."
         raise ValueError(msg)
@@ -306,7 +306,7 @@ def _times(name: str, frame: nw.DataFrame[Any], column: str) -> tuple[Array, str
         rows = counted(int(np.isnan(times).sum()), "row")
         msg = f"{name}: column {column!r} is missing in {rows}, the first is row {int(np.isnan(times).argmax())}."
         raise ValueError(msg)
-    return times, said
+    return times, what
 
 
 def _moments(name: str, frame: nw.DataFrame[Any], column: str, clock: Clock) -> Numbers:

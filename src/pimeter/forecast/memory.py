@@ -109,10 +109,10 @@ class Memory:
         n_series, h = self._shape
         columns = forecast.reshape(n_series, -1, h).transpose(1, 0, 2).reshape(-1, n_series * h)
         table = self._standardised.units(features)
-        said = [self._context.now(own, units) for own, units in zip(columns, table, strict=True)]
+        outlooks = [self._context.now(own, units) for own, units in zip(columns, table, strict=True)]
         back = [
             np.array(values).reshape(len(columns), *self._shape).transpose(1, 0, 2).reshape(forecast.shape)
-            for values in ([one.centre for one in said], [one.scale for one in said])
+            for values in ([one.centre for one in outlooks], [one.scale for one in outlooks])
         ]
         return CentreAndScale(*back)
 

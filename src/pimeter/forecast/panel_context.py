@@ -204,10 +204,10 @@ def _learned(history: History, ahead: Ahead, errors: Array, part: Flags) -> Coef
         for_centre, for_scale = history.inputs(own, j)
         target = np.clip(errors[known, j - 1] / history.unit[own.series], -MOST_UNITS, MOST_UNITS)
         centre = ridge(for_centre, target)
-        said = for_centre @ centre
-        logs = np.log(np.maximum(np.abs(target - said), LEAST_REMAINDER)) - MEAN_LOG
+        predicted = for_centre @ centre
+        logs = np.log(np.maximum(np.abs(target - predicted), LEAST_REMAINDER)) - MEAN_LOG
         centres.append(centre)
-        scales.append(ridge(for_scale(said), logs))
+        scales.append(ridge(for_scale(predicted), logs))
     return Coefficients(np.stack(centres), np.stack(scales))
 
 

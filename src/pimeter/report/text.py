@@ -16,7 +16,7 @@ class TextTable(NamedTuple):
 
     names: Sequence[str]
     rows: Sequence[Sequence[str]]
-    said: Sequence[str]
+    sentences: Sequence[str]
 
     @property
     def lines(self) -> list[str]:
@@ -45,13 +45,13 @@ def scorecard_table(data: Mapping[str, Any]) -> TextTable:
         if row["note"]:
             noted.setdefault(row["note"], []).append(name)
     kind = f"{percent(data['uncertainty']['confidence_level'])} interval"
-    said = [f"{', '.join(which)}: {note}." for note, which in noted.items()]
-    said += [f"{one['question']} {one['sentence']}" for one in diagnosis["findings"]]
-    said += ["", *diagnosis["advice"], *filter(None, [diagnosis["code"]])]
-    return TextTable(("metric", "value", kind, "method"), rows, said)
+    sentences = [f"{', '.join(which)}: {note}." for note, which in noted.items()]
+    sentences += [f"{one['question']} {one['sentence']}" for one in diagnosis["findings"]]
+    sentences += ["", *diagnosis["advice"], *filter(None, [diagnosis["code"]])]
+    return TextTable(("metric", "value", kind, "method"), rows, sentences)
 
 
 def scorecard_text(data: Mapping[str, Any]) -> str:
     """A scorecard, given as plain values, as the terminal shows it."""
     headline, table = data["headline"], scorecard_table(data)
-    return "\n".join([f"{headline['claim']} {headline['evidence']}", "", *table.lines, "", *table.said])
+    return "\n".join([f"{headline['claim']} {headline['evidence']}", "", *table.lines, "", *table.sentences])
