@@ -10,9 +10,10 @@ import typer
 import pimeter
 from pimeter.cli.app import app
 from pimeter.cli.columns import PREDICTIONS, named_or_guessed
-from pimeter.cli.given import calibrated_bounds, free_names, given_columns, note_on_gaps, show_calibrated
+from pimeter.cli.given import given_columns
 from pimeter.cli.interval import PredictionRows, interval_bounds, show_intervals
 from pimeter.cli.options import Lower, Prediction, Quantiles, Std, Upper, as_table, reads_files
+from pimeter.cli.recalibrate import calibrated_bounds, free_names, note_on_gaps, show_calibrated
 from pimeter.cli.terminal import progress, say, warnings_as
 from pimeter.cli.writing import write_table
 from pimeter.files import Reading, Table, opened, replaced, shown

@@ -99,7 +99,7 @@ def classify(
     *,
     reading: Reading,
 ) -> None:
-    """Say how sure one can be of a classifier's numbers."""
+    """Say how good a classifier is, with an interval for each metric."""
     _refuse_two_streams(file, calibration)
     notes = reading.notes
     others = [calibration] if calibration else []
