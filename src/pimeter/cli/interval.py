@@ -27,6 +27,7 @@ from pimeter.files import Reading, Table, as_strings, shown
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
     from pimeter.protocols import Array
     from pimeter.regression import OnlineIntervals
@@ -313,7 +314,7 @@ def plan(
     )
 
 
-def _itself(X: Any) -> Array:
+def _itself(X: NDArray[Any]) -> Array:
     """The prediction is the first column."""
     import numpy as np
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -56,7 +56,7 @@ def count_log(
     return LogRows(len(new), len(come))
 
 
-def _ids(names: Sequence[str], rows: Sequence[int]) -> list[Any]:
+def _ids(names: Sequence[str], rows: Sequence[int]) -> list[str | int | float | bool]:
     """Ids of some rows, as they were given."""
     return [json.loads(names[i]) for i in rows]
 
