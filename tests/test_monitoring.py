@@ -453,7 +453,7 @@ class TestState:
             pm.CoverageMonitor.open(path)
 
     def test_no_folder(self, tmp_path):
-        with pytest.raises(ValueError, match="no folder"):
+        with pytest.raises(ValueError, match="not a folder"):
             pm.CoverageMonitor.open(tmp_path / "none" / "watch.json")
         with pytest.raises(ValueError, match="it is a folder"):
             pm.CoverageMonitor.open(tmp_path)
