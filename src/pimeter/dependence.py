@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array
 
 MIN_VALUES = 4  # values in a row, below which nothing is known of their dependence, and all together count as one
-MAX_LAG_FRACTION, MAX_LAG_ROOTS = 0.25, 8.0  # of the lags, and roots of their number: where Bartlett's window ends
+MAX_LAG_FRACTION, MAX_LAG_ROOTS = 0.25, 8.0  # of the lags, and roots of their number: span of Bartlett's window
 MIN_LEFT = 0.2  # of the true sum, which is what is left of the sample's at worst
 
 
