@@ -1,4 +1,4 @@
-"""What a script's numbers depend on: the definitions of this repository that it reaches by name, not whole files.
+"""What a script's numbers depend on: the definitions of this repository that it leads to by name, not whole files.
 
 From the script, all of it, names are followed to what binds them at the top of a module: a function, a class with all
 of its body, an assignment, an import. What is found is followed in turn: `pm.quantile` leads through the lazy names
@@ -252,7 +252,7 @@ def committed(root: Path, commit: str) -> Tree:
     new = sorted(set(blobs.values()) - CONTENTS.keys())
     answer = _git(root, "cat-file", "--batch", given="".join(f"{blob}\n" for blob in new))
     start = 0
-    for blob in new:  # a line that ends with the size, the content, a line feed
+    for blob in new:  # a line with the size last, the content, a line feed
         size = int(answer[start : (end := answer.index(b"\n", start))].split()[2])
         CONTENTS[blob] = answer[end + 1 : (start := end + 2 + size) - 1]
     return Tree({name: CONTENTS[blob] for name, blob in blobs.items()})

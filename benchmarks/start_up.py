@@ -119,7 +119,8 @@ def main() -> None:
             "| what | figure |",
             "|---|---|",
         ]
-        save(__file__, "\n".join([*head, *(f"| {what} | {figure} |" for what, figure in rows), ""]))
+        table = "\n".join([*head, *(f"| {what} | {figure} |" for what, figure in rows), ""])
+        save(__file__, table, uses=["pimeter.quantile", "pimeter.__main__"])
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def headline(rows: Sequence[Row]) -> str:
     (lines,) = tables(rows).values()
     enough = [float(line["picp"]) >= float(line["least"]) for line in lines]
     return (
-        f"{sum(enough)} of {len(enough)} means reach the level or miss it by no more than chance explains; on average "
+        f"{sum(enough)} of {len(enough)} means meet the level or miss it by no more than chance explains; on average "
         f"{np.mean([float(line['picp']) for line in lines]):.3f} of the test rows are covered."
     )
 

@@ -166,7 +166,7 @@ def chosen_tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
         for name, method in dict.fromkeys((str(row["dataset"]), str(row["method"])) for row in chosen)
         for held in [[row for row in chosen if (row["dataset"], row["method"]) == (name, method)]]
     ]
-    return {**tables(chosen), "Share of its own calibration errors that the neuron covers": own}
+    return {**tables(chosen), "Fraction of its own calibration errors that the neuron covers": own}
 
 
 def paper_headline(rows: Sequence[Row]) -> str:
