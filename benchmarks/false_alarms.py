@@ -127,14 +127,21 @@ def of_reports(name: str, n_features: int, *, is_worded: bool) -> Callable[[np.r
     return alarms
 
 
-def of_groups(name: str, *, is_mixed: bool) -> Callable[[np.random.Generator, int], set[str]]:
-    """False alarms of reports on rows in groups of unequal size, of which half of the variance is in common."""
+def group_codes(order: str, rng: np.random.Generator, n: int) -> NDArray[np.int64]:
+    """Groups of n rows: of unequal size, or single rows before groups of 20."""
+    if order == "after single rows":
+        return np.append(np.arange(n // 2), n // 2 + np.arange(n - n // 2) // 20)
+    weights = rng.exponential(size=max(20, n // 20))
+    codes = np.sort(rng.choice(len(weights), n, p=weights / weights.sum()))
+    return np.unique(rng.permutation(codes) if order == "in any order" else codes, return_inverse=True)[1]
+
+
+def of_groups(name: str, order: str) -> Callable[[np.random.Generator, int], set[str]]:
+    """False alarms of reports on rows in groups, of which half of the variance is in common."""
     distribution, own = REPORTED[name]
 
     def alarms(rng: np.random.Generator, n: int) -> set[str]:
-        weights = rng.exponential(size=max(20, n // 20))
-        codes = np.sort(rng.choice(len(weights), n, p=weights / weights.sum()))
-        codes = np.unique(rng.permutation(codes) if is_mixed else codes, return_inverse=True)[1]
+        codes = group_codes(order, rng, n)
         X = rng.standard_normal((n, 3))
         y_pred = 2.0 * X[:, 0] + X.sum(axis=1)
         residuals = distribution(rng, n) + distribution(rng, int(codes.max()) + 1)[codes]
@@ -205,7 +212,7 @@ FEATURES = {
     "20": (20, False),
 }
 N_ROWS = (200,)
-GROUPED = {"one after the other": False, "in any order": True}  # groups, in the order of rows
+GROUPED = ("one after the other", "in any order", "after single rows")  # groups, in the order of rows
 N_REPORTS = 100  # draws of reports in a round
 REPORT_ROWS = (30, 100, 1000, 5000)
 SHAPE = ("skew", "heavy", "bias", "zeros")
@@ -217,8 +224,8 @@ def reports() -> Iterator[Cell]:
             for features, (n_features, is_worded) in FEATURES.items():
                 alarms = of_reports(name, n_features, is_worded=is_worded)
                 yield Cell(f"{name}, {features}", n, ("report",), alarms, n_draws=N_REPORTS)
-    for n, name, (order, is_mixed) in product(REPORT_ROWS[1:3], ("normal", "t3", "lognormal"), GROUPED.items()):
-        alarms = of_groups(name, is_mixed=is_mixed)
+    for n, name, order in product(REPORT_ROWS[1:3], ("normal", "t3", "lognormal"), GROUPED):
+        alarms = of_groups(name, order)
         yield Cell(f"{name}, groups {order}", n, ("report",), alarms, n_draws=N_REPORTS)
 
 
