@@ -22,6 +22,7 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeAlias, TypeGuard
 
@@ -90,7 +91,7 @@ class Statement:
     @property
     def code(self) -> bytes:
         """What it does, however it is written."""
-        return ast.dump(self.node).encode()
+        return repr(_plain(self.node)).encode()
 
 
 class Module:
@@ -268,6 +269,22 @@ def _git(root: Path, *arguments: str, given: str = "") -> bytes:
 
 _tree = lru_cache(maxsize=8)(lambda files: Tree(dict(files)))
 _module = cache(Module)
+
+
+def _plain(node: object) -> object:
+    """A syntax tree as every version of Python has it: without fields that are empty, pieces of text in one."""
+    if isinstance(node, list):
+        return [_plain(one) for one in node]
+    if not isinstance(node, ast.AST):
+        return node
+    if isinstance(node, ast.JoinedStr):
+        texts: list[object] = []
+        for is_text, some in groupby(node.values, lambda one: isinstance(one, ast.Constant)):
+            values = list(some)
+            texts.append("".join(ast.literal_eval(one) for one in values) if is_text else _plain(values))
+        return "f-string", [text for text in texts if text]
+    fields = ((name, _plain(value)) for name, value in ast.iter_fields(node))
+    return type(node).__name__, [(name, value) for name, value in fields if value is not None and value != []]
 
 
 def _folder(file: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from benchmarks.dependencies import Tree, committed, standing
+from benchmarks.dependencies import Tree, _module, committed, standing
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = "benchmarks/script.py"
@@ -297,3 +298,29 @@ def test_an_array_needs_no_intervals():
     found = standing(ROOT).digests(["benchmarks/sketch_accuracy.py"])
     assert "src/pimeter/quantiles.py" in found
     assert not [name for name in found if "conformal" in name or "regression" in name or "evaluation" in name]
+
+
+def test_another_version_of_python_hashes_the_same(monkeypatch):
+    """Syntax trees get fields that are empty, and pieces of text are divided in other places."""
+    tree = Tree({"src/one.py": b"def f(x): return f'{x:<{x}} of a b'\nclass A: pass"})
+    before = tree.digests(["src/one.py"])
+    for kind in (ast.FunctionDef, ast.ClassDef):
+        monkeypatch.setattr(kind, "_fields", (*kind._fields, "type_params"))
+        monkeypatch.setattr(kind, "type_params", [], raising=False)
+    divided = [ast.Constant(" of a "), ast.Constant("b"), ast.Constant("")]
+    parsed = ast.parse
+    monkeypatch.setattr(ast, "parse", lambda content: Divided(divided).visit(parsed(content)))
+    _module.cache_clear()
+    assert Tree(tree.files).digests(["src/one.py"]) == before
+    _module.cache_clear()
+
+
+class Divided(ast.NodeTransformer):
+    """Text after the last value of an f-string in pieces."""
+
+    def __init__(self, pieces):
+        self.pieces = pieces
+
+    def visit_JoinedStr(self, node):
+        is_last = isinstance(node.values[-1], ast.Constant) and node.values[-1].value == " of a b"
+        return ast.JoinedStr([*node.values[:-1], *self.pieces]) if is_last else node
