@@ -1,4 +1,4 @@
-"""The command line: `python -m experiments list | run NAME [--quick] | status | quoted | report |
+"""The command line: `python -m experiments list | run NAME [--quick] | confirm NAME | status | quoted | report |
 download FOLDER`.
 """
 
@@ -41,6 +41,7 @@ from experiments import (
     uci_tuning,
     uci_widths,
 )
+from experiments.confirm import confirm
 from experiments.data import folder
 from experiments.download import SOURCES, download
 from experiments.protocol import Experiment, Record, RefusedError, Store, Unit, run
@@ -85,43 +86,24 @@ LARGE = ("song-year",)  # datasets that are downloaded when they are named
 def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, quick: Path = QUICK) -> int:
     """Run one command; the exit status."""
     asked = _parser().parse_args(arguments)
-    if asked.command == "list":
-        _list(results)
-    elif asked.command == "status":
-        _status(results)
-    elif asked.command == "quoted":
+    if asked.command == "run":
+        return _run_columns(asked, results, quick)
+    if asked.command == "confirm":
+        return _confirm(asked, results)
+    if asked.command == "quoted":
         return _quoted(renew=asked.renew)
-    elif asked.command == "report":
-        _report(results)
-    elif asked.command == "download":
+    if asked.command == "download":
         return _download(asked)
-    else:
-        chosen = [experiment for experiment in EXPERIMENTS.values() if experiment.name == asked.name]
-        known = {experiment.columns for experiment in chosen}
-        if not set(asked.columns) <= known:
-            print(f"{asked.name} has the columns {', '.join(sorted(known - {''})) or 'of no name'}.", file=sys.stderr)
-            return 2
-        chosen = [
-            experiment
-            for experiment in chosen
-            if (experiment.columns in asked.columns if asked.columns else not experiment.only_if_named)
-        ]
-        if (asked.datasets or asked.splits) and not all(experiment.by_split for experiment in chosen):
-            some = ", ".join(command(experiment) for experiment in EXPERIMENTS.values() if experiment.by_split)
-            print(f"--datasets and --splits are for {some}.", file=sys.stderr)
-            return 2
-        deadline = time.monotonic() + 60.0 * asked.minutes
-        for experiment in chosen:
-            failed = _run(experiment, asked, results, quick, deadline - time.monotonic())
-            if failed:
-                return failed
+    {"list": _list, "status": _status, "report": _report}[asked.command](results)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description="Repeat the paper's experiments.")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="list | run NAME | status | quoted | report | download FOLDER"
+        dest="command",
+        required=True,
+        metavar="list | run NAME | confirm NAME | status | quoted | report | download FOLDER",
     )
     commands.add_parser("list", help="name the experiments and say how far each has come")
     one = commands.add_parser("run", help="run one experiment, or go on with it where it stopped")
@@ -135,6 +117,10 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--fresh", action="store_true", help="discard the stored rows and start anew")
     one.add_argument("--mixed", action="store_true", help="go on where sources or versions have changed since")
     one.add_argument("--jobs", type=_count, default=2, metavar="N", help="processes for a full run (2)")
+    some = commands.add_parser("confirm", help="compute some units anew and compare them with the stored rows")
+    some.add_argument("name", choices=EXPERIMENTS, metavar="NAME", help="of the result, such as table2-paper")
+    some.add_argument("--units", type=_words, default=(), metavar="A,B", help="datasets, or other names of units")
+    some.add_argument("--splits", type=_count, metavar="N", help="only the first splits of each dataset")
     commands.add_parser("status", help="list all results, also of benchmarks: current, stale and why, or unknown")
     numbers = commands.add_parser("quoted", help="compare the marked numbers of README and docs with stored results")
     numbers.add_argument("--renew", action="store_true", help="write the stored numbers into the pages")
@@ -221,6 +207,45 @@ def _download(asked: argparse.Namespace) -> int:
     except RefusedError as error:
         print(error, file=sys.stderr)
         return 2
+    return 0
+
+
+def _run_columns(asked: argparse.Namespace, results: Path, quick: Path) -> int:
+    """Those of one experiment that are asked for, one after the other."""
+    chosen = [experiment for experiment in EXPERIMENTS.values() if experiment.name == asked.name]
+    known = {experiment.columns for experiment in chosen}
+    if not set(asked.columns) <= known:
+        print(f"{asked.name} has the columns {', '.join(sorted(known - {''})) or 'of no name'}.", file=sys.stderr)
+        return 2
+    chosen = [
+        experiment
+        for experiment in chosen
+        if (experiment.columns in asked.columns if asked.columns else not experiment.only_if_named)
+    ]
+    if (asked.datasets or asked.splits) and not all(experiment.by_split for experiment in chosen):
+        some = ", ".join(command(experiment) for experiment in EXPERIMENTS.values() if experiment.by_split)
+        print(f"--datasets and --splits are for {some}.", file=sys.stderr)
+        return 2
+    deadline = time.monotonic() + 60.0 * asked.minutes
+    for experiment in chosen:
+        failed = _run(experiment, asked, results, quick, deadline - time.monotonic())
+        if failed:
+            return failed
+    return 0
+
+
+def _confirm(asked: argparse.Namespace, results: Path) -> int:
+    experiment = EXPERIMENTS[asked.name]
+
+    def is_wanted(unit: Unit) -> bool:
+        return (not asked.units or str(unit[0]) in asked.units) and (not asked.splits or int(unit[1]) < asked.splits)
+
+    try:
+        found = confirm(experiment, Store(results, experiment.file_name), is_wanted)
+    except RefusedError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{experiment.file_name}: {len(found.units)} units come out as they are stored.")
     return 0
 
 

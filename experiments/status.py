@@ -11,13 +11,18 @@ from typing import Any
 
 from benchmarks import provenance
 from benchmarks.provenance import Origin, changes, is_in_history, sessions, strangers
+from experiments.confirm import kept
 from experiments.protocol import USES, Experiment, Store, as_json, differing
 from experiments.quoted import quoted
 
 
 @dataclass(frozen=True)
 class Status:
-    """Of one result: "current", "stale", "unknown" or "not run"; what made it, and why it is what it is."""
+    """Of one result: what made it, whether it is what the code gives, and why.
+
+    The state is "current", "confirmed" (some units of it were computed anew since the code changed, and were the same),
+    "stale", "unknown" or "not run".
+    """
 
     name: str
     state: str
@@ -57,6 +62,10 @@ def of_experiment(experiment: Experiment[Any], store: Store) -> Status:
     if len(record.done) < n_units:
         reasons.append(f"unfinished, {len(record.done)} of {n_units} units")
     state = "stale" if found.state == "current" and record.settings != wanted else found.state
+    confirmed = kept(store.folder).get(experiment.file_name)
+    if state in {"stale", "unknown"} and record.settings == wanted and confirmed and not changes(confirmed.made, ()):
+        said = f"{len(confirmed.units)} of {n_units} units come out the same at {_made(confirmed.made)}"
+        return Status(name, "confirmed", found.made, "; ".join([said, *reasons]))
     return Status(name, state, found.made, "; ".join(reasons))
 
 

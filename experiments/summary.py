@@ -29,6 +29,8 @@ HOW = """\
 - **Time, one core:** theory and Figure 3 a minute each; Table 3 as printed, Table 1 and Table 4 ten to twenty minutes;
   Table 2's networks an hour, the peers half a day.
 - **Is a result still what the code gives?** `python -m experiments status`, or `make results-status`.
+  `python -m experiments confirm NAME --units A,B` computes some units anew and compares them with what is stored:
+  "confirmed" results are of earlier code, and these units came out the same.
 """
 
 

@@ -699,7 +699,7 @@ class TestIntervals:
         found = report.pages(cli.EXPERIMENTS.values(), cli.RESULTS, {}) | uci_page.pages(cli.RESULTS)
         found[cli.RESULTS / "misses.md"] = summary.misses(cli.EXPERIMENTS, cli.RESULTS)
         found[cli.RESULTS / "README.md"] = summary.page(cli.RESULTS, {})
-        state = re.compile(r"^State: .*$|\((?:current|stale|unknown|not run)?\)( *)\|$", flags=re.MULTILINE)
+        state = re.compile(r"^State: .*$|\((?:current|confirmed|stale|unknown|not run)?\)( *)\|$", flags=re.MULTILINE)
 
         def plain(text):
             return re.sub(r" +", " ", state.sub("", text)).replace("-", "")

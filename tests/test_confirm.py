@@ -1,0 +1,111 @@
+"""Units of stored results are computed anew and compared with what is stored."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import pytest
+
+from experiments import __main__ as cli
+from experiments import confirm as confirming
+from experiments import status
+from experiments.confirm import confirm, kept
+from experiments.protocol import Experiment, RefusedError, Store, run
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    seed: int = 3
+
+
+def measure(settings, unit, rng):
+    return [{"name": unit[0], "draw": float(rng.normal()), "missing": math.nan, "n": 7} for _ in range(2)]
+
+
+TOY = Experiment(
+    name="toy",
+    title="draws",
+    settings=Settings(),
+    quick=Settings(),
+    units=lambda _: [("a", 0), ("b", 0), ("b", 1)],
+    measure=measure,
+    tables=lambda rows: {"Draws": rows},
+    headline=lambda rows: f"{len(rows)} draws.",
+    finding=lambda rows: f"{len(rows)} draws.",
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(tmp_path, "toy")
+    run(TOY, TOY.settings, store)
+    return store
+
+
+@pytest.fixture
+def stale(store):
+    """A result of other sources."""
+    record = json.loads(store.json.read_text())
+    record["sessions"][0]["sources"] = dict.fromkeys(record["sessions"][0]["sources"], "another")
+    store.json.write_text(json.dumps(record))
+    return store
+
+
+def changed(**values):
+    return dataclasses.replace(TOY, measure=lambda *args: [row | values for row in measure(*args)])
+
+
+def test_units_that_come_out_the_same_are_kept(store):
+    found = confirm(TOY, store, lambda unit: unit[0] == "b")
+    assert found.units == [("b", 0), ("b", 1)]
+    assert kept(store.folder) == {"toy": found}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"), [({"n": 8}, "n 7 stored, 8 now"), ({"missing": 0.0}, "missing nan stored, 0.0 now")]
+)
+def test_what_differs_is_refused(store, values, said):
+    with pytest.raises(RefusedError, match=said):
+        confirm(changed(**values), store, lambda _: True)
+    assert kept(store.folder) == {}
+
+
+def test_rounding_is_no_difference(store):
+    def rounded(*args):
+        return [row | {"draw": row["draw"] * (1 + 1e-9)} for row in measure(*args)]
+
+    assert len(confirm(dataclasses.replace(TOY, measure=rounded), store, lambda _: True).units) == 3
+
+
+def test_another_number_of_rows_is_refused(store):
+    fewer = dataclasses.replace(TOY, measure=lambda *args: measure(*args)[:1])
+    with pytest.raises(RefusedError, match="2 rows are stored, but 1 come out now"):
+        confirm(fewer, store, lambda _: True)
+
+
+def test_rows_of_other_settings_cannot_be_compared(store):
+    with pytest.raises(RefusedError, match="no rows of the present settings"):
+        confirm(dataclasses.replace(TOY, settings=Settings(4)), store, lambda _: True)
+
+
+def test_a_stale_result_is_confirmed_while_the_code_stays(stale, monkeypatch):
+    assert status.of_experiment(TOY, stale).state == "stale"
+    confirm(TOY, stale, lambda unit: unit[0] == "a")
+    found = status.of_experiment(TOY, stale)
+    assert found.state == "confirmed"
+    assert found.why.startswith("1 of 3 units come out the same at ")
+    assert "changed since" in found.why
+    monkeypatch.setattr(status, "changes", lambda *_: ["changed since: everything"])
+    assert status.of_experiment(TOY, stale).state == "stale"
+
+
+def test_command(store, monkeypatch, capsys):
+    monkeypatch.setitem(cli.EXPERIMENTS, "toy", TOY)
+    monkeypatch.setattr(cli, "confirm", lambda experiment, _, is_wanted: confirm(experiment, store, is_wanted))
+    assert cli.main(["confirm", "toy", "--units", "b", "--splits", "1"], results=store.folder) == 0
+    assert "toy: 1 units come out as they are stored." in capsys.readouterr().out
+    monkeypatch.setattr(confirming, "_is_same", lambda *_: False)
+    assert cli.main(["confirm", "toy"], results=store.folder) == 2
+    assert "run it again" in capsys.readouterr().err
