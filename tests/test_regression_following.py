@@ -67,6 +67,18 @@ def test_row_by_row_is_all_at_once():
         again.follow(X[[i]], y[[i]])
 
 
+@pytest.mark.parametrize("limits", [{"y_max": 4.0}, {"y_min": 0.0}])
+def test_limits_of_targets_cut_bounds_and_move_nothing(limits):
+    X, y = series(lambda rng, X: rng.standard_normal(len(X)), n=400)
+    y = np.clip(y, limits.get("y_min"), limits.get("y_max"))
+    free, cut = (
+        OnlineIntervals(IntervalRegressor(model, **some).calibrate(X[:300], y[:300])).fit(X[:300], y[:300])
+        for some in ({}, limits)
+    )
+    expected = np.clip(free.follow(X[300:], y[300:]), limits.get("y_min"), limits.get("y_max"))
+    np.testing.assert_array_equal(cut.follow(X[300:], y[300:]), expected)
+
+
 def test_refusals():
     X, y = series(autoregressive, n=100)
     one_sided = IntervalRegressor(model, tails="upper").calibrate(X, y)

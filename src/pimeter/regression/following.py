@@ -185,8 +185,8 @@ class OnlineIntervals(BaseEstimator):
 
     def _shape(self, X: FeatureTable, by: ArrayLike | None) -> tuple[Array, Array]:
         """Middle and half-width of the calibrated intervals, before they are cut."""
-        uncut: Any = copy(self.intervals)
-        uncut.y_min = uncut.y_max = None
+        uncut = copy(self.intervals)
+        uncut._cuts = (-np.inf, np.inf)
         bounds = uncut.predict_interval(X, by=by)
         if bounds.ndim != 2 or not np.isfinite(bounds).all():
             msg = f"intervals must be finite and of one target; got shape {bounds.shape}. Calibrate each target itself."
@@ -204,8 +204,7 @@ class OnlineIntervals(BaseEstimator):
 
     def _cut(self, bounds: Array) -> Array:
         """Bounds within the least and the largest possible target."""
-        low, high = self.intervals.y_min, self.intervals.y_max
-        return np.asarray(bounds if low is None and high is None else np.clip(bounds, low, high))
+        return np.asarray(np.clip(bounds, *self.intervals._cuts))
 
 
 def _seen(score: Any, signs: Sequence[float]) -> Any:
