@@ -48,6 +48,15 @@ def test_same_intervals_from_predictions(settings):
     assert found.to_json() == model.to_json()
 
 
+def test_parameters_changed_after_calibration_are_not_written():
+    model = regressor().calibrate(X[OLD], Y[OLD])
+    text = model.to_json()
+    assert model.set_params(tails="upper", guarantee="approximate", confidence_level=0.5).to_json() == text
+    calibrator = pm.IntervalCalibrator().fit(Y[OLD], y_pred=SAID[OLD], std=np.ones(250))
+    text = calibrator.to_json()
+    assert calibrator.set_params(guarantee="training-conditional", confidence_level=0.5).to_json() == text
+
+
 @pytest.mark.parametrize("by", [SHOP, SHOP == "north", (X[:, 1] * 3).astype(int), np.stack([SHOP, SHOP], axis=1)])
 def test_same_categories(by):
     model = regressor(width="grouped", confidence_level=0.8).calibrate(X[OLD], Y[OLD], by=by[OLD])

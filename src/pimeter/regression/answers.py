@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pimeter.regression.explanation import Explanation
     from pimeter.regression.width import IntervalShape
 
-SETTINGS = ("confidence_level", "tails", "guarantee", "y_min", "y_max")  # that are written
-
 
 def predictions_themselves(X: ArrayLike) -> Array:
     """The model of a calibration that was read from a file: what is given are predictions."""
@@ -224,8 +222,15 @@ class IntervalAnswers(TrainedIntervals):
                 "False and cv=None. Save the whole estimator with skops instead (pimeter.integrations.skops)."
             )
             raise ValueError(msg)
+        settings = {  # of the calibration: parameters may have been changed since
+            "confidence_level": self._quantile.level,
+            "tails": self._settings["tails"],
+            "guarantee": self._quantile.kind,
+            "y_min": self.y_min,
+            "y_max": self.y_max,
+        }
         body = {
-            "settings": {name: getattr(self, name) for name in SETTINGS} | {"confidence_level": self._quantile.level},
+            "settings": settings,
             "grouped": {"min_size": width.min_size} if isinstance(width, GroupedWidth) else None,
             "n_outputs": self._n_outputs,
             "cuts": list(self._cuts),

@@ -254,7 +254,11 @@ class IntervalCalibrator(Replaceable, Calibrated, BaseEstimator):
         shape, before = self.shape_, self._said_before
         fields = {name: np.asarray(one).tolist() for name, one in vars(shape).items() if one is not None}
         body = {
-            "settings": {"confidence_level": self._quantile.level, "method": self.method, "guarantee": self.guarantee},
+            "settings": {
+                "confidence_level": self._quantile.level,
+                "method": self.method,
+                "guarantee": self._quantile.kind,
+            },
             "shape": {"name": type(shape).__name__, "fields": fields},
             "said": {"kind": before.kind, "levels": before.levels.tolist(), "knots": before.knots.tolist()},
             "scores": plain_scores(self._quantile.scores),
