@@ -2,8 +2,9 @@
 Let the data choose the width
 =============================
 
-``width="auto"`` combines a constant width, a learned scale and a band of
-quantiles, with weights that are learned on rows that do not calibrate.
+``width="auto"`` combines a constant width, a learned scale, a band of quantiles
+and a quantile forest, with weights that are learned on rows that do not
+calibrate.
 """
 
 import matplotlib.pyplot as plt
