@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import linprog
 
-from pimeter import CoverageWarning, GroupedWidth, IntervalRegressor
+from pimeter import CoverageWarning, GroupedWidth, IntervalRegressor, SetClassifier
 from pimeter.conformal.group_regression import GroupRegression
 
 
@@ -165,6 +165,7 @@ class TestOverlappingGroups:
             (None, GroupedWidth(by=[0, 5]), "by=5 is not the position"),
             (None, GroupedWidth(by=[0, lambda X: X]), "one label for each of the 100 rows"),
             (np.ones(100), GroupedWidth(by=[0, 1]), "by is given twice"),
+            (np.zeros((100, 2), bool), "grouped", "by is False in all calibration rows"),
         ):
             with pytest.raises(ValueError, match=message):
                 IntervalRegressor(zero, width=width).calibrate(X, y, by=by)
@@ -190,6 +191,17 @@ class TestNewGroups:
             np.arange(119.0)[:, None], y, groups=group
         )
         assert_allclose(model.margin_[1], 19.0)  # the 19th of 20, not the 108th of 119
+
+    @pytest.mark.parametrize("size", [5, 49, 103, 196])
+    def test_just_enough_groups_are_enough_whatever_their_size(self, size):
+        n = 9 * size
+        X, group = np.arange(float(n))[:, None], np.arange(n) % 9
+        y = np.random.default_rng(0).normal(size=n)
+        model = IntervalRegressor(zero, confidence_level=0.9).calibrate(X, y, groups=group)
+        assert model.guaranteed_level_ == 0.9
+        assert model.guaranteed_
+        sets = SetClassifier(lambda X: np.tile([0.6, 0.4], (len(X), 1)), confidence_level=0.9)
+        assert np.isfinite(sets.calibrate(X, (y > 0.0).astype(int), groups=group).limit_)
 
     def test_few_groups_say_what_they_can_guarantee(self):
         y = np.random.default_rng(0).normal(size=100)

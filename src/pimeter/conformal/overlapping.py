@@ -90,6 +90,9 @@ class OverlappingQuantile(ScoreQuantile):
                 msg = f"groups that overlap are not proven to be covered with {what}; use {instead}."
                 raise ValueError(msg)
         found = cls(scores, tails, level, kind, None, names, seed)
+        if not found.seen:
+            msg = "by is False in all calibration rows: none is in any of the groups. Give groups that have rows."
+            raise ValueError(msg)
         found._warn_of_empty()
         return found
 

@@ -127,7 +127,9 @@ class CalibrationScores:
 
     @property
     def n_counted(self) -> float:
-        """Number of rows, of weighted ones the sum of their counts."""
+        """Number of rows, of weighted ones the sum of their counts, of rows in groups the number of groups."""
+        if self.groups is not None and self.importance is None:  # which the sum of their counts may miss by rounding
+            return float(np.count_nonzero(np.bincount(self.groups)))
         counts = self.counts
         return float(len(self) if counts is None else counts.sum())
 
