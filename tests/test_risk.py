@@ -297,6 +297,14 @@ class TestNothingCanBeGuaranteed:
         enough = math.ceil(few.rows_needed_)
         assert RiskController("precision", 0.9).fit(np.ones(enough), np.arange(enough)).answered_ == 1.0
 
+    @pytest.mark.parametrize("metric", ["precision", "recall"])
+    @pytest.mark.parametrize("n", [1, 4, 45, 99])
+    def test_rows_without_an_error_are_too_few_and_not_too_bad(self, metric, n):
+        with pytest.warns(CoverageWarning, match=r"about 1,[\d]00 rows like these would do"):
+            few = RiskController(metric, 0.99).fit(np.ones(n), np.arange(float(n)))
+        enough = math.ceil(few.rows_needed_)
+        assert np.isfinite(RiskController(metric, 0.99).fit(np.ones(enough), np.arange(float(enough))).estimate_)
+
     def test_rows_that_would_do_are_about_enough(self):
         rng = np.random.default_rng(0)
         y, score = drawn(rng, 100, spread=3.0)

@@ -97,9 +97,11 @@ def rows_that_would_do(found: Candidates, n: int, risk: float, delta: float) -> 
     """About how many rows would do if they were like these; infinite if the risk is too high at each threshold.
 
     By the exponent of the binomial tail, at the threshold that is best for it, with half an error more in one row more:
-    the few best rows are often without an error by chance.
+    the few best rows are often without an error by chance. Of all rows together, if the risk allows them less than one
+    error, it is half of what it allows: rows without an error are too few then, not too bad.
     """
-    rate = (found.errors + 0.5) / (found.rows + 1.0)
+    more = min(0.5, risk * float(found.rows.max()) / 2.0)
+    rate = (found.errors + more) / (found.rows + 2.0 * more)
     is_low = (rate < risk) & (found.rows > 0.0)
     if not is_low.any():
         return math.inf
