@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 ROUNDING = 1e-9  # (m + 1) p is an integer if it is this near to one: in floats 100 * .55 is a little more than 55
 MAX_NEEDED = 10**12  # rows that `rows_needed` answers with
 MAX_VARIANCE_TO_LIST = 1e10  # variance of a binomial number from which on its probabilities are not listed one by one
-MAX_ROWS_CHECKED, ROWS_PER_CHECK = (
-    10_000,
-    200,
-)  # numbers of rows that `rows_needed` looks at below its bound, and how many at a time
+# Numbers of rows that `rows_needed` looks at below its bound, and how many at a time.
+MAX_ROWS_CHECKED, ROWS_PER_CHECK = 10_000, 200
 MIN_WITH_EXPONENT = 1e6  # numbers below it are written without an exponent
 RANGE = (0.05, 0.95)  # the points of the Beta distribution that a coverage range spans
 

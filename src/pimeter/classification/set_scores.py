@@ -82,8 +82,7 @@ def size_stratified_coverage_score(
         The classes in the order of the columns; 0, 1, ... by default.
     min_rows : int, default=20
         Sets of a size with fewer rows are left out, whose coverage is mostly chance; all count together if no size has
-        so many.
-        Empty sets, which cover nothing, are a size like others.
+        so many. Empty sets, which cover nothing, are a size like others.
 
     Returns
     -------

@@ -87,13 +87,14 @@ class SetClassifier(ClassifierMixin, TrainedSets):
     guaranteed_level_ : float
         Coverage that is guaranteed: the confidence level, also where sets are full for want of rows; with `cv` ``2 p -
         1 - sqrt(2/n)`` if folds are equally large, also those of each class or category, else NaN; with
-        ``guarantee="approximate"`` that of the score below; NaN with copies of rows, of which a warning tells, and
-        `groups`.
+        ``guarantee="approximate"`` that of the score below; NaN with copies of rows, of which a warning tells, and with
+        `groups` beside `cv`, classes, categories or another guarantee than "marginal".
     guarantee_reason_ : str
         Why that is NaN, such as "some rows are copies of others"; empty where something is guaranteed.
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)
         5 % and 95 % points of the coverage of this calibration set, for scores without ties; with "approximate"
-        of the rank below and of that above. NaN with `cv` and for full sets.
+        of the rank below and of that above. NaN with `cv` and `groups`, for full sets, and for small categories, whose
+        scores are shared.
     categories_ : list of CategoryLine
         Rows, guaranteed level and source for each class or category; else empty.
     penalty_ : Penalty
@@ -180,9 +181,10 @@ class SetClassifier(ClassifierMixin, TrainedSets):
             Categories of the rows.
         groups : array-like of shape (n,), optional
             Rows of one group, such as those of one patient, are never divided by a split. They may resemble each other,
-            so that nothing is guaranteed to rows of new groups: `guaranteed_level_` is NaN. If the rows of each group
-            are copies of one row, as with ``groups=duplicate_groups(X, y)``, each group calibrates once, and as much is
-            guaranteed as without copies.
+            so that each group counts once: the set of a row of a new group holds its class as if groups were rows
+            (hierarchical conformal prediction), but for `cv`, classes and categories, where `guaranteed_level_` is NaN.
+            If the rows of each group are copies of one row, as with ``groups=duplicate_groups(X, y)``, each group
+            calibrates once, and as much is guaranteed as without copies.
         **fit_params
             Passed to the estimator's `fit` alone; those with one value per row are split with the rows.
 
@@ -207,7 +209,7 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         by : array-like of shape (m,), optional
             Categories of the rows.
         groups : array-like of shape (m,), optional
-            Rows that belong together: nothing is guaranteed to rows of new groups, but copies of a row count once.
+            Rows that belong together, of which each group counts once.
 
         Returns
         -------

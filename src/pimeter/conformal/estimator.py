@@ -123,11 +123,17 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         to_come: Index | None,
         fit_params: dict[str, Any],
     ) -> CalibrationScores:
-        """Train on each split, and for rows to come on those named; scores of rows left out, and their places."""
+        """Scores of rows left out, and their places, by models trained on each split, and on those named to come.
+
+        Sets `estimator_` and what else was learned for predictions.
+        """
 
     @abstractmethod
     def _score(self, model: Model, X: FeatureTable, target: Values, codes: Index | None) -> CalibrationScores:
-        """Scores and places of the rows that calibrate a model: all that nothing else is learned from."""
+        """Scores and places of the rows that calibrate a model: all that nothing else is learned from.
+
+        Sets what else was learned for predictions.
+        """
 
     def _remember(self, X: FeatureTable, target: NDArray[Any], places: Index | None) -> None:
         """Keep some of the rows that calibrate, where they are needed later; None: all rows do."""

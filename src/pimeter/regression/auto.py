@@ -27,7 +27,7 @@ MIN_ROWS_TO_LEARN = 60  # rows: with fewer, nothing but a constant width is lear
 MAX_ROWS_TO_LEARN = 20_000  # that are enough for all widths
 MAX_ROWS_TO_WEIGH = 1000  # that are enough for the weights
 PSEUDO_ROWS = 60  # that vote for a constant width alone, beside those that learn
-MIN_GAIN = 1.0  # standard errors that the combination has to win by over a constant width
+MIN_GAIN = 1.0  # standard errors by which the combination has to be better than a constant width
 DEFAULT_CANDIDATES = (ScaledWidth("neighbours", power=1), QuantileWidth(), QuantileForestWidth())
 MIN_WEIGHT = 0.02  # widths with less are left out: they cost time and change nothing
 
@@ -47,10 +47,9 @@ class AutoWidth(Width):
     The interval score is convex in the bounds, so that a mean of bounds is never worse than the widths are on average,
     and mostly better than the best of them. Weights are those with the least interval score on rows that do not
     calibrate, each judged by trees that have not seen it (or, widths without such trees, out of fold). A constant width
-    is always among them: weights are shrunk towards it as if 60 more rows had voted for it alone, which was
-    a little better on rows set aside; and it remains alone if the others do not
-    win over it by a standard error. Calibration sees none of these rows, so that the guarantee of coverage holds
-    whatever is combined.
+    is always among them: weights are shrunk towards it as if 60 more rows had voted for it alone, which was a little
+    better on rows set aside, and it remains alone if the combination is not better by a standard error. Calibration
+    sees none of these rows, so that the guarantee of coverage holds whatever is combined.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ class AutoWidth(Width):
     ratio_, error_ : float
         Ratio of the interval score of the combination, and its standard error; 1 and 0 if a constant width remains.
     reason_ : str
-        What was combined, and by how much it won. (With ``joint=True`` all of these are at ``model.width_.width``.)
+        What was combined, and by how much it is better. (With ``joint=True`` all of these are at ``model.width_.width``.)
 
     Examples
     --------
@@ -176,7 +175,7 @@ class AutoWidth(Width):
         return f"interval score {ratio:.3f} +- {error:.3f} of a constant width: {', '.join(parts)}"
 
     def _checked_candidates(self, X: FeatureTable, prediction: Array) -> list[Width]:
-        """Clones of the candidates, each of which can win."""
+        """Clones of the candidates, each of which may be better than a constant width; or a ValueError."""
         given = DEFAULT_CANDIDATES if self.candidates is None else self.candidates
         if not isinstance(given, Sequence) or not given or not all(isinstance(width, Width) for width in given):
             msg = f"candidates must be a list of widths, such as [ScaledWidth()]; got {given!r}."

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class LocalWidth(Width):
     """One neuron per prediction: the residuals of rows like this one say how far off this one may be.
 
-    Residuals on rows that do not calibrate are weighted by their nearness to the new row, and a neuron
-    finds their quantile at the confidence level: the local margin. The quantile of calibration scores in units of
-    local margins makes the guarantee of coverage hold, however good or bad the local ones are.
+    Residuals on rows that do not calibrate are weighted by their nearness to the new row, and a neuron finds their
+    quantile at the confidence level: the local margin. The quantile of calibration scores in units of local margins
+    makes the guarantee of coverage hold, however good or bad the local ones are.
 
     Parameters
     ----------

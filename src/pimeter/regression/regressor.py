@@ -100,7 +100,8 @@ class IntervalRegressor(RegressorMixin, IntervalAnswers):
     coverage_range_ : ndarray of shape (2,) or, one for each line of `categories_`, (n_lines, 2)
         5 % and 95 % points of the coverage of this calibration set, by the Beta distribution of ranks (scores without
         ties; with ties coverage is higher); with ``guarantee="approximate"`` of the rank below and of that above. NaN
-        with `cv` and for sided tails, `groups` and unequal weights, where no such distribution is known.
+        with `cv`, `groups`, unequal weights, sided tails, and equal tails of `joint`, where no such distribution is
+        known, and for small categories, whose scores are shared.
     margin_ : ndarray of shape ([n_lines,] [n_outputs,] 2)
         How far bounds lie below and above the prediction, in units of the scale; beyond the bounds of a band of
         quantiles, where it may be negative; with `cv` that of the out-of-fold scores.
@@ -214,9 +215,8 @@ class IntervalRegressor(RegressorMixin, IntervalAnswers):
             Rows of one group, such as those of one patient, are never divided by a split, as in scikit-learn. They may
             resemble each other, so that each group counts once: a row of a new group is covered as if groups were rows
             (hierarchical conformal prediction), but for `cv`, categories and weights, where `guaranteed_level_` is NaN.
-            If the rows of each group are copies of
-            one row, as with ``groups=duplicate_groups(X, y)``, each group calibrates once, and as much is guaranteed as
-            without copies.
+            If the rows of each group are copies of one row, as with ``groups=duplicate_groups(X, y)``, each group
+            calibrates once, and as much is guaranteed as without copies.
         **fit_params
             Passed to the estimator's `fit` alone; those with one value per row are split with the rows.
 

@@ -25,19 +25,15 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, FeatureTable
 
 FOLDS = 5
-MAX_PROBABILITY = (
-    0.9999  # largest probability that is believed: no row weighs more than ten thousand times what it would
-)
+# The largest probability that is believed: no row weighs more than ten thousand times what it would.
+MAX_PROBABILITY = 0.9999
 PENALTIES = (0.01, 0.1, 1.0, 10.0)  # inverse strengths, from which the log loss of left-out rows chooses
 KNOTS = 7
 MAX_RANGES = 4.0  # interquartile ranges from the median beyond which a value counts as there: outliers have leverage
-MAX_COLUMNS_WITH_CURVES = (
-    50  # columns (with one for each category) up to which there are curves, which take ten times the time
-)
+# Columns, with one for each category, up to which there are curves, which take ten times as long as lines.
+MAX_COLUMNS_WITH_CURVES = 50
 LARGEST_WEIGHT = 1e100  # and its inverse is the least: sums and ratios of weights stay numbers
-LINE_SCALE = (
-    10.0  # by how much straight lines are enlarged beside curves, which is to say that they are hardly penalised
-)
+LINE_SCALE = 10.0  # by which straight lines are enlarged beside curves, so that they are hardly penalised
 
 
 @dataclass(frozen=True, eq=False)
