@@ -65,7 +65,7 @@ class AutoWidth(Width):
     ratio_, error_ : float
         Ratio of the interval score of the combination, and its standard error; 1 and 0 if a constant width remains.
     reason_ : str
-        What was combined, and by how much it is better. (With ``joint=True`` all of these are at ``model.width_.width``.)
+        What was combined, and how much better it is. (With ``joint=True`` all of these are at ``model.width_.width``.)
 
     Examples
     --------
