@@ -70,7 +70,7 @@ class TrainedSets(ConformalEstimator):
 
     def _settings_now(self) -> dict[str, Any]:
         """Settings that sets are calibrated with."""
-        return {name: getattr(self, name) for name in ("conformity_score", "by", "randomized", "guarantee")}
+        return {name: getattr(self, name) for name in ("conformity_score", "by", "randomized")}
 
     def _is_by_class(self) -> bool:
         """Whether each class has scores of its own."""
