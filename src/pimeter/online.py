@@ -199,7 +199,7 @@ def learn_columns(errors: Array, level: float, learning_rate: str | float, state
 
 
 def margins(states: Array) -> Array:
-    """The margin for the next error of each neuron: its weight or, after far too many misses, twice the largest error."""
+    """The margin for the next error of each neuron: its weight or, after far too many misses, twice the largest."""
     w, debt, largest = states[:, 0], states[:, 12], states[:, 13]
     return np.where(debt < stream.DEBT, w, np.maximum(w, 2.0 * largest))
 
