@@ -208,7 +208,7 @@ def headline(m: int, level: float, margin: float, bounds: tuple[float, float], c
     with_rows, resemble = {
         "rows": (f"With {rows}", "new rows resemble these"),
         "groups": (f"With {rows} in {units.n_groups:,} groups", "new groups resemble these"),
-        "time": (f"With {rows}, dependent as they are,", "the future resembles their time"),
+        "time": (f"With {rows} and allowing for their dependence,", "the future resembles their time"),
     }[units.kind]
     return Headline(claim, f"{with_rows} the true coverage lies {between}, if {resemble}.")
 

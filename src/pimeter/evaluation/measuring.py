@@ -308,6 +308,8 @@ def _doubt(diagnosis: Diagnosis, units: Units) -> str:
         return "Residuals drift in the order given, so the future may be unlike these rows."
     if units.kind == "rows" and "serial" in diagnosis.raised:
         return "Residuals depend on those before them: give time (or groups) for ranges that allow for it."
+    if "zeros" in diagnosis.raised:
+        return "Many residuals are exactly 0, as on rows that the model was trained on."
     return ""
 
 

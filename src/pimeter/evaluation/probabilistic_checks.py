@@ -113,7 +113,11 @@ class SameEverywhere(IntervalCheck):
             f"{where} are inside, {percent(total / n_all, 3)} of all ({_p(p_value)}, all together)."
         )
         followed = "the category" if one.of == "by" else one.of
-        advice = f"Calibrate rows {where} separately, or let widths follow {followed}."
+        advice = (
+            "Recalibrate them with IntervalCalibrator: its bounds follow the centre and the width."
+            if one.of in {"prediction", "interval width"}
+            else f"Calibrate rows {where} separately, or let widths follow {followed}."
+        )
         return self.finding(n_all, sentence, advice, value=one.coverage, reference=total / n_all, p_value=p_value)
 
 
@@ -123,7 +127,7 @@ class LeastCovered(IntervalCheck):
     name = "worst_subgroup"
     question = "Which rows are covered least?"
     looks_at = "all subgroups of 5 % of the rows or more that one or two conditions describe"
-    statistic = "coverage of the worst one, found on one half of the rows and told by the other; misses, permuted"
+    statistic = "coverage of the worst one, found on one half of the rows and measured on the other; misses, permuted"
     weight = 4.0
 
     def _judged(self, evidence: IntervalEvidence, _earlier: Mapping[str, Finding]) -> Finding:
