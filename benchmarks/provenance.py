@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -130,6 +130,17 @@ def changes(made: Origin, starts: Sequence[str] = ()) -> list[str]:
         if moved:
             found.append(f"other versions: {', '.join(moved)}")
     return found
+
+
+def narrowed(made: Origin, starts: Sequence[str]) -> Origin:
+    """The record as it would be from other starts, such as a function in place of its file: its commit says so.
+
+    As it stands where the commit does not say it: sources were edited, or the commit is not in this history.
+    """
+    is_known = made.sources and made.commit and not made.dirty and EDITED not in made.sources.values()
+    if list(made.starts) == list(starts) or not (is_known and is_in_history(str(made.commit))):
+        return made
+    return replace(made, sources=committed(ROOT, str(made.commit)).digests(starts), starts=starts)
 
 
 def changed_sources(made: Origin, starts: Sequence[str] = ()) -> list[str]:

@@ -38,7 +38,7 @@ from typing import Any, BinaryIO, ClassVar, Generic, Protocol, TypeAlias, TypeVa
 
 import numpy as np
 
-from benchmarks.provenance import Origin, changed_sources, origin, write
+from benchmarks.provenance import ROOT, Origin, changed_sources, narrowed, origin, write
 
 Value: TypeAlias = str | int | float
 Row: TypeAlias = Mapping[str, Value]
@@ -224,8 +224,19 @@ def paper_rows(name: str, key: str) -> dict[str, Row]:
 
 def made_by(experiment: Experiment[S], settings: S) -> Origin:
     """What would make its rows now."""
-    script = inspect.getfile(experiment.measure)
-    return origin(script, packages=experiment.packages, data=experiment.reads(settings), uses=USES)
+    folder, *uses = starts(experiment)
+    return origin(ROOT / folder, packages=experiment.packages, data=experiment.reads(settings), uses=uses)
+
+
+def starts(experiment: Experiment[Any]) -> list[str]:
+    """What its rows depend on: how units are listed and measured, and their streams, but not what is said of rows."""
+    return ["experiments", *(_name(one) for one in (experiment.measure, experiment.units)), *USES]
+
+
+def _name(function: Callable[..., object]) -> str:
+    """Of a function in a file of the repository, with its module."""
+    file = Path(inspect.getfile(function)).resolve().relative_to(ROOT)
+    return ".".join([*file.with_suffix("").parts, function.__qualname__])
 
 
 def _resumed(
@@ -261,7 +272,7 @@ def _refuse_other_origin(store: Store, then: Origin, now: Origin) -> None:
     """Raise where rows would come from different code, data or versions; another commit alone is no difference."""
     others = []
     data = [name for name in {**then.data, **now.data} if then.data.get(name) != now.data.get(name)]
-    for what, names in (("sources", changed_sources(then, now.starts)), ("data", data)):
+    for what, names in (("sources", changed_sources(narrowed(then, now.starts), now.starts)), ("data", data)):
         if names:
             others.append(
                 f"other {what} ({', '.join(names)})" if getattr(then, what) else f"{what} that were not recorded"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import provenance
-from benchmarks.provenance import Origin, changes, is_in_history, sessions, strangers
+from benchmarks.provenance import Origin, changes, is_in_history, narrowed, sessions, strangers
 from experiments.confirm import kept
-from experiments.protocol import USES, Experiment, Store, as_json, differing
+from experiments.protocol import Experiment, Store, as_json, differing, starts
 from experiments.quoted import quoted
 
 
@@ -52,8 +51,8 @@ def of_experiment(experiment: Experiment[Any], store: Store) -> Status:
     record = store.record()
     if record is None:
         return Status(name, "not run")
-    starts = [Path(inspect.getfile(experiment.measure)).relative_to(provenance.ROOT).as_posix(), *USES]
-    found = _of_sessions(name, [one for _, one in record.sessions], starts)
+    from_here = starts(experiment)
+    found = _of_sessions(name, [narrowed(one, from_here) for _, one in record.sessions], from_here)
     reasons = [found.why] if found.why else []
     wanted = as_json(experiment.settings)
     if record.settings != wanted:
@@ -63,7 +62,12 @@ def of_experiment(experiment: Experiment[Any], store: Store) -> Status:
         reasons.append(f"unfinished, {len(record.done)} of {n_units} units")
     state = "stale" if found.state == "current" and record.settings != wanted else found.state
     confirmed = kept(store.folder).get(experiment.file_name)
-    if state in {"stale", "unknown"} and record.settings == wanted and confirmed and not changes(confirmed.made, ()):
+    if (
+        state in {"stale", "unknown"}
+        and record.settings == wanted
+        and confirmed
+        and not changes(narrowed(confirmed.made, from_here))
+    ):
         said = f"{len(confirmed.units)} of {n_units} units come out the same at {_made(confirmed.made)}"
         return Status(name, "confirmed", found.made, "; ".join([said, *reasons]))
     return Status(name, state, found.made, "; ".join(reasons))
@@ -90,11 +94,11 @@ def of_benchmark(folder: Path, name: str) -> Status:
     return _of_sessions(f"benchmarks/{name}", sessions(record), sorted(own, key=len)[-1:])
 
 
-def _of_sessions(name: str, made: Sequence[Origin], starts: Sequence[str]) -> Status:
-    """Stale if one of the sessions is; `starts` are what records that do not say so start from."""
+def _of_sessions(name: str, made: Sequence[Origin], from_here: Sequence[str]) -> Status:
+    """Stale if one of the sessions is; `from_here` is what records that do not say so start from."""
     if not all(one.sources for one in made):
         return Status(name, "unknown", why="no record of its sources")
-    reasons = list(dict.fromkeys(reason for one in made for reason in changes(one, starts)))
+    reasons = list(dict.fromkeys(reason for one in made for reason in changes(one, from_here)))
     said = ", ".join(_made(one) for one in made)
     return Status(name, "stale" if reasons else "current", said, "; ".join(reasons))
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -87,8 +88,9 @@ def contents(store):
 
 
 def stop_after(n_units):
-    """The toy experiment, interrupted in unit n_units."""
+    """The toy experiment, interrupted in unit n_units; to its record the function is the same."""
 
+    @functools.wraps(toy_measure)
     def measure(settings, unit, rng):
         if unit[0] == n_units:
             raise KeyboardInterrupt
@@ -667,7 +669,7 @@ class TestIntervals:
 
     def test_page_joins_the_columns(self, tmp_path):
         target = tmp_path / "table2.md"
-        assert "Not run yet" in uci_page.pages(tmp_path)[target]
+        assert "Not run yet" in uci_page.pages(tmp_path, {})[target]
         for experiment, factor, method in ((uci.EXPERIMENT, 1.0, "pimeter"), (uci.PEERS, 1.25, "MAPIE CV+")):
 
             def measure(settings, unit, rng, factor=factor, method=method):
@@ -683,7 +685,7 @@ class TestIntervals:
 
             made = dataclasses.replace(experiment, measure=measure)
             run(made, uci.Settings(datasets=("yacht", "boston"), most_splits=2), Store(tmp_path, made.file_name))
-        text = uci_page.pages(tmp_path)[target]
+        text = uci_page.pages(tmp_path, {})[target]
         assert "at or above `least` on 2 of 2 datasets; 0.950 on average" in text
         assert "smaller than that of QD-Ens on 1 of 2 datasets (not on yacht)" in text
         wider = "yacht is where *pimeter* is wider than QD-Ens, 0.20 against 0.17: it covers 0.950 there, QD-Ens 0.96"
@@ -696,10 +698,12 @@ class TestIntervals:
         """Also after a change of the words around the numbers; figures are not drawn anew, and states not compared."""
         monkeypatch.setattr(report, "draw", lambda *_: False)
         monkeypatch.setattr(uci_page, "figure", lambda *_: None)
-        found = report.pages(cli.EXPERIMENTS.values(), cli.RESULTS, {}) | uci_page.pages(cli.RESULTS)
-        found[cli.RESULTS / "misses.md"] = summary.misses(cli.EXPERIMENTS, cli.RESULTS)
+        found = report.pages(cli.EXPERIMENTS.values(), cli.RESULTS, {}, cli.BRIEF) | uci_page.pages(cli.RESULTS, {})
+        found[cli.RESULTS / "misses.md"] = summary.misses(cli.EXPERIMENTS, cli.RESULTS, {})
         found[cli.RESULTS / "README.md"] = summary.page(cli.RESULTS, {})
-        state = re.compile(r"^State: .*$|\((?:current|confirmed|stale|unknown|not run)?\)( *)\|$", flags=re.MULTILINE)
+        state = re.compile(
+            r"^State: .*$|\((?:current|confirmed|stale|unknown|not run)?\)(; .*?)?( *)\|$", flags=re.MULTILINE
+        )
 
         def plain(text):
             return re.sub(r" +", " ", state.sub("", text)).replace("-", "")
@@ -779,7 +783,7 @@ class TestIntervals:
                     experiment.measure(settings, experiment.units(settings)[0], np.random.default_rng(0))
                 assert str(stopped.value) in experiment.reads(settings), experiment.file_name
         without = {one.file_name for one in cli.EXPERIMENTS.values() if not one.reads(one.settings)}
-        assert without == {"fig1", "table1", "table1-paper", "fig2", "theory"}
+        assert without == {"fig1", "table1", "table1-paper", "fig2", "theory", "theory-bound"}
 
     def test_networks_read_what_the_search_found(self):
         for experiment in (uci_networks.PAPER, uci_networks.QD, uci_reasons.EXPERIMENT):
