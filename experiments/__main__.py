@@ -33,6 +33,7 @@ from experiments import (
     table4,
     table4_paper,
     theory,
+    theory_bound,
     uci,
     uci_networks,
     uci_page,
@@ -75,8 +76,10 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         table4_paper.EXPERIMENT,
         table4.EXPERIMENT,
         theory.EXPERIMENT,
+        theory_bound.EXPERIMENT,
     )
 }
+BRIEF = {"fig1": fig1.brief, "fig3": fig3.brief, "table3-coverage": coverage.brief}  # where all tables are wide
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 QUICK = ROOT / "build" / "quick"
@@ -168,8 +171,8 @@ def _report(results: Path) -> None:
     """All pages, the summary last: it links to those that are there."""
     found = [status.of_experiment(one, Store(results, one.file_name)) for one in EXPERIMENTS.values()]
     states = {one.name.partition("/")[2]: one.short for one in found}
-    write(pages(EXPERIMENTS.values(), results, states) | uci_page.pages(results))
-    write({results / "misses.md": summary.misses(EXPERIMENTS, results)})
+    write(pages(EXPERIMENTS.values(), results, states, BRIEF) | uci_page.pages(results, states))
+    write({results / "misses.md": summary.misses(EXPERIMENTS, results, states)})
     write({results / "README.md": summary.page(results, states)})
     print(f"Wrote {_short(results / 'README.md')} and the pages beside it.")
 

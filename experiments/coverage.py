@@ -22,6 +22,7 @@ from pimeter.paper import score_spread
 
 METHODS = {"PIM": "pim", "binomial": "normal", "wilson": "wilson", "bootstrap": "bootstrap", "calibrated": "calibrated"}
 VALID = ("wilson", "bootstrap", "calibrated")
+RATIOS = ("PIM", "calibrated")  # whose widths stand beside Wilson's
 N_UNLABELLED = 2000
 
 
@@ -122,6 +123,20 @@ def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     return {
         f"Proportion of parts whose interval for {LEVEL:.0%} holds the accuracy on all other rows, among those with an "
         "interval; median width": [_line(rows, *cell) for cell in cells]
+    }
+
+
+def brief(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
+    """Coverage alone, and the widths of the paper's range and of calibrated intervals beside Wilson's."""
+    (table,) = tables(rows).values()
+    return {
+        f"Proportion of parts whose interval for {LEVEL:.0%} holds the accuracy, and width / Wilson's": [
+            {
+                **{key: line[key] for key in ("dataset", "part", "PIM", *VALID)},
+                **{f"width, {name}": float(line[f"{name}, width"]) / float(line["wilson, width"]) for name in RATIOS},
+            }
+            for line in table
+        ]
     }
 
 

@@ -198,6 +198,30 @@ def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     return {_title(rows, assumed): _table(rows, assumed) for assumed in ASSUMPTIONS}
 
 
+def brief(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
+    """The paper's neuron, ours and the rest at a glance: small samples and the largest."""
+    forms = {
+        "descent, beta 1000": "faithful, as the text says",
+        "descent, beta 10": "faithful, as the scripts do",
+        "beta 1000": "its root",
+        "beta 10": "its root",
+        DEFAULT: "numpy's default",
+        "Harrell-Davis": "a smooth competitor",
+        "pimeter": "better",
+    }
+    most = max(_lengths(rows))
+    lines: list[Row] = []
+    for name in (name for name in forms if name in _names(rows)):
+        cells: dict[str, Value] = {"form": forms[name], "estimator": name}
+        for assumed, words in ASSUMPTIONS.items():
+            ratios = curve(rows, assumed, name, "ratio")
+            cells[f"{words.lower()}, up to m = {SMALL}"] = geometric_mean(x for m, x in ratios.items() if m <= SMALL)
+            cells[f"{words.lower()}, m = {most}"] = ratios[most]
+        stalled = max(max(curve(rows, assumed, name, "stalled").values()) for assumed in ASSUMPTIONS)
+        lines.append({**cells, "most stalled": stalled})
+    return {"RMSE of I(p) as a ratio to numpy's default; below 1 is better": lines}
+
+
 def _title(rows: Sequence[Row], assumed: str) -> str:
     held = _where(rows, assumed)
     spreads = []

@@ -171,9 +171,12 @@ def figure(rows: Sequence[Row], path: Path) -> None:
                 counts = _counts(rows, network, name, outcome)
                 n_rows.append(f"{counts.sum():,}")
                 below = np.concatenate([[0.0], np.cumsum(counts) / max(counts.sum(), 1)])
-                panel.plot(np.linspace(0, 1, len(below)), below, label=name, **style)
+                how = {"drawstyle": "steps-post"} if name == "scaling-binning" else {}
+                panel.plot(np.linspace(0, 1, len(below)), below, label=name, **style, **how)
             is_low = outcome in {"true negatives", "false negatives"}
             panel.set(xlim=(0, THRESHOLD) if is_low else (THRESHOLD, 1), ylim=(0, 1))
+            ticks = np.arange(5 + (outcome == OUTCOMES[-1])) / 10  # the last one of a panel is the first of the next
+            panel.set_xticks(ticks if is_low else THRESHOLD + ticks)
             panel.set_title(f"{outcome}\n{' / '.join(n_rows)} rows", fontsize=10)
             panel.grid(alpha=0.25)
             panel.spines[["top", "right"]].set_visible(False)
@@ -181,7 +184,14 @@ def figure(rows: Sequence[Row], path: Path) -> None:
     for panel in panels[-1]:
         panel.set_xlabel("score")
     handles, labels = panels[0, 0].get_legend_handles_labels()
-    canvas.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    canvas.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=len(labels),
+        frameon=False,
+        title="rows are counted in this order",
+    )
     canvas.savefig(path, dpi=300)
 
 

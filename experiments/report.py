@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,19 @@ def tables(experiment: Experiment[Any], rows: Sequence[Row], published: Path = P
     }
 
 
-def short(rows: Sequence[Row]) -> list[Row]:
-    """A table with the published value in brackets after ours, and a star where it is missed."""
+def short(rows: Sequence[Row], keys: Sequence[str] = ()) -> list[Row]:
+    """A table with the published value in brackets after ours, and a star where it is missed.
+
+    Where it would still be wide, only the keys and what is published are shown.
+    """
+    beside = [name.removesuffix(", paper") for name in rows[0] if name.endswith(", paper")]
+    found = _in_brackets(rows)
+    if beside and len(found[0]) > MOST_COLUMNS:
+        return [{name: line[name] for name in (*keys, *beside)} for line in found]
+    return found
+
+
+def _in_brackets(rows: Sequence[Row]) -> list[Row]:
     found: list[Row] = []
     for row in rows:
         line: dict[str, Value] = {}
@@ -82,18 +93,26 @@ def draw(experiment: Experiment[Any], rows: Sequence[Row], path: Path) -> bool:
     return True
 
 
-def pages(experiments: Iterable[Experiment[Any]], folder: Path, states: Mapping[str, str]) -> dict[Path, str]:
+def pages(
+    experiments: Iterable[Experiment[Any]],
+    folder: Path,
+    states: Mapping[str, str],
+    brief: Mapping[str, Callable[[Sequence[Row]], Mapping[str, Sequence[Row]]]] | None = None,
+) -> dict[Path, str]:
     """The page of each experiment and its wide tables as CSV files; figures are drawn beside them.
 
-    `states` says of each experiment whether its rows are current.
+    `states` says of each experiment whether its rows are current; `brief` makes short tables for some.
     """
     found: dict[Path, str] = {}
     for experiment in experiments:
-        found |= _page(experiment, folder, states.get(experiment.file_name, ""))
+        name = experiment.file_name
+        rows = Store(folder, name).rows()
+        tables = brief[name](rows) if brief and name in brief and rows else {}
+        found |= _page(experiment, folder, states.get(name, ""), tables)
     return found
 
 
-def _page(experiment: Experiment[Any], folder: Path, state: str) -> dict[Path, str]:
+def _page(experiment: Experiment[Any], folder: Path, state: str, brief: Mapping[str, Sequence[Row]]) -> dict[Path, str]:
     name = experiment.file_name
     store = Store(folder, name)
     parts = [f"# {name}: {experiment.title}\n", "One of [all results](README.md).\n"]
@@ -103,16 +122,18 @@ def _page(experiment: Experiment[Any], folder: Path, state: str) -> dict[Path, s
     if record is None or not rows:
         parts.append(f"Not run yet: `{run}`.\n")
         return {folder / f"{name}.md": "\n".join(parts)}
-    parts += [f"State: {state or 'not asked for'}.\n", *_missing_units(experiment, record)]
+    parts += [f"State: {(state or 'not asked for').rstrip('. ')}.\n", *_missing_units(experiment, record)]
     image = folder / f"{name}.png"
     if draw(experiment, rows, image) or image.exists():
         parts.append(f"![{experiment.title}]({image.name})\n")
     parts.append(f"{experiment.finding(rows)}\n")
     if experiment.unpublished:
         parts.append(f"{experiment.unpublished}\n")
+    for title, table in brief.items():
+        parts.append(f"**{title.removesuffix('.')}.**\n\n{table_text(table)}\n")
     for i, (title, table) in enumerate(tables(experiment, rows).items(), start=1):
-        narrow = short(table)
         is_beside = any(column.endswith(", paper") for column in table[0])
+        narrow = short(table, experiment.keys)
         note = " In brackets the paper's value, * where ours is outside its tolerance." if is_beside else ""
         parts.append(f"**{title.removesuffix('.')}.**{note}\n")
         if len(narrow[0]) <= MOST_COLUMNS:

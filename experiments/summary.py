@@ -52,7 +52,7 @@ def page(folder: Path, states: Mapping[str, str]) -> str:
                 "better": found.better,
                 "tested reason": found.reason,
                 "run": f"`{claim.command}`",
-                "commit": _commits(claim, folder, states),
+                "commit": commits(claim, folder, states),
             }
         )
     counts = ", ".join(f"{verdicts.count(one)} {words}" for one, words in KINDS.items() if verdicts.count(one))
@@ -69,7 +69,7 @@ KINDS = {"holds": "hold", "in part": "hold in part", "no": "do not hold", "open"
 
 def judged(claim: Claim, rows: Callable[[str], Sequence[Row]]) -> Verdict:
     """The verdict, or that rows are missing."""
-    missing = [name for name in claim.experiments if not rows(name) and name != "table2-song-year"]
+    missing = [name for name in claim.experiments if not rows(name) and not name.endswith("song-year")]
     return Verdict("open", "not run yet", "", "", "") if missing else claim.judge(rows)
 
 
@@ -84,20 +84,25 @@ def _stored(folder: Path) -> Callable[[str], Sequence[Row]]:
     return rows
 
 
-def _commits(claim: Claim, folder: Path, states: Mapping[str, str]) -> str:
-    """What made the first result of a claim, and whether that is what the code gives."""
+def commits(claim: Claim, folder: Path, states: Mapping[str, str]) -> str:
+    """What made the first result of a claim, whether that is what the code gives, and which others are not."""
     name = claim.experiments[0]
     record = Store(folder, name).record()
     commit = record.last.commit[:7] if record and record.last.commit else ""
-    state = states.get(name, "").partition(":")[0]
-    return f"{commit} ({state})".strip()
+    state, *others = (states.get(one, "").partition(":")[0] for one in (*claim.experiments, *claim.tests))
+    names = (*claim.experiments, *claim.tests)[1:]
+    old = [f"{one}: {how}" for one, how in zip(names, others, strict=True) if how not in RIGHT]
+    return "; ".join([f"{commit} ({state})".strip(), *old])
+
+
+RIGHT = ("current", "confirmed", "")
 
 
 def _others(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.md") if path.stem not in {"README", "misses", "table2"})
 
 
-def misses(experiments: Mapping[str, Experiment[Any]], folder: Path) -> str:
+def misses(experiments: Mapping[str, Experiment[Any]], folder: Path, states: Mapping[str, str]) -> str:
     """What is not within the published tolerance, by the finding of the experiment that tested reasons."""
     rows = _stored(folder)
     parts = [
@@ -109,12 +114,24 @@ def misses(experiments: Mapping[str, Experiment[Any]], folder: Path) -> str:
         if found.verdict == "holds":
             continue
         parts.append(f"## {claim.item}: {claim.claim}\n")
-        paper = f"; paper: {found.paper}. {found.reason}" if found.paper else ""
-        parts.append(f"**{found.verdict}**. Faithful: {found.faithful}{paper}.\n")
-        held = rows(claim.experiments[0])
-        if held and claim.told:
-            parts.append(f"{claim.told(rows)}\n")
-        elif held and claim.experiments[0] != "theory":
-            parts.append(f"{experiments[claim.experiments[0]].finding(held)}\n")
-        parts.append(f"`python -m experiments run {claim.command}`\n")
+        cells = {
+            "Verdict": found.verdict,
+            "Faithful": found.faithful,
+            "Paper": found.paper,
+            "Better": found.better,
+            "Tested reason": found.reason,
+            "Run": f"`python -m experiments run {claim.command}`",
+        }
+        parts.append("\n".join(f"- {what}: {text}" for what, text in cells.items() if text) + "\n")
+        parts.append(f"State: {commits(claim, folder, states)}\n")
+        told = _told(claim, experiments, rows)
+        parts += [f"{told}\n"] if told else []
     return "\n".join(parts)
+
+
+def _told(claim: Claim, experiments: Mapping[str, Experiment[Any]], rows: Callable[[str], Sequence[Row]]) -> str:
+    """What the experiment found; of the theory all statements stand on its own page."""
+    name = claim.experiments[0]
+    if not rows(name) or name == "theory":
+        return ""
+    return claim.told(rows) if claim.told else experiments[name].finding(rows(name))

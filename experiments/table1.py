@@ -199,9 +199,10 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
 def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
     """Medians over trials for each noise."""
     return {
-        f"{noise.capitalize()} noise: medians over trials, beside the RMSE its median absolute deviation. Time is a "
-        "fraction of that of SQR, QD and f + PIM in all trials; a published value is missed if ours is farther "
-        "away than three of its deviations.": _table(rows, noise)
+        f"{noise.capitalize()} noise: medians over trials, beside the RMSE its median absolute deviation. PIM is the "
+        "root of the neuron's equation (as printed, by descent: `table1 --columns paper`). Time is a fraction of that "
+        "of SQR, QD and f + PIM in all trials; a published value is missed if ours is farther away than three of its "
+        "deviations.": _table(rows, noise)
         for noise in dict.fromkeys(str(row["noise"]) for row in rows)
     }
 
@@ -227,6 +228,13 @@ def _table(rows: Sequence[Row], noise: str) -> list[Row]:
             }
         )
     return table
+
+
+def of_method(rows: Sequence[Row], noise: str, method: str) -> dict[str, float]:
+    """Of one method: the median RMSE, in how many trials its bounds crossed, and how many trials there are."""
+    own = [row for row in rows if (row["noise"], row["method"]) == (noise, method)]
+    crossed = sum(float(row["coverage"]) < 0 for row in own)
+    return {"RMSE": _median(own, "rmse"), "crossed": crossed, "trials": len(own)}
 
 
 def headline(rows: Sequence[Row]) -> str:

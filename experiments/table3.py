@@ -271,7 +271,7 @@ def _missed(rows: Sequence[Row], ours: Sequence[Row]) -> list[Row]:
                     "column": column,
                     "ours": float(line[column]),
                     "paper": float(theirs[column]),
-                    "reason": (_HIGHER if column == "accuracy" and is_higher else why).format(
+                    "reason": (_HIGHER.get(column, why) if is_higher else why).format(
                         **{key: median(_column(held, name)) for key, name in _ALSO.items()},
                         tanh=median(_column(_held(rows, str(line["dataset"]), "tanh"), "PIM")),
                         quarters=np.quantile(_column(held, "calibration error"), [0.25, 0.75]),
@@ -290,14 +290,18 @@ _ALSO = {
 _REASONS = {
     "p_N": "other rows",
     "accuracy": "the paper trains on all rows but the test rows and stops on these; done so, ours is {stopped:.3f}",
-    "calibration error": "half of the shuffles lie between {quarters[0]:.1f} and "
-    "{quarters[1]:.1f}; the paper's networks are stopped on the rows that it is measured on",
+    "calibration error": "half of the shuffles lie between {quarters[0]:.1f} and {quarters[1]:.1f}; networks that are "
+    "trained for longer have a larger one (`table3 --columns paper`)",
     "BS": "the paper's resampled rows have labels of other rows; with that mistake ours is {broken:.3f}",
-    "PIM": "the paper's neurons stall where errors are few (tested by table3 --columns paper); ours, the root, stopped "
+    "PIM": "ours is the root of the neuron's equation, not its descent (as printed: `table3 --columns paper`); stopped "
     "on the test rows {pim_stopped:.3f}, with tanh {tanh:.3f}, after Platt {platt:.3f}",
     "binomial": "follows from the accuracy",
 }
-_HIGHER = "better networks: stopped on the test rows, as the paper's are, ours come to {stopped:.3f}"
+_HIGHER = {
+    "accuracy": "better networks: stopped on the test rows, as the paper's are, ours come to {stopped:.3f}",
+    "calibration error": "half of the shuffles lie between {quarters[0]:.1f} and {quarters[1]:.1f}; it is smaller for "
+    "networks that are stopped on the rows that it is measured on, as the paper's are (`table3 --columns paper`)",
+}
 
 
 def _valid(rows: Sequence[Row], name: str) -> Row:

@@ -254,6 +254,12 @@ def reasons(rows: Sequence[Row]) -> dict[str, str]:
     return {name: nearest(rows, name, best=True)[0] if name in met else "" for name in missed}
 
 
+def stalled(rows: Sequence[Row]) -> list[str]:
+    """Datasets whose published width the printed neuron gives only because its descent stalls: the root is wider."""
+    met, _ = by_named(rows)
+    return [name for name in met if float(line(rows, name)["root"]) > float(line(rows, name)["PIM"]) * 1.2]
+
+
 def headline(rows: Sequence[Row]) -> str:
     """What the table shows, in one sentence."""
     (met, missed), (chosen, _) = by_one(rows), by_named(rows)
@@ -269,8 +275,7 @@ def headline(rows: Sequence[Row]) -> str:
 def finding(rows: Sequence[Row]) -> str:
     """Why the published widths are what they are."""
     paper = paper_rows("table3", "dataset")
-    met, _ = by_named(rows)
-    wide = [name for name in met if float(line(rows, name)["root"]) > float(line(rows, name)["PIM"]) * 1.2]
+    wide = stalled(rows)
     said = [headline(rows)]
     if wide:
         said.append(f"The stall of the descent is what makes the widths small on {', '.join(wide)}.")

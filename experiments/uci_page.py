@@ -41,8 +41,11 @@ UNDERCOVERED = ("boston", "concrete", "wine-red")  # datasets on which the publi
 OTHERS = {"pimeter", "paper", "QD-Ens", "the"}  # first words of methods that are no peers
 
 
-def pages(results: Path) -> dict[Path, str]:
-    """All columns side by side, from the stored rows, and the whole table as a CSV; the figure is drawn beside it."""
+def pages(results: Path, states: Mapping[str, str]) -> dict[Path, str]:
+    """All columns side by side, from the stored rows, and the whole table as a CSV; the figure is drawn beside it.
+
+    `states` says of each experiment whether its rows are current.
+    """
     stored = {experiment.columns: Store(results, experiment.file_name).rows() for experiment in COLUMNS}
     rows = [row for held in stored.values() for row in held if row.get("chosen", True)]
     tried = Store(results, uci_reasons.EXPERIMENT.file_name).rows()
@@ -56,7 +59,16 @@ def pages(results: Path) -> dict[Path, str]:
         figure(lines, stored["paper"], image)
     shown = [f"![Coverage and width of all methods on each dataset]({image.name})\n"] if image.exists() else []
     wide = "tables/table2.csv"
-    parts = [INTRODUCTION, *_verdicts(rows), "", *shown, SHORT, table_text(_short(lines, stored)), ""]
+    parts = [
+        INTRODUCTION,
+        f"{_state(states)}\n",
+        *_verdicts(rows),
+        "",
+        *shown,
+        SHORT,
+        table_text(_short(lines, stored)),
+        "",
+    ]
     parts += [
         f"All methods, with standard errors: [{wide}]({wide}).\n",
         *_chosen(stored["paper"], tried),
@@ -64,6 +76,13 @@ def pages(results: Path) -> dict[Path, str]:
     ]
     parts += ["## What to make of it\n", *_discussion(rows, stored)]
     return {target: "\n".join(parts), results / wide: table_csv(_published(lines))}
+
+
+def _state(states: Mapping[str, str]) -> str:
+    """Which of the columns are not what the code gives now."""
+    held = {one.file_name: states.get(one.file_name, "").partition(":")[0] for one in COLUMNS}
+    old = [f"{name} {state}" for name, state in held.items() if state not in {"", "current", "confirmed", "not run"}]
+    return f"State: {', '.join(old) or 'all columns current or confirmed'}."
 
 
 def means(rows: Sequence[Row]) -> Sequence[Row]:
@@ -221,20 +240,32 @@ def _discussion(rows: Sequence[Row], stored: Mapping[str, Sequence[Row]]) -> lis
     said = []
     if "wine-red" in ratios:
         said.append(f"- On red wine the interval score of *pimeter* is {ratios['wine-red']:.3f} of the best peer's.")
-    own = [row for row in stored["paper"] if row["method"] == "paper: stops on own rows, descent"]
-    if own:
-        names = list(dict.fromkeys(str(row["dataset"]) for row in own))
-        short = {name: np.mean([float(r["own_picp"]) for r in own if r["dataset"] == name]) for name in names}
-        stalled = [f"{name} {value:.2f}" for name, value in short.items() if value < LEVEL - TOLERATED]
-        said.append(
-            "- Where PIM-Ens covers too little its optimiser stalls: of its *own* calibration errors descent covers "
-            f"{', '.join(stalled)}, and {LEVEL} or nearly so elsewhere."
-        )
+    if stored["paper"]:
+        said.append(f"- {on_reading(stored['paper'])}")
     if stored["qd-reasons"]:
         said.append(f"- {uci_quality.headline(stored['qd-reasons'])}")
     if stored["widths"]:
         said.append(f"- {uci_widths.finding(stored['widths'])}")
     return [*said, ""]
+
+
+def on_reading(rows: Sequence[Row]) -> str:
+    """Where the neuron as printed covers too little, and whether its descent has arrived there."""
+    own = [row for row in rows if row["chosen"] and row["method"] == "paper: stops on own rows, descent"]
+    names = list(dict.fromkeys(str(row["dataset"]) for row in own))
+    means = {
+        key: {name: float(np.mean([float(r[key]) for r in own if r["dataset"] == name])) for name in names}
+        for key in ("picp", "own_picp")
+    }
+    short = [name for name in names if means["picp"][name] < LEVEL - TOLERATED]
+    stalled = [name for name in names if means["own_picp"][name] < LEVEL - TOLERATED]
+    said = ", ".join(f"{name} {means['own_picp'][name]:.2f}" for name in stalled) or "none"
+    least = min((means["own_picp"][name] for name in names if name not in stalled), default=LEVEL)
+    return (
+        f"With rows of their own to stop on, neurons as printed cover too little on {', '.join(short) or 'none'}. "
+        f"Where the descent stalls they do so even of their *own* calibration errors ({said}; elsewhere at least "
+        f"{least:.2f})."
+    )
 
 
 INTRODUCTION = """\
