@@ -234,9 +234,11 @@ def starts(experiment: Experiment[Any]) -> list[str]:
 
 
 def _name(function: Callable[..., object]) -> str:
-    """Of a function in a file of the repository, with its module."""
-    file = Path(inspect.getfile(function)).resolve().relative_to(ROOT)
-    return ".".join([*file.with_suffix("").parts, function.__qualname__])
+    """Of a function in a file of the repository, with its module; the path of another file."""
+    file = Path(inspect.getfile(function)).resolve()
+    if not file.is_relative_to(ROOT):
+        return str(file)
+    return ".".join([*file.relative_to(ROOT).with_suffix("").parts, function.__qualname__])
 
 
 def _resumed(
