@@ -130,7 +130,7 @@ class LeastCovered(Check[Evidence]):
     name = "worst_subgroup"
     question = "Which rows are covered least?"
     looks_at = "up to 3,000 rows, and all subgroups of 5 % of them or more that one or two conditions describe"
-    statistic = "coverage of the worst one, found on one half of the rows and measured on the other; misses, permuted"
+    statistic = "coverage of the worst one, found on one half of the rows and told by the other; misses, permuted"
     significance = 0.004
 
     def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
