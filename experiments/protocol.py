@@ -37,6 +37,7 @@ from threading import Thread
 from typing import Any, BinaryIO, ClassVar, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks.provenance import ROOT, Origin, changed_sources, narrowed, origin, write
 
@@ -312,7 +313,7 @@ def _measured(
         return
     # Not forked: a forked child inherits locks that other threads hold.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(n_jobs, len(units)), mp_context=context, initializer=_end_with_parent)
+    pool = ProcessPoolExecutor(min(n_jobs, len(units)), mp_context=context, initializer=_prepared)
     begun: deque[tuple[Unit, Future[Sequence[Row]]]] = deque()
     try:
         while True:
@@ -326,6 +327,14 @@ def _measured(
             yield unit, found.result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _prepared() -> None:
+    """One thread in each worker: threads of several workers that wait for the same cores take ten times as long."""
+    threadpool_limits(1)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # of libraries that are loaded later
+        os.environ.setdefault(name, "1")
+    _end_with_parent()
 
 
 def _end_with_parent() -> None:
