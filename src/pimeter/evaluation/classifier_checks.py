@@ -27,7 +27,7 @@ class CheckOfLabels(Check[ClassifierEvidence]):
     """A check that looks at labels."""
 
     def applies(self, evidence: ClassifierEvidence) -> bool:
-        """Whether there are any."""
+        """Whether some rows have a label."""
         return evidence.labelled.n > 0
 
 
