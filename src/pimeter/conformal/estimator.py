@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
     from sklearn.utils.metadata_routing import MetadataRouter
 
+    from pimeter.conformal.folds import Split
     from pimeter.conformal.guarantee import GuaranteeKind
     from pimeter.conformal.quantile import ScoreQuantile
     from pimeter.conformal.scores import CalibrationScores
     from pimeter.protocols import Array, FeatureTable, Hashes, Index, Model
 
     Values = NDArray[Any]  # targets of any kind, or categories
-    Split = tuple[Index, Index]  # rows that train, and rows that are left out
 
 HELD_OUT = 0.2  # fraction of rows that calibrate with cv=None, as in the paper
 
