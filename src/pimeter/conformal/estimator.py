@@ -80,7 +80,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         found = type(self)(**{name: one if name in kept else clone(one, safe=False) for name, one in params.items()})
         if hasattr(self, "_metadata_request"):
             found._metadata_request = deepcopy(self._metadata_request)
-        if hasattr(self, "_skl_callbacks"):  # the same, which follow all clones
+        if hasattr(self, "_skl_callbacks"):  # callbacks of scikit-learn, which follow all clones
             found._skl_callbacks = self._skl_callbacks
         return found
 
