@@ -21,7 +21,7 @@ except ImportError:  # no set_callbacks
         """The base of estimators whose `fit` callbacks may follow: there are none."""
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method as it is."""
+        """The method as it is: this scikit-learn has no callbacks."""
         return method
 
 

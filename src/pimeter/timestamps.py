@@ -27,7 +27,7 @@ def tells_time(column: pl.Series) -> bool:
 
 
 def instants_of(column: pl.Series) -> Array | None:
-    """Numbers as they are, and seconds of dates and times; None for words."""
+    """Numbers as they are, and seconds of dates and times; None for other strings."""
     import polars as pl
 
     kind = column.dtype
@@ -41,7 +41,7 @@ def instants_of(column: pl.Series) -> Array | None:
 
 
 def _seconds(words: pl.Series) -> Array | None:
-    """Seconds of dates in words, all of one time zone; None where some are none."""
+    """Seconds of dates in strings, all of one time zone; None where some are none."""
     day, time, offset = words.str.extract_groups(MOMENT).struct.unnest()
     if day.has_nulls() or offset.n_unique() != 1:
         return None
@@ -64,13 +64,13 @@ def is_dated(column: pl.Series) -> bool:
 
 
 def numbered(table: Table, window: pl.Series, notes: list[str]) -> Index:
-    """Number of each row's window: numbers and dates in their own order, other words as they come."""
+    """Number of each row's window: numbers and dates in their own order, other strings as they come."""
     import polars as pl
 
     kind = window.dtype
     if kind.is_numeric() or kind.is_temporal():
         return window.rank("dense").to_numpy().astype(np.intp) - 1
-    msg = f"{table.name}: column {shown(window.name)} holds {kind}; give numbers, dates or words for windows."
+    msg = f"{table.name}: column {shown(window.name)} holds {kind}; give numbers, dates or strings for windows."
     if kind not in (pl.String, pl.Categorical, pl.Enum, pl.Binary):
         raise ValueError(msg)
     try:
@@ -81,7 +81,7 @@ def numbered(table: Table, window: pl.Series, notes: list[str]) -> Index:
     if not day.has_nulls() and offset.n_unique() == 1:
         return (day + time.fill_null("")).rank("dense").to_numpy().astype(np.intp) - 1
     notes.append(
-        f"column {shown(window.name)} of {table.name} holds words, so windows are taken in the order of the file; "
+        f"column {shown(window.name)} of {table.name} holds strings, so windows are taken in the order of the file; "
         "dates like 2024-12-31 and 2024-12-31 09:00, all of one time zone, are put in their own order"
     )
     return coded(words.to_numpy().astype(object))[1]

@@ -21,7 +21,7 @@ from pimeter.row_hashes import row_draws
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.conformal.estimator import Split
+    from pimeter.conformal.folds import Split
     from pimeter.protocols import Array, FeatureTable, Index, Model
 
 TUNING_FRACTION = 0.2  # of the calibration rows, which RAPS chooses its constants with

@@ -72,7 +72,7 @@ def _pooled(
 
 
 def over_classes(cells: Cells, k: int, metrics: Mapping[str, Metric], confidence_level: float) -> dict[str, Estimate]:
-    """Estimates of averages over classes, each of them against all others; cells as in `by_classes`."""
+    """Estimates of averages over classes, each of them against all others; cells by true, then predicted class."""
     against = _one_against_rest(k)
     own = [against(part) for part in cells]
     padded = _padded(cells, own[0])

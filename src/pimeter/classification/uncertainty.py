@@ -338,7 +338,7 @@ _BY_METHOD: dict[str, Callable[..., _Found]] = {"calibrated": _calibrated, "pred
 
 
 def _several(task: _Task, method: str, threshold: float | ArrayLike) -> ClassificationUncertainty:
-    """More than two classes."""
+    """Estimates for more than two classes: overall, averages, and each class against all others."""
     k = task.score.shape[1]
     if method not in {*BINOMIAL, "bootstrap"}:
         msg = (

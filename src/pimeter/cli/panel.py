@@ -78,7 +78,7 @@ def panel_frame(table: Table, columns: PanelColumns, *, is_past: bool = True) ->
 
 
 class PanelTask(NamedTuple):
-    """What is asked for."""
+    """What is asked for: intervals of the forecasts of several series in a file, and where they go."""
 
     file: str
     table: Table

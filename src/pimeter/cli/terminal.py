@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def say_where(out: Path, *, err: bool = False) -> None:
-    """Where the result is."""
+    """Print where the result was written."""
     typer.echo(f"{'Report' if out.suffix.lower() == '.html' else 'Wrote'}: {out}", err=err)
 
 

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
     from sklearn.utils.metadata_routing import MetadataRouter
 
+    from pimeter.conformal.folds import Split
     from pimeter.conformal.guarantee import GuaranteeKind
     from pimeter.conformal.quantile import ScoreQuantile
     from pimeter.conformal.scores import CalibrationScores
     from pimeter.protocols import Array, FeatureTable, Hashes, Index, Model
 
     Values = NDArray[Any]  # targets of any kind, or categories
-    Split = tuple[Index, Index]  # rows that train, and rows that are left out
 
 HELD_OUT = 0.2  # fraction of rows that calibrate with cv=None, as in the paper
 
@@ -80,7 +80,7 @@ class ConformalEstimator(Replaceable, Calibrated, BaseEstimator, ABC):
         found = type(self)(**{name: one if name in kept else clone(one, safe=False) for name, one in params.items()})
         if hasattr(self, "_metadata_request"):
             found._metadata_request = deepcopy(self._metadata_request)
-        if hasattr(self, "_skl_callbacks"):  # the same, which follow all clones
+        if hasattr(self, "_skl_callbacks"):  # callbacks of scikit-learn, which follow all clones
             found._skl_callbacks = self._skl_callbacks
         return found
 

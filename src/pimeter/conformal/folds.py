@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pimeter.conformal.estimator import Split
     from pimeter.protocols import Array, Flags, Index
+
+    Split = tuple[Index, Index]  # rows that train, and rows that are left out, as scikit-learn's splitters give them
 
 VALUES_AT_A_TIME = 2_000_000  # that are written out
 MIN_ROWS_TO_BISECT = 40  # rows in a list from which on bisection is faster than writing values out

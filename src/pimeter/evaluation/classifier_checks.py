@@ -27,7 +27,7 @@ class CheckOfLabels(Check[ClassifierEvidence]):
     """A check that looks at labels."""
 
     def applies(self, evidence: ClassifierEvidence) -> bool:
-        """Whether there are any."""
+        """Whether some rows have a label."""
         return evidence.labelled.n > 0
 
 
@@ -157,17 +157,18 @@ class Calibration(CheckOfLabels):
         n_bins, n_off, p_value = len(bins["score"]), sum(bins["is_off"]), bins["p_value"]
         none = f"none of {n_bins} bins contradicts the score" if n_bins > 1 else "labels do not contradict the scores"
         few = "" if evidence.labelled.n >= ROWS_PER_BIN else ", but such few rows say little"
-        n_certain, n_wrong, chance = evidence.labelled.certain()
-        wrong = f"{n_wrong:,} of {counted(n_certain, 'row')} with a score of 0 or 1 {'is' if n_wrong == 1 else 'are'}"
-        rounding = f"; {wrong} of the other class, as rounded scores may be" if n_wrong else ""
+        certain = evidence.labelled.certain()
+        verb = "is" if certain.n_wrong == 1 else "are"
+        wrong = f"{certain.n_wrong:,} of {counted(certain.n, 'row')} with a score of 0 or 1 {verb}"
+        rounding = f"; {wrong} of the other class, as rounded scores may be" if certain.n_wrong else ""
         sentence, advice, code = f"Nothing speaks against it: {none}{few}{rounding}.", "", ""
         significance = 1.0 - evidence.uncertainty.confidence_level
-        if min(p_value, chance) <= significance:
+        if min(p_value, certain.chance) <= significance:
             where = (
                 f"in {n_off} of {n_bins} bins the fraction of positives contradicts the score"
                 if n_off
                 else f"{wrong} of the other class, which no such probability allows"
-                if chance <= significance
+                if certain.chance <= significance
                 else f"the labels contradict them (p = {p_value:.2g}), though no single one of {n_bins} bins does"
             )
             size = f" Typically they are {points(error)} percentage points off (calibration error)." if error else ""
@@ -181,7 +182,13 @@ class Calibration(CheckOfLabels):
             else:
                 advice = "Do not read scores as probabilities; calibrating them needs labels of both classes."
         return self.finding(
-            evidence.labelled.n, sentence, advice, code=code, value=error, reference=0.0, p_value=min(p_value, chance)
+            evidence.labelled.n,
+            sentence,
+            advice,
+            code=code,
+            value=error,
+            reference=0.0,
+            p_value=min(p_value, certain.chance),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import bdtrc
@@ -38,6 +38,14 @@ class Category:
     upper: float
     p_value: float  # of Fisher's exact test of this category against all others, two-sided
     is_different: bool  # whether chance does not explain how it differs from the others
+
+
+class CertainRows(NamedTuple):
+    """Rows with a score of 0 or 1."""
+
+    n: int
+    n_wrong: int  # of the other class
+    chance: float  # how often as many are: never, but for rounding
 
 
 @dataclass(frozen=True)
@@ -80,18 +88,16 @@ class Labelled:
             return None
         return float(calibration_error(self.is_positive, self.score, n_bins=self.n_bins, method="lower"))
 
-    def certain(self) -> tuple[int, int, float]:
-        """Rows with a score of 0 or 1, those of the other class, and how often as many are: never, but for rounding.
-
-        A score of 0 or 1 on a grid may have been half a step away from it.
-        """
+    def certain(self) -> CertainRows:
+        """Rows with a score of 0 or 1, which on a grid may have been half a step away from it."""
         score = self.score.astype(np.float64)
         is_wrong = np.where(self.is_positive, score == 0.0, score == 1.0)
         n_certain, n_wrong = (int(np.count_nonzero(own)) for own in ((score == 0.0) | (score == 1.0), is_wrong))
         if not n_wrong:
-            return n_certain, 0, 1.0
+            return CertainRows(n_certain, 0, 1.0)
         step = grid_step(distinct(score, 1.0), 1.0)
-        return n_certain, n_wrong, 0.0 if math.isnan(step) else float(bdtrc(n_wrong - 1, n_certain, step / 2.0))
+        chance = 0.0 if math.isnan(step) else float(bdtrc(n_wrong - 1, n_certain, step / 2.0))
+        return CertainRows(n_certain, n_wrong, chance)
 
     def categories(self, by: NDArray[Any], threshold: float, level: float) -> list[Category]:
         """Accuracy of each category, tested against that of all others; intervals hold for all categories together."""

@@ -228,9 +228,20 @@ def _contrasts(kind: Kind, names: tuple[str, ...], pairs: Pairs) -> list[Contras
     """Differences of one score with names."""
     found = []
     for k, (i, j) in enumerate(paired.all_pairs(len(names))):
-        value, lower, upper, p_value, n_needed = (float(column[k]) for column in pairs)
-        better = names[i if kind.sign * value < 0.0 else j] if kind.sign and pairs.is_told[k] else ""
-        found.append(Contrast(kind.name, names[i], names[j], value, lower, upper, p_value, n_needed, better))
+        better = names[i if kind.sign * pairs.value[k] < 0.0 else j] if kind.sign and pairs.is_told[k] else ""
+        found.append(
+            Contrast(
+                score=kind.name,
+                model=names[i],
+                other=names[j],
+                value=float(pairs.value[k]),
+                lower=float(pairs.lower[k]),
+                upper=float(pairs.upper[k]),
+                p_value=float(pairs.p_value[k]),
+                n_needed=float(pairs.n_needed[k]),
+                better=better,
+            )
+        )
     return found
 
 

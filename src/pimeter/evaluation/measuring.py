@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
-from dataclasses import astuple, replace
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, overload
@@ -241,8 +241,21 @@ def measured_points(
     if lazy is not None:
         equal = equal.of_sample(lazy.n)
     units = Units.of(m, group, moment, residuals)
-    parts = (names, group is not None, _together(units, equal), moment is not None)
-    evidence = Evidence(target, prediction, residuals, ordered, fit, at, known, divisions, equal, *parts)
+    evidence = Evidence(
+        target=target,
+        prediction=prediction,
+        residuals=residuals,
+        ordered=ordered,
+        fit=fit,
+        at=at,
+        given=known,
+        divisions=divisions,
+        copies=equal,
+        names=names,
+        has_groups=group is not None,
+        units=_together(units, equal),
+        has_time=moment is not None,
+    )
     judgement = judged(evidence)
     context = Context(units, _doubt(judgement.diagnosis, units))
     shown, ranges = shown_divisions(evidence), MarginRanges.of(fit, units)
@@ -261,10 +274,10 @@ def measured_points(
         scores = {name: _with_copies(name, score, equal.factor) for name, score in scores.items()}
     kind = "copies" if equal.n else units.kind
     scores |= conditional_scores(known.columns, fit.covered(evidence.some, at), level, kind)
-    margin = curves.margin[at]
+    margin, mean = curves.margin[at], scores["mean_error"]
     return Measurement(
         headline=curves.headlines[at],
-        diagnosis=beside_mean_error(judgement.diagnosis, *astuple(scores["mean_error"])[:3]),
+        diagnosis=beside_mean_error(judgement.diagnosis, mean.value, mean.lower, mean.upper),
         confidence_level=level,
         n_rows=n_rows,
         n_folds=len(fit.fold_margins),

@@ -160,7 +160,7 @@ def findings(contrasts: list[Contrast], best: str, second: str, places: tuple[Pl
 
 
 def _where(second: str, places: tuple[Place, ...], n: int) -> Finding:
-    """Where the second model is better."""
+    """The finding on subgroups: in which of them the second model is better."""
     others = [one for one in places if one.lower > 0.0]
     sentence = f"In none of {len(places)} subgroups is {second} better."
     advice = ""

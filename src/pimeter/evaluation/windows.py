@@ -365,7 +365,7 @@ def _check(table: Table, frame: pl.DataFrame, columns: Sequence[str], places: Se
 
 
 def _steps(table: Table, given: pl.Series) -> Index:
-    """Steps ahead from 0."""
+    """How many steps ahead each row is, from 0, by the column of steps, which are 1, 2, ...; or a ValueError."""
     values = given.to_numpy()
     with np.errstate(invalid="ignore"):  # what is not an integer is refused below
         steps = values.astype(np.intp) - 1

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 NO_VALUE = ["", "na", "n/a", "nan", "null", "none", "#n/a", "#na", "<na>"]  # strings that say that it is not known
 UNITS = r"(%|€|\$|£|¥|EUR|USD|GBP|CHF|JPY)"  # beside a number
 READ_AS = {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-"}  # signs and how they are read
-CELLS_TO_TRY = 100  # which tell most columns of words from numbers and dates
+CELLS_TO_TRY = 100  # which tell most columns of strings from numbers and dates
 DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%y", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%d-%b-%Y", "%d %b %Y")
 CLOCKS = ("", " %H:%M", " %H:%M:%S%.f", "T%H:%M", "T%H:%M:%S%.f")
 DATE = (  # with a year of four digits, but for 31.12.24: other short ones may be numbers of versions

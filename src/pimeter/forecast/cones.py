@@ -221,7 +221,8 @@ class ForecastIntervals(ConePaths):
         y_pred : array-like of the same shape
             Their forecasts.
         features : array-like or frame of n rows, optional
-            With `context`: as in `fit`, of the newest window that was made before each row became known.
+            With `context`: what was known when the newest window was made before each row became known, in the columns
+            that `fit` was given.
 
         Returns
         -------
@@ -245,7 +246,7 @@ class ForecastIntervals(ConePaths):
         y_pred : array-like of the same shape
             Their forecasts, all of them known.
         features : array-like or frame of n rows, optional
-            With `context`: as in `fit`.
+            With `context`: what was known when each window was made, in the columns that `fit` was given.
 
         Returns
         -------
@@ -277,7 +278,7 @@ class ForecastIntervals(ConePaths):
         confidence_level : float or array-like of shape (L,), optional
             Other levels than that of the estimator. Updated neurons know their own level only.
         features : array-like or frame of n rows, optional
-            With `context`: as in `fit`, of these windows.
+            With `context`: what is known when each of these windows is made, in the columns that `fit` was given.
 
         Returns
         -------

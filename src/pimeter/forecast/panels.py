@@ -246,7 +246,8 @@ class PanelIntervals(PanelSums):
         Parameters
         ----------
         frame : frame
-            As in `fit`. What was given before may come again if it has not changed.
+            A long frame with the columns of `fit`: a row for each series, cutoff and time, with the models of `fit`.
+            What was given before may come again if it has not changed.
 
         Returns
         -------

@@ -61,7 +61,7 @@ class ConePaths(StepNeurons):
         weights : array-like of shape (h,), optional
             What each step counts: 0 leaves a step out, prices make a turnover.
         features : array-like or frame of n rows, optional
-            With `context`: as in `fit`, of these windows.
+            With `context`: what is known when each of these windows is made, in the columns that `fit` was given.
 
         Returns
         -------
@@ -93,7 +93,7 @@ class ConePaths(StepNeurons):
             For each forecast. Past windows are drawn equally often; 100 paths or more have the margins of the cone
             exactly, and so have as many as there are windows.
         features : array-like or frame of n rows, optional
-            With `context`: as in `fit`, of these windows.
+            With `context`: what is known when each of these windows is made, in the columns that `fit` was given.
         random_state : int, optional
             Which windows are drawn, and in which order.
 
@@ -126,7 +126,7 @@ class ConePaths(StepNeurons):
         levels : float or array-like of shape (L,)
             Proportions of targets that should lie below: where a unit short costs 3 and a unit over 1, 3/4.
         features : array-like or frame of n rows, optional
-            With `context`: as in `fit`, of these windows.
+            With `context`: what is known when each of these windows is made, in the columns that `fit` was given.
 
         Returns
         -------

@@ -38,7 +38,8 @@ class ExchangeabilityEvidence:
     Parameters
     ----------
     is_renewed : bool, default=False
-        Whether a stake of 1 begins at each row, as in `RateEvidence`.
+        Whether a stake of 1 begins at each row, for a bound on how often alarms come on average; else the stakes of
+        all rows together are 1.
     seed : int, default=0
         Of the random numbers that break ties.
 

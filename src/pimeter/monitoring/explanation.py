@@ -258,7 +258,7 @@ def _bounds(stream: Stream, alarm: Alarm | None) -> Finding:
 
 
 def _by(subgroups: tuple[WatchedSubgroup, ...], alarm: Alarm | None) -> Finding:
-    """Which subgroup it is."""
+    """The finding on subgroups: which one raised the alarm, or has the most evidence against it."""
     first = subgroups[0]
     low, high = percent_range(first.lower, first.upper)
     most = f"{first.label}: {percent(first.coverage)} of {counted(first.rows, 'row')} were covered ({low} to {high} %)"

@@ -82,7 +82,7 @@ def label_lists(name: str, given: Labels | None, n: int) -> list[Label]:
 
 
 def _is_plain(label: object) -> bool:
-    """Whether JSON has it."""
+    """Whether JSON can hold a label as it is: a finite number, a string or None."""
     return math.isfinite(label) if isinstance(label, float) else label is None or isinstance(label, str | int)
 
 

@@ -100,7 +100,7 @@ class Point(NamedTuple):
 
 
 def code_of(target: float, lower: float, upper: float) -> int:
-    """Where a target lies."""
+    """Where a target lies: BELOW, INSIDE or ABOVE its interval, or ON_BOUND."""
     if target < lower:
         return BELOW
     if target > upper:

@@ -56,8 +56,15 @@ class DescendingNeuron(QuantileNeuron):
 
     Attributes
     ----------
-    quantile_, standard_error_, quantile_range_, quantile_range_level_
-        As those of `QuantileNeuron`. The standard error is that of the root, and `error_bound_` is not in it.
+    quantile_ : float or ndarray of shape (k,)
+        The weights that were kept.
+    standard_error_ : float or ndarray of shape (k,)
+        Standard error of the root, for independent errors; `error_bound_` is not in it. NaN where fewer than five
+        errors are expected beyond the quantile.
+    quantile_range_ : ndarray of shape (2,) or (k, 2)
+        Two of the errors that have the true quantile between them with 95 % confidence, if errors are independent.
+    quantile_range_level_ : float
+        The exact confidence of `quantile_range_`; below 0.95 only where there are too few errors.
     n_iter_ : int or ndarray of shape (k,)
         Steps taken.
     converged_ : bool or ndarray of shape (k,)

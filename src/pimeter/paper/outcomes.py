@@ -67,7 +67,8 @@ def score_spread(
     threshold : float or array-like of shape (T,), default=0.5
         Scores above it predict the positive class. Several give a result for each.
     metrics : name, list of names and functions, or dict of name to function, optional
-        As for `classification_uncertainty`; all by default.
+        Names such as "accuracy", "precision" or "recall", and functions of the rates of the four outcomes; all metrics
+        of `classification_uncertainty` that have a threshold by default.
     labels : sequence, optional
         The two classes, in the order of the columns of `y_score`; by default those of `y_true`, sorted.
     pos_label : object, default=1

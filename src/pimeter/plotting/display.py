@@ -38,7 +38,7 @@ class Display:
     figure_: Figure
 
     def _begin(self, ax: Axes | None) -> Axes:
-        """The axes to draw on."""
+        """The axes to draw on: those given, or new ones; remembered with their figure."""
         self.ax_ = pyplot().subplots(figsize=FIGURE, layout="constrained")[1] if ax is None else ax
         self.figure_ = self.ax_.get_figure()  # type: ignore[assignment]
         self.ax_.spines[["top", "right"]].set_visible(False)

@@ -89,7 +89,7 @@ class AutoWidth(Width):
 
     @property
     def _takes_spread(self) -> bool:
-        """Whether a candidate does."""
+        """Whether `fit` takes `spread`, how far the trees of the model disagree, as a candidate does."""
         given = self.candidates if isinstance(self.candidates, Sequence) else DEFAULT_CANDIDATES
         return any(width._takes_spread for width in given if isinstance(width, Width))
 
@@ -204,7 +204,7 @@ class AutoWidth(Width):
 
     @property
     def takes_sparse(self) -> bool:
-        """Whether all candidates do."""
+        """Whether X may be a sparse matrix, as it may for all candidates."""
         return all(width.takes_sparse for width in self.candidates or ())
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, FeatureTable, SparseMatrix
 
     NumberTable = Array | sparse.csr_array[Any, Any]
-    Column = Array | list[str | None]  # numbers with NaN, or words with None, for what is missing
+    Column = Array | list[str | None]  # numbers with NaN, or strings with None, for what is missing
 
 MAX_CATEGORIES = 20  # of a category that are told apart by distance
 MAX_INDICATORS = 2000  # columns of zeros and ones of all categories together
@@ -117,7 +117,7 @@ def is_table(X: FeatureTable) -> bool:
 
 
 def _columns(X: FeatureTable) -> list[Column]:
-    """Each column as numbers or as words."""
+    """Each column as numbers or as strings."""
     found: list[Column] = []
     for values in columns_of(X).values():
         numbers = numbers_of(values)

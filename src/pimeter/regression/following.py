@@ -109,8 +109,12 @@ class OnlineIntervals(BaseEstimator):
 
         Parameters
         ----------
-        X, y, by
-            As in `fit`, the oldest row first.
+        X : array, frame or whatever the estimator takes, of n rows
+            Features of the rows that follow those of `fit` and of earlier calls, the oldest row first.
+        y : array-like of shape (n,)
+            Targets.
+        by : array-like of shape (n,), optional
+            Categories of the rows, where the intervals have some.
 
         Returns
         -------
@@ -134,8 +138,10 @@ class OnlineIntervals(BaseEstimator):
 
         Parameters
         ----------
-        X, by
-            As in `fit`, the next row first.
+        X : array, frame or whatever the estimator takes, of n rows
+            Features of the rows to come, the next row first.
+        by : array-like of shape (n,), optional
+            Categories of the rows, where the intervals have some.
 
         Returns
         -------

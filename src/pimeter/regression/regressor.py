@@ -286,8 +286,15 @@ class IntervalRegressor(RegressorMixin, IntervalAnswers):
 
         Parameters
         ----------
-        X, y, by, importance_weight
-            As in `calibrate`; rows without a weight weigh 1. Once some weights are estimated, nothing is guaranteed.
+        X : array, frame or whatever the estimator takes, of m rows
+            Features of rows that neither trained the model nor calibrate yet.
+        y : array-like of shape (m,) or (m, k)
+            Targets, of as many outputs as before.
+        by : array-like of shape (m,), optional
+            Categories of the rows, for ``width="grouped"``.
+        importance_weight : array-like of shape (m,) or ShiftWeights, optional
+            How much likelier each row is where intervals are needed than here, in the units of `calibrate`; rows
+            without a weight weigh 1. Once some weights are estimated, nothing is guaranteed.
 
         Returns
         -------

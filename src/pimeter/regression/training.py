@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from sklearn.utils import Tags
 
-    from pimeter.conformal.estimator import Split
+    from pimeter.conformal.folds import Split
     from pimeter.conformal.scores import CalibrationScores
     from pimeter.protocols import Array, FeatureTable, Index, Model
 

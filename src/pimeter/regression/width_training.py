@@ -19,7 +19,7 @@ from pimeter.regression.width import checked_residuals, predictions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pimeter.conformal.estimator import Split
+    from pimeter.conformal.folds import Split
     from pimeter.protocols import Array, FeatureTable, Index
     from pimeter.regression.training import TrainedIntervals
     from pimeter.regression.width import Width

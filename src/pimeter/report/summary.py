@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def summary_html(data: Mapping[str, Any], table: Columns, picture: bytes | None = None) -> str:
-    """Headline, advice and a picture (PNG); code, a table and findings are folded. Every word is escaped."""
+    """Headline, advice and plots (PNG); code, a table and findings are folded. Every word is escaped."""
     headline, diagnosis = data["headline"], data["diagnosis"]
     advice = "".join(f"<li>{escape(line)}</li>" for line in diagnosis["advice"])
     code = f"<pre>{escape(diagnosis['code'])}</pre>" if diagnosis["code"] else ""

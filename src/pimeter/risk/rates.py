@@ -42,7 +42,7 @@ class Rate(NamedTuple):
         return Candidates(cuts, np.full(len(cuts), n), _above(score[~is_positive], cuts))
 
     def declares(self, score: Array, threshold: float) -> Flags:
-        """Which rows are declared anything."""
+        """Which rows are declared positive, negative or safe, whichever the rate is about, at a threshold."""
         return np.asarray(score > threshold if self.declared == "above" else score < threshold)
 
     @property

@@ -217,7 +217,7 @@ def _text(label: object) -> str:
 
 
 def labels_of(by: ArrayLike | None, n: int) -> NDArray[Any] | None:
-    """One category per row."""
+    """Category of each row, as an array of shape (n,); None where none are given."""
     if by is None:
         return None
     labels = even_array("by", by)

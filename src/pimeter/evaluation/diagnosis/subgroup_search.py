@@ -73,7 +73,7 @@ class WorstSubgroup:
 
     @property
     def words(self) -> str:
-        """Which rows these are."""
+        """Which rows these are: the conditions on them, joined."""
         return f"rows with {' and '.join(self.conditions)}"
 
     def __str__(self) -> str:
