@@ -545,6 +545,21 @@ class TestRecalibration:
             assert math.isnan(monitor.guaranteed_level_)
             assert monitor._recalibration.n_rows == found.n_rows
 
+    def test_selected_rows_guarantee_nothing_after_an_update_or_in_a_file(self):
+        X, y = np.zeros((800, 1)), np.concatenate([normal(400), 4.0 * normal(400, 1)])
+        model = pm.IntervalRegressor(lambda X: np.zeros(len(X)), confidence_level=0.9).calibrate(X[:400], y[:400])
+        monitor = pm.CoverageMonitor(0.9).update(y[400:], model.predict_interval(X[400:]))
+        monitor.recalibrate(model, X[400:], y[400:])
+        read = pm.IntervalRegressor.from_json(model.to_json())
+        model.update(X[:50], 4.0 * normal(50, 2))
+        for one in (model, read):
+            assert math.isnan(one.guaranteed_level_)
+            assert "selected by an alarm" in one.guarantee_reason_
+        given = pm.IntervalCalibrator(0.9, method="additive").fit(y[:400], intervals=np.tile([-BOUND, BOUND], (400, 1)))
+        watch = pm.CoverageMonitor(0.9).update(y[400:], np.tile([-BOUND, BOUND], (400, 1)))
+        watch.recalibrate(given, np.tile([-BOUND, BOUND], (400, 1)), y[400:])
+        assert math.isnan(pm.IntervalCalibrator.from_json(given.to_json()).guaranteed_level_)
+
     def test_rows_that_wait_have_the_old_intervals(self):
         y, intervals = np.full(60, 5.0), np.tile([-1.0, 1.0], (60, 1))
         model = pm.IntervalCalibrator(0.9, method="additive").fit(normal(100), intervals=np.tile([-1.0, 1.0], (100, 1)))

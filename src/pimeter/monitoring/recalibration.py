@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+import warnings
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pimeter.coverage import CoverageWarning
 from pimeter.interval_arrays import lower_and_upper, targets
 from pimeter.validation import known_numbers
 
@@ -94,9 +96,20 @@ def recalibrated(stream: Stream, earlier: Recalibration | None, model: Any, X: A
     else:
         model.fit(y_true[rows], intervals=np.asarray(X, dtype=np.float64)[rows])
     if was_selected:
-        model.guaranteed_level_, model.guaranteed_, model.guarantee_reason_ = math.nan, False, SELECTED
+        _doubt(model)
     level = float(getattr(model, "guaranteed_level_", math.nan))
     return Recalibration(int(n_rows), was_selected, level, float(is_covered[rows].mean()), online)
+
+
+def _doubt(model: Any) -> None:
+    """Let a model guarantee nothing, also once rows are added to it, or it is read from a file."""
+    if not hasattr(model, "_quantile"):  # of the caller's
+        model.guaranteed_level_, model.guaranteed_, model.guarantee_reason_ = math.nan, False, SELECTED
+        return
+    scores = getattr(model, "_scores_seen", model._quantile.scores)
+    with warnings.catch_warnings():  # of few scores, of which calibration has warned
+        warnings.simplefilter("ignore", CoverageWarning)
+        model._learn(replace(scores, doubts=(*scores.doubts, SELECTED)))
 
 
 def _online_coverage(y: Array, lower: Array, upper: Array, level: float, n_last: int) -> float:
