@@ -197,11 +197,11 @@ class TestWidthOfOnesOwn:
             (lambda X: X[:, 0], "must give an IntervalShape.*; got ndarray\\."),
             (lambda X: pm.IntervalShape(lower=X[:, :1]), "both lower and upper or neither"),
             (lambda X: pm.IntervalShape(scale=X[:, 0]), r"scale of shape \(400,\).* expected .*\(400, 1\)"),
-            (lambda X: pm.IntervalShape(scale=-X[:, :1]), "not positive"),
-            (lambda X: pm.IntervalShape(scale=X[:, :1] * np.nan), "not finite"),
+            (lambda X: pm.IntervalShape(scale=-X[:, :1]), "scale with values that are finite and positive"),
+            (lambda X: pm.IntervalShape(scale=X[:, :1] * np.nan), "scale with values that are finite and positive"),
             (
                 lambda X: pm.IntervalShape(lower=X[:, :1], upper=X[:, :1] * np.inf),
-                "upper with values that are not finite",
+                "upper with values that are finite; some are not",
             ),
         ],
     )

@@ -127,7 +127,7 @@ class TestOverlappingGroups:
         groups = np.column_stack([rng.random(100) < 0.5, np.zeros(100, bool)])
         y = rng.normal(size=100)
         model = IntervalRegressor(zero, confidence_level=0.9, width="grouped")
-        with pytest.warns(CoverageWarning, match="group 1: no calibration row is in it.* 9 rows would do"):
+        with pytest.warns(CoverageWarning, match="group 1: no calibration row is there.* 9 rows would do"):
             model.calibrate(groups, y, by=groups)
         assert np.isnan(model.categories_[1].level)
         assert model.guaranteed_level_ == pytest.approx(0.9 - 1 / (1 + groups[:, 0].sum()))

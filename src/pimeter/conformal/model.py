@@ -32,7 +32,7 @@ def trained(estimator: object) -> Any:
     except NotFittedError as unfitted:
         msg = (
             f"estimator is a {type(estimator).__name__} that is not fitted: call fit(X, y), which trains a clone of "
-            "it, or fit the estimator first, whose answers are needed to calibrate it."
+            "it, or fit the estimator first: calibration needs its predictions."
         )
         raise NotFittedError(msg) from unfitted
     return estimator

@@ -102,9 +102,9 @@ class OverlappingQuantile(ScoreQuantile):
         if empty:
             needed = scores_needed(self.level, n_cuts=self.tails.n_cuts)
             warn_of_coverage(
-                f"{', '.join(empty[:3])}{', ...' * (len(empty) > 3)}: no calibration row is in it, so that "
-                f"{percent(self.level, 6)} cannot be guaranteed there; {needed} rows would do. Its intervals go as far "
-                "as the largest score."
+                f"{', '.join(empty[:3])}{', ...' * (len(empty) > 3)}: no calibration row is there, so that "
+                f"{percent(self.level, 6)} cannot be guaranteed there; {needed} rows would do. Intervals there go as "
+                "far as the largest score."
             )
 
     @cached_property

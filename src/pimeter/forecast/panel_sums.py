@@ -18,7 +18,8 @@ from pimeter.forecast.panel_bounds import warn_of_pooled
 from pimeter.forecast.panel_context import Ahead
 from pimeter.forecast.panel_model import place_of
 from pimeter.forecast.panel_paths import Paths
-from pimeter.forecast.paths import check_number_of_paths, step_weights
+from pimeter.forecast.paths import step_weights
+from pimeter.validation import integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,7 +137,7 @@ class PanelSums(Replaceable, BaseEstimator):
         forecast. Those of seasonal naive forecasts do: take ``context="recent"`` with a `season_length` then.
         """
         future = self._future(frame)
-        check_number_of_paths(n_paths)
+        n_paths = integer("n_paths", n_paths, at_least=1)
         rng = check_random_state(random_state)
         n = len(future.given)
         repeated = future.given[np.tile(np.arange(n), n_paths).tolist()]

@@ -21,7 +21,7 @@ from pimeter.forecast.limits import within_limits
 from pimeter.forecast.neurons import StepNeurons
 from pimeter.forecast.window_arrays import finite_forecasts
 from pimeter.quantiles import quantile
-from pimeter.validation import one_or_more_levels
+from pimeter.validation import integer, one_or_more_levels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +110,7 @@ class ConePaths(StepNeurons):
         earlier seasons.
         """
         check_is_fitted(self)
-        check_number_of_paths(n_paths)
+        n_paths = integer("n_paths", n_paths, at_least=1)
         rng = check_random_state(random_state)
         exact = self._tails.bound_levels(self._level)
         found = [redrawn(paths, n_paths, exact, rng) for paths in self._future_paths(y_pred, features)]
@@ -173,13 +173,6 @@ def step_weights(of: str, weights: ArrayLike | None, h: int) -> Array:
         msg = f"the weights of a mean must add up to more than 0; got {weights!r}."
         raise ValueError(msg)
     return np.asarray(counts / counts.sum())
-
-
-def check_number_of_paths(n_paths: int) -> None:
-    """Refuse what is not a number of paths."""
-    if isinstance(n_paths, bool) or not isinstance(n_paths, int) or n_paths < 1:
-        msg = f"n_paths must be an integer of at least 1; got {n_paths!r}."
-        raise ValueError(msg)
 
 
 def middle_of_sums(sums: Array, p: float) -> Array:

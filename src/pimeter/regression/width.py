@@ -192,7 +192,8 @@ class Width(BaseEstimator, ABC):
                 )
                 raise ValueError(msg)
             if part is not None and not (np.isfinite(part).all() and (what != "scale" or (part > 0.0).all())):
-                msg = f"{name}.shape gives {what} with values that are not finite, or not positive: no width follows."
+                must = "finite and positive" if what == "scale" else "finite"
+                msg = f"{name}.shape must give {what} with values that are {must}; some are not."
                 raise ValueError(msg)
         return found
 

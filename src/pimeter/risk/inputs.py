@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pimeter.classification.inputs import class_labels, refuse_missing
 from pimeter.risk.losses import OwnLoss, RowLosses, own_loss, shortfall
 from pimeter.risk.rates import RATES
-from pimeter.validation import finite_numbers
+from pimeter.validation import finite_numbers, one_level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -22,18 +21,16 @@ if TYPE_CHECKING:
 LARGEST_TARGET = 1e300  # target: distances stay finite
 
 
-def rate_risk(name: str, level: object, guarantee: str) -> float:
+def rate_risk(name: str, level: Any, guarantee: str) -> float:
     """Largest rate of errors that a level of this rate allows."""
-    if isinstance(level, bool) or not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
-        msg = f"level of {name!r} must lie between 0 and 1; got {level!r}. For per cent divide by 100."
-        raise ValueError(msg)
+    level = one_level(f"level of {name!r}", level)
     if guarantee == "marginal" and RATES[name].among == "declared":
         msg = (
             f'guarantee="marginal" is for losses of single rows, and {name!r} is a ratio among the rows that are '
             'declared, which may rise and fall with the threshold. Use guarantee="training-conditional".'
         )
         raise ValueError(msg)
-    return RATES[name].risk(float(level))
+    return RATES[name].risk(level)
 
 
 def one_score(given: ArrayLike) -> Array:
