@@ -229,6 +229,13 @@ def _run_columns(asked: argparse.Namespace, results: Path, quick: Path) -> int:
         some = ", ".join(command(experiment) for experiment in EXPERIMENTS.values() if experiment.by_split)
         print(f"--datasets and --splits are for {some}.", file=sys.stderr)
         return 2
+    for experiment in chosen if asked.datasets else ():
+        settings = experiment.quick if asked.quick else experiment.settings
+        names = list(dict.fromkeys(str(unit[0]) for unit in experiment.units(settings)))
+        unknown = [name for name in asked.datasets if name not in names]
+        if unknown:
+            print(f"{command(experiment)} has no dataset {unknown[0]!r}; it has {', '.join(names)}.", file=sys.stderr)
+            return 2
     deadline = time.monotonic() + 60.0 * asked.minutes
     for experiment in chosen:
         failed = _run(experiment, asked, results, quick, deadline - time.monotonic())

@@ -82,7 +82,8 @@ def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
 
 def headline(rows: Sequence[Row]) -> str:
     """Where the bound holds, in one sentence."""
-    parts = [f"{100 * within(rows, kind):.0f} % of the descents that {kind}" for kind in KINDS]
+    known = {kind: within(rows, kind) for kind in KINDS}
+    parts = [f"{100 * part:.0f} % of the descents that {kind}" for kind, part in known.items() if not np.isnan(part)]
     twice = 100 * within(rows, factor=2.0)
     return f"The printed bound holds for {' and '.join(parts)}, twice the bound for {twice:.0f} % of all."
 

@@ -760,6 +760,8 @@ class TestIntervals:
         short, long = rows(uci_reasons.SHORT, 0.95, 1.5), rows(uci_reasons.LONG, 0.8, 0.4)
         assert uci_reasons.reason([], "boston") == "not tested"
         assert uci_reasons.reason([*short, *rows("beta 10", 0.84, 0.72)], "boston") == "met with beta 10"
+        both = [*rows("beta 10", 0.84, 0.72), *rows("the root", 0.83, 0.7), *rows("not tuned", 0.85, 0.7)]
+        assert uci_reasons.reason(both, "boston") == "met with beta 10, the root or not tuned"
         said = uci_reasons.reason([*short, *long], "boston")
         assert said.startswith("none found of 2 changes; nearest: three times the steps, 0.800 / 0.400, and the publ")
         assert "| 0.950 / 1.500 " in report.table_text(*uci_reasons.tables(short).values())
@@ -877,6 +879,13 @@ class TestCommandLine:
         (folders["results"] / "fig1.csv").write_text("precious")
         assert cli.main(["run", "fig1"], **folders) == 2
         assert "--fresh starts anew" in capsys.readouterr().err
+
+    def test_unknown_datasets_are_named_beside_those_there_are(self, folders, capsys):
+        asked = ["run", "table2", "--columns", "pimeter", "--datasets", "yatch"]
+        assert cli.main(asked, **folders) == 2
+        assert re.search(
+            r"table2 --columns pimeter has no dataset 'yatch'; it has yacht, boston", capsys.readouterr().err
+        )
 
     def test_interruption_says_how_to_go_on(self, folders, monkeypatch, capsys):
         def interrupted(*_):
