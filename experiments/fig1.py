@@ -268,14 +268,17 @@ def finding(rows: Sequence[Row]) -> str:
 
 def _on_symmetry(rows: Sequence[Row]) -> str:
     lengths = [m for m in _lengths(rows) if m <= SMALL]
-    alone, with_neuron = (
-        geometric_mean(curve(rows, "symmetry", name, "ratio_to_signed")[m] for m in lengths)
-        for name in (DEFAULT, "pimeter")
-    )
+
+    def ratio(name: str) -> float:
+        return geometric_mean(curve(rows, "symmetry", name, "ratio_to_signed")[m] for m in lengths)
+
+    neurons = [f"{ratio(name):.2f} ({name})" for name in _names(rows) if name.startswith("descent")]
+    trained = f"; the paper's neurons in that comparison: {', '.join(neurons)}" if neurons else ""
     return (
         "The figure gave the symmetry of the distribution to the neuron and not to numpy. "
-        f"Up to m = {lengths[-1]} that knowledge alone changes the error of numpy's default to {alone:.2f} of what it "
-        f"was; pimeter with it against numpy without it, the paper's comparison, is {with_neuron:.2f}."
+        f"Up to m = {lengths[-1]} that knowledge alone changes the error of numpy's default to {ratio(DEFAULT):.2f} of "
+        f"what it was; pimeter with it against numpy without it, the paper's comparison, is {ratio('pimeter'):.2f}"
+        f"{trained}."
     )
 
 
@@ -316,7 +319,7 @@ def _on_neuron(rows: Sequence[Row], name: str) -> str:
         for assumed, words in ASSUMPTIONS.items()
     ]
     stalled = max(float(row["stalled"]) for row in held)
-    stalls = f" Up to {100 * stalled:.0f} % of the neurons stalled." if stalled else ""
+    stalls = f" Up to {100 * stalled:.1f} % of the neurons stalled." if stalled else ""
     return (
         f"the claim {verdict} (by two standard errors better in {better}, worse in {worse} of {len(small)} cells). Its "
         f"ratio up to m = {SMALL} and at m = {held[-1]['m']}: {', '.join(ratios)}.{stalls}"
@@ -377,7 +380,8 @@ def figure(rows: Sequence[Row], path: Path) -> None:
         _lines(above, rows, assumed, far)
         _band(panel, rows, assumed)
         _lines(panel, rows, assumed, [name for name in names if name not in far])
-        above.set(yscale="log", ylim=(1, 12))
+        above.axhline(1, color="0.2", linewidth=1.2)
+        above.set(yscale="log", ylim=(0.9, 12))
         above.set_yticks([1, 2, 5, 10], ["1", "2", "5", "10"])
         panel.set(xlabel="sample size m", ylim=(0.7, TOP))
         _frame(above, _lengths(rows))
@@ -402,7 +406,8 @@ def _lines(panel: Axes, rows: Sequence[Row], assumed: str, names: Sequence[str])
     """A curve for each estimator."""
     for name in names:
         ratios, errors = (list(curve(rows, assumed, name, key).values()) for key in ("ratio", "ratio_se"))
-        panel.errorbar(_lengths(rows), ratios, 2 * np.array(errors), label=name, elinewidth=0.8, **LINES[name])
+        label = f"root, {name}" if name.startswith("beta") else name
+        panel.errorbar(_lengths(rows), ratios, 2 * np.array(errors), label=label, elinewidth=0.8, **LINES[name])
 
 
 def _frame(panel: Axes, lengths: Sequence[int]) -> None:
