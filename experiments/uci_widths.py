@@ -86,7 +86,11 @@ def headline(rows: Sequence[Row]) -> str:
 def finding(rows: Sequence[Row]) -> str:
     """What the width does apart from the model, and how much the search of settings had seen."""
     later = [float(row["seen"]) for row in rows if int(row["split"]) > 0]
-    seen = f" Of the test rows of later splits the search of settings had seen {np.mean(later):.2f}." if later else ""
+    seen = (
+        f" The search of settings has seen {100 * np.mean(later):.0f} % of the test rows of later splits."
+        if later
+        else ""
+    )
     stalled = [1 - int(row["arrived"]) for row in rows if row["method"] == PRINTED]
     return f"{headline(rows)} {sum(stalled)} of {len(stalled)} printed neurons stalled.{seen}"
 
