@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.claims import CLAIMS, Claim, Verdict
+from experiments.printed import printed_neuron
 from experiments.protocol import Experiment, Row, Store
 from experiments.report import table_text
+from experiments.uci_splits import LEVEL
 
 INTRODUCTION = """\
 # The paper, item by item
@@ -16,21 +18,37 @@ INTRODUCTION = """\
 Each of the {n} items as the paper says ("faithful": its neuron, its selection, its setting), beside the published
 value, and as it should be done ("better"). {counts}.
 Every number is computed from the rows stored beside this page by `python -m experiments report`; a verdict follows
-from the numbers, and a reason is one that a command tests.
+from the numbers. A reason is one that a command tests: a change that gives what is published, and need not be what the
+paper did where several were tried. What "run" names goes after `python -m experiments run`.
+"""
+WORDS = """\
+## Words
+
+- **Text, scripts:** where the paper's text and its published scripts differ, both are run.
+- **As printed:** the paper's neuron, beta = 1000, learning rate .005, Adam on all errors, the weight of the closest
+  approach. Two things are not printed. The first weight: Tables 1, 3, 4 and Figures 2, 3 take that of the scripts,
+  z / sqrt(5000), Figure 1 and Table 2 begin halfway between the quartiles of the errors. And when to give up: here
+  after {n_steps:,} steps, or {patience} that come no closer.
+- **Root:** the weight at which the same neuron's output is p, solved for. **Stalled:** a descent that gave up before it
+  came there, in a gap between two errors, where the gradient is 0, or for want of steps: with more of them fewer stall.
+  **NA:** a weight that has not moved at all.
+- **Met, within:** as near to the published value as three (Table 1) or one (Tables 2, 3, 4) of the paper's own
+  deviations; .03 for accuracies and rates, of which it prints none.
+- **State:** "current" rows are what the code gives now; "confirmed" ones are of earlier code, and some units computed
+  anew came out the same; "stale" ones are of earlier code; of "unknown" ones nobody recorded it.
 """
 HOW = """\
 ## How to run
 
 - **Data:** `python -m experiments download FOLDER`, then `PIMETER_DATA=FOLDER`; Song Year (200 MB) with
-  `--datasets song-year`. Theory, Figure 1 and Table 1 need none.
+  `--datasets song-year`. Theory, Figures 1 and 2 and Table 1 need none.
 - **Run:** `python -m experiments run NAME` goes on where it stopped and says how many units were read and how many
   computed; `--columns A` for some columns of a table, `--fresh` for all anew, `--quick` for a small version that is
   kept apart, `--minutes N` to begin nothing new after that time. `make paper` runs all and writes these pages.
 - **Time, one core:** theory and Figure 3 a minute each; Table 3 as printed, Table 1 and Table 4 ten to twenty minutes;
   Table 2's networks an hour, the peers half a day.
 - **Is a result still what the code gives?** `python -m experiments status`, or `make results-status`.
-  `python -m experiments confirm NAME --units A,B` computes some units anew and compares them with what is stored:
-  "confirmed" results are of earlier code, and these units came out the same.
+  `python -m experiments confirm NAME --units A,B` computes some units anew and compares them with what is stored.
 """
 
 
@@ -61,7 +79,9 @@ def page(folder: Path, states: Mapping[str, str]) -> str:
         "[What could not be reproduced, and what was tried](misses.md). Table 2 as a whole: [table2](table2.md)."
     )
     others = ", ".join(f"[{path.stem}]({path.name})" for path in _others(folder))
-    return "\n".join([*parts, f"Every experiment has a page: {others}.\n", HOW])
+    neuron = printed_neuron(LEVEL)
+    words = WORDS.format(n_steps=neuron.max_iter, patience=neuron.patience)
+    return "\n".join([*parts, f"Every experiment has a page: {others}.\n", words, HOW])
 
 
 KINDS = {"holds": "hold", "in part": "hold in part", "no": "do not hold", "open": "open"}
