@@ -24,6 +24,7 @@ from experiments import (
     quoted,
     song_year,
     status,
+    steps,
     summary,
     table1,
     table1_paper,
@@ -77,6 +78,7 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
         table4.EXPERIMENT,
         theory.EXPERIMENT,
         theory_bound.EXPERIMENT,
+        steps.EXPERIMENT,
     )
 }
 BRIEF = {"fig1": fig1.brief, "fig3": fig3.brief, "table3-coverage": coverage.brief}  # where all tables are wide

@@ -1,0 +1,218 @@
+"""Do neurons stall because a descent was not given enough steps? The neuron as printed with 5,000 to 100,000 of them.
+
+The paper prints no number of steps; all other experiments stop after 5,000, or after 200 that come no closer. Here
+nothing but the number of steps stops a neuron: first for absolute normal errors, then for the widths of Table 3 (raw
+scores of relu networks that are stopped on the test rows). Beside them stands the root of the very same equation.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from experiments.classifiers import LEVEL, deviation, median, scores, shuffled
+from experiments.data import Array, Split, classification, classification_files
+from experiments.printed import BETA, printed_neuron
+from experiments.protocol import Experiment, Row, Unit, paper_rows
+from experiments.table3 import DATASETS, LARGE
+from pimeter import bandwidth, quantile
+from pimeter.paper import outcome_errors
+
+if TYPE_CHECKING:
+    from pimeter.protocols import Flags
+
+NORMAL = "absolute normal errors"
+SMALL = tuple(name for name, one in DATASETS.items() if one.training != LARGE)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Numbers of steps; sample lengths and descents of normal errors; datasets and shuffles of Table 3."""
+
+    seed: int = 0
+    steps: tuple[int, ...] = (5_000, 20_000, 100_000)
+    lengths: tuple[int, ...] = (20, 100, 1000)
+    n_descents: int = 20
+    datasets: tuple[str, ...] = SMALL
+    n_shuffles: int = 10
+    max_epochs: int = 200
+    test: float = 0.2
+    held_out: float = 0.1
+
+
+QUICK = Settings(steps=(20, 50), lengths=(20,), n_descents=3, datasets=("sonar",), n_shuffles=2, max_epochs=10)
+
+
+def units(settings: Settings) -> list[Unit]:
+    """One per dataset, and one per sample length."""
+    return [*((name, 0) for name in settings.datasets), *((NORMAL, m) for m in settings.lengths)]
+
+
+def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Row]:
+    """A row for each descent, or shuffle, and number of steps."""
+    return _normal(settings, int(unit[1]), rng) if unit[0] == NORMAL else _table3(settings, str(unit[0]), rng)
+
+
+def _normal(settings: Settings, m: int, rng: np.random.Generator) -> list[Row]:
+    errors = np.abs(rng.standard_normal((m, settings.n_descents)))
+    root = np.asarray(quantile(errors, LEVEL, axis=0, beta=BETA))
+    return [
+        _row(NORMAL, m, i, n, float(weights[i]), float(root[i]), bool(arrived[i]))
+        for n, (weights, arrived) in _descents(errors, settings.steps).items()
+        for i in range(settings.n_descents)
+    ]
+
+
+def _table3(settings: Settings, name: str, rng: np.random.Generator) -> list[Row]:
+    X, y = classification(name)
+    splits = [shuffled(len(y), settings.test, settings.held_out, rng) for _ in range(settings.n_shuffles)]
+    peeking = [Split(np.concatenate(split[:2]), split.test, split.test) for split in splits]
+    how = replace(DATASETS[name].training, max_epochs=settings.max_epochs)
+    found: list[Row] = []
+    for i, (split, score) in enumerate(zip(splits, scores(X, y, peeking, how, rng), strict=True)):
+        true = y[split.test]
+        sides = [errors for errors in outcome_errors(true, score[split.test])[:2] if len(errors)]
+        if len(sides) < 2:
+            continue
+        negative = float(np.mean(true == 0))
+        few = min(map(len, sides))
+        root = _width(negative, [float(quantile(errors, LEVEL, beta=BETA)) for errors in sides])
+        parts = [_descents(errors[:, None], settings.steps) for errors in sides]
+        for n in settings.steps:
+            width = _width(negative, [float(part[n][0][0]) for part in parts])
+            found.append(_row(name, few, i, n, width, root, all(part[n][1][0] for part in parts)))
+    return found
+
+
+def _row(errors: str, m: int, number: int, steps: int, found: float, root: float, arrived: bool) -> Row:
+    return {
+        "errors": errors,
+        "m": m,
+        "number": number,
+        "steps": steps,
+        "found": found,
+        "root": root,
+        "arrived": int(arrived),
+    }
+
+
+def _descents(errors: Array, steps: Sequence[int]) -> dict[int, tuple[Array, Flags]]:
+    """Weights of the closest approach within so many steps, for each column, and whether they have arrived."""
+    most, m = max(steps), len(errors)
+    neuron = printed_neuron(LEVEL).set_params(max_iter=most, patience=most)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # counted
+        neuron.fit(errors)
+    distance, weights = np.sqrt(neuron.loss_curve_), neuron.weight_curve_
+    near = max(0.5 / m, 0.1 * bandwidth.standard_error(LEVEL, m))  # as `converged_` says it
+    found = {}
+    for n in steps:
+        best = np.nanargmin(distance[: n + 1], axis=0)[None]
+        weight, away = (np.take_along_axis(curve, best, axis=0)[0] for curve in (weights, distance))
+        found[n] = weight, away <= near
+    return found
+
+
+def _width(negative: float, weights: Sequence[float]) -> float:
+    """2 delta(ACC) of Table 3, by the fraction of negative rows."""
+    return negative * weights[0] + (1.0 - negative) * weights[1]
+
+
+# What the rows say.
+
+
+def tables(rows: Sequence[Row]) -> dict[str, Sequence[Row]]:
+    """For normal errors how many arrive, and how far off the rest is; for Table 3 the median widths."""
+    normal = [row for row in rows if row["errors"] == NORMAL]
+    names = [name for name in dict.fromkeys(str(row["errors"]) for row in rows) if name != NORMAL]
+    steps = list(dict.fromkeys(int(row["steps"]) for row in rows))
+    return {
+        "Descents that have arrived, and the RMSE of all to the root of the same equation": [
+            {"m": m} | {f"{what}, {n:,} steps": value for n in steps for what, value in _of(normal, m, n).items()}
+            for m in dict.fromkeys(int(row["m"]) for row in normal)
+        ],
+        "Widths of Table 3 by number of steps, medians over shuffles": [line(rows, name) for name in names],
+    }
+
+
+def _of(rows: Sequence[Row], m: int, n: int) -> dict[str, float]:
+    own = [row for row in rows if (row["m"], row["steps"]) == (m, n)]
+    off = [float(row["found"]) - float(row["root"]) for row in own]
+    return {"arrived": float(np.mean([row["arrived"] for row in own])), "RMSE": float(np.sqrt(np.mean(np.square(off))))}
+
+
+def line(rows: Sequence[Row], name: str) -> Row:
+    """Median widths of a dataset by number of steps, that of the root, and the published one with its tolerance."""
+    own = [row for row in rows if row["errors"] == name]
+    theirs = paper_rows("table3", "dataset")[name]
+    by_steps = {
+        int(row["steps"]): median([float(r["found"]) for r in own if r["steps"] == row["steps"]]) for row in own
+    }
+    return {
+        "dataset": name,
+        **{f"{n:,} steps": width for n, width in by_steps.items()},
+        "the root": median([float(row["root"]) for row in own]),
+        "published": float(theirs["PIM"]),
+        "+-": deviation([float(row["found"]) for row in own if row["steps"] == min(by_steps)]),
+    }
+
+
+def by_steps(rows: Sequence[Row], name: str) -> tuple[float, float, float]:
+    """Widths of a dataset with the fewest steps and with the most, and that of the root."""
+    found = line(rows, name)
+    widths = [float(value) for key, value in found.items() if key.endswith(" steps")]
+    return widths[0], widths[-1], float(found["the root"])
+
+
+def limited(rows: Sequence[Row]) -> list[str]:
+    """Datasets whose width goes more than half of the way to the root's once there are more steps."""
+    names = [name for name in dict.fromkeys(str(row["errors"]) for row in rows) if name != NORMAL]
+    found = []
+    for name in names:
+        few, many, root = by_steps(rows, name)
+        if many - few > 0.5 * (root - few) > 0.0:
+            found.append(name)
+    return found
+
+
+def finding(rows: Sequence[Row]) -> str:
+    """Whether more steps end the stall."""
+    normal = [row for row in rows if row["errors"] == NORMAL]
+    steps = sorted({int(row["steps"]) for row in rows})
+    lengths = list(dict.fromkeys(int(row["m"]) for row in normal))
+    arrived = "; ".join(
+        f"{100 * _of(normal, m, steps[0])['arrived']:.0f} % and {100 * _of(normal, m, steps[-1])['arrived']:.0f} % at "
+        f"m = {m:,}"
+        for m in lengths
+    )
+    names = [name for name in dict.fromkeys(str(row["errors"]) for row in rows) if name != NORMAL]
+    moved = limited(rows)
+    still = [name for name in names if name not in moved]
+    return (
+        f"Of descents for normal errors have arrived after {steps[0]:,} and {steps[-1]:,} steps: {arrived}. With "
+        f"{steps[-1]:,} steps Table 3's width goes more than half of the way to that of the root on "
+        f"{', '.join(moved) or 'none'}: there the number of steps makes it small. It does not on "
+        f"{', '.join(still) or 'none'}: there the gradient vanishes between errors, however long the descent."
+    )
+
+
+EXPERIMENT = Experiment(
+    name="theory",
+    columns="steps",
+    title="descents with more steps: do they still stall?",
+    settings=Settings(),
+    quick=QUICK,
+    units=units,
+    measure=measure,
+    tables=tables,
+    headline=finding,
+    finding=finding,
+    reads=lambda settings: classification_files(settings.datasets),
+    packages=("pimeter", "numpy", "scipy", "scikit-learn", "torch"),
+    unpublished="The paper prints no number of steps.",
+)
