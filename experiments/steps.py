@@ -169,6 +169,13 @@ def by_steps(rows: Sequence[Row], name: str) -> tuple[float, float, float]:
     return widths[0], widths[-1], float(found["the root"])
 
 
+def arrived(rows: Sequence[Row], n: int | None = None) -> dict[int, float]:
+    """By sample length of normal errors, the part of descents that has arrived within n steps, or within the most."""
+    normal = [row for row in rows if row["errors"] == NORMAL]
+    most = n or max(int(row["steps"]) for row in normal)
+    return {m: _of(normal, m, most)["arrived"] for m in sorted({int(row["m"]) for row in normal})}
+
+
 def limited(rows: Sequence[Row]) -> list[str]:
     """Datasets whose width goes more than half of the way to the root's once there are more steps."""
     names = [name for name in dict.fromkeys(str(row["errors"]) for row in rows) if name != NORMAL]
@@ -182,19 +189,14 @@ def limited(rows: Sequence[Row]) -> list[str]:
 
 def finding(rows: Sequence[Row]) -> str:
     """Whether more steps end the stall."""
-    normal = [row for row in rows if row["errors"] == NORMAL]
     steps = sorted({int(row["steps"]) for row in rows})
-    lengths = list(dict.fromkeys(int(row["m"]) for row in normal))
-    arrived = "; ".join(
-        f"{100 * _of(normal, m, steps[0])['arrived']:.0f} % and {100 * _of(normal, m, steps[-1])['arrived']:.0f} % at "
-        f"m = {m:,}"
-        for m in lengths
-    )
+    before, after = arrived(rows, steps[0]), arrived(rows)
+    parts = "; ".join(f"{100 * before[m]:.0f} % and {100 * after[m]:.0f} % at m = {m:,}" for m in before)
     names = [name for name in dict.fromkeys(str(row["errors"]) for row in rows) if name != NORMAL]
     moved = limited(rows)
     still = [name for name in names if name not in moved]
     return (
-        f"Of descents for normal errors have arrived after {steps[0]:,} and {steps[-1]:,} steps: {arrived}. With "
+        f"Of descents for normal errors have arrived after {steps[0]:,} and {steps[-1]:,} steps: {parts}. With "
         f"{steps[-1]:,} steps Table 3's width goes more than half of the way to that of the root on "
         f"{', '.join(moved) or 'none'}: there the number of steps makes it small. It does not on "
         f"{', '.join(still) or 'none'}: there the gradient vanishes between errors, however long the descent."

@@ -69,7 +69,7 @@ def page(folder: Path, states: Mapping[str, str]) -> str:
                 "paper": found.paper,
                 "better": found.better,
                 "tested reason": found.reason,
-                "run": f"`{claim.command}`",
+                "run": ", ".join(f"`{one}`" for one in claim.commands),
                 "commit": commits(claim, folder, states),
             }
         )
@@ -140,7 +140,7 @@ def misses(experiments: Mapping[str, Experiment[Any]], folder: Path, states: Map
             "Paper": found.paper,
             "Better": found.better,
             "Tested reason": found.reason,
-            "Run": f"`python -m experiments run {claim.command}`",
+            "Run": ", ".join(f"`python -m experiments run {one}`" for one in claim.commands),
         }
         parts.append("\n".join(f"- {what}: {text}" for what, text in cells.items() if text) + "\n")
         parts.append(f"State: {commits(claim, folder, states)}\n")

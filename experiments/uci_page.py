@@ -239,7 +239,8 @@ def _short(lines: Sequence[Row], stored: Mapping[str, Sequence[Row]]) -> list[Ro
             "the root, own rows to stop": line(name, "paper: stops on own rows, root"),
             "pimeter around that network": line(name, "pimeter, neighbours"),
             "QD-Ens, published": f"{theirs['qd_picp']} / {theirs['qd_mpiw']}",
-            "QD-Ens, ours": line(name, QD_TUNED),
+            "QD-Ens, tuned by us": line(name, QD_TUNED),
+            "QD-Ens, not tuned": line(name, QD_PLAIN),
             "pimeter": line(name, OURS),
         }
         for name in dict.fromkeys(str(x["dataset"]) for x in lines)
@@ -366,6 +367,7 @@ MARKS = {
     "PIM-Ens, published": ("D", "0.65"),
     CHOSEN: ("D", "#56b4e9"),
     QD_TUNED: ("s", "#222222"),
+    QD_PLAIN: ("s", "#d55e00"),
     "MAPIE CV+": ("^", "#e69f00"),
     "crepes normalised": ("X", "#cc79a7"),
     "pimeter, neighbours": ("o", "#009e73"),
