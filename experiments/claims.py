@@ -418,7 +418,7 @@ def _widths(rows: Rows) -> Verdict:
     longer = rows("theory-steps")
     if longer:
         moved = ", ".join(steps.limited(longer)) or "none"
-        stall += f"; it ends with {max(int(row['steps']) for row in longer):,} steps on {moved} of the small ones"
+        stall += f"; not so after {max(int(row['steps']) for row in longer):,} steps on {moved} of the small ones"
     published = [float(paper_rows("table3", "dataset")[name]["PIM"]) for name in names]
     lines = [table3_paper.line(held, name) for name in names]
     ratios = [float(line["PIM"]) / width for line, width in zip(lines, valid, strict=True)]

@@ -441,6 +441,42 @@ def test_errors_that_are_tied_at_the_radius_are_all_covered(monkeypatch):
     assert stays.curves.coverage_upper == result.curves.coverage_upper
 
 
+def autoregressive(seed, m, memory):
+    noise = np.random.default_rng(seed).standard_normal(m)
+    for t in range(1, m):
+        noise[t] = memory * noise[t - 1] + np.sqrt(1.0 - memory**2) * noise[t]
+    return noise
+
+
+@pytest.mark.parametrize(
+    ("residuals", "keywords", "why"),
+    [
+        (np.random.default_rng(1).standard_normal(400), {"groups": np.arange(400) // 10}, "of a group may resemble"),
+        (np.random.default_rng(1).standard_normal(400), {"time": np.arange(400)}, "may depend on those before them"),
+        (autoregressive(2, 400, 0.7), {}, "residuals depend on those before them"),
+        (np.random.default_rng(3).standard_normal(400) + np.linspace(0, 3, 400), {}, "drift in the order given"),
+        (np.random.default_rng(4).standard_normal(400).clip(-0.5) + 0.5, {}, "are exactly 0"),
+    ],
+)
+def test_enough_rows_are_not_claimed_where_they_are_not_exchangeable(residuals, keywords, why):
+    y_pred = np.random.default_rng(0).uniform(10.0, 20.0, 400)
+    found = measure(y_pred + residuals, y_pred, **keywords)
+    assert np.isnan(found.guaranteed_level)
+    rows = found.diagnosis["rows"]
+    assert rows.sentence.startswith("400 rows are there, but ")
+    assert why in rows.sentence
+    assert rows.sentence.endswith(": nothing is guaranteed.")
+    assert np.isnan([rows.lower, rows.upper]).all()
+
+
+def test_residuals_that_depend_on_each_other_are_not_taken_for_biased():
+    """A test of independent rows calls 14 of 40 biased; at 4 % each, more than 5 are improbable (p = .003)."""
+    y_pred = np.random.default_rng(0).uniform(10.0, 20.0, 300)
+    found = [measure(y_pred + autoregressive(seed, 300, 0.8), y_pred).diagnosis.raised for seed in range(40)]
+    assert all("serial" in raised for raised in found)
+    assert sum("bias" in raised for raised in found) <= 5
+
+
 def test_enough_rows_are_not_claimed_where_rows_are_copies():
     y, noise = np.random.default_rng(0).standard_normal((2, 300))
     found = measure(np.tile(y, 2), np.tile(y + noise, 2))

@@ -52,12 +52,13 @@ class Bias(Check[Evidence]):
                 f"Targets are {rounded(abs(whole.mean), 3)} {side} their prediction on average: the model "
                 f"predicts too {much}. Train it anew, or learn the two bounds of the interval separately."
             )
-        if local is not None:
+        if local is not None and local.p_value > PLACES:
+            sentence += f" It differs most {local.place}, where it is {rounded(local.mean, 3)}"
+            sentence += by_chance(local.p_value)
+        elif local is not None:
             sure = f"with {in_percent(1.0 - PLACES)} confidence for all {local.n_places} places together"
             sentence += f" It differs most {local.place}: {_in_range(local)}, {sure})"
-            if local.p_value > PLACES:
-                sentence += by_chance(local.p_value)
-            elif not self.is_local(local, margin):
+            if not self.is_local(local, margin):
                 sentence += ", too little to matter."
             else:
                 sentence, found = f"{sentence}.", local

@@ -37,6 +37,7 @@ CHECKS: tuple[Check[Evidence], ...] = (
     Drift(),
     SerialDependence(),
 )
+OF_STRETCHES = ("bias", "skew", "heavy")
 CUT = "No target is negative, but intervals would go below 0: cut them there (y_min=0), unless some can be."
 CONSTANT_IS_ENOUGH = "A constant width with symmetric tails is enough."
 NOTHING_TO_DO = "Nothing to do: a constant width with symmetric tails is enough."
@@ -51,8 +52,16 @@ class Judgement(NamedTuple):
 
 
 def judged(evidence: Evidence) -> Judgement:
-    """Make all checks, and say what follows."""
+    """Make all checks, and say what follows.
+
+    Some are made once more in the light of the others: where residuals turn out to depend on those before them,
+    stretches of rows count, and what was found of the order makes rows guarantee less than their number says.
+    """
     found = answers(CHECKS, evidence)
+    if found["serial"].raised and evidence.units is None:
+        evidence = evidence.in_stretches()
+        found |= {check.name: check(evidence, found) for check in CHECKS if check.name in OF_STRETCHES}
+    found["rows"] = EnoughRows()(evidence, found)
     recommendation = recommended(evidence, found)
     diagnosis = Diagnosis.of(found.values(), NOTHING_TO_DO, recommendation.code(evidence.level))
     cut = () if recommendation.y_min is None else (CUT,)

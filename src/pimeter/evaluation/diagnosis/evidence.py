@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from pimeter.arrays import CONVERT, real_array, some_rows
+from pimeter.clusters import Units
 from pimeter.coverage import proportion_bounds, rounded
 from pimeter.duplicates import Copies, copies
 from pimeter.errors import signed_errors
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.clusters import Units
     from pimeter.evaluation.diagnosis.columns import Given
     from pimeter.protocols import Array, FeatureTable, Index
 
@@ -163,6 +163,10 @@ class Evidence:
     def margin(self) -> float:
         """How far intervals of this level extend below and above the prediction."""
         return float(self.fit.margin[self.at])
+
+    def in_stretches(self) -> Evidence:
+        """The same rows, of which stretches are independent of each other, about, and not single ones."""
+        return replace(self, units=Units.of_time(np.arange(self.m), self.residuals))
 
     @cached_property
     def some(self) -> Index:

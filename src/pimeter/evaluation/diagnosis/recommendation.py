@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SURELY = 6.0  # negative targets that residuals would make, if they could, and of which there is none: p = .0025
 # a + b/m of the interval score, which bands of quantiles lose where nothing is to be learned
-PRICE_OF_BANDS = (0.02, 8.0)
+PRICE_OF_BANDS = (0.02, 30.0)
 LEARNED = ("scaled", "quantile")  # widths that leave half of the rows to calibrate
 ZEROS = 3  # targets of 0 that are the least ones: no chance
 

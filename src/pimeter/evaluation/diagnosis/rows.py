@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
     from pimeter.findings import Finding
 
+SAID = {  # of rows that are not exchangeable, by the finding that says so
+    "drift": "residuals drift in the order given",
+    "serial": "residuals depend on those before them",
+    "zeros": "many residuals are exactly 0, as on rows that the model was trained on",
+}
+
 
 class EnoughRows(Check[Evidence]):
     """Whether the rows can guarantee the level, and how many would say it precisely."""
@@ -26,13 +32,14 @@ class EnoughRows(Check[Evidence]):
     statistic = "their number, against the one that can guarantee the level; an interval for the true coverage"
     threshold = 0.02  # how near to the level the true coverage should be
 
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
         fit, at = evidence.fit, evidence.at
         lower, upper = fit.coverage_ranges[at].tolist()
         found = self.judge(evidence.m, evidence.level, (lower, upper), is_tied=bool(fit.is_tied[at]))
-        if not evidence.copies.n:
+        why = _why_not_exchangeable(evidence, earlier)
+        if not why:
             return found
-        sentence = f"{count(evidence.m)} there, but {evidence.copies}: nothing is guaranteed."
+        sentence = f"{count(evidence.m)} there, but {why}: nothing is guaranteed."
         return replace(found, sentence=sentence, lower=math.nan, upper=math.nan)
 
     def judge(self, m: int, level: float, bounds: tuple[float, float], *, is_tied: bool) -> Finding:
@@ -58,6 +65,17 @@ class EnoughRows(Check[Evidence]):
             sentence += f"The true coverage is within {100 * off:.2g} points of it"
             sentence += f"; with {wanted:,} rows it would be within 2." if off > self.threshold else "."
         return self.finding(m, sentence, advice, value=m, reference=guarantee.needed, bounds=bounds)
+
+
+def _why_not_exchangeable(evidence: Evidence, earlier: Mapping[str, Finding]) -> str:
+    """Why rows guarantee less than their number says, as far as is known; empty if nothing speaks against it."""
+    if evidence.copies.n:
+        return str(evidence.copies)
+    if evidence.has_groups:
+        return "rows of a group may resemble each other"
+    if evidence.has_time:
+        return "rows may depend on those before them"
+    return next((why for name, why in SAID.items() if name in earlier and earlier[name].raised), "")
 
 
 class Variation(Check[Evidence]):
