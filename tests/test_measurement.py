@@ -470,7 +470,7 @@ def test_enough_rows_are_not_claimed_where_they_are_not_exchangeable(residuals, 
 
 
 def test_residuals_that_depend_on_each_other_are_not_taken_for_biased():
-    """A test of independent rows calls 14 of 40 biased; at 4 % each, more than 5 are improbable (p = .003)."""
+    """A test of independent rows calls 14 of 40 biased; at 4 % each, more than 5 are improbable (p = .005)."""
     y_pred = np.random.default_rng(0).uniform(10.0, 20.0, 300)
     found = [measure(y_pred + autoregressive(seed, 300, 0.8), y_pred).diagnosis.raised for seed in range(40)]
     assert all("serial" in raised for raised in found)
