@@ -39,6 +39,11 @@ def clustered(rng, n_groups=60, size=10):
     )
 
 
+def beyond_of_arcsine(r):
+    """Mean excess over r of half the sine of a uniform angle, zeros among it."""
+    return np.sqrt(0.25 - r**2) / np.pi - r * np.arccos(2 * r) / np.pi
+
+
 def held(scores, name, truth):
     return scores[name].lower <= truth <= scores[name].upper
 
@@ -63,6 +68,19 @@ class TestIndependentRows:
             count += held(found.scores, "interval_score", 2 * r + 200 * (1 - r) ** 2 / 2)
         # .89 with a standard error of .028; with an exponential tail alone .76.
         assert count / 120 > 0.81
+
+    @pytest.mark.parametrize("n", [40, 60])
+    def test_interval_scores_hold_where_residuals_gather_at_an_edge(self, n, fast):
+        rng, count, widths = np.random.default_rng(n), 0, []
+        for _ in range(40):
+            found = measure(rng.beta(0.5, 0.5, n) - 0.5, np.zeros(n))
+            r, score = found.margin[0], found.scores["interval_score"]
+            truth = 2 * r + 40 * 2 * beyond_of_arcsine(r)
+            count += score.lower <= truth <= score.upper
+            widths.append((score.upper - score.lower) / score.value)
+        # All of 1,000 draws; with a lower bound from a bounded tail alone .69 at n = 40, .83 at n = 60.
+        assert count / 40 > 0.95
+        assert np.median(widths) < 0.1
 
     def test_roots_of_heavy_tails_hold_more_often_than_standard_errors(self, fast):
         rng, count, plain = np.random.default_rng(0), 0, 0

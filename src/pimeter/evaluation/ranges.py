@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, Index
 
 CONFIDENCE = 0.9  # of all ranges, that of the headline
+MIN_EXPECTED_FOR_EXCESS = 4.0  # misses, below which a margin may be at the edge of all residuals, with none beyond it
 TAIL_ROWS = 5  # that tell how residuals fall off beyond a margin, at least
 PRIOR_ROWS = 4.0  # with an exponential tail, that are added to those
 WIDER = 1.05  # than an exponential tail asks for, as tails differ from it
@@ -48,7 +49,9 @@ class MarginRanges:
         )
         score = _interval_scores(fit, units)
         # Of groups by their number alone: what their rows seem to say is most wrong where it is most optimistic.
-        is_few = (units.n_equal or m / effect) * (1.0 - levels) < MIN_EXPECTED * (1.0 - 1e-9)
+        n_expected = (units.n_equal or m / effect) * (1.0 - levels) * (1.0 + 1e-9)
+        is_few = n_expected < MIN_EXPECTED
+        score[:, 0] = np.where(n_expected < MIN_EXPECTED_FOR_EXCESS, 2.0 * fit.margin, score[:, 0])
         score[is_few] = math.nan
         margin[is_few & (units.kind == "groups")] = math.nan
         if units.refusal:
@@ -122,7 +125,8 @@ def _interval_scores(fit: CrossFit, units: Units) -> Array:
     excess there. The former is known from ranks, whatever the distribution; the latter from the residuals beyond the
     margin, if they fall off exponentially, or as much more heavily as seen. Where few are beyond, from those beyond a
     lower threshold, by an exponential tail; for the lower bound by a uniform one, where that is less. Both vary on the
-    scale of logarithms as Gamma variables do.
+    scale of logarithms as Gamma variables do. `MarginRanges.of` leaves the penalty out of lower bounds where so few
+    misses are expected that residuals may gather at an edge just beyond the margin.
     """
     ordered, m = fit.ordered, len(fit.ordered)
     lowest = np.searchsorted(ordered, ordered[-min(TAIL_ROWS, m)])
