@@ -173,6 +173,20 @@ class TestGroups:
         assert math.isnan(alone.guaranteed_level)
         assert plain.guaranteed_level == 0.95
 
+    @pytest.mark.filterwarnings("error::RuntimeWarning")
+    @pytest.mark.parametrize("seed", [0, 1, 2])
+    def test_residuals_equal_within_groups_but_for_rounding(self, seed, fast):
+        rng = np.random.default_rng(seed)
+        groups, prediction = np.repeat(np.arange(100), 10), rng.standard_normal(1000)
+        residuals, rounded = (np.round(x * 2**20) / 2**20 for x in (rng.standard_normal(100)[groups], prediction))
+        # Rounding left a mean excess of 1e-16, and bounds of its logarithm as far away as its noise.
+        near = measure(prediction + residuals, prediction, groups=groups).curves
+        exact = measure(rounded + residuals, rounded, groups=groups).curves
+        assert_allclose(near.interval_score_lower, exact.interval_score_lower, rtol=1e-6)
+        assert_allclose(near.interval_score_upper, exact.interval_score_upper, rtol=1e-6)
+        is_told = np.array(near.levels) <= 0.98  # at higher levels fewer than 2 of 100 groups are expected beyond
+        assert_allclose(np.isfinite(near.interval_score_upper), is_told)
+
     def test_order_and_names_do_not_matter(self, fast):
         rng = np.random.default_rng(1)
         groups, residuals = clustered(rng)

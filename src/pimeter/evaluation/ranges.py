@@ -22,6 +22,7 @@ MIN_EXPECTED_FOR_EXCESS = 4.0  # misses, below which a margin may be at the edge
 TAIL_ROWS = 5  # that tell how residuals fall off beyond a margin, at least
 PRIOR_ROWS = 4.0  # with an exponential tail, that are added to those
 WIDER = 1.05  # than an exponential tail asks for, as tails differ from it
+TIED = 1e-8  # residuals that differ by less, relative to their spread, are equal but for rounding
 LARGEST_LOG = 600.0
 NORMAL = 1.6448536269514722  # standard errors to either side
 
@@ -129,9 +130,11 @@ def _interval_scores(fit: CrossFit, units: Units) -> Array:
     misses are expected that residuals may gather at an edge just beyond the margin.
     """
     ordered, m = fit.ordered, len(fit.ordered)
-    lowest = np.searchsorted(ordered, ordered[-min(TAIL_ROWS, m)])
+    first_of_tail = ordered[-min(TAIL_ROWS, m)]
+    rounding = TIED * (first_of_tail - ordered[0])
+    lowest = np.searchsorted(ordered, first_of_tail - rounding)
     u = np.minimum(fit.margin, ordered[max(lowest - 1, 0)])
-    n = (m - np.searchsorted(ordered, u, "right")).astype(np.float64)
+    n = (m - np.searchsorted(ordered, u + rounding, "right")).astype(np.float64)
     near, unit = float(u[0]), float(ordered[-1] - u[0]) or 1.0
     x = np.maximum(ordered - near, 0.0) / unit
     start = (m - n).astype(np.intp)
@@ -148,7 +151,7 @@ def _interval_scores(fit: CrossFit, units: Units) -> Array:
     rows = np.maximum(n / effect, 1.0)
     # From u to the margin the tail falls by as much per unit; if residuals there are tied, by as much per step.
     next_up, farther = ordered[np.minimum(start, m - 1)], (fit.margin - u) / unit
-    is_tied = np.searchsorted(ordered, next_up, "right") - start > 1
+    is_tied = np.searchsorted(ordered, next_up + rounding, "right") - start > 1
     step = np.where(is_tied, (next_up - u) / unit, 1.0)
 
     def log_excess(mean: Array) -> Array:
@@ -163,9 +166,8 @@ def _interval_scores(fit: CrossFit, units: Units) -> Array:
     penalties = []
     for sign in (-1.0, 1.0):
         bias = np.log(rows) - digamma(rows), digamma(rows + 1.0) - np.log(rows + 1.0)
-        of_mean = (
-            log_excess(mean * np.exp(bias[0] + sign * wide * spread * (heavier**0.25 if sign > 0.0 else 1.0))) - middle
-        )
+        log_factor = bias[0] + sign * wide * spread * (heavier**0.25 if sign > 0.0 else 1.0)
+        of_mean = log_excess(mean * np.exp(np.clip(log_factor, -LARGEST_LOG, LARGEST_LOG))) - middle
         of_number = bias[1] + sign * wide * np.sqrt(polygamma(1, rows + 1.0))
         nearest = middle if sign > 0.0 else np.minimum(middle, bounded)
         penalties.append(nearest + sign * np.hypot(of_mean, of_number) + np.log((n + 1.0) / m))
