@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.classification.confusion import EMPTY, NO_CLASS, PSEUDO_COUNT, Cells, binomial, including, number
+from pimeter.classification.confusion import NO_CLASS, PSEUDO_COUNT, Cells, binomial, including, number
 from pimeter.classification.estimates import Estimate
 from pimeter.classification.proportions import Proportion, normal_quantile, proportion
-from pimeter.classification.rates import PROPORTIONS, Metric, Rates, builtin, metric_range
+from pimeter.classification.rates import FN, FP, PROPORTIONS, TN, TP, Metric, Rates, builtin, metric_range
 from pimeter.classification.resampling import bca, refuse_few_resamples
+from pimeter.clusters import MIN_EXPECTED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from pimeter.classification.confusion import Sampling
     from pimeter.clusters import Units
     from pimeter.protocols import Array
+
+EMPTY = "an outcome never occurred: half a group was added to each"
+RARE = "fewer than 2 groups are expected to have the rarer answer: each counts as one row"
+SIDES = {  # of the confusion matrix, by their names
+    "negatives": (TN, FP),
+    "positives": (TP, FN),
+    "predicted negatives": (TN, FN),
+    "predicted positives": (TP, FP),
+}
 
 
 class Groups(NamedTuple):
@@ -40,7 +50,8 @@ class Groups(NamedTuple):
         """A proportion, and the independent rows that vary as much; where all have one answer, each group is one.
 
         Each group departs from the proportion of all others (the jackknife), as a large one draws that of all to
-        itself. Fewer rows where few groups, or few of equal size, hold those that are counted.
+        itself. Fewer rows where few groups, or few of equal size, hold those that are counted. Where fewer than two
+        groups are expected to have the rarer answer, each counts as one row.
         """
         own = proportion(counted, among, self.cells.squares, self.cells.sums)
         if not own.n:
@@ -55,7 +66,33 @@ class Groups(NamedTuple):
         variance = (n - 1) / n * float(np.square(apart).sum()) / total**2
         wider = max(wider, float(self.units.stretch(apart, confidence_level)))
         most = own.value * (1.0 - own.value) / variance if variance > 0.0 else n_equal
+        if self.is_rare(counted, among):
+            most = min(most, self._n_equal(every))  # how rows go together is not known, whatever they seem to say
         return Proportion(own.value, min(most, own.n) / wider**2)
+
+    def is_rare(self, counted: tuple[int, ...], among: tuple[int, ...]) -> bool:
+        """Whether an answer occurs, but fewer than two groups of equal size are expected to have it."""
+        inside, every = self.table[:, counted].sum(axis=1), self.table[:, among].sum(axis=1)
+        value = float(inside.sum() / every.sum()) if every.any() else 0.0
+        return 0.0 < self._n_equal(every) * min(value, 1.0 - value) < MIN_EXPECTED * (1.0 - 1e-9)
+
+    def _n_equal(self, rows: Array) -> float:
+        """Number of groups of equal size that vary as much as those with so many rows, of more than 1,000, too."""
+        n_equal = float(rows.sum() ** 2 / np.square(rows).sum()) if rows.any() else 0.0
+        return n_equal * max(self.units.n_equal / self.units.n, 1.0)
+
+    @property
+    def refusal(self) -> str:
+        """Why metrics that are resampled have no interval: hardly a group tells of a class; empty if enough do."""
+        for name, cells in SIDES.items():
+            n_equal = self._n_equal(self.table[:, cells].sum(axis=1))
+            if n_equal < MIN_EXPECTED * (1.0 - 1e-9):
+                n = math.floor(10.0 * n_equal) / 10.0
+                return (
+                    f"{name} are in groups that say as little as {n:g} of equal size, at least {MIN_EXPECTED:g} are "
+                    "needed: add rows of other groups"
+                )
+        return ""
 
 
 def by_groups(
@@ -73,7 +110,10 @@ def by_groups(
     each = {name: _at_once(groups, values[name], metric, method, confidence_level) for name, metric in metrics.items()}
     found = {name: one for name, one in each.items() if one is not None}
     rest = {name: metric for name, metric in metrics.items() if name not in found}
-    if rest:
+    if rest and groups.refusal:
+        note = f"no interval: {groups.refusal}"
+        found |= {name: Estimate(values[name], np.nan, np.nan, method, note) for name in rest}
+    elif rest:
         found |= _resampled(groups, values, rest, method, confidence_level, sampling)
     return {name: found[name] for name in metrics}
 
@@ -83,8 +123,10 @@ def _at_once(groups: Groups, value: float, metric: Metric, method: str, confiden
     kind = builtin(metric)
     if kind in PROPORTIONS:
         own = groups.proportion(*PROPORTIONS[kind], confidence_level)
-        if method != "bootstrap" or not own.n or own.value in {0.0, 1.0}:
-            return binomial(own, value, method, confidence_level)
+        is_rare = groups.is_rare(*PROPORTIONS[kind])
+        if method != "bootstrap" or not own.n or own.value in {0.0, 1.0} or is_rare:
+            found = binomial(own, value, method, confidence_level)
+            return replace(found, note=RARE) if is_rare else found
     if kind and np.isnan(value):
         return Estimate(np.nan, *metric_range(metric), method, NO_CLASS)
     return None
@@ -98,9 +140,9 @@ def _resampled(
     confidence_level: float,
     sampling: Sampling,
 ) -> dict[str, Estimate]:
-    """Estimates from resampled groups (BCa) or the jackknife; half a row of each outcome more if one is missing."""
+    """Estimates from resampled groups (BCa) or the jackknife; half a group of each outcome more if one is missing."""
     table, n, total = groups.table, len(groups.table), groups.cells.sums
-    extra = 0.0 if total.all() else PSEUDO_COUNT * groups.cells.mean_weight
+    extra = 0.0 if total.all() else PSEUDO_COUNT * float(total.sum()) / groups.units.n_equal
 
     def evaluated(cells: Array) -> dict[str, Array]:
         rates = Rates.of((cells + extra).T)

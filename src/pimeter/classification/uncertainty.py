@@ -114,8 +114,11 @@ def classification_uncertainty(
         Importance of the rows. Only ratios matter: what unequal weights cost in certainty is accounted for.
     groups : array-like of shape (n,), optional
         Rows of one group belong together, as those of a patient do, and intervals count groups: proportions by as many
-        independent rows as vary as much, all else by resampled groups, none with fewer than 10 groups. For two classes,
-        and not for ``method="calibrated"`` and ``"prediction-powered"``.
+        independent rows as vary as much, all else by resampled groups, none with fewer than 10 groups. Where fewer than
+        two groups of equal size are expected to have the rarer answer, a proportion counts each group as one row; where
+        fewer than two hold a class, or predictions of it, what is resampled has no interval, and the `note` says so. If
+        an outcome never occurred, half a group of each is added. For two classes, and not for ``method="calibrated"``
+        and ``"prediction-powered"``.
     calibration : tuple (y, score), optional
         For ``method="calibrated"``: labels and scores of the rows that the calibrator was fitted on. `score` has to be
         on the scale of `y_score`, both before the calibrator or both after it. Platt's map is fitted on these rows
