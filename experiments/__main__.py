@@ -250,12 +250,16 @@ def _confirm(asked: argparse.Namespace, results: Path) -> int:
     experiment = EXPERIMENTS[asked.name]
 
     def is_wanted(unit: Unit) -> bool:
-        return (not asked.units or str(unit[0]) in asked.units) and (not asked.splits or int(unit[1]) < asked.splits)
+        number = unit[-1] if isinstance(unit[-1], int) else math.inf
+        return (not asked.units or str(unit[0]) in asked.units) and (not asked.splits or number < asked.splits)
 
     try:
         found = confirm(experiment, Store(results, experiment.file_name), is_wanted)
     except RefusedError as error:
         print(error, file=sys.stderr)
+        return 2
+    if not found.units:
+        print(f"{experiment.file_name} has no such units.", file=sys.stderr)
         return 2
     print(f"{experiment.file_name}: {len(found.units)} units come out as they are stored.")
     return 0
