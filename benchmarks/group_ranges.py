@@ -42,7 +42,7 @@ METRICS: dict[str, Callable[..., float]] = {
     "mcc": metrics.matthews_corrcoef,
     "balanced_accuracy": metrics.balanced_accuracy_score,
 }
-COMMON = (0.5, 0.9)  # fraction of the variance that rows of a group share
+COMMON = (0.5, 0.9)  # fraction of the variance that rows of a group have in common
 MIDDLES = {"half": 0.0, "a tenth": -1.8}  # how many rows are positive
 QUANTILES = (0.5, 0.8, 0.9, 0.95)
 Codes = NDArray[np.intp]

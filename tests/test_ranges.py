@@ -394,7 +394,7 @@ def classified(rng, n_groups=60):
     return rng.random(10 * n_groups) < expit(3 * of_group[0] + 4 * of_group[1]), score, groups
 
 
-def alike(rng, groups):
+def correlated(rng, groups):
     """A class of 10 % and scores of it, of which rows of a group have almost the same."""
     of_group, own = rng.standard_normal((2, groups.max() + 1)), rng.standard_normal((2, len(groups)))
     signal, noise = np.sqrt(0.9) * of_group[:, groups] + np.sqrt(0.1) * own
@@ -440,14 +440,14 @@ class TestClassifier:
         with pytest.raises(ValueError, match="groups needs two classes"):
             classification_uncertainty(np.arange(90) % 3, np.full((90, 3), 1 / 3), groups=groups)
 
-    def test_a_rare_class_in_groups_that_are_alike(self):
+    def test_a_rare_class_in_correlated_groups(self):
         counts = {"accuracy": [], "f1": []}
         of_few_large = np.concatenate([np.repeat(np.arange(5), 60), 5 + np.arange(300) % 95])
         for i in range(100):
             rng = np.random.default_rng(i)
             for metric, groups, truth in (("accuracy", of_few_large, 0.909), ("f1", np.arange(300) // 20, 0.339)):
                 found = classification_uncertainty(
-                    *alike(rng, groups), groups=groups, metrics=metric, confidence_level=0.9, n_resamples=200,
+                    *correlated(rng, groups), groups=groups, metrics=metric, confidence_level=0.9, n_resamples=200,
                     labels=[False, True], pos_label=True, random_state=0,
                 )  # fmt: skip
                 counts[metric].append((found.lower[metric] <= truth <= found.upper[metric], found.note[metric]))

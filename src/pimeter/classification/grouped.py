@@ -105,17 +105,24 @@ def by_groups(
     """
     values = {name: number(name, metric(Rates.of(groups.cells.sums))) for name, metric in metrics.items()}
     if groups.units.refusal:
-        note = f"no interval: {groups.units.refusal}"
-        return {name: Estimate(value, np.nan, np.nan, method, note) for name, value in values.items()}
-    each = {name: _at_once(groups, values[name], metric, method, confidence_level) for name, metric in metrics.items()}
-    found = {name: one for name, one in each.items() if one is not None}
-    rest = {name: metric for name, metric in metrics.items() if name not in found}
-    if rest and groups.refusal:
-        note = f"no interval: {groups.refusal}"
-        found |= {name: Estimate(values[name], np.nan, np.nan, method, note) for name in rest}
-    elif rest:
+        return {name: _refused(value, method, groups.units.refusal) for name, value in values.items()}
+    found, rest = dict[str, Estimate](), dict[str, Metric]()
+    for name, metric in metrics.items():
+        at_once = _at_once(groups, values[name], metric, method, confidence_level)
+        if at_once is not None:
+            found[name] = at_once
+        elif groups.refusal:
+            found[name] = _refused(values[name], method, groups.refusal)
+        else:
+            rest[name] = metric
+    if rest:
         found |= _resampled(groups, values, rest, method, confidence_level, sampling)
     return {name: found[name] for name in metrics}
+
+
+def _refused(value: float, method: str, why: str) -> Estimate:
+    """A value without an interval."""
+    return Estimate(value, np.nan, np.nan, method, f"no interval: {why}")
 
 
 def _at_once(groups: Groups, value: float, metric: Metric, method: str, confidence_level: float) -> Estimate | None:

@@ -38,32 +38,14 @@ class Bias(Check[Evidence]):
             return self.finding(m, f"{count(m)} too few to tell a mean residual from 0.", reference=0.0)
         if units is not None and units.n < 2:
             return self.finding(m, "All rows belong together: nothing tells a mean residual from 0.", reference=0.0)
-        whole, found = mean_residual(residuals, units), None
-        advice = []
-        sentence = f"The mean residual is {_in_range(whole)} with {in_percent(MEAN_CONFIDENCE)} confidence)"
-        if whole.p_value > PLACES:
-            sentence += by_chance(whole.p_value)
-        elif not self.is_overall(whole, margin):
-            sentence += ", too little to matter."
-        else:
-            sentence, found = f"{sentence}.", whole
-            side, much = ("above", "little") if whole.mean > 0 else ("below", "much")
-            advice.append(
-                f"Targets are {rounded(abs(whole.mean), 3)} {side} their prediction on average: the model "
-                f"predicts too {much}. Train it anew, or learn the two bounds of the interval separately."
-            )
-        if local is not None and local.p_value > PLACES:
-            sentence += f" It differs most {local.place}, where it is {rounded(local.mean, 3)}"
-            sentence += by_chance(local.p_value)
-        elif local is not None:
-            sure = f"with {in_percent(1.0 - PLACES)} confidence for all {local.n_places} places together"
-            sentence += f" It differs most {local.place}: {_in_range(local)}, {sure})"
-            if not self.is_local(local, margin):
-                sentence += ", too little to matter."
-            else:
-                sentence, found = f"{sentence}.", local
-                advice.insert(0, _local_advice(local))
-        shown = found or whole
+        whole = mean_residual(residuals, units)
+        is_overall, is_local = self.is_overall(whole, margin), self.is_local(local, margin)
+        sentence = _of_all(whole, is_much=is_overall)
+        advice = [_overall_advice(whole)] if is_overall else []
+        if local is not None:
+            sentence += f" It differs most {_of_place(local, is_much=is_local)}"
+            advice = [_local_advice(local), *advice] if is_local else advice
+        shown = local if local is not None and is_local else whole
         p_value = min(1.0, 2.0 * min(whole.p_value, 1.0 if local is None else local.p_value))
         return self.finding(
             m,
@@ -88,6 +70,31 @@ class Bias(Check[Evidence]):
 
 def _in_range(shift: Shift) -> str:
     return f"{rounded(shift.mean, 3)} (between {rounded(shift.lower, 3)} and {rounded(shift.upper, 3)}"
+
+
+def _of_all(whole: Shift, *, is_much: bool) -> str:
+    """What is said of the mean of all residuals."""
+    sentence = f"The mean residual is {_in_range(whole)} with {in_percent(MEAN_CONFIDENCE)} confidence)"
+    if whole.p_value > PLACES:
+        return sentence + by_chance(whole.p_value)
+    return sentence + ("." if is_much else ", too little to matter.")
+
+
+def _of_place(local: Shift, *, is_much: bool) -> str:
+    """What is said of the subgroup that departs most; a range only of what chance does not explain."""
+    if local.p_value > PLACES:
+        return f"{local.place}, where it is {rounded(local.mean, 3)}{by_chance(local.p_value)}"
+    sure = f"with {in_percent(1.0 - PLACES)} confidence for all {local.n_places} places together"
+    return f"{local.place}: {_in_range(local)}, {sure}){'.' if is_much else ', too little to matter.'}"
+
+
+def _overall_advice(whole: Shift) -> str:
+    """What to do about the mean of all residuals."""
+    side, much = ("above", "little") if whole.mean > 0 else ("below", "much")
+    return (
+        f"Targets are {rounded(abs(whole.mean), 3)} {side} their prediction on average: the model predicts too {much}. "
+        "Train it anew, or learn the two bounds of the interval separately."
+    )
 
 
 def _local_advice(local: Shift) -> str:
