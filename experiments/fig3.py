@@ -31,6 +31,7 @@ from experiments.printed import descended, start, trained
 from experiments.protocol import Experiment, Row, Unit
 from pimeter import ForecastIntervals, quantile
 from pimeter.evaluation.backtesting import rolled_forward
+from pimeter.paper import baseline_interval
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -98,7 +99,8 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
     y_pred = predict(inputs)
     middle = int(settings.share * (len(close) - settings.n_train))  # rows that calibrate
     n_fit = middle - h + 1
-    cone = ForecastIntervals(LEVEL).fit(y_true[:n_fit], y_pred[:n_fit])
+    known = y_true[:n_fit], y_pred[:n_fit]
+    cone = ForecastIntervals(LEVEL).fit(*known)
     test, forecast = y_true[middle:], y_pred[middle:]
     errors = y_true - y_pred
     neurons = descended(np.abs(errors[:n_fit]), LEVEL)
@@ -114,8 +116,8 @@ def measure(settings: Settings, unit: Unit, rng: np.random.Generator) -> list[Ro
         "printed": _printed(errors[:n_fit], forecast),
         "leaking": _printed(errors, forecast),
         "following": _following(errors, forecast, n_fit, n_past),
-        "baseline": cone.baseline_interval(forecast, n_past=n_past),
-        "peeking": cone.baseline_interval(forecast, n_past=n_past, y_true=test),
+        "baseline": baseline_interval(*known, forecast, n_past=n_past, confidence_level=LEVEL),
+        "peeking": baseline_interval(test, forecast, n_past=n_past, confidence_level=LEVEL),
         "updated": rolled_forward(cone, y_true, y_pred, middle),
     }
     inside = {name: (test >= bounds[name][..., 0]) & (test <= bounds[name][..., 1]) for name in NAMES}

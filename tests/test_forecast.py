@@ -421,47 +421,10 @@ class TestUpdate:
         assert_array_equal(cone.margin_, before)
 
 
-class TestBaseline:
-    def test_formula(self):
-        y_true, y_pred = windows(200)
-        cone = ForecastIntervals(0.95).fit(y_true, y_pred)
-        bounds = cone.baseline_interval(y_pred, n_past=10)
-        sigma = np.std(y_true - y_pred, ddof=1)
-        assert_allclose(bounds[..., 1] - y_pred, 1.959964 * sigma * np.sqrt(1.1), rtol=1e-6)
-        assert_allclose(y_pred - bounds[..., 0], bounds[..., 1] - y_pred)
-
-    def test_the_papers_own_looks_at_the_window(self):
-        y_true, y_pred = windows(200)
-        bounds = ForecastIntervals(0.95).fit(y_true, y_pred).baseline_interval(y_pred[:3], n_past=5, y_true=y_true[:3])
-        sigma = np.std((y_true - y_pred)[:3], axis=1, ddof=1)
-        assert_allclose(
-            np.ptp(bounds, axis=-1), np.repeat(2 * 1.959964 * sigma[:, None] * np.sqrt(1.2), H, 1), rtol=1e-6
-        )
-
-    def test_each_series_has_its_own_sigma(self):
-        y_true, y_pred = windows(100, series=2)
-        cone = ForecastIntervals(0.9).fit(y_true, y_pred)
-        alone = ForecastIntervals(0.9).fit(y_true[1], y_pred[1]).baseline_interval(y_pred[1], n_past=3)
-        assert_allclose(cone.baseline_interval(y_pred, n_past=3)[1], alone)
-        assert cone.baseline_interval(y_pred, n_past=3, y_true=y_true).shape == (2, 100, H, 2)
-
-    def test_mistakes(self):
-        y_true, y_pred = windows(100, h=1)
-        cone = ForecastIntervals(0.9).fit(y_true, y_pred)
-        with pytest.raises(ValueError, match=r"n_past must be .* at least 1; got 0"):
-            cone.baseline_interval(y_pred, n_past=0)
-        with pytest.raises(ValueError, match="at least 2 known errors of a series or window; got 1"):
-            cone.baseline_interval(y_pred, n_past=1, y_true=y_true)
-        with pytest.warns(CoverageWarning, match=r"^1 window is as good as about 1 independent error \("):
-            one = ForecastIntervals(0.9).fit(y_true[:1], y_pred[:1])
-        with pytest.raises(ValueError, match="got 1"):
-            one.baseline_interval(y_pred, n_past=1)
-
-
 class TestMistakes:
     def test_not_fitted(self):
         cone = ForecastIntervals()
-        for call in (cone.predict_interval, lambda y: cone.update(y, y), lambda y: cone.baseline_interval(y, n_past=1)):
+        for call in (cone.predict_interval, lambda y: cone.update(y, y)):
             with pytest.raises(NotFittedError):
                 call(np.ones((2, 2)))
         with pytest.raises(NotFittedError):
@@ -569,8 +532,6 @@ class TestFixedForGood:
         cone = ForecastIntervals(0.9).fit(*windows(60, h=1))
         with pytest.raises(ValueError, match="confidence_level must be a level, or a list of levels"):
             cone.predict_interval([[1.0]], [])
-        with pytest.raises(ValueError, match="n_past must be the number"):
-            cone.baseline_interval([[1.0]], n_past="10")
 
 
 @pytest.mark.parametrize("tails", ["symmetric", "equal", "upper"])

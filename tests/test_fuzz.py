@@ -693,7 +693,7 @@ def cones(draw: Draw) -> bool:
             assert (bounds[..., 0] <= bounds[..., 1]).all()
             if cone.tails not in {"lower", "upper"} and not cone.joint:
                 assert np.isfinite(bounds).all()
-        base = outcome(lambda: cone.baseline_interval(new.value, n_past=n_past), words, new)
+        base = outcome(lambda: paper.baseline_interval(later.value, new.value, n_past=n_past), words, later, new)
         assert isinstance(base, Refused) or np.isfinite(base).all()
         before = np.array(cone.margin_)
         if isinstance(outcome(lambda: cone.update(later.value, new.value), words, later, new), Refused):

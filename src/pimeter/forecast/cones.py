@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from numbers import Real
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from pimeter.forecast.limits import check_limits
 from pimeter.forecast.memory import forecast_columns
 from pimeter.forecast.paths import ConePaths
 from pimeter.forecast.steps import coverage_ranges, warn_of_few
-from pimeter.forecast.window_arrays import deviation, finite_forecasts, window_errors
+from pimeter.forecast.window_arrays import finite_forecasts
 from pimeter.online import LEARNING_RATES
 from pimeter.validation import one_or_more_levels
 
@@ -323,40 +322,6 @@ class ForecastIntervals(ConePaths):
         levels = np.atleast_1d(self._level if confidence_level is None else confidence_level)
         bounds = self.predict_interval(np.reshape(y_pred, (1, -1)), levels)[0]
         return draw_cone(np.asarray(y_pred, np.float64).ravel(), bounds, levels, y_true, ax)
-
-    def baseline_interval(self, y_pred: ArrayLike, *, n_past: int, y_true: ArrayLike | None = None) -> Array:
-        """The paper's baseline: normal errors of one size at all steps, ``f -+ z_p sigma sqrt(1 + 1/T)``.
-
-        It would be right if forecasts were the mean of the last T observations and these were independent.
-
-        Parameters
-        ----------
-        y_pred : array-like of shape (n, h) or (n_series, n, h)
-            Forecasts.
-        n_past : int
-            T, the number of observations that a forecast looks back on.
-        y_true : array-like of the same shape, optional
-            None: sigma is the standard deviation of the errors of `fit`. Given: of each window's own errors, as in the
-            paper, which looks at the targets that it is to predict.
-
-        Returns
-        -------
-        ndarray of shape ([n_series,] n, h, 2)
-            Lower and upper bounds, with both tails whatever `tails` is.
-        """
-        check_is_fitted(self)
-        forecast = finite_forecasts(y_pred, *self._shape)
-        if not (isinstance(n_past, Real) and n_past >= 1):
-            msg = f"n_past must be the number of observations that a forecast looks back on, at least 1; got {n_past}."
-            raise ValueError(msg)
-        if y_true is None:
-            sigma = deviation(self._given, (1, 2))
-            sigma = sigma[0] if self._shape[0] is None else sigma[:, None, None]
-        else:
-            sigma = deviation(window_errors(y_true, y_pred).errors, (1,)).reshape(*forecast.shape[:-1], 1)
-        p = self._level
-        margin = NormalDist().inv_cdf((1.0 + p) / 2.0) * sigma * np.sqrt(1.0 + 1.0 / n_past)
-        return np.stack([forecast - margin, forecast + margin], axis=-1)
 
     @property
     def n_effective_(self) -> float | Array:

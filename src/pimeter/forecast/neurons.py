@@ -45,7 +45,7 @@ class StepNeurons(Replaceable, BaseEstimator):
         n_series, h, n = errors.shape
         until_known = windows_until_known(h, stride)
         missing = n_missing(errors)
-        self._limits, self._given = (self.y_min, self.y_max), errors
+        self._limits = (self.y_min, self.y_max)
         check_within(y_true, *self._limits)
         if features is not None and self.context is None:
             raise ValueError(NO_CONTEXT)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pimeter.arrays import real_array
-from pimeter.bandwidth import safe_factor
 from pimeter.coverage import ROUNDING
 
 if TYPE_CHECKING:
@@ -118,13 +117,3 @@ def series_blocks(errors: Array, at_a_time: int = SCORES_AT_A_TIME) -> list[slic
 def as_columns(sample: Array) -> Array:
     """(series, h, n) as (n, series * h), a column per neuron."""
     return sample.reshape(-1, sample.shape[-1]).T
-
-
-def deviation(errors: Array, axes: tuple[int, ...]) -> Array:
-    """Standard deviation of the errors that are known."""
-    known = np.count_nonzero(~np.isnan(errors), axis=axes)
-    if (known < 2).any():
-        msg = f"A standard deviation takes at least 2 known errors of a series or window; got {known.min()}."
-        raise ValueError(msg)
-    factor = safe_factor(float(np.nanmax(np.abs(errors))))
-    return np.asarray(np.nanstd(factor * errors, axis=axes, ddof=1) / factor)
