@@ -654,7 +654,7 @@ def equal_rows(draw: Draw) -> bool:
 # ------------------------------------------------------------------------------------------------- forecasts
 
 
-@target("ForecastIntervals")
+@target("ForecastIntervals", "baseline_interval")
 def cones(draw: Draw) -> bool:
     n, h = draw(st.sampled_from([1, 2, 8, 40])), draw(st.integers(1, 8))
     shape = draw(st.sampled_from([(n, h), (n, h), (2, n, h)]))
