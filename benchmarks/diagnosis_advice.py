@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from provenance import Unfinished, save
 
 from pimeter import IntervalRegressor, interval_score, measure
+from pimeter.regression import OnlineIntervals
 
 SEED = 20261116
 N_ROWS, N_NEW, LEVEL = 2000, 3000, 0.95
@@ -98,9 +99,10 @@ def followed(X: Array, by: Array, y: Array, groups: NDArray[np.int64] | None) ->
     exec(found.code, held)
     bounds = np.column_stack([held["lower"], held["upper"]])
     chosen = f"{found.recommended_width}, {found.recommended_tails}"
-    if "online" in held:
+    online = held.get("online")
+    if isinstance(online, OnlineIntervals):
         passed = {"by": by[new]} if found.recommended_width == "grouped" else {}
-        bounds, chosen = held["online"].follow(X[new], y[new], **passed), f"{chosen}, online"
+        bounds, chosen = online.follow(X[new], y[new], **passed), f"{chosen}, online"
     return float(interval_score(y[new], bounds, LEVEL)), chosen
 
 
