@@ -18,16 +18,15 @@ import platform
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from provenance import ROOT, save
+from commits import ROOT, built
+from provenance import save
 from sklearn.linear_model import LinearRegression
 
 import pimeter as pm
@@ -86,21 +85,6 @@ def ratios(n: int, n_cv: int, rounds: int) -> dict[str, float]:
     }
 
 
-@contextmanager
-def built(commit: str) -> Iterator[Path]:
-    """A folder with the sources of a commit and its native code."""
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "tree"
-        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", tree, commit], cwd=ROOT, check=True)
-        try:
-            build = ["-B", "build/native", "-DCMAKE_BUILD_TYPE=Release", f"-DPython_EXECUTABLE={sys.executable}"]
-            for command in (["cmake", "-S", ".", *build], ["cmake", "--build", "build/native"]):
-                subprocess.run(command, cwd=tree, check=True, stdout=subprocess.DEVNULL)
-            yield tree / "src"
-        finally:
-            subprocess.run(["git", "worktree", "remove", "--force", tree], cwd=ROOT, check=True)
-
-
 def ratios_of(source: Path, arguments: list[str]) -> dict[str, float]:
     """What this script prints for the package in a folder."""
     environment = os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
@@ -113,7 +97,7 @@ def ratios_of(source: Path, arguments: list[str]) -> dict[str, float]:
 def compared(commit: str, arguments: list[str], repeats: int) -> tuple[dict[str, float], dict[str, float]]:
     """Medians of the ratios of another commit and of the tree as it is, timed in turn."""
     with built(commit) as before:
-        found = [[ratios_of(source, arguments) for source in (before, ROOT / "src")] for _ in range(repeats)]
+        found = [[ratios_of(tree / "src", arguments) for tree in (before, ROOT)] for _ in range(repeats)]
     old, new = ([pair[i] for pair in found] for i in (0, 1))
     return tuple({what: statistics.median(one[what] for one in each) for what in each[0]} for each in (old, new))
 

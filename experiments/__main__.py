@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import provenance
 from benchmarks.provenance import write
 from experiments import (
     coverage,
@@ -47,6 +48,7 @@ from experiments.confirm import confirm
 from experiments.data import folder
 from experiments.download import SOURCES, download
 from experiments.protocol import Experiment, Record, RefusedError, Store, Unit, run
+from experiments.replay import FILE, replay
 from experiments.report import command, draw, pages, table_text, tables
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {
@@ -85,6 +87,7 @@ BRIEF = {"fig1": fig1.brief, "fig3": fig3.brief, "table3-coverage": coverage.bri
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "experiments" / "results"
 QUICK = ROOT / "build" / "quick"
+BENCHMARKS = "benchmarks/"  # what names of their results begin with
 LARGE = ("song-year",)  # datasets that are downloaded when they are named
 
 
@@ -104,6 +107,7 @@ def main(arguments: Sequence[str] | None = None, *, results: Path = RESULTS, qui
 
 
 def _parser() -> argparse.ArgumentParser:
+    benchmarks = sorted(f"{BENCHMARKS}{path.stem}" for path in provenance.RESULTS.glob("*.json") if path.name != FILE)
     parser = argparse.ArgumentParser(prog="python -m experiments", description="Repeat the paper's experiments.")
     commands = parser.add_subparsers(
         dest="command",
@@ -123,7 +127,12 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--mixed", action="store_true", help="go on where sources or versions have changed since")
     one.add_argument("--jobs", type=_count, default=2, metavar="N", help="processes for a full run (2)")
     some = commands.add_parser("confirm", help="compute some units anew and compare them with the stored rows")
-    some.add_argument("name", choices=EXPERIMENTS, metavar="NAME", help="of the result, such as table2-paper")
+    some.add_argument(
+        "name",
+        choices=[*EXPERIMENTS, *benchmarks],
+        metavar="NAME",
+        help="of the result, such as table2-paper; or benchmarks/NAME, whose quick run is compared with its commit's",
+    )
     some.add_argument("--units", type=_words, default=(), metavar="A,B", help="datasets, or other names of units")
     some.add_argument("--splits", type=_count, metavar="N", help="only the first splits of each dataset")
     commands.add_parser("status", help="list all results, also of benchmarks: current, stale and why, or unknown")
@@ -247,6 +256,8 @@ def _run_columns(asked: argparse.Namespace, results: Path, quick: Path) -> int:
 
 
 def _confirm(asked: argparse.Namespace, results: Path) -> int:
+    if asked.name.startswith(BENCHMARKS):
+        return _replay(asked.name.removeprefix(BENCHMARKS))
     experiment = EXPERIMENTS[asked.name]
 
     def is_wanted(unit: Unit) -> bool:
@@ -262,6 +273,16 @@ def _confirm(asked: argparse.Namespace, results: Path) -> int:
         print(f"{experiment.file_name} has no such units.", file=sys.stderr)
         return 2
     print(f"{experiment.file_name}: {len(found.units)} units come out as they are stored.")
+    return 0
+
+
+def _replay(name: str) -> int:
+    try:
+        found = replay(name)
+    except RefusedError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{name}: the quick run prints the same {found.n_numbers} numbers as at {found.then[:10]}.")
     return 0
 
 

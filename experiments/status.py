@@ -13,14 +13,15 @@ from benchmarks.provenance import Origin, changes, is_in_history, narrowed, sess
 from experiments.confirm import kept
 from experiments.protocol import Experiment, Store, as_json, differing, starts
 from experiments.quoted import quoted
+from experiments.replay import replays
 
 
 @dataclass(frozen=True)
 class Status:
     """Of one result: what made it, whether it is what the code gives, and why.
 
-    The state is "current", "confirmed" (some units of it were computed anew since the code changed, and were the same),
-    "stale", "unknown" or "not run".
+    The state is "current", "confirmed" (since the code changed, some of its units, or the quick run of a benchmark,
+    were computed anew and gave the same numbers), "stale", "unknown" or "not run".
     """
 
     name: str
@@ -90,8 +91,13 @@ def of_benchmark(folder: Path, name: str) -> Status:
     if others:
         return Status(f"benchmarks/{name}", "unknown", why=f"not what the record was written with: {', '.join(others)}")
     scripts = [path.relative_to(provenance.ROOT).as_posix() for path in folder.parent.glob("*.py")]
-    own = [script for script in scripts if name.startswith(Path(script).stem)]
-    return _of_sessions(f"benchmarks/{name}", sessions(record), sorted(own, key=len)[-1:])
+    own = sorted((script for script in scripts if name.startswith(Path(script).stem)), key=len)[-1:]
+    found = _of_sessions(f"benchmarks/{name}", sessions(record), own)
+    repeated = replays(folder).get(name)
+    if found.state == "stale" and repeated and not changes(repeated.made, own):
+        said = f"{repeated.n_numbers} numbers of its quick run are the same at {_made(repeated.made)}"
+        return Status(found.name, "confirmed", found.made, f"{said}; {found.why}")
+    return found
 
 
 def _of_sessions(name: str, made: Sequence[Origin], from_here: Sequence[str]) -> Status:

@@ -1,0 +1,111 @@
+"""Do benchmarks print what they printed? Their quick runs, at the commit that stored a result and now.
+
+A full run may take an hour. Where a change of the code was to alter no number, `python -m experiments confirm
+benchmarks/NAME` says whether it did: the script as it was, with the library as it was, has to print in its quick run
+what it prints now, to the last digit. `confirmed.json` keeps that it did, which counts as long as the same code would
+run. Results that are times can only be measured again.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks import provenance
+from benchmarks.commits import built
+from benchmarks.provenance import EDITED, Origin, is_in_history, origin, sessions, write
+from experiments.protocol import RefusedError
+
+FILE = "confirmed.json"
+NUMBER = re.compile(r"(?<![\w.])\d*\.?\d+")
+LEAST_NUMBERS = 10  # in the output of a quick run; fewer could agree by chance
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A quick run that printed the same numbers at an earlier commit and by the code of `made`."""
+
+    then: str
+    n_numbers: int
+    made: Origin
+
+
+def replays(folder: Path) -> dict[str, Replay]:
+    """Those that are kept, by the name of the result."""
+    path = folder / FILE
+    held = json.loads(path.read_text()) if path.exists() else {}
+    return {name: Replay(one["then"], one["n_numbers"], Origin(**one["made"])) for name, one in held.items()}
+
+
+def replay(name: str, folder: Path | None = None) -> Replay:
+    """Run the script of a result both ways; refuses a result whose script prints something else now."""
+    folder = folder or provenance.RESULTS
+    made_by = sessions(folder / f"{name}.json")
+    commit = _commit(name, made_by)
+    script, options = _script(name, folder.parent)
+    made = origin(
+        provenance.ROOT / script,
+        packages=[package for package in made_by[-1].versions if package != "python"],
+        data=made_by[-1].data,
+        uses=made_by[-1].starts[1:],
+    )
+    with built(commit) as tree:
+        before = _printed(tree, script, options)
+    now = _printed(provenance.ROOT, script, options)
+    if before != now:
+        lines = difflib.unified_diff(before.splitlines(), now.splitlines(), commit[:10], "now", lineterm="", n=0)
+        msg = f"{script} does not print what it printed; run it again.\n" + "\n".join([*lines][:20])
+        raise RefusedError(msg)
+    n_numbers = len(NUMBER.findall(now))
+    if n_numbers < LEAST_NUMBERS:
+        msg = f"The quick run of {script} prints {n_numbers} numbers, too few to confirm a result by; run it in full."
+        raise RefusedError(msg)
+    found = Replay(commit, n_numbers, made)
+    every: Mapping[str, Replay] = replays(folder) | {name: found}
+    write({folder / FILE: json.dumps({key: asdict(one) for key, one in sorted(every.items())}, indent=1)})
+    return found
+
+
+def _commit(name: str, made_by: Sequence[Origin]) -> str:
+    """The one that made a result."""
+    commits = {str(one.commit) for one in made_by}
+    if not made_by:
+        msg = f"{name} has no record of what made it; run it again."
+        raise RefusedError(msg)
+    if len(commits) > 1 or any(one.dirty or EDITED in one.sources.values() for one in made_by):
+        msg = f"{name} was not made by the code of one commit; run it again."
+        raise RefusedError(msg)
+    (commit,) = commits
+    if not is_in_history(commit):
+        msg = f"{name} was made at {commit[:10]}, which is not in this history; run it again."
+        raise RefusedError(msg)
+    return commit
+
+
+def _script(name: str, folder: Path) -> tuple[str, list[str]]:
+    """The script of a result; the rest of its name is an option, such as --auto."""
+    stems = [path.stem for path in folder.glob("*_*.py") if f"{name}_".startswith(f"{path.stem}_")]
+    if not stems:
+        msg = f"There is no script of a result {name!r}."
+        raise RefusedError(msg)
+    stem = max(stems, key=len)
+    option = name[len(stem) + 1 :]
+    return f"{folder.name}/{stem}.py", [f"--{option}"] if option else []
+
+
+def _printed(tree: Path, script: str, options: Sequence[str]) -> str:
+    """What the quick run prints with the library of a folder."""
+    environment = os.environ | {"PYTHONPATH": str(tree / "src"), "PYTHONHASHSEED": "0"}
+    command = [sys.executable, script, "--quick", *options]
+    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        msg = f"{' '.join(command[1:])} failed in {tree}:\n{done.stderr[-2000:]}"
+        raise RefusedError(msg)
+    return done.stdout
