@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 
 from pimeter import CoverageWarning, SetClassifier
 from pimeter.classification.conformity import PENALTIES, Penalty, aps, chosen_penalty, lac
-from pimeter.conformal.guarantee import rank_guarantee
+from pimeter.conformal.guarantee import UNEQUAL_FOLDS, rank_guarantee
 from pimeter.row_hashes import row_draws
 
 K = 4
@@ -385,6 +385,18 @@ def test_folds(score):
     assert found.guaranteed_level_ == pytest.approx(0.6 - (2 / n) ** 0.5)
     assert np.isnan(found.limit_)
     assert len(found.estimator_) == 4
+
+
+def test_folds_of_models_that_lack_other_rows_guarantee_nothing():
+    folds = np.array_split(np.arange(300), 3)
+    complete = [(np.setdiff1d(np.arange(300), fold), fold) for fold in folds]
+    of_one_fold = [(folds[i - 1], folds[i]) for i in range(3)]
+    thinned = [(rows[::2], fold) for rows, fold in complete]
+    found = SetClassifier(GaussianNB(), confidence_level=0.9)
+    assert not np.isnan(found.set_params(cv=complete).fit(X, Y).guaranteed_level_)
+    for splits in (of_one_fold, thinned):
+        assert np.isnan(found.set_params(cv=splits).fit(X, Y).guaranteed_level_)
+        assert found.guarantee_reason_ == UNEQUAL_FOLDS
 
 
 def test_folds_count_calibration_scores_below():

@@ -524,9 +524,9 @@ class TestInterval:
         found = read(f"out.{ending}", **({"separator": "\t"} if ending == "tsv" else {}))
         assert found.columns == ["id", "y_hat", "note", "lower", "upper"]
         assert found["note"].to_list() == new["note"].to_list()
-        radius = pimeter.measure(frame["y"], frame["y_hat"]).margin[0]
-        assert_allclose(found["lower"], new["y_hat"] - radius, rtol=1e-12)
-        assert_allclose(found["upper"], new["y_hat"] + radius, rtol=1e-12)
+        margin = pimeter.measure(frame["y"], frame["y_hat"]).margin[0]
+        assert_allclose(found["lower"], new["y_hat"] - margin, rtol=1e-12)
+        assert_allclose(found["upper"], new["y_hat"] + margin, rtol=1e-12)
         if ending == "jsonl":
             assert found["id"].to_list() == new["id"].to_list()  # not made a number
 

@@ -86,7 +86,7 @@ IDS = {
 
 class TestCrossFit:
     def test_errors_that_repeat_in_a_rhythm_are_tied(self):
-        # Of 20,000 errors every fourth differs from all others: a stride of 4 would see no tie. None is at a radius.
+        # Of 20,000 errors every fourth differs from all others: a stride of 4 would see no tie. None is at a margin.
         magnitudes = np.arange(1.0, 20_001.0)
         magnitudes[1:5000:4] = magnitudes[2:5000:4]
         shuffled = np.random.default_rng(1).permutation(magnitudes)
@@ -97,7 +97,7 @@ class TestCrossFit:
 
     @pytest.mark.parametrize("m", [2, 3, 9, 10, 11, 110, 997])
     @pytest.mark.parametrize("ties", [False, True])
-    def test_radii_and_coverage_are_those_of_plain_sorting(self, m, ties):
+    def test_margins_and_coverage_are_those_of_plain_sorting(self, m, ties):
         rng = np.random.default_rng(m)
         magnitudes = np.abs(rng.standard_normal(m))
         magnitudes = np.round(magnitudes, 1) if ties else magnitudes
@@ -131,7 +131,7 @@ class TestCrossFit:
         if m == 1000:
             assert len(set(fold[::10].tolist())) == 10
 
-    def test_one_row_has_no_cross_fitted_radius(self):
+    def test_one_row_has_no_cross_fitted_margin(self):
         fit = CrossFit.of(np.array([2.0]), LEVELS)
         assert np.isnan(fit.fold_margins).all()
         assert np.isnan(fit.mean_interval_scores()).all()
@@ -585,7 +585,7 @@ class TestDiagnose:
             assert f"in steps of {step:.3g}: the target is discrete." in finding.sentence
             assert f"The target comes in steps of {step:.3g}: move the bounds of intervals inwards" in finding.advice
 
-    def test_steps_that_are_small_beside_the_radius_are_no_matter(self):
+    def test_steps_that_are_small_beside_the_margin_are_no_matter(self):
         rng = np.random.default_rng(0)
         y_true = np.round(rng.normal(100, 40, 3000))
         assert "discrete" not in diagnose(y_true, y_true + 20 * rng.standard_normal(3000)).raised
@@ -753,7 +753,7 @@ class TestDiagnose:
 
     def test_ties_are_said_only_where_they_are(self):
         _, _, y_pred, noise = rows(n=100)
-        noise[np.argsort(np.abs(noise))[:2]] = 0.0  # far from the radius
+        noise[np.argsort(np.abs(noise))[:2]] = 0.0  # far from the margin
         found = diagnose(y_pred + noise, y_pred)["rows"].sentence
         assert "with 360 rows it would be within 2." in found
         assert "tied" not in found

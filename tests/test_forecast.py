@@ -31,9 +31,9 @@ class TestFit:
     def test_symmetric_cone_is_a_neuron_per_step(self):
         y_true, y_pred = windows(200)
         cone = ForecastIntervals(0.9).fit(y_true, y_pred)
-        radius = quantile(np.abs(y_true - y_pred), 0.9, axis=0)
-        assert_allclose(cone.margin_, np.stack([radius, radius], axis=1))
-        assert_allclose(cone.predict_interval(y_pred), np.stack([y_pred - radius, y_pred + radius], axis=-1))
+        margin = quantile(np.abs(y_true - y_pred), 0.9, axis=0)
+        assert_allclose(cone.margin_, np.stack([margin, margin], axis=1))
+        assert_allclose(cone.predict_interval(y_pred), np.stack([y_pred - margin, y_pred + margin], axis=-1))
 
     def test_other_tails(self):
         y_true, y_pred = windows(200, bias=1.5)

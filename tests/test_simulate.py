@@ -56,7 +56,7 @@ def test_committed_rows_are_those_of_the_page_and_reject_none():
 
 
 @pytest.mark.parametrize(("guarantee", "ranks"), [("marginal", 1), ("approximate", 2), ("training-conditional", 1)])
-def test_radii_of_lower_ranks_are_noticed(simulate, guarantee, ranks, monkeypatch):
+def test_margins_of_lower_ranks_are_noticed(simulate, guarantee, ranks, monkeypatch):
     # One rank of 41 is 2.4 % of coverage. An approximate neuron stands between two, so that it takes two.
     settings = {"tails": "symmetric", "guarantee": guarantee}
     cell = simulate.Cell("split", simulate.split, simulate.ALL_NOISES[0], 40, 0.8, 1, settings)

@@ -265,7 +265,7 @@ def _automatic_step(x: Tensor, counts: Tensor | None, w: Tensor, levels: Tensor,
 
 
 def fit_maps(x: Tensor, counts: Tensor | None, m: float) -> Maps:
-    """Maps of sorted rows of the same size m; see `reference.fit_map`."""
+    """Variance-stabilising maps of sorted rows of m values each, as `reference.fit_map` makes one of a single row."""
     level, normal, unit = knots_on(m, x.device)
 
     def windows(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -246,4 +246,6 @@ def _disjoint_folds(splits: list[Split]) -> FoldModels:
             "KFold, or splits that leave out later rows than they train on, such as TimeSeriesSplit."
         )
         raise ValueError(msg)
-    return FoldModels(np.repeat(np.arange(len(parts)), [len(part) for part in parts]), np.eye(len(parts)))
+    is_complete = all(len(np.unique(rows)) + len(others) == len(every) for rows, others in splits)
+    lists = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    return FoldModels(lists, np.eye(len(parts)), is_complete)

@@ -86,9 +86,10 @@ class SetClassifier(ClassifierMixin, TrainedSets):
         `categories_`. NaN with `cv`, where each new row has its own.
     guaranteed_level_ : float
         Coverage that is guaranteed: the confidence level, also where sets are full for want of rows; with `cv` ``2 p -
-        1 - sqrt(2/n)`` if folds are equally large, also those of each class or category, else NaN; with
-        ``guarantee="approximate"`` that of the score below; NaN with copies of rows, of which a warning tells, and with
-        `groups` beside `cv`, classes, categories or another guarantee than "marginal".
+        1 - sqrt(2/n)`` if folds are equally large, also those of each class or category, and each model was trained on
+        all rows outside of its fold, else NaN; with ``guarantee="approximate"`` that of the score below; NaN with
+        copies of rows, of which a warning tells, and with `groups` beside `cv`, classes, categories or another
+        guarantee than "marginal".
     guarantee_reason_ : str
         Why that is NaN, such as "some rows are copies of others"; empty where something is guaranteed.
     coverage_range_ : ndarray of shape (2,) or (n_categories, 2)

@@ -62,7 +62,10 @@ def guarantee(
     new rows of categories never seen        none                unknown
     too few scores, and the answer is full   p                   unknown
     rows are not exchangeable                none                unknown
-    each sign by itself: too few, or folds   none                unknown
+    groups: by sign, or not marginal         none                unknown
+    estimated importance weights             none                unknown
+    unequal or incomplete folds              none                unknown
+    by sign: too few, folds, or heavy rows   none                unknown
     each sign by itself                      the least of both   unknown
     folds                                    2 p - 1 - sqrt(2/n) unknown
     unequal importance weights               that of the rank    unknown

@@ -36,7 +36,7 @@ class Cone:
 
     @property
     def percent(self) -> str:
-        """Coverage in words."""
+        """Coverage in per cent, as text."""
         return "an unknown fraction" if self.coverage is None else percent(self.coverage, 3)
 
 

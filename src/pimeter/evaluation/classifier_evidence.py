@@ -83,7 +83,7 @@ class Labelled:
         return {name: np.asarray(column).tolist() for name, column in found._asdict().items()}
 
     def calibration_error(self) -> float | None:
-        """Debiased, a lower bound, in the same bins; None without rows."""
+        """Debiased calibration error in the bins of `reliability`, which estimates a lower bound; None without rows."""
         if not self.n:
             return None
         return float(calibration_error(self.is_positive, self.score, n_bins=self.n_bins, method="lower"))

@@ -82,7 +82,7 @@ def _score(y: Array, quantiles: Array, levels: Array) -> float:
 
 
 def _excess(y: Array, quantiles: Array, levels: Array) -> float:
-    """By how much quantiles (levels, rows) score worse than the best ones in the same order."""
+    """By how much quantiles (levels, rows) score worse than the best ones that keep the order of their values."""
     return _score(y, quantiles, levels) - _score(y, isotonic_quantiles(y, quantiles, levels), levels)
 
 

@@ -55,7 +55,7 @@ class IntervalEvidence:
     effect: float = 1.0  # rows of groups or in time say as much as so many times fewer independent ones
 
     def at(self, level: float) -> IntervalEvidence:
-        """The same rows and subgroups with the intervals of another level."""
+        """Evidence on the intervals of another level, of these rows and subgroups."""
         return self if level == self.level else replace(self, level=level, bounds=self.predictions.bounds(level))
 
     @property

@@ -49,7 +49,7 @@ def score_table(scores: Mapping[str, Score]) -> Columns:
 
 @dataclass(frozen=True)
 class Sample:
-    """What plots show.
+    """Some rows, and a histogram of all residuals, for plots.
 
     Attributes
     ----------

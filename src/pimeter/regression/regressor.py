@@ -87,12 +87,12 @@ class IntervalRegressor(RegressorMixin, IntervalAnswers):
     guaranteed_level_ : float
         Coverage that is guaranteed, the least over outputs and the categories seen in calibration: the confidence
         level; with too few scores what they can guarantee; with `cv` ``2 p - 1 - sqrt(2/n)`` (in practice about p, if
-        the model hardly changes when a fold is left out) if each row is left out once, in folds of equal size; with
-        ``guarantee="approximate"`` that of the score below; NaN where nothing is, as with estimated weights
-        (`ShiftWeights`) and with copies of rows, of which a warning tells (`duplicate_groups` says which rows are
-        equal, `pimeter.duplicates.copies` when that is not due to chance). With unequal weights that are a known ratio
-        it holds if `predict_interval` is given the weights of the new rows, less the fraction of those too heavy for
-        the calibration rows.
+        the model hardly changes when a fold is left out) if each row is left out once, in folds of equal size, by a
+        model of all rows outside of its fold; with ``guarantee="approximate"`` that of the score below; NaN where
+        nothing is, as with estimated weights (`ShiftWeights`) and with copies of rows, of which a warning tells
+        (`duplicate_groups` says which rows are equal, `pimeter.duplicates.copies` when that is not due to chance). With
+        unequal weights that are a known ratio it holds if `predict_interval` is given the weights of the new rows, less
+        the fraction of those too heavy for the calibration rows.
     guarantee_reason_ : str
         Why that is NaN, such as "some rows are copies of others"; empty where something is guaranteed.
     guaranteed_ : bool

@@ -24,7 +24,7 @@ class Bounds(NamedTuple):
 
     @classmethod
     def mean(cls, bounds: Sequence[Bounds], weights: Array) -> Bounds:
-        """A weighted mean."""
+        """The weighted mean of several bounds of the same rows."""
         return cls(*(np.tensordot(weights, np.stack(sides), axes=1) for sides in zip(*bounds, strict=True)))
 
 

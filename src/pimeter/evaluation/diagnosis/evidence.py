@@ -165,7 +165,7 @@ class Evidence:
         return float(self.fit.margin[self.at])
 
     def in_stretches(self) -> Evidence:
-        """The same rows, of which stretches are independent of each other, about, and not single ones."""
+        """Evidence in which stretches of time count as independent of each other, about, and not single rows."""
         return replace(self, units=Units.of_time(np.arange(self.m), self.residuals))
 
     @cached_property

@@ -95,7 +95,7 @@ class Recommendation:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Options of `pimeter interval` that ask for the same; categories in no column are left to the caller."""
+        """Options of `pimeter interval` that make these intervals; categories in no column are left to the caller."""
         found = ["--width", self.width]
         found += [] if self.by is None else ["--by", str(self.by)]
         found += [] if self.tails == "symmetric" else ["--tails", self.tails]

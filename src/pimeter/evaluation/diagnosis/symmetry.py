@@ -25,7 +25,7 @@ class TailMeans(NamedTuple):
 
     @classmethod
     def of(cls, samples: Array, fraction: float) -> TailMeans:
-        """Of sorted samples, (samples, m), and the fraction of the residuals that each tail holds."""
+        """Means of sorted samples, (samples, m), of which each tail holds this fraction of the residuals."""
         m = samples.shape[1]
         n, quarter = max(1, round(fraction * m)), m // 4
         slices = samples[:, m - n :], samples[:, :n], samples[:, quarter : m - quarter]
@@ -40,7 +40,7 @@ class TailMeans(NamedTuple):
 
 
 def tails(residuals: Array, fraction: float) -> TailMeans:
-    """Tails of one sample."""
+    """Mean residuals of the two tails, of this fraction each, and of the middle half."""
     unit = power_of_two(float(np.abs(residuals).max()))
     return TailMeans(*(values * unit for values in TailMeans.of(np.sort(residuals)[None] / unit, fraction)))
 
