@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 Multioutput = Literal["uniform_average", "raw_values"]
 
 
-class Aligned(NamedTuple):
+@dataclass(frozen=True)
+class Aligned:
     """Targets and bounds that broadcast."""
 
     target: Array

@@ -74,9 +74,9 @@ def coverage_score(
     >>> coverage_score([1, 2], [[[0, -1], [2, 3]], [[0, 0], [1, 2]]])
     array([0.5, 1. ])
     """
-    target, lower, upper, outputs, _ = aligned(y_true, y_interval)
-    inside = (lower <= target) & (target <= upper)
-    return over_outputs(mean_row(inside, sample_weight), outputs, multioutput)
+    given = aligned(y_true, y_interval)
+    inside = (given.lower <= given.target) & (given.target <= given.upper)
+    return over_outputs(mean_row(inside, sample_weight), given.outputs, multioutput)
 
 
 def mean_width_score(
@@ -197,11 +197,11 @@ def interval_score(
     >>> round(interval_score([3, 5], [[0, 4], [0, 4]], confidence_level=0.8), 6)
     9.0
     """
-    target, lower, upper, outputs, n_levels = aligned(y_true, y_interval)
-    level = levels_of(confidence_level, n_levels)
+    given = aligned(y_true, y_interval)
+    level = levels_of(confidence_level, given.n_levels)
     with np.errstate(over="ignore"):  # what is too large is refused at the end
-        score = interval_scores(target, lower, upper, level)
-        return over_outputs(mean_row(score, sample_weight), outputs, multioutput, lower, upper)
+        score = interval_scores(given.target, given.lower, given.upper, level)
+        return over_outputs(mean_row(score, sample_weight), given.outputs, multioutput, given.lower, given.upper)
 
 
 @overload

@@ -203,17 +203,18 @@ def worst_subgroup(X: FeatureTable, y_true: ArrayLike, y_interval: ArrayLike) ->
 
 def _inside(y_true: ArrayLike, y_interval: ArrayLike) -> Flags:
     """Which targets are inside their interval."""
-    target, lower, upper, has_outputs, n_levels = aligned(y_true, y_interval)
-    if has_outputs or n_levels is not None:
+    rows = aligned(y_true, y_interval)
+    if rows.outputs or rows.n_levels is not None:
         msg = (
             f"y_true must have shape (n,) and y_interval (n, 2); got {np.shape(y_true)} and {np.shape(y_interval)}. "
             "Give one output and one level at a time."
         )
         raise ValueError(msg)
-    if len(target) < MIN_ROWS_GIVEN_FEATURES:
-        msg = f"{len(target)} rows say nothing of coverage given the features; give {MIN_ROWS_GIVEN_FEATURES} or more."
+    n = len(rows.target)
+    if n < MIN_ROWS_GIVEN_FEATURES:
+        msg = f"{n} rows say nothing of coverage given the features; give {MIN_ROWS_GIVEN_FEATURES} or more."
         raise ValueError(msg)
-    return np.asarray((lower <= target) & (target <= upper))
+    return np.asarray((rows.lower <= rows.target) & (rows.target <= rows.upper))
 
 
 def _given_columns(X: FeatureTable, n: int) -> list[Column]:
@@ -254,8 +255,9 @@ def _points(given_columns: Sequence[Column]) -> Array:
             rank = ranks(column.numbers)
             found.append(np.nan_to_num((rank - np.nanmean(rank)) / len(rank)) if np.isfinite(rank).any() else rank * 0)
         else:
-            codes, labels = categories(column.values)
-            found += [(codes == i) - np.mean(codes == i) for i in range(len(labels))]
+            subgroups = categories(column.values)
+            held = (subgroups.codes == i for i in range(len(subgroups.labels)))
+            found += [is_own - np.mean(is_own) for is_own in held]
     points = np.nan_to_num(np.column_stack(found))
     return np.asarray(points / np.maximum(points.std(axis=0), 1e-12))
 

@@ -77,14 +77,15 @@ def coverage_width_criterion(
     if not (np.isfinite(eta) and eta >= 0):
         msg = f"eta must be a finite number, at least 0; got {eta!r}. The paper takes 0.1."
         raise ValueError(msg)
-    target, lower, upper, outputs, n_levels = aligned(y_true, y_interval)
-    level = levels_of(confidence_level, n_levels)
+    given = aligned(y_true, y_interval)
+    target, lower, upper = given.target, given.lower, given.upper
+    level = levels_of(confidence_level, given.n_levels)
     coverage = mean_row((lower <= target) & (target <= upper), sample_weight)
     with np.errstate(over="ignore"):  # what is too large is refused at the end
         width = mean_row(upper - lower, sample_weight) / _extent(target, target_range, sample_weight)
         is_low = (coverage < level - ROUNDING) & (width > 0.0)  # 0 times a penalty that no float holds is not a number
         penalty = np.where(is_low, np.exp(-eta * (coverage - level)), 0.0)
-        return over_outputs(width * (1.0 + penalty), outputs, multioutput, lower, upper, penalty)
+        return over_outputs(width * (1.0 + penalty), given.outputs, multioutput, lower, upper, penalty)
 
 
 def _extent(target: Array, target_range: ArrayLike | None, sample_weight: ArrayLike | None) -> Array:
