@@ -31,7 +31,8 @@ from pimeter.clusters import Units
 from pimeter.evaluation.diagnosis.bias import Bias
 from pimeter.evaluation.diagnosis.checks import judged
 from pimeter.evaluation.diagnosis.columns import given
-from pimeter.evaluation.diagnosis.evidence import Evidence, cross_fitted, equal_rows
+from pimeter.evaluation.diagnosis.crossfit import CrossFit
+from pimeter.evaluation.diagnosis.evidence import Evidence, covered_divisions, equal_rows
 from pimeter.evaluation.diagnosis.order import Drift, SerialDependence
 from pimeter.evaluation.diagnosis.shape import HeavyTails, Skewness
 from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
@@ -100,7 +101,8 @@ def raised_of(
 ) -> set[str]:
     """What `measure` would raise, without its numbers at other levels and their ranges, which take longer."""
     known, residuals = given(X, by, len(target), np.arange(len(target))), target - prediction
-    fit, divisions = cross_fitted(residuals, prediction, known.labels, np.array([0.95]))
+    fit = CrossFit.of(np.abs(residuals), np.array([0.95]))
+    divisions = covered_divisions(fit, prediction, known.labels)
     equal, ordered = equal_rows(target, prediction, X), np.sort(residuals)
     evidence = Evidence(target, prediction, residuals, ordered, fit, 0, known, divisions, equal)
     if groups is not None:

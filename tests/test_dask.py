@@ -20,6 +20,7 @@ from pimeter import cli
 from pimeter._kernels.dask import reads
 from pimeter._kernels.dask import rows as lazy_rows
 from pimeter._kernels.dask.bins import Task
+from pimeter.evaluation.diagnosis.evidence import CheckedRows
 
 LEVELS = [0.05, 0.5, 0.95]
 
@@ -366,7 +367,7 @@ class TestMeasure:
         found = lazy_rows.read_rows(
             [parts["row"], parts["y_pred"], None],
             300,
-            lambda a, b: (np.asarray(a), np.asarray(b), np.asarray(a)),
+            lambda a, b: CheckedRows(np.asarray(a), np.asarray(b), np.asarray(a)),
             lambda n: (np.array([1, n]), np.array([n])),
             lambda extremes: lambda target, errors: errors.sum(),
         )
@@ -409,7 +410,7 @@ class TestMeasure:
         found = lazy_rows.read_rows(
             [some["row"], some["row"]],
             50,
-            lambda a, b: (np.asarray(a), np.asarray(b), -np.asarray(a)),
+            lambda a, b: CheckedRows(np.asarray(a), np.asarray(b), -np.asarray(a)),
             lambda n: (np.array([1, n]), np.array([1])),
             lambda extremes: lambda target, errors: (target + errors).sum() + len(errors),
         )

@@ -146,15 +146,15 @@ class TestColumns:
     def test_quintiles_of_many_numbers_follow_no_rhythm(self):
         # Of 400,000 rows every fourth is 0: a stride of 4 would see zeros alone.
         values = np.where(np.arange(400_000) % 4, np.random.default_rng(0).uniform(size=400_000), 0.0)
-        codes, labels = quintiles(values)
+        found = quintiles(values)
         # 100,000 rows tell a border to within .0013 of the rows (a standard error); a quarter of all are 0.
-        assert_allclose(np.bincount(codes)[1:] / len(values), [0.15, 0.2, 0.2, 0.2], atol=0.01)
-        assert len(labels) == 5
+        assert_allclose(np.bincount(found.codes)[1:] / len(values), [0.15, 0.2, 0.2, 0.2], atol=0.01)
+        assert len(found.labels) == 5
 
     def test_quintiles_of_numbers(self):
-        codes, labels = quintiles(np.arange(1.0, 11.0))
-        assert codes.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
-        assert labels == ("up to 2", "2 to 4", "4 to 6", "6 to 8", "above 8")
+        found = quintiles(np.arange(1.0, 11.0))
+        assert found.codes.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+        assert found.labels == ("up to 2", "2 to 4", "4 to 6", "6 to 8", "above 8")
 
     @pytest.mark.parametrize(
         ("values", "names"),
@@ -172,17 +172,17 @@ class TestColumns:
         assert quintiles(values).labels == (f"up to {first}", *between, f"above {last}")
 
     def test_ties_missing_values_and_constants(self):
-        assert quintiles(np.array([0.0, 0, 0, 0, 1]))[1] == ("up to 0", "above 0")
-        codes, labels = quintiles(np.array([3.0, np.nan, 3.0]))
-        assert (codes.tolist(), labels) == ([0, 1, 0], ("3", MISSING))
+        assert quintiles(np.array([0.0, 0, 0, 0, 1])).labels == ("up to 0", "above 0")
+        found = quintiles(np.array([3.0, np.nan, 3.0]))
+        assert (found.codes.tolist(), found.labels) == ([0, 1, 0], ("3", MISSING))
         assert quintiles(np.array([np.nan, np.nan])).labels == (MISSING,)
 
     def test_rare_categories_are_taken_together(self):
         labels = np.repeat([f"c{i}" for i in range(40)], np.arange(40, 0, -1))
-        codes, names = categories(labels)
-        assert len(names) == N_CATEGORIES + 1
-        assert names[-1] == "20 others"
-        assert np.bincount(codes)[-1] == sum(range(1, 21))
+        found = categories(labels)
+        assert len(found.labels) == N_CATEGORIES + 1
+        assert found.labels[-1] == "20 others"
+        assert np.bincount(found.codes)[-1] == sum(range(1, 21))
 
     def test_frames_of_all_kinds(self):
         n = 40

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -158,14 +159,22 @@ def taken(rows: Index | None, *columns: Any) -> list[Any]:
     return [None if column is None else np.asarray(column)[some] for column in columns]
 
 
-def coded(labels: NDArray[Any]) -> tuple[list[Any], Index]:
+@dataclass(frozen=True)
+class Coded:
+    """Labels as numbers."""
+
+    labels: list[Any]  # the distinct ones; None for what is missing
+    codes: Index  # number of each row's label among these
+
+
+def coded(labels: NDArray[Any]) -> Coded:
     """Distinct labels and the number of each row's one among them; a missing label is None."""
     if labels.dtype.kind == "O":
         seen: dict[Any, int] = {}
         codes = [seen.setdefault(label, len(seen)) for label in label_list(labels)]
-        return list(seen), np.array(codes, np.intp)
-    distinct, codes_ = np.unique(labels, return_inverse=True)
-    return label_list(distinct), codes_.reshape(-1)
+        return Coded(list(seen), np.array(codes, np.intp))
+    distinct, numbers = np.unique(labels, return_inverse=True)
+    return Coded(label_list(distinct), numbers.reshape(-1))
 
 
 def real_array(name: str, values: ArrayLike, remedy: str = CONVERT) -> NDArray[Any]:

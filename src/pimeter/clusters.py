@@ -207,7 +207,7 @@ def effective_rows(moments: Index, values: Array) -> float:
 
 def group_numbers(groups: ArrayLike, m: int) -> Index:
     """Numbers from 0 of the groups of m rows."""
-    return coded(_one_each("groups", "group", groups, m))[1]
+    return coded(_one_each("groups", "group", groups, m)).codes
 
 
 def moment_numbers(time: ArrayLike, m: int) -> Index:

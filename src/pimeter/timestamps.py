@@ -84,4 +84,4 @@ def numbered(table: Table, window: pl.Series, notes: list[str]) -> Index:
         f"column {shown(window.name)} of {table.name} holds strings, so windows are taken in the order of the file; "
         "dates like 2024-12-31 and 2024-12-31 09:00, all of one time zone, are put in their own order"
     )
-    return coded(words.to_numpy().astype(object))[1]
+    return coded(words.to_numpy().astype(object)).codes

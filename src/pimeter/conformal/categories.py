@@ -99,9 +99,9 @@ class CategoryTable:
 
 def _members(labels: NDArray[Any], expected: Sequence[Any] | None) -> dict[Any, Index]:
     """Rows of each category, of those expected where these are given, in their order."""
-    found, codes = coded(labels)
-    order, counts = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=len(found))
-    rows = dict(zip(found, np.split(order, np.cumsum(counts)[:-1]), strict=True))
+    found = coded(labels)
+    order, counts = np.argsort(found.codes, kind="stable"), np.bincount(found.codes, minlength=len(found.labels))
+    rows = dict(zip(found.labels, np.split(order, np.cumsum(counts)[:-1]), strict=True))
     return rows if expected is None else {label: rows.get(label, order[:0]) for label in expected}
 
 

@@ -44,7 +44,7 @@ class Groups:
         for k, column in enumerate(labels.T):
             of = f"group {k}" if names is None else names[k]
             is_flag = labels.dtype.kind == "b" or all(isinstance(one, bool | np.bool_) for one in column.tolist())
-            for label in [True] if is_flag else coded(column)[0]:
+            for label in [True] if is_flag else coded(column).labels:
                 keys.append((k, label))
                 found.append(of if is_flag else f"{of} is missing" if label is None else f"{of} = {label}")
         return cls(tuple(keys), tuple(found))
@@ -54,8 +54,8 @@ class Groups:
         found = np.ones((len(labels), len(self.keys) + 1))
         coded_columns = [coded(column) for column in labels.T]
         for i, (k, label) in enumerate(self.keys):
-            known, codes = coded_columns[k]
-            found[:, i] = codes == known.index(label) if label in known else 0.0
+            column = coded_columns[k]
+            found[:, i] = column.codes == column.labels.index(label) if label in column.labels else 0.0
         return found
 
 

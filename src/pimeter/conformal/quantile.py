@@ -184,9 +184,9 @@ class ScoreQuantile:
         table = self.table
         if labels is None or table is None:
             return None
-        found, codes = coded(labels)
-        self._warn_of_unseen(table, [label for label in found if label not in table.line_of])
-        return np.array([table.line_of.get(label, table.unseen) for label in found], np.intp)[codes]
+        new = coded(labels)
+        self._warn_of_unseen(table, [label for label in new.labels if label not in table.line_of])
+        return np.array([table.line_of.get(label, table.unseen) for label in new.labels], np.intp)[new.codes]
 
     def _warn_of_unseen(self, table: CategoryTable, unseen: list[Any]) -> None:
         """Say that categories were never seen: perhaps they were, as another type, or nothing is known of them."""

@@ -101,7 +101,8 @@ class Labelled:
 
     def categories(self, by: NDArray[Any], threshold: float, level: float) -> list[Category]:
         """Accuracy of each category, tested against that of all others; intervals hold for all categories together."""
-        codes, labels = categories(by)
+        subgroups = categories(by)
+        codes, labels = subgroups.codes, subgroups.labels
         is_right = self.is_positive == is_above(self.score, threshold)
         counts = np.bincount(codes, minlength=len(labels))
         right = np.bincount(codes, is_right, minlength=len(labels))

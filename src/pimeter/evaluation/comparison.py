@@ -255,10 +255,10 @@ def _places(known: Given, centre: Array, difference: Array, order: Index | None)
         divisions.append(Division("by", categories(known.labels), every))
     divisions += [Division(column.name, column.subgroups, some) for column in known.columns]
     held = [
-        (of, label, rows[codes == i])
-        for of, (codes, labels), rows in divisions
-        for i, label in enumerate(labels)
-        if np.count_nonzero(codes == i) >= MIN_ROWS_TO_COMPARE
+        (one.of, label, one.rows[one.subgroups.codes == i])
+        for one in divisions
+        for i, label in enumerate(one.subgroups.labels)
+        if np.count_nonzero(one.subgroups.codes == i) >= MIN_ROWS_TO_COMPARE
     ]
     confidence = 1.0 - (1.0 - paired.CONFIDENCE) / max(len(held), 1)
     found = []

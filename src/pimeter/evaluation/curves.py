@@ -217,13 +217,13 @@ def _subgroup_curves(
     division: CoveredDivision, m: int, n_subgroups: int, effects: Mapping[tuple[str, str], float]
 ) -> SubgroupCurves:
     """Coverage of subgroups as fractions; NaN without rows, or if there is one row in all."""
-    rows, inside, margin = division.covered
+    rows, inside = division.covered.rows, division.covered.inside
     with np.errstate(invalid="ignore"):
         coverage = inside / np.where(rows, rows, math.nan)[:, None] if m > 1 else np.full(inside.shape, np.nan)
     effect = np.array([effects.get((division.of, label), 1.0) for label in division.labels])[:, None]
     effective = inside / effect, rows[:, None] / effect
     lower, upper = simultaneous_bounds(*effective, n_subgroups) if m > 1 else (coverage, coverage)
-    curves = (tuple(map(floats, values)) for values in (coverage, lower, upper, margin))
+    curves = (tuple(map(floats, values)) for values in (coverage, lower, upper, division.covered.margin))
     return SubgroupCurves(division.of, division.labels, tuple(rows.tolist()), *curves)
 
 

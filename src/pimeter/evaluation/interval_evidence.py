@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,7 +25,8 @@ N_BLOCKS = 20  # of rows in the order of time, at most
 MIN_BLOCK = 20  # rows of one
 
 
-class Division(NamedTuple):
+@dataclass(frozen=True)
+class Division:
     """A way to divide rows into subgroups."""
 
     of: str
@@ -125,10 +126,12 @@ class IntervalEvidence:
     def subgroups(self) -> tuple[Subgroup, ...]:
         """Coverage in each of them, with ranges for all together."""
         counted = []
-        for of, (codes, labels), chosen in self.divisions:
+        for one in self.divisions:
+            codes, labels = one.subgroups.codes, one.subgroups.labels
             n_rows = np.bincount(codes, minlength=len(labels)).tolist()
-            n_inside = np.bincount(codes[self.is_inside[chosen]], minlength=len(labels)).tolist()
-            counted += [one for one in zip([of] * len(labels), labels, n_rows, n_inside, strict=True) if one[2]]
+            n_inside = np.bincount(codes[self.is_inside[one.rows]], minlength=len(labels)).tolist()
+            of_each = zip([one.of] * len(labels), labels, n_rows, n_inside, strict=True)
+            counted += [row for row in of_each if row[2]]
         rows, within = (np.array([one[i] for one in counted]) for i in (2, 3))
         lower, upper = simultaneous_bounds(within / self.effect, rows / self.effect, len(counted))
         return tuple(

@@ -18,12 +18,13 @@ from pimeter.evaluation.conditional import conditional_scores
 from pimeter.evaluation.curves import Context, Curves, floats, widened
 from pimeter.evaluation.diagnosis.checks import beside_mean_error, judged
 from pimeter.evaluation.diagnosis.columns import given
+from pimeter.evaluation.diagnosis.crossfit import CrossFit
 from pimeter.evaluation.diagnosis.evidence import (
     MAX_ROWS,
     Evidence,
     RowNames,
     checked_rows,
-    cross_fitted,
+    covered_divisions,
     equal_rows,
 )
 from pimeter.evaluation.diagnosis.width import shown_divisions
@@ -224,7 +225,8 @@ def measured_points(
         y_true, y_pred, X, by = lazy.sample.y_true, lazy.sample.y_pred, lazy.sample.X, lazy.sample.by
         names = RowNames(is_known=False)
     names = names or RowNames.of(y_true)
-    target, prediction, residuals = checked_rows(y_true, y_pred)
+    checked = checked_rows(y_true, y_pred)
+    target, prediction, residuals = checked.target, checked.prediction, checked.residuals
     m = len(target)
     group = None if groups is None else group_numbers(groups, m)
     moment = None
@@ -235,7 +237,7 @@ def measured_points(
         X, by, group = _in_order(order, X, by, group)
         names = names.take(order)
     known = given(X, by, m, some_rows(m, MAX_ROWS))
-    fit, divisions = cross_fitted(residuals, prediction, known.labels, stops)
+    fit = CrossFit.of(np.abs(residuals), stops)
     ordered = kernel.sorted_groups(residuals)[0]
     equal = equal_rows(target, prediction, X)
     if lazy is not None:
@@ -249,7 +251,7 @@ def measured_points(
         fit=fit,
         at=at,
         given=known,
-        divisions=divisions,
+        divisions=covered_divisions(fit, prediction, known.labels),
         copies=equal,
         names=names,
         has_groups=group is not None,

@@ -137,8 +137,8 @@ class CoverageDisplay(Display):
             rank = np.argsort(np.argsort(middle, kind="stable"), kind="stable")
             codes, names = 5 * rank // len(rank), ["lowest", "2nd", "3rd", "4th", "highest"]
         else:
-            found, codes = coded(np.asarray(by))
-            names = [str(label) for label in found]
+            found = coded(np.asarray(by))
+            codes, names = found.codes, [str(label) for label in found.labels]
         counts, hits = (np.bincount(codes, weights, len(names)) for weights in (None, inside))
         order = np.arange(len(names)) if by is None else np.sort(np.argsort(-counts)[:MAX_CATEGORIES_TO_DRAW])
         order = order[counts[order] > 0]

@@ -119,7 +119,8 @@ def _look(parts: tuple[Any, ...], check: Callable[..., Any]) -> Extremes:
     if not len(parts[0]) and not len(parts[1]):
         nothing = np.zeros((1, 2 ** BITS[0]), np.intp)
         return Extremes(0, 0.0, np.inf, -np.inf, np.zeros(3), (nothing, nothing))
-    target, _, errors = check(*parts)
+    checked = check(*parts)
+    target, errors = checked.target, checked.residuals
     absolute, n, start = np.abs(errors), len(errors), Known(np.zeros(1, np.uint64), np.ones(1, np.intp))
     means = np.array([(x / n).sum() for x in (absolute, errors, target)])
     counts = start.count(absolute, BITS[0]), start.count(errors, BITS[0])
@@ -151,8 +152,8 @@ def _last_added(some: list[list[Any]]) -> list[Any]:
 def _targets_and_errors(parts: tuple[Any, ...], check: Callable[..., Any]) -> tuple[Array, Array]:
     if not len(parts[0]):
         return np.empty(0), np.empty(0)
-    target, _, errors = check(*parts[:2])
-    return target, errors
+    checked = check(*parts[:2])
+    return checked.target, checked.residuals
 
 
 def _take(parts: tuple[Any, ...], n: int, seed: tuple[int, int]) -> list[Any]:
@@ -205,8 +206,8 @@ def read_rows(
     """Targets, predictions, and what else there is of the same rows; None stays None.
 
     Up to `limit` rows come here as they are, else so many of them at random: from each partition in proportion. `check`
-    makes targets, predictions and errors of a partition, `asked` says which ranks of absolute errors and of errors
-    are asked for among n rows, and what `summing` makes of a first look turns targets and errors into sums.
+    makes an object with the `target` and `residuals` of a partition, `asked` says which ranks of absolute errors and of
+    errors are asked for among n rows, and what `summing` makes of a first look turns targets and errors into sums.
     """
     given = [table for table in tables if table is not None]
     _checked(given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -137,7 +138,15 @@ def by_chance(p_value: float) -> str:
     return f": unusual on its own (p = {p_value:.2g}), but not among the many checks of a report."
 
 
-def sequential_p_value(observed: float, drawn: Callable[[int], Array], most: int = N_DRAWS) -> tuple[float, float]:
+@dataclass(frozen=True)
+class SequentialTest:
+    """A statistic among those of samples that were drawn under the null hypothesis."""
+
+    p_value: float  # how often samples are as extreme
+    median: float  # of their statistics
+
+
+def sequential_test(observed: float, drawn: Callable[[int], Array], most: int = N_DRAWS) -> SequentialTest:
     """How often samples under the null hypothesis are as extreme (Besag and Clifford), and their median.
 
     `drawn` gives statistics of so many samples, `most` of them in all. What is clear early is not drawn to the end, as
@@ -147,4 +156,4 @@ def sequential_p_value(observed: float, drawn: Callable[[int], Array], most: int
     while len(found) < most and np.count_nonzero(found >= observed) < N_EXTREME:
         found = np.append(found, drawn(BATCH))
     exceeded = int(np.count_nonzero(found >= observed))
-    return (1 + exceeded) / (1 + len(found)), float(np.median(found))
+    return SequentialTest((1 + exceeded) / (1 + len(found)), float(np.median(found)))

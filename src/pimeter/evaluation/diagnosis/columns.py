@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,10 +33,11 @@ DATE = re.compile(  # in the order of ISO 8601, from the year down; others canno
 )
 
 
-class Subgroups(NamedTuple):
+@dataclass(frozen=True)
+class Subgroups:
     """Which subgroup each row belongs to, and what the subgroups are called."""
 
-    codes: NDArray[np.integer[Any]]
+    codes: NDArray[np.integer[Any]]  # of each row, the place of its subgroup among the labels
     labels: tuple[str, ...]
 
 
@@ -58,8 +60,8 @@ class Column(NamedTuple):
         """Finite numbers, or NaN; categories as their codes."""
         if self.is_numeric:
             return np.where(np.isfinite(self.values), self.values, np.nan)
-        labels, codes = coded(self.values)
-        return np.where(np.array([label is None for label in labels])[codes], np.nan, codes)
+        found = coded(self.values)
+        return np.where(np.array([label is None for label in found.labels])[found.codes], np.nan, found.codes)
 
 
 class Given(NamedTuple):
@@ -105,9 +107,9 @@ def _as_ids(column: Column, n: int) -> str:
 
 def _as_labels_of_ids(labels: NDArray[Any]) -> str:
     """How many labels are distinct, if most belong to a single row; empty otherwise."""
-    distinct, codes = coded(labels)
-    n_known = int(np.count_nonzero(np.array([label is not None for label in distinct])[codes]))
-    n_distinct = len(distinct) - (None in distinct)
+    found = coded(labels)
+    n_known = int(np.count_nonzero(np.array([label is not None for label in found.labels])[found.codes]))
+    n_distinct = len(found.labels) - (None in found.labels)
     return _of(n_distinct, n_known) if n_known >= MIN_VALUES_OF_IDS and n_distinct > DISTINCT * n_known else ""
 
 
@@ -188,10 +190,10 @@ def distinct_texts(values: list[float]) -> list[str]:
 
 def categories(values: NDArray[Any]) -> Subgroups:
     """The largest categories by themselves, all others as one."""
-    labels, codes = coded(values)
-    names = [MISSING if label is None else _text(label) for label in labels]
-    order = sorted(range(len(names)), key=lambda i: (labels[i] is None, *_by_number(names[i])))
-    codes, names = np.argsort(order)[codes], [names[i] for i in order]
+    found = coded(values)
+    names = [MISSING if label is None else _text(label) for label in found.labels]
+    order = sorted(range(len(names)), key=lambda i: (found.labels[i] is None, *_by_number(names[i])))
+    codes, names = np.argsort(order)[found.codes], [names[i] for i in order]
     if len(names) > N_CATEGORIES + 1:
         counts = np.bincount(codes, minlength=len(names))
         kept = np.sort(np.argsort(-counts, kind="stable")[:N_CATEGORIES])

@@ -6,7 +6,7 @@ On its own rows a margin covers exactly k/m, whatever the data. Residuals are so
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import betaincinv
@@ -26,7 +26,8 @@ N_COMPARED = 5000  # rows that tell whether residuals are tied
 AT_ONCE = 1 << 15  # values that stay in the cache
 
 
-class Covered(NamedTuple):
+@dataclass(frozen=True)
+class Covered:
     """How subgroups of the rows are covered, at each level, by margins that have not seen them."""
 
     rows: Index  # (subgroups,)

@@ -16,7 +16,6 @@ from pimeter.coverage import proportion_bounds, rounded
 from pimeter.duplicates import Copies, copies
 from pimeter.errors import signed_errors
 from pimeter.evaluation.diagnosis.columns import categories, quintiles
-from pimeter.evaluation.diagnosis.crossfit import Covered, CrossFit
 from pimeter.evaluation.diagnosis.shifts import Criterion, Shift, local_shift
 from pimeter.frames import refuse_other_order
 from pimeter.row_hashes import row_keys
@@ -26,7 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from pimeter.evaluation.diagnosis.columns import Given
+    from pimeter.evaluation.diagnosis.columns import Given, Subgroups
+    from pimeter.evaluation.diagnosis.crossfit import Covered, CrossFit
     from pimeter.protocols import Array, FeatureTable, Index
 
 LARGEST_TO_ADD = 1e305  # target or prediction, of which some can be added up
@@ -102,6 +102,11 @@ class CoveredDivision(NamedTuple):
     of: str
     labels: tuple[str, ...]
     covered: Covered
+
+    @classmethod
+    def of_subgroups(cls, of: str, subgroups: Subgroups, fit: CrossFit) -> CoveredDivision:
+        """Coverage of the subgroups that a criterion of this name makes of the rows of a cross-fit."""
+        return cls(of, subgroups.labels, fit.subgroups(subgroups.codes, len(subgroups.labels)))
 
 
 @dataclass(frozen=True)
@@ -229,9 +234,9 @@ class Evidence:
         n_all = sum(len(one.subgroups.labels) for one in self.criteria)
         point = 1.0 - SIGNIFICANCE / 2.0 / n_all
         found = {}
-        for of, (codes, labels), _ in self.criteria:
-            for code, label in enumerate(labels):
-                own = codes == code
+        for criterion in self.criteria:
+            for code, label in enumerate(criterion.subgroups.labels):
+                own = criterion.subgroups.codes == code
                 n, k = int(own.sum()), len(np.unique(units.labels[own]))
                 covered = float(is_covered[own].mean()) if n else 0.0
                 variance = float(units.variance(units.sums(np.where(own, is_covered - covered, 0.0))))
@@ -239,7 +244,7 @@ class Evidence:
                 if not 0.0 < covered < 1.0:
                     effect = least
                 wider = float(stdtrit(k - 1, point) / ndtri(point)) ** 2 if k > 1 else math.inf
-                found[of, label] = min(1.0 + thinned * (effect * wider - 1.0), max(thinned * n, 1.0))
+                found[criterion.of, label] = min(1.0 + thinned * (effect * wider - 1.0), max(thinned * n, 1.0))
         return found
 
     @cached_property
@@ -249,9 +254,10 @@ class Evidence:
             return ()
         counted = [(one.of, one.labels, one.covered.rows, one.covered.inside[:, self.at]) for one in self.divisions]
         is_covered = self.fit.covered(self.some, self.at)
-        for of, (codes, labels), _ in self.by_feature:
+        for criterion in self.by_feature:
+            codes, labels = criterion.subgroups.codes, criterion.subgroups.labels
             n, inside = (np.bincount(held, minlength=len(labels)) for held in (codes, codes[is_covered]))
-            counted.append((of, labels, n, inside))
+            counted.append((criterion.of, labels, n, inside))
         known = [
             (of, label, int(n), int(inside))
             for of, labels, rows, insides in counted
@@ -283,7 +289,16 @@ def exact_range(n_inside: int, n: int, confidence: float, effect: float = 1.0) -
     return float(lower), float(upper)
 
 
-def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Array]:
+@dataclass(frozen=True)
+class CheckedRows:
+    """Finite numbers, one of each kind per row."""
+
+    target: Array
+    prediction: Array
+    residuals: Array  # target minus prediction
+
+
+def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> CheckedRows:
     """Targets, predictions and residuals as columns of finite numbers."""
     refuse_other_order("y_true", y_true, "y_pred", y_pred)
     target, prediction = (real_array(name, one, NO_NUMBERS) for name, one in (("y_true", y_true), ("y_pred", y_pred)))
@@ -298,7 +313,7 @@ def checked_rows(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array, Ar
         raise ValueError(msg)
     exact = {target.dtype, prediction.dtype} <= {np.dtype(np.float64)}
     target, prediction = (a.astype(np.float64, copy=False) for a in (target, prediction))
-    return target, prediction, residuals.astype(np.float64, copy=False) if exact else target - prediction
+    return CheckedRows(target, prediction, residuals.astype(np.float64, copy=False) if exact else target - prediction)
 
 
 def equal_rows(target: Array, prediction: Array, X: FeatureTable | None) -> Copies:
@@ -313,14 +328,9 @@ def equal_rows(target: Array, prediction: Array, X: FeatureTable | None) -> Copi
     return found._replace(codes=np.unique(keys, return_inverse=True)[1]) if found.n and keys is not None else found
 
 
-def cross_fitted(
-    residuals: Array, prediction: Array, labels: NDArray[Any] | None, levels: Array
-) -> tuple[CrossFit, list[CoveredDivision]]:
-    """Margins at these levels, and coverage across quintiles of the prediction and per category."""
-    codes, names = quintiles(prediction)
-    fit = CrossFit.of(np.abs(residuals), levels)
-    divisions = [CoveredDivision("prediction", names, fit.subgroups(codes, len(names)))]
+def covered_divisions(fit: CrossFit, prediction: Array, labels: NDArray[Any] | None) -> list[CoveredDivision]:
+    """Cross-fitted coverage across quintiles of the prediction, and per category where these are given."""
+    found = [CoveredDivision.of_subgroups("prediction", quintiles(prediction), fit)]
     if labels is not None:
-        codes, names = categories(labels)
-        divisions.append(CoveredDivision("by", names, fit.subgroups(codes, len(names))))
-    return fit, divisions
+        found.append(CoveredDivision.of_subgroups("by", categories(labels), fit))
+    return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pimeter.arrays import ranks, some_rows
-from pimeter.evaluation.diagnosis.check import Check, by_chance, sequential_p_value, too_little
+from pimeter.evaluation.diagnosis.check import Check, by_chance, sequential_test, too_little
 from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence
 
 if TYPE_CHECKING:
@@ -231,5 +231,5 @@ def _ranks(residuals: Array) -> list[Array]:
 
 def _judged(value: float, shuffled: Callable[[int], Array]) -> OrderTest:
     """A statistic, compared with those of shuffled rows."""
-    p_value, median = sequential_p_value(value * (1.0 - 1e-12), shuffled)
-    return OrderTest(value, median, p_value)
+    test = sequential_test(value * (1.0 - 1e-12), shuffled)
+    return OrderTest(value, test.median, test.p_value)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, stdtr, stdtrit
 
 from pimeter.arrays import ranks
-from pimeter.evaluation.diagnosis.check import sequential_p_value
+from pimeter.evaluation.diagnosis.check import sequential_test
 from pimeter.moments import power_of_two
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ MEAN_CONFIDENCE = 0.9  # of the range of the mean of all residuals
 PLACES = 0.006  # how often chance may make any place stand out, of all together
 
 
-class Criterion(NamedTuple):
+@dataclass(frozen=True)
+class Criterion:
     """What divides rows into subgroups, such as a feature, and its values where they are numbers."""
 
     of: str  # "prediction", the name of a feature, or "by"
@@ -33,7 +35,7 @@ class Criterion(NamedTuple):
     @property
     def contrasts(self) -> list[tuple[int, Array]]:
         """Weights of rows that compare each subgroup with all rows, with its code; -1 for those that follow ranks."""
-        codes, labels = self.subgroups
+        codes, labels = self.subgroups.codes, self.subgroups.labels
         found = [(code, (codes == code).astype(np.float64)) for code in range(len(labels))]
         if self.values is not None:
             rank = ranks(self.values) / len(codes)
@@ -58,10 +60,10 @@ class Shift(NamedTuple):
         """The fraction of the squared residuals that means of the subgroups explain."""
         if self.criterion is None:
             return 0.0
-        codes, labels = self.criterion.subgroups
+        codes, n_subgroups = self.criterion.subgroups.codes, len(self.criterion.subgroups.labels)
         x = residuals / power_of_two(float(np.abs(residuals).max()))
-        centred, n = x - x.mean(), np.bincount(codes, minlength=len(labels))
-        return float((np.bincount(codes, centred, len(labels)) ** 2 / np.maximum(n, 1)).sum() / (centred @ centred))
+        centred, n = x - x.mean(), np.bincount(codes, minlength=n_subgroups)
+        return float((np.bincount(codes, centred, n_subgroups) ** 2 / np.maximum(n, 1)).sum() / (centred @ centred))
 
     @property
     def place(self) -> str:
@@ -129,9 +131,9 @@ def local_shift(residuals: Array, criteria: Sequence[Criterion], units: Units | 
             samples = rng.permuted(np.tile(centred, (n, 1)), axis=1)
             return np.asarray(_studentised(samples, weights).max(axis=1))
 
-        p_value = max(p_value, sequential_p_value(float(z.max()) * (1.0 - 1e-12), shuffled)[0])
+        p_value = max(p_value, sequential_test(float(z.max()) * (1.0 - 1e-12), shuffled).p_value)
     criterion, code, _ = named[int(z.argmax())]
-    codes, labels = criterion.subgroups
+    codes, labels = criterion.subgroups.codes, criterion.subgroups.labels
     if code < 0:  # of a trend the subgroup that departs most
         n = np.maximum(np.bincount(codes, minlength=len(labels)), 1)
         code = int(np.argmax(np.abs(np.bincount(codes, centred, len(labels)) / n)))

@@ -15,7 +15,7 @@ import numpy as np
 
 from pimeter.arrays import coded, some_rows
 from pimeter.coverage import percent
-from pimeter.evaluation.diagnosis.check import sequential_p_value
+from pimeter.evaluation.diagnosis.check import sequential_test
 from pimeter.evaluation.diagnosis.columns import MISSING, categories, distinct_texts
 from pimeter.evaluation.diagnosis.evidence import exact_range
 
@@ -103,7 +103,7 @@ def found_subgroup(columns: Sequence[Column], is_inside: Flags, effect: float = 
     def drawn(size: int) -> Array:
         return np.array([search.worst(rng.choice(n, n_misses, replace=False)).excess for _ in range(size)])
 
-    p_value, _ = sequential_p_value(worst, drawn, MAX_PERMUTATIONS)
+    p_value = sequential_test(worst, drawn, MAX_PERMUTATIONS).p_value
     is_first = np.zeros(n, np.bool_)
     is_first[rng.permutation(n)[: n // 2]] = True
     halves = [_confirmed(search, is_inside, is_half) for is_half in (is_first, ~is_first)]
@@ -120,10 +120,13 @@ def _conditions(columns: Sequence[Column]) -> list[Condition]:
         if column.is_numeric:
             found += _borders(column, max(1, min(N_BORDERS, MAX_CONDITIONS // (2 * len(columns)))))
         else:
-            codes, labels = categories(column.values)
-            has_rest = len(coded(column.values)[0]) > len(labels)  # the last label stands for several small ones
-            n_labels = len(labels) - has_rest
-            found += [Condition(_is(column.name, labels[i]), codes == i) for i in range(n_labels)]
+            subgroups = categories(column.values)
+            has_rest = len(coded(column.values).labels) > len(
+                subgroups.labels
+            )  # the last label stands for several small ones
+            n_labels = len(subgroups.labels) - has_rest
+            own = enumerate(subgroups.labels[:n_labels])
+            found += [Condition(_is(column.name, label), subgroups.codes == i) for i, label in own]
     return [one for one in found if 0 < np.count_nonzero(one.holds) < len(one.holds)]
 
 

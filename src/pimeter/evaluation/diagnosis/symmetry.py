@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.evaluation.diagnosis.check import sequential_p_value
+from pimeter.evaluation.diagnosis.check import sequential_test
 from pimeter.moments import power_of_two
 
 if TYPE_CHECKING:
@@ -73,4 +73,4 @@ def _chance(centred: Array, fraction: float, skewness: float, units: Index | Non
         samples = centred * (signs if units is None else signs[:, units])
         return np.abs(TailMeans.of(np.sort(samples, axis=1), fraction).skewness)
 
-    return sequential_p_value(skewness, drawn)[0]
+    return sequential_test(skewness, drawn).p_value

@@ -79,10 +79,10 @@ def shown_divisions(evidence: Evidence) -> list[CoveredDivision]:
     if not of_features:
         return evidence.divisions
     worst = Gap.of(of_features, evidence.level, evidence.coverage).subgroup.of
-    codes, labels = next(one.subgroups for one in evidence.by_feature if one.of == worst)
+    subgroups = next(one.subgroups for one in evidence.by_feature if one.of == worst)
     fit, some = evidence.fit, evidence.some
-    covered = replace(fit, absolute=fit.absolute[some], n_beyond=fit.n_beyond[some]).subgroups(codes, len(labels))
-    return [*evidence.divisions, CoveredDivision(worst, labels, covered)]
+    of_some = replace(fit, absolute=fit.absolute[some], n_beyond=fit.n_beyond[some])
+    return [*evidence.divisions, CoveredDivision.of_subgroups(worst, subgroups, of_some)]
 
 
 class CoverageGap(Check[Evidence]):
