@@ -32,7 +32,7 @@ from pimeter.evaluation.diagnosis.bias import Bias
 from pimeter.evaluation.diagnosis.checks import judged
 from pimeter.evaluation.diagnosis.columns import given
 from pimeter.evaluation.diagnosis.crossfit import CrossFit
-from pimeter.evaluation.diagnosis.evidence import Evidence, covered_divisions, equal_rows
+from pimeter.evaluation.diagnosis.evidence import PredictionEvidence, covered_divisions, equal_rows
 from pimeter.evaluation.diagnosis.order import Drift, SerialDependence
 from pimeter.evaluation.diagnosis.shape import HeavyTails, Skewness
 from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
@@ -104,7 +104,7 @@ def raised_of(
     fit = CrossFit.of(np.abs(residuals), np.array([0.95]))
     divisions = covered_divisions(fit, prediction, known.labels)
     equal, ordered = equal_rows(target, prediction, X), np.sort(residuals)
-    evidence = Evidence(target, prediction, residuals, ordered, fit, 0, known, divisions, equal)
+    evidence = PredictionEvidence(target, prediction, residuals, ordered, fit, 0, known, divisions, equal)
     if groups is not None:
         evidence = replace(evidence, has_groups=True, units=Units.of_groups(groups))
     return set(judged(evidence).diagnosis.raised)

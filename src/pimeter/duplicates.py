@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pimeter.protocols import Array, Flags, Hashes, Index
 
-    Column = NDArray[Any]
+    ColumnValues = NDArray[Any]
 
 UNPROVEN = "nothing is guaranteed (guaranteed_level_ is NaN)"
 MAX_ROWS_COMPARED = 100_000  # drawn at random; all rows are counted
@@ -143,7 +143,9 @@ def copies(
     return Copies(n_copies, n - n_distinct, n, math.sqrt(1.0 + n_pairs / n))
 
 
-def _copy_counts(columns: Sequence[Column], targets: Sequence[Column], others: Sequence[Column], keys: Hashes) -> Index:
+def _copy_counts(
+    columns: Sequence[ColumnValues], targets: Sequence[ColumnValues], others: Sequence[ColumnValues], keys: Hashes
+) -> Index:
     """How many rows each group of copies has, of those that chance does not explain; `copies` says when it does."""
     counts = np.unique(keys, return_counts=True)[1]
     repeated = counts[counts > 1]
@@ -162,7 +164,7 @@ def _copy_counts(columns: Sequence[Column], targets: Sequence[Column], others: S
     return repeated if all(pairs) else repeated[:0]
 
 
-def are_copies(groups: Index, keys: Column | None) -> bool:
+def are_copies(groups: Index, keys: ColumnValues | None) -> bool:
     """Whether all rows of a group have the same key."""
     return keys is not None and bool(_ties(groups.astype(np.uint64), keys)[1].all())
 
@@ -186,7 +188,7 @@ def _n_pure(bits: Hashes, keys: Hashes) -> int:
     return n_pure if n_pure >= max(3, 10 * n_impure) else 0
 
 
-def _ties(bits: Hashes, keys: Column) -> tuple[Index, Flags]:
+def _ties(bits: Hashes, keys: ColumnValues) -> tuple[Index, Flags]:
     """Number of rows of each distinct value, and whether these are equal, by their keys."""
     order = np.argsort(bits)
     starts = np.flatnonzero(is_new(bits[order]))
@@ -195,7 +197,7 @@ def _ties(bits: Hashes, keys: Column) -> tuple[Index, Flags]:
     return np.diff(starts, append=len(bits)), is_pure
 
 
-def _are_few_values(keys: Hashes, columns: Sequence[Column] = ()) -> bool:
+def _are_few_values(keys: Hashes, columns: Sequence[ColumnValues] = ()) -> bool:
     """Whether values have two rows or more on average, not as equally many as copies, and columns are one variable."""
     counts = np.unique(keys, return_counts=True)[1]
     if counts.mean() < 2.0 or counts.var() < counts.mean() / 4.0:
@@ -203,7 +205,7 @@ def _are_few_values(keys: Hashes, columns: Sequence[Column] = ()) -> bool:
     return len({bits_of_bytes(bits.tobytes()) for bits in map(value_bits, columns) if (bits != bits[0]).any()}) < 2
 
 
-def _do_thirds_agree(columns: Sequence[Column], keys: Hashes) -> bool:
+def _do_thirds_agree(columns: Sequence[ColumnValues], keys: Hashes) -> bool:
     """Whether rows that agree in two thirds of the columns agree in all, whichever third is left out."""
     d = len(columns)
     rng = np.random.default_rng([d, len(keys)])
@@ -211,7 +213,7 @@ def _do_thirds_agree(columns: Sequence[Column], keys: Hashes) -> bool:
     return d >= 5 and all(_n_pure(hashes([columns[i] for i in some]), keys) for some in kept)
 
 
-def _has_a_pair(values: Column, keys: Hashes) -> bool:
+def _has_a_pair(values: ColumnValues, keys: Hashes) -> bool:
     """Whether numbers of more than 12 digits, on no grid, occur several times in equal rows alone."""
     if values.dtype.kind != "f":
         return False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pimeter.files import Table, listed, shown
+from pimeter.files import FileTable, listed, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ CROSSED = 0.9  # of windows and series, that have all their rows
 MIN_REPEATS = 10  # times that come several times within a series, each with one target: no chance
 
 
-def panel_error(table: Table, column: pl.Series) -> ValueError:
+def panel_error(table: FileTable, column: pl.Series) -> ValueError:
     """What to say of a panel: the column that makes it one, and what to do."""
     values = ["missing" if value is None else str(value) for value in column.unique(maintain_order=True)]
     msg = (
@@ -42,7 +42,7 @@ def panel_error(table: Table, column: pl.Series) -> ValueError:
     return ValueError(msg)
 
 
-def column_of_ids(table: Table, used: Sequence[str], window: Index, step: Index) -> pl.Series | None:
+def column_of_ids(table: FileTable, used: Sequence[str], window: Index, step: Index) -> pl.Series | None:
     """A column that by its name tells series apart, has several values, and numbers no rows, windows or steps."""
     for name in table.columns:
         plain = name.strip().lower()
@@ -57,12 +57,12 @@ def column_of_ids(table: Table, used: Sequence[str], window: Index, step: Index)
     return None
 
 
-def separating_column(table: Table, used: Sequence[str], place: Index) -> pl.Series | None:
+def separating_column(table: FileTable, used: Sequence[str], place: Index) -> pl.Series | None:
     """The column that tells rows of the same place apart, if any: likely names first, then strings, then few values."""
     return next((column for column in _candidates(table, used) if not _repeats(place, _codes(column)).any()), None)
 
 
-def crossing_column(table: Table, used: Sequence[str], window: Index, step: Index) -> pl.Series | None:
+def crossing_column(table: FileTable, used: Sequence[str], window: Index, step: Index) -> pl.Series | None:
     """The column that parts the rows of each window into the same values, all equally often but for a few rows.
 
     Where each comes once per window it may count the steps: it is taken for one of series if it holds the same strings
@@ -81,7 +81,7 @@ def crossing_column(table: Table, used: Sequence[str], window: Index, step: Inde
     return None
 
 
-def column_of_targets(table: Table, used: Sequence[str], moment: Index, target: pl.Series) -> pl.Series | None:
+def column_of_targets(table: FileTable, used: Sequence[str], moment: Index, target: pl.Series) -> pl.Series | None:
     """The column within each of whose values a moment has one target, where it has several in the whole table."""
     known = target.is_not_null().to_numpy()
     y = _codes(target)[known]
@@ -103,7 +103,7 @@ def is_time_part(name: str) -> bool:
     return name.strip().lower() in TIME_PARTS
 
 
-def _candidates(table: Table, used: Sequence[str]) -> list[pl.Series]:
+def _candidates(table: FileTable, used: Sequence[str]) -> list[pl.Series]:
     """Columns of strings or integers with several values, fewer than there are rows."""
     names = [name for name in table.columns if name not in used]
     if not names:

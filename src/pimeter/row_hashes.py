@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pimeter.protocols import Array, Hashes
 
-    Column = NDArray[Any]
+    ColumnValues = NDArray[Any]
 
 # The constants of splitmix64, whose last steps mix the bits.
 HASH_STEP, FIRST, SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -41,7 +41,7 @@ def row_draws(X: object, seed: int) -> Array:
     return np.asarray(bits * 2.0**-53)
 
 
-def compared_columns(X: object, y: ArrayLike | None) -> list[Column]:
+def compared_columns(X: object, y: ArrayLike | None) -> list[ColumnValues]:
     """Columns of the target, then those of X; of a sparse matrix some hashes of each row, each of some columns."""
     columns = _sparse_columns(X) if is_sparse(X) and hasattr(X, "tocoo") else list(columns_of(X).values())
     if not columns or not len(columns[0]):
@@ -56,7 +56,7 @@ def compared_columns(X: object, y: ArrayLike | None) -> list[Column]:
     return [*target.reshape(len(target), -1).T, *columns]
 
 
-def _sparse_columns(X: Any) -> list[Column]:
+def _sparse_columns(X: Any) -> list[ColumnValues]:
     """Sums of hashes of a row's entries that are not 0, by column modulo a number."""
     X = X.tocoo(copy=True)
     X.sum_duplicates()
@@ -68,7 +68,7 @@ def _sparse_columns(X: Any) -> list[Column]:
     return list(found.view("V8").T)
 
 
-def hashes(columns: Sequence[Column], seed: int = 0) -> Hashes:
+def hashes(columns: Sequence[ColumnValues], seed: int = 0) -> Hashes:
     """A hash of each row of these columns."""
     found = np.full(len(columns[0]), np.uint64(seed))
     for start in range(0, len(found), ROWS_AT_ONCE):
@@ -85,7 +85,7 @@ def _mixed(x: Hashes) -> Hashes:
     return x ^ (x >> np.uint64(31))
 
 
-def value_bits(values: Column) -> Hashes:
+def value_bits(values: ColumnValues) -> Hashes:
     """64 bits of each value: equal for equal numbers, whatever their type, and for equal texts."""
     kind = values.dtype.kind
     if kind in "mM" or values.dtype == "V8":

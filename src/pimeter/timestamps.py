@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pimeter.arrays import coded
-from pimeter.files import Table, shown
+from pimeter.files import FileTable, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -63,7 +63,7 @@ def is_dated(column: pl.Series) -> bool:
     return kind in (pl.Date, pl.Datetime) or not (kind.is_numeric() or kind.is_temporal())
 
 
-def numbered(table: Table, window: pl.Series, notes: list[str]) -> Index:
+def numbered(table: FileTable, window: pl.Series, notes: list[str]) -> Index:
     """Number of each row's window: numbers and dates in their own order, other strings as they come."""
     import polars as pl
 

@@ -33,7 +33,7 @@ SIDES = {  # of the confusion matrix, by their names
 }
 
 
-class Groups(NamedTuple):
+class GroupedCells(NamedTuple):
     """Cells TN, TP, FN, FP of all rows, and of each group of them."""
 
     cells: Cells
@@ -41,7 +41,7 @@ class Groups(NamedTuple):
     units: Units
 
     @classmethod
-    def counted(cls, codes: NDArray[np.integer], weights: Array | None, units: Units) -> Groups:
+    def counted(cls, codes: NDArray[np.integer], weights: Array | None, units: Units) -> GroupedCells:
         """Groups of rows, by the cell of each and its weight."""
         table = units.sums(np.where(codes == np.arange(4)[:, None], 1.0 if weights is None else weights, 0.0)).T
         return cls(Cells.counted(codes, 4, weights), table, units)
@@ -96,7 +96,7 @@ class Groups(NamedTuple):
 
 
 def by_groups(
-    groups: Groups, metrics: Mapping[str, Metric], method: str, confidence_level: float, sampling: Sampling
+    groups: GroupedCells, metrics: Mapping[str, Metric], method: str, confidence_level: float, sampling: Sampling
 ) -> dict[str, Estimate]:
     """Estimates of metrics of two classes where rows of a group belong together.
 
@@ -125,7 +125,9 @@ def _refused(value: float, method: str, why: str) -> Estimate:
     return Estimate(value, np.nan, np.nan, method, f"no interval: {why}")
 
 
-def _at_once(groups: Groups, value: float, metric: Metric, method: str, confidence_level: float) -> Estimate | None:
+def _at_once(
+    groups: GroupedCells, value: float, metric: Metric, method: str, confidence_level: float
+) -> Estimate | None:
     """An estimate by a binomial interval, or one without a class; None for what is to be resampled."""
     kind = builtin(metric)
     if kind in PROPORTIONS:
@@ -140,7 +142,7 @@ def _at_once(groups: Groups, value: float, metric: Metric, method: str, confiden
 
 
 def _resampled(
-    groups: Groups,
+    groups: GroupedCells,
     values: Mapping[str, float],
     metrics: Mapping[str, Metric],
     method: str,

@@ -29,19 +29,19 @@ MAX_OFF_1 = 0.01  # by which the scores of two classes may miss 1, such as those
 Metrics = str | Metric | Sequence[str | Metric] | Mapping[str, Metric]
 
 
-class Labels(NamedTuple):
+class CodedClasses(NamedTuple):
     """Classes as numbers, and which rows have one."""
 
     codes: Index  # -1 where there is no label
     classes: list[Hashable]
     is_known: Flags
 
-    def in_order(self, classes: list[Hashable]) -> Labels:
+    def in_order(self, classes: list[Hashable]) -> CodedClasses:
         """Labels whose codes are places among these classes."""
         place = np.array([classes.index(label) for label in self.classes])
         codes = self.codes.copy()
         codes[self.is_known] = place[self.codes[self.is_known]]
-        return Labels(codes, classes, self.is_known)
+        return CodedClasses(codes, classes, self.is_known)
 
 
 class OneAgainstRest(NamedTuple):
@@ -54,7 +54,7 @@ class OneAgainstRest(NamedTuple):
 class LabelledScores(NamedTuple):
     """Labels and scores of the rows that calibrate."""
 
-    labels: Labels
+    labels: CodedClasses
     score: Array
 
     def of_class(self, classes: list[Hashable], column: int) -> OneAgainstRest:
@@ -142,7 +142,7 @@ def class_scores(name: str, given: ArrayLike) -> Array:
     return score
 
 
-def class_labels(name: str, given: ArrayLike, n: int) -> Labels:
+def class_labels(name: str, given: ArrayLike, n: int) -> CodedClasses:
     """Labels as codes of sorted classes; NaN and None are rows without a label."""
     labels = even_array(name, given)
     if labels.shape != (n,):
@@ -159,10 +159,10 @@ def class_labels(name: str, given: ArrayLike, n: int) -> Labels:
         raise ValueError(msg) from mixed
     all_codes = np.full(n, -1, np.intp)
     all_codes[~missing] = codes.reshape(-1)
-    return Labels(all_codes, classes.tolist(), ~missing)
+    return CodedClasses(all_codes, classes.tolist(), ~missing)
 
 
-def refuse_missing(name: str, labels: Labels) -> Labels:
+def refuse_missing(name: str, labels: CodedClasses) -> CodedClasses:
     """Labels of which no row lacks one, or a ValueError."""
     if not labels.is_known.all():
         n, first = int(np.count_nonzero(~labels.is_known)), int(np.argmin(labels.is_known))
@@ -186,7 +186,7 @@ def calibration_rows(given: tuple[ArrayLike, ArrayLike]) -> LabelledScores:
 
 
 def ordered_classes(
-    known: Labels | None,
+    known: CodedClasses | None,
     score: Array,
     labels: Sequence[Hashable] | None,
     pos_label: Hashable,
@@ -224,7 +224,7 @@ def _classes_without_labels(
     return [None, pos_label] if k == 2 else list(range(k))
 
 
-def _check_classes(known: Labels, classes: list[Hashable], k: int, are_named: bool) -> None:
+def _check_classes(known: CodedClasses, classes: list[Hashable], k: int, are_named: bool) -> None:
     """Refuse labels that do not fit the classes of the scores."""
     if len(known.classes) < 2 and not are_named:
         msg = (

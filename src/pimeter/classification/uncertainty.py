@@ -9,9 +9,9 @@ import numpy as np
 
 from pimeter.classification.confusion import BINOMIAL, Cells, Sampling, by_rates, outcome_codes
 from pimeter.classification.estimates import ClassificationUncertainty, Estimate
-from pimeter.classification.grouped import Groups, by_groups
+from pimeter.classification.grouped import GroupedCells, by_groups
 from pimeter.classification.inputs import (
-    Labels,
+    CodedClasses,
     OneAgainstRest,
     as_precise,
     asked_metrics,
@@ -215,7 +215,7 @@ def classification_uncertainty(
 class _Task(NamedTuple):
     """What `classification_uncertainty` was asked, checked."""
 
-    known: Labels | None
+    known: CodedClasses | None
     is_positive: Flags | None
     score: Array
     weights: Array | None
@@ -225,7 +225,7 @@ class _Task(NamedTuple):
     units: Units | None  # groups of rows
 
 
-def _is_of_class(known: Labels, column: int, score: Array, weights: Array | None) -> Flags:
+def _is_of_class(known: CodedClasses, column: int, score: Array, weights: Array | None) -> Flags:
     """Which rows are of the class in this column; warns of scores that seem to be about the other one."""
     found: Flags = known.codes == column
     warn_if_swapped("y_score", score, [found, known.is_known & ~found], weights, known.classes[column], stacklevel=4)
@@ -243,7 +243,7 @@ def _with_scores(estimates: list[dict[str, Estimate]], names: list[str], task: _
 _Found = tuple[list[dict[str, Estimate]], str | None]
 
 
-def _labels(y_true: ArrayLike | None, n: int, method: str) -> Labels | None:
+def _labels(y_true: ArrayLike | None, n: int, method: str) -> CodedClasses | None:
     """Labels, which may be missing where the method allows it."""
     if y_true is None:
         if method == "calibrated":
@@ -307,7 +307,7 @@ def _from_cells(task: _Task, method: str, thresholds: Array, *_: object) -> _Fou
         if task.units is None:
             estimates.append(by_rates(Cells.counted(codes, 4, task.weights), *how))
         else:
-            estimates.append(by_groups(Groups.counted(codes, task.weights, task.units), *how))
+            estimates.append(by_groups(GroupedCells.counted(codes, task.weights, task.units), *how))
     return estimates, None
 
 

@@ -16,7 +16,7 @@ from pimeter.cli.options import Lower, Prediction, Quantiles, Std, Upper, as_tab
 from pimeter.cli.recalibrate import calibrated_bounds, free_names, note_on_gaps, show_calibrated
 from pimeter.cli.terminal import progress, say, warnings_as
 from pimeter.cli.writing import write_table
-from pimeter.files import Reading, Table, opened, replaced, shown
+from pimeter.files import FileTable, Reading, opened, replaced, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -83,7 +83,7 @@ def apply(
 
 
 def _recalibrated(
-    model: pimeter.IntervalCalibrator, table: Table, named: dict[str, str | None], notes: list[str]
+    model: pimeter.IntervalCalibrator, table: FileTable, named: dict[str, str | None], notes: list[str]
 ) -> pl.DataFrame:
     """Bounds from columns of what a model says."""
     given = given_columns(table, named, model.confidence_level, notes)
@@ -94,7 +94,7 @@ def _recalibrated(
 
 
 def _around(
-    model: pimeter.IntervalRegressor, table: Table, prediction: str | None, by: str | None, notes: list[str]
+    model: pimeter.IntervalRegressor, table: FileTable, prediction: str | None, by: str | None, notes: list[str]
 ) -> pl.DataFrame:
     """Bounds around a column of predictions."""
     if bool(model.categories_) != (by is not None):

@@ -22,7 +22,7 @@ from pimeter.cli.options import Json, Out, is_level, reads_files
 from pimeter.cli.several_classes import class_columns, several_text
 from pimeter.cli.terminal import answer, progress, say, show_scorecard, warnings_as
 from pimeter.cli.writing import about_page, draft_of, write_result
-from pimeter.files import PARQUET, Reading, Table, as_strings, listed, opened, shown
+from pimeter.files import PARQUET, FileTable, Reading, as_strings, listed, opened, shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -152,7 +152,7 @@ def _refuse_two_streams(file: str, calibration: str | None) -> None:
 
 
 def _several_classes(
-    table: Table, label: str | None, score: str | None, notes: list[str]
+    table: FileTable, label: str | None, score: str | None, notes: list[str]
 ) -> tuple[str, dict[str, str]] | None:
     """Column of the label and those of the classes, where there are more than two; else None."""
     usual = [name for name in table.columns if name.strip().lower() in LABELS]
@@ -217,7 +217,7 @@ def _thresholds(
     return [found]
 
 
-def _scored_columns(table: Table, label: str | None, score: str | None, notes: list[str]) -> tuple[str | None, str]:
+def _scored_columns(table: FileTable, label: str | None, score: str | None, notes: list[str]) -> tuple[str | None, str]:
     """Columns of label and score; an empty label means that there is none."""
     found = (
         None if label == "" else named_or_guessed(table, LABELS, "label", label, notes),
@@ -228,7 +228,7 @@ def _scored_columns(table: Table, label: str | None, score: str | None, notes: l
 
 
 def _labelled(
-    table: Table | None, label: str | None, score: str | None, positive: str | None, notes: list[str]
+    table: FileTable | None, label: str | None, score: str | None, positive: str | None, notes: list[str]
 ) -> tuple[Array, Array] | None:
     """Labels and scores of rows that calibrate, if a file of them is given."""
     if table is None:
@@ -239,7 +239,7 @@ def _labelled(
 
 
 def _scored(
-    table: Table, columns: tuple[str | None, str], others: Sequence[str], notes: list[str], *, may_miss: bool
+    table: FileTable, columns: tuple[str | None, str], others: Sequence[str], notes: list[str], *, may_miss: bool
 ) -> pl.DataFrame:
     """Rows that have a score between 0 and 1 and, unless labels may miss, a label, as strings."""
     import polars as pl
@@ -258,7 +258,7 @@ def _scored(
     return complete_rows(table, frame, [score] if may_miss else [label, score], notes, "label or no score")
 
 
-def _is_positive(table: Table, labels: pl.Series, positive: str | None, notes: list[str]) -> Array:
+def _is_positive(table: FileTable, labels: pl.Series, positive: str | None, notes: list[str]) -> Array:
     """Labels as 1 and 0, NaN where there is none."""
     import numpy as np
 
@@ -271,7 +271,7 @@ def _is_positive_of(name: str, other: str) -> bool:
     return other.lower() in POSITIVE.get(name.lower(), ())
 
 
-def _positive_class(table: Table, labels: pl.Series, positive: str | None, notes: list[str]) -> str:
+def _positive_class(table: FileTable, labels: pl.Series, positive: str | None, notes: list[str]) -> str:
     """The class that was named, or the one of two that says so itself."""
     classes = sorted(labels.drop_nulls().unique().to_list())
     where = f"{table.name}: column {shown(labels.name)}"

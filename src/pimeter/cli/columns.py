@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pimeter.files import Table, as_strings, listed, shown
+from pimeter.files import FileTable, as_strings, listed, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,7 +18,7 @@ NO_PAIR = "target or no prediction"
 MIN_DISTINCT_STRINGS = 20  # from which on strings that are nearly all numbers deserve a note
 
 
-def pair_columns(table: Table, target: str | None, prediction: str | None, notes: list[str]) -> tuple[str, str]:
+def pair_columns(table: FileTable, target: str | None, prediction: str | None, notes: list[str]) -> tuple[str, str]:
     """Columns of target and prediction."""
     found = (
         named_or_guessed(table, TARGETS, "target", target, notes),
@@ -28,7 +28,7 @@ def pair_columns(table: Table, target: str | None, prediction: str | None, notes
     return found
 
 
-def refuse_one_for_two(table: Table, columns: Mapping[str, str | None]) -> None:
+def refuse_one_for_two(table: FileTable, columns: Mapping[str, str | None]) -> None:
     """Refuse one column for two things."""
     owners: dict[str, str] = {}
     for what, name in columns.items():
@@ -39,7 +39,7 @@ def refuse_one_for_two(table: Table, columns: Mapping[str, str | None]) -> None:
             owners[name] = what
 
 
-def named_or_guessed(table: Table, usual: Sequence[str], what: str, given: str | None, notes: list[str]) -> str:
+def named_or_guessed(table: FileTable, usual: Sequence[str], what: str, given: str | None, notes: list[str]) -> str:
     """The column that was named, or the only one with a usual name."""
     if given is not None:
         return given
@@ -53,7 +53,7 @@ def named_or_guessed(table: Table, usual: Sequence[str], what: str, given: str |
     return found[0]
 
 
-def feature_columns(table: Table, asked: str | None, taken: set[str | None]) -> list[str]:
+def feature_columns(table: FileTable, asked: str | None, taken: set[str | None]) -> list[str]:
     """Names of feature columns; one whose name has a comma is found by its whole name."""
     if asked is None or asked in table.columns:
         return [asked] if asked else []
@@ -62,7 +62,7 @@ def feature_columns(table: Table, asked: str | None, taken: set[str | None]) -> 
     return list(dict.fromkeys(name.strip() for name in asked.split(",")))
 
 
-def note_on_numbers(table: Table, column: pl.Series) -> str | None:
+def note_on_numbers(table: FileTable, column: pl.Series) -> str | None:
     """A note on a column of many strings of which most are numbers."""
     import polars as pl
 
@@ -76,7 +76,7 @@ def note_on_numbers(table: Table, column: pl.Series) -> str | None:
     return f"column {shown(column.name)} of {table.name} holds {odd}, which is not a number: it is taken for categories"
 
 
-def refuse_no_probabilities(table: Table, column: pl.Series) -> None:
+def refuse_no_probabilities(table: FileTable, column: pl.Series) -> None:
     """Refuse scores that are not between 0 and 1, with the row of the first."""
     wrong = ((column < 0.0) | (column > 1.0)).arg_true()
     if len(wrong):
@@ -90,14 +90,14 @@ def categories(column: pl.Series) -> NDArray[Any]:
     return (as_strings(column) if column.dtype.is_temporal() else column).to_numpy()
 
 
-def guessed_if_any(table: Table, usual: Sequence[str], what: str, notes: list[str]) -> str | None:
+def guessed_if_any(table: FileTable, usual: Sequence[str], what: str, notes: list[str]) -> str | None:
     """The column with a usual name, if there is one; several are refused."""
     found = [name for name in table.columns if name.strip().lower() in usual]
     return named_or_guessed(table, usual, what, None, notes) if found else None
 
 
 def complete_rows(
-    table: Table, frame: pl.DataFrame, columns: Sequence[str], notes: list[str], what: str = NO_PAIR
+    table: FileTable, frame: pl.DataFrame, columns: Sequence[str], notes: list[str], what: str = NO_PAIR
 ) -> pl.DataFrame:
     """The rows that have all of these columns."""
     if not any(frame[name].null_count() for name in columns):

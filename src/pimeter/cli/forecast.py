@@ -10,11 +10,11 @@ import typer
 import pimeter
 from pimeter.cli.app import app
 from pimeter.cli.columns import TARGETS, guessed_if_any, named_or_guessed, pair_columns, refuse_one_for_two
-from pimeter.cli.options import Json, Level, Out, Prediction, Target, reads_files
+from pimeter.cli.options import Json, LevelOption, Out, Prediction, Target, reads_files
 from pimeter.cli.panel import PanelColumns, PanelTask, panel_forecast, series_column
 from pimeter.cli.terminal import answer, progress, warnings_as
 from pimeter.cli.writing import about_page, draft_of, noted, write_result
-from pimeter.files import Reading, Table, opened, shown
+from pimeter.files import FileTable, Reading, opened, shown
 
 if TYPE_CHECKING:
     from pimeter.evaluation.windows import Layout
@@ -74,7 +74,7 @@ def forecast(
         float | None,
         typer.Option(help="How many steps apart windows start. Without it by the times, or 1.", callback=_is_stride),
     ] = None,
-    level: Level = 0.95,
+    level: LevelOption = 0.95,
     out: Out = None,
     json: Json = False,
     *,
@@ -112,7 +112,7 @@ def forecast(
 
 
 def _series_column(
-    table: Table, named: str | None, window: str | None, time: str | None, notes: list[str]
+    table: FileTable, named: str | None, window: str | None, time: str | None, notes: list[str]
 ) -> str | None:
     """The column that tells several series apart; without a name only where windows and times have columns too."""
     has_both = all(
@@ -123,7 +123,7 @@ def _series_column(
 
 
 def _layout(
-    table: Table,
+    table: FileTable,
     target: str | None,
     prediction: str | None,
     window: str | None,
@@ -147,7 +147,7 @@ def _layout(
 
 
 def _panel_columns(
-    table: Table,
+    table: FileTable,
     series: str,
     window: str | None,
     time: str | None,
@@ -165,7 +165,7 @@ def _panel_columns(
     return PanelColumns(series, window, time, target, prediction)
 
 
-def _time_column(table: Table, taken: set[str | None], notes: list[str]) -> str | None:
+def _time_column(table: FileTable, taken: set[str | None], notes: list[str]) -> str | None:
     """The only column with a usual name for a time, or with a name that may be one and values that are."""
     free = [name for name in table.columns if name not in taken]
     times = [name for name in free if name.strip().lower() in TIMES]

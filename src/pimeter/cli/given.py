@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pimeter.cli.columns import PREDICTIONS, named_or_guessed
-from pimeter.files import Table, shown
+from pimeter.files import FileTable, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,7 +55,7 @@ def recalibration_command(file: str, target: str, given: GivenColumns, level: fl
     return f"pimeter recalibrate {shlex.quote(file)} --apply new.csv --out calibrated.csv {shlex.join(named)}"
 
 
-def refuse_bounds_alone(table: Table) -> None:
+def refuse_bounds_alone(table: FileTable) -> None:
     """Refuse a file without a column of predictions that has bounds of intervals, which have to be named."""
     if any(name.strip().lower() in PREDICTIONS for name in table.columns):
         return
@@ -76,7 +76,7 @@ def refuse_bounds_alone(table: Table) -> None:
 
 
 def given_columns(
-    table: Table, asked: dict[str, str | None], level: float | None, notes: list[str]
+    table: FileTable, asked: dict[str, str | None], level: float | None, notes: list[str]
 ) -> GivenColumns | None:
     """What --lower, --upper, --quantiles, --std and --prediction name; None if it is a prediction alone."""
     lower, upper, quantiles, std = (asked[name] for name in ("lower", "upper", "quantiles", "std"))
@@ -98,7 +98,7 @@ def given_columns(
     return GivenColumns(names, "quantiles", level, levels)
 
 
-def _central_level(table: Table, lower: str, upper: str, level: float | None, notes: list[str]) -> float:
+def _central_level(table: FileTable, lower: str, upper: str, level: float | None, notes: list[str]) -> float:
     """The level given, or the one that both names tell."""
     if level is not None:
         return level
@@ -132,7 +132,7 @@ class ModelBounds(NamedTuple):
     level: float
 
 
-def bounds_of_models(table: Table, models: Sequence[str], level: float | None, notes: list[str]) -> ModelBounds:
+def bounds_of_models(table: FileTable, models: Sequence[str], level: float | None, notes: list[str]) -> ModelBounds:
     """The bounds of all models at one level, in columns named like A-lo-90 and A-hi-90."""
     by_model = _central_columns(table, models)
     held = [{p for p, sides in own.items() if len(sides) == 2} for own in by_model.values()]
@@ -148,7 +148,7 @@ def bounds_of_models(table: Table, models: Sequence[str], level: float | None, n
     return ModelBounds(columns, found)
 
 
-def _central_columns(table: Table, models: Sequence[str]) -> dict[str, dict[float, dict[str, str]]]:
+def _central_columns(table: FileTable, models: Sequence[str]) -> dict[str, dict[float, dict[str, str]]]:
     """Columns of the lower and the upper bound, by model and level, as far as names tell."""
     found: dict[str, dict[float, dict[str, str]]] = {name: {} for name in models}
     for column in table.columns:
@@ -159,7 +159,7 @@ def _central_columns(table: Table, models: Sequence[str]) -> dict[str, dict[floa
     return found
 
 
-def _why_not_compared(table: Table, held: Mapping[str, set[float]], level: float | None) -> str:
+def _why_not_compared(table: FileTable, held: Mapping[str, set[float]], level: float | None) -> str:
     """Which model has no bounds of the level, or none at all; or that no level is common to all."""
     lacking = [name for name, levels in held.items() if (not levels if level is None else level not in levels)]
     if not lacking:
@@ -172,7 +172,7 @@ def _why_not_compared(table: Table, held: Mapping[str, set[float]], level: float
     )
 
 
-def _quantile_level(table: Table, name: str) -> float:
+def _quantile_level(table: FileTable, name: str) -> float:
     """The level of a quantile that its column's name tells: q0.05, q05, p10, y-lo-90."""
     text = name.strip()
     if match := CENTRAL.search(text):

@@ -20,10 +20,10 @@ from pimeter.cli.columns import (
     note_on_numbers,
     pair_columns,
 )
-from pimeter.cli.options import Level, Prediction, Save, Target, as_table, reads_files
+from pimeter.cli.options import LevelOption, Prediction, Save, Target, as_table, reads_files
 from pimeter.cli.terminal import print_table, progress, say, warnings_as
 from pimeter.cli.writing import save_calibration, scattered, tables_and_draft, write_table
-from pimeter.files import Reading, Table, as_strings, shown
+from pimeter.files import FileTable, Reading, as_strings, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array
     from pimeter.regression import OnlineIntervals
 
-Width = Literal["constant", "scaled", "grouped", "local", "quantile", "auto"]
-Tails = Literal["symmetric", "equal", "sided", "lower", "upper"]
+WidthOption = Literal["constant", "scaled", "grouped", "local", "quantile", "auto"]
+TailsOption = Literal["symmetric", "equal", "sided", "lower", "upper"]
 MAX_CATEGORIES = 20  # that are shown
 LEARNING = ("scaled", "local", "quantile", "auto")  # widths that learn from features
 
@@ -86,13 +86,13 @@ def interval(
     target: Target = None,
     prediction: Prediction = None,
     width: Annotated[
-        Width | None, typer.Option(help="How widths follow the rows. With --by grouped, otherwise constant.")
+        WidthOption | None, typer.Option(help="How widths follow the rows. With --by grouped, otherwise constant.")
     ] = None,
     by: Annotated[str | None, typer.Option(help="Column with a category, each of which is to be covered.")] = None,
     features: Annotated[
         str | None, typer.Option(help="Columns that tell a width where rows are hard: a,b or all.")
     ] = None,
-    tails: Annotated[Tails, typer.Option(help="How misses are divided, or which bound there is.")] = "symmetric",
+    tails: Annotated[TailsOption, typer.Option(help="How misses are divided, or which bound there is.")] = "symmetric",
     y_min: Annotated[float | None, typer.Option(help="Least possible target; intervals end there.")] = None,
     y_max: Annotated[float | None, typer.Option(help="Largest possible target.")] = None,
     groups: Annotated[
@@ -104,7 +104,7 @@ def interval(
     time: Annotated[
         str | None, typer.Option(help="Column of when each row was, for --online; else rows are in order.")
     ] = None,
-    level: Level = 0.95,
+    level: LevelOption = 0.95,
     save: Save = None,
     *,
     reading: Reading,
@@ -162,7 +162,7 @@ def interval(
 
 
 def _check_options(
-    width: Width, by: str | None, features: str | None, time: str | None, save: Path | None, *, online: bool
+    width: WidthOption, by: str | None, features: str | None, time: str | None, save: Path | None, *, online: bool
 ) -> None:
     """Refuse options that do not go together."""
     if (width == "grouped") != (by is not None) or (features is not None and width not in LEARNING):
@@ -177,7 +177,7 @@ def _check_options(
         raise ValueError(msg)
 
 
-def _telling(table: Table, rows: PredictionRows, notes: list[str]) -> PredictionRows:
+def _telling(table: FileTable, rows: PredictionRows, notes: list[str]) -> PredictionRows:
     """Rows with those features that tell more than which row it is; categories of single rows are refused."""
     if not (rows.features or rows.by):
         return rows
@@ -196,7 +196,7 @@ def _telling(table: Table, rows: PredictionRows, notes: list[str]) -> Prediction
     return rows._replace(features=[column.place for column in found.columns])
 
 
-def _new_rows(table: Table, rows: PredictionRows, prediction: str | None, notes: list[str]) -> pl.DataFrame:
+def _new_rows(table: FileTable, rows: PredictionRows, prediction: str | None, notes: list[str]) -> pl.DataFrame:
     """New rows with the columns that calibration rows have, of the same kinds."""
     import polars as pl
 
@@ -300,7 +300,7 @@ def _show_categories(model: pimeter.IntervalRegressor, sentence: str, by: str) -
 pimeter plan --level 0.95 --within 0.02"""
 )
 def plan(
-    level: Level = 0.95,
+    level: LevelOption = 0.95,
     within: Annotated[float, typer.Option(help="How near the true coverage should be to the level.")] = 0.02,
 ) -> None:
     """Say how many rows to hold out."""

@@ -40,7 +40,7 @@ from pimeter.cli.options import (
 )
 from pimeter.cli.terminal import answer, progress, say, say_where, show_given, show_measurement, warnings_as
 from pimeter.cli.writing import about_page, command_line, draft_of, write_result
-from pimeter.files import Reading, Table, cluster, lazy_frame, matches, opened, replaced, shown
+from pimeter.files import FileTable, Reading, cluster, lazy_frame, matches, opened, replaced, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -213,7 +213,7 @@ def _check_engine(engine: str, scheduler: str | None, in_memory: list[str], read
 
 
 def _columns(
-    table: Table, target: str | None, prediction: str | None, given: GivenColumns | None, notes: list[str]
+    table: FileTable, target: str | None, prediction: str | None, given: GivenColumns | None, notes: list[str]
 ) -> tuple[str, ...]:
     """Columns of the target and of what the model said."""
     if given is None:
@@ -226,7 +226,7 @@ def _columns(
 
 
 def _in_memory(
-    table: Table, asked: _Asked, notes: list[str], step: Callable[[str], object]
+    table: FileTable, asked: _Asked, notes: list[str], step: Callable[[str], object]
 ) -> Measurement | IntervalMeasurement:
     """The measurement of rows that are read at once."""
     whole = table.read(asked.columns, asked.others)

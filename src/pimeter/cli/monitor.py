@@ -15,7 +15,7 @@ from pimeter.cli.given import given_columns
 from pimeter.cli.options import GivenLevel, Json, Lower, Out, Target, Upper, is_level, reads_files
 from pimeter.cli.terminal import answer, print_table, progress
 from pimeter.cli.writing import about_page, draft_of, write_result
-from pimeter.files import Reading, Table, opened, shown
+from pimeter.files import FileTable, Reading, opened, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -117,7 +117,7 @@ def _refuse_same(out: Path | None, state: Path) -> None:
         raise ValueError(msg)
 
 
-def _bounds(table: Table, lower: str | None, upper: str | None, notes: list[str]) -> tuple[str, str]:
+def _bounds(table: FileTable, lower: str | None, upper: str | None, notes: list[str]) -> tuple[str, str]:
     """Columns of lower and upper bounds."""
     return (
         named_or_guessed(table, LOWERS, "lower", lower, notes),
@@ -125,7 +125,9 @@ def _bounds(table: Table, lower: str | None, upper: str | None, notes: list[str]
     )
 
 
-def _level(table: Table, bounds: tuple[str, str], state: Path, level: float | None, notes: list[str]) -> float | None:
+def _level(
+    table: FileTable, bounds: tuple[str, str], state: Path, level: float | None, notes: list[str]
+) -> float | None:
     """The level given, or that of names like lo-90; None if the state knows it."""
     if level is not None or state.exists():
         return level
@@ -134,7 +136,7 @@ def _level(table: Table, bounds: tuple[str, str], state: Path, level: float | No
     return None if found is None else found.level
 
 
-def _refuse_missing(table: Table, frame: pl.DataFrame, bounds: tuple[str, str]) -> None:
+def _refuse_missing(table: FileTable, frame: pl.DataFrame, bounds: tuple[str, str]) -> None:
     """Refuse rows without an interval: they would be missing among the rows that are watched."""
     for name in bounds:
         if frame[name].null_count():

@@ -22,7 +22,7 @@ def is_level(level: float | None) -> float | None:
     raise typer.BadParameter(msg)
 
 
-Level = Annotated[
+LevelOption = Annotated[
     float,
     typer.Option(help="Proportion of new targets that intervals should cover, between 0 and 1.", callback=is_level),
 ]

@@ -9,7 +9,7 @@ import typer
 
 from pimeter.cli.terminal import answer, progress, say_where, warnings_as
 from pimeter.cli.writing import about_page, draft_of, noted, write_result, write_table
-from pimeter.files import Reading, Table, opened, replaced, shown
+from pimeter.files import FileTable, Reading, opened, replaced, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +29,7 @@ class PanelColumns(NamedTuple):
     prediction: str | None  # None: all columns of numbers that are none of the others
 
 
-def series_column(table: Table, named: str | None, notes: list[str]) -> str | None:
+def series_column(table: FileTable, named: str | None, notes: list[str]) -> str | None:
     """The column that tells series apart: the one named, or the only one with a usual name and several values."""
     if named is not None:
         table.check([named])
@@ -56,7 +56,7 @@ def panel_settings(columns: PanelColumns, level: float, season_length: int | Non
     )
 
 
-def panel_frame(table: Table, columns: PanelColumns, *, is_past: bool = True) -> pl.DataFrame:
+def panel_frame(table: FileTable, columns: PanelColumns, *, is_past: bool = True) -> pl.DataFrame:
     """All columns of a file, with times as dates or numbers."""
     import polars as pl
 
@@ -81,7 +81,7 @@ class PanelTask(NamedTuple):
     """What is asked for: intervals of the forecasts of several series in a file, and where they go."""
 
     file: str
-    table: Table
+    table: FileTable
     columns: PanelColumns
     level: float
     season_length: int | None

@@ -27,7 +27,7 @@ from pimeter.cli.options import (
 )
 from pimeter.cli.terminal import progress, say, warnings_as
 from pimeter.cli.writing import save_calibration, scattered, tables_and_draft, write_table
-from pimeter.files import Reading, Table, shown
+from pimeter.files import FileTable, Reading, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -95,7 +95,7 @@ def recalibrate(
     typer.echo(f"Wrote {bounds.height:,} rows with {' and '.join(map(shown, written.values()))}: {out}")
 
 
-def free_names(new: Table) -> dict[str, str]:
+def free_names(new: FileTable) -> dict[str, str]:
     """Names of the columns that bounds are written to, which the file must not have yet."""
     for suffix in ("", "_calibrated"):
         names = {name: name + suffix for name in ("lower", "upper")}

@@ -7,13 +7,13 @@ import re
 
 from pimeter.cli.columns import complete_rows, refuse_no_probabilities
 from pimeter.cli.terminal import warnings_as
-from pimeter.files import Table, as_strings, listed, shown
+from pimeter.files import FileTable, as_strings, listed, shown
 
 METRICS = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "mcc")
 PREFIX = r"(?:p|prob|proba|probability|score|y_prob|y_proba|y_score)"
 
 
-def class_columns(table: Table, label: str, asked: str | None, notes: list[str]) -> dict[str, str] | None:
+def class_columns(table: FileTable, label: str, asked: str | None, notes: list[str]) -> dict[str, str] | None:
     """Column of each class, where there are more than two or several columns are asked for; else None."""
     named = _named(table, asked)
     if asked is not None and len(named) < 2:
@@ -31,7 +31,7 @@ def class_columns(table: Table, label: str, asked: str | None, notes: list[str])
     return found
 
 
-def _named(table: Table, asked: str | None) -> list[str]:
+def _named(table: FileTable, asked: str | None) -> list[str]:
     """Columns that are asked for with commas between; none if one is."""
     if asked is None or asked in table.columns or "," not in asked:
         return []
@@ -40,7 +40,7 @@ def _named(table: Table, asked: str | None) -> list[str]:
     return named
 
 
-def _refuse_extra(table: Table, named: list[str], found: dict[str, str]) -> None:
+def _refuse_extra(table: FileTable, named: list[str], found: dict[str, str]) -> None:
     """Refuse columns that are of no class."""
     extra = [name for name in named if name not in found.values()]
     if extra:
@@ -48,7 +48,7 @@ def _refuse_extra(table: Table, named: list[str], found: dict[str, str]) -> None
         raise ValueError(msg)
 
 
-def _one_of_each(table: Table, label: str, columns: dict[str, list[str]]) -> dict[str, str]:
+def _one_of_each(table: FileTable, label: str, columns: dict[str, list[str]]) -> dict[str, str]:
     """The column of each class, or a ValueError where there is none or more than one."""
     for own, held in columns.items():
         if len(held) != 1:
@@ -63,7 +63,7 @@ def _one_of_each(table: Table, label: str, columns: dict[str, list[str]]) -> dic
 
 
 def several_text(
-    table: Table,
+    table: FileTable,
     label: str,
     columns: dict[str, str],
     level: float,
@@ -100,7 +100,7 @@ def _columns_of(own: str, names: list[str]) -> list[str]:
     return [name for name in names if pattern.fullmatch(name.strip())]
 
 
-def _classes(table: Table, label: str) -> list[str]:
+def _classes(table: FileTable, label: str) -> list[str]:
     """Names of the classes, sorted."""
     held = as_strings(table.read([], [label])[label]).drop_nulls().unique()
     return sorted(held.to_list())

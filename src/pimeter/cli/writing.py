@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pimeter.files import Reading, Table, opened, replaced, shown
+from pimeter.files import FileTable, Reading, opened, replaced, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +35,9 @@ def draft_of(out: Path | None, *sources: str) -> Iterator[Path | None]:
 
 
 @contextmanager
-def tables_and_draft(calibration: str, new: str, out: Path, reading: Reading) -> Iterator[tuple[Table, Table, Path]]:
+def tables_and_draft(
+    calibration: str, new: str, out: Path, reading: Reading
+) -> Iterator[tuple[FileTable, FileTable, Path]]:
     """Calibration rows, new rows, and a draft of the file that new rows are written to with their intervals."""
     if calibration == new == "-":
         msg = "calibration rows and new rows cannot both come from standard input."
@@ -85,7 +87,7 @@ def write_result(result: Result, draft: Path, out: Path, about: Mapping[str, str
         draft.write_text(result.to_json() if ending == "json" else result.to_html(about=about), encoding="utf-8")
 
 
-def write_table(frame: pl.LazyFrame, draft: Path, out: Path, *, like: Table | None = None) -> None:
+def write_table(frame: pl.LazyFrame, draft: Path, out: Path, *, like: FileTable | None = None) -> None:
     """Write a lazy table in the form that the name of the file says; text has separators and decimals of its source."""
     form = form_of(out)
     ending, compression = form.ending, form.compression

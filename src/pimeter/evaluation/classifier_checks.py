@@ -142,7 +142,7 @@ class EnoughOfEachClass(CheckOfLabels):
         return self.finding(evidence.labelled.n, sentence, advice, value=fewest)
 
 
-class Calibration(CheckOfLabels):
+class CalibratedScores(CheckOfLabels):
     """Whether scores are calibrated, by the test of all bins together."""
 
     name = "calibration"
@@ -218,7 +218,7 @@ class CopiedLabels(CheckOfLabels):
         )
 
 
-class SameEverywhere(Check[ClassifierEvidence]):
+class SameAccuracy(Check[ClassifierEvidence]):
     """Whether accuracy is the same in all categories."""
 
     name = "categories"
@@ -249,9 +249,9 @@ CHECKS: tuple[Check[ClassifierEvidence], ...] = (
     Sensitivity(),
     MoreRows(),
     EnoughOfEachClass(),
-    Calibration(),
+    CalibratedScores(),
     CopiedLabels(),
-    SameEverywhere(),
+    SameAccuracy(),
 )
 
 

@@ -17,7 +17,7 @@ from pimeter.evaluation.interval_evidence import Division
 from pimeter.evaluation.losses import losses_of
 from pimeter.evaluation.paired import Compared
 from pimeter.evaluation.results import Result
-from pimeter.evaluation.verdict import KINDS, Contrast, Kind, Place, choice, claim, findings
+from pimeter.evaluation.verdict import KINDS, ComparedScore, Contrast, Place, choice, claim, findings
 from pimeter.findings import Diagnosis, Headline
 from pimeter.frames import refuse_other_order
 from pimeter.validation import one_level
@@ -224,7 +224,7 @@ def _compared(name: str, rows: NDArray[Any], target: NDArray[Any], order: Index 
     return Compared(rows.mean(axis=0), of(rows, is_ordered=is_ordered))
 
 
-def _contrasts(kind: Kind, names: tuple[str, ...], pairs: Pairs) -> list[Contrast]:
+def _contrasts(kind: ComparedScore, names: tuple[str, ...], pairs: Pairs) -> list[Contrast]:
     """Differences of one score with names."""
     found = []
     for k, (i, j) in enumerate(paired.all_pairs(len(names))):

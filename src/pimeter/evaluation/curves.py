@@ -103,7 +103,7 @@ class Curves:
         divisions: list[CoveredDivision],
         n_subgroups: int,
         ranges: MarginRanges,
-        context: Context,
+        assumptions: RowAssumptions,
         effects: Mapping[tuple[str, str], float],
     ) -> Curves:
         """Curves of cross-fitted rows; bounds of subgroups hold for so many together, with their design effects."""
@@ -120,10 +120,10 @@ class Curves:
             lower_quantile=floats(lower),
             upper_quantile=floats(upper),
             subgroups=tuple(_subgroup_curves(division, m, n_subgroups, effects) for division in divisions),
-            **level_fields(m, fit.levels, fit.margin, ranges.margin, ranges.coverage, context),
+            **level_fields(m, fit.levels, fit.margin, ranges.margin, ranges.coverage, assumptions),
         )
 
-    def with_copies(self, m: int, copies: Copies, context: Context) -> Curves:
+    def with_copies(self, m: int, copies: Copies, assumptions: RowAssumptions) -> Curves:
         """Where rows are copies of others nothing is guaranteed, and ranges are wider by a factor."""
         factor = copies.factor
         note = f"But {copies}: nothing is guaranteed, and the range is widened by a factor of {rounded(factor, 3)}."
@@ -132,7 +132,7 @@ class Curves:
         scores = (self.interval_score, self.interval_score_lower, self.interval_score_upper)
         interval_score = widened(*scores, factor, (0.0, math.inf))
         said = (
-            headline(m, level, margin, (float(low), float(high)), context)
+            headline(m, level, margin, (float(low), float(high)), assumptions)
             for level, margin, low, high in zip(self.levels, self.margin, *coverage, strict=True)
         )
         return replace(
@@ -149,8 +149,8 @@ class Curves:
 
 
 @dataclass(frozen=True)
-class Context:
-    """What a headline has to say beside the numbers: which rows are independent, and what the diagnosis doubts."""
+class RowAssumptions:
+    """What a headline assumes of the rows: which are independent of each other, and what the diagnosis doubts."""
 
     units: Units
     doubt: str = ""  # why future rows may be unlike these
@@ -167,13 +167,13 @@ class Context:
 
 
 def level_fields(
-    m: int, levels: Array, margin: Array, margin_bounds: Array, coverage_bounds: Array, context: Context
+    m: int, levels: Array, margin: Array, margin_bounds: Array, coverage_bounds: Array, assumptions: RowAssumptions
 ) -> dict[str, Any]:
     """Fields of `Curves` that follow from margins of m rows, and bounds of these and of their coverage, (levels, 2)."""
-    guaranteed = (rank_guarantee(m, float(p)).level if context.is_exchangeable else math.nan for p in levels)
+    guaranteed = (rank_guarantee(m, float(p)).level if assumptions.is_exchangeable else math.nan for p in levels)
     cells = zip(levels.tolist(), margin.tolist(), coverage_bounds.tolist(), strict=True)
     return {
-        "headlines": tuple(headline(m, p, own, (low, high), context) for p, own, (low, high) in cells),
+        "headlines": tuple(headline(m, p, own, (low, high), assumptions) for p, own, (low, high) in cells),
         "margin": floats(margin),
         "coverage_lower": floats(coverage_bounds[:, 0]),
         "coverage_upper": floats(coverage_bounds[:, 1]),
@@ -183,14 +183,14 @@ def level_fields(
     }
 
 
-def headline(m: int, level: float, margin: float, bounds: tuple[float, float], context: Context) -> Headline:
+def headline(m: int, level: float, margin: float, bounds: tuple[float, float], assumptions: RowAssumptions) -> Headline:
     """The answer in words, also where rows are too few for the level."""
     rows = "1 row" if m == 1 else f"{m:,} rows"
     guarantee = rank_guarantee(m, level)
     within = f"within ±{rounded(margin, 3)}"
     expected = f"{percent(guarantee.level)} of future residuals are expected {within}, the largest residual seen."
     claim = f"{percent(level)} of future residuals are expected {within}."
-    if context.is_doubtful:
+    if assumptions.is_doubtful:
         expected = f"All of these residuals lie {within}; nothing is claimed of future ones."
         claim = f"{percent(level)} of these residuals lie {within}; nothing is claimed of future ones."
     if m < guarantee.needed:
@@ -198,13 +198,13 @@ def headline(m: int, level: float, margin: float, bounds: tuple[float, float], c
             f"{rows} {'is' if m == 1 else 'are'} too few to guarantee {percent(level)}; {guarantee.needed} are needed."
         )
         claim = f"{few} {expected}"
-    units = context.units
+    units = assumptions.units
     if math.isnan(bounds[0]):
         return Headline(claim, f"The true coverage has no range: {units.refusal}.")
     low, high = percent_range(*bounds)
     between = f"between {low} and {high} % (90 % confidence)"
-    if context.doubt:
-        return Headline(claim, f"{context.doubt} Were it not so, the true coverage would lie {between}.")
+    if assumptions.doubt:
+        return Headline(claim, f"{assumptions.doubt} Were it not so, the true coverage would lie {between}.")
     with_rows, resemble = {
         "rows": (f"With {rows}", "new rows resemble these"),
         "groups": (f"With {rows} in {units.n_groups:,} groups", "new groups resemble these"),

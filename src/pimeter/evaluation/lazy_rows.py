@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pimeter.coverage import quantile_ranks, tail_levels
-from pimeter.evaluation.curves import Context, floats, level_fields
+from pimeter.evaluation.curves import RowAssumptions, floats, level_fields
 from pimeter.evaluation.diagnosis.crossfit import coverage_ranges, ranks
 from pimeter.evaluation.diagnosis.evidence import checked_rows
 from pimeter.evaluation.ranges import CONFIDENCE, margin_ranks
@@ -76,7 +76,7 @@ class LazyRows:
         lower, before, after, upper = self.signed[-4:].tolist()
         return before / 2 + after / 2, lower, upper
 
-    def level_fields(self, context: Context) -> dict[str, Any]:
+    def level_fields(self, assumptions: RowAssumptions) -> dict[str, Any]:
         """Fields of `Curves` that all rows tell, from their order statistics."""
         n_levels = len(self.levels)
         margin, margin_bounds, _ = np.split(self.absolute, [n_levels, 3 * n_levels])
@@ -92,7 +92,7 @@ class LazyRows:
         return {
             "lower_quantile": floats(lower),
             "upper_quantile": floats(upper),
-            **level_fields(self.n, self.levels, margin, margin_bounds, coverage, context),
+            **level_fields(self.n, self.levels, margin, margin_bounds, coverage, assumptions),
         }
 
 

@@ -15,13 +15,13 @@ from pimeter._kernels.dispatch import kernel
 from pimeter.arrays import some_rows
 from pimeter.clusters import INDEPENDENT, Units, group_numbers, moment_numbers
 from pimeter.evaluation.conditional import conditional_scores
-from pimeter.evaluation.curves import Context, Curves, floats, widened
+from pimeter.evaluation.curves import Curves, RowAssumptions, floats, widened
 from pimeter.evaluation.diagnosis.checks import beside_mean_error, judged
 from pimeter.evaluation.diagnosis.columns import given
 from pimeter.evaluation.diagnosis.crossfit import CrossFit
 from pimeter.evaluation.diagnosis.evidence import (
     MAX_ROWS,
-    Evidence,
+    PredictionEvidence,
     RowNames,
     checked_rows,
     covered_divisions,
@@ -243,7 +243,7 @@ def measured_points(
     if lazy is not None:
         equal = equal.of_sample(lazy.n)
     units = Units.of(m, group, moment, residuals)
-    evidence = Evidence(
+    evidence = PredictionEvidence(
         target=target,
         prediction=prediction,
         residuals=residuals,
@@ -259,11 +259,11 @@ def measured_points(
         has_time=moment is not None,
     )
     judgement = judged(evidence)
-    context = Context(units, _doubt(judgement.diagnosis, units))
+    assumptions = RowAssumptions(units, _doubt(judgement.diagnosis, units))
     shown, ranges = shown_divisions(evidence), MarginRanges.of(fit, units)
-    curves = Curves.of(residuals, fit, shown, len(evidence.subgroups), ranges, context, evidence.effects)
+    curves = Curves.of(residuals, fit, shown, len(evidence.subgroups), ranges, assumptions, evidence.effects)
     if lazy is not None and lazy.n > m:
-        curves = replace(curves, **lazy.level_fields(context))
+        curves = replace(curves, **lazy.level_fields(assumptions))
         scores = _scores(lazy.moments, curves, at, lazy.median, f", of {m:,} rows drawn at random")
         n_rows = lazy.n
     else:
@@ -272,7 +272,7 @@ def measured_points(
         scores = _scores(moments, curves, at, (middle, *median_range(ordered, residuals, units)))
         n_rows = m
     if equal.n:
-        curves = curves.with_copies(n_rows, equal, context)
+        curves = curves.with_copies(n_rows, equal, assumptions)
         scores = {name: _with_copies(name, score, equal.factor) for name, score in scores.items()}
     kind = "copies" if equal.n else units.kind
     scores |= conditional_scores(known.columns, fit.covered(evidence.some, at), level, kind)

@@ -140,7 +140,7 @@ def chance_of_gain(gain: Array) -> float:
     return float(stdtr(found.df[0], -(value + min(float(found.shift[0]), 0.0)) / math.sqrt(found.variance[0])))
 
 
-class Spread(NamedTuple):
+class MeanUncertainty(NamedTuple):
     """How far means may be from what they estimate."""
 
     variance: Array  # (columns,)
@@ -148,7 +148,7 @@ class Spread(NamedTuple):
     shift: Array  # by which skewness moves the range (Johnson), which is extended by it on its side
 
 
-def _mean_spread(centred: Array) -> Spread:
+def _mean_spread(centred: Array) -> MeanUncertainty:
     """Standard error of the mean of each column."""
     n = len(centred)
     unit = np.maximum(np.abs(centred).max(axis=0), np.finfo(np.float64).tiny)  # fourth powers of small numbers vanish
@@ -160,7 +160,7 @@ def _mean_spread(centred: Array) -> Spread:
     kurtosis = np.divide(fourths, squares**2, out=np.full_like(squares, np.inf), where=known)
     df = np.clip(2.0 * n / np.maximum(kurtosis - 1.0, 1e-9), MIN_DF, max(n - 1.0, MIN_DF))
     third = np.divide(thirds, squares, out=np.zeros_like(squares), where=known)
-    return Spread(unit**2 * squares / max(n - 1, 1), df, unit * third * (1.0 + 2.0 * NORMAL**2) / (6.0 * n))
+    return MeanUncertainty(unit**2 * squares / max(n - 1, 1), df, unit * third * (1.0 + 2.0 * NORMAL**2) / (6.0 * n))
 
 
 def _n_cosines(n: int) -> int:
@@ -168,13 +168,13 @@ def _n_cosines(n: int) -> int:
     return min(n - 1, max(4, int(N_COSINES * n**GROWTH)))
 
 
-def _in_time(spread: Spread, centred: Array) -> Spread:
+def _in_time(spread: MeanUncertainty, centred: Array) -> MeanUncertainty:
     """The spread of means of rows in the order of time, by their long-run variance: as of fewer independent rows."""
     n_cosines = _n_cosines(len(centred))
     ratio = _long_run_ratio(centred, n_cosines)
     fewer = np.maximum(ratio, 1.0)
     df = np.minimum(np.maximum(spread.df / fewer, MIN_DF), n_cosines)
-    return Spread(spread.variance * ratio, df, spread.shift * fewer)
+    return MeanUncertainty(spread.variance * ratio, df, spread.shift * fewer)
 
 
 def _long_run_ratio(centred: Array, n_cosines: int) -> Array:

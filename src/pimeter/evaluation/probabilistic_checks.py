@@ -85,7 +85,7 @@ class Balance(IntervalCheck):
         return self.finding(evidence.n, sentence, advice, value=value, reference=0.5, p_value=p_value)
 
 
-class SameEverywhere(IntervalCheck):
+class SameCoverage(IntervalCheck):
     """Whether the coverage is the same in all subgroups: exact for each, all together by Bonferroni."""
 
     name = "subgroups"
@@ -121,7 +121,7 @@ class SameEverywhere(IntervalCheck):
         return self.finding(n_all, sentence, advice, value=one.coverage, reference=total / n_all, p_value=p_value)
 
 
-class LeastCovered(IntervalCheck):
+class LeastCoveredByIntervals(IntervalCheck):
     """Whether rows that one or two conditions describe are covered less than all: by permutation of misses."""
 
     name = "worst_subgroup"
@@ -147,7 +147,7 @@ class LeastCovered(IntervalCheck):
         )
 
 
-class Calibration(IntervalCheck):
+class CalibratedDistributions(IntervalCheck):
     """Whether targets are spread over the distributions as these say: chi-square of cells."""
 
     name = "calibration"
@@ -262,9 +262,9 @@ class Better(IntervalCheck):
 CHECKS: tuple[IntervalCheck, ...] = (
     LevelKept(),
     Balance(),
-    SameEverywhere(),
-    LeastCovered(),
-    Calibration(),
+    SameCoverage(),
+    LeastCoveredByIntervals(),
+    CalibratedDistributions(),
     Runs(),
 )
 

@@ -13,7 +13,7 @@ from pimeter.findings import Finding
 MAX_TIMES_THE_ROWS = 100  # as many rows as there are: where more would be needed, models are as good as each other
 
 
-class Kind(NamedTuple):
+class ComparedScore(NamedTuple):
     """A score that models are compared by."""
 
     name: str
@@ -25,16 +25,16 @@ class Kind(NamedTuple):
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("crps", "CRPS", "continuous ranked probability score of the whole distribution", 1),
-        Kind("interval_score", "interval score", "width, and a penalty for targets outside", 1),
-        Kind("mae", "mean absolute error", "mean distance of targets from predictions", 1),
-        Kind("rmse", "root mean squared error", "root of the mean squared distance: far misses count more", 1),
-        Kind("coverage", "coverage", "fraction of targets inside the intervals", 0),
-        Kind("mean_width", "mean width", "mean width of the intervals", 0),
-        Kind("log_loss", "log loss", "minus the mean log probability of what happened", 1),
-        Kind("brier", "Brier score", "mean squared distance of probabilities from what happened", 1),
-        Kind("auc", "AUC", "area under the ROC curve", -1),
-        Kind("accuracy", "accuracy", "fraction of right answers", -1),
+        ComparedScore("crps", "CRPS", "continuous ranked probability score of the whole distribution", 1),
+        ComparedScore("interval_score", "interval score", "width, and a penalty for targets outside", 1),
+        ComparedScore("mae", "mean absolute error", "mean distance of targets from predictions", 1),
+        ComparedScore("rmse", "root mean squared error", "root of the mean squared distance: far misses count more", 1),
+        ComparedScore("coverage", "coverage", "fraction of targets inside the intervals", 0),
+        ComparedScore("mean_width", "mean width", "mean width of the intervals", 0),
+        ComparedScore("log_loss", "log loss", "minus the mean log probability of what happened", 1),
+        ComparedScore("brier", "Brier score", "mean squared distance of probabilities from what happened", 1),
+        ComparedScore("auc", "AUC", "area under the ROC curve", -1),
+        ComparedScore("accuracy", "accuracy", "fraction of right answers", -1),
     )
 }
 
@@ -100,7 +100,7 @@ def claim(decisive: list[Contrast], names: tuple[str, ...], best: str) -> str:
     return _undecided(unclear, names, best, kind)
 
 
-def _undecided(unclear: list[Contrast], names: tuple[str, ...], best: str, kind: Kind) -> str:
+def _undecided(unclear: list[Contrast], names: tuple[str, ...], best: str, kind: ComparedScore) -> str:
     """Which models cannot be told from the best one."""
     equal = [one.other if one.model == best else one.model for one in unclear]
     worse = [name for name in names if name not in {best, *equal}]

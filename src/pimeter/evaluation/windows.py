@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pimeter.files import Table, shown
+from pimeter.files import FileTable, shown
 from pimeter.forecast.window_arrays import windows_until_known
 from pimeter.panel import (
     column_of_ids,
@@ -46,7 +46,7 @@ class Layout(NamedTuple):
         return [name for name in self if name is not None]
 
 
-class Windows(NamedTuple):
+class ForecastWindows(NamedTuple):
     """Windows of one series, the oldest first; NaN for what is not known."""
 
     y_true: Array  # (windows, steps)
@@ -56,7 +56,7 @@ class Windows(NamedTuple):
     until_known: Index | None = None  # windows until the target of each step is known, by dates
 
 
-def windows(table: Table, layout: Layout, notes: list[str], stride: float | None = None) -> Windows:
+def windows(table: FileTable, layout: Layout, notes: list[str], stride: float | None = None) -> ForecastWindows:
     """Windows of targets and predictions, and how many steps apart they start unless that is given.
 
     Raises
@@ -79,7 +79,7 @@ def windows(table: Table, layout: Layout, notes: list[str], stride: float | None
         if until_known is not None and is_told:
             until_known = np.maximum(until_known, assumed)
         _note_when_known(layout, assumed, until_known, notes)
-    return Windows(y_true, y_pred, _names(layout, frame, places), stride, until_known)
+    return ForecastWindows(y_true, y_pred, _names(layout, frame, places), stride, until_known)
 
 
 class _Places(NamedTuple):
@@ -91,7 +91,7 @@ class _Places(NamedTuple):
     instants: Array | None  # that moment, as a number or in seconds
 
 
-def _places(table: Table, layout: Layout, frame: pl.DataFrame, notes: list[str]) -> _Places:
+def _places(table: FileTable, layout: Layout, frame: pl.DataFrame, notes: list[str]) -> _Places:
     """Window, step and moment of each row; or a ValueError if the table holds several series."""
     rows = np.arange(frame.height) if layout.window is None else numbered(table, frame[layout.window], notes)
     steps = None if layout.step is None else _steps(table, frame[layout.step])
@@ -120,7 +120,7 @@ def _note_steps(layout: Layout, steps: Index, notes: list[str], *, by_time: bool
     )
 
 
-def _found_steps(table: Table, layout: Layout, rows: Index, moments: Index | None, instants: Array | None) -> Index:
+def _found_steps(table: FileTable, layout: Layout, rows: Index, moments: Index | None, instants: Array | None) -> Index:
     """Steps ahead where no column tells them: in the order of time, or as rows come."""
     if moments is None or layout.window is None:
         return _counted(rows)
@@ -137,7 +137,7 @@ def _names(layout: Layout, frame: pl.DataFrame, places: _Places) -> list[str] | 
 
 
 def _placed(
-    table: Table, layout: Layout, frame: pl.DataFrame, places: _Places, notes: list[str]
+    table: FileTable, layout: Layout, frame: pl.DataFrame, places: _Places, notes: list[str]
 ) -> tuple[Array, Array]:
     """Targets and predictions, each at its window and step."""
     rows, steps = places.rows, places.steps
@@ -210,7 +210,7 @@ def _unit_of_steps(rows: Index, steps: Index, instants: Array, made: Array) -> f
     return DAY if not (instants % DAY).any() and (made % DAY).any() else 0.0
 
 
-def _moments(table: Table, frame: pl.DataFrame, time: str | None, rows: Index, notes: list[str]) -> Index | None:
+def _moments(table: FileTable, frame: pl.DataFrame, time: str | None, rows: Index, notes: list[str]) -> Index | None:
     """Numbers of the moments that rows are about, in the order of time; None where that is not known."""
     if time is None:
         return None
@@ -224,7 +224,7 @@ def _moments(table: Table, frame: pl.DataFrame, time: str | None, rows: Index, n
 
 
 def _one_series(
-    table: Table,
+    table: FileTable,
     layout: Layout,
     frame: pl.DataFrame,
     rows: Index,
@@ -257,7 +257,7 @@ def _one_series(
     return moments
 
 
-def _check_targets(table: Table, layout: Layout, frame: pl.DataFrame, moments: Index, notes: list[str]) -> None:
+def _check_targets(table: FileTable, layout: Layout, frame: pl.DataFrame, moments: Index, notes: list[str]) -> None:
     """Refuse a table in which a moment has several targets, as another column explains; otherwise ask."""
     known = frame[layout.target].is_not_null().to_numpy()
     target = frame[layout.target].rank("dense").fill_null(0).to_numpy().astype(np.intp)
@@ -270,21 +270,21 @@ def _check_targets(table: Table, layout: Layout, frame: pl.DataFrame, moments: I
         notes.append(f"a {shown(layout.time)} has several targets in {table.name}: is it one series?")
 
 
-def _refuse_ids(table: Table, layout: Layout, rows: Index, steps: Index | None) -> None:
+def _refuse_ids(table: FileTable, layout: Layout, rows: Index, steps: Index | None) -> None:
     """Refuse a table with a column whose name and values are those of series."""
     named = column_of_ids(table, layout.used, rows, _counted(rows) if steps is None else steps)
     if named is not None:
         raise panel_error(table, named)
 
 
-def _refuse_crossing(table: Table, layout: Layout, rows: Index) -> None:
+def _refuse_crossing(table: FileTable, layout: Layout, rows: Index) -> None:
     """Refuse a table without times and steps in which a column divides all windows in the same way."""
     crossing = crossing_column(table, layout.used, rows, _counted(rows))
     if crossing is not None:
         raise panel_error(table, crossing)
 
 
-def _in_time(table: Table, layout: Layout, rows: Index, moments: Index, instants: Array | None) -> Index:
+def _in_time(table: FileTable, layout: Layout, rows: Index, moments: Index, instants: Array | None) -> Index:
     """Steps ahead in the order of time; or a ValueError where a window leaves out a moment.
 
     Steps are even by the time that passes, or as moments are counted, such as those of working days and months.
@@ -346,7 +346,7 @@ def _note_other_stride(y_true: Array, notes: list[str]) -> None:
         )
 
 
-def _check(table: Table, frame: pl.DataFrame, columns: Sequence[str], places: Sequence[str]) -> None:
+def _check(table: FileTable, frame: pl.DataFrame, columns: Sequence[str], places: Sequence[str]) -> None:
     """Refuse rows without a place, infinite values, and columns without a number."""
     for name in places:
         given = frame[name]
@@ -364,7 +364,7 @@ def _check(table: Table, frame: pl.DataFrame, columns: Sequence[str], places: Se
             raise ValueError(msg)
 
 
-def _steps(table: Table, given: pl.Series) -> Index:
+def _steps(table: FileTable, given: pl.Series) -> Index:
     """How many steps ahead each row is, from 0, by the column of steps, which are 1, 2, ...; or a ValueError."""
     values = given.to_numpy()
     with np.errstate(invalid="ignore"):  # what is not an integer is refused below

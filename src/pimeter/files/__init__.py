@@ -5,13 +5,13 @@ from pimeter.files.lazy import cluster, lazy_frame, matches
 from pimeter.files.naming import listed, shown
 from pimeter.files.opening import opened
 from pimeter.files.reading import Reading
-from pimeter.files.table import PARQUET, Table
+from pimeter.files.table import PARQUET, FileTable
 from pimeter.files.writing import replaced
 
 __all__ = [
     "PARQUET",
+    "FileTable",
     "Reading",
-    "Table",
     "as_strings",
     "cluster",
     "lazy_frame",

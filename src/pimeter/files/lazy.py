@@ -14,7 +14,7 @@ from pimeter.files.columns import are_plain, are_true_or_false
 from pimeter.files.naming import first_line, shown
 from pimeter.files.opening import SEPARATORS, table_in
 from pimeter.files.reading import Reading
-from pimeter.files.table import PARQUET, ROWS_TO_INFER, Table
+from pimeter.files.table import PARQUET, ROWS_TO_INFER, FileTable
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -43,7 +43,7 @@ def cluster(address: str | None) -> Iterator[None]:
 
 
 def lazy_frame(pattern: str, numbers: Sequence[str], others: Sequence[str] = ()) -> dd.DataFrame:
-    """These columns of all files that match, as a dask frame: numbers as floats, others as `Table.read` takes them.
+    """These columns of all files that match, as a dask frame: numbers as floats, others as `FileTable.read` takes them.
 
     Whether others are numbers is told by the first rows of each file; a string that comes later is refused.
     """
@@ -86,7 +86,7 @@ def _dask_dataframe() -> ModuleType:
     return module
 
 
-def _checked_tables(pattern: str, wanted: Sequence[str]) -> list[Table]:
+def _checked_tables(pattern: str, wanted: Sequence[str]) -> list[FileTable]:
     """The tables that match, all of one kind that dask reads, with these columns."""
     tables = [table_in(shown(path), Path(path), Reading()) for path in matches(pattern)]
     kinds = {table.kind for table in tables}
@@ -104,7 +104,7 @@ def _with_floats(part: Any, numbers: Sequence[str], wanted: Sequence[str]) -> An
     """The wanted columns of a part of a CSV file, with numbers instead of strings."""
     import polars as pl
 
-    table = Table(f"a part of {shown(Path(next(iter(part[FILE]), '')).name)}", Path(), "", (), PLAINLY)
+    table = FileTable(f"a part of {shown(Path(next(iter(part[FILE]), '')).name)}", Path(), "", (), PLAINLY)
     floats = {name: table.numbers(pl.Series(name, part[name])).to_numpy() for name in numbers}
     return part.assign(**floats)[wanted]
 

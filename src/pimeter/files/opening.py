@@ -1,4 +1,4 @@
-"""From a path, standard input or a pipe to a `Table`; what cannot be one is refused with the reason."""
+"""From a path, standard input or a pipe to a `FileTable`; what cannot be one is refused with the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pimeter.files.converting import are_values, encoding_of, is_document, json_
 from pimeter.files.naming import shown
 from pimeter.files.packing import check_size, check_unpacked, zip_parts
 from pimeter.files.reading import Reading
-from pimeter.files.table import ARROW, EXCEL, JSON, JSON_LINES, PARQUET, REPLACEMENT_SIGN, Table
+from pimeter.files.table import ARROW, EXCEL, JSON, JSON_LINES, PARQUET, REPLACEMENT_SIGN, FileTable
 from pimeter.files.text import lines
 
 STDIN = "-"
@@ -48,7 +48,7 @@ UNREADABLE_STARTS |= dict.fromkeys(
 
 
 @contextmanager
-def opened(source: str, reading: Reading | None = None) -> Iterator[Table]:
+def opened(source: str, reading: Reading | None = None) -> Iterator[FileTable]:
     """The table in a file, or in what comes from standard input or a named pipe, kept in a file meanwhile."""
     path, name = Path(source), "standard input" if source == STDIN else shown(source)
     if source == STDIN and sys.stdin is None:
@@ -73,12 +73,12 @@ def as_it_stands() -> Path:
     raise ValueError(msg)
 
 
-def table_in(name: str, path: Path, reading: Reading, scratch: Callable[[], Path] = as_it_stands) -> Table:
+def table_in(name: str, path: Path, reading: Reading, scratch: Callable[[], Path] = as_it_stands) -> FileTable:
     """The table in a file, which messages call by this name; `scratch` is where a copy in another form may go."""
     import polars as pl
 
     start = _start(name, path)
-    table = Table(name, path, _binary_kind(name, path, start), (), reading)
+    table = FileTable(name, path, _binary_kind(name, path, start), (), reading)
     try:
         if table.kind == EXCEL:
             table = replace(table, path=sheet_in(name, path, reading, scratch()))
@@ -99,7 +99,7 @@ def table_in(name: str, path: Path, reading: Reading, scratch: Callable[[], Path
     return replace(table, columns=names)
 
 
-def _text_table(table: Table, start: bytes, scratch: Callable[[], Path]) -> Table:
+def _text_table(table: FileTable, start: bytes, scratch: Callable[[], Path]) -> FileTable:
     """The table in a text file, in UTF-8, with its kind and whether it has a header."""
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""`Table`: a table in a file, of which columns are read when they are asked for."""
+"""`FileTable`: a table in a file, of which columns are read when they are asked for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REPLACEMENT_SIGN = "\ufffd"  # what stands for bytes that are no UTF-8
 
 
 @dataclass(frozen=True)
-class Table:
+class FileTable:
     """A table in a file, of which only the names of the columns were read."""
 
     name: str  # what messages call it

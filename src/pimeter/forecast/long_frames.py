@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pimeter.protocols import Array
 
-    Numbers = NDArray[np.signedinteger[Any]]
+    Integers = NDArray[np.signedinteger[Any]]
 
 ROWS_AT_A_TIME = 1_000_000
 LARGEST_VALUE = 1e150  # target or forecast: squares stay finite
@@ -50,7 +50,7 @@ class Clock:
     start: float
     unit: float
     moments: Array | None  # all of them in order, where time does not pass evenly, such as working days and months
-    places: Numbers  # the number of each of these
+    places: Integers  # the number of each of these
 
     @classmethod
     def of(cls, times: Array, kind: str, windows: Callable[[], list[Array]]) -> Clock:
@@ -73,7 +73,7 @@ class Clock:
         places = np.append(self.places, self.places[-1] + np.cumsum(steps))
         return replace(self, moments=np.append(self.moments, later), places=places)
 
-    def numbers(self, times: Array) -> Numbers:
+    def numbers(self, times: Array) -> Integers:
         """The number of each time, none of them after the last moment."""
         if self.moments is None:
             return np.round((times - self.start) / self.unit).astype(np.intp)
@@ -92,9 +92,9 @@ class Rows:
     """Rows of a frame: numbers of their series, cutoffs and steps, and what they say."""
 
     ids: list[Any]  # of series, in the order of their numbers
-    series: Numbers
-    cutoff: Numbers  # number of the moment after which forecasts were made
-    step: Numbers  # from 1
+    series: Integers
+    cutoff: Integers  # number of the moment after which forecasts were made
+    step: Integers  # from 1
     target: Array | None
     forecasts: dict[str, Array]
     features: dict[str, Array]
@@ -272,7 +272,7 @@ def numbers(name: str, frame: nw.DataFrame[Any], column: str) -> Array:
     return np.asarray(values, np.float64)
 
 
-def _series(name: str, frame: nw.DataFrame[Any], column: str, ids: dict[Any, int]) -> Numbers:
+def _series(name: str, frame: nw.DataFrame[Any], column: str, ids: dict[Any, int]) -> Integers:
     """The number of each row's series; ids that are new are added."""
     held = frame.get_column(column)
     values = held.to_numpy()
@@ -309,7 +309,7 @@ def _times(name: str, frame: nw.DataFrame[Any], column: str) -> tuple[Array, str
     return times, what
 
 
-def _moments(name: str, frame: nw.DataFrame[Any], column: str, clock: Clock) -> Numbers:
+def _moments(name: str, frame: nw.DataFrame[Any], column: str, clock: Clock) -> Integers:
     """The number of the moment of each row; refused where it is between two of them."""
     times = _times(name, frame, column)[0]
     is_between = clock.is_between(times)
@@ -333,7 +333,7 @@ def _refuse_repeated(name: str, rows: Rows, names: Names) -> None:
     first = int(rows.cutoff.min())
     n_cutoffs, h = int(rows.cutoff.max()) - first + 1, int(rows.step.max())
 
-    def places(part: slice) -> Numbers:
+    def places(part: slice) -> Integers:
         return (rows.series[part].astype(np.intp) * n_cutoffs + (rows.cutoff[part] - first)) * h + rows.step[part] - 1
 
     last = -1
@@ -361,7 +361,7 @@ def _refuse_changed(name: str, rows: Rows, names: Names) -> None:
     n = int(rows.cutoff.max()) + int(rows.step.max()) - first + 1
     held = np.full(len(rows.ids) * n, np.nan)
 
-    def places(part: slice) -> Numbers:
+    def places(part: slice) -> Integers:
         return rows.series[part].astype(np.intp) * n + (rows.cutoff[part] + rows.step[part] - first)
 
     for part in chunks(len(rows.series)):

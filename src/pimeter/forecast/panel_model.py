@@ -37,16 +37,16 @@ class Known(NamedTuple):
     history: History
 
 
-class Place(NamedTuple):
-    """Where errors of windows to come lie, (n, h) each: around a centre, in a scale."""
+class ExpectedErrors(NamedTuple):
+    """What is expected of errors of windows to come, (n, h) each: they lie around a centre, in a scale."""
 
     centre: Array
     scale: Array
     level: Array  # (n,) mean absolute forecast of each window
 
-    def summed(self, weights: Array) -> Place:
-        """Where errors of sums of the steps lie."""
-        return Place((self.centre @ weights)[:, None], (self.scale @ np.abs(weights))[:, None], self.level)
+    def summed(self, weights: Array) -> ExpectedErrors:
+        """What is expected of errors of sums of the steps."""
+        return ExpectedErrors((self.centre @ weights)[:, None], (self.scale @ np.abs(weights))[:, None], self.level)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class ModelErrors:
         return is_known & (self.n_windows[np.where(is_known, series, 0)] >= MIN_OWN_WINDOWS)
 
     def bounds(
-        self, ahead: Ahead, place: Place, rule: Rule, pool: Array, new: NewSeries, levels: Array
+        self, ahead: Ahead, expected: ExpectedErrors, rule: Rule, pool: Array, new: NewSeries, levels: Array
     ) -> tuple[Array, Array]:
         """Lower and upper bounds (n, h, levels) of the errors of windows to come."""
         has_own = self.has_own(ahead.series)
@@ -115,25 +115,25 @@ class ModelErrors:
             age = ahead.cutoff[has_own, None] - self.cutoffs[own]
             errors = self.errors if _is_all(own, len(self.errors)) else self.errors[own]
             found = series_bounds(errors, age, levels, rule, pool)
-            centre, scale = place.centre[has_own][..., None], place.scale[has_own][..., None]
+            centre, scale = expected.centre[has_own][..., None], expected.scale[has_own][..., None]
             lower[has_own], upper[has_own] = centre + scale * found.lower, centre + scale * found.upper
-        unit = relative_unit(place.level, self.forecast_levels)
+        unit = relative_unit(expected.level, self.forecast_levels)
         for bound, relative in ((lower, new.lower), (upper, new.upper)):
             pooled = unit[:, None, None] * relative
             bound[:] = np.where(np.isnan(bound), pooled, bound)
         return lower, upper
 
 
-def place_of(ahead: Ahead, known: Known | None) -> Place:
-    """Where the errors of windows to come lie; of new series around 0."""
+def expected_errors(ahead: Ahead, known: Known | None) -> ExpectedErrors:
+    """What is expected of errors of windows to come; those of new series lie around 0."""
     n_known = np.count_nonzero(~np.isnan(ahead.forecasts), axis=1)
     level = np.nansum(np.abs(ahead.forecasts), axis=1) / np.maximum(n_known, 1)
     centre, scale = np.zeros_like(ahead.forecasts), np.ones_like(ahead.forecasts)
     if known is not None:
         old = ahead.series < len(known.history.unit)
-        expected = known.context.centre_and_scale(known.history, ahead.chosen(old))
-        centre[old], scale[old] = expected.centre, expected.scale
-    return Place(centre, scale, level)
+        found = known.context.centre_and_scale(known.history, ahead.chosen(old))
+        centre[old], scale[old] = found.centre, found.scale
+    return ExpectedErrors(centre, scale, level)
 
 
 def _standardised(windows: PanelWindows, raw: Array, known: Known) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from pimeter.forecast.paths import LEAST_PATHS, margins_kept
 if TYPE_CHECKING:
     from pimeter.forecast.panel_bounds import Rule
     from pimeter.forecast.panel_context import Ahead
-    from pimeter.forecast.panel_model import ModelErrors, Place
+    from pimeter.forecast.panel_model import ExpectedErrors, ModelErrors
     from pimeter.protocols import Array, Index
 
 FINE_LEVELS = np.concatenate([np.arange(0.04, 0.96, 0.04), [0.96, 0.97, 0.98, 0.99, 0.995]])
@@ -54,11 +54,11 @@ class Paths:
             found.append(_ranked(windows, weights)[chosen])
         return np.array(found)
 
-    def __call__(self, ahead: Ahead, place: Place, n_paths: int) -> Array:
+    def __call__(self, ahead: Ahead, expected: ExpectedErrors, n_paths: int) -> Array:
         """Errors (n, n_paths, h); few paths are some of more, so that a single one is not always the median."""
         if n_paths < LEAST_PATHS:
-            return self(ahead, place, LEAST_PATHS)[:, self._rng.choice(LEAST_PATHS, n_paths, replace=False)]
-        lower, upper = self._model.bounds(ahead, place, self._rule, self._pool, self._new, self._levels)
+            return self(ahead, expected, LEAST_PATHS)[:, self._rng.choice(LEAST_PATHS, n_paths, replace=False)]
+        lower, upper = self._model.bounds(ahead, expected, self._rule, self._pool, self._new, self._levels)
         at = np.concatenate([(1.0 - self._levels[::-1]) / 2.0, (1.0 + self._levels) / 2.0])
         quantiles = np.concatenate([lower[..., ::-1], upper], axis=-1)  # (n, h, 2 levels)
         has_own = self._model.has_own(ahead.series)

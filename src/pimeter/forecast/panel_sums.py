@@ -16,7 +16,7 @@ from pimeter.forecast.limits import within_limits
 from pimeter.forecast.long_frames import bound_column, opened, read_future
 from pimeter.forecast.panel_bounds import warn_of_pooled
 from pimeter.forecast.panel_context import Ahead
-from pimeter.forecast.panel_model import place_of
+from pimeter.forecast.panel_model import expected_errors
 from pimeter.forecast.panel_paths import Paths
 from pimeter.forecast.paths import step_weights
 from pimeter.validation import integer
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pimeter.forecast.long_frames import Clock, Names, Rows
     from pimeter.forecast.panel_bounds import NewSeries, Rule
-    from pimeter.forecast.panel_model import Known, ModelErrors, Place
+    from pimeter.forecast.panel_model import Known, ModelErrors
     from pimeter.forecast.panel_windows import PanelWindows
     from pimeter.protocols import Array, Index
 
@@ -100,12 +100,13 @@ class PanelSums(Replaceable, BaseEstimator):
         names = [self._names.series, *([self._names.cutoff] if self._names.cutoff in future.given.columns else [])]
         columns = []
         for model in self.models_:
-            ahead, place = self._placed(model, future)
+            ahead = self._ahead(model, future)
+            expected = expected_errors(ahead, self._known[model]).summed(counts)
             errors, rule = self._of_sums(model, counts)
-            new, placed = errors.new(self._levels), place.summed(counts)
+            new = errors.new(self._levels)
             warn_of_pooled(int((~errors.has_own(ahead.series)).sum()), len(ahead.series), new, float(self._levels[-1]))
             pool = errors.pool(self._levels, rule)
-            lower, upper = errors.bounds(ahead, placed, rule, pool, new, self._levels)
+            lower, upper = errors.bounds(ahead, expected, rule, pool, new, self._levels)
             held = np.where(counts == 0.0, 0.0, ahead.forecasts)
             total = held @ counts
             limits = _limits_of_sums(self._limits, counts)
@@ -143,9 +144,10 @@ class PanelSums(Replaceable, BaseEstimator):
         repeated = future.given[np.tile(np.arange(n), n_paths).tolist()]
         columns = [_column(future, "sample_id", np.repeat(np.arange(n_paths), n))]
         for model in self.models_:
-            ahead, place = self._placed(model, future)
+            ahead = self._ahead(model, future)
+            expected = expected_errors(ahead, self._known[model])
             paths = Paths(self._errors[model], self.rules_[model], self._levels, rng)
-            errors = paths(ahead, place, n_paths)[future.window, :, future.rows.step - 1]  # (rows, n_paths)
+            errors = paths(ahead, expected, n_paths)[future.window, :, future.rows.step - 1]  # (rows, n_paths)
             values = within_limits(future.rows.forecasts[model][:, None] + errors, *self._limits)
             columns.append(_column(future, model, values.T.ravel()))
         return repeated.with_columns(*columns).to_native()
@@ -207,13 +209,12 @@ class PanelSums(Replaceable, BaseEstimator):
             )
             raise ValueError(msg)
 
-    def _placed(self, model: str, future: Future) -> tuple[Ahead, Place]:
-        """Windows of one model, and where their errors lie."""
+    def _ahead(self, model: str, future: Future) -> Ahead:
+        """Windows of one model."""
         horizon = self._windows.horizon
         features = [future.table(one, horizon) for one in future.rows.features.values()]
         table = np.stack(features, axis=-1) if features else np.zeros((len(future.series), horizon, 0))
-        ahead = Ahead(future.series, future.cutoff, future.table(future.rows.forecasts[model], horizon), table)
-        return ahead, place_of(ahead, self._known[model])
+        return Ahead(future.series, future.cutoff, future.table(future.rows.forecasts[model], horizon), table)
 
     def _bound_columns(
         self,

@@ -17,7 +17,7 @@ WINDOWS_AT_A_TIME = 50_000
 
 
 @dataclass(frozen=True)
-class Moments:
+class SeriesMoments:
     """What is known of the moments of each series, whichever windows they are in: (series, moments) each."""
 
     start: int  # number of the first moment
@@ -36,7 +36,7 @@ class Moments:
         return np.stack(list(self.features.values()), axis=-1) if self.features else np.zeros((*self.targets.shape, 0))
 
     @classmethod
-    def of(cls, rows: Rows) -> Moments:
+    def of(cls, rows: Rows) -> SeriesMoments:
         """The moments of rows of past forecasts, in which a moment of a series has one target."""
         assert rows.target is not None  # rows of the past have targets
         start = int(rows.cutoff.min())
@@ -50,12 +50,12 @@ class Moments:
                 found[name].ravel()[at[is_known]] = values[part][is_known]
         return cls(start, found.pop(""), found)
 
-    def joined(self, other: Moments, ids: list[Any]) -> Moments:
+    def joined(self, other: SeriesMoments, ids: list[Any]) -> SeriesMoments:
         """These moments and what became known later, of these series; refused where a target is not what it was."""
         start = min(self.start, other.start)
         end = max(one.start + one.targets.shape[1] for one in (self, other))
 
-        def placed(one: Moments, values: Array) -> Array:
+        def placed(one: SeriesMoments, values: Array) -> Array:
             whole = np.full((len(ids), end - start), np.nan)
             whole[: len(values), one.start - start :][:, : values.shape[1]] = values
             return whole
@@ -68,7 +68,7 @@ class Moments:
             )
             for name, values in self.features.items()
         }
-        return Moments(start, np.where(np.isnan(given), held, given), features)
+        return SeriesMoments(start, np.where(np.isnan(given), held, given), features)
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class PanelWindows:
     cutoffs: Array  # (series, windows), NaN where there is no window
     errors: dict[str, Array]  # of each model (series, h, windows)
     levels: dict[str, Array]  # of each model (series, windows): mean absolute forecast of the window
-    moments: Moments
+    moments: SeriesMoments
 
     @property
     def horizon(self) -> int:
@@ -115,7 +115,7 @@ class PanelWindows:
             levels[model] = np.full(cutoffs.shape, np.nan)
             means = np.divide(sums, counts, out=np.full(len(distinct), np.nan), where=counts > 0.0)
             levels[model][series_of, column] = means
-        return cls(rows.ids, cutoffs, errors, levels, Moments.of(rows))
+        return cls(rows.ids, cutoffs, errors, levels, SeriesMoments.of(rows))
 
     def joined(self, other: PanelWindows) -> PanelWindows:
         """These windows and those known later, whose series are numbered as here and go on beyond; or a ValueError.

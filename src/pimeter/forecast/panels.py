@@ -18,7 +18,7 @@ from pimeter.forecast.limits import check_limits, check_within
 from pimeter.forecast.long_frames import Names, Rows, model_columns, opened, read_rows
 from pimeter.forecast.panel_bounds import MIN_OWN_WINDOWS, Rule, warn_of_few_series, warn_of_pooled
 from pimeter.forecast.panel_context import History, PanelContext
-from pimeter.forecast.panel_model import Known, ModelErrors
+from pimeter.forecast.panel_model import Known, ModelErrors, expected_errors
 from pimeter.forecast.panel_sums import PanelSums
 from pimeter.forecast.panel_windows import PanelWindows
 from pimeter.frames import frame_of
@@ -26,10 +26,6 @@ from pimeter.validation import one_or_more_levels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Numbers = NDArray[np.intp]
 
 POOLING = {"auto": None, "series": 0.0, "panel": np.inf}  # windows of the panel that are added to those of a series
 
@@ -288,10 +284,11 @@ class PanelIntervals(PanelSums):
         future = self._future(frame)
         columns = []
         for model in self.models_:
-            ahead, place = self._placed(model, future)
+            ahead = self._ahead(model, future)
+            expected = expected_errors(ahead, self._known[model])
             errors, new = self._errors[model], self._new[model]
             warn_of_pooled(int((~errors.has_own(ahead.series)).sum()), len(ahead.series), new, float(self._levels[-1]))
-            bounds = errors.bounds(ahead, place, self.rules_[model], self._pools[model], new, self._levels)
+            bounds = errors.bounds(ahead, expected, self.rules_[model], self._pools[model], new, self._levels)
             rows = future.rows
             bounds_of_rows = [one[future.window, rows.step - 1] for one in bounds]
             columns += self._bound_columns(model, future, rows.forecasts[model], bounds_of_rows)

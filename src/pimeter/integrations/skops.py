@@ -23,7 +23,7 @@ PIMETER = {
     "forecast.panel_bounds": ("NewSeries", "Rule"),
     "forecast.panel_context": ("Coefficients", "History", "PanelContext"),
     "forecast.panel_model": ("Known", "ModelErrors"),
-    "forecast.panel_windows": ("Moments", "PanelWindows"),
+    "forecast.panel_windows": ("PanelWindows", "SeriesMoments"),
     "forecast.panels": ("PanelIntervals",),
     "forecast.window_weights": ("Weighting",),
     "monitoring.monitor": ("CoverageMonitor",),

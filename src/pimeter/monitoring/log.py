@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pimeter.monitoring.monitor import CoverageMonitor
-    from pimeter.monitoring.waiting import Known
+    from pimeter.monitoring.waiting import KeptRow
     from pimeter.protocols import Array, Labels
 
 ROWS_BY_NUMBER, ROWS_BY_ID = "rows of the log", "rows of the log with ids"
@@ -78,14 +78,14 @@ def _rows_before(monitor: CoverageMonitor, kind: str, n: int) -> int:
     return n_before
 
 
-def _has_come(target: float, held: Known | None) -> bool:
+def _has_come(target: float, held: KeptRow | None) -> bool:
     """Whether there is a target that was not there before."""
     return not math.isnan(target) and (held is None or held.target is None)
 
 
 def _refuse_changes(
     names: Sequence[str],
-    known: dict[str, Known],
+    known: dict[str, KeptRow],
     targets: Sequence[float],
     lower: Sequence[float],
     upper: Sequence[float],

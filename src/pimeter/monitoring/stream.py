@@ -65,7 +65,7 @@ class RateWatch(NamedTuple):
 
 
 @dataclass(slots=True)
-class Subgroup:
+class SubgroupWatch:
     """One subgroup: its counts, its evidence and its part of the false alarms."""
 
     label: Label
@@ -123,7 +123,7 @@ class Stream:
             for name in (WIDTHS, RESIDUALS)
             if name in settings.watch
         }
-        self.subgroups: dict[Label, Subgroup] = {}
+        self.subgroups: dict[Label, SubgroupWatch] = {}
         self.history: list[Point] = []
         self._miss_limit = settings.limits.miss
         self._of_subgroups = settings.proportion(SUBGROUPS, has_subgroups=True) if has_subgroups else 0.0
@@ -172,7 +172,7 @@ class Stream:
             place = len(self.subgroups)
             proportion = self._of_subgroups / ((place + 1) * (place + 2))
             evidence = RateEvidence(self._miss_limit, is_renewed=self.settings.is_renewed)
-            found = self.subgroups[label] = Subgroup(label, place, proportion, evidence)
+            found = self.subgroups[label] = SubgroupWatch(label, place, proportion, evidence)
             self._subgroup_evidence += proportion * evidence.value
         before = found.evidence.value
         found.evidence.update(code in MISSED)
@@ -277,7 +277,9 @@ class Stream:
             bets = RateEvidence(found._miss_limit, is_renewed=settings.is_renewed)
             bets.restore(one["evidence"])
             proportion = found._of_subgroups / ((place + 1) * (place + 2))
-            found.subgroups[one["label"]] = Subgroup(one["label"], place, proportion, bets, Counts(**one["counts"]))
+            found.subgroups[one["label"]] = SubgroupWatch(
+                one["label"], place, proportion, bets, Counts(**one["counts"])
+            )
         found._subgroup_evidence = values["subgroup_evidence"]
         found.history = [Point(*point) for point in values["history"]]
         found._stride, found._peak = values["stride"], values["peak"]

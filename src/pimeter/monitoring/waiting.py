@@ -43,7 +43,7 @@ class Observed(NamedTuple):
     label: Label
 
 
-class Known(NamedTuple):
+class KeptRow(NamedTuple):
     """What is kept of an id."""
 
     lower: float
@@ -101,14 +101,14 @@ class WaitingRows:
             self._connection.executemany("UPDATE rows SET target = ?, number = ?, observed = ? WHERE id = ?", rows)
             self.count("number", len(rows))
 
-    def known(self, ids: Sequence[str]) -> dict[str, Known]:
+    def known(self, ids: Sequence[str]) -> dict[str, KeptRow]:
         """What is kept of those ids that are known."""
-        found: dict[str, Known] = {}
+        found: dict[str, KeptRow] = {}
         for start in range(0, len(ids), AT_ONCE):
             some = ids[start : start + AT_ONCE]
             places = ", ".join("?" * len(some))
             select = f"SELECT id, lower, upper, target FROM rows WHERE id IN ({places})"
-            found |= {row[0]: Known(*row[1:]) for row in self._connection.execute(select, some)}
+            found |= {row[0]: KeptRow(*row[1:]) for row in self._connection.execute(select, some)}
         return found
 
     def after(self, number: int) -> Iterator[Observed]:
@@ -159,7 +159,7 @@ class WaitingRows:
                 self._connection.execute("ROLLBACK")
 
 
-def _refuse_wrong(one: str, target: float, known: Known | None) -> None:
+def _refuse_wrong(one: str, target: float, known: KeptRow | None) -> None:
     """Refuse a target that nobody waits for."""
     if known is None:
         msg = f"id {one} was never expected, or its time is over; call expect before observe."

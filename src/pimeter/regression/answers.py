@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pimeter.conformal.quantile import ScoreQuantile
     from pimeter.plotting import IntervalDisplay
     from pimeter.protocols import Array, FeatureTable
-    from pimeter.regression.explanation import Explanation
+    from pimeter.regression.explanation import WidthExplanation
     from pimeter.regression.width import IntervalShape
 
 
@@ -154,7 +154,7 @@ class IntervalAnswers(TrainedIntervals):
         asked: Any = {"confidence_level": confidence_level, "by": by}
         return IntervalDisplay.from_estimator(self, X, y, **asked, max_rows=max_rows, ax=ax)
 
-    def explain(self, X_row: FeatureTable) -> Explanation:
+    def explain(self, X_row: FeatureTable) -> WidthExplanation:
         """Why the interval of a row is as wide as it is.
 
         Parameters
@@ -164,7 +164,7 @@ class IntervalAnswers(TrainedIntervals):
 
         Returns
         -------
-        Explanation
+        WidthExplanation
             The width beside the typical one, what each feature adds to it, and hard calibration rows like it. It prints
             as a few lines.
 

@@ -40,7 +40,7 @@ class HardRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Explanation:
+class WidthExplanation:
     """Why an interval is as wide as it is.
 
     Attributes
@@ -67,7 +67,7 @@ class Explanation:
         return "\n".join([*lines, *([f"Hard calibration rows like it: {rows}"] if rows else [])])
 
 
-def explanation_of(row: FeatureTable, known: Remembered, intervals: IntervalPredictor) -> Explanation:
+def explanation_of(row: FeatureTable, known: Remembered, intervals: IntervalPredictor) -> WidthExplanation:
     """Why the interval of a row is as wide as it is, beside those of calibration rows that are known."""
     table = _stacked(row, known.X)
     others = _safe_indexing(table, np.arange(1, _num_samples(table)))
@@ -85,7 +85,7 @@ def explanation_of(row: FeatureTable, known: Remembered, intervals: IntervalPred
     ]
     residuals = np.abs(known.target - np.asarray(intervals.predict(others), np.float64))
     hard = _hard_rows(columns, np.abs(adds), residuals, known.rows)
-    return Explanation(own, typical, tuple(sorted(contributions, key=lambda one: -abs(one.width))), hard)
+    return WidthExplanation(own, typical, tuple(sorted(contributions, key=lambda one: -abs(one.width))), hard)
 
 
 def _shapley_values(table: Any, intervals: IntervalPredictor) -> Array:

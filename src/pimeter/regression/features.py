@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, FeatureTable, SparseMatrix
 
     NumberTable = Array | sparse.csr_array[Any, Any]
-    Column = Array | list[str | None]  # numbers with NaN, or strings with None, for what is missing
+    FeatureValues = Array | list[str | None]  # numbers with NaN, or strings with None, for what is missing
 
 MAX_CATEGORIES = 20  # of a category that are told apart by distance
 MAX_INDICATORS = 2000  # columns of zeros and ones of all categories together
@@ -88,7 +88,7 @@ class Features:
             found += self._of_column(column, codes, len(last))
         return np.column_stack([*found, last])
 
-    def _of_column(self, column: Column, codes: dict[str | None, int] | None, n: int) -> list[Array]:
+    def _of_column(self, column: FeatureValues, codes: dict[str | None, int] | None, n: int) -> list[Array]:
         """A column as numbers: as it is, or categories as codes or as columns of zeros and ones."""
         if codes is None:
             numbers = column if isinstance(column, np.ndarray) else np.full(n, np.nan)
@@ -116,9 +116,9 @@ def is_table(X: FeatureTable) -> bool:
         return False
 
 
-def _columns(X: FeatureTable) -> list[Column]:
+def _columns(X: FeatureTable) -> list[FeatureValues]:
     """Each column as numbers or as strings."""
-    found: list[Column] = []
+    found: list[FeatureValues] = []
     for values in columns_of(X).values():
         numbers = numbers_of(values)
         words = [None if is_missing(value) else str(value) for value in values.tolist()] if numbers is None else []

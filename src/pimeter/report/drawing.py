@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    Values = Sequence[float | None]
+    PlottedValues = Sequence[float | None]
 
 WIDTH, HEIGHT = 520, 270
 LEFT, RIGHT, TOP, BOTTOM = 66, 12, 28, 44
@@ -21,7 +21,7 @@ class Line(NamedTuple):
 
     name: str
     style: str  # "in": the first colour, "out": the second, "rule": dashed, "dots": marks alone
-    values: Values
+    values: PlottedValues
 
     def points(self, places: Sequence[float]) -> list[tuple[float, float]]:
         """Its points over these places, as far as they are known."""
@@ -78,7 +78,7 @@ class Scales(NamedTuple):
         return [(self.x(value), f"{value:g}") for value in _round_values(self.start, self.end)]
 
 
-def in_percent(values: Values) -> list[float | None]:
+def in_percent(values: PlottedValues) -> list[float | None]:
     """Fractions in per cent, as far as they are known."""
     return [None if value is None else 100.0 * value for value in values]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 TRIAGE = ("npv", "precision")
 ABSTAINED = -1
 LOSSES = ("shortfall", "set_size")
-Metric = str | tuple[str, str] | OwnLoss
+RiskMetric = str | tuple[str, str] | OwnLoss
 
 
 class RiskController(BaseEstimator):
@@ -157,7 +157,7 @@ class RiskController(BaseEstimator):
 
     def __init__(
         self,
-        metric: Metric,
+        metric: RiskMetric,
         level: float | tuple[float, float],
         *,
         confidence_level: float = 0.9,

@@ -41,7 +41,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownBits:
     """The first bits of some order statistics, and their ranks among errors that begin with these."""
 
     heads: Bits
@@ -75,14 +75,14 @@ class Known:
         following = (rising[is_own] >> np.uint64(64 - self.n_bits - n_bits)) & np.uint64(2**n_bits - 1)
         return (place[is_own] << n_bits) + following.astype(np.intp), x[is_own]
 
-    def narrowed(self, counts: NDArray[np.intp]) -> Known:
+    def narrowed(self, counts: NDArray[np.intp]) -> KnownBits:
         """What is known after a read: also the bits that these counts tell."""
         up_to = np.cumsum(counts, axis=1)[np.searchsorted(np.unique(self.heads), self.heads)]
         found = np.array([np.searchsorted(own, rank) for own, rank in zip(up_to, self.ranks, strict=True)], np.intp)
         before = np.where(found > 0, up_to[np.arange(found.size), found - 1], 0)
         n_bits = counts.shape[1].bit_length() - 1
         heads = (self.heads << np.uint64(n_bits)) | found.astype(np.uint64)
-        return Known(heads, self.ranks - before, self.n_bits + n_bits)
+        return KnownBits(heads, self.ranks - before, self.n_bits + n_bits)
 
     def values(self, counts: NDArray[np.intp], largest: Array) -> Array:
         """The errors, or one farther from 0 that has all bits that the last counts tell."""
@@ -121,14 +121,14 @@ def _look(parts: tuple[Any, ...], check: Callable[..., Any]) -> Extremes:
         return Extremes(0, 0.0, np.inf, -np.inf, np.zeros(3), (nothing, nothing))
     checked = check(*parts)
     target, errors = checked.target, checked.residuals
-    absolute, n, start = np.abs(errors), len(errors), Known(np.zeros(1, np.uint64), np.ones(1, np.intp))
+    absolute, n, start = np.abs(errors), len(errors), KnownBits(np.zeros(1, np.uint64), np.ones(1, np.intp))
     means = np.array([(x / n).sum() for x in (absolute, errors, target)])
     counts = start.count(absolute, BITS[0]), start.count(errors, BITS[0])
     return Extremes(n, float(absolute.max()), float(target.min()), float(target.max()), means, counts)
 
 
 def _count(
-    parts: tuple[Any, ...], known: tuple[Known, ...], n_bits: int, check: Callable[..., Any], summing: Any
+    parts: tuple[Any, ...], known: tuple[KnownBits, ...], n_bits: int, check: Callable[..., Any], summing: Any
 ) -> list[Any]:
     target, errors = _targets_and_errors(parts, check)
     counts = [one.count(x, n_bits) for one, x in zip(known, (np.abs(errors), errors), strict=True)]
@@ -139,7 +139,9 @@ def _added(some: list[list[Any]]) -> list[Any]:
     return [sum(values[1:], values[0]) for values in zip(*some, strict=True)]
 
 
-def _count_last(parts: tuple[Any, ...], known: tuple[Known, ...], n_bits: int, check: Callable[..., Any]) -> list[Any]:
+def _count_last(
+    parts: tuple[Any, ...], known: tuple[KnownBits, ...], n_bits: int, check: Callable[..., Any]
+) -> list[Any]:
     errors = _targets_and_errors(parts, check)[1]
     return [one.last_count(x, n_bits) for one, x in zip(known, (np.abs(errors), errors), strict=True)]
 
@@ -223,9 +225,9 @@ def read_rows(
     quota = np.diff(np.floor(before + shift)).astype(int)
     rows = _partitions(given)
     pieces = [take(part, int(n), (extremes.n, i)) for i, (part, n) in enumerate(zip(rows, quota, strict=True))]
-    counted, known = None, tuple[Known, ...]()
+    counted, known = None, tuple[KnownBits, ...]()
     if not is_whole:
-        start = tuple(Known(np.zeros(ranks.size, np.uint64), ranks) for ranks in asked(extremes.n))
+        start = tuple(KnownBits(np.zeros(ranks.size, np.uint64), ranks) for ranks in asked(extremes.n))
         known = tuple(one.narrowed(counts) for one, counts in zip(start, extremes.counts, strict=True))
         counted = summed([count(part, known, BITS[1], check, summing(extremes)) for part in rows], _added)
     taken, second = dask.compute(pieces, counted)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pimeter.coverage import rounded
 from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, by_chance, count, in_percent
-from pimeter.evaluation.diagnosis.evidence import Evidence
+from pimeter.evaluation.diagnosis.evidence import PredictionEvidence
 from pimeter.evaluation.diagnosis.shifts import MEAN_CONFIDENCE, PLACES, Shift, mean_residual
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array
 
 
-class Bias(Check[Evidence]):
+class Bias(Check[PredictionEvidence]):
     """Mean residuals of all rows and of subgroups, where they depart from it."""
 
     name = "bias"
@@ -28,7 +28,7 @@ class Bias(Check[Evidence]):
     least_departure = 0.1  # ... and least departure of that of a subgroup
     significance = 2 * PLACES
 
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.residuals, evidence.margin, evidence.local_shift, evidence.units)
 
     def judge(self, residuals: Array, margin: float, local: Shift | None = None, units: Units | None = None) -> Finding:

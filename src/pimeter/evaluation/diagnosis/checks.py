@@ -18,9 +18,9 @@ from pimeter.findings import Diagnosis
 
 if TYPE_CHECKING:
     from pimeter.evaluation.diagnosis.check import Check
-    from pimeter.evaluation.diagnosis.evidence import Evidence
+    from pimeter.evaluation.diagnosis.evidence import PredictionEvidence
 
-CHECKS: tuple[Check[Evidence], ...] = (
+CHECKS: tuple[Check[PredictionEvidence], ...] = (
     EnoughRows(),
     Variation(),
     GivenFeatures(),
@@ -51,7 +51,7 @@ class Judgement(NamedTuple):
     tails: str
 
 
-def judged(evidence: Evidence) -> Judgement:
+def judged(evidence: PredictionEvidence) -> Judgement:
     """Make all checks, and say what follows.
 
     Some are made once more in the light of the others: where residuals turn out to depend on those before them,

@@ -110,7 +110,7 @@ class CoveredDivision(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class PredictionEvidence:
     """Rows that a model was not trained on, and what is known of them.
 
     Attributes
@@ -169,7 +169,7 @@ class Evidence:
         """How far intervals of this level extend below and above the prediction."""
         return float(self.fit.margin[self.at])
 
-    def in_stretches(self) -> Evidence:
+    def in_stretches(self) -> PredictionEvidence:
         """Evidence in which stretches of time count as independent of each other, about, and not single rows."""
         return replace(self, units=Units.of_time(np.arange(self.m), self.residuals))
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from pimeter.arrays import ranks, some_rows
 from pimeter.evaluation.diagnosis.check import Check, by_chance, sequential_test, too_little
-from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence
+from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, PredictionEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ class OrderTest(NamedTuple):
     p_value: float
 
 
-class Drift(Check[Evidence]):
+class Drift(Check[PredictionEvidence]):
     """Whether the level or the spread of residuals changes in the course of the rows."""
 
     name = "drift"
@@ -54,7 +54,7 @@ class Drift(Check[Evidence]):
     least_ratio = 1.25  # ... or least ratio of the spreads of two stretches of the rows
     significance = 0.01
 
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         if evidence.has_groups and evidence.units is not None and evidence.units.labels is not None:
             if evidence.units.refusal:
                 return self.finding(evidence.m, f"Too few groups to see a drift: {evidence.units.refusal}.")
@@ -107,7 +107,7 @@ class Drift(Check[Evidence]):
         return shift >= self.threshold * margin or ratio >= self.least_ratio
 
 
-class SerialDependence(Check[Evidence]):
+class SerialDependence(Check[PredictionEvidence]):
     """Whether residuals resemble those shortly before."""
 
     name = "serial"
@@ -117,7 +117,7 @@ class SerialDependence(Check[Evidence]):
     threshold = 0.1  # least autocorrelation that matters
     significance = 0.003
 
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         if evidence.has_groups:
             return self.finding(evidence.m, GROUPED)
         return self.judge(evidence.residuals[evidence.rows_in_order[:MAX_ROWS]])

@@ -17,13 +17,13 @@ from pimeter.interval_arrays import interval_scores
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pimeter.evaluation.diagnosis.evidence import Evidence
+    from pimeter.evaluation.diagnosis.evidence import PredictionEvidence
     from pimeter.evaluation.diagnosis.shifts import Criterion
     from pimeter.findings import Finding
     from pimeter.protocols import Array
 
-    Width = Literal["constant", "scaled", "grouped", "quantile"]
-    Tails = Literal["symmetric", "equal"]
+    RecommendedWidth = Literal["constant", "scaled", "grouped", "quantile"]
+    RecommendedTails = Literal["symmetric", "equal"]
 
 SURELY = 6.0  # negative targets that residuals would make, if they could, and of which there is none: p = .0025
 # a + b/m of the interval score, which bands of quantiles lose where nothing is to be learned
@@ -52,8 +52,8 @@ class Recommendation:
         Whether that order is given as `time`; otherwise rows are in it.
     """
 
-    width: Width = "constant"
-    tails: Tails = "symmetric"
+    width: RecommendedWidth = "constant"
+    tails: RecommendedTails = "symmetric"
     by: Any = None
     y_min: float | None = None
     groups: str = ""
@@ -103,7 +103,7 @@ class Recommendation:
         return (*found, *(["--online"] if self.is_online else []))
 
 
-def recommended(evidence: Evidence, found: Mapping[str, Finding]) -> Recommendation:
+def recommended(evidence: PredictionEvidence, found: Mapping[str, Finding]) -> Recommendation:
     """What all findings together ask for."""
     raised = {name for name, finding in found.items() if finding.raised}
     width, by = max(_widths(evidence, found, raised), key=lambda one: one[0])[1:]
@@ -114,13 +114,13 @@ def recommended(evidence: Evidence, found: Mapping[str, Finding]) -> Recommendat
         is_enough = equal < _score_of_groups(evidence, "symmetric", is_halved=is_halved)
     is_one_sided = "skew" in raised or ("bias" in raised and _is_bias_left(evidence, width, raised))
     is_positive = is_never_negative(evidence.target, evidence.prediction, evidence.ordered, evidence.margin)
-    tails: Tails = "equal" if is_one_sided and is_enough else "symmetric"
+    tails: RecommendedTails = "equal" if is_one_sided and is_enough else "symmetric"
     is_online = bool(raised & {"drift", "serial"})
     y_min = 0.0 if is_positive else None
     return Recommendation(width, tails, by, y_min, _groups(evidence), is_online, evidence.has_time)
 
 
-def _is_bias_left(evidence: Evidence, width: Width, raised: set[str]) -> bool:
+def _is_bias_left(evidence: PredictionEvidence, width: RecommendedWidth, raised: set[str]) -> bool:
     """Whether a mean residual asks for two bounds: that of all rows, or that of a subgroup which the width follows."""
     if width in {"grouped", "quantile"} and Bias().is_local(evidence.local_shift, evidence.margin):
         return True
@@ -141,14 +141,16 @@ def is_bias_kept(residuals: Array, level: float) -> bool:
     return of_two < of_one
 
 
-def _groups(evidence: Evidence) -> str:
+def _groups(evidence: PredictionEvidence) -> str:
     """Code of the groups of rows that belong together."""
     if evidence.has_groups:
         return "groups"
     return f"duplicate_groups({evidence.copies.compared})" if evidence.copies.n else ""
 
 
-def _widths(evidence: Evidence, found: Mapping[str, Finding], raised: set[str]) -> Iterator[tuple[float, Width, Any]]:
+def _widths(
+    evidence: PredictionEvidence, found: Mapping[str, Finding], raised: set[str]
+) -> Iterator[tuple[float, RecommendedWidth, Any]]:
     """Widths that findings speak for, with the gain to be expected of each, and the column of its categories."""
     yield 0.0, "constant", None
     places = _places(evidence)
@@ -167,23 +169,23 @@ def _widths(evidence: Evidence, found: Mapping[str, Finding], raised: set[str]) 
         yield own, "grouped", places[criterion.of]
 
 
-def _places(evidence: Evidence) -> dict[str, Any]:
+def _places(evidence: PredictionEvidence) -> dict[str, Any]:
     """Names of what divides the rows into categories, and how a width finds them: in a column, or given as `by`."""
     return {column.name: column.place for column in evidence.given.columns if not column.is_numeric} | {"by": None}
 
 
-def _gain_of_bands(evidence: Evidence, *, is_paid: bool) -> float:
+def _gain_of_bands(evidence: PredictionEvidence, *, is_paid: bool) -> float:
     """What the means of subgroups explain of the squares, less what bands of quantiles lose, if not yet subtracted."""
     local, price = evidence.local_shift, 0.0 if is_paid else PRICE_OF_BANDS[0] + PRICE_OF_BANDS[1] / evidence.m
     return (0.0 if local is None else local.explained(evidence.some_residuals) / 2.0) - price
 
 
-def _n_units(evidence: Evidence) -> int:
+def _n_units(evidence: PredictionEvidence) -> int:
     """How many rows, or groups where these are given, a margin may count."""
     return evidence.units.n_groups if evidence.has_groups and evidence.units is not None else evidence.m
 
 
-def _price_of_groups(evidence: Evidence, tails: Tails) -> float:
+def _price_of_groups(evidence: PredictionEvidence, tails: RecommendedTails) -> float:
     """By which fraction the interval score rises as a width that is learned leaves half of the groups to calibrate."""
     if not evidence.has_groups:
         return 0.0
@@ -191,7 +193,7 @@ def _price_of_groups(evidence: Evidence, tails: Tails) -> float:
     return halved / whole - 1.0 if math.isfinite(halved) and whole > 0.0 else math.inf
 
 
-def _score_of_groups(evidence: Evidence, tails: Tails, *, is_halved: bool = False) -> float:
+def _score_of_groups(evidence: PredictionEvidence, tails: RecommendedTails, *, is_halved: bool = False) -> float:
     """Interval score of constant bounds at the quantiles that guarantee the level if each group counts once."""
     n, x, level = _n_units(evidence) // (1 + is_halved), evidence.some_residuals, evidence.level
     p = (1.0 + level) / 2.0 if tails == "equal" else level
@@ -202,7 +204,7 @@ def _score_of_groups(evidence: Evidence, tails: Tails, *, is_halved: bool = Fals
     return float(interval_scores(x, low, high, level).mean())
 
 
-def _local_criterion(evidence: Evidence) -> Criterion | None:
+def _local_criterion(evidence: PredictionEvidence) -> Criterion | None:
     """What divides the rows into subgroups of which one is biased; None if none is."""
     local = evidence.local_shift
     return local.criterion if local is not None and Bias().is_local(local, evidence.margin) else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pimeter.conformal.guarantee import rank_guarantee
 from pimeter.coverage import rows_needed
 from pimeter.evaluation.diagnosis.check import Check, count, in_percent, is_constant, some_of
-from pimeter.evaluation.diagnosis.evidence import Evidence
+from pimeter.evaluation.diagnosis.evidence import PredictionEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ SAID = {  # of rows that are not exchangeable, by the finding that says so
 }
 
 
-class EnoughRows(Check[Evidence]):
+class EnoughRows(Check[PredictionEvidence]):
     """Whether the rows can guarantee the level, and how many would say it precisely."""
 
     name = "rows"
@@ -32,7 +32,7 @@ class EnoughRows(Check[Evidence]):
     statistic = "their number, against the one that can guarantee the level; an interval for the true coverage"
     threshold = 0.02  # how near to the level the true coverage should be
 
-    def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, earlier: Mapping[str, Finding]) -> Finding:
         fit, at = evidence.fit, evidence.at
         lower, upper = fit.coverage_ranges[at].tolist()
         found = self.judge(evidence.m, evidence.level, (lower, upper), is_tied=bool(fit.is_tied[at]))
@@ -67,7 +67,7 @@ class EnoughRows(Check[Evidence]):
         return self.finding(m, sentence, advice, value=m, reference=guarantee.needed, bounds=bounds)
 
 
-def _why_not_exchangeable(evidence: Evidence, earlier: Mapping[str, Finding]) -> str:
+def _why_not_exchangeable(evidence: PredictionEvidence, earlier: Mapping[str, Finding]) -> str:
     """Why rows guarantee less than their number says, as far as is known; empty if nothing speaks against it."""
     if evidence.copies.n:
         return str(evidence.copies)
@@ -78,7 +78,7 @@ def _why_not_exchangeable(evidence: Evidence, earlier: Mapping[str, Finding]) ->
     return next((why for name, why in SAID.items() if name in earlier and earlier[name].raised), "")
 
 
-class Variation(Check[Evidence]):
+class Variation(Check[PredictionEvidence]):
     """Whether there is anything to learn from targets and predictions."""
 
     name = "variation"
@@ -86,7 +86,7 @@ class Variation(Check[Evidence]):
     looks_at = "targets and predictions of all rows"
     statistic = "how many of the two are constant"
 
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         m, known = evidence.m, {"targets": evidence.target, "predictions": evidence.prediction}
         same = [name for name, values in known.items() if is_constant(values)]
         if not same or m == 1:
@@ -102,7 +102,7 @@ class Variation(Check[Evidence]):
         return self.finding(m, sentence, advice, value=len(same), reference=0)
 
 
-class GivenFeatures(Check[Evidence]):
+class GivenFeatures(Check[PredictionEvidence]):
     """What was looked at besides the predictions, and what was not."""
 
     name = "features"
@@ -110,7 +110,7 @@ class GivenFeatures(Check[Evidence]):
     looks_at = "columns of X, and by"
     statistic = "how many were left out, as ids tell rows apart and nothing else"
 
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         given = evidence.given
         n = len(given.columns) + (given.labels is not None)
         sentence = f"{n:,} {'column was' if n == 1 else 'columns were'} looked at besides the prediction."
@@ -118,7 +118,7 @@ class GivenFeatures(Check[Evidence]):
         return self.finding(len(evidence.some), sentence, value=len(given.left_out), reference=0)
 
 
-class CopiedRows(Check[Evidence]):
+class CopiedRows(Check[PredictionEvidence]):
     """Rows that occur more than once, where chance does not explain it."""
 
     name = "copies"
@@ -126,7 +126,7 @@ class CopiedRows(Check[Evidence]):
     looks_at = "features and targets of all rows, or predictions and targets"
     statistic = "how many are copies, where few possible values do not explain it"
 
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         equal, m = evidence.copies, evidence.m
         if not equal.n:
             chance = ", as rows of few possible values are" if equal.n_equal else ""

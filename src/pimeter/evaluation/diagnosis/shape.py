@@ -20,7 +20,7 @@ from pimeter.evaluation.diagnosis.check import (
     some_of,
     too_little,
 )
-from pimeter.evaluation.diagnosis.evidence import NUMBERED, Evidence, RowNames
+from pimeter.evaluation.diagnosis.evidence import NUMBERED, PredictionEvidence, RowNames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ FAR_FROM_MEDIAN = 10.0  # interquartile ranges from the median: no normal residu
 N_NAMED = 5  # rows, at most
 
 
-class Skewness(Check[Evidence]):
+class Skewness(Check[PredictionEvidence]):
     """Hogg's skewness, and a test for symmetry around an unknown centre."""
 
     name = "skew"
@@ -47,7 +47,7 @@ class Skewness(Check[Evidence]):
     threshold = 0.075  # least skewness that matters: that of normal residuals 20 % larger on one side
     significance = 0.004
 
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.some_residuals, evidence.level, evidence.some_units)
 
     def judge(self, residuals: Array, level: float, units: Units | None = None) -> Finding:
@@ -76,14 +76,14 @@ class Skewness(Check[Evidence]):
         return self.finding(m, sentence, advice, value=skewness, reference=0.0, p_value=p_value)
 
 
-class Tails(NamedTuple):
+class TailRatio(NamedTuple):
     """How far the largest distances are beyond the median."""
 
     ratio: float  # of the 98 % point to the median; NaN if half of them or more are 0
     is_beyond: Array  # (2, m) 1 for those beyond the median, and beyond the 98 % point
 
     @classmethod
-    def of(cls, distances: Array) -> Tails:
+    def of(cls, distances: Array) -> TailRatio:
         """From distances of residuals from their centre."""
         half, tail = np.quantile(distances, [0.5, 0.98], method="hazen")
         is_beyond = np.stack([distances > half, distances > tail]).astype(np.float64)
@@ -97,7 +97,7 @@ class Tails(NamedTuple):
         return cls(float(min(tail / half, tail_way / half_way)), is_beyond)
 
 
-class HeavyTails(Check[Evidence]):
+class HeavyTails(Check[PredictionEvidence]):
     """How far the 98 % point of absolute residuals is from their median, against normal residuals."""
 
     name = "heavy"
@@ -107,7 +107,7 @@ class HeavyTails(Check[Evidence]):
     threshold = 4.5  # least ratio that matters
     significance = 0.003
 
-    def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, earlier: Mapping[str, Finding]) -> Finding:
         # A spread that varies has heavy tails when all rows are taken together.
         is_explained = earlier["width"].raised or earlier["gain"].raised
         return self.judge(evidence.some_residuals, evidence.some_units, is_explained=is_explained)
@@ -119,7 +119,7 @@ class HeavyTails(Check[Evidence]):
             return self.finding(m, f"{count(m)} too few to know the tails.", reference=NORMAL_RATIO)
         # The median of two hills lies in one of them, near half of the residuals; the middle of the quartiles does not.
         low, median, high = np.quantile(residuals, [0.25, 0.5, 0.75])
-        tails = [Tails.of(np.abs(residuals - centre)) for centre in (median, low / 2.0 + high / 2.0)]
+        tails = [TailRatio.of(np.abs(residuals - centre)) for centre in (median, low / 2.0 + high / 2.0)]
         if any(math.isnan(one.ratio) for one in tails):
             return self.finding(m, "Half of the residuals or more are tied.", reference=NORMAL_RATIO)
         ratio, is_beyond = min(tails, key=lambda one: one.ratio)
@@ -138,7 +138,7 @@ class HeavyTails(Check[Evidence]):
         return self.finding(m, sentence, advice, value=ratio, reference=NORMAL_RATIO, p_value=p_value)
 
 
-class Outliers(Check[Evidence]):
+class Outliers(Check[PredictionEvidence]):
     """Residuals far out that a gap divides from the others, wider than tails explain however heavy they are."""
 
     name = "outliers"
@@ -147,7 +147,7 @@ class Outliers(Check[Evidence]):
     statistic = "how many are beyond a gap in the farthest ones, ten interquartile ranges or more from the median"
     significance = 0.004
 
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.ordered, evidence.residuals, evidence.names)
 
     def judge(self, ordered: Array, residuals: Array, names: RowNames = NUMBERED) -> Finding:

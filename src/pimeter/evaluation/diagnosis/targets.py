@@ -11,7 +11,7 @@ from scipy.special import bdtrc, ndtr
 from pimeter.arrays import some_rows
 from pimeter.coverage import rounded
 from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, is_constant, some_of
-from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, Evidence
+from pimeter.evaluation.diagnosis.evidence import MAX_ROWS, PredictionEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ GEARY_ERROR = 0.2123  # ... and its standard error, times the root of the number
 LEAST_STEP = 0.1  # least step between targets that matters, in margins
 
 
-class DiscreteTarget(Check[Evidence]):
+class DiscreteTarget(Check[PredictionEvidence]):
     """Number of distinct targets, and how coarse they are compared with the margin."""
 
     name = "discrete"
@@ -33,7 +33,7 @@ class DiscreteTarget(Check[Evidence]):
     statistic = "how many are distinct, and the step between them"
     threshold = LEAST_STEP
 
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         return self.judge(evidence.target[evidence.some], evidence.margin)
 
     def judge(self, target: Array, margin: float) -> Finding:
@@ -64,7 +64,7 @@ class DiscreteTarget(Check[Evidence]):
         return self.finding(m, f"{sentence}: the target is discrete.", advice, value=n, reference=m)
 
 
-class ZeroResiduals(Check[Evidence]):
+class ZeroResiduals(Check[PredictionEvidence]):
     """Residuals of exactly 0, as copies of training rows give them, that no common bound or step explains."""
 
     name = "zeros"
@@ -74,7 +74,7 @@ class ZeroResiduals(Check[Evidence]):
     threshold = 0.01  # least fraction that matters
     significance = 0.003
 
-    def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, earlier: Mapping[str, Finding]) -> Finding:
         is_discrete = earlier["discrete"].raised
         return self.judge(evidence.target, evidence.residuals, evidence.margin, is_discrete=is_discrete)
 

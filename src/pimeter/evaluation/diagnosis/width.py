@@ -15,7 +15,7 @@ from pimeter.evaluation.diagnosis import forest
 from pimeter.evaluation.diagnosis.check import MIN_ROWS, Check, by_chance, count, in_percent, is_constant
 from pimeter.evaluation.diagnosis.columns import OWN, Column
 from pimeter.evaluation.diagnosis.crossfit import CrossFit
-from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, CoveredDivision, Evidence
+from pimeter.evaluation.diagnosis.evidence import SIGNIFICANCE, CoveredDivision, PredictionEvidence
 from pimeter.evaluation.diagnosis.shifts import place
 from pimeter.evaluation.diagnosis.subgroup_search import MAX_ROWS_TO_DIVIDE, found_subgroup
 from pimeter.interval_arrays import interval_scores
@@ -73,7 +73,7 @@ class Gap(NamedTuple):
         return next((f"GroupedWidth(by={column.place!r})" for column in own), "")
 
 
-def shown_divisions(evidence: Evidence) -> list[CoveredDivision]:
+def shown_divisions(evidence: PredictionEvidence) -> list[CoveredDivision]:
     """Coverage across quintiles of the prediction, per category, and by the feature that has the largest gap."""
     of_features = tuple(one for one in evidence.subgroups if one.of not in OWN)
     if not of_features:
@@ -85,7 +85,7 @@ def shown_divisions(evidence: Evidence) -> list[CoveredDivision]:
     return [*evidence.divisions, CoveredDivision.of_subgroups(worst, subgroups, of_some)]
 
 
-class CoverageGap(Check[Evidence]):
+class CoverageGap(Check[PredictionEvidence]):
     """Coverage of the subgroup with the strongest evidence against a constant width."""
 
     name = "width"
@@ -95,7 +95,7 @@ class CoverageGap(Check[Evidence]):
     threshold = 0.4  # least gap that matters, in units of 1 - p
     significance = SIGNIFICANCE
 
-    def _judged(self, evidence: Evidence, _earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         subgroups, level, m = evidence.subgroups, evidence.level, evidence.m
         if len(subgroups) < 2 or m < MIN_ROWS:
             why = f"{count(m)} too few" if m < MIN_ROWS else "There are no subgroups of the rows"
@@ -124,7 +124,7 @@ class CoverageGap(Check[Evidence]):
         return self.finding(m, sentence, advice, value=value, reference=0.0, bounds=bounds)
 
 
-class LeastCovered(Check[Evidence]):
+class LeastCovered(Check[PredictionEvidence]):
     """Coverage of the worst subgroup that one or two conditions on the features describe."""
 
     name = "worst_subgroup"
@@ -133,7 +133,7 @@ class LeastCovered(Check[Evidence]):
     statistic = "coverage of the worst one, found on one half of the rows and told by the other; misses, permuted"
     significance = 0.004
 
-    def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, earlier: Mapping[str, Finding]) -> Finding:
         if evidence.units is not None:  # by rows, a search would find what groups, or stretches of time, have in common
             return self.finding(evidence.m, "Rows that belong together are not searched.", reference=evidence.level)
         prediction = Column("prediction", None, evidence.prediction[evidence.some], True)
@@ -159,7 +159,7 @@ class LeastCovered(Check[Evidence]):
         )
 
 
-class ScaledGain(Check[Evidence]):
+class ScaledGain(Check[PredictionEvidence]):
     """Interval score of a scaled width against a constant one, on rows that neither of them has seen."""
 
     name = "gain"
@@ -169,7 +169,7 @@ class ScaledGain(Check[Evidence]):
     threshold = 0.05  # least gain that matters: a scaled width takes rows to learn
     significance = 0.004
 
-    def _judged(self, evidence: Evidence, earlier: Mapping[str, Finding]) -> Finding:
+    def _judged(self, evidence: PredictionEvidence, earlier: Mapping[str, Finding]) -> Finding:
         units, rows = evidence.some_units, some_rows(len(evidence.some), MAX_ROWS_TO_LEARN)
         residuals, prediction = evidence.some_residuals[rows], evidence.prediction[evidence.some][rows]
         m = len(rows)
