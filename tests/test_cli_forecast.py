@@ -128,7 +128,7 @@ def test_order_of_windows_that_are_words(pimeter, file, tmp_path, name, note):
 )
 def test_only_times_whose_letters_are_in_order_are_sorted(names, order):
     notes: list[str] = []
-    table = files.Table("'a.csv'", Path("a.csv"), ",", ())
+    table = files.FileTable("'a.csv'", Path("a.csv"), ",", ())
     found = timestamps.numbered(table, pl.Series("origin", names), notes).tolist()
     assert found == (order or list(range(len(names))))
     assert len(notes) == (order is None)
@@ -137,7 +137,7 @@ def test_only_times_whose_letters_are_in_order_are_sorted(names, order):
 @pytest.mark.parametrize("kind", [pl.Categorical(), pl.Enum(["w10", "w2", "w1"]), pl.Binary()])
 def test_words_of_other_kinds_are_words(kind):
     notes: list[str] = []
-    table = files.Table("'a.parquet'", Path("a.parquet"), ",", ())
+    table = files.FileTable("'a.parquet'", Path("a.parquet"), ",", ())
     given = pl.Series("origin", ["w1", "w2", "w10", "w1"]).cast(kind)
     assert timestamps.numbered(table, given, notes).tolist() == [0, 1, 2, 0]
     assert len(notes) == 1
@@ -145,7 +145,7 @@ def test_words_of_other_kinds_are_words(kind):
 
 @pytest.mark.parametrize("held", [[[1], [2]], [{"a": 1}, {"a": 2}], [True, False], [b"\xff", b"\xfe"]])
 def test_windows_that_have_no_order_are_refused(held):
-    table = files.Table("'a.parquet'", Path("a.parquet"), ",", ())
+    table = files.FileTable("'a.parquet'", Path("a.parquet"), ",", ())
     with pytest.raises(ValueError, match=r"column 'origin' holds .*; give numbers, dates or strings for windows"):
         timestamps.numbered(table, pl.Series("origin", held), [])
 
