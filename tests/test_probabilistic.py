@@ -241,11 +241,14 @@ class TestStatistics:
     def test_likelihood_ratios_are_christoffersens(self):
         miss = np.random.default_rng(9).uniform(size=400) < 0.13
         k = miss.sum()
-        unconditional, independent = christoffersen(miss, 0.9)
+        found = christoffersen(miss, 0.9)
         expected = -2 * np.log(0.1**k * 0.9 ** (400 - k) / ((k / 400) ** k * (1 - k / 400) ** (400 - k)))
-        assert_allclose(unconditional, expected)
+        assert_allclose(found.unconditional, expected)
         table = np.array([[np.sum((miss[:-1] == a) & (miss[1:] == b)) for b in (0, 1)] for a in (0, 1)])
-        assert_allclose(independent, stats.chi2_contingency(table, correction=False, lambda_="log-likelihood")[0])
+        assert_allclose(
+            found.independence, stats.chi2_contingency(table, correction=False, lambda_="log-likelihood")[0]
+        )
+        assert found.conditional == found.unconditional + found.independence
 
     def test_few_runs_are_as_improbable_as_permutations_say(self):
         miss = np.zeros(40, bool)

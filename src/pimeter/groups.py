@@ -82,7 +82,8 @@ def grouped_quantile(
         from pimeter._kernels.dask.bins import Task
 
         task = Task(tuple(levels), h, reflect)
-        labels, rows, flat = lazy_groups.quantiles(errors, by, task)
+        found = lazy_groups.quantiles(errors, by, task)
+        labels, rows, flat = found.labels, found.rows, found.quantiles
     else:
         values, groups = real_array("errors", errors), even_array("by", by)
         if values.ndim != 1 or values.shape != groups.shape:

@@ -21,7 +21,14 @@ N_RESAMPLES = 399  # of the bootstrap
 TAIL = 0.05  # of each side of a range
 FREEDOM = 0.7  # of the degrees of freedom by the kurtosis, which is too small in a sample
 LARGEST_LOG = math.log(100.0)  # farther no range goes on the scale of logarithms: a single outlier asks for 1e40
-Range = tuple[float, float, float]  # value, lower, upper
+
+
+class Range(NamedTuple):
+    """A number with bounds of a range for it."""
+
+    value: float
+    lower: float
+    upper: float
 
 
 class ErrorRanges(NamedTuple):
@@ -119,10 +126,12 @@ class Moments:
         targets = self.sums[4] - 2.0 * means[5] * self.sums[5] + means[5] ** 2 * rows
         targets, squares = (own - own.sum() / self.m * rows for own in (targets, squares))
         if self.units.refusal or not error:
-            return value, *((math.nan, math.nan) if self.units.refusal else (value, value))
+            bound = math.nan if self.units.refusal else value
+            return Range(value, bound, bound)
         if value < 0.0:
             half_width = min(self._half_width((targets / base - squares / error)[None])[0], LARGEST_LOG)
-            return value, 1.0 - error / base * math.exp(half_width), 1.0 - error / base * math.exp(-half_width)
+            bounds = (1.0 - error / base * math.exp(x) for x in (half_width, -half_width))
+            return Range(value, *bounds)
         rest, (_, low, high) = base - error, (x * scale for x in self._ranges()[1])
         half_width = self._half_width((targets - squares)[None])[0]
         together = self.units.whole(np.stack([targets - squares, squares]))
@@ -132,7 +141,7 @@ class Moments:
         down = value - rest / (rest + high), value - least / (least + error)
         up = rest / (rest + low) - value, (rest + half_width) / (rest + half_width + error) - value
         lower, upper = (math.sqrt(max(a * a + b * b - 2.0 * correlation * a * b, 0.0)) for a, b in (down, up))
-        return value, value - lower, min(value + upper, 1.0)
+        return Range(value, value - lower, min(value + upper, 1.0))
 
     def _half_width(self, totals: Array) -> Array:
         """Half-width of ranges of means, from sums in units whose total is 0."""
@@ -189,5 +198,4 @@ def _resamples(n: int) -> Array:
 
 
 def _scaled(numbers: Array | list[float], unit: float) -> Range:
-    value, lower, upper = (float(number) * unit for number in numbers)
-    return value, lower, upper
+    return Range(*(float(number) * unit for number in numbers))

@@ -211,9 +211,9 @@ def reliability(
     mean, proportion = np.bincount(codes, score) / rows, np.bincount(codes, label) / rows
     level = one_level("confidence_level", confidence_level)
     lower, upper = proportion_bounds(np.bincount(codes, label), rows, (1.0 - level) / 2.0)
-    p_value, by_bin = consistency(score, label, codes, level)
-    is_off = (by_bin <= 1.0 - level) & (p_value <= 1.0 - level)
-    return ReliabilityBins(rows, mean, proportion, lower, upper, is_off, p_value)
+    found = consistency(score, label, codes, level)
+    is_off = (found.by_bin <= 1.0 - level) & (found.p_value <= 1.0 - level)
+    return ReliabilityBins(rows, mean, proportion, lower, upper, is_off, found.p_value)
 
 
 def calibration_error(

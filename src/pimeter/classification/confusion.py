@@ -69,6 +69,11 @@ class Sampling(NamedTuple):
     rng: np.random.Generator
 
 
+def resamples(cells: Cells, sampling: Sampling) -> Resamples:
+    """Resampled rows of these cells."""
+    return Resamples(cells.rows, cells.sums, cells.squares, sampling.n_resamples, sampling.rng)
+
+
 def outcome_codes(is_positive: Flags, is_predicted: Flags) -> NDArray[np.int8]:
     """Cell of each row, in the order TN, TP, FN, FP."""
     return np.array([[TN, FP], [FN, TP]], np.int8)[is_positive.astype(np.int8), is_predicted.astype(np.int8)]
@@ -136,7 +141,7 @@ def _drawn(
                 name: np.broadcast_to(np.asarray(one(rates), np.float64), drawn.shape[1:]) for name, one in part.items()
             }
 
-        bounds = Resamples(*(cells.padded(extra) if extra else cells), *draw).intervals(evaluated, confidence_level)
+        bounds = resamples(cells.padded(extra) if extra else cells, draw).intervals(evaluated, confidence_level)
         note = "" if not extra else LIGHT if cells.rows.all() else EMPTY
         found |= {name: including(values[name], *bounds[name], "bootstrap", note) for name in part}
     return found

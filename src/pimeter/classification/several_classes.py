@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from pimeter.classification.confusion import ONE_KIND, PSEUDO_COUNT, Cells, Sampling, by_rates, including
+from pimeter.classification.confusion import ONE_KIND, PSEUDO_COUNT, Cells, Sampling, by_rates, including, resamples
 from pimeter.classification.estimates import Estimate
 from pimeter.classification.proportions import Proportion, clopper_pearson, normal_quantile, wilson
 from pimeter.classification.rates import FN, FP, METRICS, TP, Metric, Rates, builtin, metric_range
-from pimeter.classification.resampling import Resamples
 
 if TYPE_CHECKING:
     from pimeter.protocols import Array, Flags
@@ -67,16 +66,16 @@ def _pooled(
 
     note = f"{ONE_KIND}: {HALF_ROWS}" if outcomes[TP].sum() in {0.0, cells.rows.sum()} else ""
     values, used = over_rows(cells.sums[:, None]), _padded(cells, outcomes) if note else cells
-    intervals = Resamples(*used, *sampling).intervals(over_rows, confidence_level)
+    intervals = resamples(used, sampling).intervals(over_rows, confidence_level)
     return {name: including(float(values[name][0]), *bounds, "bootstrap", note) for name, bounds in intervals.items()}
 
 
 def over_classes(cells: Cells, k: int, metrics: Mapping[str, Metric], confidence_level: float) -> dict[str, Estimate]:
     """Estimates of averages over classes, each of them against all others; cells by true, then predicted class."""
     against = _one_against_rest(k)
-    own = [against(part) for part in cells]
+    own = [against(part) for part in (cells.rows, cells.sums, cells.squares)]
     padded = _padded(cells, own[0])
-    more = [against(part) for part in padded]
+    more = [against(part) for part in (padded.rows, padded.sums, padded.squares)]
     found = {}
     for name, metric in metrics.items():
         alone = _Jackknife.of(metric, cells, own[1:])

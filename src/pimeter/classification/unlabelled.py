@@ -74,7 +74,7 @@ class Calibrator(NamedTuple):
             lines = platt_lines(odds, is_positive, counts, start)
             start = (float(lines.slopes[0]), float(lines.intercepts[0]))
             left = counts * (is_positive - expit(lines.slopes[:, None] * odds + lines.intercepts[:, None]))
-            parts.append((*lines, (left @ sides).reshape(len(counts), -1, 2)))
+            parts.append((lines.slopes, lines.intercepts, (left @ sides).reshape(len(counts), -1, 2)))
         codes = [outcome_codes(is_positive, above) for above in is_above.T]
         seen = np.array([np.bincount(code, minlength=4) for code in codes], np.float64)
         slopes, intercepts, rest = (np.concatenate(part) for part in zip(*parts, strict=True))

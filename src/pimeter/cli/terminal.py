@@ -90,7 +90,8 @@ def show_scorecard(found: Scorecard) -> None:
     """Headline, metrics and what they mean on the terminal."""
     from pimeter.report.text import scorecard_table
 
-    print_table(str(found.headline), *scorecard_table(found.to_dict()))
+    table = scorecard_table(found.to_dict())
+    print_table(str(found.headline), table.names, table.rows, table.sentences)
 
 
 def print_table(headline: str, names: Sequence[str], rows: Sequence[Sequence[str]], sentences: Sequence[str]) -> None:

@@ -40,8 +40,8 @@ class BeatsMajorityClass(CheckOfLabels):
     statistic = "the fraction of them that belongs to it, with an interval"
 
     def _judged(self, evidence: ClassifierEvidence, _earlier: Mapping[str, Finding]) -> Finding:
-        n_negative, n_positive = evidence.labelled.n_by_class
-        if not min(n_negative, n_positive):
+        n_negative, n_positive = evidence.labelled.n_negative, evidence.labelled.n_positive
+        if not evidence.labelled.n_rarer:
             only = "positive" if n_positive else "negative"
             return self.finding(evidence.labelled.n, f"Not known: all rows with a label are {only}.", reference=0.5)
         metric, rarer = ("ppv", "positive") if n_positive <= n_negative else ("npv", "negative")
@@ -131,8 +131,8 @@ class EnoughOfEachClass(CheckOfLabels):
     threshold = 10  # rows below which little can be said of a class
 
     def _judged(self, evidence: ClassifierEvidence, _earlier: Mapping[str, Finding]) -> Finding:
-        n_negative, n_positive = evidence.labelled.n_by_class
-        fewest = min(n_negative, n_positive)
+        n_negative, n_positive = evidence.labelled.n_negative, evidence.labelled.n_positive
+        fewest = evidence.labelled.n_rarer
         sentence = f"{counted(n_positive, 'positive')} and {counted(n_negative, 'negative')} have a label."
         advice = ""
         if not fewest:
@@ -173,7 +173,7 @@ class CalibratedScores(CheckOfLabels):
             )
             size = f" Typically they are {points(error)} percentage points off (calibration error)." if error else ""
             sentence = f"No: {where}.{size}"
-            if min(evidence.labelled.n_by_class):
+            if evidence.labelled.n_rarer:
                 advice = "Do not read scores as probabilities; calibrate those of new rows."
                 code = (
                     "from pimeter import calibrated_scores\n"

@@ -61,10 +61,19 @@ class Labelled:
         return len(self.score)
 
     @property
-    def n_by_class(self) -> tuple[int, int]:
-        """Numbers of negatives and of positives."""
-        n_positive = int(np.count_nonzero(self.is_positive))
-        return self.n - n_positive, n_positive
+    def n_positive(self) -> int:
+        """Number of positives."""
+        return int(np.count_nonzero(self.is_positive))
+
+    @property
+    def n_negative(self) -> int:
+        """Number of negatives."""
+        return self.n - self.n_positive
+
+    @property
+    def n_rarer(self) -> int:
+        """Number of rows of the rarer class."""
+        return min(self.n_negative, self.n_positive)
 
     @property
     def n_bins(self) -> int:

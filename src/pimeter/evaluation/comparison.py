@@ -264,5 +264,6 @@ def _places(known: Given, centre: Array, difference: Array, order: Index | None)
     found = []
     for of, label, rows in held:
         values = difference[rows[np.argsort(when[rows])]]
-        found.append(Place(of, label, len(rows), *paired.mean_range(values, confidence, is_ordered=order is not None)))
+        mean = paired.mean_range(values, confidence, is_ordered=order is not None)
+        found.append(Place(of, label, len(rows), mean.value, mean.lower, mean.upper))
     return tuple(found)

@@ -140,12 +140,16 @@ class IntervalEvidence:
         )
 
     @property
-    def mean_width_and_score(self) -> tuple[float, float]:
-        """Mean width, and mean interval score."""
+    def mean_width(self) -> float:
+        """Mean distance between the bounds."""
+        return float((self.bounds[:, 1] - self.bounds[:, 0]).mean())
+
+    @property
+    def mean_interval_score(self) -> float:
+        """Mean width, and what misses add to it."""
         low, high = self.bounds.T
-        width = float((high - low).mean())
         outside = (low - self.target)[self.is_below].sum() + (self.target - high)[self.is_above].sum()
-        return width, width + 2.0 / (1.0 - self.level) * float(outside) / self.n
+        return self.mean_width + 2.0 / (1.0 - self.level) * float(outside) / self.n
 
     @property
     def over_time(self) -> tuple[float, ...]:

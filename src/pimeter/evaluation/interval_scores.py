@@ -130,7 +130,8 @@ def _excess(excess: Array, n: int, farthest: float) -> tuple[float, float, float
 def _mean_score(values: Array, units: Units, meaning: str) -> Score:
     """A mean with its range."""
     if units.kind == "rows" and not units.refusal:
-        return Score(*mean_range(values, CONFIDENCE), meaning, INDEPENDENT["rows"] + FINITE_VARIANCE)
+        found = mean_range(values, CONFIDENCE)
+        return Score(found.value, found.lower, found.upper, meaning, INDEPENDENT["rows"] + FINITE_VARIANCE)
     mean = float(values.mean())
     if units.refusal:
         return Score(mean, math.nan, math.nan, meaning, f"no range: {units.refusal}")

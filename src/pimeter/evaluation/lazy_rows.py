@@ -14,13 +14,13 @@ from pimeter.evaluation.curves import RowAssumptions, floats, level_fields
 from pimeter.evaluation.diagnosis.crossfit import coverage_ranges, ranks
 from pimeter.evaluation.diagnosis.evidence import checked_rows
 from pimeter.evaluation.ranges import CONFIDENCE, margin_ranks
-from pimeter.moments import Middle, power_of_two
+from pimeter.moments import Middle, Range, power_of_two
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pimeter._kernels.dask.rows import Extremes
-    from pimeter.moments import Moments, Range
+    from pimeter.moments import Moments
     from pimeter.protocols import Array, FeatureTable, Index
 
 MAX_ROWS_TO_COLLECT = 1_000_000  # of dask collections
@@ -74,13 +74,13 @@ class LazyRows:
     def median(self) -> Range:
         """Median residual, and bounds of it."""
         lower, before, after, upper = self.signed[-4:].tolist()
-        return before / 2 + after / 2, lower, upper
+        return Range(before / 2 + after / 2, lower, upper)
 
     def level_fields(self, assumptions: RowAssumptions) -> dict[str, Any]:
         """Fields of `Curves` that all rows tell, from their order statistics."""
         n_levels = len(self.levels)
         margin, margin_bounds, _ = np.split(self.absolute, [n_levels, 3 * n_levels])
-        is_sure = margin_ranks(self.n, self.levels)[1] >= CONFIDENCE
+        is_sure = margin_ranks(self.n, self.levels).confidence >= CONFIDENCE
         margin_bounds = np.where(is_sure[:, None], margin_bounds.reshape(-1, 2), math.nan)
         known, first = np.unique(asked_ranks(self.levels, self.n)[0], return_index=True)
         values = self.absolute[first]
@@ -105,7 +105,7 @@ def asked_ranks(levels: Array, n: int) -> tuple[Index, Index]:
     tails = np.clip(np.ceil(n * tail_levels(levels)), 1, n)
     kept = ranks(n, levels)
     return (
-        np.clip(np.concatenate([kept, margin_ranks(n, levels)[0].ravel(), kept - 1, kept + 1]), 1, n),
+        np.clip(np.concatenate([kept, margin_ranks(n, levels).ranks.ravel(), kept - 1, kept + 1]), 1, n),
         np.concatenate([tails, [median.low, (n + 1) // 2, n // 2 + 1, median.high]]).astype(np.intp),
     )
 

@@ -31,7 +31,7 @@ from pimeter.evaluation.diagnosis.width import shown_divisions
 from pimeter.evaluation.lazy_rows import LazyRows
 from pimeter.evaluation.measurement import Measurement, Sample, Score
 from pimeter.evaluation.ranges import MarginRanges, median_range
-from pimeter.moments import Middle
+from pimeter.moments import Middle, Range
 from pimeter.validation import one_level
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pimeter.duplicates import Copies
     from pimeter.evaluation.probabilistic import IntervalMeasurement
     from pimeter.findings import Diagnosis
-    from pimeter.moments import Moments, Range
+    from pimeter.moments import Moments
     from pimeter.protocols import Array, FeatureTable, GivenIntervals, Index, Table
 
 SLIDER_LEVELS = (*(i / 100 for i in range(50, 100)), 0.995, 0.999)
@@ -269,7 +269,7 @@ def measured_points(
     else:
         moments = Middle.of(target, residuals, fit.largest)(target, residuals, units)
         middle = float(ordered[(m - 1) // 2] / 2.0 + ordered[m // 2] / 2.0)
-        scores = _scores(moments, curves, at, (middle, *median_range(ordered, residuals, units)))
+        scores = _scores(moments, curves, at, Range(middle, *median_range(ordered, residuals, units)))
         n_rows = m
     if equal.n:
         curves = curves.with_copies(n_rows, equal, assumptions)
@@ -341,18 +341,18 @@ def _scores(moments: Moments, curves: Curves, at: int, median: Range, of_rows: s
     explained = moments.explained()
     fraction = "fraction of the targets' variance that the model explains (R squared)"
     if explained is None:
-        explained, fraction = (math.nan,) * 3, f"{fraction}; none, as all targets are equal"
+        explained, fraction = Range(*(math.nan,) * 3), f"{fraction}; none, as all targets are equal"
     found = {
         "coverage": (
-            (curves.coverage[at], curves.coverage_lower[at], curves.coverage_upper[at]),
+            Range(curves.coverage[at], curves.coverage_lower[at], curves.coverage_upper[at]),
             f"cross-fitted fraction of rows within the margin{of_rows}; range: of the margin of all rows",
         ),
         "mean_width": (
-            (2.0 * curves.margin[at], curves.width_lower[at], curves.width_upper[at]),
+            Range(2.0 * curves.margin[at], curves.width_lower[at], curves.width_upper[at]),
             "width of the intervals; range: of very many rows",
         ),
         "interval_score": (
-            (curves.interval_score[at], curves.interval_score_lower[at], curves.interval_score_upper[at]),
+            Range(curves.interval_score[at], curves.interval_score_lower[at], curves.interval_score_upper[at]),
             f"cross-fitted width plus penalties for misses{of_rows}; range: of these intervals on new rows",
         ),
         "mae": (errors.absolute, "mean absolute error"),
@@ -363,8 +363,10 @@ def _scores(moments: Moments, curves: Curves, at: int, median: Range, of_rows: s
     }
     units = moments.units
     return {
-        name: Score(*values, meaning, _assumptions(name, units, is_known=not math.isnan(values[1])))
-        for name, (values, meaning) in found.items()
+        name: Score(
+            own.value, own.lower, own.upper, meaning, _assumptions(name, units, is_known=not math.isnan(own.lower))
+        )
+        for name, (own, meaning) in found.items()
     }
 
 

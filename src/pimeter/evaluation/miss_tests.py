@@ -32,10 +32,15 @@ def hypergeometric_p(k: int, rows: int, total: int, n: int) -> float:
 
 
 class LikelihoodRatios(NamedTuple):
-    """Christoffersen's likelihood ratios, each chi-square with one degree of freedom; their sum has two."""
+    """Christoffersen's likelihood ratios, each chi-square with one degree of freedom."""
 
     unconditional: float  # of coverage at the level
     independence: float  # of a miss from whether there was one before
+
+    @property
+    def conditional(self) -> float:
+        """Of both together: chi-square with two degrees of freedom."""
+        return self.unconditional + self.independence
 
 
 def christoffersen(miss: Flags, level: float) -> LikelihoodRatios:

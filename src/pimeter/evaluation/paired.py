@@ -17,6 +17,8 @@ import numpy as np
 from scipy import fft
 from scipy.special import bdtr, betaincinv, ndtr, ndtri, stdtr, stdtrit
 
+from pimeter.moments import Range
+
 if TYPE_CHECKING:
     from pimeter.protocols import Array, Flags, Index
 
@@ -120,7 +122,7 @@ def of_auc(scores: Array, is_positive: Flags, *, is_ordered: bool) -> Compared:
     return Compared(areas, of_means(influence, is_ordered=is_ordered))
 
 
-def mean_range(difference: Array, confidence: float, *, is_ordered: bool = False) -> tuple[float, float, float]:
+def mean_range(difference: Array, confidence: float, *, is_ordered: bool = False) -> Range:
     """Mean difference of some rows, which may be in the order of time, and its range."""
     value = float(difference.mean())
     found = _mean_spread(difference[:, None] - value)
@@ -128,7 +130,7 @@ def mean_range(difference: Array, confidence: float, *, is_ordered: bool = False
         found = _in_time(found, difference[:, None] - value)
     margin = float(stdtrit(found.df[0], (1.0 + confidence) / 2.0) * math.sqrt(found.variance[0]))
     shift = float(found.shift[0])
-    return value, value + min(shift, 0.0) - margin, value + max(shift, 0.0) + margin
+    return Range(value, value + min(shift, 0.0) - margin, value + max(shift, 0.0) + margin)
 
 
 def chance_of_gain(gain: Array) -> float:

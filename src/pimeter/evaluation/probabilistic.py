@@ -249,9 +249,18 @@ def _reliability(evidence: IntervalEvidence) -> tuple[Reliability, ...]:
         own = evidence.at(level)
         n_inside = int(np.count_nonzero(own.is_inside))
         below, above = (float(is_so.mean()) for is_so in (own.is_below, own.is_above))
-        width, score = own.mean_width_and_score
         bounds = exact_range(n_inside, n, confidence, evidence.effect)
         found.append(
-            Reliability(level, n_inside / n, *bounds, below, above, width, score, own.subgroups, own.over_time)
+            Reliability(
+                level,
+                n_inside / n,
+                *bounds,
+                below,
+                above,
+                own.mean_width,
+                own.mean_interval_score,
+                own.subgroups,
+                own.over_time,
+            )
         )
     return tuple(found)

@@ -216,7 +216,8 @@ class Runs(IntervalCheck):
             f"A miss follows a miss in {percent(after_miss, 3)} of cases, and follows a hit in {percent(after_hit, 3)} "
             f"({_p(p_value)} by runs; Christoffersen's likelihood ratios: unconditional "
             f"p = {float(chdtrc(1, ratios.unconditional)):.2g}, independence "
-            f"p = {float(chdtrc(1, ratios.independence)):.2g}, conditional p = {float(chdtrc(2, sum(ratios))):.2g})."
+            f"p = {float(chdtrc(1, ratios.independence)):.2g}, conditional "
+            f"p = {float(chdtrc(2, ratios.conditional)):.2g})."
         )
         advice = "Misses come in runs: update intervals as targets become known (OnlineNeuron, ForecastIntervals)."
         reference = n_miss / evidence.n

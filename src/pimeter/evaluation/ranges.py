@@ -44,10 +44,9 @@ class MarginRanges:
         if units.kind != "rows":
             effect = np.maximum(_beyond(fit.absolute, fit.margin, units)[0], units.least_effect(m, levels))
             coverage = _rarer(coverage, fit, effect)
-        ranks, confidence = margin_ranks(m, levels, effect)
-        margin = np.where(
-            (confidence >= CONFIDENCE)[:, None], fit.order_statistics(ranks.ravel()).reshape(-1, 2), math.nan
-        )
+        of_bounds = margin_ranks(m, levels, effect)
+        is_sure, bounds = of_bounds.confidence >= CONFIDENCE, fit.order_statistics(of_bounds.ranks.ravel())
+        margin = np.where(is_sure[:, None], bounds.reshape(-1, 2), math.nan)
         score = _interval_scores(fit, units)
         # Of groups by their number alone: what their rows seem to say is most wrong where it is most optimistic.
         n_expected = (units.n_equal or m / effect) * (1.0 - levels) * (1.0 + 1e-9)
@@ -62,11 +61,20 @@ class MarginRanges:
         return cls(coverage, margin, score)
 
 
-def margin_ranks(m: int, levels: Array, effect: Array | float = 1.0) -> tuple[Index, Array]:
-    """Ranks of the bounds of margins, (levels, 2), and how confident these are; rows vary more by a design effect."""
+@dataclass(frozen=True)
+class MarginRanks:
+    """Bounds of margins, as ranks among absolute residuals."""
+
+    ranks: Index  # (levels, 2) of the lower and the upper bound
+    confidence: Array  # (levels,) how often the true margin lies between them
+
+
+def margin_ranks(m: int, levels: Array, effect: Array | float = 1.0) -> MarginRanks:
+    """Ranks of the bounds of margins, and how confident these are; rows vary more by a design effect."""
     cells = zip(levels, np.broadcast_to(effect, levels.shape), strict=True)
-    found = np.array([effective_ranks(m, float(p), float(one), CONFIDENCE) for p, one in cells])
-    return found[:, :2].astype(np.intp), found[:, 2]
+    found = [effective_ranks(m, float(p), float(one), CONFIDENCE) for p, one in cells]
+    ranks = np.array([(one.low, one.high) for one in found], np.intp)
+    return MarginRanks(ranks, np.array([one.level for one in found]))
 
 
 def median_range(ordered: Array, residuals: Array, units: Units) -> tuple[float, float]:

@@ -285,14 +285,14 @@ def _headline(found: ClassificationUncertainty, method: str, rows: Labelled, thr
     else:
         evidence = (
             f"With {counted(n, 'labelled row')} and a threshold of {threshold:g}, {right} were right; "
-            f"always predicting the majority class is right for {points(max(rows.n_by_class) / n)} %."
+            f"always predicting the majority class is right for {points((n - rows.n_rarer) / n)} %."
         )
     return Headline(claim, evidence)
 
 
 def _of_scores(rows: Labelled, method: str, confidence_level: float) -> list[dict[str, Any]]:
     """Metrics that know no threshold; none where some rows have no label or a class has too few of them."""
-    if method not in {*BINOMIAL, "bootstrap"} or min(rows.n_by_class) < MIN_ROWS_OF_CLASS:
+    if method not in {*BINOMIAL, "bootstrap"} or rows.n_rarer < MIN_ROWS_OF_CLASS:
         return []
     found = by_scores([*SCORE_METRICS], rows.is_positive, rows.score.astype(np.float64), confidence_level)
     return [

@@ -168,7 +168,7 @@ class CoverageMonitor:
             else:
                 known = restored(saved, settings, file.path)
                 found = cls(**asdict(known.stream.settings))
-                found._stream, found._progress, found._recalibration = known
+                found._stream, found._progress, found._recalibration = known.stream, known.progress, known.recalibration
             found._file = file
             if beside(file.path, "sqlite").exists():
                 found._count_observed()
@@ -212,7 +212,7 @@ class CoverageMonitor:
         targets = target_list(y_true)
         given = interval_lists(intervals, by, len(targets))
         self._begin(given.labels, has_labels=by is not None)
-        for target, lower, upper, label in zip(targets, *given, strict=True):
+        for target, lower, upper, label in zip(targets, given.lower, given.upper, given.labels, strict=True):
             self._stream.update(target, lower, upper, label)
         self._save()
         return self

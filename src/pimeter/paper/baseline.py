@@ -66,14 +66,14 @@ def baseline_interval(
     if isinstance(n_past, bool) or not (isinstance(n_past, Real) and n_past >= 1):
         msg = f"n_past must be the number of observations that a forecast looks back on, at least 1; got {n_past!r}."
         raise ValueError(msg)
-    errors, has_series = window_errors(y_true, y_pred)
-    n_series = len(errors) if has_series else None
+    given = window_errors(y_true, y_pred)
+    errors, n_series = given.errors, len(given.errors) if given.has_series else None
     forecast = finite_forecasts(y_pred if y_pred_new is None else y_pred_new, n_series, errors.shape[1])
     if y_pred_new is None:
         sigma = _deviation(errors, (1,)).reshape(*forecast.shape[:-1], 1)
     else:
         sigma = _deviation(errors, (1, 2)).reshape(-1, 1, 1)
-        sigma = sigma if has_series else sigma[0]
+        sigma = sigma if given.has_series else sigma[0]
     margin = NormalDist().inv_cdf((1.0 + level) / 2.0) * sigma * np.sqrt(1.0 + 1.0 / n_past)
     return np.stack([forecast - margin, forecast + margin], axis=-1)
 

@@ -131,7 +131,7 @@ def _spreads(errors: Sequence[Array], metrics: dict[str, Metric], level: float) 
             value = float(metric(rates))
             delta = propagated(
                 lambda *r, metric=metric: metric(Rates(r[0], r[1], r[2], r[3], rates.p_n, rates.p_p)),
-                np.array(rates[:4]),
+                np.array([rates.tn, rates.tp, rates.fn, rates.fp]),
                 np.array(widths) / 2.0,
             )
             note = NOTE if np.isfinite(delta) else f"too few errors for a neuron at {level:g}: {', '.join(few)}"

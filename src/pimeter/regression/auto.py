@@ -195,9 +195,9 @@ class AutoWidth(Width):
         found = [
             _bounds(one.width.checked_shape(X, prediction), one.margin, prediction.shape) for one in self._combined
         ]
-        lower, upper = Bounds.mean(found, np.array([one.weight for one in self._combined]))
-        short = np.maximum(self._least - (lower + upper) / 2.0, 0.0)
-        lower, upper = lower + short, upper + short
+        mean = Bounds.mean(found, np.array([one.weight for one in self._combined]))
+        short = np.maximum(self._least - (mean.lower + mean.upper) / 2.0, 0.0)
+        lower, upper = mean.lower + short, mean.upper + short
         half = (lower + upper) / 2.0
         scale = np.where(half > 0.0, half, 1.0)
         return IntervalShape(scale) if self._tails.is_by_sign else IntervalShape(scale, lower, upper)
@@ -223,7 +223,7 @@ def _name(width: Width) -> str:
 def _bounds(shape: IntervalShape, margin: Array, size: tuple[int, ...]) -> Bounds:
     """How far bounds with this margin (k, 2) lie below and above the prediction, (n, k) each."""
     sides = []
-    for band, own in zip(shape[1:], margin.T, strict=True):
+    for band, own in zip((shape.lower, shape.upper), margin.T, strict=True):
         side = np.broadcast_to(own, size) if shape.scale is None else own * shape.scale
         sides.append(side if band is None else side + band)
     return Bounds(*sides)

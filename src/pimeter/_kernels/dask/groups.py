@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -31,10 +32,17 @@ MAX_GROUP_ROWS = 2**22  # rows of a group that are brought together, at most
 ROWS_PER_PARTITION = 2**20  # rows of a partition of groups, about
 
 
-def quantiles(
-    errors: da.Array | dd.Series, by: da.Array | dd.Series, task: Task
-) -> tuple[NDArray[Any], NDArray[np.intp], Array]:
-    """Labels in rising order, their rows, and their quantiles, (groups, levels)."""
+@dataclass(frozen=True)
+class FoundGroups:
+    """Groups of rows, and quantiles of each."""
+
+    labels: NDArray[Any]  # (groups,) in rising order
+    rows: NDArray[np.intp]  # (groups,)
+    quantiles: Array  # (groups, levels)
+
+
+def quantiles(errors: da.Array | dd.Series, by: da.Array | dd.Series, task: Task) -> FoundGroups:
+    """Labels in rising order, their rows, and their quantiles."""
     errors = as_array(errors)
     if errors.ndim != 1 or by.ndim != 1:
         msg = f"errors and by must have one dimension; got {errors.ndim} and {by.ndim}."
@@ -75,7 +83,7 @@ def quantiles(
         following = dask.delayed(next_read, pure=True)
         bins = summed([following(pick(block, large), None, task, ranges) for block in blocks]).compute()
         flat[large] = solved(bins, task, ranges, (large.size,)).T
-    return counts.index.to_numpy(), counts.to_numpy().astype(np.intp), flat
+    return FoundGroups(counts.index.to_numpy(), counts.to_numpy().astype(np.intp), flat)
 
 
 _EMPTY = pd.DataFrame({"group": np.empty(0, np.int32), "error": np.empty(0)})

@@ -57,7 +57,8 @@ class Skewness(Check[PredictionEvidence]):
             return self.finding(m, f"{why} to tell whether residuals are skewed.", reference=0.0)
         fraction = max((1.0 - level) / 2.0, TAIL)
         found = symmetry.tails(residuals, fraction)
-        skewness, upper, lower, middle = (float(values[0]) for values in (found.skewness, *found))
+        means = (found.skewness, found.upper, found.lower, found.middle)
+        skewness, upper, lower, middle = (float(values[0]) for values in means)
         sentence = (
             f"On average the largest {in_percent(fraction)} of the residuals lie {rounded(upper - middle, 3)} above "
             f"the mean of the middle half, the smallest {rounded(middle - lower, 3)} below it"
