@@ -344,7 +344,7 @@ def test_infinite_bounds_are_named():
     bounds = np.tile([-1.0, 1.0], (30, 1))
     bounds[[4, 9], 0] = -np.inf
     found = pm.measure(np.linspace(-1, 1, 30), intervals=bounds, confidence_level=0.9)
-    assert "2 of 30 rows are not, the first is row 4" in found.diagnosis["infinite"].sentence
+    assert "2 of 30 rows are not; the first is row 4" in found.diagnosis["infinite"].sentence
     assert "interval_score" not in found.scores
     assert not found.diagnosis["infinite"].raised
 

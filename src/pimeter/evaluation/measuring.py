@@ -257,7 +257,7 @@ def measured_points(
         has_time=moment is not None,
     )
     judgement = judged(evidence)
-    context = Context(units, _doubt(judgement.diagnosis, units))
+    context = Context(units, _doubt(judgement.diagnosis, units), judgement.why_nothing)
     shown, ranges = shown_divisions(evidence), MarginRanges.of(fit, units)
     curves = Curves.of(residuals, fit, shown, len(evidence.subgroups), ranges, context, evidence.effects)
     if lazy is not None and lazy.n > m:

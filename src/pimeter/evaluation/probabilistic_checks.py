@@ -304,7 +304,7 @@ def _infinite(evidence: IntervalEvidence) -> list[Finding]:
     if not rows.size:
         return []
     sentence = (
-        f"Those of {rows.size:,} of {evidence.n:,} rows are not, the first is row {rows[0]}: "
+        f"Those of {rows.size:,} of {evidence.n:,} rows are not; the first is row {rows[0]}: "
         "scores that have no meaning with infinite bounds are left out."
     )
     return [Finding(name="infinite", question="Are all bounds finite?", sentence=sentence, rows=evidence.n)]
