@@ -257,7 +257,7 @@ def finding(rows: Sequence[Row]) -> str:
     values = ", ".join(f"{value:.3f}" for value in found.deltas)
     whole = len(CALIBRATIONS) * len(COLUMNS)
     verdict = (
-        "all within their spread, so this is a reason that was found"
+        "all within their spread, so this can be the reason"
         if found.n_deltas_met == len(CALIBRATIONS)
         else f"{found.n_deltas_met} of {len(CALIBRATIONS)} within their spread, so no reason was found"
     )
