@@ -79,7 +79,8 @@ def page(folder: Path, states: Mapping[str, str]) -> str:
     counts = ", ".join(f"{verdicts.count(one)} {words}" for one, words in KINDS.items() if verdicts.count(one))
     parts = [INTRODUCTION.format(n=len(CLAIMS), counts=counts), table_text(lines), ""]
     parts.append(
-        "[What could not be reproduced, and what was tried](misses.md). Table 2 as a whole: [table2](table2.md)."
+        "[What could not be reproduced, and what was tried](misses.md) has more of each reason. Table 2 as a whole: "
+        "[table2](table2.md)."
     )
     others = ", ".join(f"[{path.stem}]({path.name})" for path in _others(folder))
     neuron = printed_neuron(LEVEL)
@@ -142,7 +143,7 @@ def misses(experiments: Mapping[str, Experiment[Any]], folder: Path, states: Map
             "Faithful": found.faithful,
             "Paper": found.paper,
             "Better": found.better,
-            "Tested reason": found.reason,
+            "Tested reason": "; ".join(part for part in (found.reason, found.detail) if part),
             "Run": ", ".join(f"`python -m experiments run {one}`" for one in claim.commands),
         }
         parts.append("\n".join(f"- {what}: {text}" for what, text in cells.items() if text) + "\n")
