@@ -48,7 +48,7 @@ HOW = """\
 - **Run:** `python -m experiments run NAME` goes on where it stopped and says how many units were read and how many
   computed; `--columns A` for some columns of a table, `--fresh` for all anew, `--quick` for a small version that is
   kept apart, `--minutes N` to begin nothing new after that time. `make paper` runs all and writes these pages.
-- **Time, one core:** theory and Figure 3 a minute each; Table 3 as printed, Table 1 and Table 4 ten to twenty minutes;
+- **Time, one core:** theory (without `steps`), Figure 3 a minute each; Table 3 as printed, Tables 1, 4 ten to twenty;
   Table 2's networks an hour, the peers half a day.
 - **Is a result still what the code gives?** `python -m experiments status`, or `make results-status`.
   `python -m experiments confirm NAME --units A,B` computes some units anew and compares them with what is stored.
