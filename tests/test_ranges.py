@@ -23,7 +23,7 @@ from pimeter.moments import Middle
 @pytest.fixture
 def fast(monkeypatch):
     """Without the diagnosis, which no range depends on."""
-    nothing = Judgement(Diagnosis((), (), ""), "constant", "symmetric")
+    nothing = Judgement(Diagnosis((), (), ""), "constant", "symmetric", "")
     monkeypatch.setattr(measuring, "judged", lambda _evidence: nothing)
     monkeypatch.setattr(measuring, "beside_mean_error", lambda diagnosis, *_: diagnosis)
 
