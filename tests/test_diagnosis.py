@@ -858,6 +858,14 @@ class TestRecommendation:
         exact = measure(y_pred, y_pred, X=X, groups=np.arange(2000) // 20)
         assert exact.recommended_width == "constant"
 
+    def test_advice_says_where_the_code_keeps_a_constant_width(self):
+        """Half of 30 groups would be too few to calibrate a width that the other half has learned."""
+        X, _, y_pred, noise = rows(n=1000)
+        y_true = y_pred + (1.0 + 4.0 * X[:, 2]) * noise
+        kept, followed = (measure(y_true, y_pred, X=X, groups=np.arange(1000) % n) for n in (30, 1000))
+        assert (kept.recommended_width, followed.recommended_width) == ("constant", "scaled")
+        assert ["keeps a constant width" in " ".join(one.advice) for one in (kept, followed)] == [True, False]
+
     def test_a_bias_that_did_not_last_asks_for_no_bounds_of_its_own(self):
         _, _, y_pred, noise = rows(n=1000)
         lasting = measure(y_pred + noise + 0.3, y_pred)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array
 
 MIN_EXPECTED = 5.0  # rows in a cell
+FOLLOWED = ("prediction", "interval width")  # what bounds of IntervalCalibrator follow with method="auto"
 MIN_MISSES_FOR_RUNS = 5  # from which on it is asked whether they come in runs
 GIVEN = {
     "intervals": "intervals=intervals",
@@ -96,14 +97,7 @@ class SameEverywhere(IntervalCheck):
 
     def _judged(self, evidence: IntervalEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         total, n_all = int(evidence.is_inside.sum()), evidence.n
-        asked: list[tuple[float, Subgroup]] = []
-        by_division = {one.of: (len(one.rows), int(evidence.is_inside[one.rows].sum())) for one in evidence.divisions}
-        for one in evidence.subgroups:
-            n, k = by_division[one.of]
-            if one.rows == n or total in {0, n_all}:
-                continue
-            counts = (round(count / evidence.effect) for count in (one.coverage * one.rows, one.rows, k, n))
-            asked.append((hypergeometric_p(*counts), one))
+        asked = self.asked(evidence)
         if not asked:
             return self.finding(n_all, "There are no subgroups to compare.")
         p_value, one = min(asked, key=lambda pair: pair[0])
@@ -115,10 +109,23 @@ class SameEverywhere(IntervalCheck):
         followed = "the category" if one.of == "by" else one.of
         advice = (
             "Recalibrate them with IntervalCalibrator: its bounds follow the centre and the width."
-            if one.of in {"prediction", "interval width"}
+            if one.of in FOLLOWED
             else f"Calibrate rows {where} separately, or let widths follow {followed}."
         )
         return self.finding(n_all, sentence, advice, value=one.coverage, reference=total / n_all, p_value=p_value)
+
+    def asked(self, evidence: IntervalEvidence) -> list[tuple[float, Subgroup]]:
+        """The subgroups that are compared with the other rows, each with its p-value."""
+        total, n_all = int(evidence.is_inside.sum()), evidence.n
+        asked: list[tuple[float, Subgroup]] = []
+        by_division = {one.of: (len(one.rows), int(evidence.is_inside[one.rows].sum())) for one in evidence.divisions}
+        for one in evidence.subgroups:
+            n, k = by_division[one.of]
+            if one.rows == n or total in {0, n_all}:
+                continue
+            counts = (round(count / evidence.effect) for count in (one.coverage * one.rows, one.rows, k, n))
+            asked.append((hypergeometric_p(*counts), one))
+        return asked
 
 
 class LeastCovered(IntervalCheck):
@@ -278,8 +285,8 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], part
         threshold = FALSE_ALARMS * weight / total if total else 0.0
         found.append(replace(one, advice=one.advice if one.p_value <= threshold else "", threshold=threshold))
     code, options = "", tuple[str, ...]()
-    if any(finding.raised for finding in found):
-        method = {"moved by": "additive", "widened by": "multiplicative"}.get(_best_name(alternatives), "auto")
+    if raised := {finding.name for finding in found if finding.raised}:
+        method = _method(evidence, alternatives, raised)
         given, options = GIVEN[evidence.predictions.kind], ("--method", method)
         code = (
             "from pimeter import IntervalCalibrator\n"
@@ -293,9 +300,18 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], part
     return replace(Diagnosis.of(told, "Nothing to do: no check raises an alarm.", code), options=options)
 
 
-def _best_name(alternatives: Sequence[Alternative]) -> str:
-    """The alternative with the lowest interval score."""
-    return min(alternatives, key=lambda one: one.interval_score).name if alternatives else ""
+def _method(evidence: IntervalEvidence, alternatives: Sequence[Alternative], raised: set[str]) -> str:
+    """How to recalibrate: as the best alternative does, unless a finding asks for bounds that it does not give.
+
+    No alternative moves both bounds to one side, or differently where predictions or widths are larger.
+    """
+    is_uneven = (
+        "subgroups" in raised and min(SameEverywhere().asked(evidence), key=lambda one: one[0])[1].of in FOLLOWED
+    )
+    if is_uneven or "balance" in raised or not alternatives:
+        return "auto"
+    best = min(alternatives, key=lambda one: one.interval_score).name
+    return {"moved by": "additive", "widened by": "multiplicative"}.get(best, "auto")
 
 
 def _infinite(evidence: IntervalEvidence) -> list[Finding]:

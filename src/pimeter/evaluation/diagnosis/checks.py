@@ -39,6 +39,8 @@ CHECKS: tuple[Check[Evidence], ...] = (
 )
 OF_STRETCHES = ("bias", "skew", "heavy")
 CUT = "No target is negative, but intervals would go below 0: cut them there (y_min=0), unless some can be."
+OF_WIDTH = {"width", "worst_subgroup", "gain"}
+KEPT = "The code keeps a constant width: with so few rows or groups another one would lose more than it gains."
 CONSTANT_IS_ENOUGH = "A constant width with symmetric tails is enough."
 NOTHING_TO_DO = "Nothing to do: a constant width with symmetric tails is enough."
 
@@ -65,8 +67,9 @@ def judged(evidence: Evidence) -> Judgement:
     found["rows"] = EnoughRows()(evidence, found)
     recommendation = recommended(evidence, found)
     diagnosis = Diagnosis.of(found.values(), NOTHING_TO_DO, recommendation.code(evidence.level))
-    cut = () if recommendation.y_min is None else (CUT,)
-    diagnosis = replace(diagnosis, advice=(*diagnosis.advice, *cut), options=recommendation.options)
+    is_kept = recommendation.width == "constant" and OF_WIDTH.intersection(diagnosis.raised)
+    beside = (*([KEPT] if is_kept else []), *([] if recommendation.y_min is None else [CUT]))
+    diagnosis = replace(diagnosis, advice=(*diagnosis.advice, *beside), options=recommendation.options)
     return Judgement(diagnosis, recommendation.width, recommendation.tails, why_not_exchangeable(evidence, found))
 
 
