@@ -303,6 +303,20 @@ class TestOrder:
             assert abs(np.mean(p_values <= 0.05) - 0.05) < 3 * 0.013
             assert abs(np.mean(p_values <= 0.5) - 0.5) < 3 * 0.029
 
+    @pytest.mark.parametrize("step", [1, -1])
+    def test_rows_sorted_by_their_target_are_no_drift(self, step):
+        """Intervals that follow such an order are far off on rows in any other; with time it is looked at."""
+        rng = np.random.default_rng(3)
+        y_pred = rng.standard_normal(1000)
+        y = y_pred + rng.standard_normal(1000)
+        rows = np.argsort(y)[::step]
+        found = diagnose(y[rows], y_pred[rows])
+        assert not {"drift", "serial"} & set(found.raised)
+        assert found["drift"].sentence == found["serial"].sentence == order.SORTED
+        assert np.isfinite(found["rows"].lower)
+        timed = diagnose(y[rows], y_pred[rows], time=np.arange(1000))
+        assert "drift" in timed.raised
+
     def test_rows_of_one_moment_are_no_drift(self):
         """100 rows of each of ten moments, with .4 of the variance in common; without time 47 % are called a drift."""
         rng = np.random.default_rng(0)

@@ -246,6 +246,7 @@ class TestAlarms:
         given = around(centre, HALF)
         found = pm.measure((centre + noise)[shuffled], intervals=given[shuffled], confidence_level=0.9, time=shuffled)
         assert found.diagnosis.raised == ("runs",)
+        assert "guarantees nothing to new groups or later times" in found.advice[-1]
         assert len(found.over_time) == 20
 
     def test_tails_that_normal_quantiles_do_not_have(self, rows):

@@ -162,7 +162,7 @@ class TestGroups:
             assert with_groups / 80 > 0.79, name
             assert without / 80 < 0.78, name
 
-    def test_groups_of_one_row_are_rows(self, fast):
+    def test_groups_of_one_row_are_rows(self):
         residuals, prediction = np.random.default_rng(0).standard_normal((2, 300))
         plain = measure(prediction + residuals, prediction)
         alone = measure(prediction + residuals, prediction, groups=np.arange(300))

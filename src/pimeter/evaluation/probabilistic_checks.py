@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 MIN_EXPECTED = 5.0  # rows in a cell
 FOLLOWED = ("prediction", "interval width")  # what bounds of IntervalCalibrator follow with method="auto"
+ONCE = (
+    "The code calibrates once and takes rows for independent, so it guarantees nothing to new groups or later times: "
+    "calibrate anew as targets become known."
+)
 MIN_MISSES_FOR_RUNS = 5  # from which on it is asked whether they come in runs
 GIVEN = {
     "intervals": "intervals=intervals",
@@ -284,7 +288,7 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], part
     for weight, one in asked:
         threshold = FALSE_ALARMS * weight / total if total else 0.0
         found.append(replace(one, advice=one.advice if one.p_value <= threshold else "", threshold=threshold))
-    code, options = "", tuple[str, ...]()
+    code, options, beside = "", tuple[str, ...](), tuple[str, ...]()
     if raised := {finding.name for finding in found if finding.raised}:
         method = _method(evidence, alternatives, raised)
         given, options = GIVEN[evidence.predictions.kind], ("--method", method)
@@ -293,11 +297,13 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], part
             f'calibrator = IntervalCalibrator({evidence.level:g}, method="{method}").fit(y_true, {given})\n'
             f"lower, upper = calibrator.predict_interval({NEW[evidence.predictions.kind]}).T"
         )
+        beside = (ONCE,) if "runs" in raised or evidence.effect != 1.0 else ()
     left = Finding(
         name="features", question="Which columns were looked at?", sentence=_columns(evidence), rows=evidence.n
     )
     told = [*found, *_infinite(evidence), *([] if parts is None else [_parts(parts)]), left]
-    return replace(Diagnosis.of(told, "Nothing to do: no check raises an alarm.", code), options=options)
+    diagnosis = Diagnosis.of(told, "Nothing to do: no check raises an alarm.", code)
+    return replace(diagnosis, advice=(*diagnosis.advice, *beside), options=options)
 
 
 def _method(evidence: IntervalEvidence, alternatives: Sequence[Alternative], raised: set[str]) -> str:
