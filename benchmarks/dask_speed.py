@@ -94,14 +94,14 @@ def groups(n: int, n_groups: int, pids: list[int]) -> str:
 
 
 def rows(n: int, pids: list[int]) -> str:
-    """`measure`, and the distance of its radius to the order statistic of all errors."""
+    """`measure`, and the distance of its margin to the order statistic of all errors."""
     x = errors(n)
     found, cost = watched(lambda: pm.measure(x, da.zeros_like(x), confidence_level=LEVEL), pids)
     with dask.config.set(scheduler="threads"):
         absolute = abs(x).compute()
     rank = math.ceil((n + 1) * LEVEL - 1e-9) - 1
     off = abs(found.margin[0] - float(np.partition(absolute, rank)[rank]))
-    return f"`measure`, {n:,} rows: {cost}; distance of its radius to the order statistic of all errors {off:.1e}."
+    return f"`measure`, {n:,} rows: {cost}; distance of its margin to the order statistic of all errors {off:.1e}."
 
 
 def main() -> None:

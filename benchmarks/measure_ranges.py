@@ -148,7 +148,7 @@ DEPENDENT = [
 
 def without_diagnosis() -> None:
     """Let `measure` skip its checks, which take most of its time."""
-    nothing = Judgement(Diagnosis((), (), ""), "constant", "symmetric")
+    nothing = Judgement(Diagnosis((), (), ""), "constant", "symmetric", "")
     measuring.judged = lambda _evidence: nothing
     measuring.beside_mean_error = lambda diagnosis, *_: diagnosis
 

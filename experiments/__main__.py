@@ -313,7 +313,7 @@ def _run(experiment: Experiment[Any], asked: argparse.Namespace, results: Path, 
         print(error, file=sys.stderr)
         return 2
     except ImportError as missing:
-        cure = "" if "pip install" in str(missing) else " What experiments need: pip install 'pimeter[experiments]'."
+        cure = "" if "pip install" in str(missing) else ". What experiments need: pip install 'pimeter[experiments]'."
         print(f"{missing}{cure}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

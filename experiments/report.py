@@ -122,7 +122,10 @@ def _page(experiment: Experiment[Any], folder: Path, state: str, brief: Mapping[
     if record is None or not rows:
         parts.append(f"Not run yet: `{run}`.\n")
         return {folder / f"{name}.md": "\n".join(parts)}
-    parts += [f"State: {(state or 'not asked for').rstrip('. ')}.\n", *_missing_units(experiment, record)]
+    parts += [
+        f"State: {state or 'not asked for'}{'' if state.endswith('.') else '.'}\n",
+        *_missing_units(experiment, record),
+    ]
     image = folder / f"{name}.png"
     if draw(experiment, rows, image) or image.exists():
         parts.append(f"![{experiment.title}]({image.name})\n")

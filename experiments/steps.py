@@ -199,7 +199,7 @@ def finding(rows: Sequence[Row]) -> str:
         f"Of descents for normal errors have arrived after {steps[0]:,} and {steps[-1]:,} steps: {parts}. With "
         f"{steps[-1]:,} steps Table 3's width goes more than half of the way to that of the root on "
         f"{', '.join(moved) or 'none'}: there the number of steps makes it small. It does not on "
-        f"{', '.join(still) or 'none'}: there the gradient vanishes between errors, however long the descent."
+        f"{', '.join(still) or 'none'}: there most of the gap is left, as where the gradient vanishes between errors."
     )
 
 

@@ -18,22 +18,25 @@ INTRODUCTION = """\
 Each of the {n} items as the paper says ("faithful": its neuron, its selection, its setting), beside the published
 value, and as it should be done ("better"). {counts}.
 Every number is computed from the rows stored beside this page by `python -m experiments report`; a verdict follows
-from the numbers. A reason is one that a command tests: a change that gives what is published, and need not be what the
-paper did where several were tried. What "run" names goes after `python -m experiments run`.
+from the numbers: "in part" where some of what an item claims or prints comes out, "no" where nothing does, be it the
+fault of the paper or of how we repeat it. A reason is one that a command tests: a change that gives what is published,
+and need not be what the paper did where several were tried. What "run" names goes after `python -m experiments run`.
 """
 WORDS = """\
 ## Words
 
-- **Text, scripts:** where the paper's text and its published scripts differ, both are run.
+- **Text, scripts:** where the paper's text and its published scripts differ, both are run; but Figure 3 scales prices
+  by the training rows alone, and Table 2 has the public splits (the scripts' are tried where values are missed).
 - **As printed:** the paper's neuron, beta = 1000, learning rate .005, Adam on all errors, the weight of the closest
   approach. Two things are not printed. The first weight: Tables 1, 3, 4 and Figures 2, 3 take that of the scripts,
   z / sqrt(5000), Figure 1 and Table 2 begin halfway between the quartiles of the errors. And when to give up: here
   after {n_steps:,} steps, or {patience} that come no closer.
 - **Root:** the weight at which the same neuron's output is p, solved for. **Stalled:** a descent that gave up before it
   came there, in a gap between two errors, where the gradient is 0, or for want of steps: with more of them fewer stall.
+  Section 2.3 and Theorem 2, which are about quantiles, take a root: that of beta 1000, and pimeter's.
   **NA:** a weight that has not moved at all.
 - **Met, within:** as near to the published value as three (Table 1) or one (Tables 2, 3, 4) of the paper's own
-  deviations; .03 for accuracies and rates, of which it prints none.
+  deviations, but for rounding; where it prints none, .03 for accuracies and rates (all: `experiments/published`).
 - **State:** "current" rows are what the code gives now; "confirmed" ones are of earlier code, and some units computed
   anew came out the same; "stale" ones are of earlier code; of "unknown" ones nobody recorded it.
 """
@@ -41,11 +44,11 @@ HOW = """\
 ## How to run
 
 - **Data:** `python -m experiments download FOLDER`, then `PIMETER_DATA=FOLDER`; Song Year (200 MB) with
-  `--datasets song-year`. Theory, Figures 1 and 2 and Table 1 need none.
+  `--datasets song-year`. Theory (but for `--columns steps`), Figures 1 and 2 and Table 1 need none.
 - **Run:** `python -m experiments run NAME` goes on where it stopped and says how many units were read and how many
   computed; `--columns A` for some columns of a table, `--fresh` for all anew, `--quick` for a small version that is
   kept apart, `--minutes N` to begin nothing new after that time. `make paper` runs all and writes these pages.
-- **Time, one core:** theory and Figure 3 a minute each; Table 3 as printed, Table 1 and Table 4 ten to twenty minutes;
+- **Time, one core:** theory (without `steps`), Figure 3 a minute each; Table 3 as printed, Tables 1, 4 ten to twenty;
   Table 2's networks an hour, the peers half a day.
 - **Is a result still what the code gives?** `python -m experiments status`, or `make results-status`.
   `python -m experiments confirm NAME --units A,B` computes some units anew and compares them with what is stored.
@@ -76,7 +79,8 @@ def page(folder: Path, states: Mapping[str, str]) -> str:
     counts = ", ".join(f"{verdicts.count(one)} {words}" for one, words in KINDS.items() if verdicts.count(one))
     parts = [INTRODUCTION.format(n=len(CLAIMS), counts=counts), table_text(lines), ""]
     parts.append(
-        "[What could not be reproduced, and what was tried](misses.md). Table 2 as a whole: [table2](table2.md)."
+        "[What could not be reproduced, and what was tried](misses.md) has more of each reason. Table 2 as a whole: "
+        "[table2](table2.md)."
     )
     others = ", ".join(f"[{path.stem}]({path.name})" for path in _others(folder))
     neuron = printed_neuron(LEVEL)
@@ -139,7 +143,7 @@ def misses(experiments: Mapping[str, Experiment[Any]], folder: Path, states: Map
             "Faithful": found.faithful,
             "Paper": found.paper,
             "Better": found.better,
-            "Tested reason": found.reason,
+            "Tested reason": "; ".join(part for part in (found.reason, found.detail) if part),
             "Run": ", ".join(f"`python -m experiments run {one}`" for one in claim.commands),
         }
         parts.append("\n".join(f"- {what}: {text}" for what, text in cells.items() if text) + "\n")

@@ -100,6 +100,11 @@ def _line(rows: Sequence[Row], name: str) -> Row:
     }
 
 
+def of_noise(rows: Sequence[Row], name: str) -> float:
+    """The entropy that independent residuals have on average, as many as a dataset's."""
+    return 1 - 0.4228 / float(np.log(next(int(row["rows"]) for row in rows if row["dataset"] == name)))
+
+
 def _names(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(str(row["dataset"]) for row in rows))
 
@@ -118,10 +123,12 @@ def finding(rows: Sequence[Row]) -> str:
     """What the two columns say about the data."""
     entropies = [_line(rows, name) for name in _names(rows)]
     squared, plain = ([float(line[key]) for line in entropies] for key in ("pse", "pse of residuals"))
+    noise = [of_noise(rows, name) for name in _names(rows)]
     return (
         f"{headline(rows)} The entropy of squared residuals lies between {min(squared):.2f} and {max(squared):.2f}: it "
         "follows their kurtosis, and independent normal residuals have about .72. That of the residuals themselves "
-        f"lies between {min(plain):.2f} and {max(plain):.2f}, as of independent ones (1 - .4228/log n)."
+        f"lies between {min(plain):.2f} and {max(plain):.2f}; of as many independent ones it is {min(noise):.2f} to "
+        f"{max(noise):.2f} (1 - .4228 / log n)."
     )
 
 

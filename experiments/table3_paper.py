@@ -290,7 +290,10 @@ def finding(rows: Sequence[Row]) -> str:
     wide = stalled(rows)
     said = [headline(rows)]
     if wide:
-        said.append(f"The stall of the descent is what makes the widths small on {', '.join(wide)}.")
+        said.append(
+            f"The descent, which stops short of its root, makes the widths small on {', '.join(wide)}: there pimeter's "
+            "quantiles of the same errors miss what is published (more steps: `theory --columns steps`)."
+        )
     for name, form in reasons(rows).items():
         nearer, value = nearest(rows, name, best=True)
         own, n = _tried(rows, name), len(forms(rows, name))

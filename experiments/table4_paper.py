@@ -239,14 +239,18 @@ def not_met(rows: Sequence[Row], network: str, neuron: str) -> list[str]:
     ]
 
 
-def explained(rows: Sequence[Row]) -> str:
-    """The reason that was found, or that none was."""
+def explained(rows: Sequence[Row]) -> tuple[str, str]:
+    """The reason that was found, or that none was; and its values."""
     found = best(rows)
     n = len(CALIBRATIONS)
     said = f"networks {found.network}, neurons {found.neuron}" if found.n_deltas_met == n else "none found"
     values = ", ".join(f"{value:.2f}" for value in found.deltas)
-    left = ", ".join(not_met(rows, found.network, found.neuron)) or "nothing"
-    return f"{said} (best of {len(tried(rows))} forms: R_FP +- {values}: {found.n_deltas_met} of {n}; misses {left})"
+    left = not_met(rows, found.network, found.neuron)
+    counts = f"{found.n_deltas_met} of {n} uncertainties of R_FP, {found.n_met} of all {n * len(COLUMNS)} values"
+    return (
+        f"{said} (best of {len(tried(rows))} forms: {counts})",
+        f"R_FP +- {values}; misses {', '.join(left) or 'nothing'}",
+    )
 
 
 def finding(rows: Sequence[Row]) -> str:
@@ -257,7 +261,7 @@ def finding(rows: Sequence[Row]) -> str:
     values = ", ".join(f"{value:.3f}" for value in found.deltas)
     whole = len(CALIBRATIONS) * len(COLUMNS)
     verdict = (
-        "all within their spread, so this is a reason that was found"
+        "all within their spread, so this can be the reason"
         if found.n_deltas_met == len(CALIBRATIONS)
         else f"{found.n_deltas_met} of {len(CALIBRATIONS)} within their spread, so no reason was found"
     )

@@ -419,8 +419,10 @@ def _verdicts(rows: Sequence[Row]) -> list[str]:
         narrower = [name for name, line in ours.items() if float(line["mpiw"]) < float(paper[name]["qd_mpiw"])]
         of = f"of {len(ours)} datasets"
         mean = f"{np.mean(covered):.3f} on average over datasets"
+        splits = f"{_counted({name: int(line['splits']) for name, line in ours.items()})}"
         said = [
             f"- Coverage of *pimeter*: at or above `least` on {len(enough)} {of}{_except(ours, enough)}; {mean}.",
+            f"- Splits that *pimeter* has run: {splits}.",
             f"- Width of *pimeter*: smaller than that of QD-Ens on {len(narrower)} {of}{_except(ours, narrower)}.",
         ]
     ratios, numbers = _ratios(rows)

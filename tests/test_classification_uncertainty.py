@@ -922,7 +922,7 @@ NAN = np.where(np.arange(400) == 7, np.nan, Y)
         ({"n_resamples": 199}, r"n_resamples=199 is too few for the bootstrap at 95 %.*Set n_resamples=200 or more"),
         ({"confidence_level": 0.999}, r"n_resamples=2000 is too few .* at 99.9 %.*Set n_resamples=10000 or more"),
         ({"confidence_level": 0.9999, "method": "bootstrap", "metrics": "accuracy"}, "Set n_resamples=100000 or more"),
-        ({"sample_weight": np.full(400, -1.0)}, "sample_weight must be finite, not negative"),
+        ({"sample_weight": np.full(400, -1.0)}, "sample_weight must be not negative"),
         ({"sample_weight": np.ones(3)}, "one weight for each of the 400 rows"),
         ({"sample_weight": np.ones(400), "method": "prediction-powered"}, "sample_weight cannot be used"),
         ({"calibration": (Y, Q)}, 'calibration is for method="calibrated"'),

@@ -358,7 +358,7 @@ BAD = {
         "line 3 is not UTF-8 text. Save the file as UTF-8, or give",
     ),
     "encoding of the header": (b"y,y_hat,\x81\n1,2,a\n", [], "line 1 is not UTF-8 text"),
-    "zip": (b"PK\x03\x04" + GOOD.encode(), [], "'bad.csv' is packed by zip; unpack it, or pack it as .gz or .zst"),
+    "zip": (b"PK\x03\x04" + GOOD.encode(), [], "'bad.csv' is a zip archive; extract it, or compress it as .gz or .zst"),
     "level": (GOOD, ["--level", "95"], "'--level': it must lie between 0 and 1; got 95"),
     "option": (GOOD, ["--levle", "0.9"], "--levle"),
     "level in words": (GOOD, ["--level", "high"], "Invalid value for '--level'"),

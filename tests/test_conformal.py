@@ -191,11 +191,23 @@ class TestWidthOfOnesOwn:
             "random_state": model.width_.wanted_["random_state"],
         }
 
+    def test_what_learns_need_not_return_itself(self):
+        class Silent(Learned):
+            def fit(self, X, prediction, residuals, **wanted):
+                super().fit(X, prediction, residuals, **wanted)
+
+        one, other = (
+            pm.IntervalRegressor(DummyRegressor(), width=width, cv=4, random_state=0).fit(X, Y)
+            for width in (Silent(), Learned())
+        )
+        assert_array_equal(one.predict_interval(X), other.predict_interval(X))
+
     @pytest.mark.parametrize(
         ("shape", "message"),
         [
             (lambda X: X[:, 0], "must give an IntervalShape.*; got ndarray\\."),
             (lambda X: pm.IntervalShape(lower=X[:, :1]), "both lower and upper or neither"),
+            (lambda X: pm.IntervalShape(scale=X[:, :1].tolist()), "scale as a NumPy array; got list\\."),
             (lambda X: pm.IntervalShape(scale=X[:, 0]), r"scale of shape \(400,\).* expected .*\(400, 1\)"),
             (lambda X: pm.IntervalShape(scale=-X[:, :1]), "scale with values that are finite and positive"),
             (lambda X: pm.IntervalShape(scale=X[:, :1] * np.nan), "scale with values that are finite and positive"),
@@ -221,6 +233,13 @@ class TestWidthOfOnesOwn:
         both = np.stack([Y, Y], axis=1)
         with pytest.raises(ValueError, match=r"^Wrong\.shape .*IntervalShape"):
             pm.IntervalRegressor(lambda X: np.zeros((len(X), 2)), width=Wrong(), joint=True).calibrate(X, both)
+
+
+def test_the_reason_why_folds_prove_nothing_is_true_of_models_that_lack_other_rows():
+    folds = np.arange(400).reshape(4, 100)
+    model = pm.IntervalRegressor(DummyRegressor(), cv=[(folds[i - 1], folds[i]) for i in range(4)]).fit(X, Y)
+    assert math.isnan(model.guaranteed_level_)
+    assert "train on some of the other rows only" in model.guarantee_reason_
 
 
 def test_a_draft_replaces_the_original_only_when_all_went_well():

@@ -303,6 +303,20 @@ class TestOrder:
             assert abs(np.mean(p_values <= 0.05) - 0.05) < 3 * 0.013
             assert abs(np.mean(p_values <= 0.5) - 0.5) < 3 * 0.029
 
+    @pytest.mark.parametrize("step", [1, -1])
+    def test_rows_sorted_by_their_target_are_no_drift(self, step):
+        """Intervals that follow such an order are far off on rows in any other; with time it is looked at."""
+        rng = np.random.default_rng(3)
+        y_pred = rng.standard_normal(1000)
+        y = y_pred + rng.standard_normal(1000)
+        rows = np.argsort(y)[::step]
+        found = diagnose(y[rows], y_pred[rows])
+        assert not {"drift", "serial"} & set(found.raised)
+        assert found["drift"].sentence == found["serial"].sentence == order.SORTED
+        assert np.isfinite(found["rows"].lower)
+        timed = diagnose(y[rows], y_pred[rows], time=np.arange(1000))
+        assert "drift" in timed.raised
+
     def test_rows_of_one_moment_are_no_drift(self):
         """100 rows of each of ten moments, with .4 of the variance in common; without time 47 % are called a drift."""
         rng = np.random.default_rng(0)
@@ -857,6 +871,14 @@ class TestRecommendation:
         assert (few.recommended_width, few.recommended_tails) == ("constant", "symmetric")
         exact = measure(y_pred, y_pred, X=X, groups=np.arange(2000) // 20)
         assert exact.recommended_width == "constant"
+
+    def test_advice_says_where_the_code_keeps_a_constant_width(self):
+        """Half of 30 groups would be too few to calibrate a width that the other half has learned."""
+        X, _, y_pred, noise = rows(n=1000)
+        y_true = y_pred + (1.0 + 4.0 * X[:, 2]) * noise
+        kept, followed = (measure(y_true, y_pred, X=X, groups=np.arange(1000) % n) for n in (30, 1000))
+        assert (kept.recommended_width, followed.recommended_width) == ("constant", "scaled")
+        assert ["keeps a constant width" in " ".join(one.advice) for one in (kept, followed)] == [True, False]
 
     def test_a_bias_that_did_not_last_asks_for_no_bounds_of_its_own(self):
         _, _, y_pred, noise = rows(n=1000)

@@ -241,7 +241,7 @@ finally:
 def test_a_line_without_end_is_refused_early(tmp_path, ending):
     file = tmp_path / f"line{ending}"
     if ending.endswith(".gz"):
-        file.write_bytes(gzip.compress(b"\0" * (1 << 22)) * 250)  # 4 MB that unpack to 1 GB
+        file.write_bytes(gzip.compress(b"\0" * (1 << 22)) * 250)  # 4 MB that decompress to 1 GB
     else:
         with file.open("wb") as made:
             made.truncate(1 << 30)  # takes no room on the disk
@@ -290,7 +290,7 @@ def test_a_packed_file_of_next_to_nothing_is_refused_early(tmp_path, ending, par
     file.write_bytes(pack(HEADER) + pack(piece) * 12)  # 180 MB
     code, _, complained = run("measure", file)
     assert code == 2
-    assert "unpacks to more than 128 MB, 100 times its size or more" in complained
+    assert "decompresses to more than 128 MB, 100 times its size or more" in complained
 
 
 def test_a_sheet_of_next_to_nothing_is_refused_early(tmp_path):
@@ -300,7 +300,7 @@ def test_a_sheet_of_next_to_nothing_is_refused_early(tmp_path):
         packed.writestr("xl/sharedStrings.xml", b" " * 180_000_000)
     code, _, complained = run("measure", file)
     assert code == 2
-    assert "unpacks to more than 128 MB, 100 times its size or more" in complained
+    assert "decompresses to more than 128 MB, 100 times its size or more" in complained
 
 
 def test_a_parquet_file_of_next_to_nothing_is_refused_early(tmp_path):
@@ -309,7 +309,7 @@ def test_a_parquet_file_of_next_to_nothing_is_refused_early(tmp_path):
     assert file.stat().st_size < 1 << 20
     code, _, complained = run("measure", file)
     assert code == 2
-    assert "unpacks to more than 128 MB, 100 times its size or more" in complained
+    assert "decompresses to more than 128 MB, 100 times its size or more" in complained
 
 
 def test_the_size_of_zstandard_frames_is_told_by_their_blocks():

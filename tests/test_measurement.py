@@ -162,7 +162,7 @@ def fast(monkeypatch):
 
     def judged(evidence):
         found = dataclasses.replace(held.diagnosis, findings=(Bias()(evidence, {}),))
-        return Judgement(found, "constant", "symmetric")
+        return Judgement(found, "constant", "symmetric", "")
 
     monkeypatch.setattr(measuring, "judged", judged)
 

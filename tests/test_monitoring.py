@@ -424,7 +424,7 @@ class TestState:
         [
             (lambda text: text[: len(text) // 2], "not a complete state"),
             (lambda text: text.replace('"version": 1', '"version": 2'), "has version 2"),
-            (lambda text: text.replace('"rows": 50', '"rows": 51', 1), "check sum"),
+            (lambda text: text.replace('"rows": 50', '"rows": 51', 1), "checksum"),
             (lambda _: "[1, 2]", "not the state of a monitor"),
             (lambda _: "", "not a complete state"),
         ],

@@ -109,6 +109,17 @@ class TestEntropy:
         found = [power_spectral_entropy(np.random.default_rng(i).standard_normal(n)) for i in range(20)]
         assert_allclose(np.mean(found), 1 - 0.4228 / np.log(n), atol=0.002)
 
+    def test_of_squares_it_follows_the_kurtosis(self):
+        """Without any pattern; the docstring and the page of Table 2 name these numbers."""
+        rng, shape = np.random.default_rng(0), (300, 300)
+        for errors, known in (
+            (rng.uniform(-1, 1, shape), 0.53),
+            (rng.standard_normal(shape), 0.72),
+            (rng.standard_t(3, shape), 0.91),
+        ):
+            found = [power_spectral_entropy(one, squared=True) for one in errors]
+            assert_allclose(np.mean(found), known, atol=0.015)  # standard errors up to 0.003
+
     def test_squares_and_units(self):
         noise = np.random.default_rng(0).standard_normal(300)
         assert power_spectral_entropy(noise, squared=True) == pytest.approx(power_spectral_entropy(noise**2))

@@ -23,7 +23,7 @@ from pimeter.moments import Middle
 @pytest.fixture
 def fast(monkeypatch):
     """Without the diagnosis, which no range depends on."""
-    nothing = Judgement(Diagnosis((), (), ""), "constant", "symmetric")
+    nothing = Judgement(Diagnosis((), (), ""), "constant", "symmetric", "")
     monkeypatch.setattr(measuring, "judged", lambda _evidence: nothing)
     monkeypatch.setattr(measuring, "beside_mean_error", lambda diagnosis, *_: diagnosis)
 
@@ -162,7 +162,7 @@ class TestGroups:
             assert with_groups / 80 > 0.79, name
             assert without / 80 < 0.78, name
 
-    def test_groups_of_one_row_are_rows(self, fast):
+    def test_groups_of_one_row_are_rows(self):
         residuals, prediction = np.random.default_rng(0).standard_normal((2, 300))
         plain = measure(prediction + residuals, prediction)
         alone = measure(prediction + residuals, prediction, groups=np.arange(300))

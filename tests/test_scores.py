@@ -322,8 +322,8 @@ def test_bad_arrays_are_named(score, y_true, y_interval, message):
     ("weight", "message"),
     [
         ([1, 1, 1], "hold one weight for each of the 4 rows; got shape (3,)."),
-        ([1, 1, 3, -1], "be finite, not negative and not all 0; got -1 to 3."),
-        ([0, 0, 0, 0], "be finite, not negative and not all 0; got 0 to 0."),
+        ([1, 1, 3, -1], "be not negative and not all 0; got -1 to 3."),
+        ([0, 0, 0, 0], "be not negative and not all 0; got 0 to 0."),
         ([1, 1, 1, np.nan], "be finite; sample_weight[3] is nan"),
         (np.ones((4, 1)), "hold one weight for each of the 4 rows; got shape (4, 1)."),
     ],

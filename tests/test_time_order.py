@@ -102,7 +102,7 @@ class TestLastRows:
 
     @pytest.mark.filterwarnings("ignore:4 scores, one for each group, can guarantee nothing")
     def test_groups_are_not_divided(self):
-        with pytest.raises(ValueError, match=r"A split divides the rows of 1 groups.*shuffle=False"):
+        with pytest.raises(ValueError, match=r"A split divides the rows of 1 group.*shuffle=False"):
             IntervalRegressor(LinearRegression(), shuffle=False).fit(X, Y, groups=np.arange(100) // 7)
         model = IntervalRegressor(LinearRegression(), shuffle=False).fit(X, Y, groups=np.arange(100) // 5)
         assert model.n_calibration_ == 20

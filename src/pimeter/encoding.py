@@ -76,7 +76,7 @@ class Envelope(NamedTuple):
             raise ValueError(msg)
         body = values.get("body")
         if not isinstance(body, dict) or values.get("digest") != digest(body):
-            msg = f"{where} was changed after it was written: its check sum is wrong. {self.remedy}"
+            msg = f"{where} was changed after it was written: its checksum is wrong. {self.remedy}"
             raise ValueError(msg)
         return values
 

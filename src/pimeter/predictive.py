@@ -17,7 +17,7 @@ import numpy as np
 from pimeter.arrays import as_frame
 from pimeter.coverage import ROUNDING, counted, percent
 from pimeter.frames import named_columns
-from pimeter.validation import finite_numbers, known_numbers, levels_array, one_level
+from pimeter.validation import distinct_levels, finite_numbers, known_numbers, one_level
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -291,11 +291,8 @@ def _bounds(name: str, given: Table) -> Array:
 
 def _from_quantiles(quantiles: Table, levels: ArrayLike) -> Predictive:
     """Quantiles at any levels, in rising order."""
-    asked = np.atleast_1d(levels_array("levels", levels))
+    asked = distinct_levels("levels", levels)
     table = _numbers("quantiles", quantiles)
-    if asked.ndim != 1 or len(np.unique(asked)) != len(asked):
-        msg = f"levels must be one row of different numbers; got {levels!r}."
-        raise ValueError(msg)
     if table.ndim != 2 or table.shape[1] != len(asked):
         msg = f"quantiles must have shape (m, {len(asked)}), a column for each of the levels; got {table.shape}."
         raise ValueError(msg)

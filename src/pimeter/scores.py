@@ -24,7 +24,7 @@ from pimeter.interval_arrays import (
     relative_weights,
     targets,
 )
-from pimeter.validation import finite_numbers, levels_array
+from pimeter.validation import distinct_levels, finite_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -284,12 +284,9 @@ def crps_score(
     1.5
     """
     target, predicted = targets(y_true), finite_numbers("quantiles", quantiles)
-    level = levels_array("levels", levels)
-    if level.ndim == 0:
-        level, predicted = level[None], predicted[..., None]
-    if level.ndim != 1 or np.unique(level).size < level.size or level.size == 0:
-        msg = f"levels must be one row of different numbers; got {levels!r}. Give each level once, with its quantiles."
-        raise ValueError(msg)
+    level = distinct_levels("levels", levels)
+    if np.ndim(levels) == 0:
+        predicted = predicted[..., None]
     if predicted.shape != (*target.shape, level.size):
         msg = (
             f"quantiles must have shape {(*target.shape, level.size)}, a value per target and level, the levels last; "

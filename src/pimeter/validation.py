@@ -52,6 +52,15 @@ def one_or_more_levels(name: str, given: ArrayLike) -> Array:
     return levels
 
 
+def distinct_levels(name: str, given: ArrayLike) -> Array:
+    """Levels between 0 and 1, both excluded, of which none is given twice: shape (q,)."""
+    levels = np.atleast_1d(levels_array(name, given))
+    if levels.ndim != 1 or not levels.size or np.unique(levels).size < levels.size:
+        msg = f"{name} must be one row of different numbers; got {given!r}. Give each level once, with its quantiles."
+        raise ValueError(msg)
+    return levels
+
+
 def quantile_levels(name: str, given: ArrayLike) -> Array:
     """Levels of quantiles, from 0 to 1 inclusive, in the shape in which they are given."""
     levels: Array = real_array(name, given).astype(np.float64, copy=False)
@@ -114,7 +123,8 @@ def row_weights(name: str, given: ArrayLike, n: int, *, may_all_be_zero: bool = 
         raise ValueError(msg)
     check_finite(name, weights)
     if (weights < 0.0).any() or not (may_all_be_zero or weights.any()):
-        msg = f"{name} must be finite, not negative and not all 0; got {weights.min():g} to {weights.max():g}."
+        what = "not negative" if may_all_be_zero else "not negative and not all 0"
+        msg = f"{name} must be {what}; got {weights.min():g} to {weights.max():g}."
         raise ValueError(msg)
     return weights
 

@@ -21,7 +21,7 @@ from pimeter.conformal.exchangeability import in_groups, warn_of_shuffled_dates
 from pimeter.conformal.guarantee import COPIES, ORDER
 from pimeter.conformal.model import for_the_model, metadata_router, trained
 from pimeter.conformal.quantile import Calibrated
-from pimeter.coverage import warn_of_coverage
+from pimeter.coverage import counted, warn_of_coverage
 from pimeter.duplicates import are_copies, copies
 from pimeter.frames import column_names, refuse_lazy
 from pimeter.prediction import columns_named
@@ -369,7 +369,8 @@ def checked_splits(
         n_divided = 0 if codes is None else len(np.intersect1d(codes[rows], codes[others]))
         if n_divided:
             msg = (
-                f"A split divides the rows of {n_divided} groups. Use a splitter of groups, such as cv=GroupKFold(5). "
+                f"A split divides the rows of {counted(n_divided, 'group')}. Use a splitter of groups, such as "
+                "cv=GroupKFold(5). "
                 "(shuffle=False without cv calibrates on the last 20 % of the rows: a group has to begin there.)"
             )
             raise ValueError(msg)

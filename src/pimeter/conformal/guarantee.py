@@ -35,7 +35,7 @@ COPIES = "some rows are copies of others"
 ORDER = "rows are in the order of time, and those to come may differ"
 GROUPS = "rows of one group may resemble each other, and rows to come are of new groups"
 ESTIMATED = "importance weights are estimated"
-UNEQUAL_FOLDS = "folds are not of equal size, or do not leave out each row once"
+UNEQUAL_FOLDS = "folds are not of equal size, do not leave out each row once, or train on some of the other rows only"
 # Why new rows of some kind are guaranteed nothing, though calibration rows are exchangeable with others.
 NEVER_SEEN = "nothing is guaranteed to categories never seen, taken by themselves"
 TOO_HEAVY = "how many of the rows that are too heavy lie on each side of the prediction is not known"
@@ -92,7 +92,7 @@ def guarantee(
         return replace(weakest, level=p, coverage_range=UNKNOWN, reason="")
     doubt = NEVER_SEEN if is_unseen else _doubt(scores, members, tails, weakest, heavy, kind)
     if doubt:
-        return replace(weakest, level=math.nan, coverage_range=UNKNOWN, reason=doubt)
+        return weakest.doubted(doubt)
     if any((is_overlapping, heavy, _has_other_range(scores, members, tails))):
         level = _level_of_others(min(one.level for one in each), weakest, scores, tails, heavy)
         cut = tails.n_cuts / (weakest.m + 1.0) if is_overlapping and is_cut and weakest.is_enough else 0.0
@@ -219,6 +219,10 @@ class Guarantee:
     def is_enough(self) -> bool:
         """Whether there are enough scores for the level asked for."""
         return self.m >= self.needed
+
+    def doubted(self, reason: str) -> Guarantee:
+        """Nothing, for a reason; what it is if the reason is empty."""
+        return replace(self, level=math.nan, coverage_range=UNKNOWN, reason=reason) if reason else self
 
 
 @lru_cache(maxsize=4096)

@@ -124,7 +124,7 @@ class Curves:
         )
 
     def with_copies(self, m: int, copies: Copies, assumptions: RowAssumptions) -> Curves:
-        """Where rows are copies of others nothing is guaranteed, and ranges are wider by a factor."""
+        """Where rows are copies of others ranges are wider by a factor."""
         factor = copies.factor
         note = f"But {copies}: nothing is guaranteed, and the range is widened by a factor of {rounded(factor, 3)}."
         coverage = widened(None, self.coverage_lower, self.coverage_upper, factor, (0.0, 1.0))
@@ -140,7 +140,6 @@ class Curves:
             headlines=tuple(replace(one, evidence=f"{one.evidence} {note}") for one in said),
             coverage_lower=floats(coverage[0]),
             coverage_upper=floats(coverage[1]),
-            guaranteed_level=(math.nan,) * len(self.levels),
             width_lower=floats(width[0]),
             width_upper=floats(width[1]),
             interval_score_lower=floats(interval_score[0]),
@@ -153,24 +152,20 @@ class RowAssumptions:
     """What a headline assumes of the rows: which are independent of each other, and what the diagnosis doubts."""
 
     units: Units
-    doubt: str = ""  # why future rows may be unlike these
+    doubt: str  # why future rows may be unlike these
+    why_nothing: str  # why rows guarantee nothing: an order of them may be likelier than another
 
     @property
     def is_doubtful(self) -> bool:
         """Whether too little is known of future rows to claim anything of them."""
         return bool(self.doubt) or (self.units.kind != "rows" and bool(self.units.refusal))
 
-    @property
-    def is_exchangeable(self) -> bool:
-        """Whether any order of the rows would have been as likely, as far as is known."""
-        return self.units.kind == "rows" and not self.doubt
-
 
 def level_fields(
     m: int, levels: Array, margin: Array, margin_bounds: Array, coverage_bounds: Array, assumptions: RowAssumptions
 ) -> dict[str, Any]:
     """Fields of `Curves` that follow from margins of m rows, and bounds of these and of their coverage, (levels, 2)."""
-    guaranteed = (rank_guarantee(m, float(p)).level if assumptions.is_exchangeable else math.nan for p in levels)
+    guaranteed = (rank_guarantee(m, float(p)).doubted(assumptions.why_nothing).level for p in levels)
     cells = zip(levels.tolist(), margin.tolist(), coverage_bounds.tolist(), strict=True)
     return {
         "headlines": tuple(headline(m, p, own, (low, high), assumptions) for p, own, (low, high) in cells),

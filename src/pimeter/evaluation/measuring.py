@@ -259,7 +259,7 @@ def measured_points(
         has_time=moment is not None,
     )
     judgement = judged(evidence)
-    assumptions = RowAssumptions(units, _doubt(judgement.diagnosis, units))
+    assumptions = RowAssumptions(units, _doubt(judgement.diagnosis, units), judgement.why_nothing)
     shown, ranges = shown_divisions(evidence), MarginRanges.of(fit, units)
     curves = Curves.of(residuals, fit, shown, len(evidence.subgroups), ranges, assumptions, evidence.effects)
     if lazy is not None and lazy.n > m:

@@ -223,7 +223,7 @@ def _headline(evidence: IntervalEvidence, bounds: tuple[float, float], units: Un
     seen = f"{percent(float(evidence.is_inside.mean()), 3)} of {counted(n, 'target')}"
     if math.isnan(low):
         return Headline(f"{level} intervals cover {seen}.", f"Nothing more can be said: {units.refusal}.")
-    if n < MIN_ROWS:
+    if n < MIN_ROWS and not is_sure:
         claim = f"{level} intervals cover {seen}: too few rows to judge them."
     elif high < evidence.level:
         claim = f"{level} intervals {'cover' if is_sure else 'may cover'} too little: {seen}."

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array
 
 MIN_EXPECTED = 5.0  # rows in a cell
+FOLLOWED = ("prediction", "interval width")  # what bounds of IntervalCalibrator follow with method="auto"
+ONCE = (
+    "The code calibrates once and takes rows for independent, so it guarantees nothing to new groups or later times: "
+    "calibrate anew as targets become known."
+)
 MIN_MISSES_FOR_RUNS = 5  # from which on it is asked whether they come in runs
 GIVEN = {
     "intervals": "intervals=intervals",
@@ -96,14 +101,7 @@ class SameCoverage(IntervalCheck):
 
     def _judged(self, evidence: IntervalEvidence, _earlier: Mapping[str, Finding]) -> Finding:
         total, n_all = int(evidence.is_inside.sum()), evidence.n
-        asked: list[tuple[float, Subgroup]] = []
-        by_division = {one.of: (len(one.rows), int(evidence.is_inside[one.rows].sum())) for one in evidence.divisions}
-        for one in evidence.subgroups:
-            n, k = by_division[one.of]
-            if one.rows == n or total in {0, n_all}:
-                continue
-            counts = (round(count / evidence.effect) for count in (one.coverage * one.rows, one.rows, k, n))
-            asked.append((hypergeometric_p(*counts), one))
+        asked = self.asked(evidence)
         if not asked:
             return self.finding(n_all, "There are no subgroups to compare.")
         p_value, one = min(asked, key=lambda pair: pair[0])
@@ -115,10 +113,23 @@ class SameCoverage(IntervalCheck):
         followed = "the category" if one.of == "by" else one.of
         advice = (
             "Recalibrate them with IntervalCalibrator: its bounds follow the centre and the width."
-            if one.of in {"prediction", "interval width"}
+            if one.of in FOLLOWED
             else f"Calibrate rows {where} separately, or let widths follow {followed}."
         )
         return self.finding(n_all, sentence, advice, value=one.coverage, reference=total / n_all, p_value=p_value)
+
+    def asked(self, evidence: IntervalEvidence) -> list[tuple[float, Subgroup]]:
+        """The subgroups that are compared with the other rows, each with its p-value."""
+        total, n_all = int(evidence.is_inside.sum()), evidence.n
+        asked: list[tuple[float, Subgroup]] = []
+        by_division = {one.of: (len(one.rows), int(evidence.is_inside[one.rows].sum())) for one in evidence.divisions}
+        for one in evidence.subgroups:
+            n, k = by_division[one.of]
+            if one.rows == n or total in {0, n_all}:
+                continue
+            counts = (round(count / evidence.effect) for count in (one.coverage * one.rows, one.rows, k, n))
+            asked.append((hypergeometric_p(*counts), one))
+        return asked
 
 
 class LeastCoveredByIntervals(IntervalCheck):
@@ -278,25 +289,34 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], part
     for weight, one in asked:
         threshold = FALSE_ALARMS * weight / total if total else 0.0
         found.append(replace(one, advice=one.advice if one.p_value <= threshold else "", threshold=threshold))
-    code, options = "", tuple[str, ...]()
-    if any(finding.raised for finding in found):
-        method = {"moved by": "additive", "widened by": "multiplicative"}.get(_best_name(alternatives), "auto")
+    code, options, beside = "", tuple[str, ...](), tuple[str, ...]()
+    if raised := {finding.name for finding in found if finding.raised}:
+        method = _method(evidence, alternatives, raised)
         given, options = GIVEN[evidence.predictions.kind], ("--method", method)
         code = (
             "from pimeter import IntervalCalibrator\n"
             f'calibrator = IntervalCalibrator({evidence.level:g}, method="{method}").fit(y_true, {given})\n'
             f"lower, upper = calibrator.predict_interval({NEW[evidence.predictions.kind]}).T"
         )
+        beside = (ONCE,) if "runs" in raised or evidence.effect != 1.0 else ()
     left = Finding(
         name="features", question="Which columns were looked at?", sentence=_columns(evidence), rows=evidence.n
     )
     told = [*found, *_infinite(evidence), *([] if parts is None else [_parts(parts)]), left]
-    return replace(Diagnosis.of(told, "Nothing to do: no check raises an alarm.", code), options=options)
+    diagnosis = Diagnosis.of(told, "Nothing to do: no check raises an alarm.", code)
+    return replace(diagnosis, advice=(*diagnosis.advice, *beside), options=options)
 
 
-def _best_name(alternatives: Sequence[Alternative]) -> str:
-    """The alternative with the lowest interval score."""
-    return min(alternatives, key=lambda one: one.interval_score).name if alternatives else ""
+def _method(evidence: IntervalEvidence, alternatives: Sequence[Alternative], raised: set[str]) -> str:
+    """How to recalibrate: as the best alternative does, unless a finding asks for bounds that it does not give.
+
+    No alternative moves both bounds to one side, or differently where predictions or widths are larger.
+    """
+    is_uneven = "subgroups" in raised and min(SameCoverage().asked(evidence), key=lambda one: one[0])[1].of in FOLLOWED
+    if is_uneven or "balance" in raised or not alternatives:
+        return "auto"
+    best = min(alternatives, key=lambda one: one.interval_score).name
+    return {"moved by": "additive", "widened by": "multiplicative"}.get(best, "auto")
 
 
 def _infinite(evidence: IntervalEvidence) -> list[Finding]:
@@ -305,7 +325,7 @@ def _infinite(evidence: IntervalEvidence) -> list[Finding]:
     if not rows.size:
         return []
     sentence = (
-        f"Those of {rows.size:,} of {evidence.n:,} rows are not, the first is row {rows[0]}: "
+        f"Those of {rows.size:,} of {evidence.n:,} rows are not; the first is row {rows[0]}: "
         "scores that have no meaning with infinite bounds are left out."
     )
     return [Finding(name="infinite", question="Are all bounds finite?", sentence=sentence, rows=evidence.n)]

@@ -74,7 +74,7 @@ def _line_of_latin(name: str, path: Path) -> int | None:
 def recoded(name: str, path: Path, start: bytes, encoding: str, copy: Path) -> Path:
     """A copy of a text file in UTF-8."""
     if start[:4] == ZSTD:
-        msg = f"{name} is packed; unpack it first if it is not in UTF-8."
+        msg = f"{name} is compressed; decompress it first if it is not in UTF-8."
         raise ValueError(msg)
     try:
         with (

@@ -32,7 +32,7 @@ SHEETS = {
     "content.xml",
 }  # parts of a zip file that is one of Excel or LibreOffice
 UNREADABLE_STARTS = {
-    ZIP: "packed by zip; unpack it, or pack it as .gz or .zst",
+    ZIP: "a zip archive; extract it, or compress it as .gz or .zst",
     b"FEA1": "in the first version of Feather; write it anew with a newer one, or save it as Parquet",
     b"\xff\xff\xff\xff": "an Arrow stream; save it as an Arrow file, or as Parquet",
     b"\x89HDF": "in HDF5; save the table as Parquet",

@@ -18,7 +18,7 @@ MAX_UNPACKED_RATIO = 100  # ... or so many times its own size
 def check_size(name: str, path: Path, start: bytes) -> None:
     """Refuse a line without end and a packed file that is next to nothing, before all of it is in memory."""
     if start[:2] in ZLIB:
-        msg = f"{name} is packed by zlib; unpack it, or pack it as .gz or .zst."
+        msg = f"{name} is compressed by zlib; decompress it, or compress it as .gz or .zst."
         raise ValueError(msg)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as held:
         size, endless = len(held), None
@@ -41,7 +41,7 @@ def check_unpacked(name: str, size: int, n_bytes: int) -> None:
     """Refuse a file of so many bytes that unpacks to this size."""
     most = most_unpacked(n_bytes)
     if size > most:
-        what = f"{name} unpacks to more than {most >> 20:,} MB, {MAX_UNPACKED_RATIO} times its size or more"
+        what = f"{name} decompresses to more than {most >> 20:,} MB, {MAX_UNPACKED_RATIO} times its size or more"
         msg = f"{what}. If it is a table, save it as plain CSV."
         raise ValueError(msg)
 

@@ -55,7 +55,6 @@ class WaitingRows:
     """Rows that were expected, by id, until some time after their target came, or did not come."""
 
     def __init__(self, path: Path | None, expire_after: float) -> None:
-        self._path = path
         self._expire_after = expire_after
         try:
             self._connection = sqlite3.connect(":memory:" if path is None else path, isolation_level=None)

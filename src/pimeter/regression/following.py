@@ -195,7 +195,7 @@ class OnlineIntervals(BaseEstimator):
         uncut._cuts = (-np.inf, np.inf)
         bounds = uncut.predict_interval(X, by=by)
         if bounds.ndim != 2 or not np.isfinite(bounds).all():
-            msg = f"intervals must be finite and of one target; got shape {bounds.shape}. Calibrate each target itself."
+            msg = f"intervals must be finite and of one target; got shape {bounds.shape}. Calibrate targets one by one."
             raise ValueError(msg)
         half = (bounds[:, 1] - bounds[:, 0]) / 2.0
         return (bounds[:, 0] + bounds[:, 1]) / 2.0, np.where(half > 0.0, half, 1.0)

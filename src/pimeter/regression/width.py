@@ -185,6 +185,9 @@ class Width(BaseEstimator, ABC):
             msg = f"{name}.shape must give an IntervalShape, with both lower and upper or neither; got {given}."
             raise ValueError(msg)
         for what, part in zip(found._fields, found, strict=True):
+            if part is not None and not isinstance(part, np.ndarray):
+                msg = f"{name}.shape must give {what} as a NumPy array; got {type(part).__name__}."
+                raise ValueError(msg)
             if part is not None and np.shape(part) != prediction.shape:
                 msg = (
                     f"{name}.shape gives {what} of shape {np.shape(part)} for this width, expected that of the "

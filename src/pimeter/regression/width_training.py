@@ -120,7 +120,8 @@ class WidthTraining:
         residuals = checked_residuals(self.width, self.target[rows], prediction)
         width: Width = clone(self.width)
         with parallel_config(n_jobs=self.intervals.n_jobs):
-            return width.fit(_safe_indexing(self.X, rows), prediction, residuals, **keywords)
+            width.fit(_safe_indexing(self.X, rows), prediction, residuals, **keywords)
+        return width
 
 
 def are_paired(splits: Sequence[Split], n: int) -> bool:

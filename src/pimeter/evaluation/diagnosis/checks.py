@@ -10,7 +10,7 @@ from pimeter.evaluation.diagnosis.bias import Bias
 from pimeter.evaluation.diagnosis.check import answers
 from pimeter.evaluation.diagnosis.order import Drift, SerialDependence
 from pimeter.evaluation.diagnosis.recommendation import recommended
-from pimeter.evaluation.diagnosis.rows import CopiedRows, EnoughRows, GivenFeatures, Variation
+from pimeter.evaluation.diagnosis.rows import CopiedRows, EnoughRows, GivenFeatures, Variation, why_not_exchangeable
 from pimeter.evaluation.diagnosis.shape import HeavyTails, Outliers, Skewness
 from pimeter.evaluation.diagnosis.targets import DiscreteTarget, ZeroResiduals
 from pimeter.evaluation.diagnosis.width import CoverageGap, LeastCovered, ScaledGain
@@ -39,16 +39,19 @@ CHECKS: tuple[Check[PredictionEvidence], ...] = (
 )
 OF_STRETCHES = ("bias", "skew", "heavy")
 CUT = "No target is negative, but intervals would go below 0: cut them there (y_min=0), unless some can be."
+OF_WIDTH = {"width", "worst_subgroup", "gain"}
+KEPT = "The code keeps a constant width: with so few rows or groups another one would lose more than it gains."
 CONSTANT_IS_ENOUGH = "A constant width with symmetric tails is enough."
 NOTHING_TO_DO = "Nothing to do: a constant width with symmetric tails is enough."
 
 
 class Judgement(NamedTuple):
-    """What the checks found, and how to make intervals."""
+    """What the checks found, how to make intervals, and why rows guarantee nothing (empty if they do)."""
 
     diagnosis: Diagnosis
     width: str
     tails: str
+    why_nothing: str
 
 
 def judged(evidence: PredictionEvidence) -> Judgement:
@@ -64,9 +67,10 @@ def judged(evidence: PredictionEvidence) -> Judgement:
     found["rows"] = EnoughRows()(evidence, found)
     recommendation = recommended(evidence, found)
     diagnosis = Diagnosis.of(found.values(), NOTHING_TO_DO, recommendation.code(evidence.level))
-    cut = () if recommendation.y_min is None else (CUT,)
-    diagnosis = replace(diagnosis, advice=(*diagnosis.advice, *cut), options=recommendation.options)
-    return Judgement(diagnosis, recommendation.width, recommendation.tails)
+    is_kept = recommendation.width == "constant" and OF_WIDTH.intersection(diagnosis.raised)
+    beside = (*([KEPT] if is_kept else []), *([] if recommendation.y_min is None else [CUT]))
+    diagnosis = replace(diagnosis, advice=(*diagnosis.advice, *beside), options=recommendation.options)
+    return Judgement(diagnosis, recommendation.width, recommendation.tails, why_not_exchangeable(evidence, found))
 
 
 def beside_mean_error(diagnosis: Diagnosis, mean: float, lower: float, upper: float) -> Diagnosis:

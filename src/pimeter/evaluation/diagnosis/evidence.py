@@ -190,6 +190,12 @@ class PredictionEvidence:
             return np.arange(self.m)
         return np.sort(np.unique(self.copies.codes, return_index=True)[1])
 
+    @cached_property
+    def is_sorted(self) -> bool:
+        """Whether rows are sorted by their target and no time is given: their order is then that of a table."""
+        steps = np.diff(self.target)
+        return not self.has_time and bool(steps.any() and ((steps >= 0.0).all() or (steps <= 0.0).all()))
+
     @property
     def stretches(self) -> Index | None:
         """The stretch of time of each row; None if time is not given."""

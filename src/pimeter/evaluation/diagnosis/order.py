@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pimeter.protocols import Array, Index
 
 GROUPED = "Rows belong to groups, whose rows resemble each other: what depends on neighbours is not looked at."
+SORTED = "Rows are sorted by their target: their order is not looked at. If it is that of time, give time."
 N_LAGS = 10
 ROWS_PER_BLOCK = (
     20  # that are shuffled as one where time is not given, so that serial dependence does not pass for drift
@@ -55,6 +56,8 @@ class Drift(Check[PredictionEvidence]):
     significance = 0.01
 
     def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
+        if evidence.is_sorted:
+            return self.finding(evidence.m, SORTED)
         if evidence.has_groups and evidence.units is not None and evidence.units.labels is not None:
             if evidence.units.refusal:
                 return self.finding(evidence.m, f"Too few groups to see a drift: {evidence.units.refusal}.")
@@ -118,8 +121,8 @@ class SerialDependence(Check[PredictionEvidence]):
     significance = 0.003
 
     def _judged(self, evidence: PredictionEvidence, _earlier: Mapping[str, Finding]) -> Finding:
-        if evidence.has_groups:
-            return self.finding(evidence.m, GROUPED)
+        if evidence.is_sorted or evidence.has_groups:
+            return self.finding(evidence.m, SORTED if evidence.is_sorted else GROUPED)
         return self.judge(evidence.residuals[evidence.rows_in_order[:MAX_ROWS]])
 
     def judge(self, residuals: Array) -> Finding:

@@ -36,7 +36,7 @@ class EnoughRows(Check[PredictionEvidence]):
         fit, at = evidence.fit, evidence.at
         lower, upper = fit.coverage_ranges[at].tolist()
         found = self.judge(evidence.m, evidence.level, (lower, upper), is_tied=bool(fit.is_tied[at]))
-        why = _why_not_exchangeable(evidence, earlier)
+        why = why_not_exchangeable(evidence, earlier)
         if not why:
             return found
         sentence = f"{count(evidence.m)} there, but {why}: nothing is guaranteed."
@@ -67,7 +67,7 @@ class EnoughRows(Check[PredictionEvidence]):
         return self.finding(m, sentence, advice, value=m, reference=guarantee.needed, bounds=bounds)
 
 
-def _why_not_exchangeable(evidence: PredictionEvidence, earlier: Mapping[str, Finding]) -> str:
+def why_not_exchangeable(evidence: PredictionEvidence, earlier: Mapping[str, Finding]) -> str:
     """Why rows guarantee less than their number says, as far as is known; empty if nothing speaks against it."""
     if evidence.copies.n:
         return str(evidence.copies)

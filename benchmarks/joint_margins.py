@@ -1,8 +1,8 @@
-"""Why does `joint=True` learn radii on other rows than those that its last neuron sees?
+"""Why does `joint=True` learn margins on other rows than those that its last neuron sees?
 
-    python benchmarks/joint_radii.py [--quick]
+    python benchmarks/joint_margins.py [--quick]
 
-Five independent outputs with normal errors, all of which an interval has to hold at once. Each output has a radius by
+Five independent outputs with normal errors, all of which an interval has to hold at once. Each output has a margin by
 a neuron of its own, and a rank is taken of the error that is farthest out, `max_j e_j / r_j`: on the same rows, or,
 as `joint=True` does it, on the other half of them. Coverage is known from the distribution.
 """
@@ -44,11 +44,11 @@ def both(m: int, draw: int) -> tuple[float, float]:
     """Coverage with one and the same rows for both jobs, and with `joint=True`."""
     rng = np.random.default_rng([SEED, m, draw])
     errors = rng.standard_normal((m, OUTPUTS))
-    radii = pm.quantile(np.abs(errors), LEVEL, 0, reflect=True)
-    farthest = ranked((np.abs(errors) / radii).max(axis=1))
+    margins = pm.quantile(np.abs(errors), LEVEL, 0, reflect=True)
+    farthest = ranked((np.abs(errors) / margins).max(axis=1))
     X = rng.uniform(size=(m, 1))
     model = pm.IntervalRegressor(zero, confidence_level=LEVEL, joint=True, random_state=draw).calibrate(X, errors)
-    return coverage(farthest * radii), coverage(model.predict_interval(X[:1])[0, :, 1])
+    return coverage(farthest * margins), coverage(model.predict_interval(X[:1])[0, :, 1])
 
 
 def main() -> None:
@@ -58,8 +58,8 @@ def main() -> None:
     n_draws = 20 if quick else 2000
     versions = ", ".join(f"{name} {version(name)}" for name in ("pimeter", "numpy", "scipy"))
     lines = [
-        "# Radii and the joint neuron from the same rows?\n",
-        f"`python benchmarks/joint_radii.py`, seed {SEED}; {versions}, Python {platform.python_version()}.\n",
+        "# Margins of outputs, and of all at once, from the same rows?\n",
+        f"`python benchmarks/joint_margins.py`, seed {SEED}; {versions}, Python {platform.python_version()}.\n",
         f"{OUTPUTS} outputs, asked for {LEVEL} of all at once; {n_draws:,} draws, ± standard error.\n",
         "| m | the same rows, coverage | joint=True, coverage |",
         "|---|---|---|",
