@@ -482,7 +482,7 @@ class TestShift:
         model = IntervalRegressor(zero).calibrate(X, y, importance_weight=np.exp(X[:, 0]))
         among = model.predict_interval(new, importance_weight=[0.0, 1.0, 2.0, 0.5])
         assert_array_equal(model.predict_interval(new[:1], importance_weight=[0.0]), among[:1])
-        with pytest.raises(ValueError, match="not negative and not all 0; got -1 to -1"):
+        with pytest.raises(ValueError, match="must be not negative; got -1 to -1"):
             model.predict_interval(new[:1], importance_weight=[-1.0])
 
     def test_rows_without_weight_are_left_out_before_the_split(self):

@@ -289,22 +289,25 @@ def judged(evidence: IntervalEvidence, alternatives: Sequence[Alternative], part
     for weight, one in asked:
         threshold = FALSE_ALARMS * weight / total if total else 0.0
         found.append(replace(one, advice=one.advice if one.p_value <= threshold else "", threshold=threshold))
-    code, options, beside = "", tuple[str, ...](), tuple[str, ...]()
-    if raised := {finding.name for finding in found if finding.raised}:
-        method = _method(evidence, alternatives, raised)
-        given, options = GIVEN[evidence.predictions.kind], ("--method", method)
-        code = (
-            "from pimeter import IntervalCalibrator\n"
-            f'calibrator = IntervalCalibrator({evidence.level:g}, method="{method}").fit(y_true, {given})\n'
-            f"lower, upper = calibrator.predict_interval({NEW[evidence.predictions.kind]}).T"
-        )
-        beside = (ONCE,) if "runs" in raised or evidence.effect != 1.0 else ()
     left = Finding(
         name="features", question="Which columns were looked at?", sentence=_columns(evidence), rows=evidence.n
     )
     told = [*found, *_infinite(evidence), *([] if parts is None else [_parts(parts)]), left]
-    diagnosis = Diagnosis.of(told, "Nothing to do: no check raises an alarm.", code)
-    return replace(diagnosis, advice=(*diagnosis.advice, *beside), options=options)
+    diagnosis = Diagnosis.of(told, "Nothing to do: no check raises an alarm.")
+    return _with_code(diagnosis, evidence, alternatives) if diagnosis.raised else diagnosis
+
+
+def _with_code(diagnosis: Diagnosis, evidence: IntervalEvidence, alternatives: Sequence[Alternative]) -> Diagnosis:
+    """What recalibrates the intervals, and what that does not follow."""
+    raised, kind = set(diagnosis.raised), evidence.predictions.kind
+    method = _method(evidence, alternatives, raised)
+    code = (
+        "from pimeter import IntervalCalibrator\n"
+        f'calibrator = IntervalCalibrator({evidence.level:g}, method="{method}").fit(y_true, {GIVEN[kind]})\n'
+        f"lower, upper = calibrator.predict_interval({NEW[kind]}).T"
+    )
+    beside = (ONCE,) if "runs" in raised or evidence.effect != 1.0 else ()
+    return replace(diagnosis, advice=(*diagnosis.advice, *beside), code=code, options=("--method", method))
 
 
 def _method(evidence: IntervalEvidence, alternatives: Sequence[Alternative], raised: set[str]) -> str:

@@ -185,26 +185,16 @@ class Width(BaseEstimator, ABC):
             msg = f"{name}.shape must give an IntervalShape, with both lower and upper or neither; got {given}."
             raise ValueError(msg)
         for what, part in zip(found._fields, found, strict=True):
-            if part is not None and not isinstance(part, np.ndarray):
-                msg = f"{name}.shape must give {what} as a NumPy array; got {type(part).__name__}."
-                raise ValueError(msg)
-            if part is not None and np.shape(part) != prediction.shape:
-                msg = (
-                    f"{name}.shape gives {what} of shape {np.shape(part)} for this width, expected that of the "
-                    f"predictions, {prediction.shape}: a row for each row of X, a column for each output."
-                )
-                raise ValueError(msg)
-            if part is not None and not (np.isfinite(part).all() and (what != "scale" or (part > 0.0).all())):
-                must = "finite and positive" if what == "scale" else "finite"
-                msg = f"{name}.shape must give {what} with values that are {must}; some are not."
+            if part is not None and (wrong := _fault(what, part, prediction.shape)):
+                msg = f"{name}.shape {wrong}."
                 raise ValueError(msg)
         return found
 
     def shape_unseen(self, X: FeatureTable, prediction: Array, rows: Index) -> IntervalShape | None:  # noqa: ARG002
-        """The shape of some of the rows that `fit` was given, as if they were new.
+        """The shape of some of the rows of `fit`, whose `X` and `prediction` are given, as if they were new.
 
-        `X` and `prediction` are those of `fit`. Widths that can tell, as forests can by the trees that have not seen a
-        row, save `AutoWidth` from learning them five times more; None, the default, if this one cannot.
+        None, the default, if this width cannot tell. One that can, as forests by trees that have not seen a row, is
+        learned once by `AutoWidth`, not six times.
         """
         return None
 
@@ -248,6 +238,21 @@ class ConstantWidth(Width):
     def shape(self, X: FeatureTable, prediction: Array) -> IntervalShape:  # noqa: ARG002
         """No scale and no band."""
         return IntervalShape()
+
+
+def _fault(what: str, part: Any, expected: tuple[int, ...]) -> str:
+    """What is wrong with a part of the shape of intervals; empty if nothing is."""
+    if not isinstance(part, np.ndarray):
+        return f"must give {what} as a NumPy array; got {type(part).__name__}"
+    if part.shape != expected:
+        rows = "a row for each row of X, a column for each output"
+        return (
+            f"gives {what} of shape {part.shape} for this width, expected that of the predictions, {expected}: {rows}"
+        )
+    is_scale = what == "scale"
+    if np.isfinite(part).all() and (not is_scale or (part > 0.0).all()):
+        return ""
+    return f"must give {what} with values that are {'finite and positive' if is_scale else 'finite'}; some are not"
 
 
 def predictions(model: Any, X: FeatureTable, n_outputs: int | None) -> Array:
